@@ -75,6 +75,9 @@ export interface CollectionInfo extends CollectionFacts {
   rows: number;
   keyId: string;
   epoch: number;
+  /** What queries are asked under: the present session and how many of its `most` queries are counted, or, where the server refused it,
+   * those asked under the epoch; null where queries are plain. */
+  queryKey: { session: number | null; queries: number; most: number; refused: boolean } | null;
   version: number;
   authenticated: boolean;
   state: { sequence: number; lineage: string } | null;

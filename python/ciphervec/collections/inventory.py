@@ -7,7 +7,7 @@ from collections import Counter
 from typing import Any
 
 from ..ingest.network import Network
-from . import merging, payloads
+from . import merging, payloads, query_keys
 from .segments import Segments
 from .write_batch import ORIGINALS, RECORDS, ROWS, SIDECAR, TAGS, WRAP
 
@@ -49,6 +49,7 @@ def inventory(segments: Segments, network: Network | None = None) -> dict[str, A
         "routing": _routing(segments),
         "key_id": description.key_id,
         "epoch": description.epoch,
+        "query_key": _query_key(segments),
         "rotation": None if rotation is None else {"from": rotation.previous_id, "to": description.key_id},
         "count": len(owner),
         "deleted": stored - len(owner) - unread - len(ignored) - padding,
@@ -79,6 +80,19 @@ def inventory(segments: Segments, network: Network | None = None) -> dict[str, A
         "bytes_total": sum(sizes.values()),
         "bytes_per_vector": (sizes[ROWS] + sizes[SIDECAR]) / stored if stored else 0.0,
         "security": spec.security(),
+    }
+
+
+def _query_key(segments: Segments) -> dict[str, Any] | None:
+    """What queries are asked under; None where they are plain."""
+    if segments.description.spec.mode not in ("sealed", "sealed-query"):
+        return None
+    keys = segments.query_keys
+    return {
+        "session": keys.epoch,
+        "queries": keys.asked_outside if keys.refused else keys.used(),
+        "most": query_keys.QUERIES_PER_KEY,
+        "refused": keys.refused,
     }
 
 

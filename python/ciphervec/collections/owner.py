@@ -356,6 +356,7 @@ class Owner:
         segments: Sequence[bytes] | None = None,
         answers: Answers = "short",
         tokens: _native.TokenPool | None = None,
+        epoch: int | None = None,
     ) -> SealedQuery:
         """Seal a (d,) or (n, d) array of queries, n up to 4,096, for the segments attached now, or for
         those of them in `segments`: the server is shown which, and scores no others.
@@ -364,7 +365,8 @@ class Owner:
         `sealed` and `sealed-query` `answers` says what comes back: "first" is what servers of releases
         before 0.2 know; "short" has words as long as each level's precision needs. Where `tokens` has one for
         each row (see `read_tokens`), that suits segments and answers, they are used up, and `complete` has to
-        follow; not with `segments`. Raises InvalidInput.
+        follow; not with `segments`. `epoch`: under another query key than that of the owner's epoch. Raises
+        InvalidInput.
         """
         if answers not in ANSWERS:
             raise InvalidInput(f"answers must be one of {', '.join(ANSWERS)}; got {answers!r}.")
@@ -372,13 +374,18 @@ class Owner:
         if len(rows) == 0:
             raise InvalidInput("there is nothing to ask: 0 query rows were given.")
         named = None if segments is None else list(segments)
-        native = self._native.query(rows, self._directory, self.epoch, tags, named, answers, tokens)
-        return SealedQuery(self, native, segments=named)
+        epoch = self.epoch if epoch is None else epoch
+        native = self._native.query(rows, self._directory, epoch, tags, named, answers, tokens)
+        return SealedQuery(self, native, segments=named, epoch=epoch)
 
-    def request_tokens(self, count: int, answers: Answers = "short") -> _native.TokenRequest:
-        """Draw the masks of `count` queries to come over the segments attached now: `to_bytes()` of it is for
-        the server. Raises InvalidInput in modes whose queries are plain."""
-        return self._native.request_tokens(count, self._directory, self.epoch, answers)
+    def request_tokens(
+        self, count: int, answers: Answers = "short", epoch: int | None = None
+    ) -> _native.TokenRequest:
+        """Draw the masks of `count` queries to come over the segments attached now, under the query key of
+        this epoch: `to_bytes()` of it is for the server. Raises InvalidInput in modes whose queries are
+        plain."""
+        epoch = self.epoch if epoch is None else epoch
+        return self._native.request_tokens(count, self._directory, epoch, answers)
 
     def read_tokens(self, request: _native.TokenRequest, response: bytes, into: _native.TokenPool) -> int:
         """Make tokens of the server's answer to a request, once, and put them into a pool; returns how many.
@@ -515,11 +522,12 @@ class Owner:
         kind = OwnerMatches if (noisy or not exact) and named is None else Matches
         return [of_raw(self._spec.metric, names, raw, exact, kind) for names, raw in found]
 
-    def flooding_plan(self, flooding: float = DEVIATION) -> FloodingPlan:
+    def flooding_plan(self, flooding: float = DEVIATION, epoch: int | None = None) -> FloodingPlan:
         """What results for others cost with noise of this standard deviation in every score, and how
-        many may still be shown. Raises InvalidInput in other modes than `sealed`."""
-        segments = self._directory.segment_ids()
-        return plan(self._place(self.epoch), self._hints(), check_deviation(flooding), segments)
+        many may still be shown, under the query key of this epoch. Raises InvalidInput in other modes than
+        `sealed`."""
+        segments, epoch = self._directory.segment_ids(), self.epoch if epoch is None else epoch
+        return plan(self._place(epoch), self._hints(), check_deviation(flooding), segments)
 
     def _reserve(self, flooding: float, query: SealedQuery, allow: Sequence[Id] | None) -> None:
         """Count what others are about to see: every live row that is ranked, of every query."""

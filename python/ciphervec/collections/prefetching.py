@@ -11,8 +11,9 @@ import ciphervec._native as _native
 from ..errors import Conflict, CorruptData, InvalidInput
 from ..ingest import arrays
 from ..ingest.arrays import FloatArray
+from .asking import answered, most_queries, query_epoch
 from .query import SealedQuery
-from .routing.search import answered, answers_of
+from .routing.search import answers_of
 from .segments import Segments
 from .stores.server_backend import Answer
 
@@ -26,7 +27,7 @@ def prefetch(segments: Segments, queries: int) -> int:
     wanted = arrays.count(queries, "queries")
     _refuse(segments)
     while wanted > 0:
-        count = min(wanted, _AT_ONCE)
+        count = min(wanted, _AT_ONCE, most_queries())
         _fetch(segments, count)
         wanted -= count
     return len(segments.tokens)
@@ -56,13 +57,14 @@ def _refuse(segments: Segments) -> None:
 
 
 def _fetch(segments: Segments, count: int) -> None:
-    owner, asked_at = segments.owner, segments.store.version
-    if len(owner) == 0:
+    if len(segments.owner) == 0:
         raise InvalidInput(
             f"there is nothing to fetch ahead for {segments.description.spec.collection!r}: it is empty. Add rows first."
         )
-    request = owner.request_tokens(count, answers_of(segments))
-    answer = answered(segments, request.to_bytes())
+    epoch = query_epoch(segments, count)
+    owner, asked_at = segments.owner, segments.store.version
+    request = owner.request_tokens(count, answers_of(segments), epoch)
+    answer = answered(segments, request.to_bytes(), epoch, count)
     try:
         owner.read_tokens(request, answer.data, segments.tokens.pool)
     except CorruptData:
@@ -77,10 +79,13 @@ def sealed_with_tokens(
     segments: Segments, rows: FloatArray, tags: Sequence[bytes]
 ) -> SealedQuery | None:
     """The questions, under masks whose halves of answers are here; None where there are too few."""
-    if len(segments.tokens) < len(rows) or segments.server.query_version < _native.QUERY_VERSION:
+    epoch = segments.owner.epoch if segments.query_keys.refused else segments.query_keys.epoch
+    too_few = epoch is None or len(segments.tokens) < len(rows)
+    if too_few or segments.server.query_version < _native.QUERY_VERSION:
         return None
-    answers = answers_of(segments)
-    query = segments.owner.query(rows, tags=tags, answers=answers, tokens=segments.tokens.pool)
+    answers, pool = answers_of(segments), segments.tokens.pool
+    # The questions were counted when their tokens were fetched.
+    query = segments.owner.query(rows, tags=tags, answers=answers, tokens=pool, epoch=epoch)
     return query if query.ahead else None
 
 
@@ -88,7 +93,7 @@ def answered_with_tokens(segments: Segments, query: SealedQuery) -> Answer | Non
     """The whole answer, of which one half is fetched now. None where the halves don't belong together, because the server's
     rows or keys have changed: the question has to be asked under another mask, whole."""
     owner = segments.owner
-    online = answered(segments, query.to_bytes())
+    online = answered(segments, query.to_bytes(), query.epoch, query.rows)
     try:
         whole = owner.complete(query, online.data)
     except Conflict:

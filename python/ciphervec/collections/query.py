@@ -89,12 +89,13 @@ class SealedQuery:
         native: _native.SealedQuery,
         foreign: bool = False,
         segments: Sequence[bytes] | None = None,
+        epoch: int | None = None,
     ) -> None:
         """Not for callers: `Owner.query` makes these, and `Owner.read_query`, which somebody else
         made."""
         self._owner = owner
         self._native = native
-        self.epoch = owner.epoch
+        self.epoch = owner.epoch if epoch is None else epoch
         self.disqualified: list[bytes] = []
         """Writers' segments that were passed over when the answer was opened: they failed their
         check."""

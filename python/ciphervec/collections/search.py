@@ -12,6 +12,7 @@ from ..errors import Conflict
 from ..ingest.arrays import FloatArray, Id
 from ..ingest.where import Where
 from .allowed import Allowed, Listed
+from .asking import answered, most_queries, query_epoch, renew_for_others
 from .audience import Audience
 from .filtering import passes, passing
 from .flooding import DEVIATION
@@ -19,7 +20,7 @@ from .matches import Matches
 from .owner import Owner
 from .prefetching import answered_with_tokens, sealed_with_tokens
 from .query import AnswerOpener, SealedQuery
-from .routing.search import answered, answers_of, ask_routed
+from .routing.search import answers_of, ask_routed
 from .segments import SEGMENT_ROWS, Segments
 from .stores.server_backend import Answer
 
@@ -68,7 +69,7 @@ def search(
         found: list[Matches] = []
         # Of a routed collection each question has clusters of its own, which the others must not share.
         step = (
-            message_rows(segments.owner, segments.server.remote)
+            min(message_rows(segments.owner, segments.server.remote), most_queries())
             if segments.description.routing is None
             else 1
         )
@@ -113,6 +114,8 @@ def _ask(
     """One message to the server and back. Raises Conflict when the collection has changed too
     much meanwhile."""
     routed = segments.description.routing is not None
+    if audience == "others" and segments.description.spec.mode == "sealed":
+        renew_for_others(segments, len(rows), flooding)
     query = None if routed else sealed_with_tokens(segments, rows, tags)
     if not routed and query is None and is_long(segments.owner, len(rows)):
 
@@ -169,7 +172,8 @@ def _ask_streaming(
 ) -> list[Matches]:
     """As `_ask`, for an answer that is opened as it comes. It has to be one of the state that it was asked
     about: Conflict says that others were faster."""
-    query = segments.owner.query(rows, tags=tags, answers=answers_of(segments))
+    epoch = query_epoch(segments, len(rows))
+    query = segments.owner.query(rows, tags=tags, answers=answers_of(segments), epoch=epoch)
     held, version = segments.owner.quarantined(), segments.store.version
     server = segments.server
     opener: AnswerOpener = segments.owner.opener(
@@ -181,13 +185,8 @@ def _ask_streaming(
         flooding=flooding,
         local=not server.remote,
     )
-    if server.remote:
-        with segments.apart():
-            answered = server.evaluate_into(query.to_bytes(), opener)
-        segments.settle()
-    else:
-        answered = server.evaluate_into(query.to_bytes(), opener)
-    if answered != version:
+    answer = answered(segments, query.to_bytes(), epoch, query.rows, opener)
+    if answer.version != version:
         raise Conflict(
             f"collection {segments.description.spec.collection!r} changes faster than a query takes. Ask again."
         )
@@ -224,9 +223,10 @@ def _ask_all(
     known, losses = segments.attached(), segments.losses
     answer = None if query is None else answered_with_tokens(segments, query)
     if query is None or answer is None:
-        query = segments.owner.query(rows, tags=tags, answers=answers_of(segments))
+        epoch = query_epoch(segments, len(rows))
+        query = segments.owner.query(rows, tags=tags, answers=answers_of(segments), epoch=epoch)
         known, losses = segments.attached(), segments.losses
-        answer = answered(segments, query.to_bytes())
+        answer = answered(segments, query.to_bytes(), epoch, query.rows)
         if query.rows == 1:
             segments.traffic, segments.tokens.ahead = (query.nbytes, len(answer.data)), 0
     if answer.version > segments.store.version:

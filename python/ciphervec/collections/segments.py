@@ -31,6 +31,7 @@ from .owner import Owner
 from .payloads import Payloads
 from .pins import Pins
 from .quarantine import Quarantine
+from .query_keys import QueryKeys
 from .routing.opened import OpenedRouting
 from .routing.table import RoutingTable
 from .spec import Description
@@ -89,6 +90,7 @@ class Segments:
         """Bytes of the latest lone question to a server, and of its answer; or, where it was routed, to whomever."""
         self.tokens = Tokens()
         """Halves of answers that were fetched ahead."""
+        self.query_keys = QueryKeys(state)
         self._states = States(store, description.spec.collection, pins)
         self._routing = OpenedRouting(store, self._states)
         self._load()
@@ -410,8 +412,9 @@ class Segments:
         self._took()
 
     def rekeyed(self, described: Description, evaluation: bytes) -> None:
-        """A commit has put another query key into force."""
+        """A commit has put another query key into force; the session that was under way is over, too."""
         over = self.description.epoch
+        self.query_keys.end(self.owner, lasting=self.store.shared)
         self.description, self.owner.epoch = described, described.epoch
         if self._server is not None:
             self._server.rekey(evaluation, over)

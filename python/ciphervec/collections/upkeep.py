@@ -194,7 +194,7 @@ class Upkeep:
         deviation in every score, and how much of it is left. Raises InvalidInput in other modes."""
         with self._open():
             self._segments.current()
-            return self._segments.owner.flooding_plan(flooding)
+            return self._segments.owner.flooding_plan(flooding, self._segments.query_keys.epoch)
 
     def writer_card(self, writer: str = "writer") -> WriterCard:
         """A card for somebody who may add rows and read none, see `Writer`. It holds no secret, but

@@ -59,10 +59,12 @@ class Session:
         limit: int = MAX_JSON,
         longer: float = 0.0,
         sink: Sink | None = None,
+        again: Callable[[], None] | None = None,
     ) -> Reply:
         """Send a request until it is answered. Statuses other than `ok` are raised as the
         exceptions of `error_of`. `longer`: seconds beyond those that other requests have. `sink`: where
-        the body of a 200 goes as it comes, from its start again after a lost connection.
+        the body of a 200 goes as it comes, from its start again after a lost connection. `again` is called
+        before each attempt after the first.
 
         `doing` starts the message of an error: "cannot read 'faces'". Raises Unanswered, a
         ServerError, when no answer came in time.
@@ -92,6 +94,8 @@ class Session:
                 wait = retry_after(reply.headers)
             if not attempts.again(wait):
                 raise failure from None
+            if again is not None:
+                again()
 
     def json(self, reply: Reply, doing: str) -> dict[str, Any]:
         """The object in an answer. Raises ServerError."""

@@ -16,7 +16,7 @@ import ciphervec._native as _native
 
 from .._native import IndexSpec
 from ..collections.pins import Pins
-from ..collections.stores.server_backend import Answer, Sink
+from ..collections.stores.server_backend import Answer, QueryKeysMissing, Sink
 from ..collections.stores.store import Progress
 from ..collections.write_batch import (
     EVALUATION,
@@ -28,13 +28,13 @@ from ..collections.write_batch import (
     StoredSegment,
     WriteBatch,
 )
-from ..errors import AuthenticationError, CommitUncertain, Conflict, CorruptData, ServerError
+from ..errors import AuthenticationError, CommitUncertain, Conflict, CorruptData, PinMismatch, ServerError
 from .cache import BlobCache
 from .frame import Place, Upload, blobs, encode
-from .problem import Reply, error_of
+from .problem import Reply, error_of, is_problem
 from .session import MAX_ANSWER, Session, Unanswered
 from .state import State, committed, public_parameters, read_state
-from .trust import EPOCH, KEY_ID, MASKS, Lineage, Trust, TrustPins
+from .trust import EPOCH, KEY_ID, MASKS, SESSIONS, Lineage, Trust, TrustPins
 
 Fetch = Literal["segments", "collection"]
 """What is read when the metadata or document of a row is needed: the records of its whole segment,
@@ -387,15 +387,43 @@ class RemoteBackend:
         self._name = name
         self._store = store
 
-    def evaluate(self, query: bytes) -> Answer:
-        reply, version = self._ask(query, None)
+    def evaluate(self, query: bytes, again: Callable[[], None] | None = None) -> Answer:
+        reply, version = self._ask(query, None, again)
         return Answer(reply.body, version)
 
-    def evaluate_into(self, query: bytes, sink: Sink) -> int:
+    def evaluate_into(self, query: bytes, sink: Sink, again: Callable[[], None] | None = None) -> int:
         """As `evaluate`; the answer goes to `sink` as it comes, and its version leaves."""
-        return self._ask(query, sink)[1]
+        return self._ask(query, sink, again)[1]
 
-    def _ask(self, query: bytes, sink: Sink | None) -> tuple[Reply, int]:
+    def lacks(self, epoch: int) -> bool:
+        return False
+
+    def hold(self, evaluation: bytes) -> bool:
+        doing = f"cannot bring a query key for {self._name!r}"
+        reply = self._session.call(
+            "PUT",
+            f"{self._path}/query-keys",
+            doing,
+            body=evaluation,
+            headers={"Content-Type": _OCTETS},
+            ok=(204, 400, 404, 405, 409, 422),
+        )
+        if reply.status == 204:
+            self._store.trust.pin({SESSIONS: "taken"})
+            return True
+        if reply.status not in (404, 405):
+            if is_problem(reply, "exists") or self._store.moved():
+                raise Conflict(f"{doing}: it changes faster than a query takes. Ask again.")
+            raise error_of(reply, doing, self._session.url)
+        if self._store.trust.pinned(SESSIONS) is not None:
+            raise PinMismatch(
+                f"{doing}: {self._session.url} took query keys before and refuses them now, which would keep this client under "
+                "one query key for good. Ask its operator. If an older release answers there on purpose, call "
+                f"client.forget({self._name!r})."
+            )
+        return False
+
+    def _ask(self, query: bytes, sink: Sink | None, again: Callable[[], None] | None) -> tuple[Reply, int]:
         doing = f"cannot query {self._name!r}"
         since = self._store.trust.version
         headers = {"Content-Type": _OCTETS}
@@ -405,10 +433,13 @@ class RemoteBackend:
             doing,
             body=query,
             headers=headers,
-            ok=(200, 400, 422),
+            ok=(200, 400, 409, 422),
             limit=MAX_ANSWER,
             sink=sink,
+            again=again,
         )
+        if reply.status == 409 and is_problem(reply, "query-keys-missing"):
+            raise QueryKeysMissing(f"{doing}: {self._session.url} lacks the evaluation keys of its session")
         if reply.status != 200:
             # Perhaps it does not suit the latest state: a new epoch of the query key, or larger
             # segments.

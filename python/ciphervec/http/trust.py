@@ -29,6 +29,9 @@ MASKS = "masks"
 EPOCH = "evaluation keys of epoch "
 """Followed by the number."""
 
+SESSIONS = "query keys"
+"""Whether the server takes those of its clients."""
+
 _FORMER = "former key ids"
 _FORMAT = 2
 _FORMATS = (1, 2)  # the first had no state

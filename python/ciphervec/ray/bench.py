@@ -99,13 +99,19 @@ class _Through:
     def __init__(self, pool: ScannerPool) -> None:
         self.pool, self.query = pool, b""
 
-    def evaluate(self, query: bytes) -> Answer:
+    def evaluate(self, query: bytes, again: Callable[[], None] | None = None) -> Answer:
         self.query = query
         answer = self.pool.answer(query)
         return Answer(answer.data, answer.version)
 
-    def evaluate_into(self, query: bytes, sink: Sink) -> int:
-        answer = self.evaluate(query)
+    def lacks(self, epoch: int) -> bool:
+        return False
+
+    def hold(self, evaluation: bytes) -> bool:
+        return False
+
+    def evaluate_into(self, query: bytes, sink: Sink, again: Callable[[], None] | None = None) -> int:
+        answer = self.evaluate(query, again)
         sink.restart()
         sink.write(answer.data)
         return answer.version
@@ -210,9 +216,15 @@ class _Noting:
     def __init__(self, server: ServerBackend) -> None:
         self.server, self.query = server, b""
 
-    def evaluate(self, query: bytes) -> Answer:
+    def evaluate(self, query: bytes, again: Callable[[], None] | None = None) -> Answer:
         self.query = query
-        return self.server.evaluate(query)
+        return self.server.evaluate(query, again)
+
+    def lacks(self, epoch: int) -> bool:
+        return self.server.lacks(epoch)
+
+    def hold(self, evaluation: bytes) -> bool:
+        return self.server.hold(evaluation)
 
 
 def _scan(

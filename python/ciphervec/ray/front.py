@@ -28,7 +28,7 @@ from ..ingest.files import StrPath
 from .cluster import is_loopback
 from .pool import PoolAnswer, ScannerPool
 
-_QUERY = re.compile(r"/v1/collections/([^/]+)/query")
+_QUERY = re.compile(r"/v1/collections/([^/]+)/query(-keys)?")
 _HOP = {
     "connection",
     "keep-alive",
@@ -63,7 +63,12 @@ class Front:
     async def __call__(self, request: Request) -> Response:
         """One request of the HTTP interface."""
         found = _QUERY.fullmatch(_path(request))
-        pool = self._pools.get(found[1]) if found and request.method == "POST" else None
+        pool = self._pools.get(found[1]) if found else None
+        if found and found[2] and pool is not None:
+            # Scanners have the collection's own evaluation keys and none of its clients': these go on without.
+            return _problem(404, "not-found", "scanners take no query keys of clients", None)
+        if request.method != "POST":
+            pool = None
         try:
             return await (self._pass_on(request) if pool is None else self._query(request, pool))
         except httpx.HTTPError:

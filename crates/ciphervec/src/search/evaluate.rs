@@ -1,10 +1,11 @@
 //! Evaluation: queries enter, their answers over every segment, or those that they name, leave. Server only.
 
 use super::answer_parts::answer_len;
-use super::form::{self, Evaluation, Request, ServerTimings, Sink};
+use super::form::{self, Evaluation, Request, ServerHalf, ServerTimings, SessionKeys, Sink};
 use super::index::ServerIndex;
 use super::message::QueryHead;
-use crate::error::Result;
+use crate::error::{Error, Result};
+use ciphervec_he::lattice::ring::is_session;
 use ciphervec_he::wire::{KeyId, Reader};
 
 impl ServerIndex {
@@ -44,8 +45,29 @@ impl ServerIndex {
     /// # Errors
     /// Damaged or foreign bytes, missing evaluation keys, a query that serves a shallower tree than a segment needs.
     pub fn evaluate(&self, query: &[u8]) -> Result<Evaluation> {
+        self.evaluate_by(self.form(), query)
+    }
+
+    /// The session whose evaluation keys a query says that it wants; `None` where there is none. Nothing of the query is
+    /// checked.
+    pub fn session_of(&self, query: &[u8]) -> Option<u32> {
+        let has_sessions = form::of(self.spec()).has_levels();
+        QueryHead::epoch_of(query).filter(|&epoch| has_sessions && is_session(epoch))
+    }
+
+    /// As [`Self::evaluate`], for a query of the session that these keys are of.
+    ///
+    /// # Errors
+    /// As [`Self::evaluate`]; [`Error::NoEvaluationKeys`] also where the keys are not of the index's present owner.
+    pub fn evaluate_with(&self, query: &[u8], keys: &SessionKeys) -> Result<Evaluation> {
+        let missing = Error::NoEvaluationKeys { epoch: keys.epoch() };
+        let form = self.form().with_session(keys).ok_or(missing)?;
+        self.evaluate_by(form.as_ref(), query)
+    }
+
+    fn evaluate_by(&self, form: &dyn ServerHalf, query: &[u8]) -> Result<Evaluation> {
         let request = self.request(query)?;
-        let answers = self.form().score(vec![request], self)?;
+        let answers = form.score(vec![request], self)?;
         // One request has one answer.
         answers.into_iter().collect::<Result<Vec<_>>>().map(|mut answers| answers.remove(0))
     }

@@ -2,7 +2,7 @@
 //! secret key. Server only.
 
 use super::entry::{Chosen, Residency, SegmentEntry, SegmentParser, SegmentReader, SegmentSource};
-use super::form::{self, ServerHalf};
+use super::form::{self, ServerHalf, SessionKeys};
 use super::message::QueryHead;
 use super::segment::{Segment, SegmentHead};
 use crate::error::{Error, Result};
@@ -59,6 +59,15 @@ impl ServerIndex {
         let Some(form) = self.form.without_epoch(epoch) else { return false };
         self.form = form;
         true
+    }
+
+    /// Reads the evaluation keys of a session, which a client of the owner's has begun: of the same owner and under the same
+    /// masks as those held. They are not installed; see [`Self::evaluate_with`].
+    ///
+    /// # Errors
+    /// As [`Self::set_evaluation_keys`]; keys that are no session's.
+    pub fn session_keys(&self, bytes: &[u8]) -> Result<SessionKeys> {
+        self.form.session_keys(bytes).unwrap_or_else(|| Err(form::no_keys(&self.spec)))
     }
 
     /// Adds a segment without filter tags.

@@ -98,6 +98,12 @@ impl QueryHead {
         }
     }
 
+    /// The epoch that a frame names if it is a query, of which nothing is checked.
+    pub fn epoch_of(bytes: &[u8]) -> Option<u32> {
+        const AT: usize = HEADER_LEN + 8 + 4 + 1;
+        bytes.get(AT..)?.first_chunk::<4>().map(|bytes| u32::from_le_bytes(*bytes))
+    }
+
     /// Reads a query for `spec`: the head, the key it was made with, and the body.
     pub fn open<'a>(spec: &IndexSpec, bytes: &'a [u8]) -> Result<(Self, KeyId, Reader<'a>)> {
         let routed = wire::kind_of(bytes) == Some(Kind::RoutedQuery);

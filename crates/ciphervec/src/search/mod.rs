@@ -62,6 +62,7 @@ mod writer;
 pub use answer_opener::AnswerOpener;
 #[cfg(feature = "client")]
 pub use card::WriterCard;
+pub use ciphervec_he::lattice::ring::is_session;
 #[cfg(feature = "client")]
 pub use directory::{Origin, SegmentDirectory, Selection, Standing, StoredSidecar};
 pub use entry::{SegmentParser, SegmentSource};
@@ -69,7 +70,7 @@ pub use entry::{SegmentParser, SegmentSource};
 pub use flood::Flood;
 #[cfg(feature = "client")]
 pub use form::{AnswerFormat, Exactness, Expected, PackingChoice};
-pub use form::{Evaluation, Runner, ServerTimings, Sink};
+pub use form::{Evaluation, Runner, ServerTimings, SessionKeys, Sink};
 pub use index::ServerIndex;
 pub use merge::merge_responses;
 pub use message::{QUERY_VERSION, WORDS_VERSION};

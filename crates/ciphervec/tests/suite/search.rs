@@ -1,6 +1,8 @@
 //! The whole pipeline through bytes, every mode and metric, against float64.
 
-use ciphervec::search::{AnswerFormat, Owner, Retrieval, SegmentDirectory, ServerIndex};
+use ciphervec::search::{
+    AnswerFormat, Owner, Retrieval, RotationState, SegmentDirectory, ServerIndex,
+};
 use ciphervec::{Error, Id, IndexSpec, Keys, Metric, Mode, Precision};
 use ciphervec_arith::AlignedBytes;
 use ciphervec_arith::sample::Stream;
@@ -372,6 +374,61 @@ fn sealing_twice_never_repeats_a_nonce_or_a_word() {
         // Independent bytes agree one time in 256.
         assert!(equal < (one.segment.len() - 128) / 64, "{equal} equal bytes");
     }
+}
+
+/// Keys of a session are not installed: who has them at hand gets answers with them, as long as the owner's keys are the same.
+#[test]
+fn a_session_is_answered_with_its_keys_at_hand() {
+    let (keys, other) = (Keys::generate().unwrap(), Keys::generate().unwrap());
+    let session = 1u32 << 31 | 9;
+    for mode in [Mode::Sealed, Mode::SealedQuery] {
+        let make = |keys: &Keys| {
+            let mut both = Both::new(keys, Metric::Cosine, mode, Precision::Standard, 16);
+            both.add(&random(300, 16, 1));
+            both
+        };
+        let (both, stranger) = (make(&keys), make(&other));
+        let frame = |owner: &Owner, epoch| owner.evaluation(epoch).unwrap().unwrap().to_bytes();
+        let bytes = frame(&both.owner, session);
+        assert_eq!(bytes, frame(&both.owner, session));
+        let held = both.server.session_keys(&bytes).unwrap();
+        assert_eq!((held.epoch(), held.byte_len()), (session, 7 * 4 * 4096 * 8));
+        let probe = random(1, 16, 3);
+        let query = both.owner.query(&probe, &both.directory, session, &[]).unwrap();
+        assert_eq!(both.server.session_of(query.to_bytes()), Some(session));
+        let missing =
+            |answer| matches!(answer, Err(Error::NoEvaluationKeys { epoch }) if epoch == session);
+        assert!(missing(both.server.evaluate(query.to_bytes())));
+        let answer = both.server.evaluate_with(query.to_bytes(), &held).unwrap().bytes;
+        let ask = Retrieval::TopK(5);
+        let opened = both.owner.open(&query, &answer, &both.directory, ask, None).unwrap();
+        let found: Vec<Id> = opened.hits[0].iter().map(|hit| hit.id.clone()).collect();
+        let known: Vec<Id> = both.ask(&probe, ask)[0].iter().map(|hit| hit.0.clone()).collect();
+        assert_eq!(found[0], known[0]);
+        // With these keys the collection's own epochs are answered as well, and nothing was installed.
+        let own = both.owner.query(&probe, &both.directory, 3, &[]).unwrap();
+        assert_eq!(both.server.session_of(own.to_bytes()), None);
+        assert!(both.server.evaluate_with(own.to_bytes(), &held).is_ok());
+        assert!(missing(both.server.evaluate(query.to_bytes())));
+        // Keys of the collection's own epochs, of another owner, of another index, under other masks, damaged.
+        assert!(both.server.session_keys(&frame(&both.owner, 4)).is_err());
+        assert!(both.server.session_keys(&frame(&stranger.owner, session)).is_err());
+        let index = Both::new(&keys, Metric::L2, mode, Precision::Standard, 16);
+        assert!(both.server.session_keys(&frame(&index.owner, session)).is_err());
+        let state = RotationState { mask_seed: Some([5; 32]), previous: None };
+        let masked = Owner::with_rotation(&keys, both.owner.spec().clone(), &state).unwrap();
+        assert!(both.server.session_keys(&frame(&masked, session)).is_err());
+        assert!(both.server.session_keys(&bytes[..bytes.len() - 1]).is_err());
+        // Once the index has the keys of another owner, the session is over.
+        let mut rotated = both.server.clone();
+        rotated.set_evaluation_keys(&frame(&stranger.owner, 4)).unwrap();
+        rotated.forget_epoch(3);
+        assert!(missing(rotated.evaluate_with(query.to_bytes(), &held)));
+    }
+    let plain = Both::new(&keys, Metric::Cosine, Mode::SealedIndex, Precision::Standard, 16);
+    assert!(plain.server.session_keys(&[]).is_err());
+    let query = plain.owner.query(&random(1, 16, 3), &plain.directory, session, &[]).unwrap();
+    assert_eq!(plain.server.session_of(query.to_bytes()), None);
 }
 
 #[test]

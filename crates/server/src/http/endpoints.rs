@@ -99,6 +99,7 @@ pub fn endpoints() -> Vec<Endpoint> {
         commits::commit => CHANGE, "commit";
         query::query => QUERY, "query";
         query::searched => QUERY, "query-state";
+        query::put_query_keys => QUERY, "query-keys";
         blobs::attachment => READ, "attachment";
         blobs::segment => READ, "blob";
         uploads::create => CHANGE, "upload";

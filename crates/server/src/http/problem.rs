@@ -208,6 +208,12 @@ impl From<DatabaseError> for Problem {
                 Self::new(StatusCode::CONFLICT, "segment-exists", says)
                     .hint("it arrived before: go on with what else there is to send")
             }
+            DatabaseError::KeysMissing(_) => {
+                Self::new(StatusCode::CONFLICT, "query-keys-missing", says)
+                    .hint("put them to …/query-keys, then send the same query again")
+            }
+            DatabaseError::SessionExists(_) => Self::new(StatusCode::CONFLICT, "exists", says)
+                .hint("begin another session, of a number drawn at random"),
             DatabaseError::Conflict { version, head, .. } => {
                 let mut problem = Self::new(StatusCode::PRECONDITION_FAILED, "conflict", says)
                     .hint("read the collection again, rebuild the change on it, and commit with its ETag");

@@ -57,6 +57,8 @@ pub(crate) struct Cache {
     streamed: AtomicU64,
     /// Bytes that the present pass needs for other things.
     aside: AtomicU64,
+    /// Bytes that others hold of the same memory.
+    taken: AtomicU64,
 }
 
 /// Bytes set aside from the budget, until this is dropped.
@@ -79,6 +81,7 @@ impl Cache {
             next: AtomicU64::new(0),
             streamed: AtomicU64::new(0),
             aside: AtomicU64::new(0),
+            taken: AtomicU64::new(0),
         })
     }
 
@@ -109,12 +112,17 @@ impl Cache {
 
     /// What is left of the budget for segments.
     fn left(&self) -> u64 {
-        self.budget.saturating_sub(self.aside.load(Ordering::Relaxed))
+        self.budget().saturating_sub(self.aside.load(Ordering::Relaxed))
+    }
+
+    /// Says what others hold of the same memory from now on. Segments make room for it in the next pass.
+    pub fn take(&self, bytes: u64) {
+        self.taken.store(bytes, Ordering::Relaxed);
     }
 
     /// Bytes that may be in memory.
     pub fn budget(&self) -> u64 {
-        self.budget
+        self.budget.saturating_sub(self.taken.load(Ordering::Relaxed))
     }
 
     /// Bytes in memory.

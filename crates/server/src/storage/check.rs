@@ -7,7 +7,7 @@ use super::blob_names::{EVALUATION, RECORDS, ROWS, SIDECAR, TAGS, WRAP};
 use super::description::Description;
 use super::error::DatabaseError;
 use ciphervec::protect::filter::FilterTags;
-use ciphervec::search::{Segment, ServerIndex, WrappedKey};
+use ciphervec::search::{Segment, ServerIndex, WrappedKey, is_session};
 use ciphervec::store::{Change, NewSegment};
 use ciphervec_arith::AlignedBytes;
 use rayon::prelude::*;
@@ -51,7 +51,7 @@ pub(crate) fn change(
     let replaced = replaced.filter(|_| present.needs_evaluation());
     if let Some((_, bytes)) = replaced {
         // Refuses another key than that of the segments that stay.
-        index.set_evaluation_keys(bytes).map_err(invalid)?;
+        evaluation(&mut index, bytes)?;
     }
     let segments = change
         .add
@@ -60,6 +60,17 @@ pub(crate) fn change(
         .collect::<Result<Vec<_>, _>>()?;
     let evaluation = replaced.map(|(_, bytes)| bytes.clone());
     Ok(Checked { description, evaluation, segments })
+}
+
+/// Takes in the evaluation keys of a collection: those of sessions are no part of it.
+pub(crate) fn evaluation(index: &mut ServerIndex, bytes: &[u8]) -> Result<(), DatabaseError> {
+    let epoch = index.set_evaluation_keys(bytes).map_err(invalid)?;
+    if is_session(epoch) {
+        return Err(DatabaseError::Invalid(format!(
+            "the evaluation keys are those of session {epoch}; a collection's own have a number below 2^31"
+        )));
+    }
+    Ok(())
 }
 
 /// A new description may differ from the old one in its epoch, its sealed settings, and the owner's

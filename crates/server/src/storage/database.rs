@@ -9,6 +9,7 @@ use super::description::Description;
 use super::error::DatabaseError;
 use super::place::{self, Draft, Place, check_name, failed, sync_folder, valid_name};
 use super::scan_queue::ScanQueue;
+use super::session_keys::SessionStore;
 use ciphervec::store::{self, Change, Folder, Store, StoreError};
 use object_store::ObjectStore;
 use std::collections::BTreeMap;
@@ -76,7 +77,8 @@ impl Database {
         let queue = ScanQueue::start(options.queue, Arc::clone(&pool))
             .map_err(|error| DatabaseError::Io(format!("cannot start the scan thread: {error}")))?;
         let cache = Cache::new(options.memory_budget);
-        let engine = Arc::new(Engine { pool, queue, cache });
+        let sessions = SessionStore::within(options.memory_budget);
+        let engine = Arc::new(Engine { pool, queue, cache, sessions });
         let database = Arc::new(Self { place, engine, open: Mutex::default() });
         let watched = Arc::downgrade(&database);
         // Ends within a minute of the database.
@@ -340,7 +342,7 @@ fn check_new(
             ))
         })?;
         let mut index = ciphervec::search::ServerIndex::new(description.spec).map_err(invalid)?;
-        index.set_evaluation_keys(&keys.1).map_err(invalid)?;
+        super::check::evaluation(&mut index, &keys.1)?;
     }
     Ok(())
 }

@@ -37,6 +37,12 @@ pub enum DatabaseError {
     /// A request that cannot be served as it is.
     #[error("{0}")]
     Invalid(String),
+    /// No evaluation keys of a session, from whoever asks.
+    #[error("there are no evaluation keys of session {0} from this token")]
+    KeysMissing(u32),
+    /// Other evaluation keys of a session, from the same token.
+    #[error("there are other evaluation keys of session {0} from this token; nothing was changed")]
+    SessionExists(u32),
     /// A program that takes more than it may here.
     #[error("{0}")]
     Limit(String),

@@ -6,6 +6,7 @@
 
 use super::error::DatabaseError;
 use bytes::Bytes;
+use ciphervec::search::SessionKeys;
 use rayon::ThreadPool;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -44,17 +45,24 @@ pub struct Answer {
     pub degraded: bool,
 }
 
+/// A query, and the evaluation keys of its session if it has one.
+#[derive(Clone)]
+pub(crate) struct Asked {
+    pub query: Bytes,
+    pub keys: Option<SessionKeys>,
+}
+
 /// What queries are put to.
 pub(crate) trait Searchable: Send + Sync {
     /// The answers to queries that waited together, on the current thread pool.
-    fn answer(self: Arc<Self>, queries: &[&[u8]]) -> Vec<Result<Answer, DatabaseError>>;
+    fn answer(self: Arc<Self>, queries: &[&Asked]) -> Vec<Result<Answer, DatabaseError>>;
 }
 
 type Reply = oneshot::Sender<Result<Answer, DatabaseError>>;
 
 struct Job {
     target: Arc<dyn Searchable>,
-    query: Bytes,
+    query: Asked,
     since: Instant,
     reply: Reply,
 }
@@ -113,7 +121,7 @@ impl ScanQueue {
     pub fn enter(
         &self,
         target: Arc<dyn Searchable>,
-        query: Bytes,
+        query: Asked,
     ) -> Result<oneshot::Receiver<Result<Answer, DatabaseError>>, DatabaseError> {
         let (reply, answer) = oneshot::channel();
         let mut waiting = self.shared.lock();
@@ -152,7 +160,7 @@ fn serve(shared: &Shared, pool: &ThreadPool) {
         let began = Instant::now();
         let Some(first) = batch.first() else { continue };
         let target = Arc::clone(&first.target);
-        let queries: Vec<&[u8]> = batch.iter().map(|job| &*job.query).collect();
+        let queries: Vec<&Asked> = batch.iter().map(|job| &job.query).collect();
         // A panic must not take the only scan thread with it: those who wait are told, the next
         // pass runs.
         let answers = catch_unwind(AssertUnwindSafe(|| pool.install(|| target.answer(&queries))));

@@ -7,7 +7,7 @@ use ciphervec_server::auth::{Verb, tokens};
 use std::collections::BTreeMap;
 
 /// Who may use an endpoint. A new endpoint without a row here fails the test.
-const ROWS: [(&str, &str, &str); 40] = [
+const ROWS: [(&str, &str, &str); 41] = [
     ("GET", "/healthz", "public"),
     ("GET", "/readyz", "public"),
     ("GET", "/openapi.json", "public"),
@@ -22,6 +22,7 @@ const ROWS: [(&str, &str, &str); 40] = [
     ("POST", "/v1/collections/{name}/commits", "write append admin"),
     ("POST", "/v1/collections/{name}/query", "query admin"),
     ("GET", "/v1/collections/{name}/query", "query admin"),
+    ("PUT", "/v1/collections/{name}/query-keys", "query admin"),
     ("GET", "/v1/collections/{name}/attachments/{attachment}", "read admin"),
     ("GET", "/v1/collections/{name}/segments/{segment}/{blob}", "read admin"),
     ("POST", "/v1/collections/{name}/uploads", "write append admin"),

@@ -18,4 +18,5 @@ mod programs_hostile;
 mod protocol;
 #[cfg(unix)]
 mod resources;
+mod sessions;
 mod support;

@@ -22,6 +22,7 @@ import { batchOf, type GivenRows, newBatch } from "./batch.js";
 import { WRAP } from "./change.js";
 import { remove, write } from "./changes.js";
 import { explain, type Filter, matching } from "./filtering.js";
+import { QUERIES_PER_KEY } from "./query-keys.js";
 import { readRecords, readVectors } from "./reading.js";
 import { type Matches, search } from "./search.js";
 import type { Segments } from "./segments.js";
@@ -277,6 +278,7 @@ export class CollectionEngine {
         rows: directory.length,
         keyId: description.keyId,
         epoch: description.epoch,
+        queryKey: queryKey(segments),
         version: segments.store.version,
         authenticated: description.authenticated,
         state: pin === null ? null : { sequence: pin.sequence, lineage: pin.lineage },
@@ -388,4 +390,11 @@ function fieldList(value: unknown): string[] {
   if (!Array.isArray(fields) || !fields.every((one) => typeof one === "string"))
     throw new InvalidInput("removeFields must be a list of field names.");
   return fields;
+}
+
+/** What queries are asked under; null where they are plain. */
+function queryKey({ description, queryKeys }: Segments) {
+  if (!["sealed", "sealed-query"].includes(description.spec.mode)) return null;
+  const { epoch, used, refused, askedOutside } = queryKeys;
+  return { session: epoch, queries: refused ? askedOutside : used, most: QUERIES_PER_KEY, refused };
 }

@@ -10,11 +10,12 @@ import { concat, hex, unhex } from "../ingest/bytes.js";
 import type { AnswerFormat, AnswerOpener, Answers, SealedQuery } from "../native.js";
 import type { Id, Metric } from "../types.js";
 import { allPass, type Filter, matching } from "./filtering.js";
+import { answered, QUERIES_PER_KEY, queryEpoch } from "./query-keys.js";
 import { checking } from "./reading.js";
 import type { Segments } from "./segments.js";
 
 /** Queries sent in one message; a longer batch takes several. */
-const QUERY_ROWS = 1024;
+const QUERY_ROWS = Math.min(1024, QUERIES_PER_KEY);
 /** Bytes of an answer that are held as a whole; a longer one is opened as it comes. */
 const WHOLE = 4 << 20;
 const LEAST_WORD = 3; // bytes of an answer, a row, nearly
@@ -87,8 +88,9 @@ async function ask(
   const began = performance.now();
   const format: AnswerFormat =
     segments.store.queryVersion < segments.native.queryVersion() ? "first" : "short";
-  const { owner, directory, description } = segments;
-  const query = owner.query(rows.data, directory, description.epoch, tags, undefined, format);
+  const epoch = await queryEpoch(segments, rows.count, call);
+  const { owner, directory } = segments;
+  const query = owner.query(rows.data, directory, epoch, tags, undefined, format);
   const bytes = query.toBytes();
   call.progress?.({
     phase: "encrypt",
@@ -108,8 +110,8 @@ async function ask(
     const large = directory.length * rows.count * LEAST_WORD > WHOLE;
     const ends = { most, threshold, allow: allow ?? undefined };
     const answers = large
-      ? await streamed(segments, query, bytes, ends, call)
-      : await whole(segments, query, bytes, ends, call);
+      ? await streamed(segments, query, bytes, epoch, ends, call)
+      : await whole(segments, query, bytes, epoch, ends, call);
     for (const id of answers.disqualified.map(hex)) {
       segments.warn(
         `segment ${id} of writer "${segments.directory.origin(unhex(id))?.writer}" failed its check and was passed over: its rows were not ` +
@@ -134,6 +136,7 @@ async function whole(
   segments: Segments,
   query: SealedQuery,
   bytes: Uint8Array,
+  epoch: number,
   ends: Ends,
   call: Call,
 ): Promise<Answers> {
@@ -151,7 +154,7 @@ async function whole(
       timer.came(piece.length);
     },
   };
-  const { version } = await segments.lock.apart(() => segments.store.evaluate(bytes, call, sink));
+  const { version } = await answered(segments, bytes, epoch, query.rows, call, sink);
   segments.call = call; // others were let in meanwhile
   await segments.settle(call);
   if (version > segments.store.version) await segments.refresh(call);
@@ -178,6 +181,7 @@ async function streamed(
   segments: Segments,
   query: SealedQuery,
   bytes: Uint8Array,
+  epoch: number,
   ends: Ends,
   call: Call,
 ): Promise<Answers> {
@@ -209,7 +213,7 @@ async function streamed(
     },
   };
   try {
-    await segments.lock.apart(() => segments.store.evaluate(bytes, call, sink));
+    await answered(segments, bytes, epoch, query.rows, call, sink);
     segments.call = call;
     await segments.settle(call);
     const began = performance.now();

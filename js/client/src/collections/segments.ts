@@ -26,6 +26,7 @@ import { type Description, hasKeyPair, ownerOf, readDescription, readsAlike } fr
 import { type Difference, difference } from "./difference.js";
 import { Mutex } from "./mutex.js";
 import { Payloads } from "./payloads.js";
+import { QueryKeys } from "./query-keys.js";
 import { COVERED, type Next, type Shown, type State, States } from "./states.js";
 
 /** Rows after which another segment begins. */
@@ -55,6 +56,7 @@ export class Segments {
   readonly store: HttpStore;
   readonly warn: (message: string) => void;
   readonly lock = new Mutex();
+  readonly queryKeys = new QueryKeys();
   readonly #keys: Keys | null;
   readonly #states: States;
   description: Description;

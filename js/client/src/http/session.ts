@@ -44,6 +44,8 @@ export interface CallParts {
   limit?: number;
   /** Where the body of a 200 goes. */
   sink?: Sink;
+  /** Called before each attempt after the first. */
+  again?: () => void;
 }
 
 /** A server, a token, and how patient to be. */
@@ -67,7 +69,7 @@ export class Session {
    * message of an error: "cannot read 'faces'". Throws Unanswered, a ServerError, when no answer came in time.
    */
   async call(method: string, path: string, doing: string, call: Call, parts: CallParts = {}): Promise<Reply> {
-    const { body, headers, ok = [200], limit = MAX_BODY, sink } = parts;
+    const { body, headers, ok = [200], limit = MAX_BODY, sink, again } = parts;
     const attempts = new Attempts(this.#timeout, this.#retries, call.signal);
     const request = this.#request(method, path, body ?? null, headers);
     let sent = false;
@@ -94,6 +96,7 @@ export class Session {
         if (error.final) throw failure;
       }
       if (!(await attempts.again(wait))) throw failure;
+      again?.();
     }
   }
 

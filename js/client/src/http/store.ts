@@ -10,16 +10,24 @@ import {
   STATE,
   type StoredSegment,
 } from "../collections/change.js";
-import { AuthenticationError, CommitUncertain, Conflict, CorruptData, ServerError } from "../errors.js";
+import {
+  AuthenticationError,
+  CiphervecError,
+  CommitUncertain,
+  Conflict,
+  CorruptData,
+  PinMismatch,
+  ServerError,
+} from "../errors.js";
 import { hex, random, text } from "../ingest/bytes.js";
 import type { Native } from "../native.js";
 import type { BlobCache } from "../storage/cache.js";
 import { blobsOf, encode, type Place, type Upload } from "./frame.js";
-import { errorOf, type Reply } from "./problem.js";
+import { errorOf, problemOf, type Reply } from "./problem.js";
 import { type Call, type Session, Unanswered } from "./session.js";
 import { committed, publicParameters, readState, type State, stateAfter } from "./state.js";
 import type { Sink } from "./transport.js";
-import { EPOCH, KEY_ID, type Lineage, MASKS, type Trust } from "./trust.js";
+import { EPOCH, KEY_ID, type Lineage, MASKS, SESSIONS, type Trust } from "./trust.js";
 
 /** Bytes of blobs that go in the frame of a commit; the largest ones beyond that are uploaded first. */
 const INLINE = 24 << 20;
@@ -34,6 +42,9 @@ export interface Answer {
   data: Uint8Array;
   version: number;
 }
+
+/** The server has not got the evaluation keys of the query's session, or not any more. */
+export class QueryKeysMissing extends CiphervecError {}
 
 /** What a store is made of. */
 export interface StoreParts {
@@ -216,17 +227,21 @@ export class HttpStore {
     return data;
   }
 
-  /** Answer one message of queries. Throws Conflict when the server has moved on to a state that this query does not suit. */
-  async evaluate(query: Uint8Array, call: Call, sink?: Sink): Promise<Answer> {
+  /** Answer one message of queries; `again` is called before it is sent another time. Throws Conflict when the server has moved on to a
+   * state that this query does not suit, QueryKeysMissing. */
+  async evaluate(query: Uint8Array, call: Call, sink?: Sink, again?: () => void): Promise<Answer> {
     const doing = `cannot query "${this.#name}"`;
     const since = this.#trust.version;
     const reply = await this.#session.call("POST", `${this.#path}/query`, doing, call, {
       body: query,
       headers: { "Content-Type": OCTETS },
-      ok: [200, 400, 422],
+      ok: [200, 400, 409, 422],
       limit: MAX_ANSWER,
       ...(sink && { sink }),
+      ...(again && { again }),
     });
+    if (reply.status === 409 && isProblem(reply, "query-keys-missing"))
+      throw new QueryKeysMissing(`${doing}: ${this.#session.url} lacks the evaluation keys of its session`);
     if (reply.status !== 200) {
       // Perhaps it does not suit the latest state: a new epoch of the query key, or larger segments.
       if ((await this.#newer(call)) !== null)
@@ -236,6 +251,33 @@ export class HttpStore {
     const { version, head } = committed(versionOf(reply.headers), this.#session.url);
     await this.#trust.see(version, head, since);
     return { data: reply.body, version };
+  }
+
+  /** Answer queries of the session that these evaluation keys are of; false where the server knows no sessions. Throws Conflict when it
+   * has moved on to other keys of the owner's, PinMismatch when it has known sessions before. */
+  async hold(evaluation: Uint8Array, call: Call): Promise<boolean> {
+    const doing = `cannot bring a query key for "${this.#name}"`;
+    const reply = await this.#session.call("PUT", `${this.#path}/query-keys`, doing, call, {
+      body: evaluation,
+      headers: { "Content-Type": OCTETS },
+      ok: [204, 400, 404, 405, 409, 422],
+    });
+    if (reply.status === 204) {
+      await this.#trust.pin({ [SESSIONS]: "taken" });
+      return true;
+    }
+    if (reply.status !== 404 && reply.status !== 405) {
+      if (isProblem(reply, "exists") || (await this.#newer(call)) !== null)
+        throw new Conflict(`${doing}: it changes faster than a query takes. Ask again.`);
+      throw errorOf(reply, doing, this.#session.url);
+    }
+    if (this.#trust.pinned(SESSIONS) !== undefined)
+      throw new PinMismatch(
+        `${doing}: ${this.#session.url} took query keys before and refuses them now, which would keep this client under one query key ` +
+          "for good. Ask its operator. If an older release answers there on purpose, call " +
+          `client.forget(${JSON.stringify(this.#name)}).`,
+      );
+    return false;
   }
 
   /** Have the server read and check every stored block; the token needs the verb admin. Throws CorruptData. */
@@ -367,6 +409,10 @@ export class HttpStore {
   #address(segment: string, blob: string): string {
     return `${this.#session.url}\n${this.#name}\n${segment}\n${blob}`;
   }
+}
+
+function isProblem(reply: Reply, kind: string): boolean {
+  return problemOf(reply)["type"] === `urn:ciphervec:${kind}`;
 }
 
 /** What the headers of an answer say of the state that it was computed on. */

@@ -17,6 +17,8 @@ export const KEY_ID = "key id";
 export const MASKS = "masks";
 /** Followed by the number. */
 export const EPOCH = "evaluation keys of epoch ";
+/** Whether the server takes query keys of its clients. */
+export const SESSIONS = "query keys";
 
 const FORMER = "former key ids";
 const FORMAT = 1;

@@ -17,6 +17,7 @@ import ciphervec._native as _native
 from ...errors import Conflict
 from ...ingest.arrays import FloatArray
 from ..allowed import Allowed
+from ..asking import answered, query_epoch
 from ..audience import Audience
 from ..query import Answers, SealedQuery
 from ..segments import Segments
@@ -32,10 +33,12 @@ def ask_routed(
     """Ask one question, (1, d); `allow`: of these rows alone. Beside query and answer: segments that may be missing in it,
     none. Raises Conflict when the collection has changed too much meanwhile."""
     for _ in range(_ATTEMPTS):
+        epoch = query_epoch(segments, 1)
         losses = segments.losses
         asked = named(segments, question, allow)
-        query = segments.owner.query(question, segments=asked, answers=answers_of(segments))
-        answer = answered(segments, query.to_bytes())
+        answers = answers_of(segments)
+        query = segments.owner.query(question, segments=asked, answers=answers, epoch=epoch)
+        answer = answered(segments, query.to_bytes(), epoch, query.rows)
         segments.traffic = (query.nbytes, len(answer.data))
         if answer.version > segments.store.version:
             segments.refresh()
@@ -86,14 +89,3 @@ def probes(segments: Segments, question: FloatArray, allow: Allowed | None) -> l
 def answers_of(segments: Segments) -> Answers:
     """The shortest answers that the server knows."""
     return "first" if segments.server.query_version < _native.WORDS_VERSION else "short"
-
-
-def answered(segments: Segments, query: bytes) -> Answer:
-    """The server's answer. Other threads may go on while a server across a network works."""
-    server = segments.server
-    if not server.remote:
-        return server.evaluate(query)
-    with segments.apart():
-        answer = server.evaluate(query)
-    segments.settle()
-    return answer

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import NamedTuple, Protocol
 
 import ciphervec._native as _native
 
 from ..._native import IndexSpec
+from ...errors import CiphervecError
 from ..write_batch import EVALUATION, TAGS, StoredSegment, WriteBatch
 
 
@@ -16,6 +17,10 @@ class Answer(NamedTuple):
 
     data: bytes
     version: int
+
+
+class QueryKeysMissing(CiphervecError):  # noqa: N818
+    """The server has not got the evaluation keys of the query's session, or not any more."""
 
 
 class Sink(Protocol):
@@ -42,14 +47,24 @@ class ServerBackend(Protocol):
         """The newest version of query frames that it answers."""
         ...
 
-    def evaluate(self, query: bytes) -> Answer:
-        """Answer one message of queries over every committed segment. Raises Conflict when the
-        server has moved on to a state that this query does not suit."""
+    def evaluate(self, query: bytes, again: Callable[[], None] | None = None) -> Answer:
+        """Answer one message of queries over every committed segment; `again` is called before it is sent
+        another time. Raises Conflict when the server has moved on to a state that this query does not suit,
+        QueryKeysMissing."""
         ...
 
-    def evaluate_into(self, query: bytes, sink: Sink) -> int:
+    def evaluate_into(self, query: bytes, sink: Sink, again: Callable[[], None] | None = None) -> int:
         """As `evaluate`, for an answer that is not to be held as a whole: it goes to `sink`, and the
         commit it was computed on leaves. Where the server is not `remote` it has no checksum."""
+        ...
+
+    def lacks(self, epoch: int) -> bool:
+        """Whether it is known not to have the evaluation keys of a session."""
+        ...
+
+    def hold(self, evaluation: bytes) -> bool:
+        """Answer queries of the session that these evaluation keys are of; False where the server knows no
+        sessions. Raises Conflict when it has moved on to other keys of the owner's."""
         ...
 
     def segment(self, segment_id: bytes) -> bytes:
@@ -97,15 +112,16 @@ class LocalBackend:
         self.index = _native.ServerIndex(spec)
         self.index.set_evaluation_keys(store.attachment(EVALUATION))
         self._store = store
+        self._session: int | None = None
         for segment in store.segments():
             if segment.id in without:
                 continue
             store.load_into(self.index, segment.id, tagged=TAGS in segment.blobs)
 
-    def evaluate(self, query: bytes) -> Answer:
+    def evaluate(self, query: bytes, again: Callable[[], None] | None = None) -> Answer:
         return Answer(self.index.evaluate(query), self._store.version)
 
-    def evaluate_into(self, query: bytes, sink: Sink) -> int:
+    def evaluate_into(self, query: bytes, sink: Sink, again: Callable[[], None] | None = None) -> int:
         sink.restart()
         self.index.evaluate_into(query, sink.write)
         return self._store.version
@@ -118,6 +134,16 @@ class LocalBackend:
             self.index.remove(segment_id)
         for new in change.add:
             self._store.load_into(self.index, new.id, tagged=TAGS in new.blobs)
+
+    def lacks(self, epoch: int) -> bool:
+        return epoch != self._session
+
+    def hold(self, evaluation: bytes) -> bool:
+        if self._session is not None:
+            self.index.forget_epoch(self._session)
+        self.index.set_evaluation_keys(evaluation)
+        self._session = _native.EvaluationKeys.from_bytes(evaluation).epoch
+        return True
 
     def rekey(self, evaluation: bytes, over: int) -> None:
         self.index.set_evaluation_keys(evaluation)

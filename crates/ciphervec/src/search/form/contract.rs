@@ -7,9 +7,10 @@ use super::halves::HalfAnswers;
 use crate::error::{Error, Result};
 use crate::index::spec::IndexSpec;
 use crate::search::entry::{Chosen, SegmentReader};
-use crate::search::message::{QueryHead, WordsAsked};
+use crate::search::message::{KeysName, QueryHead, WordsAsked};
 use crate::search::segment::{Segment, SegmentHead};
 use ciphervec_arith::AlignedBytes;
+use ciphervec_he::lattice::ring::EvaluationKeys;
 #[cfg(feature = "client")]
 use ciphervec_he::wire::Kind;
 use ciphervec_he::wire::{KeyId, Reader};
@@ -231,6 +232,34 @@ pub(in crate::search) fn next_piece(lengths: impl Iterator<Item = usize>) -> usi
     lengths.scan(0, before).count()
 }
 
+/// Evaluation keys, and what halves of answers call them.
+pub(in crate::search) struct HeldKeys {
+    pub keys: EvaluationKeys,
+    pub name: KeysName,
+}
+
+/// The evaluation keys of one session epoch, read and checked. An index does not hold them: who answers a query has them at
+/// hand, and may let go of them whenever it likes.
+#[derive(Clone)]
+pub struct SessionKeys(pub(in crate::search) Arc<HeldKeys>);
+
+impl SessionKeys {
+    /// The session.
+    pub fn epoch(&self) -> u32 {
+        self.0.keys.epoch()
+    }
+
+    /// Bytes that they take in memory.
+    pub fn byte_len(&self) -> usize {
+        self.0.keys.memory()
+    }
+
+    /// Whether both are the same, bit for bit.
+    pub fn same(&self, other: &Self) -> bool {
+        self.0.name == other.0.name
+    }
+}
+
 /// The server's half of one index: evaluation keys enter, segments are read, requests are answered. It cannot name a secret
 /// key. Shared between the states of an index; a change gives another one.
 pub(in crate::search) trait ServerHalf: Send + Sync {
@@ -242,6 +271,17 @@ pub(in crate::search) trait ServerHalf: Send + Sync {
 
     /// The half without the keys of an epoch; `None` if it has none.
     fn without_epoch(&self, _epoch: u32) -> Option<Arc<dyn ServerHalf>> {
+        None
+    }
+
+    /// Reads the evaluation keys of a session, which have to be of the owner of those that are held; `None` for a form that
+    /// has no sessions.
+    fn session_keys(&self, _bytes: &[u8]) -> Option<Result<SessionKeys>> {
+        None
+    }
+
+    /// The half that has these as well; `None` if they are not of the owner whose keys are held now.
+    fn with_session(&self, _keys: &SessionKeys) -> Option<Arc<dyn ServerHalf>> {
         None
     }
 

@@ -22,8 +22,8 @@ pub(super) use contract::{
     AnswerPart, Estimates, ExactCosine, Kept, KeyHolderHalf, KeyPairSlot, OpenedSegment, Opening,
     RowEncryptor, RowSum, StoredRows, expect_key, not_probed,
 };
-pub use contract::{Evaluation, Runner, ServerTimings, Sink};
-pub(super) use contract::{Request, ServerHalf};
+pub use contract::{Evaluation, Runner, ServerTimings, SessionKeys, Sink};
+pub(super) use contract::{Request, ServerHalf, no_keys};
 #[cfg(feature = "client")]
 pub(super) use halves::MaskSeed;
 

@@ -14,6 +14,8 @@ use crate::keys::{MasterKey, Purpose};
 use crate::wire::{self, Header, KeyId, Kind, Reader, Scheme};
 use ciphervec_arith::sample::Stream;
 use ciphervec_arith::{convert, poly};
+#[cfg(feature = "client")]
+use zeroize::{Zeroize, Zeroizing};
 
 /// Steps whose key switching takes two digits.
 pub(super) const FINE_LEVELS: u8 = 3;
@@ -157,6 +159,11 @@ impl EvaluationKeys {
     /// Levels they reach.
     pub fn levels(&self) -> u8 {
         self.levels.len() as u8
+    }
+
+    /// Bytes of their polynomials in memory.
+    pub fn memory(&self) -> usize {
+        self.levels.iter().flatten().count() * size_of::<u64>() * 4 * DEGREE
     }
 
     /// The frame: index id, mask seed, epoch, number of levels, then per level and digit a seed and

@@ -49,7 +49,7 @@ pub use layout::Layout;
 pub use masks::{MaskSums, Masks};
 #[cfg(feature = "client")]
 pub use open::{OpenedRows, QueryOpener, unseal};
-pub use params::{DEGREE, MAX_LEVEL, POLY_BYTES, PRIME_BITS, Ring};
+pub use params::{DEGREE, MAX_LEVEL, POLY_BYTES, PRIME_BITS, Ring, SESSION_EPOCHS, is_session};
 pub use query::{Ciphertext, Half};
 pub use response::{AnswerWords, write_answer};
 pub use scan::{Sums, scan};

@@ -21,6 +21,15 @@ pub const POLY_BYTES: usize = DEGREE * PRIME_BITS as usize / 8;
 /// wraps.
 const FILL: f64 = 0.93;
 
+/// Epochs from here on are sessions: a client draws one for some queries of its own, and its evaluation
+/// keys follow from the number. Those before are counted up, one collection's for all its clients.
+pub const SESSION_EPOCHS: u32 = 1 << 31;
+
+/// Whether an epoch is a session of some client's.
+pub fn is_session(epoch: u32) -> bool {
+    epoch >= SESSION_EPOCHS
+}
+
 /// The parameter set of the ring form with its transform tables.
 pub struct Ring {
     pub(super) ciphertext: NttTable,

@@ -1,12 +1,13 @@
 //! Query endpoint: a sealed query enters, a sealed answer leaves; which state that would be about. Server side.
 
+use crate::auth::Principal;
 use crate::hex;
 use crate::http::app::App;
 use crate::http::body;
-use crate::http::problem::Problem;
+use crate::http::problem::{Problem, ProblemDetails};
 use crate::metrics::Counting;
-use crate::storage::{Collection, DatabaseError};
-use axum::extract::{Path, Request, State};
+use crate::storage::DatabaseError;
+use axum::extract::{Extension, Path, Request, State};
 use axum::http::{HeaderName, HeaderValue, StatusCode, header as names};
 use axum::response::{IntoResponse, Response};
 use std::sync::Arc;
@@ -24,9 +25,12 @@ const TIMING_HEADER: HeaderName = HeaderName::from_static("server-timing");
                content_type = "application/octet-stream",
                headers(("Ciphervec-Version" = u64, description = "The version that was searched."),
                        ("Ciphervec-Head" = String, description = "Its head."),
-                       ("Server-Timing" = String, description = "Milliseconds: queue, scan.")))))]
+                       ("Server-Timing" = String, description = "Milliseconds: queue, scan."))),
+              (status = 409, description = "The query is of a session whose evaluation keys are not here.",
+                  body = ProblemDetails, content_type = "application/problem+json")))]
 pub async fn query(
     State(app): State<Arc<App>>,
+    Extension(principal): Extension<Principal>,
     Path(name): Path<String>,
     request: Request,
 ) -> Result<Response, Problem> {
@@ -35,7 +39,7 @@ pub async fn query(
     let body = app.incoming(request)?;
     let query = body.all(&mut share).await?;
     let _counting = Counting::new(&app.metrics.queries);
-    let answer = Collection::query(&collection, query).await?;
+    let answer = collection.query_by(principal.id(), query).await?;
     let [queue, scan] = [answer.timings.queue, answer.timings.scan];
     let duration = |seconds: f64| Duration::try_from_secs_f64(seconds).unwrap_or_default();
     app.metrics.query(duration(queue), duration(scan), answer.degraded);
@@ -51,6 +55,33 @@ pub async fn query(
         headers.insert(name, HeaderValue::from_str(&text).map_err(|_| Problem::internal())?);
     }
     Ok(response)
+}
+
+/// Brings the evaluation keys of a session: those that queries whose epoch is 2^31 or more are answered with. They serve the
+/// token that brings them, and are let go of when room is needed or the server ends: the query is told so then.
+#[utoipa::path(put, path = "/v1/collections/{name}/query-keys", tag = "collections", operation_id = "put_query_keys",
+    request_body(content = Vec<u8>, content_type = "application/octet-stream",
+        description = "A frame of evaluation keys, of the collection's owner and under its public masks."),
+    params(("name" = String, Path)),
+    responses((status = 204, description = "They are there."),
+              (status = 409, description = "This token has brought others of the same session.", body = ProblemDetails,
+                  content_type = "application/problem+json")))]
+pub async fn put_query_keys(
+    State(app): State<Arc<App>>,
+    Extension(principal): Extension<Principal>,
+    Path(name): Path<String>,
+    request: Request,
+) -> Result<StatusCode, Problem> {
+    let collection = app.collection(&name).await?;
+    let mut share = app.buffers.share();
+    let bytes = app.incoming(request)?.all(&mut share).await?;
+    let token = principal.id().to_owned();
+    app.blocking(move || {
+        let _held = share;
+        collection.put_session_keys(&token, &bytes)
+    })
+    .await?;
+    Ok(StatusCode::NO_CONTENT)
 }
 
 /// The state that a query would be answered from, for those who may ask one: what answers queries in this server's place asks

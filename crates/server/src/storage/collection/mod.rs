@@ -12,8 +12,10 @@ use super::cache::Cache;
 use super::check;
 use super::description::Description;
 use super::error::DatabaseError;
-use super::scan_queue::{Answer, QueryTimings, ScanQueue, Searchable};
+use super::scan_queue::{Answer, Asked, QueryTimings, ScanQueue, Searchable};
+use super::session_keys::SessionStore;
 use bytes::Bytes;
+use ciphervec::search::{Evaluation, ServerIndex};
 use ciphervec::store::{
     self, Change, CommitKey, Committed, Manifest, SegmentId, Store, StoreError,
 };
@@ -83,6 +85,7 @@ pub(crate) struct Engine {
     pub pool: Arc<ThreadPool>,
     pub queue: ScanQueue,
     pub cache: Arc<Cache>,
+    pub sessions: SessionStore,
 }
 
 /// When to ask again for what changed faster than it could be read.
@@ -356,6 +359,42 @@ impl Collection {
     /// query of this collection, [`DatabaseError::Corrupt`] and [`DatabaseError::Io`] when a
     /// segment cannot be read.
     pub async fn query(self: &Arc<Self>, query: Bytes) -> Result<Answer, DatabaseError> {
+        self.ask(Asked { query, keys: None }).await
+    }
+
+    /// The same for a token, which may have begun sessions.
+    ///
+    /// # Errors
+    /// As [`Collection::query`]; [`DatabaseError::KeysMissing`] for a query of a session whose keys are not here.
+    pub async fn query_by(
+        self: &Arc<Self>,
+        token: &str,
+        query: Bytes,
+    ) -> Result<Answer, DatabaseError> {
+        let held = self.held();
+        let session = held.index.session_of(&query);
+        let index = held.description.spec.id();
+        let keys =
+            session.map(|epoch| self.engine.sessions.get(token, index, epoch)).transpose()?;
+        self.ask(Asked { query, keys }).await
+    }
+
+    /// Takes in the evaluation keys of a session, for this token's queries.
+    ///
+    /// # Errors
+    /// [`DatabaseError::Invalid`] for bytes that are no such keys of this collection's owner,
+    /// [`DatabaseError::SessionExists`].
+    pub fn put_session_keys(&self, token: &str, bytes: &[u8]) -> Result<(), DatabaseError> {
+        self.catch_up();
+        let (held, engine) = (self.held(), &self.engine);
+        let keys = engine.pool.install(|| held.index.session_keys(bytes));
+        let keys = keys.map_err(|error| DatabaseError::Invalid(error.to_string()))?;
+        engine.sessions.put(token, held.description.spec.id(), keys)?;
+        engine.cache.take(engine.sessions.bytes());
+        Ok(())
+    }
+
+    async fn ask(self: &Arc<Self>, query: Asked) -> Result<Answer, DatabaseError> {
         for _ in 0..LOOKS {
             let head = self.held().view.head();
             let answer = self.engine.queue.enter(self.clone(), query.clone())?;
@@ -377,7 +416,7 @@ impl Collection {
     fn answer_from(
         &self,
         held: &LoadedState,
-        queries: &[&[u8]],
+        queries: &[&Asked],
     ) -> Vec<Result<Answer, ciphervec::Error>> {
         let (version, head) = (held.view.manifest().version, held.view.head());
         let cache = &self.engine.cache;
@@ -389,7 +428,7 @@ impl Collection {
             let mut total = 0;
             let fits = rest.iter().take_while(|query| {
                 // What does not parse is refused below, in a few bytes.
-                total += held.index.answer_len(query).unwrap_or(0);
+                total += held.index.answer_len(&query.query).unwrap_or(0);
                 total <= MOST_ANSWERED
             });
             let fits = fits.count();
@@ -404,12 +443,13 @@ impl Collection {
                 continue;
             }
             // Those of the ring form are answered one after another: the trees of one at a time.
-            let working = group.iter().map(|query| held.index.working_len(query).unwrap_or(0));
+            let working =
+                group.iter().map(|asked| held.index.working_len(&asked.query).unwrap_or(0));
             let working = working.max().unwrap_or(0);
             self.working.fetch_max(working, Ordering::Relaxed);
             cache.begin(!self.fits(held));
             let _trees = cache.set_aside(working);
-            answers.extend(held.index.evaluate_many(group).into_iter().map(|evaluation| {
+            answers.extend(evaluated(&held.index, group).into_iter().map(|evaluation| {
                 let (bytes, timings) = (evaluation?.bytes.into(), QueryTimings::default());
                 Ok(Answer { bytes, version, head, timings, degraded: false })
             }));
@@ -484,7 +524,7 @@ impl Collection {
 }
 
 impl Searchable for Collection {
-    fn answer(self: Arc<Self>, queries: &[&[u8]]) -> Vec<Result<Answer, DatabaseError>> {
+    fn answer(self: Arc<Self>, queries: &[&Asked]) -> Vec<Result<Answer, DatabaseError>> {
         self.catch_up();
         let mut held = self.held();
         loop {
@@ -505,6 +545,19 @@ impl Searchable for Collection {
             return answers.into_iter().map(|answer| answer.map_err(refused)).collect();
         }
     }
+}
+
+/// Queries of sessions share no pass, and so are answered alone.
+fn evaluated(index: &ServerIndex, group: &[&Asked]) -> Vec<ciphervec::Result<Evaluation>> {
+    if group.iter().all(|asked| asked.keys.is_none()) {
+        let queries: Vec<&[u8]> = group.iter().map(|asked| &*asked.query).collect();
+        return index.evaluate_many(&queries);
+    }
+    let answer = |asked: &&Asked| match &asked.keys {
+        Some(keys) => index.evaluate_with(&asked.query, keys),
+        None => index.evaluate(&asked.query),
+    };
+    group.iter().map(answer).collect()
 }
 
 /// After a failure that leaves unknown what is on disk, the writer goes: the next use opens the

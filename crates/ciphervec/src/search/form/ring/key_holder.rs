@@ -25,6 +25,9 @@ use ciphervec_he::wire::{KeyId, Kind, Reader};
 use std::sync::{Arc, Mutex};
 use zeroize::Zeroizing;
 
+/// Query keys that are kept: sessions come and go.
+const QUERY_KEYS: usize = 8;
+
 pub struct RingKeyHolder {
     pub(super) spec: IndexSpec,
     pub(super) rows: Rows,
@@ -32,7 +35,7 @@ pub struct RingKeyHolder {
     masks: Masks,
     /// Of dimensions; none in collections of release 0.1, whose rows have none.
     signs: Vec<i64>,
-    /// Query keys by epoch, derived once.
+    /// The latest query keys.
     query_keys: Mutex<Vec<Arc<QueryKey>>>,
     /// Evaluation keys by epoch: those that the server was given.
     evaluation: Mutex<Vec<Arc<EvaluationKeys>>>,
@@ -59,6 +62,9 @@ impl RingKeyHolder {
         }
         let key = QueryKey::derive(&self.ring, root.master(), &self.spec.binding(), epoch);
         let key = Arc::new(key);
+        if keys.len() == QUERY_KEYS {
+            keys.remove(0);
+        }
         keys.push(Arc::clone(&key));
         key
     }
@@ -77,6 +83,9 @@ impl RingKeyHolder {
         let keys =
             EvaluationKeys::generate(&self.ring, &secret, root.master(), &binding, of, dimension);
         let keys = Arc::new(keys);
+        if held.len() == QUERY_KEYS {
+            held.remove(0);
+        }
         held.push(Arc::clone(&keys));
         keys
     }

@@ -6,7 +6,8 @@ use crate::index::form::Rows;
 use crate::index::spec::IndexSpec;
 use crate::search::entry::{Chosen, SegmentEntry, SegmentReader, rows_of};
 use crate::search::form::contract::{
-    Evaluation, Request, ServerHalf, ServerTimings, Sink, expect_key, next_piece,
+    Evaluation, HeldKeys, Request, ServerHalf, ServerTimings, SessionKeys, Sink, expect_key,
+    next_piece,
 };
 use crate::search::message::{HALF_HEAD, KeysName, QueryHead, ResponseWriter, response_len};
 use crate::search::segment::{HEADROOM, Segment, SegmentHead};
@@ -14,6 +15,7 @@ use crate::search::stopwatch::Stopwatch;
 use ciphervec_arith::AlignedBytes;
 use ciphervec_he::lattice::ring::{
     self, AnswerWords, Ciphertext, DEGREE, EvaluationKeys, Expanded, Layout, MaskSums, Masks, Ring,
+    SESSION_EPOCHS, is_session,
 };
 use ciphervec_he::wire::{KeyId, Kind, Reader};
 use core::ops::Range;
@@ -50,38 +52,79 @@ pub struct RingServer {
     keys: BTreeMap<u32, Arc<HeldKeys>>,
 }
 
-/// Evaluation keys, and what halves of answers call them.
-pub(super) struct HeldKeys {
-    pub keys: EvaluationKeys,
-    name: KeysName,
-}
-
 impl RingServer {
     pub fn new(spec: IndexSpec, rows: Rows) -> Result<Self> {
         let ring = Arc::new(Ring::new()?);
         Ok(RingServer { spec, rows, ring, masks: None, keys: BTreeMap::new() })
     }
+
+    fn read_keys(&self, bytes: &[u8]) -> Result<HeldKeys> {
+        let keys = EvaluationKeys::from_bytes(&self.ring, bytes, self.spec.dimension())?;
+        self.spec.expect_id(Kind::EvaluationKeys.as_str(), keys.binding().index)?;
+        let mut name = KeysName::default();
+        name.copy_from_slice(&blake3::hash(bytes).as_bytes()[..16]);
+        Ok(HeldKeys { keys, name })
+    }
+
+    fn read_session(&self, bytes: &[u8]) -> Result<SessionKeys> {
+        let held = self.read_keys(bytes)?;
+        let epoch = held.keys.epoch();
+        if !is_session(epoch) {
+            return Err(Error::Range {
+                what: "the epoch of a session's evaluation keys",
+                expected: format!("{SESSION_EPOCHS} or more"),
+                actual: epoch.to_string(),
+            });
+        }
+        if !self.is_of_owner(&held.keys) {
+            let expected = self.keys.values().next().map(|held| held.keys.key_id());
+            expect_key(
+                Kind::EvaluationKeys.as_str(),
+                expected.unwrap_or_default(),
+                held.keys.key_id(),
+            )?;
+            let what = Kind::EvaluationKeys.as_str();
+            let detail = "the public masks of this index were expected, those of another came";
+            return Err(Reader::new(what, bytes).error(detail).into());
+        }
+        Ok(SessionKeys(Arc::new(held)))
+    }
+
+    /// Whether both are of one owner, under the same public masks.
+    fn is_of_owner(&self, keys: &EvaluationKeys) -> bool {
+        let of = |keys: &EvaluationKeys| (keys.key_id(), *keys.binding());
+        self.keys.values().any(|held| of(&held.keys) == of(keys))
+    }
 }
 
 impl ServerHalf for RingServer {
     fn with_keys(&self, bytes: &[u8], _held: Option<KeyId>) -> Result<(Arc<dyn ServerHalf>, u32)> {
-        let dimension = self.spec.dimension();
-        let keys = EvaluationKeys::from_bytes(&self.ring, bytes, dimension)?;
-        self.spec.expect_id(Kind::EvaluationKeys.as_str(), keys.binding().index)?;
-        let (epoch, seed) = (keys.epoch(), keys.binding().mask_seed);
+        let held = self.read_keys(bytes)?;
+        let (epoch, seed) = (held.keys.epoch(), held.keys.binding().mask_seed);
         let mut next = self.clone();
         if next.masks.as_ref().is_none_or(|masks| *masks.seed() != seed) {
-            next.masks = Some(Arc::new(Masks::new(seed, dimension)));
+            next.masks = Some(Arc::new(Masks::new(seed, self.spec.dimension())));
         }
-        let mut name = KeysName::default();
-        name.copy_from_slice(&blake3::hash(bytes).as_bytes()[..16]);
-        next.keys.insert(epoch, Arc::new(HeldKeys { keys, name }));
+        next.keys.insert(epoch, Arc::new(held));
         Ok((Arc::new(next), epoch))
     }
 
     fn without_epoch(&self, epoch: u32) -> Option<Arc<dyn ServerHalf>> {
         let mut next = self.clone();
         next.keys.remove(&epoch)?;
+        Some(Arc::new(next))
+    }
+
+    fn session_keys(&self, bytes: &[u8]) -> Option<Result<SessionKeys>> {
+        Some(self.read_session(bytes))
+    }
+
+    fn with_session(&self, keys: &SessionKeys) -> Option<Arc<dyn ServerHalf>> {
+        if !self.is_of_owner(&keys.0.keys) {
+            return None;
+        }
+        let mut next = self.clone();
+        next.keys.insert(keys.epoch(), Arc::clone(&keys.0));
         Some(Arc::new(next))
     }
 

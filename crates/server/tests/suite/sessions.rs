@@ -1,0 +1,127 @@
+//! Query keys that clients bring: whoever may query may bring them, they serve who brought them alone, and who has none is
+//! told what to do.
+
+use crate::support::http::{Reply, Site, frame, make_token};
+use crate::support::{Client, random};
+use axum::body::Body;
+use ciphervec::search::Query;
+use ciphervec::store::Change;
+use ciphervec::{Mode, Precision, Scheme};
+use ciphervec_he::wire::{self, Kind};
+use ciphervec_server::auth::Verb;
+
+const KIND: (Mode, Precision, Scheme) = (Mode::Sealed, Precision::Standard, Scheme::Lattice);
+const SESSION: u32 = 1 << 31 | 3;
+const KEYS: &str = "/v1/collections/faces/query-keys";
+const QUERY: &str = "/v1/collections/faces/query";
+
+async fn filled(site: &Site, client: &mut Client, headers: &[(&str, &str)]) {
+    let attachments = client.attachments();
+    let change = Change { set_meta: Some(client.meta()), attachments, ..Change::default() };
+    let made = site.send("PUT", "/v1/collections/faces", headers, frame(&change)).await;
+    assert_eq!(made.status, 201);
+    let path = "/v1/collections/faces/commits";
+    assert_eq!(site.send("POST", path, headers, frame(&client.add(40))).await.status, 200);
+}
+
+fn query(client: &Client, epoch: u32) -> Query {
+    let rows = random(client.owner.spec().dimension(), 9);
+    client.owner.query(&rows, &client.directory, epoch, &[]).unwrap()
+}
+
+fn kind(reply: &Reply) -> String {
+    reply.json()["type"].as_str().unwrap().to_owned()
+}
+
+/// Other keys that claim to be those of a session: their owner's name and masks are no secret.
+fn forged(client: &Client, epoch: u32) -> Vec<u8> {
+    let other = client.evaluation(epoch + 1);
+    let (header, payload) = wire::open(Kind::EvaluationKeys, &other).unwrap();
+    let mut payload = payload.to_vec();
+    payload[40..44].copy_from_slice(&epoch.to_le_bytes());
+    header.frame(&payload)
+}
+
+#[tokio::test]
+async fn keys_serve_the_token_that_brought_them_and_are_never_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("tokens.json");
+    let bearer = |verb| format!("Bearer {}", *make_token(&file, "faces", &[verb]).token);
+    let (admin, alice, mallory) = (bearer(Verb::Admin), bearer(Verb::Query), bearer(Verb::Query));
+    let reader = bearer(Verb::Read);
+    let site = Site::on(folder, &["--tokens", file.to_str().unwrap()]);
+    let headers = |value| [("authorization", value)];
+    let mut client = Client::new("faces", KIND);
+    filled(&site, &mut client, &headers(&admin)).await;
+    let (asked, keys) = (query(&client, SESSION), client.evaluation(SESSION));
+    let ask =
+        async |token| site.send("POST", QUERY, &headers(token), asked.to_bytes().to_vec()).await;
+    let bring =
+        async |token, keys: &[u8]| site.send("PUT", KEYS, &headers(token), keys.to_vec()).await;
+    let missing = ask(&alice).await;
+    assert_eq!(
+        (missing.status.as_u16(), kind(&missing)),
+        (409, "urn:ciphervec:query-keys-missing".into())
+    );
+    assert!(missing.json()["hint"].as_str().unwrap().contains("query-keys"));
+    // What another token has brought is not what alice's queries are answered with, whoever was first.
+    assert_eq!(bring(&mallory, &forged(&client, SESSION)).await.status, 204);
+    assert_eq!(ask(&alice).await.status, 409);
+    assert_eq!(bring(&alice, &keys).await.status, 204);
+    assert_eq!(bring(&alice, &keys).await.status, 204, "the same again");
+    let best = client.best(&asked, &ask(&alice).await.body);
+    let other = bring(&alice, &forged(&client, SESSION)).await;
+    assert_eq!((other.status.as_u16(), kind(&other)), (409, "urn:ciphervec:exists".into()));
+    assert_eq!(client.best(&asked, &ask(&alice).await.body), best);
+    let wrong = ask(&mallory).await;
+    assert!(wrong.status == 200 && client.best(&asked, &wrong.body) != best);
+    assert_eq!(ask(&admin).await.status, 409, "of a session that it has not brought");
+    assert_eq!(bring(&reader, &keys).await.status, 403);
+    // A collection's own epochs are no session's, and the other way round.
+    for bad in [client.evaluation(0), keys[..keys.len() - 1].to_vec(), b"no keys".to_vec()] {
+        assert_eq!(bring(&alice, &bad).await.status, 400);
+    }
+    let attachments = vec![("evaluation".to_owned(), keys.clone())];
+    let change = Change { attachments, ..Change::default() };
+    let path = "/v1/collections/faces/commits";
+    let refused = site.send("POST", path, &headers(&admin), frame(&change)).await;
+    assert_eq!(refused.status, 400);
+    assert!(refused.json()["detail"].as_str().unwrap().contains("session"));
+    // They stay through commits, and through another epoch of the collection's own.
+    let change = client.add(30);
+    assert_eq!(site.send("POST", path, &headers(&admin), frame(&change)).await.status, 200);
+    let attachments = vec![("evaluation".to_owned(), client.evaluation(1))];
+    let change = Change { attachments, set_meta: Some(client.meta_at(1)), ..Change::default() };
+    assert_eq!(site.send("POST", path, &headers(&admin), frame(&change)).await.status, 200);
+    let asked = query(&client, SESSION);
+    let answer = site.send("POST", QUERY, &headers(&alice), asked.to_bytes().to_vec()).await;
+    assert_eq!(answer.status, 200);
+    assert_eq!(client.best(&asked, &answer.body)[0].len(), 5);
+    // They are in no state, and a server that is started again has none.
+    let state = site.send("GET", "/v1/collections/faces", &headers(&admin), Body::empty()).await;
+    assert!(!String::from_utf8_lossy(&state.body).contains("query-keys"));
+    let Site { folder, app, router } = site;
+    app.close();
+    drop((app, router));
+    let site = Site::on(folder, &["--tokens", file.to_str().unwrap()]);
+    let gone = site.send("POST", QUERY, &headers(&alice), asked.to_bytes().to_vec()).await;
+    assert_eq!(kind(&gone), "urn:ciphervec:query-keys-missing");
+    assert_eq!(site.send("PUT", KEYS, &headers(&alice), keys).await.status, 204);
+    let answer = site.send("POST", QUERY, &headers(&alice), asked.to_bytes().to_vec()).await;
+    assert_eq!(client.best(&asked, &answer.body)[0].len(), 5);
+}
+
+#[tokio::test]
+async fn other_modes_have_no_sessions() {
+    let site = Site::open(&[]);
+    let mut client =
+        Client::new("faces", (Mode::SealedIndex, Precision::Standard, Scheme::Lattice));
+    let change = Change { set_meta: Some(client.meta()), ..Change::default() };
+    let made = site.send("PUT", "/v1/collections/faces", &[], frame(&change)).await;
+    assert_eq!(made.status, 201);
+    let path = "/v1/collections/faces/commits";
+    assert_eq!(site.send("POST", path, &[], frame(&client.add(5))).await.status, 200);
+    assert_eq!(site.send("PUT", KEYS, &[], Body::empty()).await.status, 400);
+    let asked = query(&client, SESSION);
+    assert_eq!(site.send("POST", QUERY, &[], asked.to_bytes().to_vec()).await.status, 200);
+}

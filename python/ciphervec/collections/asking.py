@@ -1,0 +1,142 @@
+"""Asking: so many queries enter, and the epoch leaves that they are to be made under; their bytes enter,
+and the server's answer leaves. Key owner's side.
+
+Whatever goes to a server under a query key goes through here: counted before it leaves, see
+`query_keys`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..errors import ServerError
+from ..ingest.remarks import remark
+from . import query_keys
+from .owner import Owner
+from .segments import Segments
+from .stores.server_backend import Answer, QueryKeysMissing, ServerBackend, Sink
+
+_SENDS = 4  # servers behind one address may each have to be given the keys
+
+
+def query_epoch(segments: Segments, queries: int) -> int:
+    """The epoch to make so many queries under, at most `most_queries`: counted, and the server has its
+    evaluation keys as far as is known. In modes whose queries are plain, the collection's. Raises
+    StorageError, Conflict, and what a server does that can't be reached."""
+    owner, keys = segments.owner, segments.query_keys
+    if owner.spec.mode not in ("sealed", "sealed-query"):
+        return owner.epoch
+    if keys.refused:
+        _asked_outside(segments, queries)
+        return owner.epoch
+    before = keys.epoch
+    epoch, fresh = keys.take(owner, queries, lasting=segments.store.shared)
+    if epoch != before:
+        segments.tokens.drop()
+    server = segments.server
+    if not fresh and not server.lacks(epoch):
+        return epoch
+    if not server.remote:
+        held = _hand_over(segments, server, owner, epoch)
+    else:
+        with segments.apart():
+            held = _hand_over(segments, server, owner, epoch)
+        segments.settle()
+    if not held:
+        keys.end(owner, lasting=segments.store.shared)
+        keys.refused = True
+        _say_refused(segments)
+    # Others were let in meanwhile, and may have changed the keys.
+    return epoch if held and segments.owner is owner else query_epoch(segments, queries)
+
+
+def renew_for_others(segments: Segments, queries: int, flooding: float) -> None:
+    """End a session that has not as many flooded scores left as so many queries of every row take, if a
+    new one has."""
+    owner, keys = segments.owner, segments.query_keys
+    if keys.epoch is None:
+        return
+    plan = owner.flooding_plan(flooding, keys.epoch)
+    if plan.rows_left < queries * len(owner) <= plan.rows_an_epoch:
+        keys.end(owner, lasting=segments.store.shared)
+
+
+def most_queries() -> int:
+    """How many queries one message may have at most, for its key to serve them."""
+    return query_keys.QUERIES_PER_KEY
+
+
+def answered(segments: Segments, query: bytes, epoch: int, queries: int, sink: Sink | None = None) -> Answer:
+    """The server's answer to a message of so many queries made under this epoch; without its bytes where
+    they go to `sink`. Other threads may go on while a server across a network works."""
+    server = segments.server
+    if not server.remote:
+        return _answer(server, query, sink)
+    owner = segments.owner
+    with segments.apart():
+        answer = _from_remote(segments, server, owner, query, epoch, queries, sink)
+    segments.settle()
+    return answer
+
+
+def _from_remote(
+    segments: Segments,
+    server: ServerBackend,
+    owner: Owner,
+    query: bytes,
+    epoch: int,
+    queries: int,
+    sink: Sink | None,
+) -> Answer:
+    keys = segments.query_keys
+    for _ in range(_SENDS):
+        try:
+            return _answer(server, query, sink, lambda: keys.again(epoch, queries))
+        except QueryKeysMissing:
+            keys.again(epoch, queries)
+            _hand_over(segments, server, owner, epoch)
+    raise ServerError(
+        f"the server of {owner.spec.collection!r} says that it lacks evaluation keys that it was given {_SENDS} times. Ask "
+        "its operator: its memory may be too small for them, or several servers answer under one address."
+    )
+
+
+def _hand_over(segments: Segments, server: ServerBackend, owner: Owner, epoch: int) -> bool:
+    """Give the server the evaluation keys of a session; whether it knows sessions."""
+    try:
+        return server.hold(owner.evaluation_at(epoch).to_bytes())
+    except Exception:  # it has others of that number, say, or the owner's keys have changed
+        segments.query_keys.end(owner, lasting=segments.store.shared)
+        raise
+
+
+def _answer(
+    server: ServerBackend, query: bytes, sink: Sink | None, again: Callable[[], None] | None = None
+) -> Answer:
+    if sink is None:
+        return server.evaluate(query, again)
+    return Answer(b"", server.evaluate_into(query, sink, again))
+
+
+def _asked_outside(segments: Segments, queries: int) -> None:
+    """Count queries under the collection's own epoch, which only `rotate_query_key` ends, and say so."""
+    keys, most = segments.query_keys, query_keys.QUERIES_PER_KEY
+    before = keys.asked_outside
+    keys.asked_outside += queries
+    if before // most != keys.asked_outside // most:
+        remark(
+            f"{keys.asked_outside:,} queries of this client were asked under one query key of "
+            f"{segments.description.spec.collection!r}. Begin another with rotate_query_key()."
+        )
+
+
+def _say_refused(segments: Segments) -> None:
+    remark(
+        f"the server of {segments.description.spec.collection!r} takes no query keys of its clients: it is of a release before "
+        "0.2, or a front of scanners. Queries are asked under the collection's own query key, which changes with "
+        "rotate_query_key() alone. SECURITY.md says what a server that lies learns of a key; upgrade the server, or rotate "
+        f"it every {query_keys.QUERIES_PER_KEY:,} queries."
+    )
+
+
+__all__ = ["answered", "most_queries", "query_epoch", "renew_for_others"]

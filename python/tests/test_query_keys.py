@@ -1,0 +1,444 @@
+"""Query keys that a client takes by itself: each serves so many queries and no more, whatever is lost on the way,
+restarted, forked or asked by several processes at once, and it takes no more than the verb query."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import warnings
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+
+from ciphervec import (
+    Client,
+    Collection,
+    HttpClient,
+    IndexSpec,
+    Keys,
+    Owner,
+    PersistentClient,
+    PinMismatch,
+    PoolExhausted,
+    ServerError,
+    _native,
+)
+from ciphervec.collections import flooding, query_keys
+from ciphervec.collections.query_keys import SESSIONS, QueryKeys
+from ciphervec.collections.routing.clusters import Clusters
+from ciphervec.http import AsyncHttpClient, LocalServer
+from network import D, Faulty, Make, lose, only
+from program import token
+
+Go = Callable[[], httpx.Response]
+COUNT, EPOCH = slice(72, 76), slice(77, 81)
+KEYS_EPOCH = slice(104, 108)
+
+
+def number(data: bytes) -> int:
+    return int.from_bytes(data, "little")
+
+
+class Wire(Faulty):
+    """What leaves for the server: the sessions of keys, and of every query as often as it was sent."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.keys: list[int] = []
+        self.queries: list[tuple[int, int]] = []
+        self.bodies: list[bytes] = []
+        self.next: Callable[[httpx.Request, Go], httpx.Response] | None = None
+        self.fault = self._note
+
+    def _note(self, request: httpx.Request, go: Go) -> httpx.Response:
+        if request.url.path.endswith("/query-keys"):
+            self.keys.append(number(request.content[KEYS_EPOCH]))
+        if request.url.path.endswith("/query"):
+            self.queries.append((number(request.content[EPOCH]), number(request.content[COUNT])))
+            self.bodies.append(request.content)
+        return go() if self.next is None else self.next(request, go)
+
+    def used(self) -> Counter[int]:
+        """Queries sent under each epoch."""
+        found: Counter[int] = Counter()
+        for epoch, count in self.queries:
+            found[epoch] += count
+        return found
+
+    def runs(self) -> list[int]:
+        """How many queries went under each epoch, in the order of the epochs."""
+        return list(self.used().values())
+
+
+@pytest.fixture
+def wire() -> Wire:
+    return Wire()
+
+
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch) -> int:
+    """A key serves three queries."""
+    monkeypatch.setattr(query_keys, "QUERIES_PER_KEY", 3)
+    return 3
+
+
+def books(client: Any, rows: np.ndarray, mode: str = "sealed", **more: Any) -> Collection:
+    made = client.create_collection("books", D, mode=mode, **more)
+    made.add(list(range(len(rows))), rows)
+    return made
+
+
+@pytest.mark.core
+@pytest.mark.parametrize("mode", ["sealed", "sealed-query"])
+@pytest.mark.parametrize("state", ["own", None])
+def test_a_key_serves_so_many_queries_exactly(
+    make: Make, wire: Wire, rows: np.ndarray, few: int, mode: str, state: Any
+) -> None:
+    made = books(make(transport=wire, state=state), rows, mode)
+    for i in range(7):
+        assert made.query(rows[i], 1)["ids"] == [[i]]
+    assert wire.runs() == [3, 3, 1] and wire.keys == list(wire.used())
+    assert all(epoch >= SESSIONS for epoch in wire.keys)
+    # Rows of a batch are queries, and one that is too long for a key is asked in several messages.
+    assert made.query(rows[:2], 1)["ids"] == [[0], [1]]
+    assert wire.runs() == [3, 3, 3]
+    assert made.query(rows[:5], 1)["ids"] == [[i] for i in range(5)]
+    assert wire.runs() == [3, 3, 3, 3, 2]
+    assert made.query(rows[:2], 1)["ids"] == [[0], [1]]
+    assert wire.runs() == [3, 3, 3, 3, 2, 2], "one was left, and two were asked"
+    assert len(set(wire.keys)) == len(wire.keys) == 6
+    said = made.info()["query_key"]
+    assert said == {"session": wire.keys[-1], "queries": 2, "most": 3, "refused": False}
+    assert made.info()["epoch"] == 0
+
+
+def test_it_takes_no_more_than_the_verb_query(tmp_path: Path, keys: Keys, rows: np.ndarray, few: int) -> None:
+    data = tmp_path / "db"
+    data.mkdir()
+    admin, asker = token(data, "books", "admin"), token(data, "books", "query", "read")
+    with LocalServer(data) as server:
+        with HttpClient(server.url, admin, keys=keys, state=None) as client:
+            books(client, rows)
+        wire = Wire()
+        with (
+            HttpClient(server.url, asker, keys=keys, state=None, transport=wire) as client,
+            warnings.catch_warnings(),
+        ):
+            warnings.simplefilter("error")
+            made = client.get_collection("books")
+            for i in range(5):
+                assert made.query(rows[i], 1)["ids"] == [[i]]
+        assert wire.runs() == [3, 2] and not any(path.endswith("/commits") for _, path in wire.seen)
+
+
+def test_what_was_sent_again_counts(make: Make, wire: Wire, rows: np.ndarray, few: int) -> None:
+    made = books(make(transport=wire), rows)
+    wire.next = only("/query", "POST", lose)
+    assert made.query(rows[0], 1)["ids"] == [[0]]
+    assert wire.runs() == [2] and wire.bodies[0] == wire.bodies[1]
+    assert made.info()["query_key"]["queries"] == 2
+    # The third is lost: there is no fourth under this key, and so it is made again under another.
+    wire.next = only("/query", "POST", lose)
+    assert made.query(rows[1], 1)["ids"] == [[1]]
+    assert wire.runs() == [3, 1] and len(set(wire.bodies)) == 3
+    # A message of as many as a key serves is not sent twice either.
+    wire.next = only("/query", "POST", lose, times=2)
+    assert made.query(rows[:3], 1)["ids"] == [[0], [1], [2]]
+    assert wire.runs() == [3, 1, 3, 3, 3]
+
+
+def test_keys_that_a_server_has_lost_are_brought_again(tmp_path: Path, keys: Keys, rows: np.ndarray) -> None:
+    """It is restarted between two queries, and between a query and its tokens; the same bytes are answered."""
+    data, wire = tmp_path / "db", Wire()
+    with LocalServer(data) as server:
+        port = server.url.rpartition(":")[2]
+        with HttpClient(server.url, keys=keys, state=tmp_path / "state", transport=wire) as client:
+            made = books(client, rows)
+            assert made.query(rows[0], 1)["ids"] == [[0]]
+            server.stop()
+            with LocalServer(data, listen=f"127.0.0.1:{port}"):
+                assert made.query(rows[1], 1)["ids"] == [[1]]
+                assert len(wire.keys) == 2 and len(set(wire.keys)) == 1
+                assert wire.bodies[1] == wire.bodies[2] and wire.runs() == [3]
+                made.prefetch(2)
+            with LocalServer(data, listen=f"127.0.0.1:{port}"):
+                assert made.query(rows[2], 1)["ids"] == [[2]]
+                assert len(wire.keys) == 3 and len(set(wire.keys)) == 1
+                assert made.info()["query_key"]["queries"] == 6
+
+
+def test_a_server_that_keeps_no_keys_gets_an_end(make: Make, wire: Wire, rows: np.ndarray) -> None:
+    made = books(make(transport=wire), rows)
+    made.query(rows[0], 1)
+    lacking = {"type": "urn:ciphervec:query-keys-missing", "detail": "no keys"}
+    answer = httpx.Response(409, headers={"ciphervec-api": "1"}, json=lacking)
+    wire.next = lambda request, go: answer if request.url.path.endswith("/query") else go()
+    with pytest.raises(ServerError, match="lacks evaluation keys that it was given"):
+        made.query(rows[0], 1)
+    sent = wire.used()[wire.keys[0]]
+    assert sent == 5
+    assert made.info()["query_key"]["queries"] >= sent, "all of them count"
+    wire.next = None
+    assert made.query(rows[3], 1)["ids"] == [[3]]
+
+
+def test_an_older_server_is_asked_under_the_collections_key_and_said_to_be(
+    make: Make, wire: Wire, rows: np.ndarray, few: int
+) -> None:
+    client = make(transport=wire)
+    made = books(client, rows)
+    unknown = httpx.Response(404, headers={"ciphervec-api": "1"}, json={"type": "urn:ciphervec:not-found"})
+    wire.next = lambda request, go: unknown if request.url.path.endswith("/query-keys") else go()
+    with pytest.warns(UserWarning, match="takes no query keys of its clients") as given:
+        for i in range(2):
+            assert made.query(rows[i], 1)["ids"] == [[i]]
+    assert len(given) == 1 and wire.runs() == [2] and set(wire.used()) == {0}
+    with pytest.warns(UserWarning, match="3 queries of this client"):
+        made.query(rows[0], 1)
+    assert made.info()["query_key"] == {"session": None, "queries": 3, "most": 3, "refused": True}
+    assert made.prefetch(1) == 1 and made.query(rows[4], 1)["ids"] == [[4]]
+    made.rotate_query_key()
+    made.query(rows[0], 1)
+    assert set(wire.used()) == {0, 1}
+
+
+def test_a_server_that_took_keys_before_is_not_believed_to_be_older(
+    make: Make, wire: Wire, rows: np.ndarray, few: int, tmp_path: Path
+) -> None:
+    """A liar would keep every client under one key so."""
+    client = make(transport=wire)
+    made = books(client, rows)
+    assert made.query(rows[0], 1)["ids"] == [[0]]
+    unknown = httpx.Response(404, headers={"ciphervec-api": "1"}, json={"type": "urn:ciphervec:not-found"})
+    wire.next = lambda request, go: unknown if request.url.path.endswith("/query-keys") else go()
+    made.query(rows[:2], 1)
+    for _ in range(2):
+        with pytest.raises(PinMismatch, match="took query keys before"):
+            made.query(rows[0], 1)
+    assert set(wire.used()) == {wire.keys[0]}, "nothing was asked"
+    again = make(transport=wire, state=tmp_path / "state0")
+    with pytest.raises(PinMismatch, match="took query keys before"):
+        again.get_collection("books").query(rows[:3], 1)
+    client.forget("books")
+    with pytest.warns(UserWarning, match="takes no query keys"):
+        assert client.get_collection("books").query(rows[0], 1)["ids"] == [[0]]
+
+
+def test_keys_of_another_that_claim_the_session_end_it(make: Make, wire: Wire, rows: np.ndarray) -> None:
+    """Who shares the token may have been there first: the next session is of another number."""
+    made = books(make(transport=wire), rows)
+    taken = httpx.Response(409, headers={"ciphervec-api": "1"}, json={"type": "urn:ciphervec:exists"})
+    wire.next = only("/query-keys", "PUT", lambda request, go: taken)
+    assert made.query(rows[0], 1)["ids"] == [[0]]
+    assert len(set(wire.keys)) == 2 and set(wire.used()) == {wire.keys[1]}
+
+
+def test_a_rotation_ends_the_session_and_drops_its_tokens(make: Make, wire: Wire, rows: np.ndarray) -> None:
+    made = books(make(transport=wire), rows)
+    assert made.prefetch(3) == 3 and made.query(rows[0], 1)["ids"] == [[0]]
+    assert wire.runs() == [4], "three tokens, and a question with one of them"
+    assert made.info()["query_key"]["queries"] == 3, "which was counted when it was fetched"
+    made.rotate_query_key()
+    assert made.info()["epoch"] == 1
+    assert made.query(rows[1], 1)["ids"] == [[1]]
+    assert len(set(wire.keys)) == 2 and wire.runs() == [4, 1] and made.explain().tokens == 0
+
+
+def test_tokens_are_dropped_when_their_key_is(make: Make, wire: Wire, rows: np.ndarray, few: int) -> None:
+    made = books(make(transport=wire), rows)
+    assert made.prefetch(2) == 2
+    assert made.query(rows[:3], 1)["ids"] == [[0], [1], [2]]  # too many for what is left of the key
+    assert made.explain().tokens == 0 and wire.runs() == [2, 3]
+    assert made.prefetch(2) == 2 and made.query(rows[4], 1)["ids"] == [[4]]
+    assert wire.runs() == [2, 3, 3], "two tokens, and a question with one"
+
+
+def test_other_keys_take_another_session(make: Make, wire: Wire, keys: Keys, rows: np.ndarray) -> None:
+    made = books(make(transport=wire), rows)
+    made.query(rows[0], 1)
+    other = make(transport=(theirs := Wire())).get_collection("books")
+    other.query(rows[0], 1)
+    new = Keys.generate()
+    made.rotate_keys(new)
+    assert made.query(rows[1], 1)["ids"] == [[1]]
+    with make(transport=theirs, keys=new) as client:
+        assert client.get_collection("books").query(rows[2], 1)["ids"] == [[2]]
+    assert len({*wire.keys, *theirs.keys}) == 4
+
+
+@pytest.mark.parametrize("routing", [None, Clusters(count=4, probes=1, decoys=1)])
+def test_an_event_loop_and_routes_keep_the_count(
+    make: Make, wire: Wire, rows: np.ndarray, few: int, routing: Clusters | None, server_url: str, keys: Keys
+) -> None:
+    books(make(), rows, routing=routing).optimize()
+
+    async def ask() -> None:
+        async with AsyncHttpClient(server_url, keys=keys, state=None, transport=_Async(wire)) as client:
+            made = await client.get_collection("books")
+            found = await asyncio.gather(*(made.query(rows[i], 1) for i in range(10)))
+            assert routing is not None or [one["ids"] for one in found] == [[[i]] for i in range(10)]
+
+    asyncio.run(ask())
+    assert max(wire.runs()) <= few and sum(wire.runs()) >= 10
+
+
+class _Async(httpx.AsyncBaseTransport):
+    def __init__(self, wire: Wire) -> None:
+        self.wire = wire
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        await request.aread()
+        answer = await asyncio.to_thread(self.wire.handle_request, request)
+        return httpx.Response(answer.status_code, headers=answer.headers, content=answer.content)
+
+
+CHILD = """
+import os, signal, sys
+from pathlib import Path
+import ciphervec
+from ciphervec.collections import query_keys
+query_keys.QUERIES_PER_KEY = 40
+keys = ciphervec.Keys.load(sys.argv[1])
+owner = ciphervec.Owner(keys, ciphervec.IndexSpec("books", 16, "cosine", "sealed"))
+taken = query_keys.QueryKeys(Path(sys.argv[2]))
+for i in range(int(sys.argv[3])):
+    print(taken.take(owner, 1 + i % 3, lasting=True)[0], 1 + i % 3, flush=True)
+    if i == 50 and len(sys.argv) > 4:
+        os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_processes_with_one_state_folder_share_the_count(tmp_path: Path, keys: Keys) -> None:
+    """Three at once, one of them killed; then a fourth, alone."""
+    keys.save(tmp_path / "key", allow_plaintext=True)
+    command = [sys.executable, "-c", CHILD, str(tmp_path / "key"), str(tmp_path / "state"), "120"]
+    children = [
+        subprocess.Popen([*command, *more], stdout=subprocess.PIPE, text=True) for more in ([], [], ["kill"])
+    ]
+    used: Counter[str] = Counter()
+    for said in (child.communicate()[0] for child in children):
+        for line in said.splitlines():
+            epoch, count = line.split()
+            used[epoch] += int(count)
+    assert [child.returncode for child in children] == [0, 0, -signal.SIGKILL]
+    assert max(used.values()) <= 40 and sum(used.values()) >= 2 * 240
+    again = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    for line in again:
+        epoch, count = line.split()
+        used[epoch] += int(count)
+    assert max(used.values()) <= 40
+    assert len(used) < 30, "blocks that nobody used are few"
+
+
+def test_one_query_a_process_brings_keys_once(
+    tmp_path: Path, server_url: str, keys: Keys, rows: np.ndarray, few: int
+) -> None:
+    sent: list[int] = []
+    for i in range(4):
+        wire = Wire()
+        with HttpClient(server_url, keys=keys, state=tmp_path / "state", transport=wire) as client:
+            made = books(client, rows) if i == 0 else client.get_collection("books")
+            assert made.query(rows[i], 1)["ids"] == [[i]]
+        sent += wire.keys
+        assert sum(wire.runs()) == 1
+    assert len(sent) == 2, "for three queries, and for the fourth"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_fork_takes_none_of_its_parents(tmp_path: Path, keys: Keys) -> None:
+    owner = Owner(keys, IndexSpec("books", D, "cosine", "sealed"))
+    for folder in (None, tmp_path):
+        taken = QueryKeys(folder)
+        for _ in range(9):  # so that some are taken ahead
+            epoch, _ = taken.take(owner, 1, lasting=True)
+        reading, writing = os.pipe()
+        child = os.fork()
+        if child == 0:
+            os.write(writing, repr((taken.epoch, taken.take(owner, 1, lasting=True))).encode())
+            os._exit(0)
+        os.waitpid(child, 0)
+        before, (theirs, fresh) = eval(os.read(reading, 200))
+        assert before is None
+        used = taken._counts.look(taken._name).used  # type: ignore[union-attr]
+        if folder is None:
+            assert theirs != epoch and fresh
+        else:
+            assert theirs == epoch and used > 9 + taken._left
+
+
+@pytest.mark.parametrize("where", ["memory", "folder"])
+def test_a_folder_on_this_machine_is_asked_so_too(
+    where: str, tmp_path: Path, keys: Keys, rows: np.ndarray, few: int
+) -> None:
+    with Client(keys) if where == "memory" else PersistentClient(tmp_path, keys=keys) as client:
+        made = books(client, rows)
+        seen: list[int] = []
+        for i in range(7):
+            assert made.query(rows[i], 1)["ids"] == [[i]]
+            seen.append(made.info()["query_key"]["session"])
+        assert [seen.count(epoch) for epoch in dict.fromkeys(seen)] == [3, 3, 1]
+        # The index holds the keys of the collection's epoch and of the present session, no others.
+        query = {epoch: made.owner.query(rows[:1], epoch=epoch).to_bytes() for epoch in {0, *seen}}
+        for epoch, body in query.items():
+            if epoch in (0, seen[-1]):
+                assert made.server.evaluate(body)
+            else:
+                with pytest.raises(Exception, match="no evaluation keys"):
+                    made.server.evaluate(body)
+        made.optimize()
+        assert made.query(rows[3], 1)["ids"] == [[3]]
+
+
+def test_what_others_are_shown_is_counted_by_session(make: Make, rows: np.ndarray) -> None:
+    made = books(make(), rows)
+    plan = made.flooding_plan()
+    made.query(rows[:3], 2, audience="others")
+    assert plan.rows_left - made.flooding_plan().rows_left == 3 * len(rows)
+    epoch = made.info()["query_key"]["session"]
+    made.rotate_query_key()
+    assert made.flooding_plan().rows_left == plan.rows_left
+    made.query(rows[:1], 2, audience="others")
+    assert made.info()["query_key"]["session"] not in (epoch, None)
+    assert plan.rows_left - made.flooding_plan().rows_left == len(rows)
+
+
+@pytest.mark.parametrize(
+    ("dimension", "length"),
+    [(16, 358_736), (128, 512_432), (512, 614_896), (1024, 666_128), (4096, 768_592), (16_384, 666_128)],
+)
+def test_keys_are_as_long_as_the_documentation_says_and_follow_from_the_number(
+    keys: Keys, dimension: int, length: int
+) -> None:
+    owner, again = (Owner(keys, IndexSpec("books", dimension, "cosine", "sealed")) for _ in range(2))
+    made = owner.evaluation_at(SESSIONS + 7).to_bytes()
+    assert len(made) == length and made == again.evaluation_at(SESSIONS + 7).to_bytes()
+    assert owner.evaluation_at(7).to_bytes() != again.evaluation_at(7).to_bytes()
+
+
+def test_the_keys_of_a_session_are_the_same_everywhere_and_for_good() -> None:
+    """Of every platform, back-end and release: a client makes them again, and answers name them by their hash."""
+    keys = Keys(_native.Keys._from_master(bytes([3]) * 32))
+    owner = Owner(keys, IndexSpec("books", 16, "cosine", "sealed"))
+    made = _native.blake3(owner.evaluation_at(SESSIONS + 7).to_bytes()).hex()
+    assert made == "503181c67930b04911836dede2717e0d7c71fdf9d397e890bb1e2e25c514d767"
+
+
+def test_a_session_that_others_have_used_up_is_over(
+    make: Make, wire: Wire, rows: np.ndarray, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(flooding, "allowance", lambda noise: 100)
+    made = books(make(transport=wire), rows)
+    shown: dict[str, Any] = {"audience": "others", "flooding": 2.0**-4}
+    for i in range(5):
+        made.query(rows[i], 2, **shown)
+    assert len(rows) == 40 and wire.runs() == [2, 2, 1]
+    with pytest.raises(PoolExhausted, match="as many scores as the query key"):
+        made.query(rows[:3], 2, **shown)  # more than any has
