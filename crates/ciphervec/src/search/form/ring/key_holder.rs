@@ -83,8 +83,11 @@ impl RingKeyHolder {
         let keys =
             EvaluationKeys::generate(&self.ring, &secret, root.master(), &binding, of, dimension);
         let keys = Arc::new(keys);
-        if held.len() == QUERY_KEYS {
-            held.remove(0);
+        // Sessions come and go, and their keys can be made again; those that were taken in can't.
+        if held.len() >= QUERY_KEYS
+            && let Some(oldest) = held.iter().position(|keys| ring::is_session(keys.epoch()))
+        {
+            held.remove(oldest);
         }
         held.push(Arc::clone(&keys));
         keys
