@@ -38,7 +38,9 @@ class OwnerMatches(Matches):
         return f"OwnerMatches(ids={self.ids!r}, distances={self.distances!r}, scores={self.scores!r}), the key owner's own"
 
     def __deepcopy__(self, memo: dict[int, object]) -> OwnerMatches:
-        return OwnerMatches(copy.copy(self.ids), self.distances.copy(), self.scores.copy(), self.exact)
+        return OwnerMatches(
+            copy.copy(self.ids), self.distances.copy(), self.scores.copy(), self.exact, self.checked
+        )
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(_NEXT)
