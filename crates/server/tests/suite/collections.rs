@@ -3,7 +3,7 @@
 
 use crate::support::{Client, KINDS, id_of, open, open_with, runtime};
 use ciphervec::store::Change;
-use ciphervec::Mode;
+use ciphervec::{Mode, Precision, Scheme};
 use ciphervec_server::{Collection, CommitKey, Committed, DatabaseError};
 use std::time::{Duration, Instant};
 
