@@ -269,7 +269,9 @@ def test_an_answer_to_another_question_is_refused(scheme: str, more: dict[str, A
 def test_ciphertexts_that_were_exchanged_are_not_taken(scheme: str) -> None:
     """Rows of another segment under the name of one: whoever has the public key can make such."""
     more = {} if scheme == "elgamal" else {"bits": 2048}
-    faces = Client().create_collection("faces", 16, mode="sealed-index", scheme=scheme, originals=False, **more)
+    faces = Client().create_collection(
+        "faces", 16, mode="sealed-index", scheme=scheme, originals=False, **more
+    )
     rows = np.random.default_rng(4).standard_normal((4, 16)).astype(np.float32)
     faces.add([0, 1], rows[:2])
     faces.add([2, 3], rows[2:])
