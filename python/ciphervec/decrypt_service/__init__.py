@@ -17,6 +17,7 @@ from .receipts import Receipts
 __all__ = [
     "Audit",
     "Exhausted",
+    "Held",
     "Ledger",
     "MatchClient",
     "Matcher",
