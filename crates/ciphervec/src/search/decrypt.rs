@@ -23,7 +23,8 @@ impl Known<'_> {
     /// another none, since its sums are of all of them.
     fn may_lack(&self, there: &[bool]) -> bool {
         let deleted = self.deleted.iter().chain(std::iter::repeat(&false));
-        self.witness.is_empty() && there.iter().zip(deleted).all(|(there, deleted)| *there || *deleted)
+        self.witness.is_empty()
+            && there.iter().zip(deleted).all(|(there, deleted)| *there || *deleted)
     }
 }
 

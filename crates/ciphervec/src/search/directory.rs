@@ -254,7 +254,8 @@ impl SegmentDirectory {
 
     /// The segments that these blocks are of: sealing them again gives them sums.
     pub fn unchecked(&self, owner: &Owner) -> impl Iterator<Item = SegmentId> {
-        let lacking = |entry: &&Entry| entry.unchecked_blocks(owner).is_some_and(|blocks| blocks > 0);
+        let lacking =
+            |entry: &&Entry| entry.unchecked_blocks(owner).is_some_and(|blocks| blocks > 0);
         self.entries.iter().filter(lacking).map(|entry| entry.id)
     }
 

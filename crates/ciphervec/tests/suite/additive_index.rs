@@ -377,7 +377,8 @@ fn answers_and_rows_are_checked_under_every_scheme() {
                 both.add(&rows(metric, count, seed));
             }
             assert_eq!(both.directory.unchecked_blocks(&both.owner), 0);
-            let query = |seed| both.owner.query(&rows(metric, 2, seed), &both.directory, 0, &[]).unwrap();
+            let query =
+                |seed| both.owner.query(&rows(metric, 2, seed), &both.directory, 0, &[]).unwrap();
             let (asked, other) = (query(7), query(8));
             let answer = |bytes: &[u8]| both.server.evaluate(bytes).unwrap().bytes;
             let open = |answer: &[u8]| {
@@ -391,10 +392,21 @@ fn answers_and_rows_are_checked_under_every_scheme() {
             let opened = open(&answer(other.to_bytes()));
             assert!(matches!(opened, Err(Error::Tampered { .. })), "{scheme:?} {metric:?}");
             // A device's query, and the answer to another.
-            let foreign = ciphervec::search::Probe::new(spec.clone(), Some(&both.owner.public_key().unwrap())).unwrap();
-            let foreign = both.owner.read_query(&foreign.query(&rows(metric, 1, 7)).unwrap()).unwrap();
+            let foreign = ciphervec::search::Probe::new(
+                spec.clone(),
+                Some(&both.owner.public_key().unwrap()),
+            )
+            .unwrap();
+            let foreign =
+                both.owner.read_query(&foreign.query(&rows(metric, 1, 7)).unwrap()).unwrap();
             let one = both.owner.query(&rows(metric, 1, 8), &both.directory, 0, &[]).unwrap();
-            let opened = both.owner.open(&foreign, &answer(one.to_bytes()), &both.directory, Retrieval::TopK(1), None);
+            let opened = both.owner.open(
+                &foreign,
+                &answer(one.to_bytes()),
+                &both.directory,
+                Retrieval::TopK(1),
+                None,
+            );
             assert!(matches!(opened, Err(Error::Mismatched { .. })));
             // The same key's ciphertexts of other rows, under the name of a segment.
             let mut another = Both::new(&Keys::generate().unwrap(), spec);
@@ -407,9 +419,13 @@ fn answers_and_rows_are_checked_under_every_scheme() {
                 forged[64..80].copy_from_slice(&honest.id.0);
                 crate::pruned::reseal(&mut forged);
                 for wanted in [None, Some(&[0usize][..])] {
-                    let open = |bytes: &[u8]| another.owner.unseal_rows(bytes, wanted, &another.directory);
+                    let open =
+                        |bytes: &[u8]| another.owner.unseal_rows(bytes, wanted, &another.directory);
                     assert!(open(&honest.segment).is_ok());
-                    assert!(matches!(open(&forged), Err(Error::Tampered { .. })), "{scheme:?} {metric:?} {count}");
+                    assert!(
+                        matches!(open(&forged), Err(Error::Tampered { .. })),
+                        "{scheme:?} {metric:?} {count}"
+                    );
                 }
             }
         }

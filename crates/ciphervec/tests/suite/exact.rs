@@ -260,7 +260,10 @@ fn deletions_end_no_check() {
                         Some(by) => bytes[at.start] = bytes[at.start].wrapping_add(by),
                     });
                     let opened = index.open(&query, &other, Retrieval::TopK(1));
-                    assert!(matches!(opened, Err(Error::Tampered { .. })), "{precision:?} {count} {row}");
+                    assert!(
+                        matches!(opened, Err(Error::Tampered { .. })),
+                        "{precision:?} {count} {row}"
+                    );
                 }
             }
         }

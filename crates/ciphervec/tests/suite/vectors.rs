@@ -211,7 +211,10 @@ fn version_1_of_pruned_segments_opens_and_answers_as_it_did() {
             let opened = owner.unseal_rows(&get("pruned"), Some(&[0]), &directory);
             assert!(matches!(opened, Err(Error::Tampered { .. })), "{name}");
         }
-        assert!(matches!(owner.unseal(&get("pruned"), &get("sidecar")), Err(Error::Tampered { .. })));
+        assert!(matches!(
+            owner.unseal(&get("pruned"), &get("sidecar")),
+            Err(Error::Tampered { .. })
+        ));
     }
 }
 

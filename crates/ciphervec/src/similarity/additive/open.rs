@@ -36,7 +36,8 @@ impl<T: Table> EncryptedScores<T> {
 
     /// What [`Self::integers`] gave as cosines, not rounded, for ranking.
     pub(crate) fn cosines(&self, integers: &[i128]) -> Vec<f64> {
-        let divisor = |result: usize| self.spec.grid().divisor(self.scales[result / self.vectors()]);
+        let divisor =
+            |result: usize| self.spec.grid().divisor(self.scales[result / self.vectors()]);
         integers.iter().enumerate().map(|(result, &score)| score as f64 / divisor(result)).collect()
     }
 

@@ -139,13 +139,7 @@ impl AnswerCheck {
 
     /// Whether `answer`, a word for each row of a block, can be what the stored words give to this
     /// query. Rows that are deleted are answered for like others, as long as the segment lives.
-    pub fn verify(
-        &self,
-        asked: &AskedQueries,
-        query: usize,
-        block: usize,
-        answer: &Words,
-    ) -> bool {
+    pub fn verify(&self, asked: &AskedQueries, query: usize, block: usize, answer: &Words) -> bool {
         let width = self.weights.width;
         let expected = asked.words(query).dots(width, &self.sums[block]);
         expected == answer.dots(width, &self.weights.blocks[block])

@@ -35,6 +35,9 @@ const FEW: usize = 4;
 const OF_ROWS: u64 = 0;
 const OF_COORDINATES: u64 = 1;
 
+/// Framed vectors and their witness.
+pub type EncryptedBytes = (Vec<u8>, Zeroizing<Vec<u8>>);
+
 /// The secret that a segment's weights are drawn from.
 pub fn seed(root: &SegmentRootKey, spec: &IndexSpec, id: SegmentId) -> Secret {
     root.master().derive(Purpose::AnswerCheck, &[&spec.binding(), b"additive", &id.0])
@@ -102,7 +105,8 @@ impl Check {
         if numbers.len() != (sums + rows) * NUMBER {
             return Err(damaged());
         }
-        let numbers = numbers.as_chunks::<NUMBER>().0.iter().map(|bytes| u128::from_le_bytes(*bytes));
+        let numbers =
+            numbers.as_chunks::<NUMBER>().0.iter().map(|bytes| u128::from_le_bytes(*bytes));
         let mut numbers = Zeroizing::new(numbers.collect::<Vec<u128>>());
         let tags = Zeroizing::new(numbers.split_off(sums));
         let of_coordinates = weights(seed, OF_COORDINATES, dimension);
@@ -115,11 +119,13 @@ impl Check {
         let groups = self.sums.chunks_exact(weights.len());
         let each = groups.zip(self.of_rows.chunks(self.together)).zip(scores.chunks(self.together));
         each.fold(true, |held, ((sums, of_rows), scores)| {
-            let found = of_rows.iter().zip(scores).fold(0, |sum, (weight, score)| {
-                add(sum, multiply(*weight, residue(*score)))
-            });
+            let found = of_rows
+                .iter()
+                .zip(scores)
+                .fold(0, |sum, (weight, score)| add(sum, multiply(*weight, residue(*score))));
             let off = add(found, negative(product(sums, weights)));
-            held & (off == 0 || moved && of_rows.len() <= FEW && differences(of_rows).any(|sum| sum == off))
+            held & (off == 0
+                || moved && of_rows.len() <= FEW && differences(of_rows).any(|sum| sum == off))
         })
     }
 
@@ -221,7 +227,13 @@ mod tests {
 
     #[test]
     fn the_edges_of_the_field() {
-        for (a, b) in [(MODULUS - 1, MODULUS - 1), (1 << 126, 2), (1 << 64, 1 << 63), (0, 5), (u64::MAX.into(), u64::MAX.into())] {
+        for (a, b) in [
+            (MODULUS - 1, MODULUS - 1),
+            (1 << 126, 2),
+            (1 << 64, 1 << 63),
+            (0, 5),
+            (u64::MAX.into(), u64::MAX.into()),
+        ] {
             assert_eq!(multiply(a, b), slow(a, b), "{a} {b}");
         }
         assert_eq!((reduce(MODULUS), reduce(MODULUS + 1), negative(0)), (0, 1, 0));

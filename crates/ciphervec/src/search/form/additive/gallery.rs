@@ -1,9 +1,7 @@
 //! Galleries: a public key, encrypted vectors and probes enter, encrypted scores leave. The server's half, and a writer's.
 
 #[cfg(feature = "client")]
-use super::check;
-#[cfg(feature = "client")]
-use super::key_pair::EncryptedBytes;
+use super::check::{self, EncryptedBytes};
 use super::layout;
 use crate::error::Result;
 use crate::index::spec::IndexSpec;

@@ -1,6 +1,6 @@
 //! Key pair of an index, whichever its scheme: rows enter encrypted, answers and rows leave decrypted. Owner only.
 
-use super::check::{self, Check};
+use super::check::{self, Check, EncryptedBytes};
 use super::gallery::read_vectors;
 use super::layout;
 use crate::error::{Error, Result};
@@ -46,9 +46,6 @@ pub trait KeyPair: Send + Sync {
         check: Option<&Check>,
     ) -> Result<Option<Vec<f64>>>;
 }
-
-/// Framed vectors and their witness.
-pub type EncryptedBytes = (Vec<u8>, Zeroizing<Vec<u8>>);
 
 /// What decrypts to nothing that was encrypted fails its check, where there is one.
 fn or_fails<T>(opened: Result<T>, check: Option<&Check>) -> Result<Option<T>> {

@@ -1,8 +1,7 @@
 //! Writing under a public key: rows enter, ciphertexts leave. Whoever has the index's public key can do it.
 
-use super::check;
+use super::check::{self, EncryptedBytes};
 use super::gallery::PublicKey;
-use super::key_pair::EncryptedBytes;
 use super::schemes::read_public_key;
 use crate::error::Result;
 use crate::index::form::Additive;
