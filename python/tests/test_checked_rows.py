@@ -240,6 +240,7 @@ def test_random_updates_and_deletions_leave_every_block_checked(
             with pytest.raises(TamperedAnswer):
                 query.open(lie, 1)
         assert faces.info()["unchecked_blocks"] == 0 and faces.count() == len(truth)
+        assert faces.query(rng.standard_normal(8).astype(np.float32), 3).checked
 
 
 SCHEMES = [

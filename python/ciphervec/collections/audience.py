@@ -65,6 +65,11 @@ class OwnerResult(Mapping[str, Any], Tabular):
         """Who may see it."""
         return "owner"
 
+    @property
+    def checked(self) -> bool:
+        """Whether every block of rows that they rest on was checked."""
+        return getattr(self._parts, "checked", True)
+
     def __getitem__(self, name: str) -> Any:
         return self._parts[name]
 
