@@ -15,8 +15,9 @@ import pytest
 
 import ciphervec
 from attacks import TILE, forged
-from ciphervec import Client, Collection, HttpClient, Keys, TamperedAnswer
+from ciphervec import Client, Collection, HttpClient, Keys
 from ciphervec.collections.write_batch import WriteBatch
+from ciphervec.errors import TamperedAnswer
 from ciphervec.http import LocalServer
 from ciphervec.http.frame import encode
 
@@ -198,7 +199,7 @@ def living(tmp_path: Path, over: str) -> Iterator[Collection]:
     ("over", "steps"),
     [
         ("memory", 400),
-        ("http", 150),
+        ("http", 60),
         pytest.param("memory", 10_000, marks=pytest.mark.slow),
     ],
 )
