@@ -58,7 +58,13 @@ export async function search(segments: Segments, question: Question, call: Call)
     allow = [...new Set(among)].filter((id) => segments.directory.has(id) && (passing?.has(id) ?? true));
   }
   if (segments.directory.length === 0 || allow?.length === 0)
-    return Array.from({ length: rows.count }, () => ({ ids: [], distances: [], scores: [], exact: true, checked: true }));
+    return Array.from({ length: rows.count }, () => ({
+      ids: [],
+      distances: [],
+      scores: [],
+      exact: true,
+      checked: true,
+    }));
   const askAll = async (tags: Uint8Array[], allowed: Id[] | null) => {
     const found: Matches[] = [];
     for (let start = 0; start < rows.count; start += QUERY_ROWS) {

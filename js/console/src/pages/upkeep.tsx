@@ -198,8 +198,8 @@ function Ask({ action, state, close }: { action: Action; state: CollectionState;
             const done = await server.compact(name);
             return (
               <p className="good-news">
-                {counted(done.segments_dropped, "segment")} without rows went, {number(done.files_before)} files
-                became {number(done.files_after)}.
+                {counted(done.segments_dropped, "segment")} without rows went, {number(done.files_before)}{" "}
+                files became {number(done.files_after)}.
               </p>
             );
           }}

@@ -327,7 +327,10 @@ test("answers are checked with the rows that are deleted", () => {
   };
   // A deleted row that is left out, and rows that are shifted by a bit, or by half of the range.
   const shifted = (at: number, byte: number, by: number) =>
-    forged(at, [...answer.slice(words + 4 * at, words + 4 * at + 4)].map((one, i) => (i === byte ? one ^ by : one)));
+    forged(
+      at,
+      [...answer.slice(words + 4 * at, words + 4 * at + 4)].map((one, i) => (i === byte ? one ^ by : one)),
+    );
   for (const other of [forged(0, [0, 0, 0, 0]), shifted(0, 0, 1), shifted(1, 0, 1), shifted(7, 2, 4)])
     expect(thrown(() => owner.open(query, other, directory, 1)).code).toBe("TamperedAnswer");
   expect(owner.open(query, answer, directory, 1).checked).toBe(true);
