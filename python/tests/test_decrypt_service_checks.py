@@ -3,6 +3,7 @@ the cloud one thing and the service another, a cloud that lies."""
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import struct
@@ -20,7 +21,7 @@ import ciphervec
 from attacks import forged
 from ciphervec import Keys, PersistentClient, Probe, Writer
 from ciphervec.collections.write_batch import ROWS, NewSegment
-from ciphervec.decrypt_service import Audit, Ledger, Matcher, Receipts
+from ciphervec.decrypt_service import Audit, Ledger, Matcher, Receipts, Refused
 from ciphervec.decrypt_service.app import application
 from ciphervec.decrypt_service.message import Request
 from ciphervec.http import LocalServer
@@ -189,6 +190,44 @@ def test_a_writers_bad_segment_is_passed_over_and_named(tmp_path: Path, keys: Ke
     lines = [json.loads(line) for line in (tmp_path / "audit.jsonl").read_text().splitlines()]
     assert [one["segment"] for one in lines if one["event"] == "disqualified"] == [segment.id.hex()]
     assert ledger.get(principal.id).failures == 0
+
+
+def test_what_can_not_be_checked_is_not_opened(
+    tmp_path: Path, keys: Keys, vectors: Rows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Segments without check sums that come while the service runs, as devices and owners of release 0.1 add
+    them: a writer's is passed over by name, and the owner's ends all answers."""
+    rows = vectors(50, D)
+    with PersistentClient(tmp_path / "db", keys=keys) as client:
+        faces = client.create_collection("faces", D, mode="sealed-index")
+        faces.add(list(range(50)), rows)
+        card = faces.writer_card("door").to_bytes()
+    writer = Writer(card)
+    writer.send(tmp_path / "db", writer.seal(["x"], -rows[:1]))
+    with PersistentClient(tmp_path / "db", keys=keys) as client:
+        faces = client.get_collection("faces")
+        owner, probe, matcher = faces.owner, Probe(faces.spec), Matcher(faces, 0.3)
+        mine, written = faces.server.segment_ids()
+        if owner.writer_of(mine) is not None:
+            mine, written = written, mine
+        assert matched(matcher, probe, rows[:2]) == [True, True] and matched(matcher, probe, -rows[:1]) == [
+            True
+        ]
+        with monkeypatch.context() as patch:
+            patch.setattr(type(owner), "unchecked", lambda _: [written])
+            query = matcher.read(probe.query(-rows[0]))
+            assert not matcher.match(query)[0].matched and query.disqualified == [written]
+            assert matched(Matcher(faces, 0.3), probe, rows[:2]) == [True, True]
+            assert matcher.held == 0
+        opened = type(owner).open
+
+        def unchecked(*args: Any, **more: Any) -> Any:
+            return [dataclasses.replace(one, checked=False) for one in opened(*args, **more)]
+
+        with monkeypatch.context() as patch:
+            patch.setattr(type(owner), "open", unchecked)
+            with pytest.raises(Refused):
+                matched(matcher, probe, rows[:1])
 
 
 def test_a_device_that_asks_the_cloud_another_question_learns_nothing_and_is_suspended(
