@@ -27,8 +27,9 @@ use crate::writer::PyWriterCard;
 use crate::{arrays, runtime};
 
 type Answer<'py> = (Bound<'py, PyList>, Bound<'py, PyArray1<f64>>);
-/// Every query's, whether they depend on rows and queries alone, and which segments of writers were passed over.
-pub type Answers<'py> = (Vec<Answer<'py>>, bool, Vec<Bound<'py, PyBytes>>);
+/// Every query's, whether they depend on rows and queries alone, whether all was checked, and which segments of writers were passed
+/// over.
+pub type Answers<'py> = (Vec<Answer<'py>>, bool, bool, Vec<Bound<'py, PyBytes>>);
 
 /// The half that holds the keys.
 #[pyclass(name = "Owner", module = "ciphervec._native", frozen)]
@@ -236,9 +237,18 @@ impl PyOwner {
         arrays::matrix(py, rows, self.0.spec().dimension())
     }
 
-    /// Blocks that answers are not checked about: those of segments of the old kind, and those that hold deleted rows.
+    /// Blocks that nothing is checked about, because their segments have no check sums.
     fn unchecked_blocks(&self, directory: &PySegmentDirectory) -> usize {
         directory.read().unchecked_blocks(&self.0)
+    }
+
+    /// The segments that these are of.
+    fn unchecked<'py>(
+        &self,
+        py: Python<'py>,
+        directory: &PySegmentDirectory,
+    ) -> Vec<Bound<'py, PyBytes>> {
+        directory.read().unchecked(&self.0).map(|id| PyBytes::new(py, &id.0)).collect()
     }
 
     /// Seals queries for the segments that the directory knows, or for those of them in `segments`. `tags` restrict the answer on
@@ -491,7 +501,7 @@ pub fn answers<'py>(
     };
     let found: PyResult<Vec<_>> = opened.hits.iter_mut().map(answer).collect();
     let disqualified = opened.disqualified.iter().map(|id| PyBytes::new(py, &id.0)).collect();
-    Ok((found?, opened.exact, disqualified))
+    Ok((found?, opened.exact, opened.checked, disqualified))
 }
 
 /// A batch of queries: bytes for the server, and what opening the answer needs.

@@ -341,6 +341,7 @@ def test_counters_tell_outcomes_and_no_matches(parties: Parties, rows: np.ndarra
         "ciphervec_decrypt_requests_total",
         "ciphervec_decrypt_suspended_principals",
         "ciphervec_decrypt_disqualified_segments",
+        "ciphervec_decrypt_held_segments",
     }
 
 

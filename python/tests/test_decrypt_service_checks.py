@@ -1,21 +1,27 @@
-"""The decrypt service beside those who mean it harm: a compaction, a writer's bad segment, a device
-that asks the cloud one thing and the service another."""
+"""The decrypt service beside those who mean it harm: deletions, a writer's bad segment, a device that asks
+the cloud one thing and the service another, a cloud that lies."""
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
+import struct
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
+import httpx
 import numpy as np
+import pytest
 from starlette.testclient import TestClient
 
 import ciphervec
+from attacks import forged
 from ciphervec import Keys, PersistentClient, Probe, Writer
 from ciphervec.collections.write_batch import ROWS, NewSegment
-from ciphervec.decrypt_service import Audit, Ledger, Matcher, Receipts
+from ciphervec.decrypt_service import Audit, Ledger, Matcher, Receipts, Refused
 from ciphervec.decrypt_service.app import application
 from ciphervec.decrypt_service.message import Request
 from ciphervec.http import LocalServer
@@ -29,24 +35,126 @@ def matched(matcher: Matcher, probe: Probe, rows: np.ndarray) -> list[bool]:
     return [matcher.match(matcher.read(probe.query(row)))[0].matched for row in rows]
 
 
-def test_a_compaction_at_the_server_stops_nothing(tmp_path: Path, keys: Keys, vectors: Rows) -> None:
-    """Rows that were taken out open to noise, which nobody is to judge."""
-    import httpx
-
+def test_deletions_and_a_compaction_at_the_server_stop_nothing(
+    tmp_path: Path, keys: Keys, vectors: Rows
+) -> None:
+    """Another client deletes rows, of which the service has not heard."""
     rows = vectors(300, D)
     with (
         LocalServer(tmp_path / "db") as server,
         ciphervec.HttpClient(server.url, keys=keys, state=tmp_path / "s") as client,
+        ciphervec.HttpClient(server.url, keys=keys, state=tmp_path / "t") as other,
     ):
         faces = client.create_collection("faces", D, mode="sealed-index")
         faces.add(list(range(300)), rows)
-        faces.delete(list(range(200, 300)))
         matcher, probe = Matcher(faces, 0.3), Probe(faces.spec)
-        assert all(matched(matcher, probe, rows[:10]))
-        assert httpx.post(f"{server.url}/v1/collections/faces/compact", trust_env=False).status_code == 200
+        assert all(matched(matcher, probe, rows[:3]))
+        other.get_collection("faces").delete(list(range(200, 300)))
+        for upkeep in ("compact", "purge"):
+            reply = httpx.post(f"{server.url}/v1/collections/faces/{upkeep}", trust_env=False)
+            assert reply.is_success
+            assert all(matched(matcher, probe, rows[:20]))
         faces.refresh()
-        assert all(matched(matcher, probe, rows[:20]))
+        assert all(matched(matcher, probe, rows[:20])) and not any(matched(matcher, probe, rows[200:210]))
         assert not any(matched(matcher, probe, -rows[:10]))
+
+
+class Cloud(httpx.HTTPTransport):
+    """A cloud that shifts scores of its choice, and answers nothing else while it sulks."""
+
+    sulk = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.shift: dict[int, int] = {}
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        if self.sulk and request.method == "GET":
+            return httpx.Response(403, json={"type": "about:blank", "title": "no", "status": 403})
+        return super().handle_request(request)
+
+    def answer(self, honest: bytes) -> bytes:
+        at = 64 + 8 + 4 + 1 + 4 + 22
+        for row, by in self.shift.items():
+            word = (struct.unpack_from("<I", honest, at + 4 * row)[0] + by) % 2**32
+            honest = forged(honest, at + 4 * row, struct.pack("<I", word))
+        return honest
+
+
+@pytest.fixture
+def sulking(tmp_path: Path, keys: Keys, vectors: Rows) -> Iterator[tuple[Cloud, Any, np.ndarray]]:
+    rows, cloud = vectors(300, D), Cloud()
+    with (
+        LocalServer(tmp_path / "db") as server,
+        ciphervec.HttpClient(
+            server.url, keys=keys, state=tmp_path / "s", transport=cloud, retries=0
+        ) as client,
+    ):
+        faces = client.create_collection("faces", D, mode="sealed-index")
+        faces.add([f"p{i}" for i in range(300)], rows)
+        yield cloud, faces, rows
+
+
+@pytest.mark.parametrize("by", [1, 2**31])
+def test_wrong_answers_of_devices_are_counted_whatever_the_refresh_raises(
+    tmp_path: Path, sulking: tuple[Cloud, Any, np.ndarray], by: int
+) -> None:
+    """A cloud that vouches for its lies and refuses the refresh at that moment got them for nothing."""
+    cloud, faces, rows = sulking
+    receipts, ledger = Receipts(Receipts.generate_key()), Ledger(tmp_path / "l.db")
+    principal, token = ledger.add("door", "faces", budget=100)
+    http = TestClient(application([Matcher(faces, 0.3, receipts=receipts)], ledger))
+    probe = Probe(faces.spec)
+    honest = {row: faces.evaluate(probe.query(rows[row])) for row in range(8)}
+    cloud.sulk = True
+    codes = []
+    for row, answer in honest.items():
+        cloud.shift = dict.fromkeys(range(20, 32), by)
+        query, lie = probe.query(rows[row]), cloud.answer(answer)
+        body = Request(query, lie, receipts.issue("faces", query, lie)).to_bytes()
+        reply = http.post("/v1/match/faces", content=body, headers={"Authorization": f"Bearer {token}"})
+        codes.append(reply.status_code)
+    assert codes == [400] * 3 + [401] * 5 and ledger.get(principal.id).failures == 3
+    assert faces.info()["quarantine"] == []
+
+
+@pytest.mark.parametrize("sulk", [False, True])
+def test_a_cloud_that_lies_loses_the_segment_and_no_device_is_blamed(
+    tmp_path: Path, sulking: tuple[Cloud, Any, np.ndarray], sulk: bool
+) -> None:
+    cloud, faces, rows = sulking
+    faces.add(["late"], rows[:1] * -1)
+    ledger = Ledger(tmp_path / "l.db")
+    principal, token = ledger.add("door", "faces", budget=100)
+    cached = {}
+
+    def asked(query: bytes) -> bytes:
+        answer = cached.get(query) or faces.evaluate(query)
+        cached[query] = answer
+        return cloud.answer(answer)
+
+    matcher = Matcher(faces, 0.3, cloud=asked)
+    app = application([matcher], ledger, Audit(tmp_path / "audit.jsonl"), metrics=True)
+    http, probe = TestClient(app), Probe(faces.spec)
+    headers = {"Authorization": f"Bearer {token}"}
+
+    def match(row: np.ndarray) -> Any:
+        body = Request(probe.query(row)).to_bytes()
+        return http.post("/v1/match/faces", content=body, headers=headers)
+
+    assert match(rows[0]).json() == {"matched": [True]} and match(-rows[0]).json() == {"matched": [True]}
+    cloud.sulk, cloud.shift = sulk, {7: 2**31, 9: 3}
+    assert match(rows[0]).status_code == 400
+    assert ledger.get(principal.id).failures == 0
+    (held,) = faces._segments.quarantine.segments()
+    assert "ciphervec_decrypt_held_segments 1" in http.get("/metrics").text
+    lines = [json.loads(line) for line in (tmp_path / "audit.jsonl").read_text().splitlines()]
+    assert [one["segment"] for one in lines if one["event"] == "held"] == [held.hex()]
+    # From now on nothing that it says of this segment counts.
+    assert match(rows[0]).json() == {"matched": [False]} and match(-rows[0]).json() == {"matched": [True]}
+    cloud.sulk, cloud.shift = False, {}
+    faces.release(held.hex())
+    assert match(rows[0]).json() == {"matched": [True]}
 
 
 def test_a_writers_bad_segment_is_passed_over_and_named(tmp_path: Path, keys: Keys, vectors: Rows) -> None:
@@ -84,6 +192,44 @@ def test_a_writers_bad_segment_is_passed_over_and_named(tmp_path: Path, keys: Ke
     assert ledger.get(principal.id).failures == 0
 
 
+def test_what_can_not_be_checked_is_not_opened(
+    tmp_path: Path, keys: Keys, vectors: Rows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Segments without check sums that come while the service runs, as devices and owners of release 0.1 add
+    them: a writer's is passed over by name, and the owner's ends all answers."""
+    rows = vectors(50, D)
+    with PersistentClient(tmp_path / "db", keys=keys) as client:
+        faces = client.create_collection("faces", D, mode="sealed-index")
+        faces.add(list(range(50)), rows)
+        card = faces.writer_card("door").to_bytes()
+    writer = Writer(card)
+    writer.send(tmp_path / "db", writer.seal(["x"], -rows[:1]))
+    with PersistentClient(tmp_path / "db", keys=keys) as client:
+        faces = client.get_collection("faces")
+        owner, probe, matcher = faces.owner, Probe(faces.spec), Matcher(faces, 0.3)
+        mine, written = faces.server.segment_ids()
+        if owner.writer_of(mine) is not None:
+            mine, written = written, mine
+        assert matched(matcher, probe, rows[:2]) == [True, True] and matched(matcher, probe, -rows[:1]) == [
+            True
+        ]
+        with monkeypatch.context() as patch:
+            patch.setattr(type(owner), "unchecked", lambda _: [written])
+            query = matcher.read(probe.query(-rows[0]))
+            assert not matcher.match(query)[0].matched and query.disqualified == [written]
+            assert matched(Matcher(faces, 0.3), probe, rows[:2]) == [True, True]
+            assert matcher.held == 0
+        opened = type(owner).open
+
+        def unchecked(*args: Any, **more: Any) -> Any:
+            return [dataclasses.replace(one, checked=False) for one in opened(*args, **more)]
+
+        with monkeypatch.context() as patch:
+            patch.setattr(type(owner), "open", unchecked)
+            with pytest.raises(Refused):
+                matched(matcher, probe, rows[:1])
+
+
 def test_a_device_that_asks_the_cloud_another_question_learns_nothing_and_is_suspended(
     tmp_path: Path, keys: Keys, vectors: Rows
 ) -> None:
@@ -118,24 +264,3 @@ def test_a_device_that_asks_the_cloud_another_question_learns_nothing_and_is_sus
         body = Request(query, answer, receipts.issue("faces", query, answer)).to_bytes()
         reply = http.post("/v1/match/faces", content=body, headers={"Authorization": f"Bearer {token}"})
         assert reply.json() == {"matched": [True]}
-
-
-def test_a_reader_that_has_not_heard_of_a_compaction_blames_nobody(
-    tmp_path: Path, keys: Keys, vectors: Rows
-) -> None:
-    """Another client deletes rows, the server takes them out, and the service's view is older."""
-    import httpx
-
-    rows = vectors(300, D)
-    with (
-        LocalServer(tmp_path / "db") as server,
-        ciphervec.HttpClient(server.url, keys=keys, state=tmp_path / "s") as client,
-        ciphervec.HttpClient(server.url, keys=keys, state=tmp_path / "t") as other,
-    ):
-        faces = client.create_collection("faces", D, mode="sealed-index")
-        faces.add(list(range(300)), rows)
-        matcher, probe = Matcher(faces, 0.3), Probe(faces.spec)
-        assert all(matched(matcher, probe, rows[:3]))
-        other.get_collection("faces").delete(list(range(200, 300)))
-        assert httpx.post(f"{server.url}/v1/collections/faces/compact", trust_env=False).status_code == 200
-        assert all(matched(matcher, probe, rows[:3]))

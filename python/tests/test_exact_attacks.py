@@ -13,6 +13,7 @@ import pytest
 import ciphervec
 from attacks import Stored, Unsolvable, forged
 from ciphervec import IndexSpec, Keys, Owner, Probe, ServerIndex
+from ciphervec.decrypt_service import Matcher
 
 FIXTURES = Path(__file__).parent / "fixtures" / "rounded"
 D = 64
@@ -293,7 +294,12 @@ def test_a_folder_of_release_0_1_reads_as_it_did_and_optimize_makes_it_exact(tmp
         assert len(info["old_kind"]) == 2 and info["unchecked_blocks"] == 2 and info["quarantine"] == []
         owner, query = faces.owner, faces.owner.query(rows[:3])
         before = owner.open(query, faces.evaluate(query.to_bytes()), 5)
-        assert not any(matches.exact for matches in before)
+        assert not any(matches.exact or matches.checked for matches in before)
+        assert owner.unchecked() == owner.outdated()
+        with pytest.raises(
+            ciphervec.InvalidInput, match=r"2 segments of 'faces' have no check sums.*optimize"
+        ):
+            Matcher(faces, 0.3)
         assert all((np.rint(matches.scores * 2**16) == matches.scores * 2**16).all() for matches in before)
         faces.add([60], rows[:1] + 0.5)
         query = faces.owner.query(rows[:3])
@@ -306,7 +312,8 @@ def test_a_folder_of_release_0_1_reads_as_it_did_and_optimize_makes_it_exact(tmp
         assert faces.info()["old_kind"] == [] and faces.info()["unchecked_blocks"] == 0
         query = faces.owner.query(rows[:3])
         after = faces.owner.open(query, faces.evaluate(query.to_bytes()), 5)
-        assert all(matches.exact for matches in after)
+        assert all(matches.exact and matches.checked for matches in after)
+        assert Matcher(faces, 0.3).held == 0
         truth = unit(rows[:3]) @ unit(np.concatenate([rows, rows[:1] + 0.5])).T
         for matches, scores in zip(after, truth, strict=True):
             np.testing.assert_allclose(matches.scores, scores[matches.ids], atol=1.5e-4)

@@ -19,6 +19,6 @@ pub mod storage;
 
 pub use ciphervec::store::{CommitKey, Committed, Compacted, SnapshotEntry};
 pub use storage::{
-    Answer, Collection, Compaction, Database, DatabaseError, DatabaseOptions, QueryTimings, Report,
-    State, Statistics,
+    Answer, Collection, Database, DatabaseError, DatabaseOptions, QueryTimings, Report, State,
+    Statistics,
 };

@@ -346,7 +346,7 @@ impl JsOwner {
         Ok(arrays::object(&[("row", hints.row.into()), ("key", hints.key.into())]))
     }
 
-    /// Blocks that answers are not checked about: those of segments of the old kind, and those that hold deleted rows.
+    /// Blocks that nothing is checked about, because their segments have no check sums.
     #[wasm_bindgen(js_name = uncheckedBlocks)]
     pub fn unchecked_blocks(&self, directory: &JsSegmentDirectory) -> usize {
         directory.0.unchecked_blocks(&self.0)

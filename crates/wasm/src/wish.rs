@@ -54,6 +54,7 @@ impl Wish {
         arrays::object(&[
             ("answers", found.into()),
             ("exact", opened.exact.into()),
+            ("checked", opened.checked.into()),
             ("disqualified", disqualified.into()),
         ])
     }

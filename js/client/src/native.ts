@@ -109,6 +109,7 @@ export interface Found {
 export interface Answers {
   answers: Found[];
   exact: boolean;
+  checked: boolean;
   disqualified: Uint8Array[];
 }
 

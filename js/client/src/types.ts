@@ -86,6 +86,9 @@ export interface QueryResult {
   /** Whether scores carry noise of the encryption, as in modes `sealed` and `sealed-query`: such are the key owner's
    * own, and many of them shown to others give the key away. */
   ownersOnly: boolean;
+  /** Whether every block of rows that the answer rests on was checked: what the server answered is what those rows give to
+   * the queries. What is not checked is as good as the server that answered. */
+  checked: boolean;
 }
 
 /** What is being done, as far as it got. `done` and `total` are rows while sealing, else bytes; `ms` what it took. */

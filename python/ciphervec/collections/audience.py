@@ -38,7 +38,9 @@ class OwnerMatches(Matches):
         return f"OwnerMatches(ids={self.ids!r}, distances={self.distances!r}, scores={self.scores!r}), the key owner's own"
 
     def __deepcopy__(self, memo: dict[int, object]) -> OwnerMatches:
-        return OwnerMatches(copy.copy(self.ids), self.distances.copy(), self.scores.copy(), self.exact)
+        return OwnerMatches(
+            copy.copy(self.ids), self.distances.copy(), self.scores.copy(), self.exact, self.checked
+        )
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(_NEXT)
@@ -62,6 +64,11 @@ class OwnerResult(Mapping[str, Any], Tabular):
     def audience(self) -> Audience:
         """Who may see it."""
         return "owner"
+
+    @property
+    def checked(self) -> bool:
+        """Whether every block of rows that they rest on was checked."""
+        return getattr(self._parts, "checked", True)
 
     def __getitem__(self, name: str) -> Any:
         return self._parts[name]

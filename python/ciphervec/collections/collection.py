@@ -344,6 +344,7 @@ class Collection(Texts):
                 embeddings=[_present(r["embeddings"]) for r in rows] if "embeddings" in parts else None,
                 include=parts,
             )
+            result.checked = all(matches.checked for matches in found)
             if include is None and len(parts) < len(QUERY_DEFAULT):
                 result.hint = _FETCH
             noisy = noisy_scores(self.spec) or any(isinstance(matches, OwnerMatches) for matches in found)

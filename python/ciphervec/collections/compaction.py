@@ -21,7 +21,7 @@ from .write_batch import WRAP, StoredSegment, WriteBatch
 
 def optimize(segments: Segments, progress: Progress | None = None, every: bool = False) -> None:
     """Merge small segments and those with deleted rows into full ones, and seal those of writers, of the
-    old kind and packed for fewer rows again; or every segment that opens. Segments in quarantine stay as
+    old kind, without check sums and packed for fewer rows again; or every segment that opens. Segments in quarantine stay as
     they are."""
     passed_over = {*segments.owner.refused(), *segments.owner.quarantined()}
     taken = [one for one in segments.fresh() if one.id not in passed_over] if every else _worn(segments)
@@ -92,7 +92,7 @@ def _original(batch: Batch) -> BoolArray:
 
 def _worn(segments: Segments) -> list[StoredSegment]:
     """Segments worth sealing again: with deleted rows, or small when there are several small ones,
-    or a writer's, or of the old kind, or packed for an index of another size."""
+    or a writer's, or of the old kind, or without check sums, or packed for an index of another size."""
     owner = segments.owner
     passed_over = {*owner.refused(), *owner.quarantined()}
     entries = [segment for segment in segments.fresh() if segment.id not in passed_over]
@@ -101,6 +101,7 @@ def _worn(segments: Segments) -> list[StoredSegment]:
     again = {segment.id for segment in small} if len(small) > 1 else set()
     again.update(segment_id for segment_id, _ in owner.shadowed())
     again.update(owner.outdated())
+    again.update(owner.unchecked())
     again.update(owner.repack(segments.description.network))
     again.update(segments.description.untagged)
     again.update(segment.id for segment in entries if owner.writer_of(segment.id) is not None)

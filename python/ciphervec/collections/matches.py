@@ -37,6 +37,10 @@ class Matches:
     exact: bool = False
     """Whether ids, order and scores depend on rows and query alone. Others carry noise of the
     encryption: they are the key owner's own, and shown to others they give the key away."""
+    checked: bool = False
+    """Whether every block of rows that this rests on was checked: the server's answer is what those
+    rows give to this query. What is not checked is as good as the server that answered. Which
+    segments those are `Owner.unchecked` says."""
 
     @property
     def keys(self) -> list[Id]:
@@ -51,7 +55,7 @@ class Matches:
         """Those at these places, as they are ordered here."""
         ids = [self.ids[i] for i in places]
         at = np.asarray(places, np.intp)
-        return type(self)(ids, self.distances[at], self.scores[at], self.exact)
+        return type(self)(ids, self.distances[at], self.scores[at], self.exact, self.checked)
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -67,7 +71,14 @@ class Matches:
     __hash__ = None  # type: ignore[assignment]
 
 
-def of_raw(metric: str, ids: list[Id], raw: ScoreArray, exact: bool, of: type[Matches] = Matches) -> Matches:
+def of_raw(
+    metric: str,
+    ids: list[Id],
+    raw: ScoreArray,
+    exact: bool,
+    checked: bool,
+    of: type[Matches] = Matches,
+) -> Matches:
     """Read the native scores: the similarity under cosine and ip, the distance under l2 and
     hamming.
 
@@ -84,7 +95,7 @@ def of_raw(metric: str, ids: list[Id], raw: ScoreArray, exact: bool, of: type[Ma
     if np.any(distances[1:] < distances[:-1]):
         order = np.argsort(distances, kind="stable")
         ids, distances, scores = [ids[i] for i in order], distances[order], scores[order]
-    return of(ids, distances, scores, exact)
+    return of(ids, distances, scores, exact, checked)
 
 
 def raw_threshold(metric: str, within: float) -> float:

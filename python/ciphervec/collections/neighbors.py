@@ -200,7 +200,7 @@ class EncryptedNearestNeighbors:
 
 
 def _cut(matches: Matches, k: int) -> Matches:
-    return Matches(matches.ids[:k], matches.distances[:k], matches.scores[:k], matches.exact)
+    return matches.only(range(k))
 
 
 def _without(matches: Matches, label: object) -> Matches:

@@ -260,9 +260,13 @@ class Owner:
         return [one for one in known if self._directory.exactness(one) == "outdated"]
 
     def unchecked_blocks(self) -> int:
-        """Blocks of rows that answers are not checked about: those of `outdated` segments, and those
-        that hold deleted rows, which the server may have taken out."""
+        """Blocks of rows that nothing is checked about, neither answers nor stored rows, because
+        releases before 0.2 sealed them without check sums: see `unchecked`."""
         return self._native.unchecked_blocks(self._directory)
+
+    def unchecked(self) -> list[bytes]:
+        """The segments that these are of; sealed again they have sums."""
+        return self._native.unchecked(self._directory)
 
     def shadowed(self) -> list[tuple[bytes, int]]:
         """The (segment id, row) places whose id a segment attached later has taken over, until
@@ -505,7 +509,13 @@ class Owner:
         return Wanted(count, threshold, named, flood)
 
     def _opened(
-        self, query: SealedQuery, wanted: Wanted, found: Found, exact: bool, disqualified: list[bytes]
+        self,
+        query: SealedQuery,
+        wanted: Wanted,
+        found: Found,
+        exact: bool,
+        checked: bool,
+        disqualified: list[bytes],
     ) -> list[Matches]:
         noisy, named = noisy_scores(self._spec), wanted.audience
         if not (noisy or exact) and named == "others":
@@ -520,7 +530,7 @@ class Owner:
             )
             self.quarantine(segment_id)
         kind = OwnerMatches if (noisy or not exact) and named is None else Matches
-        return [of_raw(self._spec.metric, names, raw, exact, kind) for names, raw in found]
+        return [of_raw(self._spec.metric, names, raw, exact, checked, kind) for names, raw in found]
 
     def flooding_plan(self, flooding: float = DEVIATION, epoch: int | None = None) -> FloodingPlan:
         """What results for others cost with noise of this standard deviation in every score, and how

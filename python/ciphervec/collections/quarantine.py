@@ -17,7 +17,7 @@ from pathlib import Path
 import ciphervec._native as _native
 
 from .._native import IndexSpec
-from ..errors import InvalidInput, TamperedAnswer
+from ..errors import InvalidInput, MismatchedAnswer, TamperedAnswer
 from ..ingest.files import storage_errors, write_file
 from .owner import Owner
 
@@ -86,10 +86,14 @@ class Quarantine:
         try:
             yield
         except TamperedAnswer as error:
-            for segment_id in error.segments:
-                owner.quarantine(segment_id)
-                self.hold(segment_id, str(error))
+            self.hold_all(owner, error)
             raise
+
+    def hold_all(self, owner: Owner, error: TamperedAnswer | MismatchedAnswer) -> None:
+        """Put the segments of an answer that failed its check there. Raises StorageError."""
+        for segment_id in error.segments:
+            owner.quarantine(segment_id)
+            self.hold(segment_id, str(error))
 
     def lift(self, segment_id: str, owner: Owner) -> None:
         """Use a segment again. Raises InvalidInput."""

@@ -40,7 +40,7 @@ class AnswerOpener:
     def __init__(
         self,
         native: _native.AnswerOpener,
-        finish: Callable[[tuple[Found, bool, list[bytes]]], list[Matches]],
+        finish: Callable[[tuple[Found, bool, bool, list[bytes]]], list[Matches]],
     ) -> None:
         """Not for callers: `Owner.opener` makes these."""
         self._native = native

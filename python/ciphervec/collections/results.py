@@ -115,6 +115,9 @@ class QueryResult(_Result):
     Types are those of parts that were.
     """
 
+    checked = True
+    """Whether every block of rows that the answer rests on was checked, see `Matches.checked`."""
+
     if TYPE_CHECKING:
 
         @overload

@@ -63,7 +63,7 @@ def search(
         allow = Listed([name for name, one in zip(here, kept, strict=True) if one])
     if len(segments.owner) == 0 or (allow is not None and len(allow) == 0):
         nothing = np.empty(0, np.float64)
-        return [Matches([], nothing, nothing) for _ in range(len(queries))]
+        return [Matches([], nothing, nothing, checked=True) for _ in range(len(queries))]
 
     def ask_all(tags: Sequence[bytes], allow: Allowed | None) -> list[Matches]:
         found: list[Matches] = []

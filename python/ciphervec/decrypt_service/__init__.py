@@ -11,12 +11,13 @@ from __future__ import annotations
 from .audit import Audit
 from .client import MatchClient
 from .ledger import Exhausted, Ledger, Principal, Unknown
-from .matcher import Matcher, Mismatched, Outcome, Refused
+from .matcher import Held, Matcher, Mismatched, Outcome, Refused
 from .receipts import Receipts
 
 __all__ = [
     "Audit",
     "Exhausted",
+    "Held",
     "Ledger",
     "MatchClient",
     "Matcher",

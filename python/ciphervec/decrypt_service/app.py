@@ -25,7 +25,7 @@ from starlette.routing import Route
 from ..errors import CiphervecError, CorruptData
 from .audit import Audit
 from .ledger import Exhausted, Ledger, Principal, Unknown
-from .matcher import Matcher, Mismatched, Outcome, Refused
+from .matcher import Held, Matcher, Mismatched, Outcome, Refused
 from .message import Request
 
 MAX_BODY = 64 << 20
@@ -36,7 +36,7 @@ BODY_SECONDS = 30.0
 MAX_REQUESTS = 64
 """Requests whose bodies are read or opened at a time; each may hold `MAX_BODY` bytes."""
 MAX_REQUESTS_A_PRINCIPAL = 16
-OUTCOMES = ("answered", "refused", "mismatched", "suspended", "exhausted")
+OUTCOMES = ("answered", "refused", "mismatched", "suspended", "held", "exhausted")
 """What the audit log and the counters say came of a request."""
 
 _log = logging.getLogger("ciphervec.decrypt_service")
@@ -69,6 +69,9 @@ class Service:
         lines += [f"ciphervec_decrypt_suspended_principals {suspended}"]
         lines += ["# TYPE ciphervec_decrypt_disqualified_segments gauge"]
         lines += [f"ciphervec_decrypt_disqualified_segments {len(self._disqualified)}"]
+        lines += ["# TYPE ciphervec_decrypt_held_segments gauge"]
+        held = await run_in_threadpool(self._held)
+        lines += [f"ciphervec_decrypt_held_segments {held}"]
         return Response("\n".join([*lines, ""]), media_type="text/plain; version=0.0.4")
 
     async def match(self, request: HttpRequest) -> Response:
@@ -124,6 +127,10 @@ class Service:
             suspended = self._ledger.fail(principal.id)
             self._note(principal.id, matcher.name, count, "suspended" if suspended else "mismatched")
             raise
+        except Held as error:
+            self._hold(matcher.name, error.segments)
+            self._note(principal.id, matcher.name, count, "held")
+            raise
         except Refused:
             self._note(principal.id, matcher.name, count, "refused")
             raise
@@ -143,6 +150,20 @@ class Service:
                     segment.hex(),
                     collection,
                 )
+
+    def _hold(self, collection: str, segments: Sequence[bytes]) -> None:
+        """Name segments about which the cloud answered something else than their rows give."""
+        for segment in segments:
+            self._audit.note(event="held", collection=collection, segment=segment.hex())
+            _log.error(
+                "the cloud's answer about segment %s of %s is none that its rows give: it is in quarantine and passed over; "
+                "the key owner's release() lifts that, once its cause was found",
+                segment.hex(),
+                collection,
+            )
+
+    def _held(self) -> int:
+        return sum(matcher.held for matcher in self._matchers.values())
 
     def _note(self, principal: str, collection: str, queries: int, outcome: str) -> None:
         self._outcomes[outcome] += 1

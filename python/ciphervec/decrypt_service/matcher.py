@@ -4,7 +4,7 @@ runs at the key owner alone."""
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ..collections.collection import Collection
@@ -28,9 +28,18 @@ class Refused(CiphervecError):  # noqa: N818
 
 
 class Mismatched(Refused):
-    """The answer is none to the query, as the check of answers found. Who asks is told what every
-    refusal says; but whoever can watch how the service reacts to answers of their choice has a way
+    """The answer that a device brought is none to its query, as the check of answers found. Who asks is told
+    what every refusal says; but whoever can watch how the service reacts to answers of their choice has a way
     to ask the key, so that these are counted."""
+
+
+class Held(Refused):
+    """The cloud answered something else than its rows give to the query: that is nobody's fault who asked. The
+    segments are in quarantine from now on."""
+
+    def __init__(self, segments: Sequence[bytes]) -> None:
+        super().__init__()
+        self.segments = list(segments)
 
 
 @dataclass(frozen=True)
@@ -62,7 +71,8 @@ class Matcher:
         Answers come either from the cloud itself, which the service asks (`cloud`; the collection's
         own server half unless given), or by way of the edge, with the cloud's `receipts`: an answer
         that the edge could have altered is not opened, since a threshold on scores that somebody
-        can shift is a way to read them. Raises InvalidInput.
+        can shift is a way to read them. For the same reason segments without check sums, which
+        release 0.1 sealed, are not served. Raises InvalidInput.
         """
         if collection.mode != "sealed-index" or METRICS[collection.metric].sized:
             raise InvalidInput(
@@ -71,6 +81,12 @@ class Matcher:
             )
         if cloud is not None and receipts is not None:
             raise InvalidInput("give cloud=... or receipts=..., not both.")
+        unchecked = [one for one in collection.owner.unchecked() if collection.owner.writer_of(one) is None]
+        if unchecked:
+            raise InvalidInput(
+                f"{len(unchecked)} segments of {collection.name!r} have no check sums, because release 0.1 sealed them: "
+                "whoever answers for them could shift scores unseen. optimize() seals them again."
+            )
         self._collection = collection
         self._within = finite(within, "within")
         self._cloud = collection.evaluate if cloud is None and receipts is None else cloud
@@ -88,6 +104,12 @@ class Matcher:
         """Whether the service fetches the answers itself."""
         return self._cloud is not None
 
+    @property
+    def held(self) -> int:
+        """Segments in quarantine, which are passed over."""
+        owner = self._collection.owner
+        return len({*owner.quarantined()}.difference(owner.unchecked()))
+
     def read(self, query: bytes) -> SealedQuery:
         """Check a query without opening anything: unit vectors, few enough. Raises Refused."""
         try:
@@ -100,10 +122,11 @@ class Matcher:
 
     def match(self, query: SealedQuery, answer: bytes = b"", receipt: bytes = b"") -> list[Outcome]:
         """One outcome for each query. To be called after the budget was charged. Raises Refused,
-        of which Mismatched is to be counted; CiphervecError when the cloud can't be asked.
+        of which Mismatched is to be counted and Held to be told to the key owner; CiphervecError
+        when the cloud can't be asked.
 
-        Writers' segments that fail their check are passed over, named in `query.disqualified`: one
-        of them does not keep the others from being searched."""
+        Writers' segments that fail their check, or can't be checked, are passed over, named in
+        `query.disqualified`: one of them does not keep the others from being searched."""
         data = query.to_bytes()
         if self._cloud is not None:
             if answer or receipt:
@@ -116,21 +139,36 @@ class Matcher:
         return [self._outcome(matches) for matches in found]
 
     def _open(self, query: SealedQuery, answer: bytes) -> list[Matches]:
-        owner = self._collection.owner
         try:
-            return owner.open(query, answer, None, within=self._within)
-        except CiphervecError:
-            pass
-        # The collection may have moved on since it was read here; then the answer opens with the
-        # latest sidecars. So may a segment that the server has taken deleted rows out of, whose
-        # answers fail their check until these deletions are known here: nobody is to blame for that.
-        try:
-            self._collection.refresh()
-            return self._collection.owner.open(query, answer, None, within=self._within)
-        except MismatchedAnswer:
-            raise Mismatched from None
+            try:
+                return self._checked(query, answer)
+            except (MismatchedAnswer, Refused):
+                raise  # a segment's name stands for its rows for good: later sidecars say nothing else
+            except CiphervecError:
+                # The collection may have moved on since it was read here; then the answer opens with
+                # the latest sidecars.
+                self._collection.refresh()
+            return self._checked(query, answer)
+        except MismatchedAnswer as error:
+            if self._cloud is None:
+                raise Mismatched from None
+            self._collection._segments.quarantine.hold_all(self._collection.owner, error)
+            raise Held(error.segments) from None
+        except Refused:
+            raise
         except CiphervecError:
             raise Refused from None
+
+    def _checked(self, query: SealedQuery, answer: bytes) -> list[Matches]:
+        owner = self._collection.owner
+        bare = [one for one in owner.unchecked() if owner.writer_of(one) is not None]
+        for one in bare:
+            owner.quarantine(one)
+        found = owner.open(query, answer, None, within=self._within)
+        query.disqualified = [*query.disqualified, *bare]
+        if not all(matches.checked for matches in found):
+            raise Refused
+        return found
 
     @staticmethod
     def _outcome(matches: Matches) -> Outcome:
@@ -139,4 +177,4 @@ class Matcher:
         return Outcome(True, matches.ids[0], float(matches.scores[0]))
 
 
-__all__ = ["Cloud", "Matcher", "Mismatched", "Outcome", "Refused"]
+__all__ = ["Cloud", "Held", "Matcher", "Mismatched", "Outcome", "Refused"]

@@ -11,6 +11,23 @@ use crate::protect::sidecar::{Sidecar, associated_data};
 use ciphervec_he::wire::Kind;
 use std::sync::Arc;
 
+/// What the owner knows of a segment. Which rows are gone it knows from its own deletions; what a frame says of that is the
+/// server's word.
+struct Known<'a> {
+    witness: &'a [u8],
+    deleted: &'a [bool],
+}
+
+impl Known<'_> {
+    /// Whether the rows that are not `there` may be missing: of a segment without check sums those that are deleted, of
+    /// another none, since its sums are of all of them.
+    fn may_lack(&self, there: &[bool]) -> bool {
+        let deleted = self.deleted.iter().chain(std::iter::repeat(&false));
+        self.witness.is_empty()
+            && there.iter().zip(deleted).all(|(there, deleted)| *there || *deleted)
+    }
+}
+
 impl Owner {
     /// Decrypts a segment's rows, row-major, with the norm they came with, which only `ip` and `l2` keep; otherwise they
     /// have unit length. The sidecar says what was sealed.
@@ -25,19 +42,20 @@ impl Owner {
         let id = SegmentHead::read(self.spec(), segment)?.id;
         let place = associated_data(&self.spec().binding(), &id.0);
         let sidecar = Sidecar::open(self.aead(), &place, sidecar)?;
-        let mut rows = self.decrypt_unit(segment, None, self.root(), &sidecar.witness)?;
+        let known = Known { witness: &sidecar.witness, deleted: &[] };
+        let mut rows = self.decrypt_unit(segment, None, self.root(), &known)?;
         for (row, &norm) in rows.chunks_exact_mut(self.spec().dimension()).zip(&sidecar.norms) {
             row.iter_mut().for_each(|value| *value *= norm);
         }
         Ok(rows)
     }
 
-    /// Some rows of a segment at unit length, in the order given, or all of them. What stands for deleted rows that a server
-    /// has taken out is noise. The segment is one that `directory` knows, whoever sealed it. The additively homomorphic
-    /// schemes decrypt little more than these rows; the others are as fast for all.
+    /// Some rows of a segment at unit length, in the order given, or all of them. What stands for deleted rows that a server of
+    /// release 0.1 has taken out is noise. The segment is one that `directory` knows, whoever sealed it. The additively
+    /// homomorphic schemes decrypt little more than these rows; the others are as fast for all.
     ///
     /// # Errors
-    /// Those of [`Self::unseal`]; [`crate::Error::Range`] for a row that is not there; a segment that `directory` does not
+    /// Those of [`Self::unseal`], rows that are missing and not deleted among them; [`crate::Error::Range`] for a row that is not there; a segment that `directory` does not
     /// know, or that is in quarantine.
     pub fn unseal_rows(
         &self,
@@ -57,7 +75,8 @@ impl Owner {
             let (segment, detail) = (id.to_string(), detail.to_owned());
             return Err(Error::Directory { segment, detail });
         };
-        self.decrypt_unit(segment, rows, root, &entry.sidecar.witness)
+        let known = Known { witness: &entry.sidecar.witness, deleted: &entry.deleted };
+        self.decrypt_unit(segment, rows, root, &known)
     }
 
     fn decrypt_unit(
@@ -65,12 +84,15 @@ impl Owner {
         segment: &[u8],
         wanted: Option<&[usize]>,
         root: &SegmentRootKey,
-        witness: &[u8],
+        known: &Known<'_>,
     ) -> Result<Vec<f32>> {
         let head = SegmentHead::read(self.spec(), segment)?;
         expect_key(Kind::Segment.as_str(), self.form().segment_key(root)?, head.key)?;
         let Spread { words, there } = words(self.spec(), &head, segment)?;
-        let stored = StoredRows { head: &head, words: &words, there: there.as_deref(), witness };
+        if there.is_some_and(|there| !known.may_lack(&there)) {
+            return Err(Error::Tampered { segments: vec![head.id] });
+        }
+        let stored = StoredRows { head: &head, words: &words, witness: known.witness };
         self.form().decrypt_rows(root, &stored, wanted)
     }
 }

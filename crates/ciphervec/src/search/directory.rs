@@ -10,7 +10,7 @@ use ciphervec_he::lattice::SegmentId;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
 
-/// Rows of an index up to which the secrets of its segments are kept between queries: some 32 bytes a row.
+/// Rows of an index up to which the secrets of its segments are kept between queries: some 100 bytes a row.
 const KEPT_ROWS: usize = 1 << 20;
 
 /// One segment as the owner knows it. A copy shares what it is made of.
@@ -77,10 +77,19 @@ impl Entry {
             level: self.sidecar.level,
             root: self.root.as_deref().unwrap_or_else(|| owner.root()),
             witness: &self.sidecar.witness,
-            deleted: &self.deleted,
             secrets: &self.secrets,
             keep: directory.rows <= KEPT_ROWS,
         }
+    }
+
+    fn unchecked_blocks(&self, owner: &Owner) -> Option<usize> {
+        let Entry { sidecar, deleted, .. } = self;
+        owner.form().unchecked_blocks(&sidecar.witness, deleted.len(), sidecar.level)
+    }
+
+    /// Whether all that is said of its rows is checked.
+    pub fn is_checked(&self, owner: &Owner) -> bool {
+        self.unchecked_blocks(owner) == Some(0)
     }
 
     /// Whether a writer sealed it, who may have sealed anything.
@@ -238,14 +247,17 @@ impl SegmentDirectory {
         self.entry(id).map(|entry| entry.exactness)
     }
 
-    /// Blocks that answers are not checked about: all of segments sealed before there were checks, and of the others
-    /// those that hold deleted rows, which a server may have taken out.
+    /// Blocks that nothing is checked about, answers or stored words: those of segments that were sealed before there were
+    /// check sums.
     pub fn unchecked_blocks(&self, owner: &Owner) -> usize {
-        let of = |entry: &Entry| {
-            let Entry { sidecar, deleted, .. } = entry;
-            owner.form().unchecked_blocks(&sidecar.witness, sidecar.level, deleted)
-        };
-        self.entries.iter().map(of).sum()
+        self.entries.iter().filter_map(|entry| entry.unchecked_blocks(owner)).sum()
+    }
+
+    /// The segments that these blocks are of: sealing them again gives them sums.
+    pub fn unchecked(&self, owner: &Owner) -> impl Iterator<Item = SegmentId> {
+        let lacking =
+            |entry: &&Entry| entry.unchecked_blocks(owner).is_some_and(|blocks| blocks > 0);
+        self.entries.iter().filter(lacking).map(|entry| entry.id)
     }
 
     fn attach(

@@ -4,9 +4,10 @@
 //! kept u32 | zeros`, so that the words that follow lie on a cache line wherever the frame does. Under an additively
 //! homomorphic scheme the frame of the encrypted vectors follows instead.
 //!
-//! In the compact form deleted rows can be taken out without a key. Of a segment that was pruned a bitmap of the rows kept
-//! comes before the words, up to a multiple of 64 bytes. Numbers of rows stay what they were, and so does the length of an
-//! answer: rows that are not there score zero, and only their owner knew what they were.
+//! Servers of release 0.1 took deleted rows out of segments in the compact form, which takes no key. Of such a segment a bitmap
+//! of the rows kept comes before the words, up to a multiple of 64 bytes. Numbers of rows stay what they were, and so does the
+//! length of an answer: rows that are not there score zero. Of segments with check sums nobody takes rows out: what
+//! is left could not be told from what was changed.
 
 use super::form;
 use super::message::{expect_params, header, read_bitmap};
@@ -51,7 +52,7 @@ impl SegmentHead {
         }
         let kept = match (pruned, kept) {
             (0, 0) => rows,
-            (1, kept) if form.pruner().is_some() && kept > 0 && kept < rows => kept,
+            (1, kept) if form.pruned().is_some() && kept > 0 && kept < rows => kept,
             _ => {
                 let detail =
                     format!("{kept} of {rows} rows kept, marked {pruned}, are not possible here");
@@ -124,39 +125,6 @@ impl SegmentHead {
 }
 
 impl Segment {
-    /// Whether deleted rows can be taken out of segments of `spec`: in the compact form, where every row has words of its own.
-    pub fn can_be_pruned(spec: &IndexSpec) -> bool {
-        form::of(spec).pruner().is_some()
-    }
-
-    /// The same segment without the words of rows that are deleted; `None` where none can be taken out: in other forms than
-    /// the compact one, or where nothing would change, or nothing be left.
-    pub fn prune(&self, spec: &IndexSpec, deleted: impl Fn(u32) -> bool) -> Option<AlignedBytes> {
-        let form = form::of(spec);
-        let (pruner, rows) = (form.pruner()?, self.head().rows);
-        let there = |row: u32| self.kept().is_none_or(|kept| kept[row as usize]);
-        let keep: Vec<bool> = (0..rows).map(|row| there(row) && !deleted(row)).collect();
-        let kept = keep.iter().filter(|keep| **keep).count() as u32;
-        if kept == self.head().kept || kept == 0 {
-            return None;
-        }
-        let head = SegmentHead { kept, ..*self.head() };
-        let words = form.words_len(spec, kept as usize, head.level).ok()??;
-        let start = HEADROOM + head.bitmap_len();
-        let mut frame = AlignedBytes::zeroed(start + words);
-        let (front, words) = frame.as_mut_slice().split_at_mut(start);
-        for (row, _) in keep.iter().enumerate().filter(|(_, keep)| **keep) {
-            front[HEADROOM + row / 8] |= 1 << (row % 8);
-        }
-        // Of the rows that are there, those that stay.
-        let among: Vec<bool> =
-            (0..rows).filter(|&row| there(row)).map(|row| keep[row as usize]).collect();
-        pruner.prune(self.data(), spec.dimension(), &among, words);
-        head.write(spec, &mut front[HEADER_LEN..]);
-        head.header(spec).seal(frame.as_mut_slice());
-        Some(frame)
-    }
-
     /// The framed bytes, of an index of `spec`.
     ///
     /// # Errors
@@ -192,10 +160,10 @@ pub(super) fn words<'a>(
 ) -> Result<Spread<'a>> {
     let data = &bytes[HEADROOM..];
     let kept = head.read_kept(data)?;
-    Ok(match (kept, form::of(spec).pruner()) {
-        (Some(kept), Some(pruner)) => {
+    Ok(match (kept, form::of(spec).pruned()) {
+        (Some(kept), Some(pruned)) => {
             let words = &data[head.bitmap_len()..];
-            let words = Cow::Owned(pruner.spread(words, spec.dimension(), &kept));
+            let words = Cow::Owned(pruned.spread(words, spec.dimension(), &kept));
             Spread { words, there: Some(kept) }
         }
         _ => Spread { words: Cow::Borrowed(data), there: None },

@@ -29,6 +29,8 @@ pub struct Opened {
     /// Whether all of it depends on rows and queries alone: every segment that was ranked is
     /// [`super::Exactness::Exact`].
     pub exact: bool,
+    /// Whether every block that was ranked was checked: what its rows and the query give is what came.
+    pub checked: bool,
     /// Writers' segments that failed their check and were passed over.
     pub disqualified: Vec<SegmentId>,
     /// Where the time went.
@@ -57,6 +59,7 @@ pub(super) struct Scoring<'a> {
     /// What the rankings were before the segment that comes now, if that is a writer's.
     before: Vec<Checkpoint>,
     exact: bool,
+    checked: bool,
     disqualified: Vec<SegmentId>,
     failed: Vec<SegmentId>,
     timings: OwnerTimings,
@@ -74,6 +77,7 @@ impl<'a> Scoring<'a> {
             opening,
             before: Vec::new(),
             exact: true,
+            checked: true,
             disqualified: Vec::new(),
             failed: Vec::new(),
             timings: OwnerTimings::default(),
@@ -139,7 +143,10 @@ impl<'a> Scoring<'a> {
             self.before.clear();
         }
         let ranked = entry.deleted.contains(&false);
-        self.exact &= !ranked || entry.exactness == Exactness::Exact;
+        let exact = !ranked || entry.exactness == Exactness::Exact;
+        let checked = !ranked || entry.is_checked(self.asked.owner);
+        self.exact &= exact;
+        self.checked &= checked;
         Ok(())
     }
 
@@ -208,12 +215,13 @@ impl<'a> Scoring<'a> {
         let hits = self.rankings.into_iter().map(Ranking::finish).collect();
         let mut timings = self.timings;
         timings.rank += start.seconds();
-        Ok(Opened { hits, exact: self.exact, disqualified: self.disqualified, timings })
+        let Scoring { exact, checked, disqualified, .. } = self;
+        Ok(Opened { hits, exact, checked, disqualified, timings })
     }
 }
 
 /// Refuses scores of live rows that no rows have. An answer to another query opens to uniform noise, of which in the compact
-/// form one score in eight is beyond. Deleted rows may have been taken out, and then open to noise as well.
+/// form one score in eight is beyond. Deleted rows that a server of release 0.1 has taken out open to noise as well.
 fn expect_cosines(query: &Query, entry: &Entry, estimates: &Estimates<'_>) -> Result<()> {
     let largest = match estimates.largest {
         Some(largest) => largest,

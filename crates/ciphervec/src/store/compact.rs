@@ -6,12 +6,10 @@
 //! nobody names any more are written back to back into new packs. Segments all of whose rows were
 //! deleted go.
 
-use super::SegmentId;
 use super::blob;
 use super::blob_ref::{BlobPlace, BlobRef, pack_file};
 use super::error::StoreError;
 use super::folder::Store;
-use super::keyed::Committed;
 use super::manifest::{Manifest, SegmentEntry};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -81,35 +79,6 @@ impl Store {
         })?;
         let files_after = files(&self.current);
         Ok(Compacted { segments_dropped, files_before, files_after, bytes_moved })
-    }
-
-    /// Puts other bytes in the place of blobs, all of them in one commit: the same segments, said
-    /// in fewer bytes. Whoever calls vouches for that.
-    ///
-    /// # Errors
-    /// [`StoreError::UnknownSegment`], [`StoreError::UnknownBlob`] for what is not there; as
-    /// [`Store::commit`].
-    pub fn rewrite_blobs(
-        &mut self,
-        blobs: &[(SegmentId, &str, &[u8])],
-    ) -> Result<Committed, StoreError> {
-        self.require_writable()?;
-        self.publish(None, |store, next, written| {
-            for (id, name, payload) in blobs {
-                let found = next.segments.iter_mut().find(|segment| segment.id == *id);
-                let segment = found.ok_or_else(|| StoreError::unknown_segment(&store.path, id))?;
-                let mut named = segment.blobs.to_vec();
-                let place = named.iter_mut().find(|(found, _)| **found == **name);
-                let (_, place) = place.ok_or_else(|| StoreError::UnknownBlob {
-                    path: store.path.clone(),
-                    name: (*name).to_owned(),
-                })?;
-                *place = store.write_one(payload)?;
-                written.push(*place);
-                segment.blobs = named.into();
-            }
-            Ok(())
-        })
     }
 
     /// Leaves nothing stored but the present state and the snapshots: no byte of what was removed,

@@ -222,50 +222,6 @@ fn a_purge_that_is_stopped_anywhere_keeps_the_state_and_can_be_repeated() {
     }
 }
 
-#[test]
-fn rewritten_blobs_are_there_or_the_old_ones_whatever_happens() {
-    let prepared = || {
-        let folder = scratch();
-        let mut store = fresh(folder.path());
-        step(&mut store, 0).expect("a step");
-        (folder, store)
-    };
-    let (_folder, mut store) = prepared();
-    let names: Vec<_> = store
-        .segments()
-        .iter()
-        .map(|segment| (segment.id, segment.blobs().next().expect("a blob").0.to_owned()))
-        .collect();
-    let new: Vec<_> = names.iter().map(|(id, name)| (*id, &**name, &b"fewer"[..])).collect();
-    let old = State::read(&store).expect("read");
-    let (done, steps) = failpoint::run(usize::MAX, Fault::Crash(0), || store.rewrite_blobs(&new));
-    assert_eq!(done.expect("rewrite").version, 3);
-    let next = State::read(&store).expect("read");
-    assert_ne!(next, old);
-    for (id, name) in &names {
-        assert_eq!(store.view().read(id, name).expect("read").as_slice(), b"fewer");
-    }
-    let unknown = store.rewrite_blobs(&[([9; 16], "rows", b"x")]);
-    assert!(matches!(unknown, Err(StoreError::UnknownSegment { .. })), "{unknown:?}");
-    let unknown = store.rewrite_blobs(&[(names[0].0, "never", b"x")]);
-    assert!(matches!(unknown, Err(StoreError::UnknownBlob { .. })), "{unknown:?}");
-    assert_eq!(State::read(&store).expect("read"), next);
-    for stop_at in 1..=steps.len() {
-        let faults = [Fault::Crash(0), Fault::Crash(u64::MAX), Fault::Full];
-        for fault in faults {
-            let (folder, mut store) = prepared();
-            let (done, _) = failpoint::run(stop_at, fault, || store.rewrite_blobs(&new));
-            drop(store);
-            let store = Store::open(&folder.path().join("c")).expect("open");
-            let found = State::read(&store).expect("read");
-            let context = format!("{fault:?} at step {stop_at}");
-            assert!(found == next || done.is_err() && found == old, "{context}");
-            let report = store.verify(&mut |_, _| {}).expect("verify");
-            assert!(report.problems.is_empty() && report.strays == 0, "{context}: {report:?}");
-        }
-    }
-}
-
 fn length(path: &Path) -> u64 {
     fs::metadata(path).expect("a file").len()
 }

@@ -346,3 +346,88 @@ fn choices_that_do_not_fit_are_refused_with_a_way_out() {
     assert_eq!(security.bits, 112);
     assert_eq!(index().with_scheme(Scheme::ElGamal, None).unwrap().security().bits, 126);
 }
+
+const CHECKED: [(Scheme, Option<u32>); 4] = [
+    (Scheme::Paillier, Some(2048)),
+    (Scheme::DamgardJurik, Some(2048)),
+    (Scheme::OkamotoUchiyama, Some(2048)),
+    (Scheme::ElGamal, None),
+];
+
+/// An answer to another query, or about other rows, decrypts to scores that somebody might have; so do stored ciphertexts that
+/// were exchanged.
+#[test]
+fn answers_and_rows_are_checked_under_every_scheme() {
+    for (scheme, bits) in CHECKED {
+        for (metric, precision) in [
+            (Metric::Cosine, Precision::Standard),
+            (Metric::L2, Precision::Small),
+            (Metric::Hamming, Precision::Standard),
+            (Metric::Cosine, Precision::Wide),
+        ] {
+            if scheme == Scheme::ElGamal && precision == Precision::Wide {
+                continue;
+            }
+            let spec = IndexSpec::new("faces", D as u32, metric, Mode::SealedIndex, precision)
+                .and_then(|spec| spec.with_scheme(scheme, bits))
+                .unwrap();
+            let mut both = Both::new(&Keys::generate().unwrap(), spec.clone());
+            // One row, a few and many: laid out in different ways.
+            for (count, seed) in [(1, 1), (2, 2), (30, 3)] {
+                both.add(&rows(metric, count, seed));
+            }
+            assert_eq!(both.directory.unchecked_blocks(&both.owner), 0);
+            let query =
+                |seed| both.owner.query(&rows(metric, 2, seed), &both.directory, 0, &[]).unwrap();
+            let (asked, other) = (query(7), query(8));
+            let answer = |bytes: &[u8]| both.server.evaluate(bytes).unwrap().bytes;
+            let open = |answer: &[u8]| {
+                both.owner.open(&asked, answer, &both.directory, Retrieval::TopK(40), None)
+            };
+            for _ in 0..4 {
+                // Noise beside a score may move it by one.
+                let opened = open(&answer(asked.to_bytes())).unwrap();
+                assert!(opened.exact && opened.checked && opened.hits[0].len() == 33);
+            }
+            let opened = open(&answer(other.to_bytes()));
+            assert!(matches!(opened, Err(Error::Tampered { .. })), "{scheme:?} {metric:?}");
+            // A device's query, and the answer to another.
+            let foreign = ciphervec::search::Probe::new(
+                spec.clone(),
+                Some(&both.owner.public_key().unwrap()),
+            )
+            .unwrap();
+            let foreign =
+                both.owner.read_query(&foreign.query(&rows(metric, 1, 7)).unwrap()).unwrap();
+            let one = both.owner.query(&rows(metric, 1, 8), &both.directory, 0, &[]).unwrap();
+            let opened = both.owner.open(
+                &foreign,
+                &answer(one.to_bytes()),
+                &both.directory,
+                Retrieval::TopK(1),
+                None,
+            );
+            assert!(matches!(opened, Err(Error::Mismatched { .. })));
+            // The same key's ciphertexts of other rows, under the name of a segment.
+            let mut another = Both::new(&Keys::generate().unwrap(), spec);
+            another.owner = both.owner;
+            for (count, seed) in [(1, 1), (2, 2), (30, 3)] {
+                let honest = another.seal(&rows(metric, count, seed));
+                let changed = another.seal(&rows(metric, count, seed + 10));
+                another.directory.add(&another.owner, honest.id, &honest.sidecar, &[]).unwrap();
+                let mut forged = changed.segment.to_vec();
+                forged[64..80].copy_from_slice(&honest.id.0);
+                crate::pruned::reseal(&mut forged);
+                for wanted in [None, Some(&[0usize][..])] {
+                    let open =
+                        |bytes: &[u8]| another.owner.unseal_rows(bytes, wanted, &another.directory);
+                    assert!(open(&honest.segment).is_ok());
+                    assert!(
+                        matches!(open(&forged), Err(Error::Tampered { .. })),
+                        "{scheme:?} {metric:?} {count}"
+                    );
+                }
+            }
+        }
+    }
+}

@@ -17,6 +17,7 @@ mod program;
 mod program_look_up;
 #[cfg(feature = "hazmat")]
 mod program_refreshed;
+mod pruned;
 mod search;
 mod search_pruned;
 mod search_together;

@@ -3,8 +3,9 @@
 //! A new format version gets a new folder beside the old one: `CIPHERVEC_WRITE_VECTORS=1 cargo test -p ciphervec --test suite vectors::`
 //! writes the folder of the current version if it is missing (vectors/SOURCES.md).
 
+use crate::pruned::without_rows;
 use ciphervec::search::{AnswerFormat, Exactness, Owner, Retrieval, SegmentDirectory, ServerIndex};
-use ciphervec::{Id, IndexSpec, Keys, Metric, Mode, Precision, Scheme, SegmentId};
+use ciphervec::{Error, Id, IndexSpec, Keys, Metric, Mode, Precision, Scheme, SegmentId};
 use ciphervec_arith::AlignedBytes;
 use std::path::PathBuf;
 
@@ -167,26 +168,21 @@ fn version_3_of_answers_does_not_move() {
 /// The second row of each was taken out without a key.
 #[test]
 fn version_1_of_pruned_segments_opens_and_answers_as_it_did() {
-    let writing = std::env::var_os("CIPHERVEC_WRITE_VECTORS").is_some();
     for (name, mode, precision) in MODES.into_iter().filter(|kind| kind.1 == Mode::SealedIndex) {
         let get = |file: &str| std::fs::read(folder(name).join(file)).unwrap();
         let spec = IndexSpec::from_bytes(&get("spec")).unwrap();
         assert_eq!((spec.mode(), spec.precision()), (mode, precision));
         let mut server = ServerIndex::new(spec.clone()).unwrap();
-        let whole = server.parse(AlignedBytes::from_slice(&get("segment"))).unwrap();
-        let pruned = whole.prune(&spec, |row| row == 1).unwrap();
-        if writing && !folder(name).join("pruned").exists() {
-            std::fs::write(folder(name).join("pruned"), &*pruned).unwrap();
-        }
-        assert_eq!(&*pruned, get("pruned"), "{name}");
-        let id = server.add(AlignedBytes::from_slice(&get("pruned"))).unwrap();
-        let answer = server.evaluate(&get("query")).unwrap().bytes;
         // The answer's last bytes are a word for each of the three rows.
         let width = match precision {
             Precision::Standard => 4,
             Precision::Small => 3,
             Precision::Wide => 8,
         };
+        let pruned = without_rows(&get("segment"), 3, width, &[false, true, false]);
+        assert_eq!(&*pruned, get("pruned"), "{name}");
+        let id = server.add(pruned).unwrap();
+        let answer = server.evaluate(&get("query")).unwrap().bytes;
         let mut expected = get("response")[64..].to_vec();
         let second = expected.len() - 2 * width;
         expected[second..second + width].fill(0);
@@ -197,6 +193,18 @@ fn version_1_of_pruned_segments_opens_and_answers_as_it_did() {
         let rows = owner.unseal_rows(&get("pruned"), Some(&[0, 2]), &directory).unwrap();
         let unit = [[1.0, 0.0, 0.0], [-2.0 / 3.0, 1.0 / 3.0, 2.0 / 3.0]].concat();
         assert!(rows.iter().zip(unit).all(|(got, x)| (got - x).abs() < 2e-3), "{name}: {rows:?}");
+        // Its owner has deleted another row, or none: then the server had no word to take it out.
+        for deleted in [&[2u32][..], &[]] {
+            let mut directory = SegmentDirectory::new();
+            directory.add(&owner, id, &get("sidecar"), deleted).unwrap();
+            assert_eq!(directory.unchecked(&owner).collect::<Vec<_>>(), [id]);
+            let opened = owner.unseal_rows(&get("pruned"), Some(&[0]), &directory);
+            assert!(matches!(opened, Err(Error::Tampered { .. })), "{name}");
+        }
+        assert!(matches!(
+            owner.unseal(&get("pruned"), &get("sidecar")),
+            Err(Error::Tampered { .. })
+        ));
     }
 }
 
@@ -224,7 +232,7 @@ fn version_2_of_the_compact_form_opens_exactly() {
         let query = owner.query(&QUERY, &directory, 5, &[]).unwrap();
         let opened =
             owner.open(&query, &answer.bytes, &directory, Retrieval::TopK(3), None).unwrap();
-        assert!(opened.exact);
+        assert!(opened.exact && opened.checked);
         let scale = f64::exp2(match precision {
             Precision::Standard => 15.4,
             Precision::Small => 11.4,

@@ -18,7 +18,7 @@ mod uploads;
 
 pub(crate) use blob_names::{APPENDED, OWNED, STATE, WRAP};
 pub use bucket::bucket_medium;
-pub use collection::{Collection, Compaction, Report, State, Statistics};
+pub use collection::{Collection, Report, State, Statistics};
 pub use database::{Database, DatabaseOptions};
 pub use error::DatabaseError;
 pub use place::{check_name, valid_name};

@@ -225,6 +225,7 @@ export class CollectionEngine {
         embeddings: part("embeddings", (_, { embeddings }) => embeddings ?? []),
         include: parts,
         ownersOnly: noisy || found.some(({ exact }) => !exact) || beside.some(({ ownersOnly }) => ownersOnly),
+        checked: found.every(({ checked }) => checked),
       };
     });
   }

@@ -7,7 +7,7 @@ import { versionOf } from "../http/store.js";
 import type { Sink } from "../http/transport.js";
 import { METRICS, type Rows, sliceRows } from "../ingest/arrays.js";
 import { concat, hex, unhex } from "../ingest/bytes.js";
-import type { AnswerFormat, AnswerOpener, Answers, SealedQuery } from "../native.js";
+import type { AnswerFormat, AnswerOpener, Answers, Found, SealedQuery } from "../native.js";
 import type { Id, Metric } from "../types.js";
 import { allPass, type Filter, matching } from "./filtering.js";
 import { answered, QUERIES_PER_KEY, queryEpoch } from "./query-keys.js";
@@ -27,6 +27,8 @@ export interface Matches {
   scores: number[];
   /** Whether ids, order and scores depend on rows and query alone. */
   exact: boolean;
+  /** Whether every block of rows that this rests on was checked. */
+  checked: boolean;
 }
 
 /** What is asked. */
@@ -57,7 +59,13 @@ export async function search(segments: Segments, question: Question, call: Call)
     allow = [...new Set(among)].filter((id) => segments.directory.has(id) && (passing?.has(id) ?? true));
   }
   if (segments.directory.length === 0 || allow?.length === 0)
-    return Array.from({ length: rows.count }, () => ({ ids: [], distances: [], scores: [], exact: true }));
+    return Array.from({ length: rows.count }, () => ({
+      ids: [],
+      distances: [],
+      scores: [],
+      exact: true,
+      checked: true,
+    }));
   const askAll = async (tags: Uint8Array[], allowed: Id[] | null) => {
     const found: Matches[] = [];
     for (let start = 0; start < rows.count; start += QUERY_ROWS) {
@@ -119,7 +127,7 @@ async function ask(
       );
       segments.quarantine(id, "a writer's segment failed its check");
     }
-    return answers.answers.map(({ ids, scores }) => ranked(metric as Metric, ids, scores, answers.exact));
+    return answers.answers.map((found) => ranked(metric as Metric, found, answers));
   } finally {
     query.free();
   }
@@ -264,7 +272,7 @@ function tooFast(segments: Segments): Conflict {
  * Read the native scores: the similarity under cosine and ip, the distance under l2 and hamming. Rows that are not exact are ranked at full
  * precision and reported rounded; under ip and l2 neighbours closer than that are put in the reported order.
  */
-function ranked(metric: Metric, ids: Id[], raw: Float64Array, exact: boolean): Matches {
+function ranked(metric: Metric, { ids, scores: raw }: Found, { exact, checked }: Answers): Matches {
   const { similar, directed } = METRICS[metric];
   const values = Array.from(raw, (one) => {
     if (directed) return Math.min(1, Math.max(-1, one)); // a perfect match may decode one rounding step beyond
@@ -281,5 +289,6 @@ function ranked(metric: Metric, ids: Id[], raw: Float64Array, exact: boolean): M
     distances: hits.map(({ distance }) => distance),
     scores: hits.map(({ score }) => score),
     exact,
+    checked,
   };
 }

@@ -63,7 +63,6 @@ export interface Verification {
 }
 
 export interface Compaction {
-  rows_dropped: number;
   segments_dropped: number;
   files_before: number;
   files_after: number;

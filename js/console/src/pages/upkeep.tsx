@@ -47,7 +47,7 @@ export function UpkeepTab({ state, changed }: TabProps) {
           {bytes(state.statistics.bytes)} are read.
         </Task>
         <Task title="Compact" button="Compact" act={() => setAction({ kind: "compact" })}>
-          Takes deleted rows out of segments and moves small files together. No key is needed for it.
+          Moves small files together and drops segments without rows. No key is needed for it.
         </Task>
         <Task title="Purge" button="Purge" act={() => setAction({ kind: "purge" })}>
           Deletes for good what was removed and no snapshot keeps. Until then the owner could bring it back.
@@ -198,15 +198,15 @@ function Ask({ action, state, close }: { action: Action; state: CollectionState;
             const done = await server.compact(name);
             return (
               <p className="good-news">
-                {counted(done.rows_dropped, "deleted row")} and {counted(done.segments_dropped, "segment")}{" "}
-                went, {number(done.files_before)} files became {number(done.files_after)}.
+                {counted(done.segments_dropped, "segment")} without rows went, {number(done.files_before)}{" "}
+                files became {number(done.files_after)}.
               </p>
             );
           }}
         >
           <p>
-            It writes a new state without the words of {counted(state.statistics.deleted, "deleted row")}. The
-            old bytes stay until a purge.
+            It writes a new state in fewer files, without the segments all of whose rows were deleted. The old
+            bytes stay until a purge. Other deleted rows go when their owner optimizes the collection.
           </p>
         </Confirm>
       );

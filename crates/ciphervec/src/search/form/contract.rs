@@ -101,8 +101,8 @@ pub(in crate::search) trait SearchForm: Sync {
         Ok(level == 0)
     }
 
-    /// What takes deleted rows out of a segment without a key, where the form can.
-    fn pruner(&self) -> Option<&dyn Pruner> {
+    /// What puts the words of a segment in their places that servers of release 0.1 took rows out of, where they did.
+    fn pruned(&self) -> Option<&dyn Pruned> {
         None
     }
 
@@ -142,14 +142,11 @@ pub(in crate::search) trait SearchForm: Sync {
     }
 }
 
-/// Takes rows out of segments whose rows have words of their own.
-pub(in crate::search) trait Pruner {
+/// Segments that some rows were taken out of.
+pub(in crate::search) trait Pruned {
     /// Bytes of the words of all rows, zeros for those that are not `kept`.
     #[cfg(feature = "client")]
     fn spread(&self, words: &[u8], dimension: usize, kept: &[bool]) -> Vec<u8>;
-
-    /// Copies the words of the rows to `keep` into `out`; `words` are of as many rows as `keep` has.
-    fn prune(&self, words: &[u8], dimension: usize, keep: &[bool], out: &mut [u8]);
 }
 
 /// One message of queries, read as far as it is the same in every form.

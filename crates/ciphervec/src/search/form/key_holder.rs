@@ -143,9 +143,10 @@ pub(in crate::search) trait KeyHolderHalf: RowEncryptor {
     /// What results from a segment with this witness say about its noise.
     fn exactness(&self, witness: &[u8]) -> Exactness;
 
-    /// Blocks of a segment whose answers are not checked once the server has taken the deleted rows out.
-    fn unchecked_blocks(&self, _witness: &[u8], _level: u8, _deleted: &[bool]) -> usize {
-        0
+    /// Blocks of a segment of so many rows at this level that nothing is checked about, answers or stored words, because this
+    /// witness has no sums; `None` in forms that check nothing.
+    fn unchecked_blocks(&self, _witness: &[u8], _rows: usize, _level: u8) -> Option<usize> {
+        None
     }
 
     /// Writes unit rows as queries that serve levels up to `top_level`.
@@ -278,8 +279,6 @@ pub(in crate::search) struct StoredRows<'a> {
     pub head: &'a SegmentHead,
     /// Words of every row, zeros for those that were taken out.
     pub words: &'a [u8],
-    /// Which rows were not, where that is not all.
-    pub there: Option<&'a [bool]>,
     pub witness: &'a [u8],
 }
 

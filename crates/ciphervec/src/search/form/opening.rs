@@ -100,8 +100,6 @@ pub(in crate::search) struct OpenedSegment<'a> {
     pub root: &'a SegmentRootKey,
     /// What its sidecar has for the form.
     pub witness: &'a [u8],
-    /// Rows that count no more, and may have been taken out.
-    pub deleted: &'a [bool],
     /// Its secrets, once a query has needed them. Wiped on drop.
     pub secrets: &'a OnceLock<Kept>,
     /// Whether secrets are kept: of a large index they take more room than an answer may.

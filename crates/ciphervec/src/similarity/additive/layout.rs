@@ -172,6 +172,12 @@ impl Packing {
         self.layout
     }
 
+    /// Whether the noise beside a score may move it by one.
+    #[cfg(feature = "client")]
+    pub(super) fn may_have_moved(&self) -> bool {
+        self.layout == Layout::Horizontal && self.slots > 1
+    }
+
     /// 64-bit words of a packed message.
     pub(super) fn words(&self) -> usize {
         match self.layout {

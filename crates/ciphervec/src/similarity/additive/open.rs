@@ -30,39 +30,36 @@ impl<T: Table> EncryptedScores<T> {
         let step = self.spec.grid().step();
         // A vector against itself may come out above one by what rounding added.
         let shown = |cosine| round(cosine, step).clamp(-1.0, 1.0);
-        let cosines = self.cosines(keys)?.into_iter().map(shown).collect();
+        let cosines = self.cosines(&self.integers(keys)?).into_iter().map(shown).collect();
         Ok(Scores { spec: self.spec, probes: self.probes(), cosines })
     }
 
-    /// Decrypts without rounding, for ranking: probe after probe.
+    /// What [`Self::integers`] gave as cosines, not rounded, for ranking.
+    pub(crate) fn cosines(&self, integers: &[i128]) -> Vec<f64> {
+        let divisor =
+            |result: usize| self.spec.grid().divisor(self.scales[result / self.vectors()]);
+        integers.iter().enumerate().map(|(result, &score)| score as f64 / divisor(result)).collect()
+    }
+
+    /// Whether what [`Self::integers`] gives may be one off.
+    pub(crate) fn may_have_moved(&self) -> bool {
+        self.packing.may_have_moved() && !self.spec.grid().signs()
+    }
+
+    /// Decrypts: Σ x_i q_i, probe after probe, each checked against its bound.
     ///
     /// # Errors
     /// Those of [`Self::open`].
-    pub(crate) fn cosines<D>(&self, keys: &D) -> Result<Vec<f64>>
+    pub(crate) fn integers<D>(&self, keys: &D) -> Result<Vec<i128>>
     where
         D: Decrypt,
         D::Public: Evaluate<Table = T>,
     {
         expect_key("encrypted scores", keys.public().key_id(), self.key)?;
         let grid = self.spec.grid();
-        let mut cosines = Vec::with_capacity(self.probes() * self.vectors());
-        for (result, score) in self.integers(keys)?.into_iter().enumerate() {
-            let score = if grid.signs() { whole(score, grid.dimension()) } else { score };
-            cosines.push(score as f64 / grid.divisor(self.scales[result / self.vectors()]));
-        }
-        Ok(cosines)
-    }
-
-    /// Σ x_i q_i, probe after probe, each checked against its bound.
-    fn integers<D>(&self, keys: &D) -> Result<Vec<i128>>
-    where
-        D: Decrypt,
-        D::Public: Evaluate<Table = T>,
-    {
         let packing = &self.packing;
         let messages = keys.decrypt(&self.table, packing.result_bits())?;
-        // The noise beside a horizontal score may move it by one.
-        let one = u128::from(packing.layout() == Layout::Horizontal && packing.slots() > 1);
+        let one = u128::from(packing.may_have_moved());
         let bound = self.spec.score_bound() + one;
         let bits = packing.slot_bits();
         let mut scores = Vec::with_capacity(self.probes() * self.vectors());
@@ -82,7 +79,13 @@ impl<T: Table> EncryptedScores<T> {
             }
         }
         exceeded |= scores.iter().any(|score| score.unsigned_abs() > bound);
-        if exceeded { Err(ciphervec_he::Error::Bound.into()) } else { Ok(scores) }
+        if exceeded {
+            return Err(ciphervec_he::Error::Bound.into());
+        }
+        if grid.signs() {
+            scores.iter_mut().for_each(|score| *score = whole(*score, grid.dimension()));
+        }
+        Ok(scores)
     }
 }
 

@@ -61,7 +61,7 @@ impl Vectors {
         &self.grid
     }
 
-    pub(super) fn row(&self, index: usize) -> &[i64] {
+    pub(crate) fn row(&self, index: usize) -> &[i64] {
         let dimension = self.grid.dimension();
         &self.values[index * dimension..(index + 1) * dimension]
     }

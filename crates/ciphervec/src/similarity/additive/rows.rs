@@ -20,6 +20,25 @@ impl<T: Table> EncryptedVectors<T> {
         D: Decrypt,
         D::Public: Evaluate<Table = T>,
     {
+        Ok(self.unit(&self.integers(keys)?))
+    }
+
+    /// Integers of the grid as unit rows.
+    pub(crate) fn unit(&self, integers: &[i64]) -> Zeroizing<Vec<f64>> {
+        let grid = self.spec.grid();
+        let scale = if grid.signs() { 1.0 } else { grid.scales().vector as f64 };
+        Zeroizing::new(integers.iter().map(|&x| x as f64 / scale).collect())
+    }
+
+    /// Decrypts the rows as integers of the grid.
+    ///
+    /// # Errors
+    /// Those of [`Self::open`].
+    pub(crate) fn integers<D>(&self, keys: &D) -> Result<Zeroizing<Vec<i64>>>
+    where
+        D: Decrypt,
+        D::Public: Evaluate<Table = T>,
+    {
         self.expect_key(keys.public())?;
         let grid = self.spec.grid();
         let messages = keys.decrypt(&self.table, self.message_bits())?;
@@ -32,8 +51,7 @@ impl<T: Table> EncryptedVectors<T> {
         if !integers.chunks_exact(grid.dimension()).all(fits) {
             return Err(ciphervec_he::Error::Bound.into());
         }
-        let scale = if grid.signs() { 1.0 } else { grid.scales().vector as f64 };
-        Ok(Zeroizing::new(integers.iter().map(|&x| x as f64 / scale).collect()))
+        Ok(integers)
     }
 
     /// The same for some rows only, in the order given: the blocks that hold none of them stay
@@ -42,6 +60,18 @@ impl<T: Table> EncryptedVectors<T> {
     /// # Errors
     /// Those of [`Self::open`]; [`Error::Range`] for a row that is not there.
     pub fn open_rows<D>(&self, keys: &D, rows: &[usize]) -> Result<Zeroizing<Vec<f64>>>
+    where
+        D: Decrypt,
+        D::Public: Evaluate<Table = T>,
+    {
+        Ok(self.unit(&self.integers_of(keys, rows)?))
+    }
+
+    /// As [`Self::open_rows`], as integers of the grid.
+    ///
+    /// # Errors
+    /// Those of [`Self::open_rows`].
+    pub(crate) fn integers_of<D>(&self, keys: &D, rows: &[usize]) -> Result<Zeroizing<Vec<i64>>>
     where
         D: Decrypt,
         D::Public: Evaluate<Table = T>,
@@ -65,7 +95,7 @@ impl<T: Table> EncryptedVectors<T> {
         let mut found = Zeroizing::new(Vec::with_capacity(rows.len() * dimension));
         if !rows.is_empty() {
             let selected = self.select(&blocks)?;
-            let opened = selected.open(keys)?;
+            let opened = selected.integers(keys)?;
             for (block, offset) in place {
                 let at = selected.vectors_of(block).start + offset;
                 found.extend_from_slice(&opened[at * dimension..][..dimension]);

@@ -213,8 +213,7 @@ fn mask_product(
 }
 
 /// The rows themselves: D, row-major `rows × dimension`, every one as it was rounded when it was
-/// sealed. `there` says which rows the words hold, where that is not all. `None` if a block that
-/// is there whole holds other words than were sealed.
+/// sealed. `None` if a block holds other words than were sealed.
 pub fn unseal_exact(
     scheme: &Compact,
     masks: &Masks,
@@ -222,11 +221,10 @@ pub fn unseal_exact(
     witness: &Witness<'_>,
     stored: &[u8],
     rows: usize,
-    there: Option<&[bool]>,
 ) -> Option<Vec<i64>> {
     let width = scheme.width();
-    let (degree, dimension) = (width.degree(), masks.dimension());
-    let block_words = degree * dimension;
+    let dimension = masks.dimension();
+    let block_words = width.degree() * dimension;
     let mut plain = vec![0i64; rows * dimension];
     let sound = plain
         .par_chunks_mut(block_words)
@@ -234,8 +232,6 @@ pub fn unseal_exact(
         .enumerate()
         .all(|(block, (plain, stored))| {
             let rows = plain.len() / dimension;
-            let there = there.map(|there| &there[block * degree..][..rows]);
-            let whole = there.is_none_or(|there| there.iter().all(|there| *there));
             let mut errors = Zeroizing::new(Vec::new());
             let mut column = vec![0u64; rows];
             for (slab, dims) in slabs(masks) {
@@ -244,7 +240,7 @@ pub fn unseal_exact(
                 for (at, poly) in masks.polynomials(slab, &dims).iter().enumerate() {
                     let product = mask_product(scheme, key, block, poly);
                     read_column(width, stored, dimension, dims.start + at, &mut column);
-                    if whole && !check.holds(block, dims.start + at, &column) {
+                    if !check.holds(block, dims.start + at, &column) {
                         return false;
                     }
                     for row in 0..rows {

@@ -49,7 +49,7 @@ pub use open::{Scratch, SegmentKey, Unmasked, unmask, unseal};
 #[cfg(feature = "client")]
 pub use params::Compact;
 pub use params::Width;
-pub use prune::{prune, spread, spread_sums};
+pub use prune::{spread, spread_sums};
 pub use scan::scan;
 #[cfg(feature = "hazmat")]
 pub use seal::seal_with_key;

@@ -1,22 +1,13 @@
-//! Row removal: words and a list of rows enter, words of those rows leave, and back. Both sides.
+//! Removed rows: words of the rows that are left in a segment enter, words of all its rows leave. Both sides.
 //!
-//! A row's words are masked by its number in the segment alone, so that taking other rows out
-//! changes nothing about them.
+//! Servers of release 0.1 took deleted rows out. A row's words are masked by its number in the
+//! segment alone, so that taking other rows out changed nothing about them.
 
 use super::Width;
 use ciphervec_arith::matmul::TILE;
 
-/// The words of the rows that `keep` names, in their order, as tiles of `dimension` dimensions;
-/// `keep` has an entry a row.
-pub fn prune(width: Width, words: &[u8], dimension: usize, keep: &[bool], out: &mut [u8]) {
-    let places = (0..keep.len()).filter(|&row| keep[row]).enumerate();
-    let kept = keep.iter().filter(|keep| **keep).count();
-    for (to, from) in places {
-        copy_row(width, dimension, (words, keep.len(), from), (out, kept, to));
-    }
-}
-
-/// The inverse: tiles of all rows, with words of zero where a row was taken out.
+/// Tiles of all rows, with words of zero where a row was taken out; `words` are of the rows that
+/// `keep` names, which has an entry a row.
 pub fn spread(width: Width, words: &[u8], dimension: usize, keep: &[bool]) -> Vec<u8> {
     let places = (0..keep.len()).filter(|&row| keep[row]).enumerate();
     let kept = keep.iter().filter(|keep| **keep).count();
@@ -72,6 +63,15 @@ fn column(bytes: usize, dimension: usize, rows: usize, row: usize) -> (usize, us
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    /// As those servers did.
+    fn prune(width: Width, words: &[u8], dimension: usize, keep: &[bool], out: &mut [u8]) {
+        let places = (0..keep.len()).filter(|&row| keep[row]).enumerate();
+        let kept = keep.iter().filter(|keep| **keep).count();
+        for (to, from) in places {
+            copy_row(width, dimension, (words, keep.len(), from), (out, kept, to));
+        }
+    }
 
     proptest! {
         #[test]

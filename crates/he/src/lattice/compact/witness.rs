@@ -14,8 +14,8 @@ use core::ops::Range;
 /// Bytes of the noise's seed.
 pub(super) const SEED: usize = 32;
 /// Checks of a block. Words wrap, so that a change of some rows by 2^(w-1) passes one check with
-/// probability 1/2, and all of them with 2^-8.
-pub(super) const CHECKS: usize = 8;
+/// probability 1/2, and all of them with 2^-16.
+pub(super) const CHECKS: usize = 16;
 
 /// A witness as its bytes lie there.
 #[derive(Clone, Copy)]

@@ -5,7 +5,6 @@ use crate::hex;
 use crate::http::app::App;
 use crate::http::handlers::collections::{self, CollectionState};
 use crate::http::problem::{Problem, ProblemDetails};
-use crate::storage;
 use crate::storage::DatabaseError;
 use axum::Json;
 use axum::extract::{Extension, Path, Request, State};
@@ -19,8 +18,6 @@ use utoipa::ToSchema;
 /// What a compaction did.
 #[derive(Serialize, ToSchema)]
 pub struct Compaction {
-    /// Deleted rows whose words were taken out of segments that go on.
-    rows_dropped: u64,
     /// Segments that went because all of their rows were deleted.
     segments_dropped: u64,
     /// Files that the state named before.
@@ -31,8 +28,7 @@ pub struct Compaction {
     bytes_moved: u64,
 }
 
-/// Takes deleted rows out of segments in the compact form, moves small files together and drops segments without live rows. No
-/// key is needed.
+/// Moves small files together and drops segments without live rows. No key is needed.
 #[utoipa::path(post, path = "/v1/collections/{name}/compact", tag = "upkeep", operation_id = "compact",
     params(("name" = String, Path)),
     responses((status = 200, description = "What was done.", body = Compaction)))]
@@ -42,9 +38,8 @@ pub async fn compact(
 ) -> Result<Json<Compaction>, Problem> {
     let collection = app.collection(&name).await?;
     let done = app.blocking(move || collection.compact()).await?;
-    let storage::Compaction { rows_dropped, moved } = done;
-    let Compacted { segments_dropped, files_before, files_after, bytes_moved } = moved;
-    Ok(Json(Compaction { rows_dropped, segments_dropped, files_before, files_after, bytes_moved }))
+    let Compacted { segments_dropped, files_before, files_after, bytes_moved } = done;
+    Ok(Json(Compaction { segments_dropped, files_before, files_after, bytes_moved }))
 }
 
 /// Deletes what neither the present state nor a snapshot refers to, so that what was removed is gone, and cannot be brought

@@ -6,7 +6,7 @@
 mod loaded;
 mod upkeep;
 
-pub use upkeep::{Compaction, Report, Statistics};
+pub use upkeep::{Report, Statistics};
 
 use super::cache::Cache;
 use super::check;

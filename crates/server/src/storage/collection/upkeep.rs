@@ -2,29 +2,13 @@
 
 use super::loaded::LoadedState;
 use super::{Collection, settle};
-use crate::storage::blob_names::ROWS;
 use crate::storage::error::DatabaseError;
-use ciphervec::search::Segment;
 use ciphervec::store::{self, Committed, Compacted, SnapshotEntry, Store, StoreError};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// A compaction rewrites a segment if this share of its rows is deleted.
-const WORTH_PRUNING: f64 = 0.25;
-/// Bytes of segments that are rewritten in one commit.
-const PRUNED_AT_ONCE: usize = 64 << 20;
-
 /// Verifications of states that were changed meanwhile.
 const VERIFICATIONS: u32 = 4;
-
-/// What a compaction did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Compaction {
-    /// Deleted rows whose words went.
-    pub rows_dropped: u64,
-    /// Segments that went, and files that became fewer.
-    pub moved: Compacted,
-}
 
 /// Sizes, for metrics and listings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -78,15 +62,14 @@ impl Collection {
         Ok(done)
     }
 
-    /// Takes deleted rows out where the form allows it, moves small files together and drops
-    /// segments without live rows. Needs no key.
+    /// Moves small files together and drops segments without live rows. Needs no key. Deleted rows of segments that live stay in
+    /// them until their owner seals these again: answers are checked against sums over all rows of a segment.
     ///
     /// # Errors
     /// As [`Collection::commit`]; [`DatabaseError::Corrupt`] when a blob to be moved is damaged:
-    /// the state stays as it was, or as sound as it was with some rows taken out.
-    pub fn compact(&self) -> Result<Compaction, DatabaseError> {
-        let rows_dropped = self.prune(WORTH_PRUNING)?;
-        let done = self.upkeep(|store| {
+    /// the state stays as it was.
+    pub fn compact(&self) -> Result<Compacted, DatabaseError> {
+        self.upkeep(|store| {
             let done = store.compact(false)?;
             // In a folder every commit frees what is not needed any more; in a bucket only this
             // does.
@@ -94,72 +77,15 @@ impl Collection {
                 store.collect_garbage()?;
             }
             Ok(done)
-        })?;
-        Ok(Compaction { rows_dropped, moved: done })
-    }
-
-    /// Takes the words of deleted rows out of segments of which they are at least that share; how
-    /// many it were. In the compact form only: a polynomial of the ring form holds several rows,
-    /// and the additive schemes' ciphertexts do.
-    fn prune(&self, share: f64) -> Result<u64, DatabaseError> {
-        // Elsewhere every segment would be read for nothing.
-        if !Segment::can_be_pruned(self.held().index.spec()) {
-            return Ok(0);
-        }
-        let mut dropped = 0;
-        loop {
-            let round = self.upkeep(|store| self.prune_some(store, share))?;
-            dropped += round;
-            if round == 0 {
-                return Ok(dropped);
-            }
-        }
-    }
-
-    /// Segments up to some bytes together, so that neither memory nor the number of commits grows
-    /// with the collection.
-    fn prune_some(&self, store: &mut Store, share: f64) -> Result<u64, StoreError> {
-        let held = self.held();
-        let (mut rewritten, mut bytes, mut dropped) = (Vec::new(), 0, 0);
-        for head in held.index.heads() {
-            let Some(entry) = held.view.manifest().segment(&head.id.0) else { continue };
-            let live = entry.rows - entry.deleted.len();
-            let dead = head.kept.saturating_sub(live);
-            // One without live rows goes as a whole.
-            if live == 0 || dead == 0 || f64::from(dead) < share * f64::from(head.kept) {
-                continue;
-            }
-            let Some(blob) = entry.blob(ROWS) else { continue };
-            let Ok(segment) = held.index.parse_checked(held.view.stored(blob).read()?) else {
-                continue;
-            };
-            let Some(pruned) = segment.prune(held.index.spec(), |row| entry.deleted.contains(row))
-            else {
-                continue;
-            };
-            bytes += pruned.len();
-            dropped += u64::from(dead);
-            rewritten.push((head.id.0, pruned));
-            if bytes >= PRUNED_AT_ONCE {
-                break;
-            }
-        }
-        if rewritten.is_empty() {
-            return Ok(0);
-        }
-        let blobs: Vec<_> =
-            rewritten.iter().map(|(id, bytes)| (*id, ROWS, bytes.as_slice())).collect();
-        store.rewrite_blobs(&blobs)?;
-        Ok(dropped)
+        })
     }
 
     /// Deletes what neither the present state nor a snapshot names, dead bytes within packs
-    /// included, and in the compact form every deleted row's words.
+    /// included.
     ///
     /// # Errors
     /// As [`Collection::compact`].
     pub fn purge(&self) -> Result<(), DatabaseError> {
-        self.prune(0.0)?;
         self.upkeep(Store::purge)
     }
 

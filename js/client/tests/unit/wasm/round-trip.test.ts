@@ -32,6 +32,7 @@ describe.each(MODES)("mode %s", (mode) => {
     const answer = server.evaluate(query.toBytes());
     const opened = owner.open(query, answer, directory, 10);
     expect(opened.exact).toBe(mode === "sealed-index" || mode === "open");
+    expect(opened.checked).toBe(mode === "sealed-index");
     for (const [at, { ids, scores }] of opened.answers.entries()) {
       const truth = Array.from({ length: N }, (_, id) => cosine(row(vectors, id), row(asked, at)));
       const best = truth.map((score, id) => ({ id, score })).sort((a, b) => b.score - a.score);
@@ -89,7 +90,7 @@ test("a directory knows what it was told", () => {
   expect(directory.names(sealed.id)?.[5]).toBe(null);
   expect(directory.rows()[0]?.ids[6]).toBe(6);
   expect([...directory.norms([6, 5])]).toEqual([1, 0]);
-  expect(owner.uncheckedBlocks(directory)).toBe(1);
+  expect(owner.uncheckedBlocks(directory)).toBe(0);
   directory.quarantine(sealed.id);
   expect(directory.quarantined()).toEqual([sealed.id]);
   expect([directory.release(sealed.id), directory.release(sealed.id)]).toEqual([true, false]);
@@ -310,3 +311,39 @@ test("secrets are gone from memory once they are freed", () => {
   owner.free();
   expect(found(master)).toBe(false);
 }, 60_000);
+
+test("answers are checked with the rows that are deleted", () => {
+  const { owner, sealed, directory, server } = half("sealed-index");
+  const query = owner.query(rows(1, D, 9), directory);
+  const answer = server.evaluate(query.toBytes());
+  for (let id = 0; id < N; id += 3) directory.markDeleted(id);
+  expect(owner.open(query, answer, directory, N).answers[0]?.ids.length).toBe(200);
+  const words = answer.length - 4 * N;
+  const forged = (at: number, bytes: number[]) => {
+    const copy = answer.slice();
+    copy.set(bytes, words + 4 * at);
+    copy.set(search.blake3(new Uint8Array([...copy.slice(0, 32), ...copy.slice(64)])), 32);
+    return copy;
+  };
+  // A deleted row that is left out, and rows that are shifted by a bit, or by half of the range.
+  const shifted = (at: number, byte: number, by: number) =>
+    forged(
+      at,
+      [...answer.slice(words + 4 * at, words + 4 * at + 4)].map((one, i) => (i === byte ? one ^ by : one)),
+    );
+  for (const other of [forged(0, [0, 0, 0, 0]), shifted(0, 0, 1), shifted(1, 0, 1), shifted(7, 2, 4)])
+    expect(thrown(() => owner.open(query, other, directory, 1)).code).toBe("TamperedAnswer");
+  expect(owner.open(query, answer, directory, 1).checked).toBe(true);
+  // A frame that says a row was taken out of it: nobody does that to segments with check sums.
+  const kept = N - 1;
+  const frame = new Uint8Array(128 + 64 + kept * D * 4);
+  frame.set(sealed.segment.slice(0, 128));
+  frame.set(sealed.segment.slice(128, 128 + kept * D * 4), 192);
+  const view = new DataView(frame.buffer);
+  view.setBigUint64(24, BigInt(frame.length - 64), true);
+  view.setUint8(64 + 29, 1);
+  view.setUint32(64 + 32, kept, true);
+  for (let at = 1; at < N; at++) frame[128 + (at >> 3)] = (frame[128 + (at >> 3)] ?? 0) | (1 << (at & 7));
+  frame.set(search.blake3(new Uint8Array([...frame.slice(0, 32), ...frame.slice(64)])), 32);
+  expect(thrown(() => owner.unseal(frame, directory, new Uint32Array([1]))).code).toBe("TamperedAnswer");
+});

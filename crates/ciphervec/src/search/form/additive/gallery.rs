@@ -1,5 +1,7 @@
 //! Galleries: a public key, encrypted vectors and probes enter, encrypted scores leave. The server's half, and a writer's.
 
+#[cfg(feature = "client")]
+use super::check::{self, EncryptedBytes};
 use super::layout;
 use crate::error::Result;
 use crate::index::spec::IndexSpec;
@@ -8,6 +10,8 @@ use crate::search::segment::ParsedRows;
 use crate::similarity::additive::Vectors;
 use crate::similarity::additive::{EncryptedVectors, Probes};
 use ciphervec_he::additive::Evaluate;
+#[cfg(feature = "client")]
+use ciphervec_he::keys::Secret;
 use ciphervec_he::wire::{KeyId, Kind, Reader};
 use std::sync::Arc;
 
@@ -22,12 +26,12 @@ pub trait PublicKey: Send + Sync {
     /// Damaged or foreign bytes.
     fn read(&self, spec: &IndexSpec, rows: u32, bytes: &[u8]) -> Result<Gallery>;
 
-    /// Encrypts rows, row-major, in the layout that suits their number.
+    /// Encrypts rows, row-major, in the layout that suits their number; beside them their witness.
     ///
     /// # Errors
     /// Rows that cannot be rounded; no randomness.
     #[cfg(feature = "client")]
-    fn encrypt(&self, spec: &IndexSpec, rows: &[f32]) -> Result<Vec<u8>>;
+    fn encrypt(&self, spec: &IndexSpec, rows: &[f32], seed: &Secret) -> Result<EncryptedBytes>;
 }
 
 /// A key of one scheme; `packs` says whether its messages hold several numbers.
@@ -54,11 +58,12 @@ impl<P: Evaluate + 'static> PublicKey for Under<P> {
     }
 
     #[cfg(feature = "client")]
-    fn encrypt(&self, spec: &IndexSpec, rows: &[f32]) -> Result<Vec<u8>> {
+    fn encrypt(&self, spec: &IndexSpec, rows: &[f32], seed: &Secret) -> Result<EncryptedBytes> {
         let (public, count) = (self.key.as_ref(), rows.len() / spec.dimension());
         let layout = layout::choose(spec, count, public.message_bits(), self.packs)?;
         let vectors = Vectors::quantize(&layout, rows)?;
-        EncryptedVectors::encrypt(&layout, public, &vectors)?.to_bytes(public)
+        let encrypted = EncryptedVectors::encrypt(&layout, public, &vectors)?;
+        Ok((encrypted.to_bytes(public)?, check::witness(seed, &vectors, layout.layout())))
     }
 }
 

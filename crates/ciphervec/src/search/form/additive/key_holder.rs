@@ -3,6 +3,7 @@
 //! Sealed: `CVKEYPAR` | version u32 | nonce | ciphertext | tag, the plaintext being the framed secret key, bound to the header
 //! and to the index.
 
+use super::check::{self, Check};
 use super::key_pair::KeyPair;
 use super::layout::{precision, similarity};
 use super::queries::probes;
@@ -20,6 +21,7 @@ use crate::search::form::contract::{
 use crate::search::quantize::{Checked, expect_unit};
 use crate::search::root_key::SegmentRootKey;
 use crate::similarity::additive::{Layout, Probes};
+use ciphervec_he::keys::Secret;
 use ciphervec_he::wire::{KeyId, Kind, Reader};
 use std::sync::OnceLock;
 
@@ -84,12 +86,13 @@ impl KeyPairSlot for AdditiveKeyHolder {
 impl RowEncryptor for AdditiveKeyHolder {
     fn encrypt_rows(
         &self,
-        _root: &SegmentRootKey,
+        root: &SegmentRootKey,
         rows: &Checked<'_>,
         _expected: &Expected,
     ) -> Result<EncryptedRows> {
         let pair = self.pair()?;
-        under(pair.key_id(), &pair.encrypt(&self.spec, rows.as_given())?)
+        let encrypt = |seed: &Secret| pair.encrypt(&self.spec, rows.as_given(), seed);
+        under(pair.key_id(), root, &self.spec, encrypt)
     }
 }
 
@@ -104,6 +107,11 @@ impl KeyHolderHalf for AdditiveKeyHolder {
 
     fn exactness(&self, _witness: &[u8]) -> Exactness {
         Exactness::Exact
+    }
+
+    /// A segment is one block here, whatever its layout.
+    fn unchecked_blocks(&self, witness: &[u8], _rows: usize, _level: u8) -> Option<usize> {
+        Some(usize::from(witness.is_empty()))
     }
 
     /// Rounding hides nothing here; digits below the error are not worth showing.
@@ -152,11 +160,16 @@ impl KeyHolderHalf for AdditiveKeyHolder {
 
     fn decrypt_rows(
         &self,
-        _root: &SegmentRootKey,
+        root: &SegmentRootKey,
         stored: &StoredRows<'_>,
         wanted: Option<&[usize]>,
     ) -> Result<Vec<f32>> {
-        let rows = self.pair()?.open_rows(&self.spec, stored.head.rows, stored.words, wanted)?;
+        let (id, rows) = (stored.head.id, stored.head.rows);
+        let seed = check::seed(root, &self.spec, id);
+        let check = Check::read(&seed, (&self.spec, id, rows as usize), stored.witness)?;
+        let what = (&self.spec, rows);
+        let rows = self.pair()?.open_rows(what, stored.words, wanted, check.as_ref())?;
+        let rows = rows.ok_or_else(|| Error::Tampered { segments: vec![id] })?;
         Ok(rows.iter().map(|&value| value as f32).collect())
     }
 
@@ -178,7 +191,12 @@ impl Opening for AdditiveScores<'_> {
         part: &AnswerPart<'_>,
         visit: &mut dyn FnMut(usize, &Estimates<'_>) -> Result<()>,
     ) -> Result<()> {
-        let cosines = self.pair.open_scores(self.spec, segment.rows, self.probes, part.bytes)?;
+        let (id, rows) = (segment.id, segment.rows);
+        let seed = check::seed(segment.root, self.spec, id);
+        let check = Check::read(&seed, (self.spec, id, rows), segment.witness)?;
+        let what = (self.spec, rows);
+        let cosines = self.pair.open_scores(what, self.probes, part.bytes, check.as_ref())?;
+        let cosines = cosines.ok_or_else(|| Error::Tampered { segments: vec![id] })?;
         let each = cosines.chunks_exact(segment.rows).enumerate();
         { each }.try_for_each(|(query, cosines)| visit(query, &Estimates::settled(cosines)))
     }

@@ -1,11 +1,13 @@
 //! Key pair of an index, whichever its scheme: rows enter encrypted, answers and rows leave decrypted. Owner only.
 
+use super::check::{self, Check, EncryptedBytes};
 use super::gallery::read_vectors;
 use super::layout;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::index::spec::IndexSpec;
 use crate::similarity::additive::{EncryptedScores, EncryptedVectors, Probes, Vectors};
 use ciphervec_he::additive::Evaluate;
+use ciphervec_he::keys::Secret;
 use ciphervec_he::scheme::{SchemePublicKey, SchemeSecretKey};
 use ciphervec_he::wire::{KeyId, Kind, Reader};
 use zeroize::Zeroizing;
@@ -21,26 +23,36 @@ pub trait KeyPair: Send + Sync {
     /// The secret key, framed and not encrypted.
     fn secret_key(&self) -> Zeroizing<Vec<u8>>;
 
-    /// Encrypts rows, row-major, in the layout that suits their number.
-    fn encrypt(&self, spec: &IndexSpec, rows: &[f32]) -> Result<Vec<u8>>;
+    /// Encrypts rows, row-major, in the layout that suits their number; beside them their witness.
+    fn encrypt(&self, spec: &IndexSpec, rows: &[f32], seed: &Secret) -> Result<EncryptedBytes>;
 
-    /// Of the `rows` rows that [`Self::encrypt`] was given those `wanted`, or all of them, at unit length.
+    /// Of the `rows` rows that [`Self::encrypt`] was given those `wanted`, or all of them, at unit length; `None` if they are
+    /// none that pass the check.
     fn open_rows(
         &self,
-        spec: &IndexSpec,
-        rows: u32,
+        segment: (&IndexSpec, u32),
         bytes: &[u8],
         wanted: Option<&[usize]>,
-    ) -> Result<Zeroizing<Vec<f64>>>;
+        check: Option<&Check>,
+    ) -> Result<Option<Zeroizing<Vec<f64>>>>;
 
-    /// Cosines of `probes` with the `rows` rows of a segment, probe after probe, not rounded.
+    /// Cosines of `probes` with the `rows` rows of a segment, probe after probe, not rounded; `None` if they are none that pass
+    /// the check.
     fn open_scores(
         &self,
-        spec: &IndexSpec,
-        rows: usize,
+        segment: (&IndexSpec, usize),
         probes: &Probes,
         bytes: &[u8],
-    ) -> Result<Vec<f64>>;
+        check: Option<&Check>,
+    ) -> Result<Option<Vec<f64>>>;
+}
+
+/// What decrypts to nothing that was encrypted fails its check, where there is one.
+fn or_fails<T>(opened: Result<T>, check: Option<&Check>) -> Result<Option<T>> {
+    match opened {
+        Err(Error::Scheme(ciphervec_he::Error::Bound)) if check.is_some() => Ok(None),
+        opened => opened.map(Some),
+    }
 }
 
 /// A key pair of one scheme; `packs` says whether its messages hold several numbers.
@@ -68,34 +80,42 @@ impl<D: SchemeSecretKey> KeyPair for Pair<D> {
         self.keys.to_bytes()
     }
 
-    fn encrypt(&self, spec: &IndexSpec, rows: &[f32]) -> Result<Vec<u8>> {
+    fn encrypt(&self, spec: &IndexSpec, rows: &[f32], seed: &Secret) -> Result<EncryptedBytes> {
         let (public, count) = (self.keys.public(), rows.len() / spec.dimension());
         let layout = layout::choose(spec, count, public.message_bits(), self.packs)?;
         let vectors = Vectors::quantize(&layout, rows)?;
-        EncryptedVectors::encrypt_as_owner(&layout, &self.keys, &vectors)?.to_bytes(public)
+        let encrypted = EncryptedVectors::encrypt_as_owner(&layout, &self.keys, &vectors)?;
+        Ok((encrypted.to_bytes(public)?, check::witness(seed, &vectors, layout.layout())))
     }
 
     fn open_rows(
         &self,
-        spec: &IndexSpec,
-        rows: u32,
+        (spec, rows): (&IndexSpec, u32),
         bytes: &[u8],
         wanted: Option<&[usize]>,
-    ) -> Result<Zeroizing<Vec<f64>>> {
+        check: Option<&Check>,
+    ) -> Result<Option<Zeroizing<Vec<f64>>>> {
         let vectors = read_vectors(self.keys.public(), spec, rows, bytes)?;
-        match wanted {
-            Some(wanted) => vectors.open_rows(&self.keys, wanted),
-            None => vectors.open(&self.keys),
-        }
+        let integers = match wanted {
+            Some(wanted) => vectors.integers_of(&self.keys, wanted),
+            None => vectors.integers(&self.keys),
+        };
+        let Some(integers) = or_fails(integers, check)? else { return Ok(None) };
+        let place = |index: usize| wanted.map_or(index, |wanted| wanted[index]);
+        let sealed = check.is_none_or(|check| {
+            let each = integers.chunks_exact(spec.dimension()).enumerate();
+            { each }.all(|(index, values)| check.is_row(place(index), values))
+        });
+        Ok(sealed.then(|| vectors.unit(&integers)))
     }
 
     fn open_scores(
         &self,
-        spec: &IndexSpec,
-        rows: usize,
+        (spec, rows): (&IndexSpec, usize),
         probes: &Probes,
         bytes: &[u8],
-    ) -> Result<Vec<f64>> {
+        check: Option<&Check>,
+    ) -> Result<Option<Vec<f64>>> {
         let scores = EncryptedScores::from_bytes(self.keys.public(), bytes)?;
         let expected = layout::similarity(spec, scores.spec().layout())?;
         if *scores.spec() != expected
@@ -106,6 +126,12 @@ impl<D: SchemeSecretKey> KeyPair for Pair<D> {
                 format!("the scores of {} probes with {rows} vectors expected", probes.len());
             return Err(Reader::new(Kind::Response.as_str(), bytes).error(detail).into());
         }
-        scores.cosines(&self.keys)
+        let Some(integers) = or_fails(scores.integers(&self.keys), check)? else { return Ok(None) };
+        let moved = scores.may_have_moved();
+        let holds = check.is_none_or(|check| {
+            let each = integers.chunks_exact(rows).enumerate();
+            { each }.all(|(probe, found)| check.holds(probes.weights(probe), found, moved))
+        });
+        Ok(holds.then(|| scores.cosines(&integers)))
     }
 }

@@ -1,5 +1,6 @@
 //! Writing under a public key: rows enter, ciphertexts leave. Whoever has the index's public key can do it.
 
+use super::check::{self, EncryptedBytes};
 use super::gallery::PublicKey;
 use super::schemes::read_public_key;
 use crate::error::Result;
@@ -10,10 +11,9 @@ use crate::search::quantize::Checked;
 use crate::search::root_key::SegmentRootKey;
 use crate::search::segment::HEADROOM;
 use ciphervec_arith::AlignedBytes;
-use ciphervec_he::keys::random_bytes;
+use ciphervec_he::keys::{Secret, random_bytes};
 use ciphervec_he::lattice::SegmentId;
 use ciphervec_he::wire::KeyId;
-use zeroize::Zeroizing;
 
 pub struct AdditiveWriter {
     spec: IndexSpec,
@@ -33,23 +33,26 @@ impl AdditiveWriter {
 impl RowEncryptor for AdditiveWriter {
     fn encrypt_rows(
         &self,
-        _root: &SegmentRootKey,
+        root: &SegmentRootKey,
         rows: &Checked<'_>,
         _expected: &Expected,
     ) -> Result<EncryptedRows> {
-        under(self.key.key_id(), &self.key.encrypt(&self.spec, rows.as_given())?)
+        let encrypt = |seed: &Secret| self.key.encrypt(&self.spec, rows.as_given(), seed);
+        under(self.key.key_id(), root, &self.spec, encrypt)
     }
 }
 
-/// Ciphertexts as the rows of a segment. Every one has noise of its own: the id is a name here and no nonce.
-pub fn under(key: KeyId, vectors: &[u8]) -> Result<EncryptedRows> {
+/// Ciphertexts as the rows of a segment. Every one has noise of its own: the id is a name here, of which the weights of the
+/// checks are derived, and no nonce.
+pub fn under(
+    key: KeyId,
+    root: &SegmentRootKey,
+    spec: &IndexSpec,
+    encrypt: impl FnOnce(&Secret) -> Result<EncryptedBytes>,
+) -> Result<EncryptedRows> {
+    let id = SegmentId(random_bytes()?);
+    let (vectors, witness) = encrypt(&check::seed(root, spec, id))?;
     let mut words = AlignedBytes::zeroed(HEADROOM + vectors.len());
-    words[HEADROOM..].copy_from_slice(vectors);
-    Ok(EncryptedRows {
-        id: SegmentId(random_bytes()?),
-        level: 0,
-        key,
-        words,
-        witness: Zeroizing::default(),
-    })
+    words[HEADROOM..].copy_from_slice(&vectors);
+    Ok(EncryptedRows { id, level: 0, key, words, witness })
 }

@@ -13,7 +13,7 @@ use crate::search::form::contract::{
 };
 use crate::search::quantize::{Checked, expect_unit, signs_or_units};
 use crate::search::root_key::SegmentRootKey;
-use ciphervec_he::lattice::compact::{self, CheckWeights, SealedRows, Width};
+use ciphervec_he::lattice::compact::{self, SealedRows, Width};
 use ciphervec_he::wire::{KeyId, Kind, Reader};
 use zeroize::Zeroizing;
 
@@ -60,13 +60,8 @@ impl KeyHolderHalf for CompactKeyHolder {
         if witness.is_empty() { Exactness::Outdated } else { Exactness::Exact }
     }
 
-    fn unchecked_blocks(&self, witness: &[u8], _level: u8, deleted: &[bool]) -> usize {
-        if witness.is_empty() {
-            return self.0.scheme.blocks(deleted.len());
-        }
-        let blocks = deleted.chunks(self.0.width.degree());
-        let lapses = |block: &&[bool]| block.len() >= CheckWeights::MOST && block.contains(&true);
-        blocks.filter(lapses).count()
+    fn unchecked_blocks(&self, witness: &[u8], rows: usize, _level: u8) -> Option<usize> {
+        Some(if witness.is_empty() { self.0.scheme.blocks(rows) } else { 0 })
     }
 
     fn encode_queries(
@@ -117,10 +112,9 @@ impl KeyHolderHalf for CompactKeyHolder {
         let scale = scales(&self.0.spec, self.0.width).vector;
         let all = match (self.0.witness(id, rows, stored.witness)?, &check) {
             (Some(witness), Some(check)) => {
-                let (words, there) = (stored.words, stored.there);
                 let secrets = (&key, check);
-                let integers =
-                    compact::unseal_exact(scheme, masks, secrets, &witness, words, rows, there);
+                let words = stored.words;
+                let integers = compact::unseal_exact(scheme, masks, secrets, &witness, words, rows);
                 let tampered = || Error::Tampered { segments: vec![id] };
                 let integers = Zeroizing::new(integers.ok_or_else(tampered)?);
                 signs_or_units(&self.0.spec, scale, integers.iter().map(|value| *value as f64))

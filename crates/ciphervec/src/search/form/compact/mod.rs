@@ -15,7 +15,7 @@ mod server;
 
 #[cfg(feature = "client")]
 use super::contract::{AnswerBlocks, KeyHolderHalf, PlainQueries};
-use super::contract::{Pruner, SearchForm, ServerHalf};
+use super::contract::{Pruned, SearchForm, ServerHalf};
 use crate::error::Result;
 use crate::index::spec::IndexSpec;
 use crate::search::message::WordsAsked;
@@ -48,7 +48,7 @@ impl SearchForm for Width {
         Ok(Some(AnswerBlocks { rows, bytes: rows * self.word_bytes() }))
     }
 
-    fn pruner(&self) -> Option<&dyn Pruner> {
+    fn pruned(&self) -> Option<&dyn Pruned> {
         Some(self)
     }
 

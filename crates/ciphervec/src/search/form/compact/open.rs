@@ -104,11 +104,10 @@ impl Opening for CompactScores<'_> {
                     let here = block * degree..rows.min((block + 1) * degree);
                     let query = part.queries.start + query;
                     words.read(*width, width.of_block(part.answer(query), block));
-                    let deleted = &segment.deleted[from + here.start..from + here.end];
                     let (asked, block) = ((asked, query), from / degree + block);
                     let sound = check
                         .as_ref()
-                        .is_none_or(|check| check.verify(asked.0, query, block, words, deleted));
+                        .is_none_or(|check| check.verify(asked.0, query, block, words));
                     let out = Unmasked {
                         sums: &mut sums[..here.len()],
                         scaled: &mut cosines[..here.len()],

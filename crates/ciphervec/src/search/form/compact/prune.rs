@@ -1,15 +1,13 @@
-//! Pruning: words of a segment and the rows to keep enter, the words of those rows leave, without a key. Both sides.
+//! Segments that servers of release 0.1 took deleted rows out of: their words enter, words of all rows leave. Both sides.
 
-use crate::search::form::contract::Pruner;
-use ciphervec_he::lattice::compact::{self, Width};
+use crate::search::form::contract::Pruned;
+#[cfg(feature = "client")]
+use ciphervec_he::lattice::compact;
+use ciphervec_he::lattice::compact::Width;
 
-impl Pruner for Width {
+impl Pruned for Width {
     #[cfg(feature = "client")]
     fn spread(&self, words: &[u8], dimension: usize, kept: &[bool]) -> Vec<u8> {
         compact::spread(*self, words, dimension, kept)
-    }
-
-    fn prune(&self, words: &[u8], dimension: usize, keep: &[bool], out: &mut [u8]) {
-        compact::prune(*self, words, dimension, keep, out);
     }
 }

@@ -281,10 +281,9 @@ impl KeyHolderHalf for RingKeyHolder {
         select_rows(all, wanted, spec.dimension())
     }
 
-    fn unchecked_blocks(&self, witness: &[u8], level: u8, deleted: &[bool]) -> usize {
-        let layout = Layout::new(self.spec.dimension(), level);
-        let blocks = layout.map_or(1, |layout| layout.blocks(deleted.len()));
-        if witness.is_empty() { blocks } else { 0 }
+    fn unchecked_blocks(&self, witness: &[u8], rows: usize, level: u8) -> Option<usize> {
+        let layout = Layout::new(self.spec.dimension(), level).ok()?;
+        Some(if witness.is_empty() { layout.blocks(rows) } else { 0 })
     }
 
     fn evaluation_keys(
