@@ -33,7 +33,8 @@ fn card() -> Result<WriterCard, Box<dyn Error>> {
 fn write(folder: &Path) -> Outcome {
     fs::create_dir_all(folder)?;
     let payloads = vec![b"first".to_vec(), Vec::new()];
-    let made = Writer::new(card()?)?.seal(&ROWS, &[Id::from("one"), Id::from(2)], payloads, 2)?;
+    let made =
+        Writer::new(card()?)?.seal(&ROWS, &[Id::from("one"), Id::from(2)], payloads, 2, 1)?;
     fs::write(folder.join("card"), card()?.to_bytes())?;
     fs::write(folder.join("wrap"), made.wrap)?;
     fs::write(folder.join("segment"), made.sealed.segment.as_slice())?;

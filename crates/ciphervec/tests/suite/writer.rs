@@ -80,7 +80,7 @@ impl Owned {
 fn written(writer: &Writer, seed: u8, names: core::ops::Range<i64>) -> WrittenSegment {
     let count = (names.end - names.start) as usize;
     let payloads = names.clone().map(|name| format!("row {name}").into_bytes()).collect();
-    writer.seal(&random(count, seed), &ids(names), payloads, count).unwrap()
+    writer.seal(&random(count, seed), &ids(names), payloads, count, 1).unwrap()
 }
 
 /// The owner finds, unseals and reads what a writer sealed, beside its own rows.
