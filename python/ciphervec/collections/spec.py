@@ -304,11 +304,15 @@ def refuse_open(data: bytes, name: str) -> None:
     with contextlib.suppress(ValueError, KeyError, TypeError, CorruptData):  # told when it is read
         spec = IndexSpec.from_bytes(base64.b64decode(json.loads(data)["spec"], validate=True))
         if spec.mode == "open":
-            raise PinMismatch(
-                f"collection {name!r} shows mode 'open': nothing in it is sealed, and whoever keeps it can put such a one under "
-                "any name. Keys were given, so it was to be sealed. If it is meant to be open, pass allow_open=True, or open it "
-                "without keys."
-            )
+            raise open_refused(f"the collection {name!r}")
+
+
+def open_refused(what: str) -> PinMismatch:
+    """What is told whoever has keys and is shown something in mode `open`."""
+    return PinMismatch(
+        f"{what} shows mode 'open': nothing in it is sealed, and whoever keeps it can put such a one under any name. Keys were "
+        "given, so it was to be sealed. If it is meant to be open, pass allow_open=True, or open it without keys."
+    )
 
 
 def field_names(filterable: Sequence[str]) -> tuple[str, ...]:
