@@ -146,9 +146,7 @@ def test_an_acknowledged_deletion_is_pinned_when_the_process_is_killed(
         client.get_collection("faces")
 
 
-def test_a_restore_that_never_was_is_not_reported(
-    tmp_path: Path, vectors: Callable[..., np.ndarray]
-) -> None:
+def test_a_restore_that_never_was_is_not_reported(tmp_path: Path, vectors: Callable[..., np.ndarray]) -> None:
     program = Program(tmp_path, CIPHERVEC_STATE=os.environ["CIPHERVEC_STATE"])
     keys = Keys.generate()
     keys.save(tmp_path / "my.key", allow_plaintext=True)

@@ -84,7 +84,7 @@ def test_an_index_comes_back_from_its_bytes(
     index.remove([5, 31])
     expected = index.search_batch(queries, 38)
     index.save(tmp_path / "index.cvix")
-    again = Index.load(tmp_path / "index.cvix", secret_keys=keys)
+    again = Index.load(tmp_path / "index.cvix", secret_keys=keys, allow_open=mode == "open")
     assert again.spec == index.spec and len(again) == 38 and 31 not in again
     for one, other in zip(expected, again.search_batch(queries, 38), strict=True):
         np.testing.assert_allclose(np.sort(one.distances), np.sort(other.distances), atol=2e-3)
@@ -141,8 +141,8 @@ def test_damaged_index_bytes_are_refused(tmp_path: Path, keys: Keys, vectors: An
             Index.from_bytes(data[:at], keys)
     with pytest.raises(CorruptData):
         Index.from_bytes(data + b"\0", keys)
-    with pytest.raises(UnsupportedVersion, match="format 3"):
-        Index.from_bytes(data[:4] + b"\3\0\0\0" + data[8:], keys)
+    with pytest.raises(UnsupportedVersion, match="format 4"):
+        Index.from_bytes(data[:4] + b"\4\0\0\0" + data[8:], keys)
     with pytest.raises(CorruptData, match="checksum"):
         Index.from_bytes(data[:4] + bytes(4) + data[8:], keys)
     with pytest.raises(StorageError, match="cannot read"):
@@ -284,12 +284,19 @@ class TestAuthenticatedFiles:
         return index.to_bytes()
 
     @staticmethod
-    def forged(data: bytes, change: Callable[[dict[str, Any], list[bytes]], object], version: int = 3) -> bytes:
+    def forged(
+        data: bytes, change: Callable[[dict[str, Any], list[bytes]], object], version: int = 3
+    ) -> bytes:
         """The file with another header, in another version, or without some of its parts."""
         prefix = index_file._PREFIX
         _, _, _, size = prefix.unpack_from(data)
         header = json.loads(data[prefix.size : prefix.size + size])
-        sizes = [header["server"], *(one["sidecar"] for one in header["segments"]), header["key_pair"], header["state"]]
+        sizes = [
+            header["server"],
+            *(one["sidecar"] for one in header["segments"]),
+            header["key_pair"],
+            header["state"],
+        ]
         blobs, at = [], prefix.size + size
         for one in sizes:
             blobs.append(data[at : at + one])
@@ -306,7 +313,9 @@ class TestAuthenticatedFiles:
         assert loaded.authenticated and len(loaded) == 7 and 3 not in loaded
         locked = Index.from_bytes(data)
         assert not locked.authenticated
-        assert Index.from_bytes(locked.to_bytes()).unlock(keys).authenticated, "a locked copy can be saved again"
+        assert Index.from_bytes(locked.to_bytes()).unlock(keys).authenticated, (
+            "a locked copy can be saved again"
+        )
         assert len(Index.from_bytes(self.forged(data, lambda header, blobs: None), keys)) == 7
 
     @pytest.mark.parametrize("what", ["row back", "row out", "sidecars swapped", "state of another"])
@@ -322,12 +331,17 @@ class TestAuthenticatedFiles:
                 segments[1]["deleted"].append(0)
             elif what == "sidecars swapped":
                 blobs[1], blobs[2] = blobs[2], blobs[1]
-                segments[0]["sidecar"], segments[1]["sidecar"] = segments[1]["sidecar"], segments[0]["sidecar"]
+                segments[0]["sidecar"], segments[1]["sidecar"] = (
+                    segments[1]["sidecar"],
+                    segments[0]["sidecar"],
+                )
             else:
                 blobs[-1] = index_file.unpack(other.to_bytes()).state
                 header["state"] = len(blobs[-1])
 
-        with pytest.raises(CorruptData, match="not the one that its owner saved|does not open|Envelope|authentic"):
+        with pytest.raises(
+            CorruptData, match="not the one that its owner saved|does not open|Envelope|authentic"
+        ):
             Index.from_bytes(self.forged(self.saved(keys), change), keys)
 
     def test_a_file_of_release_0_1_is_read_and_what_it_lacks_is_said(self, keys: Keys) -> None:
@@ -352,4 +366,8 @@ class TestAuthenticatedFiles:
         ):
             with pytest.raises(PinMismatch, match="allow_open=True"):
                 refused()
-        assert len(Index.load(tmp_path / "plain")) == len(Index.load(tmp_path / "plain", keys, allow_open=True)) == 9
+        assert (
+            len(Index.load(tmp_path / "plain"))
+            == len(Index.load(tmp_path / "plain", keys, allow_open=True))
+            == 9
+        )

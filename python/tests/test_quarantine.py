@@ -96,7 +96,9 @@ def test_a_shifted_answer_stops_the_queries(tmp_path: Path, server: Tampering, s
         faces = client.get_collection("faces")
         faces.delete([25])
         faces.optimize()
-        assert segment.hex() in faces.info()["quarantine"], "its vectors were not kept: it is not sealed again"
+        assert segment.hex() in faces.info()["quarantine"], (
+            "its vectors were not kept: it is not sealed again"
+        )
         with pytest.raises(InvalidInput, match="not in quarantine"):
             faces.release("00" * 16)
         faces.release(segment.hex())

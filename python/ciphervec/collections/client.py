@@ -189,9 +189,7 @@ class Client:
                     raise
             return collection
 
-    def _get(
-        self, name: str, embedder: Embedder | None = None, *, allow_open: bool = False
-    ) -> Collection:
+    def _get(self, name: str, embedder: Embedder | None = None, *, allow_open: bool = False) -> Collection:
         opened = self._opened.get(check_name(name))
         if opened is not None:
             opened._give(embedder)

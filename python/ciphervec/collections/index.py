@@ -198,9 +198,7 @@ class Index:
         return index_file.pack(parts, None if owner is None else owner.seal_state)
 
     @classmethod
-    def from_bytes(
-        cls, data: bytes, secret_keys: Keys | None = None, *, allow_open: bool = False
-    ) -> Index:
+    def from_bytes(cls, data: bytes, secret_keys: Keys | None = None, *, allow_open: bool = False) -> Index:
         """Read what `to_bytes` wrote. Without `secret_keys` the index is locked until `unlock`; with them one in mode
         `open`, which anybody could have written, is refused unless `allow_open=True`.
 

@@ -50,7 +50,11 @@ def facts(server: bytes, parts: Sequence[Part], key_pair: bytes) -> dict[str, An
     are gone."""
     leaves = [
         _native.state_leaf(
-            part.id, len(part.deleted), sorted(part.deleted), ["sidecar"], {"sidecar": _native.blake3(part.sidecar)}
+            part.id,
+            len(part.deleted),
+            sorted(part.deleted),
+            ["sidecar"],
+            {"sidecar": _native.blake3(part.sidecar)},
         )
         for part in parts
     ]
@@ -80,7 +84,12 @@ def pack(index: IndexParts, seal: Callable[[dict[str, Any]], bytes] | None = Non
     if seal is not None:
         index = index._replace(state=seal(facts(server, index.parts, index.key_pair)))
     segments = [{"sidecar": len(part.sidecar), "deleted": sorted(part.deleted)} for part in index.parts]
-    sizes = {"server": len(server), "segments": segments, "key_pair": len(index.key_pair), "state": len(index.state)}
+    sizes = {
+        "server": len(server),
+        "segments": segments,
+        "key_pair": len(index.key_pair),
+        "state": len(index.state),
+    }
     header = json.dumps({"key_id": index.key_id, **sizes}, separators=(",", ":")).encode()
     blobs = [header, server, *(part.sidecar for part in index.parts), index.key_pair, index.state]
     digest = _digest(len(header))

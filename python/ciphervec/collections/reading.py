@@ -64,6 +64,8 @@ def live(segments: Segments, taken: Sequence[StoredSegment]) -> Iterator[Batch]:
 
 def kept_whole(segments: Segments, segment: StoredSegment) -> bool:
     """Whether every row's vector was kept as it was put in, so that the segment can be made anew of those."""
-    rows = [(row, name) for row, name in enumerate(segments.owner.names(segment.id) or []) if name is not None]
+    rows = [
+        (row, name) for row, name in enumerate(segments.owner.names(segment.id) or []) if name is not None
+    ]
     names = [name for _, name in rows]
     return bool(segments.payloads.originals(segment, [row for row, _ in rows], names)[1].all())

@@ -128,6 +128,7 @@ def _ask(
     else:
         query, answer, newer = _ask_all(segments, rows, tags, audience, query)
     held = segments.owner.quarantined()
+
     def opened(count: int | None, allow: Sequence[Id] | None) -> list[Matches]:
         return segments.owner.open(
             query,

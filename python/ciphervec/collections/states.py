@@ -374,7 +374,7 @@ class States:
         written = []
         for segment_id in change.remove:
             if segment_id in listed and WRAP in listed[segment_id].blobs:
-                with contextlib.suppress(CorruptData, WrongKey):  # it opens for nobody, now or later
+                with contextlib.suppress(CorruptData, InvalidInput, WrongKey):  # it opens for nobody, ever
                     wrap = self._store.read(segment_id, WRAP)
                     written.append((*owner.written(segment_id, wrap), segment_id))
         consumed = _native.consumed_after(self.consumed, written) if written else self.consumed

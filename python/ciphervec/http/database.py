@@ -96,9 +96,7 @@ class HttpDatabase:
         """The latest state seen of a collection."""
         return self._trust(name).state()
 
-    def _open(
-        self, name: str, trust: Trust, accept: Callable[[bytes], object] | None = None
-    ) -> HttpStore:
+    def _open(self, name: str, trust: Trust, accept: Callable[[bytes], object] | None = None) -> HttpStore:
         state = self._state(name)
         if state is None:
             raise CollectionNotFound(

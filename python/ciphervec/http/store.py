@@ -215,9 +215,7 @@ class HttpStore:
             self._forget(place)
 
     def drop(self, segment_id: bytes | None = None, blob: str | None = None) -> bool:
-        dropped = [
-            one for one in self.unkept() if segment_id in (None, one[0]) and blob in (None, one[1])
-        ]
+        dropped = [one for one in self.unkept() if segment_id in (None, one[0]) and blob in (None, one[1])]
         for place in dropped:
             self._forget(place)
             self._used.discard(place)

@@ -323,7 +323,7 @@ export class States {
       try {
         written.push(owner.written(unhex(id), await this.#store.read(id, WRAP, call)));
       } catch (error) {
-        if (!isOneOf(error, "CorruptData", "WrongKey")) throw error; // it opens for nobody, now or later
+        if (!isOneOf(error, "CorruptData", "InvalidInput", "UnsupportedVersion", "WrongKey")) throw error; // it opens for nobody
       }
     }
     if (written.length === 0) return this.consumed;

@@ -7,7 +7,17 @@ from collections.abc import Callable
 
 from ...errors import CorruptData
 from ..routing.table import SLOTS
-from ..write_batch import CONSUMED, EVALUATION, KEY_PAIR, ROUTING, ROWS, STATE, NewSegment, StoredSegment, WriteBatch
+from ..write_batch import (
+    CONSUMED,
+    EVALUATION,
+    KEY_PAIR,
+    ROUTING,
+    ROWS,
+    STATE,
+    NewSegment,
+    StoredSegment,
+    WriteBatch,
+)
 from .store import CollectionStore, Database, Progress
 
 _TURNS = 3

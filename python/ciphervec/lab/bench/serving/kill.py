@@ -159,7 +159,16 @@ def _work_until_killed(
                 first = (turn * settings.writers + number) << 32
                 owned = [name for name in ledger.present if (name >> 32) % settings.writers == number]
                 compact = f"{server.url}/v1/collections/{NAME}/compact"
-                _write(client.get_collection(NAME, allow_open=True), compact, ledger, mine, owned, first, stop, acknowledged)
+                _write(
+                    client.get_collection(NAME, allow_open=True),
+                    compact,
+                    ledger,
+                    mine,
+                    owned,
+                    first,
+                    stop,
+                    acknowledged,
+                )
         except LedgerError as error:
             broken.append(error)
         except (CiphervecError, httpx.TransportError):
