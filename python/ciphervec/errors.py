@@ -72,7 +72,7 @@ class TamperedAnswer(CorruptData):
         self.segments = tuple(bytes(one) for one in segments)
 
 
-class Quarantined(CorruptData):  # noqa: N818
+class Quarantined(CorruptData):
     """Segments of the owner's failed a check before, and a query would have to leave them out. Nothing was asked.
     `segments` can be used again after `release`, or are sealed again by `optimize`."""
 

@@ -339,9 +339,7 @@ class TestAuthenticatedFiles:
                 blobs[-1] = index_file.unpack(other.to_bytes()).state
                 header["state"] = len(blobs[-1])
 
-        with pytest.raises(
-            CorruptData, match="not the one that its owner saved|does not open|Envelope|authentic"
-        ):
+        with pytest.raises(CorruptData, match=r"not the one that its owner saved"):
             Index.from_bytes(self.forged(self.saved(keys), change), keys)
 
     def test_a_file_of_release_0_1_is_read_and_what_it_lacks_is_said(self, keys: Keys) -> None:

@@ -1,5 +1,5 @@
-"""Quarantine: a segment whose answer fails its check is named and remembered, for every client of its owner's, and queries are refused until it
-is released or made anew."""
+"""Quarantine: a segment whose answer fails its check is named and remembered, for every client of its owner's, and
+queries are refused until it is released or made anew."""
 
 from __future__ import annotations
 

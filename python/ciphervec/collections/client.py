@@ -269,8 +269,8 @@ class Client:
                 seen = self._seen(name, segments)
                 if seen is not None and segments.states.follows(seen):
                     raise InvalidInput(
-                        f"nothing of {name!r} was restored: it shows state {seen.sequence}, which was the last one seen here, or "
-                        "one that comes after it. There is nothing to accept."
+                        f"nothing of {name!r} was restored: it shows state {seen.sequence}, which was the last one seen here, "
+                        "or one that comes after it. There is nothing to accept here; a client that is told otherwise accepts it."
                     )
                 accept_restore(segments, seen)
             return self.get_collection(name)
@@ -357,8 +357,8 @@ class Client:
                 copied(lambda: source.open(name), self._database, name, progress)
             except CollectionExists as error:
                 raise CollectionExists(
-                    f"the collection {name!r} is there, and its copy goes back under that name alone, to which its keys are "
-                    "bound. Take a snapshot of what is there if you may need it, delete_collection, and restore again."
+                    f"the collection {name!r} is there, and its copy goes back under that name alone, to which its keys "
+                    "are bound. Take a snapshot of what is there if you may need it, delete_collection, and restore again."
                 ) from error
             try:
                 return self.get_collection(name, allow_open=allow_open)

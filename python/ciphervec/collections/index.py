@@ -261,8 +261,8 @@ class Index:
         name = self._spec.collection
         if not self._state:
             warnings.warn(
-                f"the index {name!r} was saved by release 0.1, or by somebody who wants it to look so: that rows are removed, or "
-                "segments missing, is not authenticated. If it is the file that you saved, save it again.",
+                f"the index {name!r} was saved by release 0.1, or by somebody who wants it to look so: that rows are removed, "
+                "or segments missing, is not authenticated. If it is the file that you saved, save it again.",
                 stacklevel=5,  # whoever called load or unlock
             )
             return
@@ -270,8 +270,8 @@ class Index:
         del said["key"]
         if said != index_file.facts(self._server.to_bytes(), self._parts, self._key_pair):
             raise CorruptData(
-                f"the index {name!r} is not the one that its owner saved: segments were left out, replaced or reordered, or rows "
-                "removed or brought back. Use a copy."
+                f"the index {name!r} is not the one that its owner saved: segments were left out, replaced or reordered, or "
+                "rows removed or brought back. Use a copy."
             )
         self._authenticated = True
 

@@ -56,7 +56,7 @@ def live(segments: Segments, taken: Sequence[StoredSegment]) -> Iterator[Batch]:
         names = [name for _, name in rows]
         beside = [segments.payloads.record(segment, row, name) for row, name in rows]
         kept, original = segments.payloads.originals(segment, [row for row, _ in rows], names)
-        if segment.id not in held:
+        if segment.id not in held or not original.all():
             vectors = segments.unsealed(segment.id, [row for row, _ in rows])
             kept = np.where(original[:, None], kept, segments.owner.rescale(names, vectors))
         yield Batch(names, kept, beside, original=original)

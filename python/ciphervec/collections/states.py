@@ -317,10 +317,10 @@ class States:
         names = [*state.ancestors, _native.state_name(self._sealed)]
         if not 0 <= steps < len(names) or names[-1 - steps][: len(name)] != name:
             raise RollbackDetected(
-                f"the store of {self._collection!r} shows state {state.sequence}, {self.checkpoint()}, in whose history there is "
-                f"no {checkpoint}: whoever gave you that saw "
-                f"{'what is not shown here yet, or is hidden' if steps < 0 else 'another history'}. Read both aloud again; if they "
-                "differ, believe neither, and ask whoever keeps the collection."
+                f"the store of {self._collection!r} shows state {state.sequence}, {self.checkpoint()}, in whose history there "
+                f"is no {checkpoint}: whoever gave you that saw "
+                f"{'what is not shown here yet, or is hidden' if steps < 0 else 'another history'}. Read both aloud again; if "
+                "they differ, believe neither, and ask whoever keeps the collection."
             )
 
     def follows(self, pin: Pin) -> bool:

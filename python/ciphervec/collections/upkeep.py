@@ -313,8 +313,8 @@ class Upkeep:
         the owner's own until `optimize` seals them again. `unchecked_blocks`: blocks of 2,048 rows
         (wide: 4,096) that answers are not checked about, those of the old kind and those with
         deleted rows. `quarantine`: segments that failed a check, without which queries are refused until
-        `release` or `optimize`, see `query`. `packing`: in modes `sealed` and `sealed-query` how rows are packed and what an answer
-        takes, see `Owner.packing`, and the `network` that is for: that of the collection, or the one given, for
+        `release` or `optimize`, see `query`. `packing`: in modes `sealed` and `sealed-query` how rows are packed and what an
+        answer takes, see `Owner.packing`, and the `network` that is for: that of the collection, or the one given, for
         which `optimize(network=...)` would pack. `small_segments`: those that later
         additions merge by themselves, eight to one, up to 4,096 rows; `optimize` merges more.
         `filter_tables`: opened metadata that is held in memory for filters, segments and bytes, and the

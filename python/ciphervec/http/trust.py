@@ -292,7 +292,8 @@ class TrustPins:
         return self._list.read()
 
     def keep_consumed(self, consumed: bytes) -> None:
-        self._list.write(consumed)
+        with contextlib.suppress(OSError):  # the state has it; a restore alone would miss it
+            self._list.write(consumed)
 
 
 def _former(pins: Mapping[str, str]) -> Sequence[str]:

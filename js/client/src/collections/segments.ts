@@ -34,7 +34,8 @@ import {
   WRAP,
 } from "./change.js";
 import { type Description, hasKeyPair, ownerOf, readDescription, readsAlike } from "./description.js";
-import { type Difference, difference } from "./difference.js";
+import { difference } from "./difference.js";
+import { grown, type Known } from "./grown.js";
 import { Mutex } from "./mutex.js";
 import { Payloads } from "./payloads.js";
 import { refuseHeld } from "./quarantine.js";
@@ -218,7 +219,7 @@ export class Segments {
       shown = await this.#states.shown(this.#owner, this.description, call);
       this.#directory.expectUnconsumed(this.#states.consumed);
       const since = difference(this.#taken, this.store.segments());
-      if (!this.#grown(shown, since)) {
+      if (!grown(this.#known(), shown, since)) {
         await this.#load(call);
         return;
       }
@@ -526,35 +527,13 @@ export class Segments {
     this.description = described;
   }
 
-  /** Whether all that is new since the state known here are segments, and deletions: not so after a restore, or when rows were set aside, or
-   * rows appended count otherwise by now. */
-  #grown(shown: Shown, since: Difference): boolean {
-    const fewer = since.changed.some(({ id, deleted }) =>
-      this.#deleted.get(id)?.some((row) => !deleted.includes(row)),
-    );
-    if (fewer || since.added.some(({ id }) => this.#deleted.has(id))) return false;
-    if (shown.state === null) return true;
-    const gone = new Set(since.gone.map(({ id }) => id));
-    const left = new Set(shown.appended.map(({ id }) => id));
-    const aside = new Map<string, number[]>();
-    for (const { segmentId, row } of this.#directory.aside()) {
-      const id = hex(segmentId);
-      aside.set(
-        id,
-        [...(aside.get(id) ?? []), row].sort((a, b) => a - b),
-      );
-    }
-    // Whether a segment known here is one of the owner's state by now.
-    const counts = (id: string) =>
-      this.#deleted.has(id) && !(gone.has(id) || left.has(id) || shown.aside.get(id)?.length === 0);
-    const same = (id: string) => String(aside.get(id) ?? []) === String(shown.aside.get(id) ?? []);
-    const known = [...left].filter((id) => this.#deleted.has(id) && !this.#appended.includes(id));
-    return (
-      [...new Set([...aside.keys(), ...shown.aside.keys()])].every((id) => !counts(id) || same(id)) &&
-      ![...this.#reasons.keys()].some(counts) &&
-      (left.size === 0 || this.#appended.every((id) => left.has(id))) &&
-      known.every((id) => this.#reasons.has(id))
-    );
+  #known(): Known {
+    return {
+      deleted: this.#deleted,
+      reasons: this.#reasons,
+      appended: this.#appended,
+      aside: this.#directory.aside().map(({ segmentId, row }) => ({ id: hex(segmentId), row })),
+    };
   }
 
   /** Mark rows of attached segments as deleted that others have deleted. */
