@@ -215,7 +215,12 @@ class HttpStore:
             self._forget(place)
 
     def drop(self, segment_id: bytes | None = None, blob: str | None = None) -> bool:
-        dropped = [one for one in self.unkept() if segment_id in (None, one[0]) and blob in (None, one[1])]
+        dropped = {one for one in self.unkept() if segment_id in (None, one[0]) and blob in (None, one[1])}
+        if segment_id is not None:  # found right before, in part: records are sealed one by one
+            listed = self._state.segments.get(segment_id)
+            names = [blob] if blob is not None else [] if listed is None else list(listed.blobs)
+            places = [(segment_id, name) for name in names]
+            dropped.update(one for one in places if self._cache.get(self._address(*one)) is not None)
         for place in dropped:
             self._forget(place)
             self._used.discard(place)

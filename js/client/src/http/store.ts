@@ -216,6 +216,13 @@ export class HttpStore {
     const dropped = this.unkept().filter(
       (one) => (segment ?? one.segment) === one.segment && (blob ?? one.blob) === one.blob,
     );
+    if (segment !== undefined) {
+      // Found right before, in part: records are sealed one by one.
+      const listed = Object.keys(this.#state.segments.get(segment)?.blobs ?? {});
+      for (const name of blob === undefined ? listed : [blob])
+        if ((await this.#cache.get(this.#address(segment, name))) !== null)
+          dropped.push({ segment, blob: name });
+    }
     for (const one of dropped) {
       this.#forget(`${one.segment}/${one.blob}`);
       this.#used.delete(`${one.segment}/${one.blob}`);
