@@ -358,7 +358,8 @@ class Client:
             except CollectionExists as error:
                 raise CollectionExists(
                     f"the collection {name!r} is there, and its copy goes back under that name alone, to which its keys "
-                    "are bound. Take a snapshot of what is there if you may need it, call delete_collection, and restore again."
+                    "are bound. Take a snapshot of what is there if you may need it, call delete_collection, and restore "
+                    "again."
                 ) from error
             try:
                 return self.get_collection(name, allow_open=allow_open)
