@@ -270,7 +270,8 @@ class Client:
                 if seen is not None and segments.states.follows(seen):
                     raise InvalidInput(
                         f"nothing of {name!r} was restored: it shows state {seen.sequence}, which was the last one seen here, "
-                        "or one that comes after it. There is nothing to accept here; a client that is told otherwise accepts it."
+                        "or one that comes after it. There is nothing to accept here; a client that is told otherwise "
+                        "accepts it."
                     )
                 accept_restore(segments, seen)
             return self.get_collection(name)
