@@ -155,9 +155,10 @@ mod tests {
         let SealedKey { encapsulated, sealed } = seal(&public, b"here", &[7; 32]).unwrap().unwrap();
         assert_eq!((encapsulated.len(), sealed.len()), (ENCAPSULATED, SEALED));
         assert_eq!(*pair.open(b"here", &encapsulated, &sealed).unwrap(), [7; 32]);
-        assert!(pair.open(b"there", &encapsulated, &sealed).is_none());
-        assert!(other.open(b"here", &encapsulated, &sealed).is_none());
-        assert!(pair.open(b"here", &encapsulated, &sealed[1..]).is_none());
+        assert!(pair.open::<40>(b"here", &encapsulated, &sealed).is_none(), "of that length alone");
+        assert!(pair.open::<32>(b"there", &encapsulated, &sealed).is_none());
+        assert!(other.open::<32>(b"here", &encapsulated, &sealed).is_none());
+        assert!(pair.open::<32>(b"here", &encapsulated, &sealed[1..]).is_none());
         let again = seal(&public, b"here", &[7; 32]).unwrap().unwrap();
         assert_ne!((again.encapsulated, again.sealed), (encapsulated, sealed));
         assert!(seal(&public[1..], b"here", &[7; 32]).unwrap().is_none());
