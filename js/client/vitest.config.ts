@@ -1,3 +1,6 @@
+import { mkdtempSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
 
@@ -28,6 +31,8 @@ export default defineConfig({
         test: {
           name: "e2e",
           include: ["tests/e2e/**/*.test.ts"],
+          // Where a client keeps its state unless it is told.
+          env: { CIPHERVEC_STATE: mkdtempSync(join(tmpdir(), "ciphervec-js-state-")) },
           testTimeout: 60_000,
           hookTimeout: 60_000,
         },

@@ -72,6 +72,16 @@ class TamperedAnswer(CorruptData):
         self.segments = tuple(bytes(one) for one in segments)
 
 
+class Quarantined(CorruptData):
+    """Segments of the owner's failed a check before, and a query would have to leave them out. Nothing was asked.
+    `segments` can be used again after `release`, or are sealed again by `optimize`."""
+
+    def __init__(self, message: str, segments: Sequence[bytes] = ()) -> None:
+        """`segments`: the ids of those in quarantine."""
+        super().__init__(message)
+        self.segments = tuple(bytes(one) for one in segments)
+
+
 class MismatchedAnswer(CorruptData):
     """An answer is not one to the query that somebody else made. Nothing of it was returned."""
 
@@ -177,6 +187,7 @@ __all__ = [
     "PoolExhausted",
     "ProgramError",
     "ProgramNotFound",
+    "Quarantined",
     "RollbackDetected",
     "ServerError",
     "StorageError",

@@ -158,7 +158,7 @@ impl Raise for Error {
             Self::Id(error) => error.raise(),
             Self::DuplicateId(_) => DuplicateId::new_err(message),
             Self::NotShared { .. } => WrongKey::new_err(message),
-            Self::Directory { .. } => CorruptData::new_err(message),
+            Self::Directory { .. } | Self::Consumed { .. } => CorruptData::new_err(message),
             Self::Token { .. } => Conflict::new_err(message),
             Self::Tampered { segments } => TamperedAnswer::new_err((message, bytes(&segments))),
             Self::Mismatched { segments } => MismatchedAnswer::new_err((message, bytes(&segments))),

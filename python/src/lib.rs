@@ -108,6 +108,9 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(state::state_leaf, module)?)?;
     module.add_function(wrap_pyfunction!(state::state_digest, module)?)?;
     module.add_function(wrap_pyfunction!(state::state_name, module)?)?;
+    module.add_function(wrap_pyfunction!(state::state_checkpoint, module)?)?;
+    module.add_function(wrap_pyfunction!(state::read_checkpoint, module)?)?;
+    module.add_function(wrap_pyfunction!(state::consumed_after, module)?)?;
     module.add_function(wrap_pyfunction!(runtime::backend, module)?)?;
     module.add_function(wrap_pyfunction!(runtime::available_backends, module)?)?;
     module.add_function(wrap_pyfunction!(runtime::get_threads, module)?)?;

@@ -448,6 +448,13 @@ impl PyOwner {
         Ok(PyBytes::new(py, &plain))
     }
 
+    /// Who sealed a writer's segment of this wrap, and when in milliseconds since 1970; zero where it does not say.
+    fn written(&self, segment_id: &[u8], wrap: &[u8]) -> PyResult<(String, u64)> {
+        let id = segment::id(segment_id)?;
+        let written = self.0.written(id, wrap).map_err(Raise::raise)?;
+        Ok((written.writer, written.time))
+    }
+
     /// Authenticates a state under the owner's key.
     fn seal_state<'py>(&self, py: Python<'py>, facts: Facts) -> PyResult<Bound<'py, PyBytes>> {
         Ok(PyBytes::new(py, &self.0.seal_state(&facts.record()).map_err(Raise::raise)?))

@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use ciphervec::protect::consumed::Consumed;
 use ciphervec::search::{Exactness, Origin, SegmentDirectory};
 use numpy::PyArray1;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 
+use crate::errors::Raise;
 use crate::ids::{self, PyId};
 use crate::segment;
 
@@ -35,6 +37,13 @@ impl PySegmentDirectory {
     #[new]
     fn new() -> Self {
         Self(RwLock::new(SegmentDirectory::new()))
+    }
+
+    /// Takes no appended segment from now on that is in this list of consumed ones.
+    fn expect_unconsumed(&self, py: Python<'_>, consumed: &[u8]) -> PyResult<()> {
+        let consumed = Consumed::from_bytes(consumed).map_err(Raise::raise)?;
+        py.detach(|| self.write().expect_unconsumed(consumed));
+        Ok(())
     }
 
     /// Passes over a segment that does not open.

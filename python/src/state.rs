@@ -2,10 +2,14 @@
 
 use std::collections::HashMap;
 
+use ciphervec::protect::checkpoint::Checkpoint;
+use ciphervec::protect::consumed::{Consumed, Written};
 use ciphervec::protect::state::{self, SegmentFacts, SetAside, StateRecord};
 use ciphervec_he::wire::KeyId;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
+
+use crate::errors::Raise;
 
 /// The hash that stands for a segment in a state; `digests` has the BLAKE3 of those blobs that are covered.
 #[pyfunction]
@@ -35,6 +39,39 @@ pub fn state_name<'py>(py: Python<'py>, sealed: &[u8]) -> Bound<'py, PyBytes> {
     PyBytes::new(py, &state::name(sealed))
 }
 
+/// The 24 characters, in groups, that name a state to people; `name` is what `state_name` gave.
+#[pyfunction]
+pub fn state_checkpoint(sequence: u64, name: [u8; 16]) -> String {
+    Checkpoint::of(sequence, &name).to_string()
+}
+
+/// The number of a state and the first ten bytes of its name; None for text that is no checkpoint.
+#[pyfunction]
+pub fn read_checkpoint<'py>(py: Python<'py>, text: &str) -> Option<(u64, Bound<'py, PyBytes>)> {
+    let point = Checkpoint::parse(text)?;
+    Some((point.sequence, PyBytes::new(py, &point.name)))
+}
+
+/// The list of consumed segments `before` (empty: none) with what is in `other`, such a list, and in `written`: writer, time,
+/// segment id.
+#[pyfunction]
+#[pyo3(signature = (before, written, other = None))]
+pub fn consumed_after<'py>(
+    py: Python<'py>,
+    before: &[u8],
+    written: Vec<(String, u64, [u8; 16])>,
+    other: Option<&[u8]>,
+) -> PyResult<Bound<'py, PyBytes>> {
+    let mut consumed = Consumed::from_bytes(before).map_err(Raise::raise)?;
+    if let Some(other) = other {
+        consumed.merge(Consumed::from_bytes(other).map_err(Raise::raise)?);
+    }
+    for (writer, time, segment) in written {
+        consumed.add(Written { writer, time, segment });
+    }
+    Ok(PyBytes::new(py, &consumed.to_bytes()))
+}
+
 /// What a state says, as a Python dictionary.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
@@ -52,6 +89,8 @@ pub struct Facts {
     ancestors: Vec<[u8; 16]>,
     aside: Vec<([u8; 16], Vec<u32>)>,
     routing: [u8; 32],
+    consumed: [u8; 32],
+    quarantine: Vec<[u8; 16]>,
 }
 
 impl Facts {
@@ -73,6 +112,8 @@ impl Facts {
             ancestors: self.ancestors,
             aside: aside.map(|(segment, rows)| SetAside { segment, rows }).collect(),
             routing: self.routing,
+            consumed: self.consumed,
+            quarantine: self.quarantine,
         }
     }
 }
@@ -98,5 +139,8 @@ pub fn facts<'py>(py: Python<'py>, record: &StateRecord) -> PyResult<Bound<'py, 
         record.aside.iter().map(|one| (bytes(&one.segment), one.rows.clone())).collect();
     out.set_item("aside", aside)?;
     out.set_item("routing", bytes(&record.routing))?;
+    out.set_item("consumed", bytes(&record.consumed))?;
+    let quarantine: Vec<_> = record.quarantine.iter().map(|id| bytes(id)).collect();
+    out.set_item("quarantine", quarantine)?;
     Ok(out)
 }

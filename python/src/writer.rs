@@ -1,5 +1,7 @@
 //! A card and rows enter, sealed segments leave that only the card's owner opens. The writer's side; no secret is kept.
 
+use std::time::{SystemTime, UNIX_EPOCH};
+
 use ciphervec::search::{Writer, WriterCard, WrittenSegment};
 use numpy::PyReadonlyArray2;
 use pyo3::prelude::*;
@@ -108,7 +110,10 @@ impl PyWriter {
         let payloads: Vec<Vec<u8>> =
             payloads.iter().map(|bytes| bytes.as_bytes().to_vec()).collect();
         let expected = expected.unwrap_or(names.len());
-        let written = py.detach(|| runtime::run(|| self.0.seal(rows, &names, payloads, expected)));
+        let now =
+            SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_millis() as u64);
+        let written =
+            py.detach(|| runtime::run(|| self.0.seal(rows, &names, payloads, expected, now)));
         let WrittenSegment { sealed, records, wrap } = written.map_err(Raise::raise)?;
         let blobs = PyDict::new(py);
         blobs.set_item("rows", PyBytes::new(py, &sealed.segment))?;

@@ -33,7 +33,7 @@ def test_answers_are_those_of_float64(
     writer = make().create_collection("books", D, metric, mode, precision)
     for start in (0, 50):
         writer.add(list(range(start, min(start + 50, 70))), stored[start : start + 50])
-    reader = make().get_collection("books")
+    reader = make().get_collection("books", allow_open=mode == "open")
     assert reader.spec == writer.spec and reader.count() == 70
     found = reader.query(queries, 12)
     answers = list(zip(found["ids"], found["distances"] or [], strict=True))

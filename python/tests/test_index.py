@@ -8,6 +8,7 @@ import hashlib
 import json
 import pickle
 import struct
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +27,13 @@ from ciphervec import (
     InvalidInput,
     Keys,
     Matches,
+    PinMismatch,
     StorageError,
     UnknownId,
     UnsupportedVersion,
     WrongKey,
 )
+from ciphervec.collections import index_file
 
 MODES = ("open", "sealed-index", "sealed-query", "sealed")
 METRICS = ("cosine", "euclidean", "sqeuclidean", "hamming")
@@ -81,7 +84,7 @@ def test_an_index_comes_back_from_its_bytes(
     index.remove([5, 31])
     expected = index.search_batch(queries, 38)
     index.save(tmp_path / "index.cvix")
-    again = Index.load(tmp_path / "index.cvix", secret_keys=keys)
+    again = Index.load(tmp_path / "index.cvix", secret_keys=keys, allow_open=mode == "open")
     assert again.spec == index.spec and len(again) == 38 and 31 not in again
     for one, other in zip(expected, again.search_batch(queries, 38), strict=True):
         np.testing.assert_allclose(np.sort(one.distances), np.sort(other.distances), atol=2e-3)
@@ -138,8 +141,8 @@ def test_damaged_index_bytes_are_refused(tmp_path: Path, keys: Keys, vectors: An
             Index.from_bytes(data[:at], keys)
     with pytest.raises(CorruptData):
         Index.from_bytes(data + b"\0", keys)
-    with pytest.raises(UnsupportedVersion, match="format 3"):
-        Index.from_bytes(data[:4] + b"\3\0\0\0" + data[8:], keys)
+    with pytest.raises(UnsupportedVersion, match="format 4"):
+        Index.from_bytes(data[:4] + b"\4\0\0\0" + data[8:], keys)
     with pytest.raises(CorruptData, match="checksum"):
         Index.from_bytes(data[:4] + bytes(4) + data[8:], keys)
     with pytest.raises(StorageError, match="cannot read"):
@@ -265,3 +268,104 @@ def test_the_estimator_ends_a_pipeline(keys: Keys, vectors: Any) -> None:
 def test_bad_calls_to_the_estimator_are_refused(call: Any, words: str) -> None:
     with pytest.raises(InvalidInput, match=words):
         call(EncryptedNearestNeighbors())
+
+
+@pytest.mark.core
+class TestAuthenticatedFiles:
+    """What whoever keeps the file may do to it, with all checksums made anew."""
+
+    rows = np.random.default_rng(7).standard_normal((9, 16)).astype(np.float32)
+
+    def saved(self, keys: Keys) -> bytes:
+        index = Index(16, mode="sealed-index", secret_keys=keys)
+        index.add(range(5), self.rows[:5])
+        index.add(range(5, 9), self.rows[5:])
+        index.remove([3, 6])
+        return index.to_bytes()
+
+    @staticmethod
+    def forged(
+        data: bytes, change: Callable[[dict[str, Any], list[bytes]], object], version: int = 3
+    ) -> bytes:
+        """The file with another header, in another version, or without some of its parts."""
+        prefix = index_file._PREFIX
+        _, _, _, size = prefix.unpack_from(data)
+        header = json.loads(data[prefix.size : prefix.size + size])
+        sizes = [
+            header["server"],
+            *(one["sidecar"] for one in header["segments"]),
+            header["key_pair"],
+            header["state"],
+        ]
+        blobs, at = [], prefix.size + size
+        for one in sizes:
+            blobs.append(data[at : at + one])
+            at += one
+        change(header, blobs)
+        head = json.dumps(header).encode()
+        body = b"".join([head, *blobs])
+        digest = hashlib.blake2b(struct.pack("<Q", len(head)) + body, digest_size=32).digest()
+        return prefix.pack(b"CVIX", version, digest, len(head)) + body
+
+    def test_it_comes_back_as_its_owner_saved_it(self, keys: Keys) -> None:
+        data = self.saved(keys)
+        loaded = Index.from_bytes(data, keys)
+        assert loaded.authenticated and len(loaded) == 7 and 3 not in loaded
+        locked = Index.from_bytes(data)
+        assert not locked.authenticated
+        assert Index.from_bytes(locked.to_bytes()).unlock(keys).authenticated, (
+            "a locked copy can be saved again"
+        )
+        assert len(Index.from_bytes(self.forged(data, lambda header, blobs: None), keys)) == 7
+
+    @pytest.mark.parametrize("what", ["row back", "row out", "sidecars swapped", "state of another"])
+    def test_a_change_is_refused(self, keys: Keys, what: str) -> None:
+        other = Index(16, mode="sealed-index", secret_keys=keys)
+        other.add(range(5), self.rows[:5])
+
+        def change(header: dict[str, Any], blobs: list[bytes]) -> None:
+            segments = header["segments"]
+            if what == "row back":
+                segments[0]["deleted"] = []
+            elif what == "row out":
+                segments[1]["deleted"].append(0)
+            elif what == "sidecars swapped":
+                blobs[1], blobs[2] = blobs[2], blobs[1]
+                segments[0]["sidecar"], segments[1]["sidecar"] = (
+                    segments[1]["sidecar"],
+                    segments[0]["sidecar"],
+                )
+            else:
+                blobs[-1] = index_file.unpack(other.to_bytes()).state
+                header["state"] = len(blobs[-1])
+
+        with pytest.raises(CorruptData, match=r"not the one that its owner saved"):
+            Index.from_bytes(self.forged(self.saved(keys), change), keys)
+
+    def test_a_file_of_release_0_1_is_read_and_what_it_lacks_is_said(self, keys: Keys) -> None:
+        def strip(header: dict[str, Any], blobs: list[bytes]) -> None:
+            del header["state"]
+            blobs.pop()
+
+        old = self.forged(self.saved(keys), strip, version=2)
+        with pytest.warns(UserWarning, match="is not authenticated"):
+            loaded = Index.from_bytes(old, keys)
+        assert not loaded.authenticated and len(loaded) == 7
+        assert Index.from_bytes(loaded.to_bytes(), keys).authenticated
+
+    def test_mode_open_is_refused_where_there_are_keys(self, keys: Keys, tmp_path: Path) -> None:
+        plain = Index(16, mode="open")
+        plain.add(range(9), self.rows)
+        plain.save(tmp_path / "plain")
+        for refused in (
+            lambda: Index.load(tmp_path / "plain", keys),
+            lambda: Index.from_bytes(plain.to_bytes(), keys),
+            lambda: Index.load(tmp_path / "plain").unlock(keys),
+        ):
+            with pytest.raises(PinMismatch, match="allow_open=True"):
+                refused()
+        assert (
+            len(Index.load(tmp_path / "plain"))
+            == len(Index.load(tmp_path / "plain", keys, allow_open=True))
+            == 9
+        )

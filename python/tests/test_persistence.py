@@ -58,7 +58,7 @@ def test_a_reopened_folder_is_what_was_acknowledged(tmp_path: Path, vectors: Any
     keys = Keys.generate()
     fill(tmp_path, keys, rows, mode)
     with PersistentClient(tmp_path, keys=keys) as client:
-        collection = client.get_collection("things")
+        collection = client.get_collection("things", allow_open=mode == "open")
         assert collection.count() == 23
         assert collection.get(where={"even": True})["ids"] == [i for i in range(0, 25, 2) if i != 4]
         assert collection.get(ids=[7])["documents"] == ["secret text 7"]
@@ -67,7 +67,7 @@ def test_a_reopened_folder_is_what_was_acknowledged(tmp_path: Path, vectors: Any
         collection.optimize()
         collection.rotate_query_key()
     with PersistentClient(tmp_path, keys=keys) as client:
-        collection = client.get_collection("things")
+        collection = client.get_collection("things", allow_open=mode == "open")
         assert collection.info()["segments"] == 1 and collection.info()["epoch"] == 1
         assert collection.query(rows[[8, 24]], 1)["ids"] == found["ids"]
         assert collection.verify()["files"] > 0
@@ -104,7 +104,8 @@ def test_an_open_collection_needs_no_keys(tmp_path: Path, vectors: Any) -> None:
     fill(tmp_path, None, rows, mode="open")
     for keys in (None, Keys.generate()):
         with PersistentClient(tmp_path, keys=keys) as client:
-            assert client.get_collection("things").query(rows[6], 1)["ids"] == [[6]]
+            things = client.get_collection("things", allow_open=keys is not None)
+            assert things.query(rows[6], 1)["ids"] == [[6]]
 
 
 def test_a_sealed_collection_without_keys_says_what_to_do(tmp_path: Path, vectors: Any) -> None:

@@ -1,19 +1,22 @@
-"""Quarantine: a segment whose answer fails its check is named, passed over, remembered, and kept from being sealed again."""
+"""Quarantine: a segment whose answer fails its check is named and remembered, for every client of its owner's, and
+queries are refused until it is released or made anew."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import numpy as np
 import pytest
 
 import ciphervec
 from attacks import forged
 from ciphervec.collections.stores.server_backend import Answer, LocalBackend
-from ciphervec.errors import InvalidInput, TamperedAnswer
+from ciphervec.errors import InvalidInput, Quarantined, TamperedAnswer
+from network import Faulty, Make
 
 D = 16
 ROWS = np.random.default_rng(3).standard_normal((40, D)).astype(np.float32)
@@ -46,18 +49,18 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Tampering]:
     yield Tampering(monkeypatch)
 
 
-def fill(client: ciphervec.Client) -> ciphervec.Collection:
-    faces = client.create_collection("faces", D, mode="sealed-index", originals=False)
+def fill(client: ciphervec.Client, *, originals: bool = False) -> ciphervec.Collection:
+    faces = client.create_collection("faces", D, mode="sealed-index", originals=originals)
     faces.add(list(range(20)), ROWS[:20])
     faces.add(list(range(20, 40)), ROWS[20:])
     return faces
 
 
-def found(collection: ciphervec.Collection) -> list[Any]:
-    return list(collection.query(ROWS[:1], n_results=40)["ids"][0])
+def found(collection: ciphervec.Collection, **more: Any) -> list[Any]:
+    return list(collection.query(ROWS[:1], n_results=40, **more)["ids"][0])
 
 
-def test_a_shifted_answer_costs_the_segment(tmp_path: Path, server: Tampering, state: Path) -> None:
+def test_a_shifted_answer_stops_the_queries(tmp_path: Path, server: Tampering, state: Path) -> None:
     keys = ciphervec.Keys.generate()
     with ciphervec.PersistentClient(tmp_path / "db", keys=keys) as client:
         faces = fill(client)
@@ -69,21 +72,33 @@ def test_a_shifted_answer_costs_the_segment(tmp_path: Path, server: Tampering, s
             found(faces)
         (segment,) = error.value.segments
         assert faces.info()["quarantine"] == [segment.hex()] and segment.hex() in str(error.value)
-        # From now on its answers are not looked at, and everybody is told.
-        with pytest.warns(UserWarning, match="are in quarantine and were passed over"):
-            assert found(faces) and all(name >= 20 for name in found(faces))
+        # From now on nothing is asked, and nothing is left out unless the caller says so.
+        with pytest.raises(Quarantined, match=segment.hex()) as refused:
+            found(faces)
+        assert refused.value.segments == (segment,)
+        with pytest.warns(UserWarning, match=f"in quarantine and were passed over: {segment.hex()}"):
+            assert all(name >= 20 for name in found(faces, skip_quarantined=True))
         with pytest.raises(InvalidInput, match="is in quarantine"):
             faces.get([0], include=["embeddings"])
         assert faces.get([0])["ids"] == [0] and len(faces) == 40
-    # Not after a restart either, with an honest server.
+    # Not after a restart either, with an honest server, nor for another user of the keys, whose state folder is another.
     server.on = False
+    for folder in (state, tmp_path / "another"):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("CIPHERVEC_STATE", str(folder))
+            with ciphervec.PersistentClient(tmp_path / "db", keys=keys) as client:
+                faces = client.get_collection("faces")
+                with pytest.raises(Quarantined):
+                    found(faces)
+                with pytest.raises(Quarantined):
+                    faces.query(ROWS[0], within=0.1)
     with ciphervec.PersistentClient(tmp_path / "db", keys=keys) as client:
         faces = client.get_collection("faces")
-        with pytest.warns(UserWarning, match="in quarantine"):
-            assert all(name >= 20 for name in found(faces))
         faces.delete([25])
         faces.optimize()
-        assert segment.hex() in faces.info()["quarantine"], "it is not sealed again"
+        assert segment.hex() in faces.info()["quarantine"], (
+            "its vectors were not kept: it is not sealed again"
+        )
         with pytest.raises(InvalidInput, match="not in quarantine"):
             faces.release("00" * 16)
         faces.release(segment.hex())
@@ -95,14 +110,112 @@ def test_a_shifted_answer_costs_the_segment(tmp_path: Path, server: Tampering, s
         assert len(found(client.get_collection("faces"))) == 39
 
 
-def test_in_memory_it_ends_with_the_process(server: Tampering, state: Path) -> None:
+def test_optimize_makes_it_anew_of_the_vectors_that_were_kept(tmp_path: Path, server: Tampering) -> None:
+    """Not of its words: they may be what was changed."""
+    keys = ciphervec.Keys.generate()
+    with ciphervec.PersistentClient(tmp_path / "db", keys=keys) as client:
+        faces = fill(client, originals=True)
+        server.on = True
+        with pytest.raises(TamperedAnswer):
+            found(faces)
+        server.on = False
+        with pytest.raises(Quarantined):
+            found(faces)
+
+        def unsealed(*_: object) -> None:
+            raise AssertionError("words in quarantine were decrypted")
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(type(faces._segments), "unsealed", unsealed)
+            faces.delete(range(20, 40))
+            faces.optimize()
+        assert faces.info()["quarantine"] == [] and found(faces)[0] == 0 and len(found(faces)) == 20
+
+
+def test_in_memory_it_is_in_the_state(server: Tampering, state: Path) -> None:
     faces = fill(ciphervec.Client())
     server.on = True
     with pytest.raises(TamperedAnswer):
         found(faces)
+    server.on = False
+    with pytest.raises(Quarantined):
+        found(faces)
     with pytest.warns(UserWarning, match="in quarantine"):
-        assert len(found(faces)) == 20
+        assert len(found(faces, skip_quarantined=True)) == 20
     assert not state.exists()
+
+
+def lying(answered: list[bool]) -> Faulty:
+    """A server that shifts the first row of the first segment while `answered[0]`."""
+    net = Faulty()
+
+    def fault(request: httpx.Request, go: Callable[[], httpx.Response]) -> httpx.Response:
+        answer = go()
+        if not request.url.path.endswith("/query") or not answered[0]:
+            return answer
+        at = 64 + 17 + 22
+        data = forged(answer.content, at, bytes([answer.content[at] ^ 1]))
+        headers = {k: v for k, v in answer.headers.items() if k != "content-length"}
+        return httpx.Response(200, headers=headers, content=data)
+
+    net.fault = fault
+    return net
+
+
+def test_every_client_of_the_owners_sees_it(make: Make) -> None:
+    on = [True]
+    faces = fill(make(transport=lying(on)))
+    other = make(state=None).get_collection("faces")
+    assert len(found(other)) == 40
+    with pytest.raises(TamperedAnswer) as error:
+        found(faces)
+    (segment,) = error.value.segments
+    other.refresh()
+    with pytest.raises(Quarantined, match=segment.hex()):
+        found(other)
+    with pytest.warns(UserWarning, match="in quarantine"):
+        assert len(found(other, skip_quarantined=True)) == 20, "the state is durable for it"
+    on[0] = False
+    other.release(segment.hex())
+    faces.refresh()
+    assert faces.info()["quarantine"] == [] and len(found(faces)) == 40
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_who_may_not_commit_keeps_it_or_takes_it_for_all(make: Make, tmp_path: Path, kept: bool) -> None:
+    """A client that can neither tell the others nor remember it takes one failure for the whole collection."""
+    on = [True]
+    owner = fill(make())
+    net = lying(on)
+    lies = net.fault
+
+    def no_commits(request: httpx.Request, go: Callable[[], httpx.Response]) -> httpx.Response:
+        if request.url.path.endswith("/commits"):
+            return httpx.Response(403, headers={"ciphervec-api": "1"}, json={"detail": "no write"})
+        assert lies is not None
+        return lies(request, go)
+
+    net.fault = no_commits
+    state = tmp_path / "reader" if kept else None
+    faces = make(state=state, transport=net).get_collection("faces")
+    with pytest.raises(TamperedAnswer):
+        found(faces)
+    on[0] = False
+    with pytest.raises(Quarantined):
+        found(faces)
+    if kept:
+        with pytest.warns(UserWarning, match="in quarantine"):
+            assert len(found(faces, skip_quarantined=True)) == 20
+        later = make(state=state, transport=net).get_collection("faces")
+        with pytest.raises(Quarantined):
+            found(later)
+        make(state=state).get_collection("faces").upsert(0, ROWS[0])  # who may commit tells the others
+        owner.refresh()
+        with pytest.raises(Quarantined):
+            found(owner)
+    else:
+        with pytest.raises(Quarantined, match="one failure counts for the whole collection"):
+            found(faces, skip_quarantined=True)
 
 
 def test_changed_words_are_found_when_they_are_decrypted() -> None:

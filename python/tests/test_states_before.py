@@ -77,14 +77,14 @@ def test_a_collection_with_an_id_twice_opens_names_it_and_is_mended(
             patch.setattr(type(faces.owner), "attach", lambda *_, **__: None)
             faces.add(["ann", "eve"], rows[2:4], documents=["second", "second"])
     with old() as client:
-        faces = client.get_collection("faces")
+        faces = client.get_collection("faces", allow_open=mode == "open")
         assert faces.info()["duplicates"] == ["ann"] and faces.info()["shadowed"] == 1
         assert faces.count() == 3 and faces.get("ann")["documents"] == ["second"]
         assert faces.query(rows[2], 1)["ids"] == [["ann"]]
         faces.optimize()
         assert faces.info()["duplicates"] == []
     with old() as client:
-        faces = client.get_collection("faces")
+        faces = client.get_collection("faces", allow_open=mode == "open")
         assert faces.info()["duplicates"] == [] and sorted(faces.get()["ids"]) == ["ann", "bob", "eve"]
         assert faces.get("ann")["documents"] == ["second"]
 

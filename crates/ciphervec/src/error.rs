@@ -166,6 +166,14 @@ pub enum Error {
         /// How they disagree.
         detail: String,
     },
+    /// A writer's segment that its owner has taken in or discarded before.
+    #[error("segment {segment} does not count: {detail}")]
+    Consumed {
+        /// The segment.
+        segment: String,
+        /// How that is known, and what to do.
+        detail: String,
+    },
     /// Tokens that a query, or its answer, does not go with.
     #[error("these tokens can't be used: {detail}. Ask again without them, and fetch others")]
     Token {

@@ -176,7 +176,7 @@ impl From<Error> for Failure {
             Error::Id(error) => error.into(),
             Error::DuplicateId(_) => Failure::new(Sort::DuplicateId, message),
             Error::NotShared { .. } => Failure::new(Sort::WrongKey, message),
-            Error::Directory { .. } => Failure::corrupt(message),
+            Error::Directory { .. } | Error::Consumed { .. } => Failure::corrupt(message),
             Error::Tampered { segments } => {
                 Failure { segments, ..Failure::new(Sort::TamperedAnswer, message) }
             }

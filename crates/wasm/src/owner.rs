@@ -243,6 +243,18 @@ impl JsOwner {
         Ok(directory.0.attach_stored(&self.0, id, &stored, standing)?)
     }
 
+    /// Who sealed a writer's segment of this wrap, and when; zero where it does not say.
+    #[wasm_bindgen(unchecked_return_type = "WrittenFacts")]
+    pub fn written(&self, segment_id: &[u8], wrap: &Uint8Array) -> Result<JsValue> {
+        let wrap = arrays::bytes("a wrapped key", wrap)?;
+        let written = self.0.written(segment::id(segment_id)?, &wrap)?;
+        Ok(arrays::object(&[
+            ("writer", written.writer.into()),
+            ("time", written.time.into()),
+            ("segmentId", arrays::out(&written.segment).into()),
+        ]))
+    }
+
     /// Authenticates a state under the owner's key.
     #[wasm_bindgen(js_name = sealState)]
     pub fn seal_state(

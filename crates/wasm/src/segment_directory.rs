@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use ciphervec::SegmentId;
+use ciphervec::protect::consumed::Consumed;
 use ciphervec::protect::id::Id;
 use ciphervec::search::{Exactness, Origin, SegmentDirectory};
 use js_sys::{Array, Float64Array, Map, Uint8Array};
@@ -32,6 +33,13 @@ impl JsSegmentDirectory {
     #[wasm_bindgen(constructor)]
     pub fn new() -> JsSegmentDirectory {
         JsSegmentDirectory::default()
+    }
+
+    /// Takes no appended segment from now on that is in this list of consumed ones.
+    #[wasm_bindgen(js_name = expectUnconsumed)]
+    pub fn expect_unconsumed(&mut self, consumed: &[u8]) -> Result<()> {
+        self.0.expect_unconsumed(Consumed::from_bytes(consumed)?);
+        Ok(())
     }
 
     /// Passes over a segment that does not open.

@@ -1,6 +1,8 @@
 //! Facts about a collection enter, the bytes of an authenticated state leave, and back. Key owner's side.
 
 use ciphervec::KeyId;
+use ciphervec::protect::checkpoint::Checkpoint;
+use ciphervec::protect::consumed::{Consumed, Written};
 use ciphervec::protect::state::{self, SegmentFacts, SetAside, StateRecord};
 use js_sys::{Array, BigInt, Object, Uint8Array, Uint32Array};
 use wasm_bindgen::prelude::*;
@@ -47,6 +49,40 @@ pub fn state_name(sealed: &Uint8Array) -> Result<Uint8Array> {
     Ok(out(&state::name(&arrays::bytes("a state", sealed)?)))
 }
 
+/// The 24 characters, in groups, that name a state to people; `name` is what `stateName` gave.
+#[wasm_bindgen(js_name = stateCheckpoint)]
+pub fn state_checkpoint(sequence: u64, name: &Uint8Array) -> Result<String> {
+    Ok(Checkpoint::of(sequence, &arrays::one::<16>("a state's name", name)?).to_string())
+}
+
+/// The number of a state and the first ten bytes of its name; null for text that is no checkpoint.
+#[wasm_bindgen(
+    js_name = readCheckpoint,
+    unchecked_return_type = "{ sequence: bigint; name: Uint8Array } | null"
+)]
+pub fn read_checkpoint(text: &str) -> JsValue {
+    Checkpoint::parse(text).map_or(JsValue::NULL, |point| {
+        object(&[("sequence", point.sequence.into()), ("name", out(&point.name).into())])
+    })
+}
+
+/// The list of consumed segments `before` (empty: none) with those in `written`.
+#[wasm_bindgen(js_name = consumedAfter)]
+pub fn consumed_after(
+    before: &Uint8Array,
+    #[wasm_bindgen(unchecked_param_type = "WrittenFacts[]")] written: &JsValue,
+) -> Result<Uint8Array> {
+    let before = arrays::bytes("consumed segments", before)?;
+    let mut consumed = Consumed::from_bytes(&before)?;
+    for one in arrays::items(written) {
+        let writer = field(&one, "writer")?.as_string();
+        let writer = writer.ok_or_else(|| Failure::input("\"writer\" must be text"))?;
+        let segment = bytes_field(&one, "segmentId")?;
+        consumed.add(Written { writer, time: big(&one, "time")?, segment });
+    }
+    Ok(out(&consumed.to_bytes()))
+}
+
 fn number(object: &JsValue, key: &str) -> Result<u32> {
     let value = field(object, key)?.as_f64().filter(|value| value.trunc() == *value);
     let value = value.filter(|value| (0.0..=f64::from(u32::MAX)).contains(value));
@@ -69,8 +105,9 @@ fn numbers(value: &JsValue) -> Vec<u32> {
 pub fn record(facts: &JsValue) -> Result<StateRecord> {
     let name = |value: JsValue| {
         let array = value.dyn_into::<Uint8Array>();
-        let array = array.map_err(|_| Failure::input("an ancestor is a Uint8Array"))?;
-        arrays::one::<16>("an ancestor", &array)
+        let array =
+            array.map_err(|_| Failure::input("a state's or segment's name is a Uint8Array"))?;
+        arrays::one::<16>("a state's or segment's name", &array)
     };
     let aside = |one: JsValue| {
         let segment = bytes_field(&one, "segmentId")?;
@@ -91,6 +128,8 @@ pub fn record(facts: &JsValue) -> Result<StateRecord> {
         ancestors: arrays::items(&field(facts, "ancestors")?).map(name).collect::<Result<_>>()?,
         aside: arrays::items(&field(facts, "aside")?).map(aside).collect::<Result<_>>()?,
         routing: bytes_field(facts, "routing")?,
+        consumed: bytes_field(facts, "consumed")?,
+        quarantine: arrays::items(&field(facts, "quarantine")?).map(name).collect::<Result<_>>()?,
     })
 }
 
@@ -106,6 +145,7 @@ pub fn facts(record: &StateRecord) -> JsValue {
             object(&[("segmentId", bytes(&one.segment)), ("rows", rows.into())])
         })
         .collect();
+    let quarantine: Array = record.quarantine.iter().map(|id| bytes(id)).collect();
     object(&[
         ("key", record.key.to_string().into()),
         ("origin", bytes(&record.origin)),
@@ -121,5 +161,7 @@ pub fn facts(record: &StateRecord) -> JsValue {
         ("ancestors", ancestors.into()),
         ("aside", aside.into()),
         ("routing", bytes(&record.routing)),
+        ("consumed", bytes(&record.consumed)),
+        ("quarantine", quarantine.into()),
     ])
 }

@@ -37,7 +37,10 @@ export interface StateFacts {
   origin: Uint8Array; lineage: Uint8Array; begun: bigint; sequence: bigint; epoch: number; segments: number;
   segmentsDigest: Uint8Array; description: Uint8Array; evaluation: Uint8Array; keyPair: Uint8Array;
   ancestors: Uint8Array[]; aside: { segmentId: Uint8Array; rows: ArrayLike<number> }[]; routing: Uint8Array;
+  consumed: Uint8Array; quarantine: Uint8Array[];
 }
+/** Who sealed a writer's segment, and when in milliseconds since 1970. */
+export interface WrittenFacts { writer: string; time: bigint; segmentId: Uint8Array }
 /** The same as read, with the key that vouches for it. */
 export interface OpenedState extends StateFacts { key: string }
 /** What an index rests on, and what the server learns. */

@@ -1,7 +1,7 @@
 //! A card and rows enter, sealed segments leave that only the card's owner opens. The writer's side; no secret is kept.
 
 use ciphervec::search::{Writer, WriterCard, WrittenSegment};
-use js_sys::{Float32Array, Uint8Array};
+use js_sys::{Date, Float32Array, Uint8Array};
 use wasm_bindgen::prelude::*;
 
 use crate::errors::Result;
@@ -85,7 +85,7 @@ impl JsWriter {
         let payloads = payloads.collect::<Result<Vec<_>>>()?;
         let expected = expected.unwrap_or(names.len());
         let WrittenSegment { sealed, records, wrap } =
-            self.0.seal(&rows, &names, payloads, expected)?;
+            self.0.seal(&rows, &names, payloads, expected, Date::now() as u64)?;
         let records = records.map_or(JsValue::NULL, |records| arrays::out(&records).into());
         Ok(arrays::object(&[
             ("id", arrays::out(&sealed.id.0).into()),

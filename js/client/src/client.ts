@@ -26,8 +26,8 @@ export interface ClientOptions {
   /** From `ciphervec token create`. */
   token?: string;
   /**
-   * Where the client keeps what it holds the server to (pins, a watermark, the latest state) and sealed blobs it fetched, all encrypted: IndexedDB in a browser,
-   * memory in Node, unless given. `{database}`: another database; `{folder}`: a folder, in Node; or a storage of the caller's.
+   * Where the client keeps what it holds the server to (pins, a watermark, the latest state) and sealed blobs it fetched, all encrypted: IndexedDB in a browser, in Node
+   * the folder `js` in CIPHERVEC_STATE or the user's data folder, unless given. `{database}`: another database; `{folder}`: a folder, in Node; or a storage of the caller's.
    */
   storage?: "indexeddb" | "memory" | { database: string } | { folder: string } | Storage;
   /** Allow plain HTTP to another machine. */
@@ -42,6 +42,15 @@ export interface ClientOptions {
   onWarning?: (message: string) => void;
   /** Where it runs without keys; with keys, where these are. */
   engine?: Engine;
+}
+
+/** Which collection to open. */
+export interface GetCollectionOptions extends CallOptions {
+  name: string;
+  /** Take one in mode `open` although there are keys. */
+  allowOpen?: boolean;
+  /** A checkpoint that its history must have. */
+  expect?: string;
 }
 
 /** What a collection is made with. */
@@ -89,9 +98,13 @@ export class Client {
     return this.#collection("create", choices, { signal, onProgress });
   }
 
-  /** Open a collection that is there. Rejects with CollectionNotFound, WrongKey, RollbackDetected, PinMismatch. */
-  getCollection({ name, signal, onProgress }: { name: string } & CallOptions): Promise<Collection> {
-    return this.#collection("get", name, { signal, onProgress });
+  /**
+   * Open a collection that is there. A client with keys refuses one in mode `open`, which whoever keeps it could have put there, unless
+   * `allowOpen` says that it is meant to be. `expect` is a checkpoint that somebody else sees, or saw: see `Collection.expect`. Rejects with
+   * CollectionNotFound, WrongKey, RollbackDetected, PinMismatch.
+   */
+  getCollection({ signal, onProgress, ...which }: GetCollectionOptions): Promise<Collection> {
+    return this.#collection("get", which, { signal, onProgress });
   }
 
   /** Open the collection, or make it. Rejects with InvalidInput when it is there with other choices. */

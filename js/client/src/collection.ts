@@ -68,6 +68,8 @@ export interface QueryOptions extends Selection {
   within?: number;
   /** Distances and scores, unless given: reading the others shows the server which segments the hits are in. */
   include?: readonly (QueryPart | "ids")[];
+  /** Ask about the others where segments failed a check before, with a warning, instead of rejecting with `Quarantined`. */
+  skipQuarantined?: boolean;
 }
 
 /** What is stored and what protects it. */
@@ -95,7 +97,7 @@ export interface CollectionInfo extends CollectionFacts {
   appended: string[];
   /** Segments that are passed over, and why. */
   refused: { [segment: string]: string };
-  /** Segments that failed a check, and how. */
+  /** Segments that failed a check, and how; `query` is refused until they are released. */
   quarantine: { [segment: string]: string };
   /** Rows that don't count: their id was here before a writer added them. */
   ignored: { id: Id; segment: string }[];
@@ -177,7 +179,8 @@ export class Collection {
     return this.get({ limit, ...options });
   }
 
-  /** The rows closest to each of the queries, closest first. */
+  /** The rows closest to each of the queries, closest first. Rejects with TamperedAnswer for an answer that fails its check, and from then
+   * on with Quarantined: its segments are in quarantine, for every client of the owner's. */
   async query({ signal, onProgress, queryEmbeddings, ...question }: QueryOptions): Promise<QueryResult> {
     const asked = { ...question, queryEmbeddings: flatten(queryEmbeddings, "queryEmbeddings") };
     return this.#call("query", asked, callOptions(signal, onProgress));
@@ -201,6 +204,23 @@ export class Collection {
   /** What is stored and what protects it. */
   info(options: CallOptions = {}): Promise<CollectionInfo> {
     return this.#call("info", undefined, options);
+  }
+
+  /** 24 characters for two people to compare, aloud if need be: the number and the name of the state that this client sees, which the
+   * collection's owner authenticated. Where they are equal, both see the same collection and the same history of it. */
+  checkpoint(options: CallOptions = {}): Promise<string> {
+    return this.#call("checkpoint", undefined, options);
+  }
+
+  /** That the history of the collection has the state of this checkpoint, which somebody else saw: the present one, or one of the 256 before
+   * it. Rejects with RollbackDetected where it does not, or where too many came since to tell. */
+  expect(checkpoint: string, options: CallOptions = {}): Promise<void> {
+    return this.#call("expect", checkpoint, options);
+  }
+
+  /** Use a segment again that `info().quarantine` names, after its cause was found. */
+  release(segment: string, options: CallOptions = {}): Promise<void> {
+    return this.#call("release", segment, options);
   }
 
   /** A card for somebody who may add rows and read none, see `Writer`; tell them the fingerprint by another way. */

@@ -62,6 +62,11 @@ export class TamperedAnswer extends CorruptData {
   static override readonly code = "TamperedAnswer";
 }
 
+/** Segments of the owner's failed a check before, and a query would have to leave them out. Nothing was asked. */
+export class Quarantined extends CorruptData {
+  static override readonly code = "Quarantined";
+}
+
 /** An answer is not one to the query that somebody else made. Nothing of it was returned. */
 export class MismatchedAnswer extends CorruptData {
   static override readonly code = "MismatchedAnswer";
@@ -167,7 +172,7 @@ const CLASSES = [
   PinMismatch,
   WorkerLost,
 ];
-const OF_SEGMENTS = [CorruptData, TamperedAnswer, MismatchedAnswer, UnsupportedVersion];
+const OF_SEGMENTS = [CorruptData, TamperedAnswer, Quarantined, MismatchedAnswer, UnsupportedVersion];
 
 /** An error as it crosses from one thread to the other. */
 export interface ErrorMessage {

@@ -75,9 +75,11 @@ export interface Place {
 
 export interface SegmentDirectory extends Freed {
   readonly length: number;
+  expectUnconsumed(consumed: Uint8Array): void;
   refuse(segmentId: Uint8Array): void;
   refused(): Uint8Array[];
   quarantine(segmentId: Uint8Array): void;
+  release(segmentId: Uint8Array): boolean;
   quarantined(): Uint8Array[];
   exactness(segmentId: Uint8Array): "exact" | "noisy" | "outdated" | null;
   shadowed(): Place[];
@@ -128,6 +130,15 @@ export interface StateFacts {
   ancestors: Uint8Array[];
   aside: { segmentId: Uint8Array; rows: ArrayLike<number> }[];
   routing: Uint8Array;
+  consumed: Uint8Array;
+  quarantine: Uint8Array[];
+}
+
+/** Who sealed a writer's segment, and when in milliseconds since 1970. */
+export interface WrittenFacts {
+  writer: string;
+  time: bigint;
+  segmentId: Uint8Array;
 }
 
 export type AnswerFormat = "first" | "short";
@@ -152,6 +163,7 @@ export interface Owner extends Freed {
     standing?: "new" | "stored" | "appended",
     aside?: Uint32Array,
   ): void;
+  written(segmentId: Uint8Array, wrap: Uint8Array): WrittenFacts;
   sealState(facts: StateFacts): Uint8Array;
   openState(sealed: Uint8Array): StateFacts & { key: string };
   unseal(segment: Uint8Array, directory: SegmentDirectory, rows?: Uint32Array): Float32Array;
@@ -241,6 +253,9 @@ export interface Native {
   }): Uint8Array;
   stateDigest(leaves: Uint8Array): Uint8Array;
   stateName(sealed: Uint8Array): Uint8Array;
+  stateCheckpoint(sequence: bigint, name: Uint8Array): string;
+  readCheckpoint(text: string): { sequence: bigint; name: Uint8Array } | null;
+  consumedAfter(before: Uint8Array, written: readonly WrittenFacts[]): Uint8Array;
   Keys: {
     generate(): Keys;
     fromMaster(master: Uint8Array): Keys;

@@ -101,6 +101,11 @@ COMMANDS = {
         "accept_restore",
         "Go on from an older state of a collection, put back from a copy on purpose.",
     ),
+    "checkpoint": Row(
+        "states",
+        "checkpoint",
+        "Print 24 characters that two people compare, to know that they are shown one history.",
+    ),
     "precompute": Row("precompute", "precompute", "Draw noise ahead, so that encrypting takes microseconds."),
     "serve": Row(
         "serve",

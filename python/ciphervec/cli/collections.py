@@ -255,6 +255,10 @@ def query(
         float,
         typer.Option(help="For others, in mode sealed: the noise that hides the key's, as a cosine."),
     ] = DEVIATION,
+    skip_quarantined: Annotated[
+        bool,
+        typer.Option("--skip-quarantined", help="Ask about the others where segments failed a check before."),
+    ] = False,
     embedding_column: EmbeddingColumn = "embedding",
     token_file: TokenFile = None,
     ca: Authority = None,
@@ -294,6 +298,7 @@ def query(
             within=within,
             audience=check_audience(audience),
             flooding=flooding,
+            skip_quarantined=skip_quarantined,
         )
         seconds = time.perf_counter() - began
     if as_json:

@@ -302,8 +302,8 @@ def _many(value: object) -> int:
 
 
 _CONCERNS: tuple[tuple[str, str, Verdict, str, str], ...] = (
-    ("quarantine", "quarantine", "fail", "{:,} segments gave answers that don't add up, and are left out",
-     "find out who changed them; collection.release(id) uses one again, collection.discard(ids) deletes writers'"),
+    ("quarantine", "quarantine", "fail", "{:,} segments gave answers that don't add up, and queries are refused",
+     "find out who changed them; optimize() makes them anew, release(id) uses one again, discard(ids) deletes writers'"),
     ("duplicates", "duplicate ids", "fail", "{:,} ids lie there twice", "collection.optimize() keeps the row that counts"),
     ("refused", "refused segments", "warn", "{:,} don't open: an old card, or a stranger's",
      "collection.discard(info()['refused']) deletes them"),

@@ -210,7 +210,7 @@ def import_(
     access = Access(token_file, ca, insecure)
     with opened(place, load_keys(keys, passphrase_file), access, make=True) as client:
         try:
-            collection = client.get_collection(name)
+            collection = client.get_collection(name, allow_open=mode == "open")
         except CollectionNotFound:
             collection = client.create_collection(
                 name,

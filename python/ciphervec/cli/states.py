@@ -1,5 +1,4 @@
-"""Commands `upgrade` and `accept-restore`: a collection enters; its states, authenticated from here
-on, leave. The key owner's side."""
+"""Commands `upgrade`, `accept-restore` and `checkpoint`, on the states of a collection. The key owner's side."""
 
 from __future__ import annotations
 
@@ -8,6 +7,7 @@ from typing import Annotated
 import typer
 
 from ..collections.collection import Collection
+from ..http.address import is_url
 from .place import Access, Authority, Insecure, Place, TokenFile, opened
 from .terminal import Json, KeyFile, PassphraseFile, command, load_keys, print_json, screen
 
@@ -60,6 +60,40 @@ def accept_restore(
     """
     with opened(place, load_keys(keys, passphrase_file), Access(token_file, ca, insecure)) as client:
         _show(client.accept_restore(name), "goes on from the state that was restored", as_json)
+
+
+@command
+def checkpoint(
+    place: Place,
+    name: Name,
+    expect: Annotated[
+        str | None, typer.Option(help="A checkpoint that somebody else sees, to be found in this history.")
+    ] = None,
+    keys: KeyFile = None,
+    passphrase_file: PassphraseFile = None,
+    token_file: TokenFile = None,
+    ca: Authority = None,
+    insecure: Insecure = False,
+    as_json: Json = False,
+) -> None:
+    """Print 24 characters that two people compare, to know that they are shown one history.
+
+    With `--expect` it is an error if the history does not have that checkpoint: the present state, or
+    one of the 256 before it.
+
+    **Examples**
+
+    - `ciphervec checkpoint https://vectors.example faces --keys my.key`
+    - `ciphervec checkpoint db faces --keys my.key --expect 0000-0005-...`
+    """
+    access = Access(token_file, ca, insecure)
+    with opened(place, load_keys(keys, passphrase_file), access, read_only=not is_url(place)) as client:
+        collection = client.get_collection(name, expect=expect)
+        present = collection.checkpoint()
+        if as_json:
+            print_json({"name": name, "checkpoint": present, "expected": expect})
+        else:
+            screen.print(present, highlight=False)
 
 
 def _show(collection: Collection, says: str, as_json: bool) -> None:

@@ -25,7 +25,7 @@ from .pins import MemoryPins, Pin
 from .restore import accept_restore
 from .routing.clusters import Clusters
 from .segments import Segments
-from .spec import Description, Mode, Precision, SchemeName
+from .spec import Description, Mode, Precision, SchemeName, refuse_open
 from .states import first_state
 from .stores.copying import copied
 from .stores.folder import FolderDatabase
@@ -152,8 +152,19 @@ class Client:
         if isinstance(self._opened.get(name), UnbornCollection):
             raise exists(name)
 
-    def get_collection(self, name: str, embedding_function: EmbeddingFunction | None = None) -> Collection:
+    def get_collection(
+        self,
+        name: str,
+        embedding_function: EmbeddingFunction | None = None,
+        *,
+        allow_open: bool = False,
+        expect: str | None = None,
+    ) -> Collection:
         """Open a collection that is there; asked for twice, it is the same object.
+
+        A client with keys refuses one in mode `open`, which whoever keeps it could have put there, unless
+        `allow_open=True`. `expect` is a checkpoint that somebody else sees, or saw (`Collection.checkpoint`): one whose
+        history does not have it is refused, see `Collection.expect`.
 
         `embedding_function` as of `create_collection`; left out, the one whose name was saved is made
         again by the first text, if it is a model of sentence-transformers, registered (see
@@ -162,19 +173,29 @@ class Client:
         for a function of another name than the one saved.
 
         Raises CollectionNotFound, WrongKey (by key id, before anything is decrypted), StoreLocked
-        when another process is writing to it, CorruptData, InvalidInput when it is sealed and the
-        client has no keys.
+        when another process is writing to it, CorruptData, PinMismatch for mode `open`, RollbackDetected,
+        InvalidInput when it is sealed and the client has no keys.
         """
         embedder = None if embedding_function is None else Embedder(embedding_function)
         with self._open():
-            return self._get(name, embedder)
+            known = name in self._opened
+            collection = self._get(name, embedder, allow_open=allow_open)
+            if expect is not None:
+                try:
+                    collection.expect(expect)
+                except BaseException:
+                    if not known:
+                        collection.close()
+                    raise
+            return collection
 
-    def _get(self, name: str, embedder: Embedder | None = None) -> Collection:
+    def _get(self, name: str, embedder: Embedder | None = None, *, allow_open: bool = False) -> Collection:
         opened = self._opened.get(check_name(name))
         if opened is not None:
             opened._give(embedder)
             return opened
-        store = self._database.open(name)
+        accepts = allow_open or self._keys is None
+        store = self._database.open(name, None if accepts else lambda meta: refuse_open(meta, name))
         try:
             collection = self._collection(name, store, Description.from_bytes(store.meta(), name, self._keys))
         except BaseException:
@@ -213,7 +234,7 @@ class Client:
                 originals is not False, network, routing=routing,
             )  # fmt: skip
             try:
-                collection = self._get(name)
+                collection = self._get(name, allow_open=mode == "open")
             except CollectionNotFound:
                 # Of several clients that come here at once, one makes it and the others open it.
                 with contextlib.suppress(CollectionExists):
@@ -222,7 +243,7 @@ class Client:
                         scheme=scheme, bits=bits, originals=originals, network=network,
                         embedding_function=embedding_function, routing=routing,
                     )  # fmt: skip
-                collection = self._get(name)
+                collection = self._get(name, allow_open=mode == "open")
             kept = wanted.originals if originals is None else collection.originals
             if isinstance(collection, UnbornCollection):
                 if dimension is not None:
@@ -239,12 +260,20 @@ class Client:
         Only its owner can: the state is checked as ever, but for coming after what was seen here,
         and another lineage of states begins with a commit. Other clients that saw what is lost are
         told so, and follow with `forget`. If the query key was changed after the copy was made, a
-        new one is. Raises RollbackDetected for what is no state of the owner's, CollectionNotFound,
-        InvalidInput when its states aren't authenticated.
+        new one is. Segments of writers that were adopted or discarded since stay so, as far as this client saw it. Raises
+        RollbackDetected for what is no state of the owner's, CollectionNotFound, InvalidInput when its states aren't
+        authenticated, or when nothing was restored: it shows the state that was last seen here, or a later one.
         """
         with self._open():
             with self._anew(name) as segments:
-                accept_restore(segments, self._seen(name, segments))
+                seen = self._seen(name, segments)
+                if seen is not None and segments.states.follows(seen):
+                    raise InvalidInput(
+                        f"nothing of {name!r} was restored: it shows state {seen.sequence}, which was the last one seen here, "
+                        "or one that comes after it. There is nothing to accept here; a client that is told otherwise "
+                        "accepts it."
+                    )
+                accept_restore(segments, seen)
             return self.get_collection(name)
 
     def forget(self, name: str) -> None:
@@ -310,15 +339,31 @@ class Client:
             source = self._readable()
             return copied(lambda: source.open(name), FolderDatabase(folder, read_only=False), name, progress)
 
-    def restore(self, name: str, folder: StrPath, *, progress: Progress | None = None) -> Collection:
+    def restore(
+        self,
+        name: str,
+        folder: StrPath,
+        *,
+        allow_open: bool = False,
+        progress: Progress | None = None,
+    ) -> Collection:
         """Take a collection back from a `snapshot`, and accept it where later states of it were seen
-        here, see `accept_restore`. Raises CollectionExists when it is still there (delete it first),
-        CollectionNotFound, CorruptData, StorageError."""
+        here, see `accept_restore`; `allow_open` as of `get_collection`. Raises CollectionExists when it is still there
+        (delete it first), CollectionNotFound, PinMismatch, CorruptData, StorageError."""
         with self._open():
             source = FolderDatabase(folder, read_only=True)
-            copied(lambda: source.open(name), self._database, name, progress)
+            if self._keys is not None and not allow_open:
+                source.open(name, lambda meta: refuse_open(meta, name)).close()
             try:
-                return self.get_collection(name)
+                copied(lambda: source.open(name), self._database, name, progress)
+            except CollectionExists as error:
+                raise CollectionExists(
+                    f"the collection {name!r} is there, and its copy goes back under that name alone, to which its keys "
+                    "are bound. Take a snapshot of what is there if you may need it, call delete_collection, and restore "
+                    "again."
+                ) from error
+            try:
+                return self.get_collection(name, allow_open=allow_open)
             except RollbackDetected:
                 return self.accept_restore(name)
 

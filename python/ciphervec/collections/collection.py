@@ -282,6 +282,7 @@ class Collection(Texts):
         within: float | None = None,
         audience: Audience | None = None,
         flooding: float = DEVIATION,
+        skip_quarantined: bool = False,
     ) -> QueryResult:
         """The rows closest to each of n queries, closest first: vectors of shape (n, dimension) or
         (dimension,), or instead of them `query_texts`, which the collection's `embedding_function`
@@ -311,6 +312,11 @@ class Collection(Texts):
         with noise of standard deviation `flooding` (a cosine) before they are ranked, and counted,
         see `flooding_plan`. In the other modes results are for anybody.
 
+        Raises TamperedAnswer for an answer that fails its check, and from then on Quarantined: its segments are in
+        quarantine, for every client of the owner's, and a query that left them out would find too little and say so to nobody.
+        `skip_quarantined=True` leaves them out, with a UserWarning. A segment of a writer's that fails costs that segment, with
+        the same warning.
+
         Raises InvalidInput, also for what others can't be shown: results of mode `sealed-query`,
         unsealed vectors of mode `sealed`, rows of writers that were not adopted; PoolExhausted when
         they may be shown no more.
@@ -333,7 +339,9 @@ class Collection(Texts):
             if named == "others" and "embeddings" in parts and noisy_vectors(self.spec):
                 refuse_others(self.spec, "unsealed vectors")
             found, rows = self._segments.in_turn(
-                lambda: self._hits(queries, limit, radius, test, parts, named, flooding, among)
+                lambda: self._hits(
+                    queries, limit, radius, test, parts, named, flooding, among, skip_quarantined
+                )
             )
             result = QueryResult(
                 ids=[matches.ids for matches in found],
@@ -390,9 +398,13 @@ class Collection(Texts):
         audience: Audience | None,
         flooding: float,
         among: list[Id] | None,
+        skip_quarantined: bool,
     ) -> tuple[list[Matches], list[GetResult]]:
         """The matches of each query, and the parts asked for of their rows."""
-        found = search(self._segments, queries, count, within, where, audience, flooding, among)
+        found = search(
+            self._segments, queries, count, within, where, audience, flooding, among,
+            skip_quarantined=skip_quarantined,
+        )  # fmt: skip
         unlimited = within is None and among is None
         if where is not None and unlimited and found and not any(one.ids for one in found):
             self._say_why(where)

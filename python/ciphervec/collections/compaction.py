@@ -12,7 +12,7 @@ from ..errors import InvalidInput
 from ..ingest.arrays import BoolArray
 from .batch import Batch
 from .changes import drop_rows, seal
-from .reading import live
+from .reading import kept_whole, live
 from .routing.rows import reseal_cluster
 from .segments import Segments
 from .stores.store import Progress
@@ -21,9 +21,9 @@ from .write_batch import WRAP, StoredSegment, WriteBatch
 
 def optimize(segments: Segments, progress: Progress | None = None, every: bool = False) -> None:
     """Merge small segments and those with deleted rows into full ones, and seal those of writers, of the
-    old kind, without check sums and packed for fewer rows again; or every segment that opens. Segments in quarantine stay as
-    they are."""
-    passed_over = {*segments.owner.refused(), *segments.owner.quarantined()}
+    old kind, without check sums and packed for fewer rows again; or every segment that opens. Segments in quarantine are
+    made anew of the vectors that were kept; those of which not all were stay as they are."""
+    passed_over = _passed_over(segments)
     taken = [one for one in segments.fresh() if one.id not in passed_over] if every else _worn(segments)
     _merge_all(segments, [segment.id for segment in taken], progress)
     segments.store.purge()
@@ -94,7 +94,7 @@ def _worn(segments: Segments) -> list[StoredSegment]:
     """Segments worth sealing again: with deleted rows, or small when there are several small ones,
     or a writer's, or of the old kind, or without check sums, or packed for an index of another size."""
     owner = segments.owner
-    passed_over = {*owner.refused(), *owner.quarantined()}
+    passed_over = _passed_over(segments)
     entries = [segment for segment in segments.fresh() if segment.id not in passed_over]
     limit = segments.segment_rows // 2
     small = [segment for segment in entries if segment.rows - len(segment.deleted) < limit]
@@ -102,10 +102,19 @@ def _worn(segments: Segments) -> list[StoredSegment]:
     again.update(segment_id for segment_id, _ in owner.shadowed())
     again.update(owner.outdated())
     again.update(owner.unchecked())
+    again.update(owner.quarantined())
     again.update(owner.repack(segments.description.network))
     again.update(segments.description.untagged)
     again.update(segment.id for segment in entries if owner.writer_of(segment.id) is not None)
     return [segment for segment in entries if segment.deleted or segment.id in again]
+
+
+def _passed_over(segments: Segments) -> set[bytes]:
+    """Segments whose rows can't be sealed again."""
+    owner = segments.owner
+    held = set(owner.quarantined())
+    whole = {one.id for one in segments.entries() if one.id in held and kept_whole(segments, one)}
+    return {*owner.refused(), *held} - whole
 
 
 def _merge_all(segments: Segments, worn: Sequence[bytes], progress: Progress | None) -> None:

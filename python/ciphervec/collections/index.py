@@ -10,6 +10,7 @@ halves, joined in one process.
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterable
 from pathlib import Path
 from typing import NoReturn
@@ -19,7 +20,7 @@ import numpy as np
 import ciphervec._native as _native
 
 from .._native import IndexSpec
-from ..errors import InvalidInput, WrongKey
+from ..errors import CorruptData, InvalidInput, WrongKey
 from ..ingest import arrays
 from ..ingest.arrays import FloatArray, Id, Vectors
 from ..ingest.files import StrPath, read_file, write_file
@@ -30,7 +31,7 @@ from .keys import Keys
 from .matches import Matches
 from .owner import Owner
 from .search import is_long, message_rows
-from .spec import check_key, index_spec
+from .spec import check_key, index_spec, open_refused
 
 
 class Index:
@@ -63,6 +64,8 @@ class Index:
         self._spec = spec
         self._server = _native.ServerIndex(spec)
         self._parts: list[index_file.Part] = []
+        self._state = b""
+        self._authenticated = True
         owner = self._new_owner(secret_keys)
         if owner.has_key_pair:
             owner.generate_key_pair()
@@ -188,37 +191,54 @@ class Index:
 
     def to_bytes(self) -> bytes:
         """Everything sealed, and nothing secret: the spec, the segments, their sidecars, the
-        evaluation keys, the sealed key pair of a scheme that has one."""
-        return index_file.pack(index_file.IndexParts(self._key_id, self._server, self._parts, self._key_pair))
+        evaluation keys, the sealed key pair of a scheme that has one. All of it, and which rows are removed, is
+        authenticated under the owner's key; an older copy of it is as well."""
+        owner = None if self._spec.mode == "open" else self._owner
+        parts = index_file.IndexParts(self._key_id, self._server, self._parts, self._key_pair, self._state)
+        return index_file.pack(parts, None if owner is None else owner.seal_state)
 
     @classmethod
-    def from_bytes(cls, data: bytes, secret_keys: Keys | None = None) -> Index:
-        """Read what `to_bytes` wrote. Without `secret_keys` the index is locked until `unlock`.
+    def from_bytes(cls, data: bytes, secret_keys: Keys | None = None, *, allow_open: bool = False) -> Index:
+        """Read what `to_bytes` wrote. Without `secret_keys` the index is locked until `unlock`; with them one in mode
+        `open`, which anybody could have written, is refused unless `allow_open=True`.
 
-        Raises CorruptData, UnsupportedVersion or WrongKey.
+        Of bytes that release 0.1 wrote nobody can tell which rows were removed, nor whether segments are missing: a UserWarning
+        says so, and saving them again mends it. Raises CorruptData, UnsupportedVersion, PinMismatch or WrongKey.
         """
         parts = index_file.unpack(data)
         index = cls.__new__(cls)
-        index._key_id, index._server, index._parts, index._key_pair = parts
+        index._key_id, index._server, index._parts, index._key_pair, index._state = parts
         index._spec = parts.server.spec
         index._secret_keys, index._owner = None, None
+        index._authenticated = False
+        if index._spec.mode == "open" and secret_keys is not None and not allow_open:
+            raise open_refused(f"the index {index._spec.collection!r}")
         if secret_keys is not None or index._spec.mode == "open":
             index._unlock(secret_keys)
         return index
 
     def unlock(self, secret_keys: Keys) -> Index:
-        """Give a loaded index its secret keys; returns the index. Raises WrongKey."""
+        """Give a loaded index its secret keys; returns the index. Raises WrongKey, CorruptData, and PinMismatch in
+        mode `open`, which has none."""
+        if self._spec.mode == "open":
+            raise open_refused(f"the index {self._spec.collection!r}")
         self._unlock(secret_keys)
         return self
+
+    @property
+    def authenticated(self) -> bool:
+        """Whether its owner's key vouches for all of it: not in mode `open`, while it is locked, nor for what release 0.1
+        saved."""
+        return self._authenticated and self._spec.mode != "open"
 
     def save(self, path: StrPath) -> None:
         """Write `to_bytes()` to a file, all or nothing. Raises StorageError."""
         write_file(Path(os.fspath(path)), self.to_bytes())
 
     @classmethod
-    def load(cls, path: StrPath, secret_keys: Keys | None = None) -> Index:
+    def load(cls, path: StrPath, secret_keys: Keys | None = None, *, allow_open: bool = False) -> Index:
         """Read a file that `save` wrote; as `from_bytes`. Raises StorageError too."""
-        return cls.from_bytes(read_file(Path(os.fspath(path))), secret_keys)
+        return cls.from_bytes(read_file(Path(os.fspath(path))), secret_keys, allow_open=allow_open)
 
     def _new_owner(self, secret_keys: Keys | None) -> Owner:
         if secret_keys is not None and not isinstance(secret_keys, Keys):
@@ -228,11 +248,32 @@ class Index:
     def _unlock(self, secret_keys: Keys | None) -> None:
         owner = self._new_owner(secret_keys)
         check_key(owner.key_id, self._key_id, self._spec.collection)
+        if self._spec.mode != "open":
+            self._check(owner)
         if owner.has_key_pair:
             owner.open_key_pair(self._key_pair)
         for part in self._parts:
             owner.attach(part.id, part.sidecar, part.deleted)
         self._owner, self._secret_keys = owner, secret_keys
+
+    def _check(self, owner: Owner) -> None:
+        """That the owner has said all this."""
+        name = self._spec.collection
+        if not self._state:
+            warnings.warn(
+                f"the index {name!r} was saved by release 0.1, or by somebody who wants it to look so: that rows are removed, "
+                "or segments missing, is not authenticated. If it is the file that you saved, save it again.",
+                stacklevel=5,  # whoever called load or unlock
+            )
+            return
+        said = owner.open_state(self._state)
+        del said["key"]
+        if said != index_file.facts(self._server.to_bytes(), self._parts, self._key_pair):
+            raise CorruptData(
+                f"the index {name!r} is not the one that its owner saved: segments were left out, replaced or reordered, or "
+                "rows removed or brought back. Use a copy."
+            )
+        self._authenticated = True
 
     def _next_labels(self, count: int) -> list[Id]:
         start, taken = len(self), self.owner

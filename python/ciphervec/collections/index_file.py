@@ -1,10 +1,11 @@
-"""Index file: a sealed index enters as its parts and leaves as one checked block of bytes, and
-back. Without a key.
+"""Index file: a sealed index as one block of bytes, checked without a key, and authenticated with one.
 
 Layout, little-endian: magic `CVIX`, version u32, BLAKE2b-256 of the rest, header length u64, header
 (JSON: key id, the size of the server's half, per segment the size of its sidecar and its deleted
-rows, the size of the sealed key pair), the server's half as `ServerIndex.to_bytes` writes it, the
-sidecars, the sealed key pair of the schemes that have one. Version 1 knew no key pairs.
+rows, the sizes of the sealed key pair and of the state), the server's half as `ServerIndex.to_bytes`
+writes it, the sidecars, the sealed key pair of the schemes that have one, and the state: what the
+owner says of all that, authenticated as for a collection. Versions 1 and 2 had no state, version 1
+no key pairs.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 import struct
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import ciphervec._native as _native
@@ -19,7 +21,7 @@ import ciphervec._native as _native
 from ..errors import CorruptData, UnsupportedVersion
 
 MAGIC = b"CVIX"
-VERSION = 2
+VERSION = 3
 _PREFIX = struct.Struct("<4sI32sQ")
 
 
@@ -33,21 +35,63 @@ class Part(NamedTuple):
 
 class IndexParts(NamedTuple):
     """An index taken apart: the key id, the server's half, the owner's parts in the order of the
-    server's segments, and the sealed key pair, empty where the scheme has none."""
+    server's segments, the sealed key pair, empty where the scheme has none, and the authenticated state, empty in mode
+    `open` and in files of release 0.1."""
 
     key_id: str
     server: _native.ServerIndex
     parts: list[Part]
     key_pair: bytes
+    state: bytes = b""
 
 
-def pack(index: IndexParts) -> bytes:
-    """One block of bytes from the parts of an index."""
+def facts(server: bytes, parts: Sequence[Part], key_pair: bytes) -> dict[str, Any]:
+    """What an owner authenticates of an index, in the fields of a collection's state: all of its bytes, and which rows
+    are gone."""
+    leaves = [
+        _native.state_leaf(
+            part.id,
+            len(part.deleted),
+            sorted(part.deleted),
+            ["sidecar"],
+            {"sidecar": _native.blake3(part.sidecar)},
+        )
+        for part in parts
+    ]
+    none, name = bytes(32), bytes(16)
+    return {
+        "origin": name,
+        "lineage": name,
+        "begun": 0,
+        "sequence": 0,
+        "epoch": 0,
+        "segments": len(parts),
+        "segments_digest": _native.state_digest(b"".join(leaves)),
+        "description": _native.blake3(server),
+        "evaluation": none,
+        "key_pair": _native.blake3(key_pair),
+        "ancestors": [],
+        "aside": [],
+        "routing": none,
+        "consumed": none,
+        "quarantine": [],
+    }
+
+
+def pack(index: IndexParts, seal: Callable[[dict[str, Any]], bytes] | None = None) -> bytes:
+    """One block of bytes from the parts of an index, with the state that `seal` makes of its facts, or the one that it has."""
     server = index.server.to_bytes()
+    if seal is not None:
+        index = index._replace(state=seal(facts(server, index.parts, index.key_pair)))
     segments = [{"sidecar": len(part.sidecar), "deleted": sorted(part.deleted)} for part in index.parts]
-    sizes = {"server": len(server), "segments": segments, "key_pair": len(index.key_pair)}
+    sizes = {
+        "server": len(server),
+        "segments": segments,
+        "key_pair": len(index.key_pair),
+        "state": len(index.state),
+    }
     header = json.dumps({"key_id": index.key_id, **sizes}, separators=(",", ":")).encode()
-    blobs = [header, server, *(part.sidecar for part in index.parts), index.key_pair]
+    blobs = [header, server, *(part.sidecar for part in index.parts), index.key_pair, index.state]
     digest = _digest(len(header))
     for blob in blobs:
         digest.update(blob)
@@ -96,8 +140,9 @@ def _read(body: memoryview, header_size: int) -> IndexParts:
         Part(at, reader.take(one["sidecar"]), [int(row) for row in one["deleted"]]) for at, one in segments
     ]
     key_pair = reader.take(header.get("key_pair", 0))
+    state = reader.take(header.get("state", 0))
     reader.finish()
-    return IndexParts(str(header["key_id"]), server, parts, key_pair)
+    return IndexParts(str(header["key_id"]), server, parts, key_pair, state)
 
 
 class _Reader:

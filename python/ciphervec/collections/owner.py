@@ -233,6 +233,15 @@ class Owner:
         """
         self._native.add_to(self._directory, segment_id, sidecar, deleted_rows, wrap, standing, aside)
 
+    def expect_unconsumed(self, consumed: bytes) -> None:
+        """Take no appended segment from now on that is in this list of consumed ones."""
+        self._directory.expect_unconsumed(consumed)
+
+    def written(self, segment_id: bytes, wrap: bytes) -> tuple[str, int]:
+        """Who sealed a writer's segment of this wrap, and when in milliseconds since 1970; zero where it does
+        not say. Raises WrongKey, CorruptData."""
+        return self._native.written(segment_id, wrap)
+
     def refuse(self, segment_id: bytes) -> None:
         """Pass over a segment that does not open: answers may contain it, matches don't."""
         self._directory.refuse(segment_id)

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 import ciphervec._native as _native
 
+from ..errors import CorruptData
 from ..ingest.arrays import BoolArray, FloatArray, Id
 from ..ingest.columns import Mask, Table, combined
 from ..ingest.records import Metadata, Record, originals, payload, read_original
@@ -27,6 +28,8 @@ TABLE_BYTES = 256 << 20
 
 _BUNDLES = 8  # opened clusters that are held
 _ABSENT = object()
+
+_T = TypeVar("_T")
 
 
 class Tables:
@@ -75,15 +78,17 @@ class Payloads:
         owner: Owner,
         filterable: Sequence[str],
         read: Callable[[StoredSegment, str], bytes],
+        found: Callable[[StoredSegment, str, bool], bool],
         keep_originals: bool = False,
         untagged: Collection[bytes] = (),
         is_cluster: Callable[[bytes], bool] = lambda _: False,
     ) -> None:
-        """`read` gives a blob of a segment, `is_cluster` tells whether it is one. `keep_originals`: seal
+        """`read` gives a blob of a segment. `found` is told whether it opened; where it did not, it says whether reading it
+        again may help. `is_cluster` tells whether it is one. `keep_originals`: seal
         vectors as they were put in.
         `untagged`: segments without tags for all of the filterable fields."""
         self._untagged = frozenset(untagged)
-        self._owner, self._filterable, self._read = owner, filterable, read
+        self._owner, self._filterable, self._read, self._found = owner, filterable, read, found
         self._keep_originals = keep_originals
         self._is_cluster = is_cluster
         self._records: dict[bytes, _native.RecordBatch] = {}
@@ -100,13 +105,17 @@ class Payloads:
         """The same as the bytes that were sealed."""
         if not _has(segment, RECORDS) or name is None:
             return b""
-        if self._is_cluster(segment.id):
-            return self._bundle(segment, RECORDS)[row]
-        batch = self._records.get(segment.id)
-        if batch is None:
-            batch = _native.RecordBatch.from_bytes(self._read(segment, RECORDS))
-            self._records[segment.id] = batch
-        return self._owner.open_record(segment.id, batch, row, name)
+
+        def opened() -> bytes:
+            if self._is_cluster(segment.id):
+                return self._bundle(segment, RECORDS)[row]
+            batch = self._records.get(segment.id)
+            if batch is None:
+                batch = _native.RecordBatch.from_bytes(self._read(segment, RECORDS))
+                self._records[segment.id] = batch
+            return self._owner.open_record(segment.id, batch, row, name)
+
+        return self._opened(segment, RECORDS, opened)
 
     def originals(
         self, segment: StoredSegment, rows: Sequence[int], names: Sequence[Id]
@@ -117,20 +126,39 @@ class Payloads:
         there = np.zeros(len(rows), np.bool_)
         if ORIGINALS not in segment.blobs or self._owner.writer_of(segment.id) is not None:
             return found, there
-        if self._is_cluster(segment.id):
-            for i, row in enumerate(rows):
-                vector = read_original(self._bundle(segment, ORIGINALS)[row], self._owner.spec.dimension)
-                if vector is not None:
-                    found[i], there[i] = vector, True
-            return found, there
-        batch = _native.RecordBatch.from_bytes(self._read(segment, ORIGINALS))
-        for i, (row, name) in enumerate(zip(rows, names, strict=True)):
-            vector = read_original(
-                self._owner.open_record(segment.id, batch, row, name), self._owner.spec.dimension
-            )
+
+        def opened() -> list[bytes]:
+            if self._is_cluster(segment.id):
+                bundle = self._bundle(segment, ORIGINALS)
+                return [bundle[row] for row in rows]
+            batch = _native.RecordBatch.from_bytes(self._read(segment, ORIGINALS))
+            return [
+                self._owner.open_record(segment.id, batch, row, name)
+                for row, name in zip(rows, names, strict=True)
+            ]
+
+        for i, sealed in enumerate(self._opened(segment, ORIGINALS, opened)):
+            vector = read_original(sealed, self._owner.spec.dimension)
             if vector is not None:
                 found[i], there[i] = vector, True
         return found, there
+
+    def _opened(self, segment: StoredSegment, blob: str, opened: Callable[[], _T]) -> _T:
+        """What `opened` makes of a blob: of the one kept here, or if that is wrong of one read anew."""
+        try:
+            made = opened()
+        except CorruptData:
+            self._records.pop(segment.id, None)
+            if not self._found(segment, blob, False):
+                raise
+            try:
+                made = opened()
+            except CorruptData:
+                self._records.pop(segment.id, None)
+                self._found(segment, blob, False)
+                raise
+        self._found(segment, blob, True)
+        return made
 
     def _bundle(self, segment: StoredSegment, blob: str) -> list[bytes]:
         """What the rows of a cluster have in this blob; that of few clusters is held opened."""

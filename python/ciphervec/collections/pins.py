@@ -18,7 +18,7 @@ from ..ingest.files import read_file, write_file
 from ..ingest.state_folder import user_folder
 
 _FORMAT = 1
-_WRITE_EVERY = 1.0  # seconds between writes of a pin that own commits move
+_WRITE_EVERY = 1.0  # seconds between writes of a pin that others' commits move
 
 
 class Pin(NamedTuple):
@@ -86,12 +86,21 @@ class Pins(Protocol):
         """Write down what has not been written yet."""
         ...
 
+    def consumed(self) -> bytes:
+        """The writers' segments that count no more, as kept; empty: none."""
+        ...
+
+    def keep_consumed(self, consumed: bytes) -> None:
+        """Keep this list, for when a copy from before it is put back."""
+        ...
+
 
 class MemoryPins:
     """A pin that ends with the process."""
 
     def __init__(self) -> None:
         self._pin: Pin | None = None
+        self._consumed = b""
 
     def read(self) -> Pin | None:
         return self._pin
@@ -105,15 +114,60 @@ class MemoryPins:
     def flush(self) -> None:
         pass
 
+    def consumed(self) -> bytes:
+        return self._consumed
+
+    def keep_consumed(self, consumed: bytes) -> None:
+        self._consumed = consumed
+
+
+class KeptList:
+    """A list of consumed segments in a file, written when it has changed; none where there is no path."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self._last = b""
+
+    def read(self) -> bytes:
+        """What was written; raises StorageError."""
+        if self._path is not None and self._path.is_file():
+            self._last = read_file(self._path)
+        return self._last
+
+    def write(self, consumed: bytes) -> None:
+        """Keep these bytes, durably; raises StorageError."""
+        if consumed and consumed != self._last:
+            if self._path is not None:
+                # A folder that is made on the way to another would get the mode of any.
+                self._path.parent.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+                self._path.parent.mkdir(exist_ok=True, mode=0o700)
+                write_file(self._path, consumed)
+            self._last = consumed
+
+
+def list_path(folder: Path, origin: str) -> Path:
+    """Where the list of a collection's consumed segments lies in a state folder."""
+    return folder / "collections" / f"{origin}.consumed"
+
 
 class FilePins:
     """A pin in the user's state folder. A folder that can't be used is no error."""
 
     def __init__(self, origin: str) -> None:
-        self._path = user_folder() / "collections" / f"{origin}.json"
+        self._path = list_path(user_folder(), origin).with_suffix(".json")
         self._pin: Pin | None = None
         self._written: Pin | None = None
         self._at = 0.0
+        self._consumed = KeptList(list_path(user_folder(), origin))
+
+    def consumed(self) -> bytes:
+        with contextlib.suppress(OSError):
+            return self._consumed.read()
+        return b""
+
+    def keep_consumed(self, consumed: bytes) -> None:
+        with contextlib.suppress(OSError):
+            self._consumed.write(consumed)
 
     def read(self) -> Pin | None:
         with contextlib.suppress(OSError):  # a StorageError is one
@@ -123,7 +177,7 @@ class FilePins:
 
     def move(self, pin: Pin) -> None:
         self._pin = pin.after(self._pin)
-        # A pin that lags behind own commits is as good: they descend from it.
+        # What others committed is seen again by whoever looks next; own commits are flushed.
         if time.monotonic() - self._at > _WRITE_EVERY:
             self.flush()
 

@@ -1,23 +1,24 @@
-"""Quarantine: segments that failed a check enter, and stay until their owner releases them. Key
-owner's side.
+"""Quarantine: segments that failed a check, until their owner releases them. Key owner's side.
 
-A file for each segment, in the folder where a client keeps its state: entries made by several
-processes at once are all kept, and none is lost to a restart. Nothing in it is secret.
+The owner's authenticated state names them, so that every client of the owner's sees them. Until a
+commit has put one there, by a client that may not commit say, a file in the folder where the client
+keeps its state does: entries made by several processes at once are all kept, and none is lost to a
+restart. Nothing in it is secret.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
-from collections.abc import Container, Iterator
+import warnings
+from collections.abc import Container, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 
 import ciphervec._native as _native
 
 from .._native import IndexSpec
-from ..errors import InvalidInput, MismatchedAnswer, TamperedAnswer
+from ..errors import InvalidInput, Quarantined
 from ..ingest.files import storage_errors, write_file
 from .owner import Owner
 
@@ -36,10 +37,20 @@ class Quarantine:
             # has another.
             self._folder = folder / "quarantine" / _native.blake3(spec.to_bytes()).hex()[:32]
         self._held: set[bytes] = set()
+        self._stated: set[bytes] = set()
+
+    def state(self, segment_ids: Sequence[bytes]) -> None:
+        """The owner's state names these by now, as long as it does. Raises StorageError."""
+        self._stated = set(segment_ids)
+        for segment_id in self._stated & self._local():
+            self._forget(segment_id)
 
     def segments(self) -> set[bytes]:
         """The ids of the segments held, those included that other processes have put there. Raises
         StorageError."""
+        return self._local() | self._stated
+
+    def _local(self) -> set[bytes]:
         if self._folder is not None:
             with storage_errors(f"cannot read {self._folder}; choose another folder with CIPHERVEC_STATE"):
                 try:
@@ -65,8 +76,7 @@ class Quarantine:
         }
         write_file(self._folder / segment_id.hex(), json.dumps(note, indent=1).encode())
 
-    def release(self, segment_id: bytes) -> None:
-        """Take a segment out. Raises StorageError."""
+    def _forget(self, segment_id: bytes) -> None:
         self._held.discard(segment_id)
         if self._folder is not None:
             path = self._folder / segment_id.hex()
@@ -74,33 +84,57 @@ class Quarantine:
                 path.unlink(missing_ok=True)
 
     def enforce(self, owner: Owner, attached: Container[bytes]) -> None:
-        """Pass over what failed a check before, here or in another process."""
-        for segment_id in self.segments():
+        """Pass over what failed a check before, here, in another process or in another client of the owner's."""
+        held = self.segments()
+        for segment_id in held:
             if segment_id in attached:
                 owner.quarantine(segment_id)
+        for segment_id in owner.quarantined():
+            if segment_id not in held:  # another client has released it
+                owner.release(segment_id)
 
-    @contextlib.contextmanager
-    def checking(self, owner: Owner) -> Iterator[None]:
-        """A segment that fails its check is passed over from now on, here and in every process that
-        comes later."""
-        try:
-            yield
-        except TamperedAnswer as error:
-            self.hold_all(owner, error)
-            raise
-
-    def hold_all(self, owner: Owner, error: TamperedAnswer | MismatchedAnswer) -> None:
-        """Put the segments of an answer that failed its check there. Raises StorageError."""
-        for segment_id in error.segments:
-            owner.quarantine(segment_id)
-            self.hold(segment_id, str(error))
+    def refuse(self, owner: Owner, skip: bool) -> None:
+        """Raise Quarantined where a query would have to do without segments that failed a check. Writers' segments,
+        and with `skip` all, cost only themselves, and a UserWarning names them."""
+        held = owner.quarantined()
+        own = [one for one in held if owner.writer_of(one) is None]
+        kept = self._folder is not None or self._stated.issuperset(own)
+        if own and not (skip and kept):
+            remedy = (
+                "Find out what happened first: whoever shifts answers can watch what follows from them. Then seal their rows "
+                "again with optimize(), where the vectors were kept, or use them as they are with release(); "
+                "query(skip_quarantined=True) asks about the others."
+                if kept
+                else "This client keeps nothing between processes and may not commit, so that one failure counts for the "
+                "whole collection. Open it with a state folder, or with a token that may write."
+            )
+            raise Quarantined(
+                f"{len(own)} of the segments of {self._collection!r} failed a check and are in quarantine: "
+                f"{_listed(owner, own)}. {remedy}",
+                own,
+            )
+        if held:
+            warnings.warn(
+                f"{len(held)} of the segments of {self._collection!r} are in quarantine and were passed over: "
+                f"{_listed(owner, held)}. They failed a check.",
+                stacklevel=8,  # whoever called query
+            )
 
     def lift(self, segment_id: str, owner: Owner) -> None:
-        """Use a segment again. Raises InvalidInput."""
+        """Use a segment again, here; the next state says so to others. Raises InvalidInput."""
         held = {one.hex(): one for one in owner.quarantined()}
         if segment_id not in held:
             raise InvalidInput(
                 f"segment {segment_id!r} is not in quarantine; info()['quarantine'] lists those that are."
             )
-        self.release(held[segment_id])
+        self._forget(held[segment_id])
+        self._stated.discard(held[segment_id])
         owner.release(held[segment_id])
+
+
+def _listed(owner: Owner, segment_ids: Sequence[bytes]) -> str:
+    says = [
+        one.hex() if (writer := owner.writer_of(one)) is None else f"{one.hex()} of writer {writer!r}"
+        for one in segment_ids[:8]
+    ]
+    return ", ".join([*says, "..."] if len(segment_ids) > 8 else says)

@@ -48,13 +48,24 @@ def embeddings(segments: Segments, ids: Sequence[Id]) -> tuple[FloatArray, BoolA
 
 def live(segments: Segments, taken: Sequence[StoredSegment]) -> Iterator[Batch]:
     """The rows of these segments that are not deleted, unsealed, which checks them, and as they were
-    put in where that was kept: a batch each."""
+    put in where that was kept: a batch each. Nothing of what is in quarantine is unsealed: all of it must have been kept."""
+    held = set(segments.owner.quarantined())
     for segment in taken:
         rows_of = segments.owner.names(segment.id) or []
         rows = [(row, name) for row, name in enumerate(rows_of) if name is not None]
         names = [name for _, name in rows]
-        vectors = segments.unsealed(segment.id, [row for row, _ in rows])
         beside = [segments.payloads.record(segment, row, name) for row, name in rows]
         kept, original = segments.payloads.originals(segment, [row for row, _ in rows], names)
-        unsealed = segments.owner.rescale(names, vectors)
-        yield Batch(names, np.where(original[:, None], kept, unsealed), beside, original=original)
+        if segment.id not in held or not original.all():
+            vectors = segments.unsealed(segment.id, [row for row, _ in rows])
+            kept = np.where(original[:, None], kept, segments.owner.rescale(names, vectors))
+        yield Batch(names, kept, beside, original=original)
+
+
+def kept_whole(segments: Segments, segment: StoredSegment) -> bool:
+    """Whether every row's vector was kept as it was put in, so that the segment can be made anew of those."""
+    rows = [
+        (row, name) for row, name in enumerate(segments.owner.names(segment.id) or []) if name is not None
+    ]
+    names = [name for _, name in rows]
+    return bool(segments.payloads.originals(segment, [row for row, _ in rows], names)[1].all())

@@ -3,7 +3,6 @@ owner's side."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -43,12 +42,16 @@ def search(
     audience: Audience | None = None,
     flooding: float = DEVIATION,
     among: Sequence[Id] | None = None,
+    *,
+    skip_quarantined: bool = False,
 ) -> list[Matches]:
-    """One `Matches` per query row, for this audience; of the ids in `among`, if it is given."""
+    """One `Matches` per query row, for this audience; of the ids in `among`, if it is given. Raises Quarantined
+    unless such segments are to be skipped."""
     if len(queries) == 0:
         return []
     if where is not None or among is not None or len(segments.owner) == 0:
         segments.current()
+    segments.quarantine.refuse(segments.owner, skip_quarantined)
     payloads = segments.payloads
     # What the server can't test by tags is tested here first, on metadata opened here: also of
     # segments that have no tags under the present key, because a writer sealed them, who can't
@@ -128,7 +131,6 @@ def _ask(
     else:
         query, answer, newer = _ask_all(segments, rows, tags, audience, query)
     held = segments.owner.quarantined()
-    _say_held(segments, held)
 
     def opened(count: int | None, allow: Sequence[Id] | None) -> list[Matches]:
         return segments.owner.open(
@@ -142,7 +144,7 @@ def _ask(
             flooding=flooding,
         )
 
-    with segments.quarantine.checking(segments.owner):
+    with segments.checking():
         found = _opened(opened, count, allow, segments, audience)
     _hold(segments, held)
     return found
@@ -190,25 +192,16 @@ def _ask_streaming(
         raise Conflict(
             f"collection {segments.description.spec.collection!r} changes faster than a query takes. Ask again."
         )
-    _say_held(segments, held)
-    with segments.quarantine.checking(segments.owner):
+    with segments.checking():
         found = opener.finish()
     _hold(segments, held)
     return found
 
 
-def _say_held(segments: Segments, held: Sequence[bytes]) -> None:
-    if held:
-        warnings.warn(
-            f"{len(held)} of the segments of {segments.description.spec.collection!r} are in quarantine and were passed "
-            "over: they failed a check. info()['quarantine'] names them.",
-            stacklevel=9,  # whoever called query
-        )
-
-
 def _hold(segments: Segments, held: Sequence[bytes]) -> None:
-    for segment_id in set(segments.owner.quarantined()).difference(held):
-        segments.quarantine.hold(segment_id, "a writer's segment failed its check")
+    failed = set(segments.owner.quarantined()).difference(held)
+    if failed:
+        segments.hold(failed, "a writer's segment failed its check")
 
 
 def _ask_all(

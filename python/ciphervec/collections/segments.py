@@ -11,16 +11,18 @@ import contextlib
 import random
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Literal, TypeVar
 
 from ..errors import (
+    CiphervecError,
     CommitUncertain,
     Conflict,
     CorruptData,
     InvalidInput,
     RollbackDetected,
+    TamperedAnswer,
     UnsupportedVersion,
     WrongKey,
 )
@@ -42,6 +44,7 @@ from .stores.store import CollectionStore
 from .tokens import Tokens
 from .write_batch import (
     ROUTING,
+    ROWS,
     SIDECAR,
     TAGS,
     WRAP,
@@ -97,6 +100,7 @@ class Segments:
 
     def _load(self) -> None:
         """Read everything again. What is shown may be replaced by others while it is read."""
+        doubted = False
         for turn in range(TURNS):
             try:
                 self._read_all()
@@ -108,6 +112,10 @@ class Segments:
                 self.store.refresh()
                 self._renew()
             except (CorruptData, RollbackDetected):
+                if self.store.drop() and not doubted:
+                    doubted = True  # blobs kept from another time may be wrong: once more, without them
+                    self._states.doubt()
+                    continue
                 before = self.store.version
                 self.store.doubt()
                 if turn == TURNS - 1 or not self.store.shared or not self.store.refresh():
@@ -125,6 +133,7 @@ class Segments:
             self.owner,
             self.description.filterable,
             self._read,
+            self._found,
             self.description.originals,
             self.description.untagged,
             lambda segment_id: self.cluster_of(segment_id) is not None,
@@ -132,13 +141,13 @@ class Segments:
         self._standing = Standing()
         self.losses += 1
         shown = self._states.shown(self.owner, self.description)
+        self.owner.expect_unconsumed(self._states.consumed)
         self._routing.open(self.owner, shown.state)
         self._states.open_key_pair(self.owner)
         self._attach(shown, shown.counted)
         self._states.check(shown)
         self._attach_appended(shown)
-        self.quarantine.enforce(self.owner, self._standing.deleted)
-        self._took()
+        self._took(shown.state)
 
     def _attach(self, shown: Shown, segments: Sequence[StoredSegment]) -> None:
         """Take in segments of the owner's state, or of a collection that has none. One that does
@@ -210,6 +219,14 @@ class Segments:
         self._states.note(segment.id, blob, data)
         return data
 
+    def _found(self, segment: StoredSegment, blob: str, right: bool) -> bool:
+        """A blob that was read opened, and may be kept from now on; or it did not: whether it was kept from another
+        time, so that it is worth reading once more."""
+        if not right:
+            return self.store.drop(segment.id, blob)
+        self.store.keep(segment.id, blob)
+        return True
+
     def refresh(self) -> None:
         """Take in what others have committed since: sidecars of new segments, deletions, the
         epoch."""
@@ -223,6 +240,7 @@ class Segments:
         try:
             routed = None if self.state is None else self.state.routing
             shown = self._states.shown(self.owner, self.description)
+            self.owner.expect_unconsumed(self._states.consumed)
             if shown.state is not None and shown.state.routing != routed:
                 self._load()
                 return
@@ -246,14 +264,56 @@ class Segments:
             self.owner.authenticate()
             self._standing.appended = []
         self._attach_appended(shown)
-        self.quarantine.enforce(self.owner, self._standing.deleted)
-        self._took()
+        self._took(shown.state)
 
-    def _took(self) -> None:
-        """What the store lists is taken in."""
+    def _took(self, state: State | None) -> None:
+        """What the store lists is taken in, and `state` is what the owner says of it."""
         self._states.hold_evaluation(self.owner)
         self._standing.taken = self.store.segments()
+        for segment_id, blob in self.store.unkept():
+            if blob in COVERED and segment_id not in self._standing.reasons:
+                self.store.keep(segment_id, blob)
+        if state is not None:
+            self.quarantine.state(state.quarantine)
+        self.quarantine.enforce(self.owner, self._standing.deleted)
         self._in_step = True
+
+    @contextlib.contextmanager
+    def checking(self) -> Iterator[None]:
+        """A segment that fails its check is not used any more from now on: here, in every process that comes later,
+        and, where this client may commit, in every client of the owner's."""
+        try:
+            yield
+        except TamperedAnswer as error:
+            self.hold(error.segments, str(error))
+            raise
+
+    def hold(self, segment_ids: Collection[bytes], reason: str) -> None:
+        """Put segments into quarantine."""
+        for segment_id in segment_ids:
+            self.owner.quarantine(segment_id)
+            self.quarantine.hold(segment_id, reason)
+            self.store.drop(segment_id)
+        if not self.store.read_only:
+            # Who may not commit now has it in the state folder, and the next commit says it.
+            with contextlib.suppress(CiphervecError, OSError):
+                self.in_turn(self._say_quarantine)
+
+    def release(self, segment_id: str) -> None:
+        """Take one out of quarantine. Raises InvalidInput, and what a commit raises where the owner's state names it."""
+
+        def lift() -> None:
+            self.quarantine.lift(segment_id, self.owner)
+            self._say_quarantine()
+
+        self.in_turn(lift)
+
+    def _say_quarantine(self) -> None:
+        """Put into the owner's state what is in quarantine."""
+        state = self.state
+        if state is not None and set(state.quarantine) != set(self.owner.quarantined()):
+            self.send(WriteBatch())
+            self._took(self.state)
 
     def current(self) -> None:
         """Refresh what others may have changed, before it is read here without asking the
@@ -377,8 +437,10 @@ class Segments:
 
     def unsealed(self, segment_id: bytes, rows: Sequence[int]) -> FloatArray:
         """The vectors of these rows, at unit length."""
-        with self.quarantine.checking(self.owner):
-            return self.owner.unseal(self.server.segment(segment_id), rows)
+        with self.checking():
+            unsealed = self.owner.unseal(self.server.segment(segment_id), rows)
+        self.store.keep(segment_id, ROWS)
+        return unsealed
 
     @property
     def segment_rows(self) -> int:
@@ -409,7 +471,7 @@ class Segments:
             self._standing.deleted[new.id] = []
         if self._server is not None:
             self._server.follow(change)
-        self._took()
+        self._took(self.state)
 
     def rekeyed(self, described: Description, evaluation: bytes) -> None:
         """A commit has put another query key into force; the session that was under way is over, too."""
@@ -418,7 +480,7 @@ class Segments:
         self.description, self.owner.epoch = described, described.epoch
         if self._server is not None:
             self._server.rekey(evaluation, over)
-        self._took()
+        self._took(self.state)
 
     def send(
         self,
@@ -456,7 +518,14 @@ class Segments:
                 else [*(one.id for one in self.entries()), *(one.id for one in change.add)]
             )
             following = self._states.seal(
-                change, owner, described, appended, aside, anew=anew, in_order=in_order
+                change,
+                owner,
+                described,
+                appended,
+                aside,
+                quarantine=sorted(self.owner.quarantined()),
+                anew=anew,
+                in_order=in_order,
             )
         self._in_step = False
         try:
@@ -468,6 +537,7 @@ class Segments:
             raise
         if following is not None:
             self._states.take(following)
+            self.owner.expect_unconsumed(following.consumed)
             self.owner.authenticate()
             self._standing.appended = []
         if routing is not None:

@@ -9,6 +9,7 @@ keys have changed. While they are changing, each key in a form that the other op
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import secrets
 import warnings
@@ -19,7 +20,7 @@ from typing import Any, Literal, TypeAlias, TypeVar, cast
 import ciphervec._native as _native
 
 from .._native import IndexSpec
-from ..errors import CorruptData, InvalidInput, UnsupportedVersion, WrongKey
+from ..errors import CorruptData, InvalidInput, PinMismatch, UnsupportedVersion, WrongKey
 from ..ingest.arrays import count
 from ..ingest.metrics import METRICS
 from ..ingest.network import DEFAULT, Network, check_network, read_network, stored
@@ -296,6 +297,22 @@ class Description:
             embedding=SavedFunction.from_json(kept.get("embedding_function")),
             routing=Clusters.from_json(kept.get("routing")),
         )
+
+
+def refuse_open(data: bytes, name: str) -> None:
+    """Raise PinMismatch for the description of a collection in mode `open`, which anybody could have written."""
+    with contextlib.suppress(ValueError, KeyError, TypeError, CorruptData):  # told when it is read
+        spec = IndexSpec.from_bytes(base64.b64decode(json.loads(data)["spec"], validate=True))
+        if spec.mode == "open":
+            raise open_refused(f"the collection {name!r}")
+
+
+def open_refused(what: str) -> PinMismatch:
+    """What is told whoever has keys and is shown something in mode `open`."""
+    return PinMismatch(
+        f"{what} shows mode 'open': nothing in it is sealed, and whoever keeps it can put such a one under any name. Keys were "
+        "given, so it was to be sealed. If it is meant to be open, pass allow_open=True, or open it without keys."
+    )
 
 
 def field_names(filterable: Sequence[str]) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ a segment, so that a server may take deleted rows out of them.
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 import time
 import warnings
@@ -18,13 +19,24 @@ from typing import NamedTuple
 
 import ciphervec._native as _native
 
-from ..errors import CorruptData, PinMismatch, RollbackDetected, UnsupportedVersion, WrongKey
+from ..errors import CorruptData, InvalidInput, PinMismatch, RollbackDetected, UnsupportedVersion, WrongKey
 from .difference import difference
 from .owner import Owner
 from .pins import Pin, Pins
 from .spec import Description
 from .stores.store import CollectionStore
-from .write_batch import EVALUATION, KEY_PAIR, ROUTING, SIDECAR, STATE, TAGS, WRAP, StoredSegment, WriteBatch
+from .write_batch import (
+    CONSUMED,
+    EVALUATION,
+    KEY_PAIR,
+    ROUTING,
+    SIDECAR,
+    STATE,
+    TAGS,
+    WRAP,
+    StoredSegment,
+    WriteBatch,
+)
 
 COVERED = (SIDECAR, TAGS, WRAP)
 """The blobs whose bytes a state covers; records are sealed one by one to their place and id."""
@@ -52,6 +64,8 @@ class State(NamedTuple):
     ancestors: list[bytes]
     aside: list[tuple[bytes, list[int]]]
     routing: bytes
+    consumed: bytes
+    quarantine: list[bytes]
 
 
 @dataclass(frozen=True)
@@ -75,6 +89,8 @@ class States:
         self._store, self._collection = store, name
         self._pins = pins
         self.state: State | None = None
+        self.consumed = b""
+        """Writers' segments that count no more, as the state names them; empty: none."""
         self._sealed = b""
         self._digests: dict[bytes, dict[str, bytes]] = {}
         self._counted: dict[bytes, StoredSegment] = {}  # in order, as they were found right
@@ -105,6 +121,7 @@ class States:
         rest = [segment for segment in entries if aside.get(segment.id) != []] if aside else entries
         if len(rest) < state.segments:
             raise self._rolled_back(f"{len(rest)} segments where state {state.sequence} has {state.segments}")
+        self.consumed = self._read_consumed(state)
         self._sealed, self.state = sealed, state
         return Shown(state, rest[: state.segments], rest[state.segments :], aside)
 
@@ -118,6 +135,10 @@ class States:
                 f"the blob {blob} of segment {segment_id.hex()} of collection {self._collection!r} is another one than before. "
                 "Ask whoever keeps it what happened, or restore it from a copy."
             )
+
+    def doubt(self) -> None:
+        """What was read of blobs may be wrong: none of it is compared with what is read from now on."""
+        self._digests = {}
 
     def check(self, shown: Shown) -> None:
         """Compare the segments with the state, once their blobs were read, and the state with what
@@ -147,6 +168,7 @@ class States:
         pins = self._pins_of(shown.state)
         self._follow(shown.state, name, pins.read())
         self._counted, self._leaves = counted, leaves
+        pins.keep_consumed(self.consumed)
         pins.move(_pin(shown.state, name))
 
     def open_key_pair(self, owner: Owner) -> None:
@@ -198,11 +220,13 @@ class States:
         appended: Sequence[StoredSegment],
         aside: Mapping[bytes, list[int]],
         *,
+        quarantine: Sequence[bytes] = (),
         anew: bool = False,
         in_order: Sequence[bytes] | None = None,
     ) -> Next:
         """The state that `change` makes, added to it. `appended` are the segments that count from
-        now on, `aside` the rows, or whole segments, that don't. `anew` begins another lineage.
+        now on, `aside` the rows, or whole segments, that don't, `quarantine` those that failed a check. `anew`
+        begins another lineage.
         `in_order` is how the store will list the segments, where some of `appended` are listed before
         others that counted first."""
         before = self.state
@@ -229,6 +253,7 @@ class States:
         if in_order is not None:
             leaves = {one: leaves[one] for one in in_order if one in leaves}
             counted = {one: counted[one] for one in in_order if one in counted}
+        consumed = self._consume(change, owner)
         meta = self._store.meta() if change.meta is None else change.meta
         origin = description.spec.incarnation or secrets.token_bytes(16) if before is None else before.origin
         state = State(
@@ -258,16 +283,22 @@ class States:
                 if before is None
                 else before.routing
             ),
+            consumed=_native.blake3(consumed) if consumed else _NONE,
+            quarantine=[one for one in quarantine if one not in change.remove],
         )
         sealed = seal_state(owner, state)
         change.attachments[STATE] = sealed
-        return Next(state, sealed, leaves, counted)
+        return Next(state, sealed, leaves, counted, consumed)
 
     def take(self, following: Next) -> None:
         """The commit that was sealed is made."""
         self.state, self._sealed = following.state, following.sealed
         self._leaves, self._counted = following.leaves, following.counted
-        self._pins_of(following.state).move(_pin(following.state, _native.state_name(following.sealed)))
+        self.consumed = following.consumed
+        pins = self._pins_of(following.state)
+        pins.move(_pin(following.state, _native.state_name(following.sealed)))
+        pins.keep_consumed(self.consumed)
+        pins.flush()  # before the caller hears of it: what was acknowledged can't be rolled back unseen
 
     def seen(self) -> Pin | None:
         """The latest state that this user has seen of the collection."""
@@ -276,6 +307,51 @@ class States:
     def pin(self) -> Pin | None:
         """The present state."""
         return None if self.state is None else _pin(self.state, _native.state_name(self._sealed))
+
+    def checkpoint(self) -> str:
+        """What two people compare to know that they see one history. Raises InvalidInput."""
+        return _native.state_checkpoint(self._present().sequence, _native.state_name(self._sealed))
+
+    def expect(self, checkpoint: str) -> None:
+        """That the state of this checkpoint is the present one, or comes before it. Raises InvalidInput,
+        RollbackDetected."""
+        state = self._present()
+        point = _native.read_checkpoint(checkpoint)
+        if point is None:
+            raise InvalidInput(
+                f"{checkpoint!r} is no checkpoint: those have 24 characters, digits and letters but U, as "
+                "collection.checkpoint() gives them."
+            )
+        sequence, name = point
+        steps = state.sequence - sequence
+        if steps > len(state.ancestors) >= ANCESTORS:
+            raise RollbackDetected(
+                f"state {state.sequence} of {self._collection!r} names the {ANCESTORS} states before it, and the checkpoint is "
+                f"of state {sequence}: nobody can tell whether it is one of its history. Compare a later checkpoint."
+            )
+        names = [*state.ancestors, _native.state_name(self._sealed)]
+        if not 0 <= steps < len(names) or names[-1 - steps][: len(name)] != name:
+            raise RollbackDetected(
+                f"the store of {self._collection!r} shows state {state.sequence}, {self.checkpoint()}, in whose history there "
+                f"is no {checkpoint}: whoever gave you that saw "
+                f"{'what is not shown here yet, or is hidden' if steps < 0 else 'another history'}. Read both aloud again; if "
+                "they differ, believe neither, and ask whoever keeps the collection."
+            )
+
+    def follows(self, pin: Pin) -> bool:
+        """Whether the present state is that of the pin, or names it among those before."""
+        state = self._present()
+        names = [*state.ancestors, _native.state_name(self._sealed)]
+        steps = state.sequence - pin.sequence
+        return 0 <= steps < len(names) and names[-1 - steps].hex() == pin.name
+
+    def _present(self) -> State:
+        if self.state is None:
+            raise InvalidInput(
+                f"the states of {self._collection!r} are not authenticated, so that they have no checkpoints: mode 'open' has "
+                "no key, and a collection of release 0.1 gets them by upgrade()."
+            )
+        return self.state
 
     def close(self) -> None:
         """Write down what was seen."""
@@ -295,6 +371,31 @@ class States:
             raise
         except (CorruptData, WrongKey) as error:
             raise self._rolled_back(f"a state that its owner did not make ({error})") from error
+
+    def _read_consumed(self, state: State) -> bytes:
+        """What the state names, and what states named that this user has seen before: a restore does not bring it
+        back."""
+        if self.state is not None and self.state.consumed == state.consumed:
+            return self.consumed
+        data = b"" if state.consumed == _NONE else self._store.attachment(CONSUMED)
+        if data and _native.blake3(data) != state.consumed:
+            raise self._rolled_back(f"another list of consumed segments than that of state {state.sequence}")
+        before = self.consumed or self._store.pins(state.origin.hex()).consumed()
+        return _native.consumed_after(data, [], before) if before else data
+
+    def _consume(self, change: WriteBatch, owner: Owner) -> bytes:
+        """The list of consumed segments after `change`, added to it where it grew."""
+        listed = {one.id: one for one in self._store.segments()} if change.remove else {}
+        written = []
+        for segment_id in change.remove:
+            if segment_id in listed and WRAP in listed[segment_id].blobs:
+                with contextlib.suppress(CorruptData, InvalidInput, WrongKey):  # it opens for nobody, ever
+                    wrap = self._store.read(segment_id, WRAP)
+                    written.append((*owner.written(segment_id, wrap), segment_id))
+        consumed = _native.consumed_after(self.consumed, written) if written else self.consumed
+        if consumed and (self.state is None or _native.blake3(consumed) != self.state.consumed):
+            change.attachments[CONSUMED] = consumed
+        return consumed
 
     def _leaf(self, segment: StoredSegment) -> bytes:
         for blob in COVERED:
@@ -327,7 +428,7 @@ class States:
                 f"made again elsewhere, or replaced. {_next_step(self._collection)}"
             )
         steps = state.sequence - pin.sequence
-        if 0 < steps <= len(state.ancestors) and state.ancestors[-steps].hex() == pin.name:
+        if self.follows(pin):
             return
         if steps > len(state.ancestors) >= ANCESTORS and state.lineage.hex() == pin.lineage:
             warnings.warn(
@@ -359,6 +460,7 @@ class Next(NamedTuple):
     sealed: bytes
     leaves: dict[bytes, bytes]
     counted: dict[bytes, StoredSegment]
+    consumed: bytes
 
 
 def seal_state(owner: Owner, state: State) -> bytes:
@@ -387,6 +489,8 @@ def first_state(
         ancestors=[],
         aside=[],
         routing=_NONE,
+        consumed=_NONE,
+        quarantine=[],
     )
     return seal_state(owner, state)
 

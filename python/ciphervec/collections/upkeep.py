@@ -312,8 +312,8 @@ class Upkeep:
         `old_kind`: segments of release 0.1 in mode `sealed-index`, whose results carry noise and are
         the owner's own until `optimize` seals them again. `unchecked_blocks`: blocks of 2,048 rows
         (wide: 4,096; segments, under the additively homomorphic schemes) that nothing is checked about, because
-        a release before 0.2 sealed them: `optimize` gives them check sums. `quarantine`: segments that
-        failed a check and are passed over until `release`. `packing`: in modes
+        a release before 0.2 sealed them: `optimize` gives them check sums. `quarantine`: segments that failed a
+        check, without which queries are refused until `release` or `optimize`, see `query`. `packing`: in modes
         `sealed` and `sealed-query` how rows are packed and what an answer takes, see `Owner.packing`,
         and the `network` that is for: that of the collection, or the one given, for which
         `optimize(network=...)` would pack. `small_segments`: those that later
@@ -327,7 +327,24 @@ class Upkeep:
         """Use a segment again that `info()["quarantine"]` names, after its cause was found: the
         server was replaced, or the segment restored. Raises InvalidInput for any other."""
         with self._open():
-            self._segments.quarantine.lift(segment_id, self._segments.owner)
+            self._segments.release(segment_id)
+
+    def checkpoint(self) -> str:
+        """24 characters for two people to compare, aloud if need be: the number and the name of the state that this
+        client sees, which its owner authenticated. Where they are equal, both see the same collection and the same
+        history of it. See `expect`. Raises InvalidInput where states are not authenticated."""
+        with self._open():
+            self._segments.current()
+            return self._segments.states.checkpoint()
+
+    def expect(self, checkpoint: str) -> None:
+        """That the history of the collection has the state of this checkpoint, which somebody else saw: it is the
+        present state, or one of the 256 before it. So it shows that nobody was shown another history until then, and
+        nothing about what came after it. Raises RollbackDetected where it is not, or where too many states came since to tell;
+        InvalidInput for text that is no checkpoint."""
+        with self._open():
+            self._segments.current()
+            self._segments.states.expect(checkpoint)
 
     def close(self) -> None:
         """Release the folder for another writer. The collection can't be used afterwards; closing

@@ -23,6 +23,9 @@ sealed."""
 STATE = "state"
 """What its owner says of all that with each commit, authenticated."""
 
+CONSUMED = "consumed"
+"""Which segments of writers were sealed again or thrown away, so that none of them counts twice."""
+
 ROUTING = "routing"
 """Where the collection is routed: which segments are clusters, and which of their rows count, sealed."""
 

@@ -152,7 +152,7 @@ class Matcher:
         except MismatchedAnswer as error:
             if self._cloud is None:
                 raise Mismatched from None
-            self._collection._segments.quarantine.hold_all(self._collection.owner, error)
+            self._collection._segments.hold(error.segments, str(error))
             raise Held(error.segments) from None
         except Refused:
             raise

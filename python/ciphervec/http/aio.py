@@ -253,6 +253,8 @@ class AsyncHttpCollection(_Twin):
     verify = _coroutine(Collection.verify)
     info = _coroutine(Collection.info)
     release = _coroutine(Collection.release)
+    checkpoint = _coroutine(Collection.checkpoint)
+    expect = _coroutine(Collection.expect)
     close = _coroutine(Collection.close)
 
     async def contains(self, id: Id) -> bool:

@@ -1,8 +1,8 @@
-"""Blob cache: sealed blobs of segments enter as they came; the same bytes leave without asking the
-server again. Key owner's side.
+"""Blob cache: sealed blobs of segments, so that the server is not asked for them again. Key owner's side.
 
 A segment never changes, so its id and a blob's name are the blob's address for ever. What lies here
-is what the server holds as well: encrypted, and authenticated when it is opened.
+is encrypted as it is at the server, was authenticated before it was put here, and is authenticated
+again whenever it is opened.
 """
 
 from __future__ import annotations
@@ -76,6 +76,15 @@ class BlobCache:
             if not self._counted or self._held > self._limit:
                 self._held = self._make_room(self._folder)
                 self._counted = True
+
+    def drop(self, address: str) -> None:
+        """What was put there was found to be wrong."""
+        name = _name(address)
+        with self._lock, contextlib.suppress(OSError):
+            if self._folder is None:
+                self._held -= len(self._memory.pop(name, b""))
+            else:
+                (self._folder / name).unlink(missing_ok=True)
 
     def _keep(self, name: str, data: bytes) -> None:
         self._held += len(data) - len(self._memory.pop(name, b""))

@@ -80,11 +80,13 @@ class HttpDatabase:
         trust.start()
         return self._store(name, trust, state)
 
-    def open(self, name: str) -> HttpStore:
-        return self._open(name, self._trust(name))
+    def open(self, name: str, accept: Callable[[bytes], object] | None = None) -> HttpStore:
+        return self._open(name, self._trust(name), accept)
 
     def open_anew(self, name: str) -> HttpStore:
-        return self._open(name, Trust(None, self._session.url, name))
+        anew = Trust(None, self._session.url, name)
+        anew.lists = self._folder  # what counts no more does not count after a restore either
+        return self._open(name, anew)
 
     def accept(self, name: str, pin: Pin) -> None:
         """Hold the server to this state, and to what it shows beside it next."""
@@ -94,13 +96,15 @@ class HttpDatabase:
         """The latest state seen of a collection."""
         return self._trust(name).state()
 
-    def _open(self, name: str, trust: Trust) -> HttpStore:
+    def _open(self, name: str, trust: Trust, accept: Callable[[bytes], object] | None = None) -> HttpStore:
         state = self._state(name)
         if state is None:
             raise CollectionNotFound(
                 f"no collection {name!r} on {self._session.url} that this token may see; there are: "
                 f"{', '.join(map(repr, self.names()[:10])) or 'none'}. Use create_collection to make it."
             )
+        if accept is not None:
+            accept(state.meta)
         return self._store(name, trust, state)
 
     def drop(self, name: str, release: Callable[[], object]) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import contextvars
 import json
 import secrets
+import threading
 import warnings
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -44,6 +45,9 @@ INLINE = 24 << 20
 """Bytes of blobs that go in the frame of a commit; the largest ones beyond that are uploaded
 first."""
 
+_WAITING = 256 << 20
+"""Bytes of blobs held until they are found right; beyond that they are kept as they come."""
+
 _LEAST_INLINE = 256 << 10
 _AT_ONCE = 8
 _MAX_STATE = 64 << 20  # a few hundred bytes, and those that writers who send junk take
@@ -77,6 +81,10 @@ class HttpStore:
         self._cache = cache
         self._fetch = fetch
         self._doubted = False
+        self._fetched: dict[tuple[bytes, str], bytes] = {}  # and not found right yet
+        self._waiting = 0  # bytes of these
+        self._lock = threading.Lock()  # several are fetched at once
+        self._used: set[tuple[bytes, str]] = set()  # from the cache, and not found right since
         self._covered = -1  # version whose records have all been fetched
         self._on_upload = on_upload
         self._lineage = lineage
@@ -163,9 +171,12 @@ class HttpStore:
         if blob == RECORDS and self._fetch == "collection" and self._covered != self.version:
             self._covered = self.version
             self.prefetch([s.id for s in self.segments() if RECORDS in s.blobs], RECORDS)
-        address = self._address(segment_id, blob)
+        place = segment_id, blob
         length = self._state.segments[segment_id].blobs.get(blob)
-        data = self._cache.get(address)
+        data = self._fetched.get(place)
+        if data is None:
+            data = self._cache.get(self._address(*place))
+            self._used.add(place)
         if data is not None and length in (None, len(data)):
             return data
         doing = f"cannot read {blob} of {self._name!r}"
@@ -182,11 +193,50 @@ class HttpStore:
                 f"{doing}: {self._session.url} lists segment {segment_id.hex()} but has no {blob} of it. Ask its operator to "
                 "verify the collection, and use a token with the verb read."
             )
-        self._cache.put(address, data)
+        self._used.discard(place)
+        with self._lock:
+            waits = self._waiting + len(data) <= _WAITING
+            if waits:
+                self._fetched[place] = data
+                self._waiting += len(data)
+        if not waits:
+            self._used.add(place)  # where it is wrong it is dropped, as others are
+            self._cache.put(self._address(*place), data)
         return data
 
+    def unkept(self) -> list[tuple[bytes, str]]:
+        return [*self._fetched, *self._used]
+
+    def keep(self, segment_id: bytes, blob: str) -> None:
+        place = segment_id, blob
+        self._used.discard(place)
+        if place in self._fetched:
+            self._cache.put(self._address(*place), self._fetched[place])
+            self._forget(place)
+
+    def drop(self, segment_id: bytes | None = None, blob: str | None = None) -> bool:
+        dropped = {one for one in self.unkept() if segment_id in (None, one[0]) and blob in (None, one[1])}
+        if segment_id is not None:  # found right before, in part: records are sealed one by one
+            listed = self._state.segments.get(segment_id)
+            names = [blob] if blob is not None else [] if listed is None else list(listed.blobs)
+            places = [(segment_id, name) for name in names]
+            dropped.update(one for one in places if self._cache.get(self._address(*one)) is not None)
+        for place in dropped:
+            self._forget(place)
+            self._used.discard(place)
+            self._cache.drop(self._address(*place))
+        return bool(dropped)
+
+    def _forget(self, place: tuple[bytes, str]) -> None:
+        with self._lock:
+            self._waiting -= len(self._fetched.pop(place, b""))
+
     def prefetch(self, segment_ids: Sequence[bytes], blob: str) -> None:
-        missing = [one for one in segment_ids if self._cache.get(self._address(one, blob)) is None]
+        missing = [
+            one
+            for one in segment_ids
+            if (one, blob) not in self._fetched and self._cache.get(self._address(one, blob)) is None
+        ]
         if len(missing) < 2:
             return
         with ThreadPoolExecutor(min(_AT_ONCE, len(missing)), "ciphervec-fetch") as pool:
@@ -266,7 +316,7 @@ class HttpStore:
         return RemoteBackend(self._session, self._path, self._name, self)
 
     def pins(self, origin: str) -> Pins:
-        return TrustPins(self._trust)
+        return TrustPins(self._trust, origin)
 
     def close(self) -> None:
         """A server has no lock to let go of."""

@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..collections.pins import Pin, from_json, latest, to_json
+from ..collections.pins import KeptList, Pin, from_json, latest, list_path, to_json
 from ..errors import CorruptData, PinMismatch, RollbackDetected, StorageError
 from ..ingest.files import read_file, write_file
 
@@ -66,6 +66,8 @@ class Trust:
         self._pins: dict[str, str] = {}
         self._heads: dict[int, str] = {}
         self._pin: Pin | None = None
+        self.lists = folder
+        """Where lists of consumed segments are kept, by the collection's origin: they outlive a copy that is put back."""
         self.reload()
 
     @property
@@ -273,8 +275,9 @@ class Trust:
 class TrustPins:
     """The pin of a collection's state, beside the other things that a server is held to."""
 
-    def __init__(self, trust: Trust) -> None:
+    def __init__(self, trust: Trust, origin: str) -> None:
         self._trust = trust
+        self._list = KeptList(None if trust.lists is None else list_path(trust.lists, origin))
 
     def read(self) -> Pin | None:
         return self._trust.state()
@@ -287,6 +290,13 @@ class TrustPins:
 
     def flush(self) -> None:
         pass
+
+    def consumed(self) -> bytes:
+        return self._list.read()
+
+    def keep_consumed(self, consumed: bytes) -> None:
+        with contextlib.suppress(OSError):  # the state has it; a restore alone would miss it
+            self._list.write(consumed)
 
 
 def _former(pins: Mapping[str, str]) -> Sequence[str]:

@@ -42,7 +42,7 @@ class Service:
     """What the routes share."""
 
     def __init__(self, client: Client, choices: Choices, *, allow_reset: bool) -> None:
-        self.catalog = Catalog(client)
+        self.catalog = Catalog(client, allow_open=choices.mode == "open")
         self.rows = Rows(self.catalog, choices)
         self._allow_reset = allow_reset
 

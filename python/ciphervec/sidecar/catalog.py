@@ -79,8 +79,9 @@ class Entry:
 class Catalog:
     """What there is. Safe for threads; several sidecars of one server may change it."""
 
-    def __init__(self, client: Client) -> None:
-        self._client = client
+    def __init__(self, client: Client, *, allow_open: bool = False) -> None:
+        """`allow_open`: collections were to be made in mode `open`."""
+        self._client, self._allow_open = client, allow_open
         self._shared = isinstance(client, HttpClient)
         self._lock = threading.RLock()
         self._rows: Collection | None = None
@@ -216,7 +217,7 @@ class Catalog:
             if entry.dimension is None:
                 return None
         try:
-            return self._client.get_collection(entry.sealed_name)
+            return self._client.get_collection(entry.sealed_name, allow_open=self._allow_open)
         except CollectionNotFound:
             with self._lock:
                 self._entries.pop(entry.id, None)
@@ -231,7 +232,7 @@ class Catalog:
                 try:
                     rows = self._client.create_collection(entry.sealed_name, dimension, metric, **choices)
                 except CollectionExists:  # another sidecar was first, or stopped half-way
-                    rows = self._client.get_collection(entry.sealed_name)
+                    rows = self._client.get_collection(entry.sealed_name, allow_open=self._allow_open)
                 self.change(entry, dimension=rows.dimension)
                 return rows
         found = self.rows_of(entry)

@@ -1,4 +1,4 @@
-//! Hybrid public-key encryption: a public key and 32 secret bytes enter, what only the holder of the pair opens leaves. Who has
+//! Hybrid public-key encryption: a public key and secret bytes enter, what only the holder of the pair opens leaves. Who has
 //! the public key seals, who has the pair's seed opens.
 //!
 //! HPKE (RFC 9180) in base mode, suite 1: X-Wing (ML-KEM-768 with X25519), SHAKE256, ChaCha20-Poly1305. The vectors rest on
@@ -26,7 +26,7 @@ pub(crate) const ENCAPSULATED: usize = 1120;
 /// Bytes of 32 sealed ones.
 pub(crate) const SEALED: usize = 48;
 
-/// A pair that 32 bytes are sealed to. Its secret half is wiped on drop.
+/// A pair that secret bytes are sealed to. Its secret half is wiped on drop.
 #[cfg(feature = "client")]
 pub(crate) struct Pair {
     secret: <XWing as Kem>::PrivateKey,
@@ -45,13 +45,13 @@ impl Pair {
         self.public.to_bytes().to_vec()
     }
 
-    /// The 32 bytes that were sealed to this pair under `info`; nothing where they were not.
-    pub fn open(
+    /// The bytes, so many, that were sealed to this pair under `info`; nothing where they were not.
+    pub fn open<const N: usize>(
         &self,
         info: &[u8],
         encapsulated: &[u8],
         sealed: &[u8],
-    ) -> Option<Zeroizing<[u8; 32]>> {
+    ) -> Option<Zeroizing<[u8; N]>> {
         let encapsulated = <XWing as Kem>::EncappedKey::from_bytes(encapsulated).ok()?;
         let mut context = hpke::setup_receiver::<ChaCha20Poly1305, KdfShake256, XWing>(
             &OpModeR::Base,
@@ -61,7 +61,7 @@ impl Pair {
         )
         .ok()?;
         let opened = Zeroizing::new(context.open(sealed, &[]).ok()?);
-        let mut key = Zeroizing::new([0; 32]);
+        let mut key = Zeroizing::new([0; N]);
         if opened.len() != key.len() {
             return None;
         }
@@ -91,7 +91,7 @@ pub(crate) struct SealedKey {
 pub(crate) fn seal(
     public: &[u8],
     info: &[u8],
-    key: &[u8; 32],
+    key: &[u8],
 ) -> Result<Option<SealedKey>, EnvelopeError> {
     let mut seed = Zeroizing::new([0; 32]);
     random(seed.as_mut_slice())?;
@@ -155,9 +155,10 @@ mod tests {
         let SealedKey { encapsulated, sealed } = seal(&public, b"here", &[7; 32]).unwrap().unwrap();
         assert_eq!((encapsulated.len(), sealed.len()), (ENCAPSULATED, SEALED));
         assert_eq!(*pair.open(b"here", &encapsulated, &sealed).unwrap(), [7; 32]);
-        assert!(pair.open(b"there", &encapsulated, &sealed).is_none());
-        assert!(other.open(b"here", &encapsulated, &sealed).is_none());
-        assert!(pair.open(b"here", &encapsulated, &sealed[1..]).is_none());
+        assert!(pair.open::<40>(b"here", &encapsulated, &sealed).is_none(), "of that length alone");
+        assert!(pair.open::<32>(b"there", &encapsulated, &sealed).is_none());
+        assert!(other.open::<32>(b"here", &encapsulated, &sealed).is_none());
+        assert!(pair.open::<32>(b"here", &encapsulated, &sealed[1..]).is_none());
         let again = seal(&public, b"here", &[7; 32]).unwrap().unwrap();
         assert_ne!((again.encapsulated, again.sealed), (encapsulated, sealed));
         assert!(seal(&public[1..], b"here", &[7; 32]).unwrap().is_none());

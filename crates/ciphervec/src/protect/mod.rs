@@ -3,6 +3,10 @@
 
 #[cfg(feature = "client")]
 pub mod aead;
+#[cfg(feature = "client")]
+pub mod checkpoint;
+#[cfg(feature = "client")]
+pub mod consumed;
 pub mod filter;
 pub mod hybrid;
 pub mod id;

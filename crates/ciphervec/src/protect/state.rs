@@ -4,8 +4,9 @@
 //! Little-endian: `CVSTATES` | version u32 | key id 8 | origin 16 | lineage 16 | lineage begun, seconds since 1970, u64 | sequence
 //! u64 | epoch u32 | segments u32 | digests of segments, description, evaluation keys and key pair, 32 each | number of ancestors
 //! u32 | the latest of them, 16 each, the youngest last | number of segments with rows set aside u32 | each: segment 16, number
-//! of rows u32 (0: all of them), rows u32 | in version 2, of a collection that is routed, the digest of its routing table 32 |
-//! MAC 32: BLAKE3 of all before under a key derived for this.
+//! of rows u32 (0: all of them), rows u32 | from version 2 on the digest of the routing table 32 | in version 3 the digest of the
+//! consumed segments' list 32 | number of segments in quarantine u32 | each 16 | MAC 32: BLAKE3 of all before under a key derived
+//! for this. The lowest version is written that has room for what there is.
 //!
 //! The words of a segment are not covered: a server may take deleted rows out of them.
 
@@ -15,8 +16,10 @@ use ciphervec_he::keys::Secret;
 use ciphervec_he::wire::KeyId;
 
 const MAGIC: &[u8; 8] = b"CVSTATES";
-const VERSION: u32 = 2;
-/// Written where there is no routing table.
+const VERSION: u32 = 3;
+/// Written where nothing was consumed and nothing is in quarantine.
+const ROUTED: u32 = 2;
+/// Written where there is no routing table either.
 const UNROUTED: u32 = 1;
 const WHAT: &str = "an authenticated state";
 const MAC: usize = 32;
@@ -66,6 +69,10 @@ pub struct StateRecord {
     pub aside: Vec<SetAside>,
     /// BLAKE3 of the sealed routing table; zero where there is none.
     pub routing: [u8; 32],
+    /// BLAKE3 of the list of consumed segments; zero where there is none.
+    pub consumed: [u8; 32],
+    /// Segments that failed a check and are not used until they are released.
+    pub quarantine: Vec<[u8; 16]>,
 }
 
 /// One segment as a state covers it: identity, deletions, the blobs it has, and the digests of those that are read when a
@@ -120,8 +127,14 @@ impl StateRecord {
     /// The bytes, authenticated under `key`.
     pub fn seal(&self, key: &Secret) -> Vec<u8> {
         let mut out = MAGIC.to_vec();
-        let routed = self.routing != [0; 32];
-        out.extend(if routed { VERSION } else { UNROUTED }.to_le_bytes());
+        let version = if self.consumed != [0; 32] || !self.quarantine.is_empty() {
+            VERSION
+        } else if self.routing != [0; 32] {
+            ROUTED
+        } else {
+            UNROUTED
+        };
+        out.extend(version.to_le_bytes());
         out.extend(self.key.0);
         out.extend(self.origin);
         out.extend(self.lineage);
@@ -142,8 +155,13 @@ impl StateRecord {
             out.extend((one.rows.len() as u32).to_le_bytes());
             one.rows.iter().for_each(|row| out.extend(row.to_le_bytes()));
         }
-        if routed {
+        if version >= ROUTED {
             out.extend(self.routing);
+        }
+        if version >= VERSION {
+            out.extend(self.consumed);
+            out.extend((self.quarantine.len() as u32).to_le_bytes());
+            self.quarantine.iter().for_each(|segment| out.extend(segment));
         }
         let mac = blake3::keyed_hash(key.expose(), &out);
         out.extend(mac.as_bytes());
@@ -194,7 +212,14 @@ impl StateRecord {
             let rows = (0..rows).map(|_| reader.u32()).collect::<Result<_, _>>()?;
             aside.push(SetAside { segment, rows });
         }
-        let routing = if version == UNROUTED { [0; 32] } else { reader.array()? };
+        let routing = if version >= ROUTED { reader.array()? } else { [0; 32] };
+        let (mut consumed, mut quarantine) = ([0; 32], Vec::new());
+        if version >= VERSION {
+            consumed = reader.array()?;
+            let count = reader.u32()? as usize;
+            reader.need_items(count, 16)?;
+            quarantine = (0..count).map(|_| reader.array()).collect::<Result<_, _>>()?;
+        }
         reader.finish()?;
         Ok(StateRecord {
             key,
@@ -211,6 +236,8 @@ impl StateRecord {
             ancestors,
             aside,
             routing,
+            consumed,
+            quarantine,
         })
     }
 }
@@ -243,11 +270,17 @@ mod tests {
                 SetAside { segment: [9; 16], rows: vec![0, 4] },
             ],
             routing: [0; 32],
+            consumed: [0; 32],
+            quarantine: Vec::new(),
         }
     }
 
     fn routed() -> StateRecord {
         StateRecord { routing: [10; 32], ..record() }
+    }
+
+    fn held() -> StateRecord {
+        StateRecord { quarantine: vec![[11; 16], [12; 16]], ..record() }
     }
 
     #[test]
@@ -256,7 +289,11 @@ mod tests {
         assert_eq!(StateRecord::open(&key(1), &sealed).unwrap(), record());
         let other = routed().seal(&key(1));
         assert_eq!(StateRecord::open(&key(1), &other).unwrap(), routed());
-        assert_eq!((sealed[8], other[8]), (1, 2), "releases before read what is not routed alone");
+        let third = held().seal(&key(1));
+        assert_eq!(StateRecord::open(&key(1), &third).unwrap(), held());
+        let fourth = StateRecord { consumed: [13; 32], ..routed() };
+        assert_eq!(StateRecord::open(&key(1), &fourth.seal(&key(1))).unwrap(), fourth);
+        assert_eq!((sealed[8], other[8], third[8]), (1, 2, 3));
         assert_eq!(StateRecord::key_of(&sealed).unwrap(), KeyId([3; 8]));
         assert!(matches!(
             StateRecord::open(&key(2), &sealed),
@@ -268,7 +305,7 @@ mod tests {
 
     #[test]
     fn no_bit_of_a_state_can_be_changed_and_no_byte_cut_or_added() {
-        let sealed = routed().seal(&key(1));
+        let sealed = held().seal(&key(1));
         for at in 0..sealed.len() * 8 {
             let mut bytes = sealed.clone();
             bytes[at / 8] ^= 1 << (at % 8);

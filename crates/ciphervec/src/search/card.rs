@@ -18,6 +18,7 @@ use super::wrap::{
 };
 use crate::error::{Error, Result};
 use crate::index::spec::IndexSpec;
+use crate::protect::consumed::Written;
 use ciphervec_he::keys::{MasterKey, Purpose};
 use ciphervec_he::lattice::SegmentId;
 use ciphervec_he::wire::{self, HEADER_LEN, KeyId, Kind, Reader};
@@ -193,7 +194,7 @@ impl Owner {
         })
     }
 
-    /// Opens the key that a writer's segment is sealed under, and names the writer.
+    /// Opens the key that a writer's segment is sealed under, and says who sealed it and when.
     ///
     /// # Errors
     /// Damaged bytes; a wrap for another segment, index or owner.
@@ -201,7 +202,7 @@ impl Owner {
         &self,
         segment: SegmentId,
         wrap: &[u8],
-    ) -> Result<(SegmentRootKey, String)> {
+    ) -> Result<(SegmentRootKey, Written)> {
         let wrapped = WrappedKey::read(self.spec(), wrap)?;
         let expected = segment.to_string();
         if wrapped.segment != segment {
@@ -216,9 +217,18 @@ impl Owner {
             return Err(error.into());
         };
         let pair = WriterPair::derive(root.master(), self.spec(), wrapped.writer);
-        let key = pair.open(self.spec(), &wrapped)?;
+        let (key, time) = pair.open(self.spec(), &wrapped)?;
         let master = Arc::new(MasterKey::from_bytes(*key));
-        Ok((SegmentRootKey::new(master, wrapped.owner, self.spec()), wrapped.writer.to_owned()))
+        let written = Written { writer: wrapped.writer.to_owned(), time, segment: segment.0 };
+        Ok((SegmentRootKey::new(master, wrapped.owner, self.spec()), written))
+    }
+
+    /// Who sealed a segment of this wrap, and when.
+    ///
+    /// # Errors
+    /// Damaged bytes; a wrap for another segment, index or owner.
+    pub fn written(&self, segment: SegmentId, wrap: &[u8]) -> Result<Written> {
+        Ok(self.unwrap_key(segment, wrap)?.1)
     }
 }
 

@@ -4,6 +4,7 @@ use super::form::{self, Exactness, Kept, OpenedSegment};
 use super::owner::Owner;
 use super::root_key::SegmentRootKey;
 use crate::error::{Error, Result};
+use crate::protect::consumed::{Consumed, Refusal, Written};
 use crate::protect::id::Id;
 use crate::protect::sidecar::{Sidecar, associated_data};
 use ciphervec_he::lattice::SegmentId;
@@ -120,6 +121,8 @@ pub struct SegmentDirectory {
     repeated: Vec<Id>,
     /// Segments that do not open: answers about them are passed over.
     refused: Vec<SegmentId>,
+    /// Segments of writers that count no more, whoever sends them again.
+    consumed: Consumed,
     /// Segments that failed a check: answers about them are passed over, their rows are not decrypted.
     quarantined: Vec<SegmentId>,
     /// Of all segments.
@@ -181,7 +184,7 @@ impl SegmentDirectory {
     /// Learns a segment from what a store keeps of it; `standing` says what becomes of ids that are known already.
     ///
     /// # Errors
-    /// As [`Self::add`] and [`Self::add_written`].
+    /// As [`Self::add`] and [`Self::add_written`]; a segment that was appended and had been consumed before.
     pub fn attach_stored(
         &mut self,
         owner: &Owner,
@@ -193,10 +196,13 @@ impl SegmentDirectory {
         let open = |aead| Sidecar::open(aead, &place, stored.sidecar);
         let (sidecar, root, origin) = match (stored.wrap, owner.previous()) {
             (Some(wrap), _) => {
-                let (root, writer) = owner.unwrap_key(id, wrap)?;
+                let (root, written) = owner.unwrap_key(id, wrap)?;
+                if standing == Standing::Appended {
+                    self.expect_new(id, &written)?;
+                }
                 let sidecar = open(root.aead())?;
                 expect_packing(owner, id, &sidecar)?;
-                (sidecar, Some(Arc::new(root)), Origin::Writer(writer))
+                (sidecar, Some(Arc::new(root)), Origin::Writer(written.writer))
             }
             (None, Some(previous)) => match open(owner.aead()) {
                 Ok(sidecar) => (sidecar, None, Origin::Owner),
@@ -209,6 +215,26 @@ impl SegmentDirectory {
         };
         let rows = (stored.deleted, stored.aside);
         self.attach(owner, id, sidecar, rows, (root, origin), standing)
+    }
+
+    /// From now on segments in this list do not count when they are appended: their owner consumed them.
+    pub fn expect_unconsumed(&mut self, consumed: Consumed) {
+        self.consumed = consumed;
+    }
+
+    fn expect_new(&self, id: SegmentId, written: &Written) -> Result<()> {
+        let detail = match self.consumed.refusal(written) {
+            None => return Ok(()),
+            Some(Refusal::Consumed) => {
+                "its rows were adopted or discarded before, and it was sent again".to_owned()
+            }
+            Some(Refusal::BeforeMark(mark)) => format!(
+                "writer {:?} sealed it at {} ms by its clock, and of what it sealed before {mark} ms nobody can tell \
+                 whether it was taken in already; seal the rows again, and check the writer's clock",
+                written.writer, written.time
+            ),
+        };
+        Err(Error::Consumed { segment: id.to_string(), detail })
     }
 
     /// Passes over a segment that does not open: neither its rows nor answers about them count.

@@ -2,7 +2,9 @@
 //! A server checks the frame and learns nothing.
 //!
 //! A frame of kind 13 under the owner's key id, with the payload
-//! `index id 8 | segment id 16 | suite u16 | encapsulated key 1120 | sealed key 48 | writer's name: u16 and UTF-8, 1 to 64 bytes`.
+//! `index id 8 | segment id 16 | suite u16 | encapsulated key 1120 | sealed key 48 or 56 | writer's name: u16 and UTF-8, 1 to 64
+//! bytes`. In suite 2, which has the algorithms of suite 1, the time of sealing is sealed behind the key: milliseconds since 1970
+//! by the writer's clock, u64. Release 0.1 wrote suite 1.
 //! The HPKE `info` is `ciphervec v1 segment-key` and, each after its length, the frame's version, its scheme and parameters,
 //! the owner's key id, the index's binding, the segment's id and the writer's name: a wrap opens for one segment only.
 
@@ -25,6 +27,9 @@ use {
 
 /// The longest name of a writer, in bytes.
 pub const MAX_WRITER: usize = 64;
+/// The suite with a time behind the key.
+const TIMED: u16 = 2;
+const TIME: usize = 8;
 
 /// A wrapped key, read and not opened.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -35,6 +40,7 @@ pub struct WrappedKey<'a> {
     pub owner: KeyId,
     /// The name of the writer, as its card has it.
     pub writer: &'a str,
+    suite: u16,
     encapsulated: &'a [u8],
     sealed: &'a [u8],
 }
@@ -51,12 +57,17 @@ impl<'a> WrappedKey<'a> {
         let mut reader = Reader::new(what, payload);
         spec.expect_id(what, reader.array()?)?;
         let segment = SegmentId(reader.array()?);
-        expect_suite(&mut reader)?;
-        let (encapsulated, sealed) = (reader.take(ENCAPSULATED)?, reader.take(SEALED)?);
+        let suite = u16::from_le_bytes(reader.array()?);
+        let length = match suite {
+            SUITE => SEALED,
+            TIMED => SEALED + TIME,
+            _ => return Err(unknown_suite(&reader, TIMED, suite)),
+        };
+        let (encapsulated, sealed) = (reader.take(ENCAPSULATED)?, reader.take(length)?);
         let writer = take_short(&mut reader)?;
         let writer = writer_name(&reader, writer)?;
         reader.finish()?;
-        Ok(WrappedKey { segment, owner: header.key, writer, encapsulated, sealed })
+        Ok(WrappedKey { segment, owner: header.key, writer, suite, encapsulated, sealed })
     }
 
     /// The frame again.
@@ -64,7 +75,7 @@ impl<'a> WrappedKey<'a> {
         let parts: [&[u8]; 7] = [
             &spec.id(),
             &self.segment.0,
-            &SUITE.to_le_bytes(),
+            &self.suite.to_le_bytes(),
             self.encapsulated,
             self.sealed,
             &(self.writer.len() as u16).to_le_bytes(),
@@ -77,10 +88,12 @@ impl<'a> WrappedKey<'a> {
 /// Refuses a suite of a later release.
 pub(super) fn expect_suite(reader: &mut Reader<'_>) -> Result<()> {
     let suite = u16::from_le_bytes(reader.array()?);
-    if suite == SUITE {
-        return Ok(());
-    }
-    Err(reader.error(format!("suite {SUITE} expected, {suite} came; upgrade ciphervec")).into())
+    if suite == SUITE { Ok(()) } else { Err(unknown_suite(reader, SUITE, suite)) }
+}
+
+fn unknown_suite(reader: &Reader<'_>, newest: u16, suite: u16) -> crate::error::Error {
+    let detail = format!("a suite up to {newest} expected, {suite} came; upgrade ciphervec");
+    reader.error(detail).into()
 }
 
 /// A writer's name: 1 to [`MAX_WRITER`] bytes of UTF-8.
@@ -114,15 +127,28 @@ impl WriterPair {
         self.0.public_bytes()
     }
 
-    /// The key in `wrap`.
+    /// The key in `wrap`, and when it was sealed: zero where the wrap does not say.
     ///
     /// # Errors
     /// [`crate::protect::aead::EnvelopeError::Unauthentic`] for one that is addressed to another pair or place.
-    pub fn open(&self, spec: &IndexSpec, wrap: &WrappedKey<'_>) -> Result<Zeroizing<[u8; 32]>> {
+    pub fn open(
+        &self,
+        spec: &IndexSpec,
+        wrap: &WrappedKey<'_>,
+    ) -> Result<(Zeroizing<[u8; 32]>, u64)> {
         let info = info(spec, wrap.owner, wrap.segment, wrap.writer);
-        self.0.open(&info, wrap.encapsulated, wrap.sealed).ok_or_else(|| {
+        let unauthentic = || {
             Error::Envelope(aead::EnvelopeError::Unauthentic { what: Kind::SegmentKey.as_str() })
-        })
+        };
+        if wrap.suite == SUITE {
+            let key = self.0.open(&info, wrap.encapsulated, wrap.sealed).ok_or_else(unauthentic)?;
+            return Ok((key, 0));
+        }
+        let opened: Zeroizing<[u8; 32 + TIME]> =
+            self.0.open(&info, wrap.encapsulated, wrap.sealed).ok_or_else(unauthentic)?;
+        let (key, time) = opened.split_first_chunk().ok_or_else(unauthentic)?;
+        let time = time.first_chunk().ok_or_else(unauthentic)?;
+        Ok((Zeroizing::new(*key), u64::from_le_bytes(*time)))
     }
 }
 
@@ -132,7 +158,7 @@ pub(super) fn check_public(public: &[u8]) -> Result<()> {
     if hybrid::is_public(public) { Ok(()) } else { Err(unusable()) }
 }
 
-/// Wraps the `key` of a segment to the pair of `public`.
+/// Wraps the `key` of a segment, and the time of its sealing, to the pair of `public`.
 ///
 /// # Errors
 /// A public key that is none; no randomness.
@@ -144,12 +170,17 @@ pub(super) fn wrap(
     writer: &str,
     segment: SegmentId,
     key: &[u8; 32],
+    time: u64,
 ) -> Result<Vec<u8>> {
     let info = info(spec, owner, segment, writer);
+    let mut timed = Zeroizing::new([0; 32 + TIME]);
+    let (head, tail) = timed.split_at_mut(32);
+    head.copy_from_slice(key);
+    tail.copy_from_slice(&time.to_le_bytes());
     let SealedKey { encapsulated, sealed } =
-        hybrid::seal(public, &info, key)?.ok_or_else(unusable)?;
-    let wrapped =
-        WrappedKey { segment, owner, writer, encapsulated: &encapsulated, sealed: &sealed };
+        hybrid::seal(public, &info, timed.as_slice())?.ok_or_else(unusable)?;
+    let (encapsulated, sealed) = (encapsulated.as_slice(), sealed.as_slice());
+    let wrapped = WrappedKey { segment, owner, writer, suite: TIMED, encapsulated, sealed };
     Ok(wrapped.to_bytes(spec))
 }
 
@@ -189,10 +220,11 @@ mod tests {
         let pair = WriterPair::derive(&master, &here, "door");
         let (segment, owner) = (SegmentId([5; 16]), master.key_id());
         let key = [9; 32];
-        let bytes = wrap(&here, &pair.public_bytes(), owner, "door", segment, &key)?;
+        let bytes = wrap(&here, &pair.public_bytes(), owner, "door", segment, &key, 9)?;
         let read = WrappedKey::read(&here, &bytes)?;
         assert_eq!((read.segment, read.owner, read.writer), (segment, owner, "door"));
-        assert_eq!(*pair.open(&here, &read)?, key);
+        let (opened, time) = pair.open(&here, &read)?;
+        assert_eq!((*opened, time), (key, 9));
         assert_eq!(read.to_bytes(&here), bytes);
         assert!(WrappedKey::read(&there, &bytes).is_err());
         let moved = [
@@ -206,7 +238,7 @@ mod tests {
         }
         let stranger = WriterPair::derive(&MasterKey::from_bytes([4; 32]), &here, "door");
         assert!(stranger.open(&here, &read).is_err());
-        let again = wrap(&here, &pair.public_bytes(), owner, "door", segment, &key)?;
+        let again = wrap(&here, &pair.public_bytes(), owner, "door", segment, &key, 9)?;
         assert_ne!(again, bytes);
         Ok(())
     }

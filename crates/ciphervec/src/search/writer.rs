@@ -54,7 +54,8 @@ impl Writer {
 
     /// Seals rows (row-major, `ids.len() × dimension`) under a key that is drawn now, wrapped and forgotten. `payloads`
     /// are metadata and documents, one a row, or none at all. `expected_rows` is how many rows the index will hold: it
-    /// chooses the packing.
+    /// chooses the packing. `time` is now, in milliseconds since 1970: the owner tells by it, long after, what came late from
+    /// what was sent twice.
     ///
     /// # Errors
     /// Rows that fail the checks, another number of ids or payloads than rows, an id given twice, no rows, or too many;
@@ -65,6 +66,7 @@ impl Writer {
         ids: &[Id],
         payloads: Vec<Vec<u8>>,
         expected_rows: usize,
+        time: u64,
     ) -> Result<WrittenSegment> {
         if !payloads.is_empty() && payloads.len() != ids.len() {
             return Err(Error::Range {
@@ -87,7 +89,7 @@ impl Writer {
             Some(RecordBatch::seal(root.aead(), place, &rows)?)
         };
         let (owner, writer) = (self.card.owner, self.card.writer());
-        let wrap = wrap(spec, &self.card.pair, owner, writer, sealed.id, master.expose())?;
+        let wrap = wrap(spec, &self.card.pair, owner, writer, sealed.id, master.expose(), time)?;
         Ok(WrittenSegment { sealed, records, wrap })
     }
 }

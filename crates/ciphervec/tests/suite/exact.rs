@@ -213,7 +213,7 @@ fn a_writers_bad_segment_costs_that_segment_and_not_the_answer() {
     index.add(&random(100, 1), 0);
     let writer = Writer::new(index.owner.writer_card("door", &[]).unwrap()).unwrap();
     let written =
-        writer.seal(&random(20, 7), &(200..220).map(Id::Number).collect::<Vec<_>>(), vec![], 20);
+        writer.seal(&random(20, 7), &(200..220).map(Id::Number).collect::<Vec<_>>(), vec![], 20, 1);
     let written = written.unwrap();
     let (sealed, wrap) = (written.sealed, written.wrap);
     index.directory.add_written(&index.owner, sealed.id, &sealed.sidecar, &wrap, &[]).unwrap();

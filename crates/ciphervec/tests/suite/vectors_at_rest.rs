@@ -180,6 +180,8 @@ fn state() -> StateRecord {
         ancestors: vec![[6; 16], [7; 16]],
         aside: vec![SetAside { segment: [8; 16], rows: vec![0, 2] }],
         routing: [0; 32],
+        consumed: [0; 32],
+        quarantine: Vec::new(),
     }
 }
 

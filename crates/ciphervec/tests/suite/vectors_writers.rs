@@ -1,4 +1,5 @@
-//! Cards and wrapped keys of every released version open forever: known answers under `vectors/v1/writers`.
+//! Cards and wrapped keys of every released version open forever: known answers under `vectors/v1/writers`, and with a time of
+//! sealing under `vectors/v2/writers`.
 //!
 //! `CIPHERVEC_WRITE_VECTORS=1 cargo test -p ciphervec --test suite vectors_writers::` writes them where they are missing.
 
@@ -15,10 +16,12 @@ use std::path::{Path, PathBuf};
 type Outcome = Result<(), Box<dyn Error>>;
 
 const MASTER: [u8; 32] = *b"a published key protects nothing";
+const TIME: u64 = 1_790_000_000_000;
 const ROWS: [f32; 6] = [1.0, 2.0, -2.0, 0.5, -0.5, 0.25];
 
-fn folder() -> PathBuf {
-    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../vectors/v1/writers"))
+fn folder(version: &str) -> PathBuf {
+    let vectors = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../vectors"));
+    vectors.join(version).join("writers")
 }
 
 fn owner() -> Result<Owner, Box<dyn Error>> {
@@ -33,7 +36,8 @@ fn card() -> Result<WriterCard, Box<dyn Error>> {
 fn write(folder: &Path) -> Outcome {
     fs::create_dir_all(folder)?;
     let payloads = vec![b"first".to_vec(), Vec::new()];
-    let made = Writer::new(card()?)?.seal(&ROWS, &[Id::from("one"), Id::from(2)], payloads, 2)?;
+    let made =
+        Writer::new(card()?)?.seal(&ROWS, &[Id::from("one"), Id::from(2)], payloads, 2, TIME)?;
     fs::write(folder.join("card"), card()?.to_bytes())?;
     fs::write(folder.join("wrap"), made.wrap)?;
     fs::write(folder.join("segment"), made.sealed.segment.as_slice())?;
@@ -42,11 +46,20 @@ fn write(folder: &Path) -> Outcome {
     Ok(())
 }
 
+/// Release 0.1 wrote no time.
 #[test]
 fn version_1_of_a_writers_segment_opens_as_it_did() -> Outcome {
-    let folder = folder();
+    opens(&folder("v1"), 0)
+}
+
+#[test]
+fn version_2_of_a_writers_segment_says_when_it_was_sealed() -> Outcome {
+    opens(&folder("v2"), TIME)
+}
+
+fn opens(folder: &Path, time: u64) -> Outcome {
     if std::env::var_os("CIPHERVEC_WRITE_VECTORS").is_some() && !folder.exists() {
-        write(&folder)?;
+        write(folder)?;
     }
     let get = |name: &str| fs::read(folder.join(name));
     // Nothing in a card is drawn: the same owner writes the same one, today and in version 1.
@@ -59,6 +72,8 @@ fn version_1_of_a_writers_segment_opens_as_it_did() -> Outcome {
     let mut server = ServerIndex::new(owner.spec().clone())?;
     let id = server.add(AlignedBytes::from_slice(&get("segment")?))?;
     let mut directory = SegmentDirectory::new();
+    let written = owner.written(id, &get("wrap")?)?;
+    assert_eq!((written.writer.as_str(), written.time, written.segment), ("door 3", time, id.0));
     directory.add_written(&owner, id, &get("sidecar")?, &get("wrap")?, &[])?;
     assert_eq!(directory.origin(id), Some(&Origin::Writer("door 3".to_owned())));
     let query = owner.query(&ROWS[..3], &directory, 0, &[])?;

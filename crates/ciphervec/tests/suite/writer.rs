@@ -1,9 +1,10 @@
 //! Writers seal, owners open: every mode and scheme, rows and records, two writers and one id; what a thief of a writer has.
 
+use ciphervec::protect::consumed::Consumed;
 use ciphervec::protect::records::{Place, RecordBatch};
 use ciphervec::search::{
-    Origin, Owner, Retrieval, RotationState, SegmentDirectory, ServerIndex, WrappedKey, Writer,
-    WriterCard, WrittenSegment,
+    Origin, Owner, Retrieval, RotationState, SegmentDirectory, ServerIndex, Standing,
+    StoredSidecar, WrappedKey, Writer, WriterCard, WrittenSegment,
 };
 use ciphervec::{Error, Id, IndexSpec, Keys, Metric, Mode, Precision, Scheme};
 use ciphervec_arith::AlignedBytes;
@@ -80,7 +81,7 @@ impl Owned {
 fn written(writer: &Writer, seed: u8, names: core::ops::Range<i64>) -> WrittenSegment {
     let count = (names.end - names.start) as usize;
     let payloads = names.clone().map(|name| format!("row {name}").into_bytes()).collect();
-    writer.seal(&random(count, seed), &ids(names), payloads, count).unwrap()
+    writer.seal(&random(count, seed), &ids(names), payloads, count, 1).unwrap()
 }
 
 /// The owner finds, unseals and reads what a writer sealed, beside its own rows.
@@ -298,4 +299,31 @@ fn two_keys_in_one_index_while_it_rotates() {
         assert!(directory.add_written(&after.owner, id, sidecar, &old_card.wrap, &[]).is_err());
         assert!(directory.add(&before.owner, second.id, &second.sidecar, &[]).is_err());
     }
+}
+
+/// What was consumed does not come back by being appended again; the rest of the index goes on.
+#[test]
+fn a_consumed_segment_is_refused_when_it_is_appended_again() {
+    let mut both = Owned::new(
+        &Keys::from_master([7; 32]),
+        &spec(Mode::SealedIndex, Precision::Standard, Scheme::Lattice),
+        &RotationState::default(),
+    );
+    let writer = both.writer("door");
+    let (old, new) = (written(&writer, 2, 0..3), written(&writer, 3, 3..5));
+    let mut consumed = Consumed::default();
+    consumed.add(both.owner.written(old.sealed.id, &old.wrap).unwrap());
+    both.directory.expect_unconsumed(consumed);
+    let append = |directory: &mut SegmentDirectory, made: &WrittenSegment, standing| {
+        let (sidecar, wrap) = (made.sealed.sidecar.as_slice(), Some(made.wrap.as_slice()));
+        let stored = StoredSidecar { sidecar, wrap, deleted: &[], aside: &[] };
+        directory.attach_stored(&both.owner, made.sealed.id, &stored, standing)
+    };
+    let refused = append(&mut both.directory, &old, Standing::Appended).unwrap_err();
+    assert!(matches!(refused, Error::Consumed { .. }), "{refused}");
+    append(&mut both.directory, &new, Standing::Appended).unwrap();
+    assert_eq!(both.directory.len(), 2);
+    // What the owner's state counts is the owner's word.
+    append(&mut both.directory, &old, Standing::Stored).unwrap();
+    assert_eq!(both.directory.len(), 5);
 }

@@ -17,6 +17,6 @@ pub(crate) const APPENDED: [&str; 4] = [ROWS, SIDECAR, RECORDS, WRAP];
 pub(super) const EVALUATION: &str = "evaluation";
 /// The attachment in which the owner authenticates each state: it goes with the commits that make it.
 pub(crate) const STATE: &str = "state";
-/// Attachments that go with an owner's changes of rows: the state, and where a collection is routed its sealed table and the
-/// sealed centroids of it and of the next one.
-pub(crate) const OWNED: [&str; 4] = [STATE, "routing", "centroids-a", "centroids-b"];
+/// Attachments that go with an owner's changes of rows: the state, the list of writers' segments that were consumed, and where a
+/// collection is routed its sealed table and the sealed centroids of it and of the next one.
+pub(crate) const OWNED: [&str; 5] = [STATE, "consumed", "routing", "centroids-a", "centroids-b"];

@@ -64,7 +64,7 @@ impl Scene {
         let writer = Writer::new(self.client.owner.writer_card("door", &[]).unwrap()).unwrap();
         let vectors = support::random(2 * support::D, 9);
         let ids: Vec<Id> = (100..102).map(Id::Number).collect();
-        let made = writer.seal(&vectors, &ids, vec![b"{}".to_vec(); 2], 2).unwrap();
+        let made = writer.seal(&vectors, &ids, vec![b"{}".to_vec(); 2], 2, 1).unwrap();
         let blobs = vec![
             ("rows".to_owned(), made.sealed.segment.to_vec()),
             ("sidecar".to_owned(), made.sealed.sidecar),

@@ -101,7 +101,7 @@ async fn wrapped_keys_that_no_owner_could_open_are_not_acknowledged() {
     let seal = |client: &Client| {
         let writer = Writer::new(client.owner.writer_card("door", &[]).unwrap()).unwrap();
         let made =
-            writer.seal(&support::random(2 * support::D, 9), &ids(2), Vec::new(), 2).unwrap();
+            writer.seal(&support::random(2 * support::D, 9), &ids(2), Vec::new(), 2, 1).unwrap();
         let blobs = vec![
             ("rows".to_owned(), made.sealed.segment.to_vec()),
             ("sidecar".to_owned(), made.sealed.sidecar),
@@ -423,7 +423,7 @@ async fn a_writer_cannot_choose_a_level_that_costs_every_query_precision() {
     let writer = Writer::new(client.owner.writer_card("door", &[]).unwrap()).unwrap();
     let written = |rows: usize, expected: usize| {
         let vectors = support::random(rows * 512, 9);
-        let made = writer.seal(&vectors, &ids(rows as i64), Vec::new(), expected).unwrap();
+        let made = writer.seal(&vectors, &ids(rows as i64), Vec::new(), expected, 1).unwrap();
         let level = made.sealed.level;
         let blobs = vec![
             ("rows".to_owned(), made.sealed.segment.to_vec()),

@@ -12,10 +12,11 @@ export const ORIGINALS = "originals";
 export const WRAP = "wrap";
 
 /** What a collection keeps beside its segments: the server's keys, the owner's key pair, what the owner says of all that with
- * each commit, and which segments are clusters. */
+ * each commit, which segments of writers count no more, and which segments are clusters. */
 export const EVALUATION = "evaluation";
 export const KEY_PAIR = "key-pair";
 export const STATE = "state";
+export const CONSUMED = "consumed";
 export const ROUTING = "routing";
 
 /** One committed segment: its id in hexadecimal, rows, bytes of each blob, and the rows deleted from it, ascending. */

@@ -24,11 +24,21 @@ import {
   newDescription,
   ownerOf,
   readDescription,
+  refuseOpen,
 } from "./description.js";
 import { Segments } from "./segments.js";
 import { firstState } from "./states.js";
 
 const ATTEMPTS = 8;
+
+/** Which collection to open, and what is taken for it. */
+export interface GetChoices {
+  name: string;
+  /** One in mode `open` too, although there are keys. */
+  allowOpen?: boolean;
+  /** A checkpoint that its history must have. */
+  expect?: string;
+}
 
 /** What a client is made of. */
 export interface ClientParts {
@@ -88,19 +98,32 @@ export class ClientEngine {
   }
 
   /** Open a collection that is there. Throws CollectionNotFound, WrongKey, CorruptData, RollbackDetected, PinMismatch. */
-  getCollection(name: string, call: Call): Promise<CollectionEngine> {
-    return this.#once(checkName(name), false, async () => {
-      const store = await this.#database.open(name, call);
+  async getCollection(which: GetChoices, call: Call): Promise<CollectionEngine> {
+    const { name, allowOpen = false, expect } = which;
+    const known = this.#opened.has(checkName(name));
+    const collection = await this.#once(name, false, async () => {
+      const store = await this.#database.open(name, call, (meta) => {
+        if (this.#keys !== null && !allowOpen) refuseOpen(this.#native, meta, name);
+      });
       return this.#collection(name, store, readDescription(this.#native, this.#keys, store.meta, name), call);
     });
+    if (expect === undefined) return collection;
+    try {
+      await collection.expect(expect, call);
+    } catch (error) {
+      if (!known) await this.#shut(name, "closed");
+      throw error;
+    }
+    return collection;
   }
 
   /** Open the collection, or make it. Throws InvalidInput when it is there with other choices. */
   async getOrCreateCollection(choices: Choices, call: Call): Promise<CollectionEngine> {
     newDescription(this.#native, this.#keys, choices); // checked, whether or not it is there
     let collection: CollectionEngine;
+    const which = { name: choices.name, allowOpen: choices.mode === "open" };
     try {
-      collection = await this.getCollection(choices.name, call);
+      collection = await this.getCollection(which, call);
     } catch (error) {
       if (!(error instanceof CollectionNotFound)) throw error;
       try {
@@ -108,7 +131,7 @@ export class ClientEngine {
       } catch (again) {
         // Of several clients that come here at once, one makes it and the others open it.
         if (!(again instanceof CollectionExists)) throw again;
-        collection = await this.getCollection(choices.name, call);
+        collection = await this.getCollection(which, call);
       }
     }
     checkChoices(collection.segments.description, choices);

@@ -49,6 +49,7 @@ export interface QueryQuestion {
   ids?: unknown;
   within?: number | undefined;
   include?: readonly string[] | undefined;
+  skipQuarantined?: boolean | undefined;
 }
 
 /** What a collection is. */
@@ -205,7 +206,8 @@ export class CollectionEngine {
       const among = question.ids === undefined ? null : idsOf(question.ids);
       const wanted = GET_PARTS.filter((part) => (parts as string[]).includes(part));
       const { found, beside } = await segments.inTurn(async () => {
-        const found = await search(segments, { rows, count, within, filter, among }, call);
+        const { skipQuarantined = false } = question;
+        const found = await search(segments, { rows, count, within, filter, among, skipQuarantined }, call);
         const nothing = found.length > 0 && found.every(({ ids }) => ids.length === 0);
         if (filter.where !== null && within === null && among === null && nothing)
           await this.#sayWhy(filter.where);
@@ -233,6 +235,27 @@ export class CollectionEngine {
   /** Bring `count`, `has` and `info` up to date. */
   refresh(call: Call): Promise<void> {
     return this.#alone(call, (segments) => segments.refresh(call));
+  }
+
+  /** What two people compare to know that they see one history. */
+  checkpoint(call: Call): Promise<string> {
+    return this.#alone(call, async (segments) => {
+      await segments.refresh(call);
+      return segments.states.checkpoint();
+    });
+  }
+
+  /** That the history of the collection has the state of this checkpoint. */
+  expect(checkpoint: string, call: Call): Promise<void> {
+    return this.#alone(call, async (segments) => {
+      await segments.refresh(call);
+      segments.states.expect(checkpoint);
+    });
+  }
+
+  /** Use a segment again that is in quarantine. */
+  release(segment: string, call: Call): Promise<void> {
+    return this.#alone(call, (segments) => segments.inTurn(() => segments.release(segment, call), call));
   }
 
   /** The bytes of a card for somebody who may add rows and read none, and its fingerprint. */

@@ -5,7 +5,15 @@
  * masks once the keys have changed. While they are changing, each key in a form that the other opens.
  */
 
-import { CorruptData, fromNative, guarded, InvalidInput, UnsupportedVersion, WrongKey } from "../errors.js";
+import {
+  CorruptData,
+  fromNative,
+  guarded,
+  InvalidInput,
+  PinMismatch,
+  UnsupportedVersion,
+  WrongKey,
+} from "../errors.js";
 import { checkName } from "../http/database.js";
 import { countOfThings, MAX_DIMENSION, METRICS } from "../ingest/arrays.js";
 import { fromBase64, random, text, toBase64, unhex, utf8 } from "../ingest/bytes.js";
@@ -149,6 +157,22 @@ export function ownerOf(native: Native, keys: Keys | null, description: Descript
   const previous = opener.openKeys(rotation.previous);
   opener.free();
   return native.Owner.withPrevious(changing, spec, maskSeed ?? undefined, previous);
+}
+
+/** Throw PinMismatch for the description of a collection in mode `open`, which anybody could have written. */
+export function refuseOpen(native: Native, data: Uint8Array, name: string): void {
+  let mode = "";
+  try {
+    const content = JSON.parse(text(data)) as { [field: string]: unknown };
+    ({ mode } = native.IndexSpec.fromBytes(fromBase64(content["spec"])));
+  } catch {
+    return; // told when it is read
+  }
+  if (mode === "open")
+    throw new PinMismatch(
+      `the collection "${name}" shows mode "open": nothing in it is sealed, and whoever keeps it can put such a one under any name. Keys ` +
+        "were given, so it was to be sealed. If it is meant to be open, pass allowOpen: true, or open it without keys.",
+    );
 }
 
 /**

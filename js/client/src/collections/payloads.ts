@@ -3,6 +3,7 @@
  * vector as it was put in. They leave opened. Key owner's side.
  */
 
+import { isOneOf } from "../errors.js";
 import { show } from "../ingest/arrays.js";
 import { unhex, utf8 } from "../ingest/bytes.js";
 import { fromBytes, originalBytes, type Record, readOriginal, toBytes } from "../ingest/records.js";
@@ -27,6 +28,8 @@ export interface PayloadParts {
   keepOriginals: boolean;
   untagged: ReadonlySet<string>;
   read: (segment: StoredSegment, blob: string) => Promise<Uint8Array>;
+  /** Told whether a blob opened; where it did not, it says whether reading it again may help. */
+  found: (segment: StoredSegment, blob: string, right: boolean) => Promise<boolean>;
 }
 
 /** Records and tags of one collection's segments, each read once. */
@@ -52,12 +55,14 @@ export class Payloads {
     const known = this.#opened.get(segment.id)?.get(row);
     if (known !== undefined) return known;
     const { native, owner, directory, read } = this.#parts;
-    let batch = this.#records.get(segment.id);
-    if (batch === undefined) {
-      batch = native.RecordBatch.fromBytes(await read(segment, RECORDS));
-      this.#records.set(segment.id, batch);
-    }
-    const bytes = owner.openRecord(unhex(segment.id), batch, row, id, directory);
+    const bytes = await this.#open(segment, RECORDS, async () => {
+      let batch = this.#records.get(segment.id);
+      if (batch === undefined) {
+        batch = native.RecordBatch.fromBytes(await read(segment, RECORDS));
+        this.#records.set(segment.id, batch);
+      }
+      return owner.openRecord(unhex(segment.id), batch, row, id, directory);
+    });
     const record = fromBytes(bytes);
     const opened = this.#opened.get(segment.id) ?? new Map<number, Record>();
     this.#opened.set(segment.id, opened.set(row, record));
@@ -78,13 +83,30 @@ export class Payloads {
     const { native, owner, directory, read } = this.#parts;
     const writer = directory.origin(unhex(segment.id))?.kind === "writer";
     if (!(ORIGINALS in segment.blobs) || writer) return rows.map(() => null);
-    const batch = native.RecordBatch.fromBytes(await read(segment, ORIGINALS));
-    try {
-      return rows.map((row, i) =>
-        readOriginal(owner.openRecord(unhex(segment.id), batch, row, ids[i] as Id, directory), dimension),
-      );
-    } finally {
-      batch.free();
+    const sealed = await this.#open(segment, ORIGINALS, async () => {
+      const batch = native.RecordBatch.fromBytes(await read(segment, ORIGINALS));
+      try {
+        return rows.map((row, i) => owner.openRecord(unhex(segment.id), batch, row, ids[i] as Id, directory));
+      } finally {
+        batch.free();
+      }
+    });
+    return sealed.map((one) => readOriginal(one, dimension));
+  }
+
+  /** What `work` makes of a blob: of the one kept here, or if that is wrong of one read anew. */
+  async #open<T>(segment: StoredSegment, blob: string, work: () => Promise<T>): Promise<T> {
+    for (let turn = 0; ; turn++) {
+      try {
+        const made = await work();
+        await this.#parts.found(segment, blob, true);
+        return made;
+      } catch (error) {
+        if (!isOneOf(error, "CorruptData")) throw error;
+        this.#records.get(segment.id)?.free();
+        this.#records.delete(segment.id);
+        if (!(await this.#parts.found(segment, blob, false)) || turn > 0) throw error;
+      }
     }
   }
 

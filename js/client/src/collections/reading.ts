@@ -78,17 +78,23 @@ async function unseal(
   call: Call,
 ): Promise<Float32Array> {
   const sealed = await segments.store.read(id, ROWS, call);
-  return checking(segments, () => segments.owner.unseal(sealed, segments.directory, Uint32Array.from(rows)));
+  const rowsOf = await checking(
+    segments,
+    () => segments.owner.unseal(sealed, segments.directory, Uint32Array.from(rows)),
+    call,
+  );
+  await segments.store.keep(id, ROWS);
+  return rowsOf;
 }
 
-/** Run what checks segments; one that fails is passed over from now on. */
-export function checking<T>(segments: Segments, work: () => T): T {
+/** Run what checks segments; one that fails is not used any more from now on. */
+export async function checking<T>(segments: Segments, work: () => T, call: Call): Promise<T> {
   try {
     return work();
   } catch (error) {
     const failed = (error as { segments?: Uint8Array[] }).segments;
     if (failed !== undefined && (error as Error).name === "TamperedAnswer")
-      for (const one of failed) segments.quarantine(hex(one), (error as Error).message);
+      await segments.hold(failed.map(hex), (error as Error).message, call);
     throw error;
   }
 }

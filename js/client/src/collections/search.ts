@@ -38,6 +38,8 @@ export interface Question {
   within: number | null;
   filter: Filter;
   among: readonly Id[] | null;
+  /** Ask about the others where segments failed a check before. */
+  skipQuarantined: boolean;
 }
 
 /** One `Matches` per query row. */
@@ -47,6 +49,7 @@ export async function search(segments: Segments, question: Question, call: Call)
   if (rows.count === 0) return [];
   if (where !== null || document !== null || among !== null || segments.directory.length === 0)
     await segments.refresh(call);
+  segments.refuseHeld(question.skipQuarantined);
   const { payloads } = segments;
   // What the server can't test by tags is tested here first, on metadata opened here: also of segments that have no tags under the present
   // key, because a writer sealed them, who can't make any, or the keys are changing.
@@ -92,7 +95,7 @@ async function ask(
   call: Call,
 ): Promise<Matches[]> {
   const { rows, count, within } = question;
-  const { metric, collection } = segments.description.spec;
+  const { metric } = segments.description.spec;
   const began = performance.now();
   const format: AnswerFormat =
     segments.store.queryVersion < segments.native.queryVersion() ? "first" : "short";
@@ -108,25 +111,20 @@ async function ask(
   });
   const threshold = within === null ? undefined : METRICS[metric as Metric].similar ? 1 - within : within;
   const most = count ?? (threshold === undefined ? Math.max(1, directory.length) : undefined);
-  const heldBefore = directory.quarantined().length;
-  if (heldBefore > 0)
-    segments.warn(
-      `${heldBefore} of the segments of "${collection}" are in quarantine and were passed over: they failed a check. ` +
-        "collection.info() names them.",
-    );
   try {
     const large = directory.length * rows.count * LEAST_WORD > WHOLE;
     const ends = { most, threshold, allow: allow ?? undefined };
     const answers = large
       ? await streamed(segments, query, bytes, epoch, ends, call)
       : await whole(segments, query, bytes, epoch, ends, call);
-    for (const id of answers.disqualified.map(hex)) {
+    const disqualified = answers.disqualified.map(hex);
+    for (const id of disqualified)
       segments.warn(
         `segment ${id} of writer "${segments.directory.origin(unhex(id))?.writer}" failed its check and was passed over: its rows were not ` +
           "sealed as they should be, or the answer about them was changed.",
       );
-      segments.quarantine(id, "a writer's segment failed its check");
-    }
+    if (disqualified.length > 0)
+      await segments.hold(disqualified, "a writer's segment failed its check", call);
     return answers.answers.map((found) => ranked(metric as Metric, found, answers));
   } finally {
     query.free();
@@ -176,8 +174,10 @@ async function whole(
   const began = performance.now();
   const data = concat(pieces);
   const { owner, directory } = segments;
-  const answers = checking(segments, () =>
-    owner.open(query, data, directory, ends.most, ends.threshold, ends.allow, newer),
+  const answers = await checking(
+    segments,
+    () => owner.open(query, data, directory, ends.most, ends.threshold, ends.allow, newer),
+    call,
   );
   call.progress?.({ phase: "open", done: data.length, total: data.length, ms: performance.now() - began });
   return answers;
@@ -225,7 +225,7 @@ async function streamed(
     segments.call = call;
     await segments.settle(call);
     const began = performance.now();
-    const answers = checking(segments, () => opener.finish());
+    const answers = await checking(segments, () => opener.finish(), call);
     call.progress?.({
       phase: "open",
       done: timer.done,

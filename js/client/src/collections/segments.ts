@@ -6,10 +6,12 @@
  */
 
 import {
+  CiphervecError,
   CommitUncertain,
   Conflict,
   CorruptData,
   DuplicateId,
+  InvalidInput,
   isOneOf,
   UnknownId,
   UnsupportedVersion,
@@ -21,12 +23,23 @@ import { show } from "../ingest/arrays.js";
 import { equal, hex, unhex } from "../ingest/bytes.js";
 import type { Keys, Native, Owner, SegmentDirectory } from "../native.js";
 import type { Id } from "../types.js";
-import { type Change, EVALUATION, KEY_PAIR, SIDECAR, type StoredSegment, TAGS, WRAP } from "./change.js";
+import {
+  type Change,
+  EVALUATION,
+  KEY_PAIR,
+  newChange,
+  SIDECAR,
+  type StoredSegment,
+  TAGS,
+  WRAP,
+} from "./change.js";
 import { type Description, hasKeyPair, ownerOf, readDescription, readsAlike } from "./description.js";
-import { type Difference, difference } from "./difference.js";
+import { difference } from "./difference.js";
+import { grown, type Known } from "./grown.js";
 import { Mutex } from "./mutex.js";
 import { Payloads } from "./payloads.js";
 import { QueryKeys } from "./query-keys.js";
+import { refuseHeld } from "./quarantine.js";
 import { COVERED, type Next, type Shown, type State, States } from "./states.js";
 
 /** Rows after which another segment begins. */
@@ -76,8 +89,8 @@ export class Segments {
   #appended: string[] = [];
   /** As listed when all this was right. */
   #taken: StoredSegment[] = [];
-  /** Segments that failed a check, as long as this is open. */
-  readonly #held = new Map<string, string>();
+  /** Segments in quarantine by the owner's state. */
+  #stated = new Set<string>();
 
   private constructor({ native, keys, store, description, warn }: Opened) {
     this.native = native;
@@ -128,7 +141,8 @@ export class Segments {
 
   /** Why segments are in quarantine. */
   get held(): ReadonlyMap<string, string> {
-    return this.#held;
+    const stated = [...this.#stated].map((id): [string, string] => [id, "the owner's state says so"]);
+    return new Map([...stated, ...Object.entries(this.store.trust.held)]);
   }
 
   /** The committed segments, oldest first. */
@@ -205,8 +219,9 @@ export class Segments {
     let shown: Shown;
     try {
       shown = await this.#states.shown(this.#owner, this.description, call);
+      this.#directory.expectUnconsumed(this.#states.consumed);
       const since = difference(this.#taken, this.store.segments());
-      if (!this.#grown(shown, since)) {
+      if (!grown(this.#known(), shown, since)) {
         await this.#load(call);
         return;
       }
@@ -232,7 +247,7 @@ export class Segments {
     }
     await this.#attachAppended(shown, call);
     await this.#states.holdEvaluation(this.#owner, this.description, call);
-    this.#took();
+    await this.#took();
   }
 
   /** Commit `change`, in which the rows of the ids in `dropped` go, and take it in. */
@@ -256,13 +271,57 @@ export class Segments {
       );
       this.#deleted.set(id, []);
     }
-    this.#took();
+    await this.#took();
   }
 
-  /** A segment failed a check: it is passed over until the collection is opened again. */
-  quarantine(segment: string, reason: string): void {
-    this.#directory.quarantine(unhex(segment));
-    this.#held.set(segment, reason);
+  /** Segments failed a check: they are not used any more from now on, here, in every session that comes later, and, where this client may
+   * commit, in every client of the owner's. */
+  async hold(segments: readonly string[], reason: string, call: Call): Promise<void> {
+    for (const segment of segments) {
+      this.#directory.quarantine(unhex(segment));
+      await this.store.trust.hold(segment, reason);
+      await this.store.drop(segment);
+    }
+    try {
+      await this.inTurn(() => this.#sayQuarantine(call), call);
+    } catch (error) {
+      if (!(error instanceof CiphervecError)) throw error;
+      // Who may not commit now remembers it, and the next commit says it.
+    }
+  }
+
+  /** Use a segment again. Throws InvalidInput, and what a commit does where the owner's state names it. */
+  async release(segment: string, call: Call): Promise<void> {
+    if (!this.#directory.quarantined().map(hex).includes(segment))
+      throw new InvalidInput(
+        `segment "${segment}" is not in quarantine; collection.info() lists those that are.`,
+      );
+    this.#directory.release(unhex(segment));
+    this.#stated.delete(segment);
+    await this.store.trust.unhold([segment]);
+    await this.#sayQuarantine(call);
+  }
+
+  /** Put into the owner's state what is in quarantine. */
+  async #sayQuarantine(call: Call): Promise<void> {
+    const { state } = this;
+    if (state === null) return;
+    const held = this.#directory.quarantined().map(hex);
+    if (String(held.sort()) === String(state.quarantine.map(hex).sort())) return;
+    await this.#send(newChange(), call);
+    await this.#took();
+  }
+
+  /** Throw Quarantined where a query would have to do without segments that failed a check, see `refuseHeld`. */
+  refuseHeld(skip: boolean): void {
+    const { durable } = this.store.trust;
+    refuseHeld(
+      this.#directory,
+      this.description.spec.collection,
+      skip,
+      durable ? null : this.#stated,
+      this.warn,
+    );
   }
 
   /** Let go of what lies in the wasm's memory. */
@@ -274,16 +333,23 @@ export class Segments {
 
   /** Read everything again. What is shown may be replaced by others while it is read. */
   async #load(call: Call): Promise<void> {
+    let doubted = false;
     for (let turn = 0; ; turn++) {
       try {
         await this.#readAll(call);
         return;
       } catch (error) {
         const last = turn >= TURNS - 1;
+        const wrong = isOneOf(error, "CorruptData", "TamperedAnswer", "RollbackDetected");
+        if (wrong && (await this.store.drop()) && !doubted) {
+          doubted = true; // blobs kept from another time may be wrong: once more, without them
+          this.#states.doubt();
+          continue;
+        }
         if (error instanceof Conflict && !last) {
           await stepAside(turn, call); // what was listed is merged into something newer by now
           await this.store.refresh(call);
-        } else if (isOneOf(error, "CorruptData", "TamperedAnswer", "RollbackDetected") && !last) {
+        } else if (wrong && !last) {
           const before = this.store.version;
           this.store.doubt();
           if (!(await this.store.refresh(call)) || (this.store.version === before && turn > 0)) {
@@ -317,6 +383,10 @@ export class Segments {
       keepOriginals: this.description.originals,
       untagged: this.description.untagged,
       read: (segment, blob) => this.#read(segment, blob, this.call),
+      found: async ({ id }, blob, right) => {
+        if (right) await this.store.keep(id, blob);
+        return right || this.store.drop(id, blob);
+      },
     });
     this.#deleted = new Map();
     this.#reasons = new Map();
@@ -324,12 +394,13 @@ export class Segments {
     this.#taken = [];
     this.losses++;
     const shown = await this.#states.shown(owner, this.description, call);
+    this.#directory.expectUnconsumed(this.#states.consumed);
     await this.#openKeyPair(call);
     await this.#attach(shown, shown.counted, call);
     await this.#states.check(shown, call);
     await this.#attachAppended(shown, call);
     await this.#states.holdEvaluation(this.#owner, this.description, call);
-    this.#took();
+    await this.#took();
   }
 
   /** Take in segments of the owner's state, or of a collection that has none. One that does not open is an error where the owner says that
@@ -460,35 +531,13 @@ export class Segments {
     this.description = described;
   }
 
-  /** Whether all that is new since the state known here are segments, and deletions: not so after a restore, or when rows were set aside, or
-   * rows appended count otherwise by now. */
-  #grown(shown: Shown, since: Difference): boolean {
-    const fewer = since.changed.some(({ id, deleted }) =>
-      this.#deleted.get(id)?.some((row) => !deleted.includes(row)),
-    );
-    if (fewer || since.added.some(({ id }) => this.#deleted.has(id))) return false;
-    if (shown.state === null) return true;
-    const gone = new Set(since.gone.map(({ id }) => id));
-    const left = new Set(shown.appended.map(({ id }) => id));
-    const aside = new Map<string, number[]>();
-    for (const { segmentId, row } of this.#directory.aside()) {
-      const id = hex(segmentId);
-      aside.set(
-        id,
-        [...(aside.get(id) ?? []), row].sort((a, b) => a - b),
-      );
-    }
-    // Whether a segment known here is one of the owner's state by now.
-    const counts = (id: string) =>
-      this.#deleted.has(id) && !(gone.has(id) || left.has(id) || shown.aside.get(id)?.length === 0);
-    const same = (id: string) => String(aside.get(id) ?? []) === String(shown.aside.get(id) ?? []);
-    const known = [...left].filter((id) => this.#deleted.has(id) && !this.#appended.includes(id));
-    return (
-      [...new Set([...aside.keys(), ...shown.aside.keys()])].every((id) => !counts(id) || same(id)) &&
-      ![...this.#reasons.keys()].some(counts) &&
-      (left.size === 0 || this.#appended.every((id) => left.has(id))) &&
-      known.every((id) => this.#reasons.has(id))
-    );
+  #known(): Known {
+    return {
+      deleted: this.#deleted,
+      reasons: this.#reasons,
+      appended: this.#appended,
+      aside: this.#directory.aside().map(({ segmentId, row }) => ({ id: hex(segmentId), row })),
+    };
   }
 
   /** Mark rows of attached segments as deleted that others have deleted. */
@@ -516,9 +565,17 @@ export class Segments {
   }
 
   /** What the store lists is taken in. */
-  #took(): void {
+  async #took(): Promise<void> {
     this.#taken = this.store.segments();
-    for (const id of this.#held.keys()) if (this.#deleted.has(id)) this.#directory.quarantine(unhex(id));
+    for (const { segment, blob } of this.store.unkept())
+      if ((COVERED as readonly string[]).includes(blob) && !this.#reasons.has(segment))
+        await this.store.keep(segment, blob);
+    this.#stated = new Set(this.state?.quarantine.map(hex));
+    await this.store.trust.unhold([...this.#stated]);
+    const { held } = this;
+    for (const id of held.keys()) if (this.#deleted.has(id)) this.#directory.quarantine(unhex(id));
+    // Another client has released the others.
+    for (const id of this.#directory.quarantined()) if (!held.has(hex(id))) this.#directory.release(id);
     this.#inStep = true;
   }
 
@@ -536,6 +593,7 @@ export class Segments {
         this.description,
         appended,
         this.#aside(change.remove),
+        this.#directory.quarantined().map(hex).sort(),
         call,
       );
     }
@@ -551,6 +609,7 @@ export class Segments {
     }
     if (following === null) return;
     await this.#states.take(following);
+    this.#directory.expectUnconsumed(following.consumed);
     this.#directory.authenticate();
     this.#appended = [];
   }

@@ -6,14 +6,15 @@
  * deletions, under which description and epoch, and after which states. Segments beyond those are ones that writers appended since.
  */
 
-import { CorruptData, isOneOf, PinMismatch, RollbackDetected } from "../errors.js";
+import { CorruptData, InvalidInput, isOneOf, PinMismatch, RollbackDetected } from "../errors.js";
 import type { Pin } from "../http/pin.js";
 import type { Call } from "../http/session.js";
 import type { HttpStore } from "../http/store.js";
 import { concat, equal, hex, random, unhex } from "../ingest/bytes.js";
-import type { Native, Owner, StateFacts } from "../native.js";
+import type { Native, Owner, StateFacts, WrittenFacts } from "../native.js";
 import {
   type Change,
+  CONSUMED,
   EVALUATION,
   KEY_PAIR,
   ROUTING,
@@ -52,6 +53,7 @@ export interface Next {
   sealed: Uint8Array;
   leaves: Map<string, Uint8Array>;
   counted: Map<string, StoredSegment>;
+  consumed: Uint8Array;
 }
 
 /** The authenticated states of one collection, as this client knows them. */
@@ -61,9 +63,11 @@ export class States {
   readonly #native: Native;
   readonly #warn: (message: string) => void;
   state: State | null = null;
+  /** Writers' segments that count no more, as the state names them; empty: none. */
+  consumed: Uint8Array = new Uint8Array(0);
   #sealed = new Uint8Array(0);
   /** Of every segment, the BLAKE3 of its covered blobs. */
-  readonly #digests = new Map<string, Map<string, Uint8Array>>();
+  #digests = new Map<string, Map<string, Uint8Array>>();
   /** In order, as they were found right. */
   #counted = new Map<string, StoredSegment>();
   #leaves = new Map<string, Uint8Array>();
@@ -99,6 +103,7 @@ export class States {
     const rest = entries.filter((segment) => aside.get(segment.id)?.length !== 0);
     if (rest.length < state.segments)
       throw this.#rolledBack(`${rest.length} segments where state ${state.sequence} has ${state.segments}`);
+    this.consumed = await this.#readConsumed(state, call);
     this.#sealed = sealed;
     this.state = state;
     return { state, counted: rest.slice(0, state.segments), appended: rest.slice(state.segments), aside };
@@ -117,6 +122,11 @@ export class States {
           "it what happened, or restore it from a copy.",
       );
     known.set(blob, digest);
+  }
+
+  /** What was read of blobs may be wrong: none of it is compared with what is read from now on. */
+  doubt(): void {
+    this.#digests = new Map();
   }
 
   /** Compare the segments with the state, once their blobs were read, and the state with what was seen before. Throws
@@ -179,13 +189,14 @@ export class States {
   }
 
   /** The state that `change` makes, added to it. `appended` are the segments that count from now on, `aside` the rows, or whole
-   * segments, that don't. */
+   * segments, that don't, `quarantine` those that failed a check. */
   async seal(
     change: Change,
     owner: Owner,
     description: Description,
     appended: readonly StoredSegment[],
     aside: ReadonlyMap<string, readonly number[]>,
+    quarantine: readonly string[],
     call: Call,
   ): Promise<Next> {
     const before = this.state;
@@ -216,6 +227,7 @@ export class States {
       leaves.set(added.id, await this.#leaf(stored, call));
     }
     const { blake3 } = this.#native;
+    const consumed = await this.#consume(change, owner, call);
     const attached = async (name: string, known: Uint8Array | undefined) => {
       const given = change.attachments.get(name);
       if (given !== undefined) return blake3(given);
@@ -239,10 +251,12 @@ export class States {
       routing: change.attachments.has(ROUTING)
         ? await attached(ROUTING, undefined)
         : (before?.routing ?? NONE),
+      consumed: consumed.length > 0 ? blake3(consumed) : NONE,
+      quarantine: quarantine.filter((id) => !change.remove.includes(id)).map(unhex),
     };
     const sealed = owner.sealState(facts);
     change.attachments.set(STATE, sealed);
-    return { state: { ...facts, key: owner.keyId }, sealed, leaves, counted };
+    return { state: { ...facts, key: owner.keyId }, sealed, leaves, counted, consumed };
   }
 
   /** The commit that was sealed is made. */
@@ -251,7 +265,47 @@ export class States {
     this.#sealed = following.sealed.slice();
     this.#leaves = following.leaves;
     this.#counted = following.counted;
+    this.consumed = following.consumed;
     await this.#store.trust.seeState(this.#pin(following.state, following.sealed));
+  }
+
+  /** What two people compare to know that they see one history. Throws InvalidInput. */
+  checkpoint(): string {
+    return this.#native.stateCheckpoint(this.#present().sequence, this.#native.stateName(this.#sealed));
+  }
+
+  /** That the state of this checkpoint is the present one, or comes before it. Throws InvalidInput, RollbackDetected. */
+  expect(checkpoint: string): void {
+    const state = this.#present();
+    const point = this.#native.readCheckpoint(checkpoint);
+    if (point === null)
+      throw new InvalidInput(
+        `${JSON.stringify(checkpoint)} is no checkpoint: those have 24 characters, digits and letters but U, as ` +
+          "collection.checkpoint() gives them.",
+      );
+    const steps = Number(state.sequence - point.sequence);
+    if (steps > state.ancestors.length && state.ancestors.length >= ANCESTORS)
+      throw new RollbackDetected(
+        `state ${state.sequence} of "${this.#collection}" names the ${ANCESTORS} states before it, and the checkpoint is of state ` +
+          `${point.sequence}: nobody can tell whether it is one of its history. Compare a later checkpoint.`,
+      );
+    const names = [...state.ancestors, this.#native.stateName(this.#sealed)];
+    const name = steps < 0 ? undefined : names[names.length - 1 - steps];
+    if (name !== undefined && equal(name.slice(0, point.name.length), point.name)) return;
+    throw new RollbackDetected(
+      `the store of "${this.#collection}" shows state ${state.sequence}, ${this.checkpoint()}, in whose history there is no ` +
+        `${checkpoint}: whoever gave you that saw ${steps < 0 ? "what is not shown here yet, or is hidden" : "another history"}. ` +
+        "Read both aloud again; if they differ, believe neither, and ask whoever keeps the collection.",
+    );
+  }
+
+  #present(): State {
+    if (this.state === null)
+      throw new InvalidInput(
+        `the states of "${this.#collection}" are not authenticated, so that they have no checkpoints: mode "open" has no key, and a ` +
+          "collection of release 0.1 gets them by the Python client's upgrade().",
+      );
+    return this.state;
   }
 
   /** The present state. */
@@ -270,6 +324,33 @@ export class States {
         throw this.#rolledBack(`a state that its owner did not make (${(error as Error).message})`);
       throw error;
     }
+  }
+
+  async #readConsumed(state: State, call: Call): Promise<Uint8Array> {
+    if (equal(state.consumed, NONE)) return new Uint8Array(0);
+    if (this.state !== null && equal(this.state.consumed, state.consumed)) return this.consumed;
+    const data = await this.#store.attachment(CONSUMED, call);
+    if (!equal(this.#native.blake3(data), state.consumed))
+      throw this.#rolledBack(`another list of consumed segments than that of state ${state.sequence}`);
+    return data;
+  }
+
+  /** The list of consumed segments after `change`, added to it where it grew. */
+  async #consume(change: Change, owner: Owner, call: Call): Promise<Uint8Array> {
+    const listed = new Map(this.#store.segments().map((segment) => [segment.id, segment]));
+    const written: WrittenFacts[] = [];
+    for (const id of change.remove) {
+      if (!(WRAP in (listed.get(id)?.blobs ?? {}))) continue;
+      try {
+        written.push(owner.written(unhex(id), await this.#store.read(id, WRAP, call)));
+      } catch (error) {
+        if (!isOneOf(error, "CorruptData", "InvalidInput", "UnsupportedVersion", "WrongKey")) throw error; // it opens for nobody
+      }
+    }
+    if (written.length === 0) return this.consumed;
+    const consumed = this.#native.consumedAfter(this.consumed, written);
+    change.attachments.set(CONSUMED, consumed);
+    return consumed;
   }
 
   async #leaf(segment: StoredSegment, call: Call): Promise<Uint8Array> {
@@ -362,6 +443,8 @@ export function firstState(
     ancestors: [],
     aside: [],
     routing: NONE,
+    consumed: NONE,
+    quarantine: [],
   });
 }
 

@@ -92,10 +92,14 @@ export class HttpDatabase {
     return this.#store(name, state);
   }
 
-  /** Throws CollectionNotFound; RollbackDetected or PinMismatch for what is not what the server has shown before. */
-  async open(name: string, call: Call): Promise<HttpStore> {
+  /** `accept` is shown the description before anything is taken from it or remembered, and may throw. Throws CollectionNotFound;
+   * RollbackDetected or PinMismatch for what is not what the server has shown before. */
+  async open(name: string, call: Call, accept: (meta: Uint8Array) => void): Promise<HttpStore> {
     const state = await this.#state(name, call);
-    if (state !== null) return this.#store(name, state);
+    if (state !== null) {
+      accept(state.meta);
+      return this.#store(name, state);
+    }
     const names = (await this.rows(call)).slice(0, 10).map((row) => JSON.stringify(row.name));
     throw new CollectionNotFound(
       `no collection "${name}" on ${this.session.url} that this token may see; there are: ${names.join(", ") || "none"}. Use ` +

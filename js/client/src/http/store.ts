@@ -31,6 +31,8 @@ import { EPOCH, KEY_ID, type Lineage, MASKS, SESSIONS, type Trust } from "./trus
 
 /** Bytes of blobs that go in the frame of a commit; the largest ones beyond that are uploaded first. */
 const INLINE = 24 << 20;
+/** Bytes of blobs held until they are found right; beyond that they are kept as they come. */
+const WAITING = 64 << 20;
 const LEAST_INLINE = 256 << 10;
 const AT_ONCE = 6;
 const MAX_STATE = 64 << 20;
@@ -69,6 +71,11 @@ export class HttpStore {
   readonly #lineage: (meta: Uint8Array) => Lineage | null;
   #state: State;
   #doubted = false;
+  /** Blobs that were fetched and not found right yet. */
+  readonly #fetched = new Map<string, Uint8Array>();
+  #waiting = 0; // bytes of these
+  /** Places of blobs from the cache that were not found right since. */
+  readonly #used = new Set<string>();
   /** Of a change that others were faster than. */
   #uploads = new Map<Place, Upload>();
 
@@ -166,8 +173,12 @@ export class HttpStore {
   async read(segment: string, blob: string, call: Call): Promise<Uint8Array> {
     const length = this.#state.segments.get(segment)?.blobs[blob];
     const address = this.#address(segment, blob);
-    const held = await this.#cache.get(address);
-    if (held !== null && (length === undefined || held.length === length)) return held;
+    const place = `${segment}/${blob}`;
+    const held = this.#fetched.get(place) ?? (await this.#cache.get(address));
+    if (held !== null && (length === undefined || held.length === length)) {
+      if (!this.#fetched.has(place)) this.#used.add(place);
+      return held;
+    }
     const doing = `cannot read ${blob} of "${this.#name}"`;
     if (length === undefined)
       throw new AuthenticationError(
@@ -182,8 +193,58 @@ export class HttpStore {
           "collection, and use a token with the verb read.",
       );
     }
-    await this.#cache.put(address, data);
+    if (this.#waiting + data.length > WAITING) {
+      this.#used.add(place); // where it is wrong it is dropped, as others are
+      await this.#cache.put(address, data);
+    } else {
+      this.#forget(place);
+      this.#fetched.set(place, data);
+      this.#waiting += data.length;
+    }
     return data;
+  }
+
+  /** Blobs that were read and wait to be found right. */
+  unkept(): { segment: string; blob: string }[] {
+    return [...this.#fetched.keys(), ...this.#used].map((place) => {
+      const [segment = "", blob = ""] = place.split("/");
+      return { segment, blob };
+    });
+  }
+
+  /** A blob was found to be the owner's or a writer's: from now on it may be kept. */
+  async keep(segment: string, blob: string): Promise<void> {
+    const place = `${segment}/${blob}`;
+    this.#used.delete(place);
+    const data = this.#fetched.get(place);
+    if (data === undefined) return;
+    this.#forget(place);
+    await this.#cache.put(this.#address(segment, blob), data);
+  }
+
+  /** Blobs read, these or all, may be wrong: none is kept. Whether reading them again may give others. */
+  async drop(segment?: string, blob?: string): Promise<boolean> {
+    const dropped = this.unkept().filter(
+      (one) => (segment ?? one.segment) === one.segment && (blob ?? one.blob) === one.blob,
+    );
+    if (segment !== undefined) {
+      // Found right before, in part: records are sealed one by one.
+      const listed = Object.keys(this.#state.segments.get(segment)?.blobs ?? {});
+      for (const name of blob === undefined ? listed : [blob])
+        if ((await this.#cache.get(this.#address(segment, name))) !== null)
+          dropped.push({ segment, blob: name });
+    }
+    for (const one of dropped) {
+      this.#forget(`${one.segment}/${one.blob}`);
+      this.#used.delete(`${one.segment}/${one.blob}`);
+      await this.#cache.drop(this.#address(one.segment, one.blob));
+    }
+    return dropped.length > 0;
+  }
+
+  #forget(place: string): void {
+    this.#waiting -= this.#fetched.get(place)?.length ?? 0;
+    this.#fetched.delete(place);
   }
 
   /** The same blob of several segments, some at once, by segment. */

@@ -42,6 +42,8 @@ interface Stored {
   head: string;
   pins: Values;
   state: Pin | null;
+  /** Why segments are in quarantine, until the owner's state says it. */
+  held?: Values;
 }
 
 /** Pins and watermark of one collection of one server. */
@@ -56,6 +58,9 @@ export class Trust {
   #pins: Values = {};
   #pin: Pin | null = null;
   readonly #heads = new Map<number, string>();
+  #held: Values = {};
+  /** Changes of it that are not written yet: the reason, or null for a segment that is out. */
+  #toHold = new Map<string, string | null>();
 
   private constructor(
     storage: SealedStorage,
@@ -102,6 +107,29 @@ export class Trust {
   /** The latest authenticated state seen. */
   get state(): Pin | null {
     return this.#pin;
+  }
+
+  /** Whether what is remembered is there in a later session. */
+  get durable(): boolean {
+    return this.#storage.durable;
+  }
+
+  /** Why segments are in quarantine, but for those that the owner's state names. */
+  get held(): { readonly [segment: string]: string } {
+    return this.#held;
+  }
+
+  /** Put a segment into quarantine. */
+  async hold(segment: string, reason: string): Promise<void> {
+    this.#toHold.set(segment, reason);
+    await this.#write();
+  }
+
+  /** Take segments out again. */
+  async unhold(segments: readonly string[]): Promise<void> {
+    const there = segments.filter((segment) => segment in this.#held);
+    for (const segment of there) this.#toHold.set(segment, null);
+    if (there.length > 0) await this.#write();
   }
 
   /** Take in what other tabs have seen. */
@@ -219,6 +247,8 @@ export class Trust {
     this.#head = "";
     this.#pins = {};
     this.#pin = null;
+    this.#held = {};
+    this.#toHold.clear();
     this.#heads.clear();
     await this.#storage.delete(this.#entry);
   }
@@ -246,7 +276,8 @@ export class Trust {
         Number.isSafeInteger(content.version) &&
         typeof content.head === "string" &&
         Object.values(content.pins).every((value) => typeof value === "string") &&
-        (content.state === null || isPin(content.state));
+        (content.state === null || isPin(content.state)) &&
+        Object.values(content.held ?? {}).every((value) => typeof value === "string");
       if (sound) return content;
     } catch {
       // Said below.
@@ -270,6 +301,7 @@ export class Trust {
     const newer = former(stored.pins).length > former(this.#pins).length;
     this.#pins = newer ? { ...this.#pins, ...stored.pins } : { ...stored.pins, ...this.#pins };
     this.#pin = latest(this.#pin, stored.state);
+    this.#held = { ...stored.held };
     if (stored.head !== "") this.#remember(stored.version, stored.head);
     if (stored.version > this.#version) {
       this.#version = stored.version;
@@ -280,6 +312,9 @@ export class Trust {
   async #write(): Promise<void> {
     await this.#storage.exclusive(this.#entry, async () => {
       await this.reload();
+      for (const [segment, reason] of this.#toHold)
+        if (reason === null) delete this.#held[segment];
+        else this.#held[segment] = reason;
       const content: Stored = {
         format: FORMAT,
         server: this.#server,
@@ -288,8 +323,10 @@ export class Trust {
         head: this.#head,
         pins: this.#pins,
         state: this.#pin,
+        held: this.#held,
       };
       await this.#storage.set(this.#entry, utf8(JSON.stringify(content)));
+      this.#toHold.clear();
     });
   }
 

@@ -1,11 +1,22 @@
 /** Node, the page's half: what starts a worker thread. */
 
+import { homedir } from "node:os";
+import { join } from "node:path";
 import { Worker } from "node:worker_threads";
 import type { Platform } from "../worker/serve.js";
 import type { Started } from "./platform.js";
 
-/** Where a client keeps its state unless it is told. */
-export const defaultStorage = (): "indexeddb" | "memory" => "memory";
+/** Where a client keeps its state unless it is told: beside that of the Python package. */
+export function defaultStorage(): { folder: string } {
+  const { env, platform } = process;
+  const data =
+    platform === "darwin"
+      ? join(homedir(), "Library", "Application Support")
+      : platform === "win32"
+        ? env["LOCALAPPDATA"] || join(homedir(), "AppData", "Local")
+        : env["XDG_DATA_HOME"] || join(homedir(), ".local", "share");
+  return { folder: join(env["CIPHERVEC_STATE"] || join(data, "ciphervec"), "js") };
+}
 
 /** What an engine needs that runs in this thread. */
 export async function here(): Promise<Platform> {

@@ -1,7 +1,8 @@
 /**
- * Blob cache: sealed blobs of segments enter as they came; the same bytes leave without asking the server again. Key owner's side.
+ * Blob cache: sealed blobs of segments, so that the server is not asked for them again. Key owner's side.
  *
- * A segment never changes, so its id and a blob's name are the blob's address for ever.
+ * A segment never changes, so its id and a blob's name are the blob's address for ever. What is put here was authenticated before, and
+ * is again whenever it is opened.
  */
 
 import { CorruptData, StorageError } from "../errors.js";
@@ -47,6 +48,15 @@ export class BlobCache {
     } catch (error) {
       if (!(error instanceof StorageError)) throw error;
       await this.#makeRoom().catch(() => undefined); // for the next one
+    }
+  }
+
+  /** What was put there was found to be wrong. */
+  async drop(address: string): Promise<void> {
+    try {
+      await this.#storage.delete(this.#name(address));
+    } catch (error) {
+      if (!(error instanceof StorageError)) throw error;
     }
   }
 

@@ -9,7 +9,7 @@
 import { CorruptData, fromNative, UnsupportedVersion } from "../errors.js";
 import { concat, text, utf8 } from "../ingest/bytes.js";
 import type { Keys, Native, Owner, SegmentDirectory } from "../native.js";
-import type { Storage } from "./storage.js";
+import { MemoryStorage, type Storage } from "./storage.js";
 
 const MAGIC = utf8("CVBSTATE");
 const VERSION = 1;
@@ -21,12 +21,15 @@ const INDEX = "browser state";
 export type Entry = { data: Uint8Array } | { keyId: string } | undefined;
 
 export class SealedStorage {
+  /** Whether what is put there is there in a later session. */
+  readonly durable: boolean;
   readonly #storage: Storage;
   readonly #native: Native;
   readonly #owner: Owner;
   readonly #nothing: SegmentDirectory;
 
   constructor(storage: Storage, native: Native, keys: Keys) {
+    this.durable = !(storage instanceof MemoryStorage);
     this.#storage = storage;
     this.#native = native;
     const spec = new native.IndexSpec(INDEX, 1, "cosine", "sealed-index");

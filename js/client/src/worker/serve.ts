@@ -3,7 +3,7 @@
  * sealed under a passphrase, or as the words that were asked for.
  */
 
-import { ClientEngine } from "../collections/client.js";
+import { ClientEngine, type GetChoices } from "../collections/client.js";
 import type { CollectionEngine } from "../collections/collection.js";
 import { CiphervecError, fromMessage, fromNative, InvalidInput, toMessage, WrongKey } from "../errors.js";
 import type { Call } from "../http/session.js";
@@ -247,7 +247,7 @@ class Server {
     };
     const methods = {
       create: async (call: Call, of: never) => shown(await client.createCollection(of, call)),
-      get: async (call: Call, name: string) => shown(await client.getCollection(name, call)),
+      get: async (call: Call, which: GetChoices) => shown(await client.getCollection(which, call)),
       getOrCreate: async (call: Call, of: never) => shown(await client.getOrCreateCollection(of, call)),
       list: (call: Call) => client.listCollections(call),
       delete: (call: Call, name: string) => client.deleteCollection(name, call),
@@ -290,6 +290,9 @@ function collectionMethods(collection: CollectionEngine): Held["methods"] {
     count: (call: Call) => collection.count(call),
     has: (call: Call, ids: unknown) => collection.has(ids, call),
     refresh: (call: Call) => collection.refresh(call),
+    checkpoint: (call: Call) => collection.checkpoint(call),
+    expect: (call: Call, checkpoint: string) => collection.expect(checkpoint, call),
+    release: (call: Call, segment: string) => collection.release(segment, call),
     info: (call: Call) => collection.info(call),
     verify: (call: Call) => collection.verify(call),
     purge: (call: Call) => collection.purge(call),

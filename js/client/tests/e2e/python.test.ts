@@ -55,7 +55,7 @@ result = {"ids": found["ids"], "distances": found["distances"], "vectors": rows.
       const keys = await Keys.fromFile(await readFile(join(folder, `${name}.key`)), {
         passphrase: "four words by dice",
       });
-      const docs = await client(keys).getCollection({ name });
+      const docs = await client(keys).getCollection({ name, allowOpen: mode === "open" });
       expect(await docs.count()).toBe(398);
       const rows = made.vectors.map((row) => Float32Array.from(row));
       const found = await docs.query({
@@ -114,7 +114,7 @@ result = {"ids": found["ids"], "distances": found["distances"], "vectors": rows.
         { name },
         `
 keys = ciphervec.Keys.load(f"{given['folder']}/{given['name']}.key", passphrase="four words by dice")
-docs = client(keys).get_collection(given["name"])
+docs = client(keys).get_collection(given["name"], allow_open=True)
 got = docs.get(["person 2", "person 4", "new", 2**62])
 kept = docs.get(["new", "person 2"], include=["embeddings"])["embeddings"]
 result = {"count": docs.count(), "ids": [str(one) for one in got["ids"]], "metadatas": got["metadatas"], "documents": got["documents"],

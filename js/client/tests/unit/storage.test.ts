@@ -152,6 +152,22 @@ describe("trust", () => {
     expect(one.version).toBe(7);
   });
 
+  test("what is in quarantine is there in a later session and in every tab, until it is released", async () => {
+    const below = new IndexedDbStorage("held");
+    const [one, two] = [await open(below), await open(below)];
+    await one.hold("aa", "it failed");
+    await two.hold("bb", "so did this");
+    await one.reload();
+    expect(one.held).toEqual({ aa: "it failed", bb: "so did this" });
+    expect((await open(below)).held).toEqual(one.held);
+    await two.unhold(["aa", "cc"]);
+    await one.see(3, head("a"), 0); // who still had it does not put it back
+    for (const trust of [one, two, await open(below)]) expect(trust.held).toEqual({ bb: "so did this" });
+    expect([one.durable, (await open(new MemoryStorage())).durable]).toEqual([true, false]);
+    await one.start();
+    expect((await open(below)).held).toEqual({});
+  });
+
   test("keys are followed where the sealed settings hand the masks on, and never back", async () => {
     const told: string[] = [];
     const storage = new SealedStorage(new MemoryStorage(), native, keys);

@@ -215,6 +215,8 @@ describe("what lies beside segments", () => {
     );
   const filled = (length: number, byte: number) => new Uint8Array(length).fill(byte);
   const facts = (routing: number): StateFacts => ({
+    consumed: filled(32, 0),
+    quarantine: [],
     origin: filled(16, 1),
     lineage: filled(16, 2),
     begun: 1_790_000_000n,

@@ -7,7 +7,17 @@ from collections.abc import Callable
 
 from ...errors import CorruptData
 from ..routing.table import SLOTS
-from ..write_batch import EVALUATION, KEY_PAIR, ROUTING, ROWS, STATE, NewSegment, StoredSegment, WriteBatch
+from ..write_batch import (
+    CONSUMED,
+    EVALUATION,
+    KEY_PAIR,
+    ROUTING,
+    ROWS,
+    STATE,
+    NewSegment,
+    StoredSegment,
+    WriteBatch,
+)
 from .store import CollectionStore, Database, Progress
 
 _TURNS = 3
@@ -44,7 +54,7 @@ def _copied(source: CollectionStore, target: Database, name: str, progress: Prog
     total = sum(length for segment in segments for length in segment.blobs.values())
     done = 0
     beside = {}
-    for attachment in (EVALUATION, KEY_PAIR, ROUTING, *SLOTS, STATE):
+    for attachment in (EVALUATION, KEY_PAIR, ROUTING, *SLOTS, CONSUMED, STATE):
         data = source.attached(attachment)
         if data is not None:
             beside[attachment] = data

@@ -63,6 +63,15 @@ class FolderStore:
     def prefetch(self, segment_ids: Sequence[bytes], blob: str) -> None:
         pass
 
+    def unkept(self) -> list[tuple[bytes, str]]:
+        return []
+
+    def keep(self, segment_id: bytes, blob: str) -> None:
+        pass
+
+    def drop(self, segment_id: bytes | None = None, blob: str | None = None) -> bool:
+        return False
+
     def server(self, spec: IndexSpec, without: Collection[bytes] = ()) -> ServerBackend:
         return LocalBackend(spec, self, without)
 
@@ -164,11 +173,17 @@ class FolderDatabase:
         path = os.fspath(self._root / name)
         return FolderStore(_native.Store.open(path), path)
 
-    def open(self, name: str) -> CollectionStore:
+    def open(self, name: str, accept: Callable[[bytes], object] | None = None) -> CollectionStore:
         if not self._exists(name):
             raise not_found(name, self.names())
         path = os.fspath(self._root / name)
         opened = _native.Store.open_read_only(path) if self._read_only else _native.Store.open(path)
+        if accept is not None:
+            try:
+                accept(opened.meta)
+            except BaseException:
+                opened.close()
+                raise
         return FolderStore(opened, path)
 
     def open_anew(self, name: str) -> CollectionStore:

@@ -55,6 +55,15 @@ class MemoryStore:
     def prefetch(self, segment_ids: Sequence[bytes], blob: str) -> None:
         pass
 
+    def unkept(self) -> list[tuple[bytes, str]]:
+        return []
+
+    def keep(self, segment_id: bytes, blob: str) -> None:
+        pass
+
+    def drop(self, segment_id: bytes | None = None, blob: str | None = None) -> bool:
+        return False
+
     def server(self, spec: IndexSpec, without: Collection[bytes] = ()) -> ServerBackend:
         return LocalBackend(spec, self, without)
 
@@ -117,9 +126,11 @@ class MemoryDatabase:
         self._stores[name] = MemoryStore(meta, attachments)
         return self._stores[name]
 
-    def open(self, name: str) -> CollectionStore:
+    def open(self, name: str, accept: Callable[[bytes], object] | None = None) -> CollectionStore:
         if name not in self._stores:
             raise not_found(name, self.names())
+        if accept is not None:
+            accept(self._stores[name].meta())
         return self._stores[name]
 
     def open_anew(self, name: str) -> CollectionStore:

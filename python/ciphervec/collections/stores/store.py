@@ -59,6 +59,18 @@ class CollectionStore(Protocol):
         """Several `read`s of this blob follow: a chance to have them fetched at once."""
         ...
 
+    def unkept(self) -> list[tuple[bytes, str]]:
+        """Blobs that were read and wait to be found right, by segment."""
+        ...
+
+    def keep(self, segment_id: bytes, blob: str) -> None:
+        """A blob was found to be the owner's or a writer's: from now on it may be kept beyond this process."""
+        ...
+
+    def drop(self, segment_id: bytes | None = None, blob: str | None = None) -> bool:
+        """Blobs read, these or all, may be wrong: none is kept. Whether reading them again may give others."""
+        ...
+
     def server(self, spec: IndexSpec, without: Collection[bytes] = ()) -> ServerBackend:
         """The half that searches what is stored here; segments in `without` are passed over."""
         ...
@@ -117,8 +129,9 @@ class Database(Protocol):
         """Raises CollectionExists."""
         ...
 
-    def open(self, name: str) -> CollectionStore:
-        """Raises CollectionNotFound or StoreLocked."""
+    def open(self, name: str, accept: Callable[[bytes], object] | None = None) -> CollectionStore:
+        """`accept` is shown the description before anything is taken from it or remembered, and may raise. Raises
+        CollectionNotFound or StoreLocked."""
         ...
 
     def open_anew(self, name: str) -> CollectionStore:

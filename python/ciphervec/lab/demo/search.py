@@ -137,7 +137,7 @@ def run_mode(
         seal_seconds = time.perf_counter() - began
     began = time.perf_counter()
     with PersistentClient(folder, keys, read_only=True) as client:
-        collection = client.get_collection(name)
+        collection = client.get_collection(name, allow_open=mode == "open")
         _ = collection.server.rows
         open_seconds = time.perf_counter() - began
         return _ask(collection, keys, mode, vectors, questions, seal_seconds, open_seconds)
@@ -198,7 +198,7 @@ def refused(folder: Path, mode: str) -> str:
     """What a stranger with another key is told, or why there is nothing to refuse."""
     with PersistentClient(folder, Keys.generate(), read_only=True) as client:
         try:
-            client.get_collection(f"stdlib-{mode}")
+            client.get_collection(f"stdlib-{mode}", allow_open=mode == "open")
         except WrongKey as error:
             return str(error)
     return "opened"

@@ -194,6 +194,8 @@ test("states open for the key that sealed them", () => {
     ancestors: [bytes(16, 6)],
     aside: [{ segmentId: bytes(16, 8), rows: new Uint32Array([0, 2]) }],
     routing: bytes(32, 0),
+    consumed: new Uint8Array(32),
+    quarantine: [],
   };
   const sealed = owner.sealState(facts);
   expect(search.stateName(sealed).length).toBe(16);

@@ -125,6 +125,8 @@ test("states and the index of an incarnation are written again", () => {
     ancestors: [fill(16, 6), fill(16, 7)],
     aside: [{ segmentId: fill(16, 8), rows: new Uint32Array([0, 2]) }],
     routing: fill(32, 0),
+    consumed: new Uint8Array(32),
+    quarantine: [],
   };
   const routed = { ...facts, routing: fill(32, 9) };
   for (const [name, stated] of [

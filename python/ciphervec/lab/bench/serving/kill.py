@@ -125,7 +125,7 @@ def _start(data: str | Path, starts: list[float]) -> LocalServer:
 def _compare(server: LocalServer, keys: Keys, ledger: Ledger, chance: random.Random, seen: _Seen) -> None:
     try:
         with closing(_client(server, keys)) as client:
-            collection = client.get_collection(NAME)
+            collection = client.get_collection(NAME, allow_open=True)
             settled = ledger.check([int(name) for name in collection.owner.ids()])
             seen.unknown += settled.unknown
             seen.done += settled.done
@@ -159,7 +159,16 @@ def _work_until_killed(
                 first = (turn * settings.writers + number) << 32
                 owned = [name for name in ledger.present if (name >> 32) % settings.writers == number]
                 compact = f"{server.url}/v1/collections/{NAME}/compact"
-                _write(client.get_collection(NAME), compact, ledger, mine, owned, first, stop, acknowledged)
+                _write(
+                    client.get_collection(NAME, allow_open=True),
+                    compact,
+                    ledger,
+                    mine,
+                    owned,
+                    first,
+                    stop,
+                    acknowledged,
+                )
         except LedgerError as error:
             broken.append(error)
         except (CiphervecError, httpx.TransportError):

@@ -186,7 +186,7 @@ class _Run:
         alone: list[float] = []
         batched: list[float] = []
         with PersistentClient(self.folder / "data", self.keys, read_only=True) as client:
-            collection = client.get_collection(NAME)
+            collection = client.get_collection(NAME, allow_open=True)
             together = collection.owner.query(self.questions[: self.settings.clients]).to_bytes()
             collection.server.evaluate(bodies[0])
             ask_for(target, bodies, self.settings.clients, min(2.0, share))  # warms up, not counted

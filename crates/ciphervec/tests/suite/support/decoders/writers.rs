@@ -22,7 +22,8 @@ pub static WRITERS: LazyLock<Writers> = LazyLock::new(|| {
     let fields = ["colour".to_owned(), "größe".to_owned()];
     let card = owner.writer_card("door 3", &fields).expect("a card");
     let writer = Writer::new(card.clone()).expect("a writer");
-    let sealed = writer.seal(&[1.0, 2.0, 3.0], &[Id::from(1)], Vec::new(), 1).expect("a segment");
+    let sealed =
+        writer.seal(&[1.0, 2.0, 3.0], &[Id::from(1)], Vec::new(), 1, 1).expect("a segment");
     Writers { spec, card: card.to_bytes(), wrap: sealed.wrap }
 });
 
