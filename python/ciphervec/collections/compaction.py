@@ -62,8 +62,9 @@ def discard(segments: Segments, segment_ids: Sequence[bytes]) -> int:
             raise InvalidInput(
                 f"segment {segment_id.hex()} is none that a writer sealed; nothing was removed. info() lists those."
             )
-    segments.commit(WriteBatch(remove=list(wanted)), ())
-    segments.reload()  # rows whose ids these had taken over are back
+    if wanted:
+        segments.send(WriteBatch(remove=list(wanted)))
+        segments.reload()  # rows whose ids these had taken over are back
     return sum(there[one].rows - len(there[one].deleted) for one in wanted)
 
 

@@ -68,7 +68,7 @@ def _begin(segments: Segments, keys: Keys, overlap: bool) -> None:
     evaluation = following.evaluation_at(described.epoch).to_bytes()
     change = WriteBatch(meta=described.to_bytes(following), attachments={EVALUATION: evaluation})
     table = _rerouted(segments, following, change)
-    segments.send(change, owner=following, described=described, routing=table)
+    segments.send(change, owner=following, described=described, routing=table, keys=keys)
     segments.take(described, keys)
 
 
@@ -143,5 +143,5 @@ def _at_once(segments: Segments, keys: Keys, progress: Progress | None) -> None:
         done += len(batch.ids)
         if progress is not None:
             progress(done, total)
-    segments.send(change, owner=following, described=described)
+    segments.send(change, owner=following, described=described, keys=keys)
     segments.take(described, keys)

@@ -2,7 +2,8 @@
 store and server in step.
 
 Order of every change: seal, commit to the store, and only then let the owner and the server know. A
-commit that fails leaves all three as they were.
+commit that fails leaves all three as they were. Whatever is raised, at any point, by Ctrl-C too, the next
+call begins with what the store has then: `settle`.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Literal, TypeVar
 
 from ..errors import (
+    CiphervecError,
     CommitUncertain,
     Conflict,
     CorruptData,
@@ -25,6 +27,7 @@ from ..errors import (
     WrongKey,
 )
 from ..ingest.arrays import FloatArray, Id
+from ..ingest.remarks import kept_going
 from .difference import difference
 from .keys import Keys
 from .owner import Owner
@@ -83,6 +86,9 @@ class Segments:
         self.description = description
         self.lock = threading.RLock()
         self._keys = keys
+        self._following: Keys | None = None  # given by a commit that may not be made
+        self._whole = False  # what was taken in belongs together
+        self._unsure = False  # the store may have more by now
         self.losses = 0
         """Times that rows went away."""
         self.traffic = (0, 0)
@@ -116,7 +122,7 @@ class Segments:
                 self._renew()
 
     def _read_all(self) -> None:
-        self._in_step = False
+        self._whole = False
         self.owner = self.description.owner(self._keys)
         self._server: ServerBackend | None = None
         self.payloads = Payloads(
@@ -211,13 +217,14 @@ class Segments:
     def refresh(self) -> None:
         """Take in what others have committed since: sidecars of new segments, deletions, the
         epoch."""
-        if not self.store.refresh():
+        unsure, self._unsure = self._unsure, True
+        if not self.store.refresh() and not unsure:
+            self._unsure = False
             return
-        self._in_step = False
-        self._describe()
-        if self._in_step:  # read again altogether
+        if self._describe() or not self._whole:
+            self._load()
             return
-        self._server = None
+        self._whole, self._server = False, None
         try:
             routed = None if self.state is None else self.state.routing
             shown = self._states.shown(self.owner, self.description)
@@ -250,7 +257,7 @@ class Segments:
     def _took(self) -> None:
         """What the store lists is taken in."""
         self._standing.taken = self.store.segments()
-        self._in_step = True
+        self._whole, self._unsure, self._following = True, False, None
 
     def current(self) -> None:
         """Refresh what others may have changed, before it is read here without asking the
@@ -279,24 +286,33 @@ class Segments:
         return self._keys
 
     def settle(self) -> None:
-        """Read everything again if the last change was interrupted between its commit and its end,
-        by Ctrl-C say."""
-        if not self._in_step:
+        """See what there is if the last call was ended early, by Ctrl-C say, or by an error that leaves
+        open whether its commit was made."""
+        if not self._whole:
             self.store.refresh()
-            self._describe()
+            self._renew()
             self._load()
+        elif self._unsure:
+            self.refresh()
 
-    def _describe(self) -> None:
+    def _describe(self) -> bool:
+        """Take in the description; whether everything has to be read anew under it."""
         before = self.description
         self._renew()
-        if any(getattr(before, part) != getattr(self.description, part) for part in _READ_ANEW):
-            # Another process gives the collection new keys, or has given them, or other filterable fields.
-            self._load()
         self.owner.epoch = self.description.epoch
+        # Another process gives the collection new keys, or has given them, or other filterable fields.
+        return any(getattr(before, part) != getattr(self.description, part) for part in _READ_ANEW)
 
     def _renew(self) -> None:
-        spec = self.description.spec
-        self.description = Description.from_bytes(self.store.meta(), spec.collection, self._keys)
+        spec, meta = self.description.spec, self.store.meta()
+        try:
+            self.description = Description.from_bytes(meta, spec.collection, self._keys)
+        except WrongKey:
+            if self._following is None:
+                raise
+            # The commit that changes the keys was made, and what came after it was not.
+            self.description = Description.from_bytes(meta, spec.collection, self._following)
+            self._keys = self._following
         if self.description.spec != spec:
             raise CorruptData(
                 f"collection {spec.collection!r} is another one now, {self.description.spec!r}. Close it and open it "
@@ -370,7 +386,19 @@ class Segments:
         try:
             yield
         finally:
-            self.lock.acquire()
+            self._acquire()
+
+    def _acquire(self) -> None:
+        """Take the lock back, also where Ctrl-C comes while it is waited for: whoever holds it lets go of it."""
+        interrupted: BaseException | None = None
+        while True:
+            try:
+                self.lock.acquire()
+                break
+            except BaseException as error:
+                interrupted = error
+        if interrupted is not None:
+            raise interrupted
 
     def unsealed(self, segment_id: bytes, rows: Sequence[int]) -> FloatArray:
         """The vectors of these rows, at unit length."""
@@ -425,11 +453,16 @@ class Segments:
         anew: bool = False,
         routing: RoutingTable | None = None,
         adopted: Sequence[bytes] = (),
+        keys: Keys | None = None,
     ) -> None:
-        """Commit to the store, with the state that the change makes, under the keys of `owner` and
-        as `described` where those change, and with another routing table, if one is given: from then on
-        the segments in `adopted`, which were staged, count. Out of step from here on, until the caller has taken the
-        change in as well."""
+        """Commit to the store, with the state that the change makes, under the keys of `owner`, which are
+        `keys`, and as `described` where those change, and with another routing table, if one is given: from
+        then on the segments in `adopted`, which were staged, count. Out of step from here on, until the caller
+        has taken the change in as well.
+
+        Raises StorageError while nothing is committed if what is seen can't be written down. Where that fails
+        afterwards the commit is taken in, with a warning.
+        """
         owner = self.owner if owner is None else owner
         described = self.description if described is None else described
         following = None
@@ -454,16 +487,18 @@ class Segments:
             following = self._states.seal(
                 change, owner, described, appended, aside, anew=anew, in_order=in_order
             )
-        self._in_step = False
+        self._unsure, self._following = True, keys
         try:
             self.store.commit(change)
         except CommitUncertain:
             raise  # the next call looks
-        except Exception:
-            self._in_step = True  # refused: the old state stands, here and in the store
+        except CiphervecError:
+            self._unsure = False  # refused: the old state stands, here and in the store
             raise
+        self._whole = False
         if following is not None:
-            self._states.take(following)
+            with kept_going(f"the change to {described.spec.collection!r}"):
+                self._states.take(following)
             self.owner.authenticate()
             self._standing.appended = []
         if routing is not None:

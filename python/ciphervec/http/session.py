@@ -14,7 +14,7 @@ from typing import Any
 from ..collections.stores.server_backend import Sink
 from ..errors import CiphervecError, ServerError
 from .address import Token
-from .problem import Reply, error_of, words
+from .problem import Reply, error_of, loses_uploads, words
 from .retry import RETRY_STATUS, Attempts, retry_after
 from .transport_types import Lost, Request, Transport
 
@@ -151,7 +151,7 @@ class Session:
             upload = self._new_upload(path, len(data), doing)
             if self._pieces(f"{path}/{upload}", data, doing, step):
                 return upload
-        raise ServerError(f"{doing}: {self.url} loses uploads. Try again later, or ask its operator.")
+        raise loses_uploads(doing, self.url)
 
     def _new_upload(self, path: str, length: int, doing: str) -> str:
         body = json.dumps({"length": length}).encode()

@@ -8,7 +8,7 @@ import contextvars
 import json
 import secrets
 import warnings
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Literal
 
@@ -29,9 +29,10 @@ from ..collections.write_batch import (
     WriteBatch,
 )
 from ..errors import AuthenticationError, CommitUncertain, Conflict, CorruptData, ServerError
+from ..ingest.remarks import kept_going
 from .cache import BlobCache
 from .frame import Place, Upload, blobs, encode
-from .problem import Reply, error_of
+from .problem import Failed, Reply, error_of, loses_uploads, uploads_gone
 from .session import MAX_ANSWER, Session, Unanswered
 from .state import State, committed, public_parameters, read_state
 from .trust import EPOCH, KEY_ID, MASKS, Lineage, Trust, TrustPins
@@ -45,6 +46,7 @@ INLINE = 24 << 20
 first."""
 
 _LEAST_INLINE = 256 << 10
+_ATTEMPTS = 3  # at a commit whose uploads the server lost
 _AT_ONCE = 8
 _MAX_STATE = 64 << 20  # a few hundred bytes, and those that writers who send junk take
 _OCTETS = "application/octet-stream"
@@ -80,7 +82,7 @@ class HttpStore:
         self._covered = -1  # version whose records have all been fetched
         self._on_upload = on_upload
         self._lineage = lineage
-        self._uploads: dict[Place, Upload] = {}  # of a change that others were faster than
+        self._uploads: dict[bytes, Upload] = {}  # by what they hold, of a change that others were faster than
         self._state = state
         self._check(state, None)
 
@@ -127,15 +129,9 @@ class HttpStore:
 
     def commit(self, change: WriteBatch) -> None:
         doing = f"cannot commit to {self._name!r}"
+        self._trust.prepare()
         since = self._trust.version
-        again = bool(self._uploads)
         reply = self._send(change, INLINE, doing)
-        if again and reply.status not in (
-            200,
-            412,
-        ):  # the server may have let go of an earlier attempt's uploads
-            self._uploads = {}
-            reply = self._send(change, INLINE, doing)
         if reply.status == 413:  # its operator allows less in one request than others do
             reply = self._send(change, _LEAST_INLINE, doing)
         if reply.status == 412:
@@ -151,9 +147,10 @@ class HttpStore:
                 f"{doing}: {self._session.url} made version {version} of a change to version "
                 f"{self._state.version}. Look at what is there, and ask its operator."
             )
-        self._trust.see(version, head, since, write=STATE not in change.attachments)
-        self._repin(change)
         self._state = self._state.after(change, version, head)
+        with kept_going(f"the change to {self._name!r}"):
+            self._trust.see(version, head, since, write=STATE not in change.attachments)
+            self._repin(change)
         for new in change.add:
             for name, blob in new.blobs.items():
                 if name not in (ROWS, ORIGINALS):
@@ -302,7 +299,15 @@ class HttpStore:
         return int(json.loads(self.meta() if change.meta is None else change.meta)["epoch"])
 
     def _send(self, change: WriteBatch, inline: int, doing: str) -> Reply:
-        self._upload(change, inline, doing)
+        for _ in range(_ATTEMPTS):
+            uploads = self._upload(change, inline, doing)
+            reply = self._post(change, uploads, doing)
+            if not uploads or not uploads_gone(reply):
+                return reply
+            self._uploads = {}
+        raise loses_uploads(doing, self._session.url)
+
+    def _post(self, change: WriteBatch, uploads: Mapping[Place, Upload], doing: str) -> Reply:
         headers = {
             "Content-Type": _OCTETS,
             "If-Match": f'"{self._state.head}"',
@@ -314,40 +319,49 @@ class HttpStore:
                 "POST",
                 f"{self._path}/commits",
                 doing,
-                body=encode(change, self._uploads),
+                body=encode(change, uploads),
                 headers=headers,
                 ok=(200, 400, 404, 409, 412, 413, 422),
             )
-        except Unanswered as error:
-            if not error.sent:
+        except (Failed, Unanswered) as error:
+            if isinstance(error, Unanswered) and not error.sent:
                 raise
             raise CommitUncertain(
                 f"{error} The change may have been committed, all of it, or not: look for its ids, or upsert."
             ) from None
 
-    def _upload(self, change: WriteBatch, inline: int, doing: str) -> None:
-        """Upload the largest blobs until what is left fits into a frame."""
+    def _upload(self, change: WriteBatch, inline: int, doing: str) -> dict[Place, Upload]:
+        """Upload the largest blobs until what is left fits into a frame; where they are.
+
+        An upload of an earlier attempt serves again where it holds the same bytes. Its place tells nothing:
+        the attachments of the next attempt are other ones under the same names.
+        """
         parts = list(blobs(change))
-        places = {place for place, _ in parts}
-        self._uploads = {place: upload for place, upload in self._uploads.items() if place in places}
+        held: dict[Place, Upload] = {}
+        for place, data in parts if self._uploads else ():
+            known = self._uploads.get(_native.blake3(data))
+            if known is not None:
+                held[place] = known
+        self._uploads = {upload.blake3: upload for upload in held.values()}
         total = sum(len(data) for _, data in parts)
-        left = sum(len(data) for place, data in parts if place not in self._uploads)
+        left = sum(len(data) for place, data in parts if place not in held)
         sent = total - left
         report = self._on_upload()
         for place, data in sorted(parts, key=lambda part: -len(part[1])):
             if left <= inline or not data:
-                return
-            if place in self._uploads:
+                break
+            if place in held:
                 continue
 
             def step(offset: int, before: int = sent) -> None:
                 if report is not None:
                     report(before + offset, total)
 
-            upload = self._session.upload(f"{self._path}/uploads", data, doing, step)
-            self._uploads[place] = Upload(upload, _native.blake3(data))
+            upload = Upload(self._session.upload(f"{self._path}/uploads", data, doing, step), _native.blake3(data))
+            held[place] = self._uploads[upload.blake3] = upload
             left -= len(data)
             sent += len(data)
+        return held
 
     def _newer(self) -> State | None:
         """The server's state, or None when it is the one known here."""

@@ -13,6 +13,7 @@ import contextlib
 import hashlib
 import json
 import os
+import secrets
 import sys
 import threading
 import warnings
@@ -32,6 +33,7 @@ EPOCH = "evaluation keys of epoch "
 _FORMER = "former key ids"
 _FORMAT = 2
 _FORMATS = (1, 2)  # the first had no state
+_ROOM = 16 << 10  # bytes, more than what is remembered of a collection
 _HEADS = 256  # versions whose heads are remembered while a process runs
 
 
@@ -63,6 +65,7 @@ class Trust:
         self._pins: dict[str, str] = {}
         self._heads: dict[int, str] = {}
         self._pin: Pin | None = None
+        self._written = True  # all of this
         self.reload()
 
     @property
@@ -76,6 +79,18 @@ class Trust:
             stored = self._read()
             if stored is not None:
                 self._merge(stored)
+
+    def prepare(self) -> None:
+        """Find out, before a change that can't be taken back, whether what it makes could be written down.
+        Raises StorageError."""
+        if self._path is None:
+            return
+        draft = self._path.with_name(f".{self._path.name}.{secrets.token_hex(4)}.tmp")
+        with _locked(self._path.with_suffix(".lock")), _state_errors(self._path):
+            try:
+                draft.write_bytes(bytes(_ROOM))
+            finally:
+                draft.unlink(missing_ok=True)
 
     def see(self, version: int, head: str, since: int | None = None, *, write: bool = True) -> None:
         """The server shows this version; without `write` that is written down with what comes next.
@@ -95,13 +110,15 @@ class Trust:
                     f"{self._server} shows version {version} of {self._collection!r} with head {_short(head)}, and has "
                     f"shown it with head {_short(known)} before: these are two histories. {_next_step(self._collection)}"
                 )
-            if version == self._version and known == head:
+            if version == self._version and known == head and self._written:
                 return
             self._remember(version, head)
             if version > self._version:
                 self._version, self._head = version, head
-                if write:
-                    self._write()
+            elif self._written:
+                return
+            if write:
+                self._write()
 
     def state(self) -> Pin | None:
         """The latest authenticated state seen."""
@@ -112,7 +129,7 @@ class Trust:
     def see_state(self, pin: Pin) -> None:
         """The server shows this state, which was found to be right, or has committed it."""
         with self._lock:
-            if pin != self._pin:
+            if pin != self._pin or not self._written:
                 self._pin = pin.after(self._pin)
                 self._write()
 
@@ -251,6 +268,7 @@ class Trust:
     def _write(self) -> None:
         if self._path is None:
             return
+        self._written = False
         with _locked(self._path.with_suffix(".lock")):
             stored = self._read()
             if stored is not None:
@@ -265,6 +283,7 @@ class Trust:
                 "state": None if self._pin is None else to_json(self._pin),
             }
             write_file(self._path, json.dumps(content, indent=1).encode())
+        self._written = True
 
 
 class TrustPins:
@@ -318,6 +337,8 @@ def _state_errors(path: Path) -> Iterator[None]:
 def _locked(path: Path) -> Iterator[None]:
     """Keep other processes out for the moment that reading and writing take."""
     with _state_errors(path):
+        # Whoever cleans up takes folders away; what this process has seen is written down again.
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         if sys.platform == "win32":

@@ -34,7 +34,7 @@ class FolderStore:
     def __init__(self, native: _native.Store, path: str) -> None:
         self._store = native
         self._path = path
-        self._listed = _listed(native)
+        self._listing = (native.version, _listed(native))
         self.read_only = native.read_only
 
     @property
@@ -45,9 +45,19 @@ class FolderStore:
         return self._store.meta
 
     def segments(self) -> list[StoredSegment]:
-        return list(self._listed.values())
+        return list(self._entries().values())
+
+    def _entries(self) -> dict[bytes, StoredSegment]:
+        """The segments by id, listed anew where the store below is further: Ctrl-C may come between its commit
+        and what follows it here."""
+        version, listed = self._listing
+        if version != self._store.version:
+            listed = _listed(self._store, listed)
+            self._listing = (self._store.version, listed)
+        return listed
 
     def commit(self, change: WriteBatch) -> None:
+        before = self._entries()
         self._store.commit(
             add=list(change.add),
             remove=change.remove,
@@ -55,7 +65,7 @@ class FolderStore:
             meta=change.meta,
             attachments=change.attachments,
         )
-        self._listed = change.after(self._listed)
+        self._listing = (self._store.version, change.after(before))
 
     def read(self, segment_id: bytes, blob: str) -> bytes:
         return self._store.read(segment_id, blob)
@@ -93,8 +103,10 @@ class FolderStore:
             return False
         latest = _native.Store.open_read_only(self._path)
         moved = latest.version != self._store.version
-        self._store.close()
-        self._store, self._listed = latest, _listed(latest, self._listed)
+        listed = _listed(latest, self._entries())
+        before, self._store = self._store, latest
+        self._listing = (latest.version, listed)
+        before.close()
         return moved
 
     def newer(self) -> int | None:
