@@ -9,6 +9,7 @@ call begins with what the store has then: `settle`.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import random
 import threading
 import time
@@ -58,7 +59,10 @@ KEY_PAIR_ROWS = 4_096
 """The same under the additively homomorphic schemes, which take seconds for so many."""
 
 TURNS = 16
-"""How often a change, or a query, is tried anew because others committed in between."""
+"""How often a change, or a query, is tried anew at least because others committed in between."""
+
+PATIENCE = 20.0
+"""Seconds for which it is. A server that tidies up commits as well, many times a second."""
 
 _READ_ANEW = ("key_id", "rotation", "filterable", "untagged")
 """What of a description changes how everything else is read."""
@@ -326,14 +330,17 @@ class Segments:
 
     def in_turn(self, step: Callable[[], T]) -> T:
         """Run `step`, which reads the present state and may commit; again on the latest one when
-        others were first. Raises Conflict when they are first every time."""
-        for turn in range(TURNS - 1):
+        others were first. Raises Conflict when they are first every time, for so many turns and so long."""
+        ends = time.monotonic() + PATIENCE
+        for turn in itertools.count(1):
             try:
                 return step()
             except Conflict:
+                if turn >= TURNS and time.monotonic() > ends:
+                    raise
                 _step_aside(turn)
                 self.refresh()
-        return step()
+        raise AssertionError("unreachable")
 
     @property
     def server(self) -> ServerBackend:
@@ -430,8 +437,8 @@ class Segments:
         staged = self.staged()
         for new in change.add:
             if new.id not in staged:
-                self.owner.attach(new.id, new.blobs[SIDECAR], self._routing.hidden(new.id))
-            self._standing.deleted[new.id] = []
+                self.owner.attach(new.id, new.blobs[SIDECAR], [*new.deleted, *self._routing.hidden(new.id)])
+            self._standing.deleted[new.id] = list(new.deleted)
         if self._server is not None:
             self._server.follow(change)
         self._took()

@@ -62,7 +62,7 @@ def encode(change: WriteBatch, uploads: Mapping[Place, Upload] | None = None) ->
             for new in change.add
         ],
         "remove": [segment_id.hex() for segment_id in change.remove],
-        "delete_rows": {segment_id.hex(): list(rows) for segment_id, rows in change.delete_rows.items()},
+        "delete_rows": {segment_id.hex(): list(rows) for segment_id, rows in change.deletions().items()},
         "attachments": [
             {"name": name, **entry((b"", name), data)} for name, data in change.attachments.items()
         ],

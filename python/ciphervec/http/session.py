@@ -35,6 +35,10 @@ class Unanswered(ServerError):  # noqa: N818
         self.sent = sent
 
 
+class Changed(ServerError):  # noqa: N818
+    """What is fetched has another length than was announced."""
+
+
 class Session:
     """A server, a token, and how patient to be."""
 
@@ -107,7 +111,7 @@ class Session:
 
     def fetch(self, path: str, length: int, doing: str) -> bytes | None:
         """A blob of that many bytes; None where there is none. What arrived before a connection was
-        lost is not fetched again. Raises ServerError."""
+        lost is not fetched again. Raises ServerError, and of these Changed where it has another length."""
         attempts = self._attempts()
         into = bytearray()
         while True:
@@ -120,14 +124,16 @@ class Session:
             except Lost as lost:
                 failure: CiphervecError = self._unanswered(doing, str(lost), False)
                 if lost.final:
-                    raise failure from None
+                    raise Changed(str(failure)) from None
             else:
                 if reply.status == 404:
                     return None
+                if reply.status == 416:  # beyond the end of a shorter one
+                    raise Changed(f"{doing}: {length:,} bytes expected, fewer are there. Open it again.")
                 if reply.status in (200, 206):
                     self._check_api(reply, doing)
                     if len(into) != length:
-                        raise ServerError(
+                        raise Changed(
                             f"{doing}: {length:,} bytes expected, {len(into):,} came. Open it again."
                         )
                     return bytes(into)

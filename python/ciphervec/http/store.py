@@ -33,7 +33,7 @@ from ..ingest.remarks import kept_going
 from .cache import BlobCache
 from .frame import Place, Upload, blobs, encode
 from .problem import Failed, Reply, error_of, loses_uploads, uploads_gone
-from .session import MAX_ANSWER, Session, Unanswered
+from .session import MAX_ANSWER, Changed, Session, Unanswered
 from .state import State, committed, public_parameters, read_state
 from .trust import EPOCH, KEY_ID, MASKS, Lineage, Trust, TrustPins
 
@@ -171,10 +171,8 @@ class HttpStore:
                 f"{doing}: {self._session.url} shows no stored blob to this token, which has not the verb read. Ask its "
                 "operator for one with it: ciphervec token create --verb owner, or --verb query --verb read."
             )
-        data = self._session.fetch(f"{self._path}/segments/{segment_id.hex()}/{blob}", length, doing)
+        data = self._blob(f"{self._path}/segments/{segment_id.hex()}/{blob}", length, doing)
         if data is None:
-            if self.moved():
-                raise Conflict(f"{doing}: it changes faster than it can be read. Try again.")
             raise CorruptData(
                 f"{doing}: {self._session.url} lists segment {segment_id.hex()} but has no {blob} of it. Ask its operator to "
                 "verify the collection, and use a token with the verb read."
@@ -203,11 +201,11 @@ class HttpStore:
         if name == STATE:  # changes with every commit, and so may be a newer one than was listed
             reply = self._session.call("GET", address, doing, ok=(200, 404), limit=_MAX_STATE)
             data = reply.body if reply.status == 200 else None
+            if data is None and self.moved():
+                raise self._outrun(doing)
         else:
-            data = self._session.fetch(address, length, doing)
+            data = self._blob(address, length, doing)
         if data is None:
-            if self.moved():
-                raise Conflict(f"{doing}: it changes faster than it can be read. Try again.")
             raise CorruptData(
                 f"{doing}: {self._session.url} lists it but does not give it. Ask its operator."
             )
@@ -362,6 +360,22 @@ class HttpStore:
             left -= len(data)
             sent += len(data)
         return held
+
+    def _blob(self, address: str, length: int, doing: str) -> bytes | None:
+        """A blob; None where the server has none and had none. Raises Conflict where it is gone, or has become
+        shorter, because the collection has moved on: a server takes deleted rows out by itself."""
+        try:
+            data = self._session.fetch(address, length, doing)
+        except Changed:
+            if self.moved():
+                raise self._outrun(doing) from None
+            raise
+        if data is None and self.moved():
+            raise self._outrun(doing)
+        return data
+
+    def _outrun(self, doing: str) -> Conflict:
+        return Conflict(f"{doing}: it changes faster than it can be read. Try again.")
 
     def _newer(self) -> State | None:
         """The server's state, or None when it is the one known here."""

@@ -59,9 +59,9 @@ class FolderStore:
     def commit(self, change: WriteBatch) -> None:
         before = self._entries()
         self._store.commit(
-            add=list(change.add),
+            add=[(new.id, new.rows, new.blobs) for new in change.add],
             remove=change.remove,
-            delete_rows=list(change.delete_rows.items()),
+            delete_rows=list(change.deletions().items()),
             meta=change.meta,
             attachments=change.attachments,
         )
