@@ -166,6 +166,7 @@ def test_others_who_are_always_faster_are_named(
     make: Make, rows: np.ndarray, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(segments, "TURNS", 3)
+    monkeypatch.setattr(segments, "PATIENCE", 0.0)
     network = Faulty()
     collection = make(transport=network).create_collection("books", D)
     other = make().get_collection("books")

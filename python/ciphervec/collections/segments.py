@@ -139,7 +139,7 @@ class Segments:
         )
         self._standing = Standing()
         self.losses += 1
-        shown = self._states.shown(self.owner, self.description)
+        shown = self._shown()
         self._routing.open(self.owner, shown.state)
         self._states.open_key_pair(self.owner)
         self._attach(shown, shown.counted)
@@ -148,10 +148,18 @@ class Segments:
         self.quarantine.enforce(self.owner, self._standing.deleted)
         self._took()
 
+    def _shown(self) -> Shown:
+        """What the store shows, with the owner's state, under the owner's keys."""
+        shown = self._states.shown(self.owner, self.description)
+        said = self.store.evaluation()
+        if said is not None:
+            self._states.check_evaluation(said)
+        return shown
+
     def _attach(self, shown: Shown, segments: Sequence[StoredSegment]) -> None:
         """Take in segments of the owner's state, or of a collection that has none. One that does
         not open is an error where the owner says that it is there."""
-        self._prefetch(segments)
+        self.prefetch(segments)
         for segment in segments:
             try:
                 wrap = self._read(segment, WRAP) if WRAP in segment.blobs else None
@@ -171,7 +179,7 @@ class Segments:
     def _attach_appended(self, shown: Shown) -> None:
         """Take in what came since the owner's state: segments of writers. Whatever else was put
         there, by a replay say, is passed over, as are the segments that the owner set aside."""
-        self._prefetch(shown.appended)
+        self.prefetch(shown.appended)
         staged = self.staged()
         for segment in self.store.segments() if shown.aside else ():
             if segment.id in staged:
@@ -209,8 +217,9 @@ class Segments:
     def _refuse(self, segment: StoredSegment, reason: str) -> None:
         self._standing.refuse(self.owner, segment, reason)
 
-    def _prefetch(self, segments: Sequence[StoredSegment]) -> None:
-        for blob in COVERED:
+    def prefetch(self, segments: Sequence[StoredSegment], blobs: Sequence[str] = COVERED) -> None:
+        """Blobs of these segments are read next."""
+        for blob in blobs:
             self.store.prefetch([one.id for one in segments if blob in one.blobs], blob)
 
     def _read(self, segment: StoredSegment, blob: str) -> bytes:
@@ -231,7 +240,7 @@ class Segments:
         self._whole, self._server = False, None
         try:
             routed = None if self.state is None else self.state.routing
-            shown = self._states.shown(self.owner, self.description)
+            shown = self._shown()
             if shown.state is not None and shown.state.routing != routed:
                 self._load()
                 return
@@ -346,7 +355,9 @@ class Segments:
     def server(self) -> ServerBackend:
         """The server's half, holding every committed segment."""
         if self._server is None:
-            self._server = self.store.server(self.description.spec, {*self._standing.reasons, *self.staged()})
+            passed_over = {*self._standing.reasons, *self.staged()}
+            check = self._states.check_evaluation
+            self._server = self.store.server(self.description.spec, passed_over, check)
         return self._server
 
     def entries(self) -> list[StoredSegment]:

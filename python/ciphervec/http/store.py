@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextvars
 import json
+import re
 import secrets
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -28,10 +29,17 @@ from ..collections.write_batch import (
     StoredSegment,
     WriteBatch,
 )
-from ..errors import AuthenticationError, CommitUncertain, Conflict, CorruptData, ServerError
+from ..errors import (
+    AuthenticationError,
+    CommitUncertain,
+    Conflict,
+    CorruptData,
+    RollbackDetected,
+    ServerError,
+)
 from ..ingest.remarks import kept_going
 from .cache import BlobCache
-from .frame import Place, Upload, blobs, encode
+from .frame import Place, Upload, blobs, encode, split_blobs
 from .problem import Failed, Reply, error_of, loses_uploads, uploads_gone
 from .session import MAX_ANSWER, Changed, Session, Unanswered
 from .state import State, committed, public_parameters, read_state
@@ -48,8 +56,11 @@ first."""
 _LEAST_INLINE = 256 << 10
 _ATTEMPTS = 3  # at a commit whose uploads the server lost
 _AT_ONCE = 8
+_SMALL = 1 << 20  # bytes of a blob that comes with others in one answer
+_SEVERAL = 1024  # blobs that are asked for at once
 _MAX_STATE = 64 << 20  # a few hundred bytes, and those that writers who send junk take
 _OCTETS = "application/octet-stream"
+_HASH = re.compile(r"[0-9a-f]{64}")
 
 
 class HttpStore:
@@ -79,6 +90,8 @@ class HttpStore:
         self._cache = cache
         self._fetch = fetch
         self._doubted = False
+        self._several = True  # whether the server gives several blobs at once, as far as is known
+        self._ahead: dict[str, dict[bytes, bytes]] = {}  # blobs that were prefetched, until they are read
         self._covered = -1  # version whose records have all been fetched
         self._on_upload = on_upload
         self._lineage = lineage
@@ -94,6 +107,9 @@ class HttpStore:
     def query_version(self) -> int:
         """The newest version of query frames that the server says it answers."""
         return self._state.query_version
+
+    def evaluation(self) -> bytes | None:
+        return self._state.evaluation
 
     @property
     def trust(self) -> Trust:
@@ -162,7 +178,9 @@ class HttpStore:
             self.prefetch([s.id for s in self.segments() if RECORDS in s.blobs], RECORDS)
         address = self._address(segment_id, blob)
         length = self._state.segments[segment_id].blobs.get(blob)
-        data = self._cache.get(address)
+        data = self._ahead.get(blob, {}).pop(segment_id, None)
+        if data is None:
+            data = self._cache.get(address)
         if data is not None and length in (None, len(data)):
             return data
         doing = f"cannot read {blob} of {self._name!r}"
@@ -181,13 +199,42 @@ class HttpStore:
         return data
 
     def prefetch(self, segment_ids: Sequence[bytes], blob: str) -> None:
-        missing = [one for one in segment_ids if self._cache.get(self._address(one, blob)) is None]
-        if len(missing) < 2:
+        missing = [one for one in segment_ids if not self._cache.has(self._address(one, blob))]
+        self._ahead[blob] = {}
+        lengths = {one: self._state.segments[one].blobs.get(blob) for one in missing}
+        small = [one for one, length in lengths.items() if length is not None and length <= _SMALL]
+        if len(small) > 1 and self._several:
+            self._fetch_several(small, blob)
+        left = [one for one in missing if one not in self._ahead[blob]]
+        if len(left) < 2:
             return
-        with ThreadPoolExecutor(min(_AT_ONCE, len(missing)), "ciphervec-fetch") as pool:
+        with ThreadPoolExecutor(min(_AT_ONCE, len(left)), "ciphervec-fetch") as pool:
             context = contextvars.copy_context
-            for future in [pool.submit(context().run, self.read, one, blob) for one in missing]:
+            for future in [pool.submit(context().run, self.read, one, blob) for one in left]:
                 future.result()
+
+    def _fetch_several(self, segment_ids: Sequence[bytes], blob: str) -> None:
+        """Fetch small blobs in few requests. What the server does not give as it is listed is left to `read`."""
+        doing, left = f"cannot read {blob} of {self._name!r}", list(segment_ids)
+        while left:
+            asked = left[:_SEVERAL]
+            lengths = [self._state.segments[one].blobs.get(blob, 0) for one in asked]
+            body = json.dumps({"blob": blob, "segments": [one.hex() for one in asked]}).encode()
+            reply = self._session.call(
+                "POST", f"{self._path}/blobs", doing, body=body, ok=(200, 404, 405),
+                headers={"Content-Type": "application/json"}, limit=sum(lengths) + 8 * len(asked),
+            )  # fmt: skip
+            if reply.status != 200:  # an older server
+                self._several = False
+                return
+            found = split_blobs(reply.body)
+            if not 0 < len(found) <= len(asked):
+                raise ServerError(f"{doing}: {self._session.url} answered with other blobs. Open it again.")
+            for one, length, data in zip(asked, lengths, found, strict=False):
+                if data is not None and len(data) == length:
+                    self._ahead[blob][one] = data
+                    self._cache.put(self._address(one, blob), data)
+            left = left[len(found) :]
 
     def attachment(self, name: str) -> bytes:
         doing = f"cannot read {name} of {self._name!r}"
@@ -257,8 +304,13 @@ class HttpStore:
                 stacklevel=4,  # whoever called optimize or rotate_keys
             )
 
-    def server(self, spec: IndexSpec, without: Collection[bytes] = ()) -> RemoteBackend:
-        return RemoteBackend(self._session, self._path, self._name, self)
+    def server(
+        self,
+        spec: IndexSpec,
+        without: Collection[bytes] = (),
+        check: Callable[[bytes], object] | None = None,
+    ) -> RemoteBackend:
+        return RemoteBackend(self._session, self._path, self._name, self, check)
 
     def pins(self, origin: str) -> Pins:
         return TrustPins(self._trust)
@@ -409,11 +461,19 @@ class RemoteBackend:
     def query_version(self) -> int:
         return self._store.query_version
 
-    def __init__(self, session: Session, path: str, name: str, store: HttpStore) -> None:
+    def __init__(
+        self,
+        session: Session,
+        path: str,
+        name: str,
+        store: HttpStore,
+        check: Callable[[bytes], object] | None = None,
+    ) -> None:
         self._session = session
         self._path = path
         self._name = name
         self._store = store
+        self._check = check
 
     def evaluate(self, query: bytes) -> Answer:
         reply, version = self._ask(query, None)
@@ -449,7 +509,21 @@ class RemoteBackend:
             {"version": number, "head": reply.headers.get("ciphervec-head")}, self._session.url
         )
         self._store.trust.see(version, head, since)
+        self._check_keys(reply, version, doing)
         return reply, version
+
+    def _check_keys(self, reply: Reply, version: int, doing: str) -> None:
+        """An answer by other evaluation keys than the owner's names wrong rows. Raises RollbackDetected; Conflict
+        where they may be right in the state that the answer, or the server by now, is about."""
+        says = reply.headers.get("ciphervec-evaluation")
+        if says is None or self._check is None:
+            return
+        try:
+            self._check(bytes.fromhex(says) if _HASH.fullmatch(says) else b"")
+        except RollbackDetected as error:
+            if version == self._store.version and not self._store.moved():
+                raise
+            raise Conflict(f"{doing}: its keys change while it is asked. Ask again.") from error
 
     def segment(self, segment_id: bytes) -> bytes:
         return self._store.read(segment_id, ROWS)

@@ -65,7 +65,6 @@ class Trust:
         self._pins: dict[str, str] = {}
         self._heads: dict[int, str] = {}
         self._pin: Pin | None = None
-        self._written = True  # all of this
         self.reload()
 
     @property
@@ -110,15 +109,13 @@ class Trust:
                     f"{self._server} shows version {version} of {self._collection!r} with head {_short(head)}, and has "
                     f"shown it with head {_short(known)} before: these are two histories. {_next_step(self._collection)}"
                 )
-            if version == self._version and known == head and self._written:
+            if version == self._version and known == head:
                 return
             self._remember(version, head)
             if version > self._version:
                 self._version, self._head = version, head
-            elif self._written:
-                return
-            if write:
-                self._write()
+                if write:
+                    self._write()
 
     def state(self) -> Pin | None:
         """The latest authenticated state seen."""
@@ -129,7 +126,7 @@ class Trust:
     def see_state(self, pin: Pin) -> None:
         """The server shows this state, which was found to be right, or has committed it."""
         with self._lock:
-            if pin != self._pin or not self._written:
+            if pin != self._pin:
                 self._pin = pin.after(self._pin)
                 self._write()
 
@@ -268,7 +265,6 @@ class Trust:
     def _write(self) -> None:
         if self._path is None:
             return
-        self._written = False
         with _locked(self._path.with_suffix(".lock")):
             stored = self._read()
             if stored is not None:
@@ -283,7 +279,6 @@ class Trust:
                 "state": None if self._pin is None else to_json(self._pin),
             }
             write_file(self._path, json.dumps(content, indent=1).encode())
-        self._written = True
 
 
 class TrustPins:

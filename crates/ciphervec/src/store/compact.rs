@@ -95,8 +95,12 @@ impl Store {
     ) -> Result<Committed, StoreError> {
         self.require_writable()?;
         self.publish(None, |store, next, written| {
-            for (id, name, payload) in blobs {
-                let found = next.segments.iter_mut().find(|segment| segment.id == *id);
+            let places: HashMap<SegmentId, usize> =
+                next.segments.iter().enumerate().map(|(at, segment)| (segment.id, at)).collect();
+            let payloads: Vec<&[u8]> = blobs.iter().map(|(_, _, payload)| *payload).collect();
+            let stored = store.write_all(&payloads, written)?;
+            for ((id, name, _), stored) in blobs.iter().zip(stored) {
+                let found = places.get(id).and_then(|at| next.segments.get_mut(*at));
                 let segment = found.ok_or_else(|| StoreError::unknown_segment(&store.path, id))?;
                 let mut named = segment.blobs.to_vec();
                 let place = named.iter_mut().find(|(found, _)| **found == **name);
@@ -104,8 +108,7 @@ impl Store {
                     path: store.path.clone(),
                     name: (*name).to_owned(),
                 })?;
-                *place = store.write_one(payload)?;
-                written.push(*place);
+                *place = stored;
                 segment.blobs = named.into();
             }
             Ok(())
@@ -183,12 +186,7 @@ impl Store {
         let mut places = HashMap::new();
         let mut rest = moving;
         while !rest.is_empty() {
-            let mut total = 0;
-            let fits = rest.iter().take_while(|blob| {
-                total += blob.file_length();
-                total <= FULL
-            });
-            let (group, later) = rest.split_at(fits.count().max(1));
+            let (group, later) = rest.split_at(fitting(rest.iter().map(BlobRef::file_length)));
             let payloads = group
                 .iter()
                 .map(|blob| blob::read(&*self.medium, blob))
@@ -203,6 +201,16 @@ impl Store {
     }
 }
 
+/// How many blobs of these lengths, at least one, fill a pack.
+pub(super) fn fitting(lengths: impl Iterator<Item = u64>) -> usize {
+    let mut total = 0;
+    let fits = lengths.take_while(|length| {
+        total += length;
+        total <= FULL
+    });
+    fits.count().max(1)
+}
+
 fn files(manifest: &Manifest) -> u64 {
-    manifest.references().map(BlobRef::file).collect::<HashSet<_>>().len() as u64
+    manifest.references().map(BlobRef::lies_in).collect::<HashSet<_>>().len() as u64
 }

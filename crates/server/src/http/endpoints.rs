@@ -101,6 +101,7 @@ pub fn endpoints() -> Vec<Endpoint> {
         query::searched => QUERY, "query-state";
         blobs::attachment => READ, "attachment";
         blobs::segment => READ, "blob";
+        blobs::several => READ, "blobs";
         uploads::create => CHANGE, "upload";
         uploads::progress => CHANGE, "upload-progress";
         uploads::append => CHANGE, "upload-piece";

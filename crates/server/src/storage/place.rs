@@ -238,5 +238,5 @@ pub(crate) fn random_name() -> Result<String, DatabaseError> {
 }
 
 pub(crate) fn failed(doing: &str, path: &Path, error: &std::io::Error) -> DatabaseError {
-    DatabaseError::of_io(format!("cannot {doing} {}: {error}", path.display()), error.kind())
+    DatabaseError::of_io(format!("cannot {doing} {}: {error}", path.display()), error)
 }

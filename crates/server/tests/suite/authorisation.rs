@@ -24,6 +24,7 @@ const ROWS: [(&str, &str, &str); 40] = [
     ("GET", "/v1/collections/{name}/query", "query admin"),
     ("GET", "/v1/collections/{name}/attachments/{attachment}", "read admin"),
     ("GET", "/v1/collections/{name}/segments/{segment}/{blob}", "read admin"),
+    ("POST", "/v1/collections/{name}/blobs", "read admin"),
     ("POST", "/v1/collections/{name}/uploads", "write append admin"),
     ("GET", "/v1/collections/{name}/uploads/{upload}", "write append admin"),
     ("PATCH", "/v1/collections/{name}/uploads/{upload}", "write append admin"),

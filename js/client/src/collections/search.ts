@@ -151,7 +151,7 @@ async function whole(
       timer.came(piece.length);
     },
   };
-  const { version } = await segments.lock.apart(() => segments.store.evaluate(bytes, call, sink));
+  const { version } = await segments.lock.apart(() => segments.evaluate(bytes, call, sink));
   segments.call = call; // others were let in meanwhile
   await segments.settle(call);
   if (version > segments.store.version) await segments.refresh(call);
@@ -209,7 +209,7 @@ async function streamed(
     },
   };
   try {
-    await segments.lock.apart(() => segments.store.evaluate(bytes, call, sink));
+    await segments.lock.apart(() => segments.evaluate(bytes, call, sink));
     segments.call = call;
     await segments.settle(call);
     const began = performance.now();

@@ -73,8 +73,13 @@ class FolderStore:
     def prefetch(self, segment_ids: Sequence[bytes], blob: str) -> None:
         pass
 
-    def server(self, spec: IndexSpec, without: Collection[bytes] = ()) -> ServerBackend:
-        return LocalBackend(spec, self, without)
+    def server(
+        self,
+        spec: IndexSpec,
+        without: Collection[bytes] = (),
+        check: Callable[[bytes], object] | None = None,
+    ) -> ServerBackend:
+        return LocalBackend(spec, self, without, check)
 
     def load_into(self, server: _native.ServerIndex, segment_id: bytes, *, tagged: bool) -> None:
         server.add_from(self._store, segment_id, ROWS, self.read(segment_id, TAGS) if tagged else None)
@@ -89,6 +94,9 @@ class FolderStore:
             if str(error).startswith("no blob named"):  # and none that is damaged
                 return None
             raise
+
+    def evaluation(self) -> bytes | None:
+        return None  # looked at when they are loaded
 
     def verify(self, progress: Progress | None) -> dict[str, Any]:
         report = self._store.verify(progress)

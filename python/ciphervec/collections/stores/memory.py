@@ -65,8 +65,13 @@ class MemoryStore:
     def prefetch(self, segment_ids: Sequence[bytes], blob: str) -> None:
         pass
 
-    def server(self, spec: IndexSpec, without: Collection[bytes] = ()) -> ServerBackend:
-        return LocalBackend(spec, self, without)
+    def server(
+        self,
+        spec: IndexSpec,
+        without: Collection[bytes] = (),
+        check: Callable[[bytes], object] | None = None,
+    ) -> ServerBackend:
+        return LocalBackend(spec, self, without, check)
 
     def read(self, segment_id: bytes, blob: str) -> bytes:
         return self._blobs[segment_id, blob]
@@ -84,6 +89,9 @@ class MemoryStore:
 
     def attached(self, name: str) -> bytes | None:
         return self._shown.attachments.get(name)
+
+    def evaluation(self) -> bytes | None:
+        return None  # looked at when they are loaded
 
     def verify(self, progress: Progress | None) -> dict[str, Any]:
         total = sum(sum(segment.blobs.values()) for segment in self.segments())

@@ -59,8 +59,15 @@ class CollectionStore(Protocol):
         """Several `read`s of this blob follow: a chance to have them fetched at once."""
         ...
 
-    def server(self, spec: IndexSpec, without: Collection[bytes] = ()) -> ServerBackend:
-        """The half that searches what is stored here; segments in `without` are passed over."""
+    def server(
+        self,
+        spec: IndexSpec,
+        without: Collection[bytes] = (),
+        check: Callable[[bytes], object] | None = None,
+    ) -> ServerBackend:
+        """The half that searches what is stored here; segments in `without` are passed over. `check` is called
+        with the BLAKE3 of the evaluation keys that it answers with, and raises RollbackDetected for others than
+        the owner's."""
         ...
 
     def attachment(self, name: str) -> bytes:
@@ -69,6 +76,11 @@ class CollectionStore(Protocol):
 
     def attached(self, name: str) -> bytes | None:
         """The same; None where there is none of that name."""
+        ...
+
+    def evaluation(self) -> bytes | None:
+        """BLAKE3 of the evaluation keys that it says queries are answered with; None where it says nothing of
+        them."""
         ...
 
     def verify(self, progress: Progress | None) -> dict[str, Any]:

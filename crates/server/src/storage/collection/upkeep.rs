@@ -6,6 +6,7 @@ use crate::storage::blob_names::ROWS;
 use crate::storage::error::DatabaseError;
 use ciphervec::search::Segment;
 use ciphervec::store::{self, Committed, Compacted, SnapshotEntry, Store, StoreError};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -121,8 +122,10 @@ impl Collection {
     fn prune_some(&self, store: &mut Store, share: f64) -> Result<u64, StoreError> {
         let held = self.held();
         let (mut rewritten, mut bytes, mut dropped) = (Vec::new(), 0, 0);
+        let segments = &held.view.manifest().segments;
+        let entries: HashMap<_, _> = segments.iter().map(|entry| (entry.id, entry)).collect();
         for head in held.index.heads() {
-            let Some(entry) = held.view.manifest().segment(&head.id.0) else { continue };
+            let Some(entry) = entries.get(&head.id.0) else { continue };
             let live = entry.rows - entry.deleted.len();
             let dead = head.kept.saturating_sub(live);
             // One without live rows goes as a whole.
