@@ -199,7 +199,7 @@ def test_a_reader_follows_one_who_merges_what_it_was_about_to_read(
     left = [times]
 
     def first(request: httpx.Request, go: Callable[[], httpx.Response]) -> httpx.Response:
-        if request.url.path.endswith("/sidecar") and left[0]:
+        if request.url.path.endswith(("/sidecar", "/blobs")) and left[0]:
             left[0] -= 1
             at = one.count()
             one.add(at, rows[at], documents=f"page {at}")

@@ -68,7 +68,9 @@ def test_segments_of_a_commit_that_is_sent_again_are_not_uploaded_again(
     one.add(range(20), rows[:20])
     begun = network.paths("/uploads")
     sent = [path for method, path in network.seen if method == "PATCH"]
-    assert len(sent) == len(set(sent)) == begun <= 5  # the blobs of one segment, and no more for the second commit
+    assert (
+        len(sent) == len(set(sent)) == begun <= 5
+    )  # the blobs of one segment, and no more for the second commit
     assert make(state=None).get_collection("books").count() == 21
 
 
@@ -194,7 +196,9 @@ def test_a_change_of_the_query_key_elsewhere_is_followed(make: Make, rows: np.nd
         ask(one, rows)
 
 
-def test_a_folder_with_other_evaluation_keys_answers_nothing(tmp_path: Path, keys: Keys, rows: np.ndarray) -> None:
+def test_a_folder_with_other_evaluation_keys_answers_nothing(
+    tmp_path: Path, keys: Keys, rows: np.ndarray
+) -> None:
     """They were exchanged while nobody had it open."""
     with ciphervec.PersistentClient(tmp_path / "db", keys) as client:
         client.create_collection("books", D, mode="sealed").add(range(40), rows)

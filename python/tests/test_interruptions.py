@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -83,10 +84,9 @@ def test_a_call_that_ends_at_any_line_is_done_or_not(
         if change == "delete":
             books.add([number], rows[20:21])
             there.add(number)
-            call, after = (lambda name=number: books.delete([name])), there - {number}
+            call, after = partial(books.delete, [number]), there - {number}
         else:
-            verb = getattr(books, change)
-            call, after = (lambda name=number: verb([name], rows[20:21])), there | {number}
+            call, after = partial(getattr(books, change), [number], rows[20:21]), there | {number}
         if not interrupted(call, line):
             assert set(books.get(include=[])["ids"]) == after
             break
@@ -104,7 +104,9 @@ def test_a_call_that_ends_at_any_line_is_done_or_not(
 
 
 @pytest.mark.slow
-def test_a_reader_that_is_interrupted_misses_nothing(tmp_path: Path, server_url: str, keys: Keys, rows: np.ndarray) -> None:
+def test_a_reader_that_is_interrupted_misses_nothing(
+    tmp_path: Path, server_url: str, keys: Keys, rows: np.ndarray
+) -> None:
     with (
         HttpClient(server_url, keys=keys, state=None) as one,
         HttpClient(server_url, keys=keys, state=None) as two,

@@ -248,6 +248,8 @@ class Segments:
             if not self._standing.grown(self.owner, shown, since):
                 self._load()
                 return
+            gone = {one.id for one in since.gone}
+            self._standing.appended = [one for one in self._standing.appended if one not in gone]
             for segment in since.gone:
                 self._detach(segment.id)
             # An id may have moved from an old segment to a new one, so rows go before others come.

@@ -83,7 +83,9 @@ class HttpDatabase:
             trust.start()
             return self._store(name, trust, state)
         except StorageError as error:
-            raise StorageError(f"{error} The collection {name!r} was made: get_collection opens it.") from error
+            raise StorageError(
+                f"{error} The collection {name!r} was made: get_collection opens it."
+            ) from error
 
     def open(self, name: str) -> HttpStore:
         return self._open(name, self._trust(name))

@@ -115,7 +115,9 @@ class ServedProgram:
         whole, ok = self._path + path, (204, 404, 409, 413)
         if len(data) <= INLINE:
             reply = self._session.call("PUT", whole, doing, body=data, headers=headers, ok=ok)
-        if len(data) > INLINE or reply.status == 413:  # its operator allows less in one request than others do
+        if (
+            len(data) > INLINE or reply.status == 413
+        ):  # its operator allows less in one request than others do
             for _ in range(_ATTEMPTS):
                 whole = self._uploaded(path, data, doing)
                 headers["Idempotency-Key"] = secrets.token_hex(16)

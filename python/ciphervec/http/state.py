@@ -42,9 +42,7 @@ class State(NamedTuple):
         evaluation = self.evaluation
         if evaluation is not None and EVALUATION in change.attachments:
             evaluation = _native.blake3(change.attachments[EVALUATION])
-        return State(
-            version, head, meta, segments, attachments, self.told, self.query_version, evaluation
-        )
+        return State(version, head, meta, segments, attachments, self.told, self.query_version, evaluation)
 
 
 def read_state(content: Mapping[str, Any], name: str, server: str, before: State | None = None) -> State:

@@ -407,7 +407,9 @@ class HttpStore:
                 if report is not None:
                     report(before + offset, total)
 
-            upload = Upload(self._session.upload(f"{self._path}/uploads", data, doing, step), _native.blake3(data))
+            upload = Upload(
+                self._session.upload(f"{self._path}/uploads", data, doing, step), _native.blake3(data)
+            )
             held[place] = self._uploads[upload.blake3] = upload
             left -= len(data)
             sent += len(data)

@@ -131,13 +131,16 @@ impl Database {
     }
 
     /// The names of all collections, sorted.
-    pub fn names(&self) -> Vec<String> {
-        let mut names = self.place.names();
+    ///
+    /// # Errors
+    /// [`DatabaseError::Io`] where they cannot be listed, [`DatabaseError::Descriptors`].
+    pub fn names(&self) -> Result<Vec<String>, DatabaseError> {
+        let mut names = self.place.names()?;
         if let Place::Bucket(_) = self.place {
             // Of one that was dropped something is left.
             names.retain(|name| !matches!(self.get(name), Err(DatabaseError::NotFound(_))));
         }
-        names
+        Ok(names)
     }
 
     /// Makes a collection with this description and these attachments, durably, in one step.

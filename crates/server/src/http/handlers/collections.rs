@@ -161,7 +161,7 @@ pub async fn list(
     let database = app.database.clone();
     let names = move || -> Result<_, DatabaseError> {
         let mut collections = Vec::new();
-        for name in database.names().into_iter().filter(|name| principal.knows(name)) {
+        for name in database.names()?.into_iter().filter(|name| principal.knows(name)) {
             match database.get(&name) {
                 Ok(collection) => {
                     let statistics = collection.statistics();

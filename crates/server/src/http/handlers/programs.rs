@@ -9,10 +9,10 @@ use crate::http::body::{self, Share};
 use crate::http::idempotency;
 use crate::http::problem::{Problem, ProblemDetails};
 use crate::http::query_string::QueryString;
+use crate::storage::UploadId;
 use crate::storage::programs::{
     KeptRecord, KeyRecord, PlanRecord, RunRequest, Sender, StoredProgram, is_kept_name, is_key_id,
 };
-use crate::storage::UploadId;
 use axum::Json;
 use axum::extract::{Extension, Path, RawQuery, Request, State};
 use axum::http::{HeaderName, HeaderValue, StatusCode, header as names};

@@ -113,8 +113,5 @@ fn stored(view: &store::View, entry: &SegmentEntry) -> Result<store::StoredBlob,
 }
 
 fn without_rows(id: &SegmentId) -> DatabaseError {
-    DatabaseError::Corrupt(format!(
-        "segment {} has no blob {ROWS:?}",
-        ciphervec::SegmentId(*id)
-    ))
+    DatabaseError::Corrupt(format!("segment {} has no blob {ROWS:?}", ciphervec::SegmentId(*id)))
 }

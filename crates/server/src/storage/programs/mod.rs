@@ -162,10 +162,11 @@ impl Programs {
     /// All programs, by name. One that does not open hides no other.
     ///
     /// # Errors
-    /// [`DatabaseError::Descriptors`]: without those it would look as if some were gone.
+    /// [`DatabaseError::Io`] where they cannot be listed; [`DatabaseError::Descriptors`], without which
+    /// it would look as if some were gone.
     pub fn all(&self) -> Result<Vec<Arc<StoredProgram>>, DatabaseError> {
         let mut found = Vec::new();
-        for name in self.place.names() {
+        for name in self.place.names()? {
             match self.get(&name) {
                 Ok(program) => found.push(program),
                 Err(DatabaseError::NotFound(_)) => {}
