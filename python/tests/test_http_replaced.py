@@ -1,4 +1,4 @@
-"""What is replaced beneath an open client: attachments of a commit that is sent again, uploads that a server lost, the keys that
+"""What is replaced beneath an open client: attachments of a commit that is sent again, lost uploads, the keys that
 a server answers with."""
 
 from __future__ import annotations

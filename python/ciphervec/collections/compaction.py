@@ -17,7 +17,7 @@ from .reading import live
 from .routing.rows import reseal_cluster
 from .segments import Segments
 from .stores.store import Progress
-from .write_batch import WRAP, NewSegment, StoredSegment, WriteBatch
+from .write_batch import WRAP, NewSegment, StoredSegment, ThinnedSegment, WriteBatch
 
 Names: TypeAlias = "Sequence[Id | None]"
 """The ids of a segment's rows; None where a row does not count."""
@@ -89,7 +89,7 @@ class Resealed:
             made, dead = _Made(key_id, names, _made_of(segments, taken)), []
             self._latest = made
         new = made.segment
-        return None if new is None or len(dead) == new.rows else new._replace(deleted=dead)
+        return None if new is None or len(dead) == new.rows else ThinnedSegment.of(new, dead)
 
 
 class _Made(NamedTuple):

@@ -37,17 +37,38 @@ class StoredSegment(NamedTuple):
 
 
 class NewSegment(NamedTuple):
-    """One segment to commit, some of whose rows may be deleted by then."""
+    """One segment to commit."""
 
     id: bytes
     rows: int
     blobs: dict[str, bytes]
-    deleted: Sequence[int] = ()
+
+    @property
+    def deleted(self) -> Sequence[int]:
+        """Rows that are deleted by then, ascending."""
+        return ()
 
     def stored(self) -> StoredSegment:
         """As it is listed once it is committed."""
         sizes = {name: len(blob) for name, blob in self.blobs.items()}
         return StoredSegment(self.id, self.rows, sizes, list(self.deleted))
+
+
+class ThinnedSegment(NewSegment):
+    """One of which some rows are deleted in the very commit that adds it."""
+
+    _gone: Sequence[int]
+
+    @classmethod
+    def of(cls, new: NewSegment, gone: Sequence[int]) -> ThinnedSegment:
+        """`gone`: those rows, ascending."""
+        thinned = cls(*new)
+        thinned._gone = gone
+        return thinned
+
+    @property
+    def deleted(self) -> Sequence[int]:
+        return self._gone
 
 
 def commit_key(added: Iterable[NewSegment]) -> str:

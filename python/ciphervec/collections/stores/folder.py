@@ -59,7 +59,7 @@ class FolderStore:
     def commit(self, change: WriteBatch) -> None:
         before = self._entries()
         self._store.commit(
-            add=[(new.id, new.rows, new.blobs) for new in change.add],
+            add=list(change.add),
             remove=change.remove,
             delete_rows=list(change.deletions().items()),
             meta=change.meta,
