@@ -9,6 +9,8 @@ from typing import Any
 
 import httpx
 
+from ciphervec.http.frame import split_blobs
+
 SEALED = ("sealed-index", "sealed")
 """Modes in which states are authenticated, one of each kind of answer."""
 
@@ -33,6 +35,8 @@ class Liar(httpx.HTTPTransport):
         if request.method == "GET" and given is not None:
             return httpx.Response(200, headers={"ciphervec-api": "1"}, content=given)
         reply = super().handle_request(request)
+        if path.endswith("/blobs") and self.blobs and reply.status_code == 200:
+            return self._several(json.loads(request.read()), split_blobs(reply.read()))
         if not (about and self.lie and reply.status_code == 200):
             return reply
         told = json.dumps(self.lie(json.loads(reply.read()))).encode()
@@ -40,6 +44,15 @@ class Liar(httpx.HTTPTransport):
             k: v for k, v in reply.headers.items() if k.lower() not in ("content-length", "transfer-encoding")
         }
         return httpx.Response(200, headers=kept, content=told)
+
+    def _several(self, asked: dict[str, Any], found: list[bytes | None]) -> httpx.Response:
+        """The same lies about blobs that are asked for together."""
+        content = b""
+        for segment, true in zip(asked["segments"], found, strict=False):
+            path = f"/{segment}/{asked['blob']}"
+            data = next((data for end, data in self.blobs.items() if path.endswith(end)), true)
+            content += b"\xff" * 8 if data is None else len(data).to_bytes(8, "little") + data
+        return httpx.Response(200, headers={"ciphervec-api": "1"}, content=content)
 
 
 class Tap(httpx.HTTPTransport):

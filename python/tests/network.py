@@ -3,6 +3,7 @@ For tests of HTTP."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 
 import httpx
@@ -28,9 +29,15 @@ class Faulty(httpx.BaseTransport):
         self.inner = httpx.HTTPTransport()
         self.fault: Fault | None = None
         self.seen: list[tuple[str, str]] = []
+        self._fetched: list[str] = []
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         self.seen.append((request.method, request.url.path))
+        if "/segments/" in request.url.path:
+            self._fetched.append(request.url.path.rpartition("/")[2])
+        elif request.url.path.endswith("/blobs"):
+            asked = json.loads(request.read())
+            self._fetched += [asked["blob"]] * len(asked["segments"])
 
         def go() -> httpx.Response:
             answer = self.inner.handle_request(request)
@@ -38,6 +45,10 @@ class Faulty(httpx.BaseTransport):
             return httpx.Response(answer.status_code, headers=answer.headers, content=answer.content)
 
         return go() if self.fault is None else self.fault(request, go)
+
+    def fetched(self, blob: str) -> int:
+        """How many segments this blob was asked of, one by one or together."""
+        return self._fetched.count(blob)
 
     def paths(self, ending: str) -> int:
         return sum(path.endswith(ending) for _, path in self.seen)

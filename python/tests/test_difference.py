@@ -114,16 +114,16 @@ def test_a_commit_among_many_segments_is_checked_by_what_is_new_in_it(
         (500, {"blobs": {ROWS: 4}}),
         (7, {"id": names[1002]}),
     ):
-        right = store._segments
+        right = store._shown.segments
         commit_to = [one._replace(**other) if one.id == names[at] else one for one in right.values()]  # type: ignore[arg-type]
-        store._segments = {one.id: one for one in commit_to}
+        store._shown = store._shown._replace(segments={one.id: one for one in commit_to})
         store._blobs[names[1002], SIDECAR] = b"made up"
         with pytest.raises(RollbackDetected):
             reader.check(reader.shown(owner, description))
-        store._segments = dict(reversed(right.items()))
+        store._shown = store._shown._replace(segments=dict(reversed(right.items())))
         with pytest.raises(RollbackDetected):
             reader.check(reader.shown(owner, description))
-        store._segments = right
+        store._shown = store._shown._replace(segments=right)
         made.clear()
         reader.check(reader.shown(owner, description))
         assert made == [], "what was right before is right still"

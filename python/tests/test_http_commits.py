@@ -166,6 +166,7 @@ def test_others_who_are_always_faster_are_named(
     make: Make, rows: np.ndarray, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(segments, "TURNS", 3)
+    monkeypatch.setattr(segments, "PATIENCE", 0.0)
     network = Faulty()
     collection = make(transport=network).create_collection("books", D)
     other = make().get_collection("books")
@@ -198,7 +199,7 @@ def test_a_reader_follows_one_who_merges_what_it_was_about_to_read(
     left = [times]
 
     def first(request: httpx.Request, go: Callable[[], httpx.Response]) -> httpx.Response:
-        if request.url.path.endswith("/sidecar") and left[0]:
+        if request.url.path.endswith(("/sidecar", "/blobs")) and left[0]:
             left[0] -= 1
             at = one.count()
             one.add(at, rows[at], documents=f"page {at}")

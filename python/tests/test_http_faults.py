@@ -150,7 +150,7 @@ def test_every_verb_survives_faults(make: Make, rows: np.ndarray, fault: Fault, 
     assert sorted(collection.query(rows[2], 5)["ids"][0], key=str) == ["id0", "id2"]
     client.close()
     reader = make(transport=(network := Faulty()))
-    fault_at("/sidecar", "GET")
+    fault_at("/blobs", "POST")
     other = reader.get_collection("books")
     assert sorted(other.get(include=[])["ids"], key=str) == ["id0", "id2"], "nothing twice, nothing lost"
     fault_at("/records", "GET")

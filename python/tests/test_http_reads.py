@@ -67,7 +67,7 @@ def test_the_wrong_key_is_found_before_anything_is_read(make: Make, rows: np.nda
     sent = Faulty()
     with pytest.raises(WrongKey, match="sealed under key"):
         make(transport=sent, keys=Keys.generate()).get_collection("books")
-    assert sent.paths("/sidecar") == 0
+    assert sent.fetched("sidecar") == 0
     with pytest.raises(InvalidInput, match="needs keys"):
         make(keys=None).get_collection("books")
 
@@ -79,22 +79,22 @@ def test_sidecars_are_fetched_once(make: Make, rows: np.ndarray, tmp_path: Path)
     network = Faulty()
     with make(state=tmp_path / "kept", transport=network) as client:
         assert client.get_collection("books").count() == 5
-        assert network.paths("/sidecar") == 5
+        assert network.fetched("sidecar") == 5
     writer.add("id5", rows[5])
     network = Faulty()
     with make(state=tmp_path / "kept", transport=network) as client:
         collection = client.get_collection("books")
         assert collection.query(rows[5], 1)["ids"] == [["id5"]]
-        assert network.paths("/sidecar") == 1, "only the new one"
+        assert network.fetched("sidecar") == 1, "only the new one"
         writer.add("id6", rows[6])
         assert collection.query(rows[6], 1)["ids"] == [["id6"]], "an answer from the newer state"
-        assert network.paths("/sidecar") == 2
+        assert network.fetched("sidecar") == 2
     stored = b"".join(path.read_bytes() for path in (tmp_path / "kept").rglob("*") if path.is_file())
     assert b"id5" not in stored, "the cache is as sealed as the server"
     network = Faulty()
     with make(state=None, transport=network) as client:
         client.get_collection("books")
-    assert network.paths("/sidecar") == 7
+    assert network.fetched("sidecar") == 7
 
 
 @pytest.mark.parametrize(("fetch", "segments_read"), [("segments", 1), ("collection", 3)])
@@ -109,9 +109,9 @@ def test_documents_come_by_whole_segments(
     reader = make(fetch=fetch, transport=network).get_collection("books")
     found = reader.query(rows[4], 1, include=["documents"])
     assert found["documents"] == [["page id4"]]
-    assert network.paths("/records") == segments_read
+    assert network.fetched("records") == segments_read
     assert reader.get([f"id{i}" for i in range(10)])["documents"] == [f"page id{i}" for i in range(10)]
-    assert network.paths("/records") == segments_read, "kept"
+    assert network.fetched("records") == segments_read, "kept"
 
 
 def test_fetch_is_one_of_two() -> None:

@@ -169,7 +169,7 @@ def test_a_server_cannot_hide_that_they_were_kept(keys: Keys, vectors: Rows) -> 
         items = client.create_collection("items", D)
         items.add(range(4), rows)
         (segment,) = items._segments.entries()
-        items._store._segments[segment.id] = segment._replace(  # type: ignore[attr-defined]
+        items._store._shown.segments[segment.id] = segment._replace(  # type: ignore[attr-defined]
             blobs={name: size for name, size in segment.blobs.items() if name != ORIGINALS}
         )
         items._store.commit(WriteBatch())

@@ -174,7 +174,7 @@ def test_a_table_put_back_is_found_out(tmp_path: Path, keys: ciphervec.Keys) -> 
         old = store.attachment("routing")
         collection.delete(["id1"])
         assert store.attachment("routing") != old and not any(one.deleted for one in store.segments())
-        store._attachments["routing"] = old  # type: ignore[attr-defined]
+        store._shown.attachments["routing"] = old  # type: ignore[attr-defined]
         with pytest.raises(ciphervec.RollbackDetected, match="routing"):
             collection._segments.reload()
 

@@ -7,6 +7,7 @@ pub mod change;
 pub mod cli;
 pub mod config;
 mod connections;
+mod descriptors;
 pub mod hex;
 pub mod http;
 mod json_limits;

@@ -5,18 +5,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from ..errors import InvalidInput
-from ..ingest.arrays import BoolArray
+from ..ingest.arrays import BoolArray, Id
 from .batch import Batch
 from .changes import drop_rows, seal
 from .reading import kept_whole, live
 from .routing.rows import reseal_cluster
 from .segments import Segments
 from .stores.store import Progress
-from .write_batch import WRAP, StoredSegment, WriteBatch
+from .write_batch import WRAP, NewSegment, StoredSegment, ThinnedSegment, WriteBatch
+
+Names: TypeAlias = "Sequence[Id | None]"
+"""The ids of a segment's rows; None where a row does not count."""
 
 
 def optimize(segments: Segments, progress: Progress | None = None, every: bool = False) -> None:
@@ -62,28 +66,75 @@ def discard(segments: Segments, segment_ids: Sequence[bytes]) -> int:
             raise InvalidInput(
                 f"segment {segment_id.hex()} is none that a writer sealed; nothing was removed. info() lists those."
             )
-    segments.commit(WriteBatch(remove=list(wanted)), ())
-    segments.reload()  # rows whose ids these had taken over are back
+    if wanted:
+        segments.send(WriteBatch(remove=list(wanted)))
+        segments.reload()  # rows whose ids these had taken over are back
     return sum(there[one].rows - len(there[one].deleted) for one in wanted)
 
 
-def reseal(segments: Segments, taken: Sequence[StoredSegment]) -> None:
+class Resealed:
+    """The segment that was made of some others. A commit that met another one is sent again with it, and what
+    was deleted since is deleted in it as well, so that others who change rows can't outrun a merge."""
+
+    def __init__(self) -> None:
+        self._latest: _Made | None = None
+
+    def of(self, segments: Segments, taken: Sequence[StoredSegment]) -> NewSegment | None:
+        """What these make; None if no row of them is live."""
+        key_id = segments.owner.key_id
+        names = [(one.id, segments.owner.names(one.id) or []) for one in taken]
+        made = self._latest
+        dead = None if made is None or made.key_id != key_id else _gone(made.names, names)
+        if made is None or dead is None:
+            made, dead = _Made(key_id, names, _made_of(segments, taken)), []
+            self._latest = made
+        new = made.segment
+        return None if new is None or len(dead) == new.rows else ThinnedSegment.of(new, dead)
+
+
+class _Made(NamedTuple):
+    key_id: str
+    names: list[tuple[bytes, Names]]
+    segment: NewSegment | None
+
+
+def _gone(before: Sequence[tuple[bytes, Names]], now: Sequence[tuple[bytes, Names]]) -> list[int] | None:
+    """Which of the rows that counted don't any more, by their number among these, as all of a segment that others
+    have merged; None where further segments, or other rows of them, count by now."""
+    left = dict(now)
+    gone, row = [], 0
+    for segment_id, names in before:
+        for was, name in zip(names, left.pop(segment_id, [None] * len(names)), strict=True):
+            if name is not None and name != was:
+                return None
+            if was is not None:
+                if name is None:
+                    gone.append(row)
+                row += 1
+    return None if left else gone
+
+
+def reseal(segments: Segments, taken: Sequence[StoredSegment], resealed: Resealed) -> None:
     """Put one new segment in the place of these, in one commit; of a cluster, which comes alone, another one."""
     if any(segments.cluster_of(one.id) is not None for one in taken):
         for one in taken:
             reseal_cluster(segments, one)
         return
-    change = WriteBatch(remove=[segment.id for segment in taken])
-    batches = list(live(segments, taken))
-    ids = [name for batch in batches for name in batch.ids]
-    if ids:
-        rows = np.concatenate([batch.rows for batch in batches])
-        records = [record for batch in batches for record in batch.records]
-        original = np.concatenate([_original(batch) for batch in batches])
-        batch = Batch(ids, rows, records, original=original)
-        change.add.append(seal(segments, batch, len(segments.owner)))
+    made = resealed.of(segments, taken)
+    change = WriteBatch([] if made is None else [made], remove=[segment.id for segment in taken])
     drop_rows(segments, change, ())
     segments.commit(change, ())
+
+
+def _made_of(segments: Segments, taken: Sequence[StoredSegment]) -> NewSegment | None:
+    batches = list(live(segments, taken))
+    ids = [name for batch in batches for name in batch.ids]
+    if not ids:
+        return None
+    rows = np.concatenate([batch.rows for batch in batches])
+    records = [record for batch in batches for record in batch.records]
+    original = np.concatenate([_original(batch) for batch in batches])
+    return seal(segments, Batch(ids, rows, records, original=original), len(segments.owner))
 
 
 def _original(batch: Batch) -> BoolArray:
@@ -122,26 +173,28 @@ def _merge_all(segments: Segments, worn: Sequence[bytes], progress: Progress | N
     total = sum(sizes[one] for one in worn)
     done = 0
     while worn:
-        taken = segments.in_turn(partial(_merge, segments, worn))
+        taken = _first(segments, worn)
+        segments.in_turn(partial(_merge, segments, taken, Resealed()))
         worn = worn[len(taken) :]
         done += sum(sizes[one] for one in taken)
         if progress is not None:
             progress(done, total)
 
 
-def _merge(segments: Segments, worn: Sequence[bytes]) -> Sequence[bytes]:
-    """Seal the first of these segments again, as many as make a full one; returns which. Others may
-    have removed some of them already."""
+def _first(segments: Segments, worn: Sequence[bytes]) -> Sequence[bytes]:
+    """The first of these, as many as make a full segment. Others may have removed some of them already."""
     entries = {segment.id: segment for segment in segments.entries()}
-    first: list[bytes] = []
-    taken: list[StoredSegment] = []
-    live = 0
+    live, count = 0, 0
     for segment_id in worn:
         if live >= segments.segment_rows:
             break
-        first.append(segment_id)
+        count += 1
         if segment_id in entries:
-            taken.append(entries[segment_id])
-            live += taken[-1].rows - len(taken[-1].deleted)
-    reseal(segments, taken)
-    return first
+            live += entries[segment_id].rows - len(entries[segment_id].deleted)
+    return worn[:count]
+
+
+def _merge(segments: Segments, worn: Sequence[bytes], resealed: Resealed) -> None:
+    """Seal these segments again, those of them that are there, as one."""
+    wanted = set(worn)
+    reseal(segments, [one for one in segments.entries() if one.id in wanted], resealed)

@@ -11,7 +11,10 @@ from ..ingest.arrays import BoolArray, FloatArray, Id
 from ..ingest.records import Record
 from .batch import Batch
 from .segments import Segments
-from .write_batch import StoredSegment
+from .write_batch import ORIGINALS, RECORDS, ROWS, StoredSegment
+
+_AHEAD = 1024
+"""Segments whose small blobs are fetched together."""
 
 
 def records(segments: Segments, ids: Sequence[Id]) -> list[Record]:
@@ -50,7 +53,12 @@ def live(segments: Segments, taken: Sequence[StoredSegment]) -> Iterator[Batch]:
     """The rows of these segments that are not deleted, unsealed, which checks them, and as they were
     put in where that was kept: a batch each. Nothing of what is in quarantine is unsealed: all of it must have been kept."""
     held = set(segments.owner.quarantined())
-    for segment in taken:
+    fetched = 0
+    for at, segment in enumerate(taken):
+        if at == fetched:
+            part = taken[at : at + _AHEAD]
+            fetched += len(part)
+            segments.prefetch(part, (ROWS, RECORDS, ORIGINALS))
         rows_of = segments.owner.names(segment.id) or []
         rows = [(row, name) for row, name in enumerate(rows_of) if name is not None]
         names = [name for _, name in rows]

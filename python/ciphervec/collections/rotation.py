@@ -16,7 +16,7 @@ import ciphervec._native as _native
 
 from ..errors import InvalidInput
 from .changes import seal
-from .compaction import reseal
+from .compaction import Resealed, reseal
 from .keys import Keys
 from .owner import Owner
 from .reading import live
@@ -68,7 +68,7 @@ def _begin(segments: Segments, keys: Keys, overlap: bool) -> None:
     evaluation = following.evaluation_at(described.epoch).to_bytes()
     change = WriteBatch(meta=described.to_bytes(following), attachments={EVALUATION: evaluation})
     table = _rerouted(segments, following, change)
-    segments.send(change, owner=following, described=described, routing=table)
+    segments.send(change, owner=following, described=described, routing=table, keys=keys)
     segments.take(described, keys)
 
 
@@ -92,24 +92,24 @@ def _go_on(segments: Segments, progress: Progress | None) -> None:
     left = _left(segments)
     total, done = sum(one.rows for one in left), 0
     for one in left:
-        segments.in_turn(partial(_one, segments, one.id))
+        segments.in_turn(partial(_one, segments, one.id, Resealed()))
         done += one.rows
         if progress is not None:
             progress(done, total)
 
 
-def _one(segments: Segments, segment_id: bytes) -> None:
+def _one(segments: Segments, segment_id: bytes, resealed: Resealed) -> None:
     """Another process that finishes the same rotation may have done it already."""
     reseal_these = [one for one in _left(segments) if one.id == segment_id]
     if reseal_these:
-        reseal(segments, reseal_these)
+        reseal(segments, reseal_these, resealed)
 
 
 def _end(segments: Segments) -> None:
     if segments.description.rotation is None:
         return
     while left := _left(segments):  # from writers with old cards, meanwhile
-        _one(segments, left[0].id)
+        _one(segments, left[0].id, Resealed())
     described = replace(segments.description, rotation=None)
     segments.send(WriteBatch(meta=described.to_bytes(segments.owner)), described=described)
     segments.take(described, segments.held())
@@ -143,5 +143,5 @@ def _at_once(segments: Segments, keys: Keys, progress: Progress | None) -> None:
         done += len(batch.ids)
         if progress is not None:
             progress(done, total)
-    segments.send(change, owner=following, described=described)
+    segments.send(change, owner=following, described=described, keys=keys)
     segments.take(described, keys)

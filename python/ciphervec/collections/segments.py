@@ -2,12 +2,14 @@
 store and server in step.
 
 Order of every change: seal, commit to the store, and only then let the owner and the server know. A
-commit that fails leaves all three as they were.
+commit that fails leaves all three as they were. Whatever is raised, at any point, by Ctrl-C too, the next
+call begins with what the store has then: `settle`.
 """
 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import random
 import threading
 import time
@@ -27,6 +29,7 @@ from ..errors import (
     WrongKey,
 )
 from ..ingest.arrays import FloatArray, Id
+from ..ingest.remarks import kept_going
 from .difference import difference
 from .keys import Keys
 from .owner import Owner
@@ -59,7 +62,10 @@ KEY_PAIR_ROWS = 4_096
 """The same under the additively homomorphic schemes, which take seconds for so many."""
 
 TURNS = 16
-"""How often a change, or a query, is tried anew because others committed in between."""
+"""How often a change, or a query, is tried anew at least because others committed in between."""
+
+PATIENCE = 20.0
+"""Seconds for which it is. A server that tidies up commits as well, many times a second."""
 
 _READ_ANEW = ("key_id", "rotation", "filterable", "untagged")
 """What of a description changes how everything else is read."""
@@ -87,6 +93,9 @@ class Segments:
         self.description = description
         self.lock = threading.RLock()
         self._keys = keys
+        self._following: Keys | None = None  # given by a commit that may not be made
+        self._whole = False  # what was taken in belongs together
+        self._unsure = False  # the store may have more by now
         self.losses = 0
         """Times that rows went away."""
         self.traffic = (0, 0)
@@ -126,7 +135,7 @@ class Segments:
                 self._renew()
 
     def _read_all(self) -> None:
-        self._in_step = False
+        self._whole = False
         self.owner = self.description.owner(self._keys)
         self._server: ServerBackend | None = None
         self.payloads = Payloads(
@@ -140,8 +149,7 @@ class Segments:
         )
         self._standing = Standing()
         self.losses += 1
-        shown = self._states.shown(self.owner, self.description)
-        self.owner.expect_unconsumed(self._states.consumed)
+        shown = self._shown()
         self._routing.open(self.owner, shown.state)
         self._states.open_key_pair(self.owner)
         self._attach(shown, shown.counted)
@@ -149,10 +157,19 @@ class Segments:
         self._attach_appended(shown)
         self._took(shown.state)
 
+    def _shown(self) -> Shown:
+        """What the store shows, with the owner's state, under the owner's keys."""
+        shown = self._states.shown(self.owner, self.description)
+        self.owner.expect_unconsumed(self._states.consumed)
+        said = self.store.evaluation()
+        if said is not None:
+            self._states.check_evaluation(said)
+        return shown
+
     def _attach(self, shown: Shown, segments: Sequence[StoredSegment]) -> None:
         """Take in segments of the owner's state, or of a collection that has none. One that does
         not open is an error where the owner says that it is there."""
-        self._prefetch(segments)
+        self.prefetch(segments)
         for segment in segments:
             try:
                 wrap = self._read(segment, WRAP) if WRAP in segment.blobs else None
@@ -172,7 +189,7 @@ class Segments:
     def _attach_appended(self, shown: Shown) -> None:
         """Take in what came since the owner's state: segments of writers. Whatever else was put
         there, by a replay say, is passed over, as are the segments that the owner set aside."""
-        self._prefetch(shown.appended)
+        self.prefetch(shown.appended)
         staged = self.staged()
         for segment in self.store.segments() if shown.aside else ():
             if segment.id in staged:
@@ -210,8 +227,9 @@ class Segments:
     def _refuse(self, segment: StoredSegment, reason: str) -> None:
         self._standing.refuse(self.owner, segment, reason)
 
-    def _prefetch(self, segments: Sequence[StoredSegment]) -> None:
-        for blob in COVERED:
+    def prefetch(self, segments: Sequence[StoredSegment], blobs: Sequence[str] = COVERED) -> None:
+        """Blobs of these segments are read next."""
+        for blob in blobs:
             self.store.prefetch([one.id for one in segments if blob in one.blobs], blob)
 
     def _read(self, segment: StoredSegment, blob: str) -> bytes:
@@ -230,17 +248,17 @@ class Segments:
     def refresh(self) -> None:
         """Take in what others have committed since: sidecars of new segments, deletions, the
         epoch."""
-        if not self.store.refresh():
+        unsure, self._unsure = self._unsure, True
+        if not self.store.refresh() and not unsure:
+            self._unsure = False
             return
-        self._in_step = False
-        self._describe()
-        if self._in_step:  # read again altogether
+        if self._describe() or not self._whole:
+            self._load()
             return
-        self._server = None
+        self._whole, self._server = False, None
         try:
             routed = None if self.state is None else self.state.routing
-            shown = self._states.shown(self.owner, self.description)
-            self.owner.expect_unconsumed(self._states.consumed)
+            shown = self._shown()
             if shown.state is not None and shown.state.routing != routed:
                 self._load()
                 return
@@ -248,6 +266,8 @@ class Segments:
             if not self._standing.grown(self.owner, shown, since):
                 self._load()
                 return
+            gone = {one.id for one in since.gone}
+            self._standing.appended = [one for one in self._standing.appended if one not in gone]
             for segment in since.gone:
                 self._detach(segment.id)
             # An id may have moved from an old segment to a new one, so rows go before others come.
@@ -276,7 +296,7 @@ class Segments:
         if state is not None:
             self.quarantine.state(state.quarantine)
         self.quarantine.enforce(self.owner, self._standing.deleted)
-        self._in_step = True
+        self._whole, self._unsure, self._following = True, False, None
 
     @contextlib.contextmanager
     def checking(self) -> Iterator[None]:
@@ -342,24 +362,33 @@ class Segments:
         return self._keys
 
     def settle(self) -> None:
-        """Read everything again if the last change was interrupted between its commit and its end,
-        by Ctrl-C say."""
-        if not self._in_step:
+        """See what there is if the last call was ended early, by Ctrl-C say, or by an error that leaves
+        open whether its commit was made."""
+        if not self._whole:
             self.store.refresh()
-            self._describe()
+            self._renew()
             self._load()
+        elif self._unsure:
+            self.refresh()
 
-    def _describe(self) -> None:
+    def _describe(self) -> bool:
+        """Take in the description; whether everything has to be read anew under it."""
         before = self.description
         self._renew()
-        if any(getattr(before, part) != getattr(self.description, part) for part in _READ_ANEW):
-            # Another process gives the collection new keys, or has given them, or other filterable fields.
-            self._load()
         self.owner.epoch = self.description.epoch
+        # Another process gives the collection new keys, or has given them, or other filterable fields.
+        return any(getattr(before, part) != getattr(self.description, part) for part in _READ_ANEW)
 
     def _renew(self) -> None:
-        spec = self.description.spec
-        self.description = Description.from_bytes(self.store.meta(), spec.collection, self._keys)
+        spec, meta = self.description.spec, self.store.meta()
+        try:
+            self.description = Description.from_bytes(meta, spec.collection, self._keys)
+        except WrongKey:
+            if self._following is None:
+                raise
+            # The commit that changes the keys was made, and what came after it was not.
+            self.description = Description.from_bytes(meta, spec.collection, self._following)
+            self._keys = self._following
         if self.description.spec != spec:
             raise CorruptData(
                 f"collection {spec.collection!r} is another one now, {self.description.spec!r}. Close it and open it "
@@ -373,20 +402,25 @@ class Segments:
 
     def in_turn(self, step: Callable[[], T]) -> T:
         """Run `step`, which reads the present state and may commit; again on the latest one when
-        others were first. Raises Conflict when they are first every time."""
-        for turn in range(TURNS - 1):
+        others were first. Raises Conflict when they are first every time, for so many turns and so long."""
+        ends = time.monotonic() + PATIENCE
+        for turn in itertools.count(1):
             try:
                 return step()
             except Conflict:
+                if turn >= TURNS and time.monotonic() > ends:
+                    raise
                 _step_aside(turn)
                 self.refresh()
-        return step()
+        raise AssertionError("unreachable")
 
     @property
     def server(self) -> ServerBackend:
         """The server's half, holding every committed segment."""
         if self._server is None:
-            self._server = self.store.server(self.description.spec, {*self._standing.reasons, *self.staged()})
+            passed_over = {*self._standing.reasons, *self.staged()}
+            check = self._states.check_evaluation
+            self._server = self.store.server(self.description.spec, passed_over, check)
         return self._server
 
     def entries(self) -> list[StoredSegment]:
@@ -433,7 +467,19 @@ class Segments:
         try:
             yield
         finally:
-            self.lock.acquire()
+            self._acquire()
+
+    def _acquire(self) -> None:
+        """Take the lock back, also where Ctrl-C comes while it is waited for: whoever holds it lets go of it."""
+        interrupted: BaseException | None = None
+        while True:
+            try:
+                self.lock.acquire()
+                break
+            except BaseException as error:
+                interrupted = error
+        if interrupted is not None:
+            raise interrupted
 
     def unsealed(self, segment_id: bytes, rows: Sequence[int]) -> FloatArray:
         """The vectors of these rows, at unit length."""
@@ -467,8 +513,8 @@ class Segments:
         staged = self.staged()
         for new in change.add:
             if new.id not in staged:
-                self.owner.attach(new.id, new.blobs[SIDECAR], self._routing.hidden(new.id))
-            self._standing.deleted[new.id] = []
+                self.owner.attach(new.id, new.blobs[SIDECAR], [*new.deleted, *self._routing.hidden(new.id)])
+            self._standing.deleted[new.id] = list(new.deleted)
         if self._server is not None:
             self._server.follow(change)
         self._took(self.state)
@@ -491,11 +537,16 @@ class Segments:
         anew: bool = False,
         routing: RoutingTable | None = None,
         adopted: Sequence[bytes] = (),
+        keys: Keys | None = None,
     ) -> None:
-        """Commit to the store, with the state that the change makes, under the keys of `owner` and
-        as `described` where those change, and with another routing table, if one is given: from then on
-        the segments in `adopted`, which were staged, count. Out of step from here on, until the caller has taken the
-        change in as well."""
+        """Commit to the store, with the state that the change makes, under the keys of `owner`, which are
+        `keys`, and as `described` where those change, and with another routing table, if one is given: from
+        then on the segments in `adopted`, which were staged, count. Out of step from here on, until the caller
+        has taken the change in as well.
+
+        Raises StorageError while nothing is committed if what is seen can't be written down. Where that fails
+        afterwards the commit is taken in, with a warning.
+        """
         owner = self.owner if owner is None else owner
         described = self.description if described is None else described
         following = None
@@ -527,16 +578,18 @@ class Segments:
                 anew=anew,
                 in_order=in_order,
             )
-        self._in_step = False
+        self._unsure, self._following = True, keys
         try:
             self.store.commit(change)
         except CommitUncertain:
             raise  # the next call looks
-        except Exception:
-            self._in_step = True  # refused: the old state stands, here and in the store
+        except CiphervecError:
+            self._unsure = False  # refused: the old state stands, here and in the store
             raise
+        self._whole = False
         if following is not None:
-            self._states.take(following)
+            with kept_going(f"the change to {described.spec.collection!r}"):
+                self._states.take(following)
             self.owner.expect_unconsumed(following.consumed)
             self.owner.authenticate()
             self._standing.appended = []

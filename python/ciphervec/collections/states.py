@@ -212,6 +212,12 @@ class States:
         if _native.blake3(data) != expected:
             raise self._rolled_back(f"another {name} than that of state {self.state.sequence}")
 
+    def check_evaluation(self, digest: bytes) -> None:
+        """Compare the BLAKE3 of the evaluation keys that answer, or are said to, with the state. Raises
+        RollbackDetected."""
+        if self.state is not None and digest != self.state.evaluation:
+            raise self._rolled_back(f"other evaluation keys than those of state {self.state.sequence}")
+
     def seal(
         self,
         change: WriteBatch,

@@ -137,6 +137,7 @@ class Upkeep:
         """
         with self._open(write=True):
             over = None if network is None else check_network(network)
+            self._segments.current()
             report = reporting(progress, f"merging {self.name}")
             if over is not None:
                 self._segments.in_turn(lambda: pack_for(self._segments, over))

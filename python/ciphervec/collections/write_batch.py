@@ -4,7 +4,7 @@ Either side."""
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -46,9 +46,32 @@ class NewSegment(NamedTuple):
     rows: int
     blobs: dict[str, bytes]
 
+    @property
+    def deleted(self) -> Sequence[int]:
+        """Rows that are deleted by then, ascending."""
+        return ()
+
     def stored(self) -> StoredSegment:
         """As it is listed once it is committed."""
-        return StoredSegment(self.id, self.rows, {name: len(blob) for name, blob in self.blobs.items()}, [])
+        sizes = {name: len(blob) for name, blob in self.blobs.items()}
+        return StoredSegment(self.id, self.rows, sizes, list(self.deleted))
+
+
+class ThinnedSegment(NewSegment):
+    """One of which some rows are deleted in the very commit that adds it."""
+
+    _gone: Sequence[int]
+
+    @classmethod
+    def of(cls, new: NewSegment, gone: Sequence[int]) -> ThinnedSegment:
+        """`gone`: those rows, ascending."""
+        thinned = cls(*new)
+        thinned._gone = gone
+        return thinned
+
+    @property
+    def deleted(self) -> Sequence[int]:
+        return self._gone
 
 
 def commit_key(added: Iterable[NewSegment]) -> str:
@@ -72,6 +95,10 @@ class WriteBatch:
     """Rows of clusters that go without the store being told: the sealed routing table says so."""
     meta: bytes | None = None
     attachments: dict[str, bytes] = field(default_factory=dict)
+
+    def deletions(self) -> dict[bytes, list[int]]:
+        """The rows that are deleted, by segment, those of new segments included."""
+        return {**self.delete_rows, **{new.id: list(new.deleted) for new in self.add if new.deleted}}
 
     def after(self, segments: Mapping[bytes, StoredSegment]) -> dict[bytes, StoredSegment]:
         """The segments that this leaves of those given, by id, oldest first. Those that it does not

@@ -8,7 +8,6 @@ read: segments are only added, whatever else it holds by now.
 
 from __future__ import annotations
 
-import json
 import ssl
 from collections.abc import Sequence
 
@@ -16,7 +15,7 @@ from ..collections.write_batch import NewSegment, WriteBatch, commit_key
 from .address import base_url, by_proxy, token_of
 from .client import verification
 from .frame import encode
-from .problem import error_of
+from .problem import error_of, kind
 from .session import Session
 from .transport_types import Transport
 
@@ -66,14 +65,5 @@ def _commit(session: Session, name: str, new: NewSegment) -> None:
         headers={"Content-Type": "application/octet-stream", "Idempotency-Key": commit_key([new])},
         ok=(200, 409, 422),
     )
-    if reply.status != 200 and _problem(reply.body) not in _ARRIVED:
+    if reply.status != 200 and kind(reply) not in _ARRIVED:
         raise error_of(reply, doing, session.url)
-
-
-def _problem(body: bytes) -> object:
-    """The type of a problem; None where the answer is none."""
-    try:
-        content = json.loads(body[:65_536])
-    except (ValueError, RecursionError):
-        return None
-    return content.get("type") if isinstance(content, dict) else None

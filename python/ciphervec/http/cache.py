@@ -53,6 +53,14 @@ class BlobCache:
             os.utime(path)
         return data
 
+    def has(self, address: str) -> bool:
+        """Whether something was put there."""
+        name = _name(address)
+        if self._folder is None:
+            with self._lock:
+                return name in self._memory
+        return (self._folder / name).exists()
+
     def put(self, address: str, data: bytes) -> None:
         """Keep a blob, unless it would take more than an eighth of the room. A full disk only costs
         the saving."""

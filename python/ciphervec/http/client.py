@@ -124,7 +124,9 @@ class HttpClient(Client):
     ) -> None:
         if fetch not in ("segments", "collection"):
             raise InvalidInput(f"fetch must be 'segments' or 'collection', got {fetch!r}.")
-        folder = user_folder() if state is True else None if state is None else Path(os.fspath(state))
+        folder = (
+            user_folder() if state is True else None if state is None else Path(os.fspath(state)).absolute()
+        )
         self._url = url
         self._session = Session(transport, url, token_of(token), timeout, retries)
         self._remote = HttpDatabase(self._session, folder, cache_bytes, fetch)

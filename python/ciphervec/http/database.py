@@ -11,7 +11,8 @@ from typing import Any
 from ..collections.pins import Pin
 from ..collections.stores.store import CollectionStore, Progress, check_name
 from ..collections.write_batch import WriteBatch
-from ..errors import CollectionExists, CollectionNotFound, ServerError
+from ..errors import CollectionExists, CollectionNotFound, ServerError, StorageError
+from ..ingest.remarks import kept_going
 from .cache import BlobCache
 from .frame import encode
 from .programs import ServedProgram, program_rows
@@ -65,6 +66,8 @@ class HttpDatabase:
 
     def create(self, name: str, meta: bytes, attachments: Mapping[str, bytes]) -> CollectionStore:
         doing = f"cannot create {name!r}"
+        trust = self._trust(name)
+        trust.prepare()
         frame = encode(WriteBatch(meta=meta, attachments=dict(attachments)))
         headers = {"Content-Type": "application/octet-stream"}
         reply = self._session.call("PUT", _path(name), doing, body=frame, headers=headers, ok=(201, 409))
@@ -76,9 +79,13 @@ class HttpDatabase:
         # No two descriptions are the same.
         if state is None or state.meta != meta:
             raise self._exists(name)
-        trust = self._trust(name)
-        trust.start()
-        return self._store(name, trust, state)
+        try:
+            trust.start()
+            return self._store(name, trust, state)
+        except StorageError as error:
+            raise StorageError(
+                f"{error} The collection {name!r} was made: get_collection opens it."
+            ) from error
 
     def open(self, name: str, accept: Callable[[bytes], object] | None = None) -> HttpStore:
         return self._open(name, self._trust(name), accept)
@@ -109,13 +116,16 @@ class HttpDatabase:
 
     def drop(self, name: str, release: Callable[[], object]) -> None:
         doing = f"cannot delete {name!r}"
+        trust = self._trust(name)
+        trust.prepare()
         reply = self._session.call("DELETE", _path(name), doing, ok=(204, 404))
         if reply.status == 404 and not reply.failed:
             raise CollectionNotFound(
                 f"no collection {name!r} on {self._session.url} that this token may delete; the verb admin is needed."
             )
         release()
-        self._trust(name).start()
+        with kept_going(f"the deletion of {name!r}"):
+            trust.start()
 
     def forget(self, name: str) -> None:
         """Drop what was pinned and seen of a collection."""

@@ -48,6 +48,30 @@ def words(reply: Reply) -> str:
     return clean or f"status {reply.status} without an explanation"
 
 
+class Failed(ServerError):  # noqa: N818
+    """The server failed at a request, so that it may have acted on it."""
+
+
+def kind(reply: Reply) -> str:
+    """The type of a problem; empty where the answer is none."""
+    try:
+        content = json.loads(reply.body[:65_536])
+    except (ValueError, RecursionError):
+        return ""
+    return str(content.get("type", "")) if isinstance(content, dict) else ""
+
+
+def uploads_gone(reply: Reply) -> bool:
+    """Whether a request that names uploads was refused because the server no longer has all of them: they
+    expired, or it was started again."""
+    return reply.status == 404 or (reply.status == 409 and kind(reply) == "urn:ciphervec:upload-offset")
+
+
+def loses_uploads(doing: str, server: str) -> ServerError:
+    """What is raised where uploads are gone each time before they are used."""
+    return ServerError(f"{doing}: {server} loses uploads. Try again later, or ask its operator.")
+
+
 def error_of(reply: Reply, doing: str, server: str) -> CiphervecError:
     """The exception for an answer that nobody expected. `doing` starts the message: "cannot read
     'faces'"."""
@@ -76,12 +100,12 @@ def error_of(reply: Reply, doing: str, server: str) -> CiphervecError:
         return StorageError(f"{doing}: the disk of {server} is full: {says}.")
     if status in (400, 405, 413, 415, 422):
         return InvalidInput(f"{doing}: {server} refuses it: {says}.")
-    if status in (429, 503):
+    if status in (429, 503) and kind(reply) != "urn:ciphervec:stopped":
         return ServerError(
             f"{doing}: {server} is busy and stayed so ({says}). Try again later, or allow more timeout=..."
         )
     request = "".join(c for c in reply.headers.get("x-request-id", "") if c.isalnum() or c in "-_")[:64]
     which = f" The request is {request} in its log." if request else ""
-    return ServerError(
+    return Failed(
         f"{doing}: {server} failed with status {status} ({says}).{which} Try again, or ask its operator."
     )

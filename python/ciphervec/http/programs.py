@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..collections.stores.store import Progress, check_name
 from ..errors import InvalidInput, ProgramNotFound, ServerError
-from .problem import Reply, error_of, words
+from .problem import Reply, error_of, loses_uploads, uploads_gone, words
 from .session import MAX_ANSWER, Session
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ INLINE = 24 << 20
 _OCTETS = {"Content-Type": "application/octet-stream"}
 _PATIENCE = 4.0
 """Times as long as was predicted that a run is waited for."""
+_ATTEMPTS = 3  # at what was uploaded and got lost there
 _KEPT_NAME = re.compile(r"(?=[^.]|\.+[^.])[A-Za-z0-9._-]{1,64}")
 _KEY = re.compile(r"[0-9a-f]{16}")
 
@@ -111,13 +112,20 @@ class ServedProgram:
         """Store bytes, once however often the answer is lost."""
         # A retry of these bytes is known by this key, and answered as the first attempt was.
         headers = {**_OCTETS, "Idempotency-Key": secrets.token_hex(16)}
-        whole, body = self._path + path, data
-        if len(data) > INLINE:
-            whole, body = self._uploaded(path, data, doing), b""
-        reply = self._session.call("PUT", whole, doing, body=body, headers=headers, ok=(204, 404, 409, 413))
-        if reply.status == 413 and body:  # its operator allows less in one request than others do
-            whole = self._uploaded(path, data, doing)
-            reply = self._session.call("PUT", whole, doing, headers=headers, ok=(204, 404, 409))
+        whole, ok = self._path + path, (204, 404, 409, 413)
+        if len(data) <= INLINE:
+            reply = self._session.call("PUT", whole, doing, body=data, headers=headers, ok=ok)
+        if (
+            len(data) > INLINE or reply.status == 413
+        ):  # its operator allows less in one request than others do
+            for _ in range(_ATTEMPTS):
+                whole = self._uploaded(path, data, doing)
+                headers["Idempotency-Key"] = secrets.token_hex(16)
+                reply = self._session.call("PUT", whole, doing, headers=headers, ok=ok)
+                if not uploads_gone(reply):
+                    break
+            else:
+                raise loses_uploads(doing, self._session.url)
         if reply.status == 409:
             raise InvalidInput(f"{doing}: {self._session.url} refuses it: {words(reply)}.")
         if reply.status == 413:

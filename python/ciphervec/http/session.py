@@ -14,7 +14,7 @@ from typing import Any
 from ..collections.stores.server_backend import Sink
 from ..errors import CiphervecError, ServerError
 from .address import Token
-from .problem import Reply, error_of, words
+from .problem import Reply, error_of, loses_uploads, words
 from .retry import RETRY_STATUS, Attempts, retry_after
 from .transport_types import Lost, Request, Transport
 
@@ -33,6 +33,10 @@ class Unanswered(ServerError):  # noqa: N818
     def __init__(self, says: str, *, sent: bool) -> None:
         super().__init__(says)
         self.sent = sent
+
+
+class Changed(ServerError):  # noqa: N818
+    """What is fetched has another length than was announced."""
 
 
 class Session:
@@ -111,7 +115,7 @@ class Session:
 
     def fetch(self, path: str, length: int, doing: str) -> bytes | None:
         """A blob of that many bytes; None where there is none. What arrived before a connection was
-        lost is not fetched again. Raises ServerError."""
+        lost is not fetched again. Raises ServerError, and of these Changed where it has another length."""
         attempts = self._attempts()
         into = bytearray()
         while True:
@@ -124,14 +128,16 @@ class Session:
             except Lost as lost:
                 failure: CiphervecError = self._unanswered(doing, str(lost), False)
                 if lost.final:
-                    raise failure from None
+                    raise Changed(str(failure)) from None
             else:
                 if reply.status == 404:
                     return None
+                if reply.status == 416:  # beyond the end of a shorter one
+                    raise Changed(f"{doing}: {length:,} bytes expected, fewer are there. Open it again.")
                 if reply.status in (200, 206):
                     self._check_api(reply, doing)
                     if len(into) != length:
-                        raise ServerError(
+                        raise Changed(
                             f"{doing}: {length:,} bytes expected, {len(into):,} came. Open it again."
                         )
                     return bytes(into)
@@ -155,7 +161,7 @@ class Session:
             upload = self._new_upload(path, len(data), doing)
             if self._pieces(f"{path}/{upload}", data, doing, step):
                 return upload
-        raise ServerError(f"{doing}: {self.url} loses uploads. Try again later, or ask its operator.")
+        raise loses_uploads(doing, self.url)
 
     def _new_upload(self, path: str, length: int, doing: str) -> str:
         body = json.dumps({"length": length}).encode()

@@ -9,7 +9,9 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from ..collections.write_batch import StoredSegment, WriteBatch
+import ciphervec._native as _native
+
+from ..collections.write_batch import EVALUATION, StoredSegment, WriteBatch
 from ..errors import ServerError
 
 _ID = re.compile(r"[0-9a-f]{32}")
@@ -29,13 +31,18 @@ class State(NamedTuple):
     """What the server said of each segment when it was last asked, and what was read from that."""
     query_version: int
     """The newest version of query frames that it answers."""
+    evaluation: bytes | None
+    """BLAKE3 of the evaluation keys that it says it answers with."""
 
     def after(self, change: WriteBatch, version: int, head: str) -> State:
         """The state that a commit on top of this one leaves."""
         lengths = {name: len(blob) for name, blob in change.attachments.items()}
         meta = self.meta if change.meta is None else change.meta
         segments, attachments = change.after(self.segments), {**self.attachments, **lengths}
-        return State(version, head, meta, segments, attachments, self.told, self.query_version)
+        evaluation = self.evaluation
+        if evaluation is not None and EVALUATION in change.attachments:
+            evaluation = _native.blake3(change.attachments[EVALUATION])
+        return State(version, head, meta, segments, attachments, self.told, self.query_version, evaluation)
 
 
 def read_state(content: Mapping[str, Any], name: str, server: str, before: State | None = None) -> State:
@@ -60,6 +67,7 @@ def read_state(content: Mapping[str, Any], name: str, server: str, before: State
             {str(key): _count(length) for key, length in content.get("attachments", {}).items()},
             said,
             _count(content.get("query_version", 1)),
+            bytes.fromhex(_matching(_HEAD, content["evaluation"])) if "evaluation" in content else None,
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ServerError(

@@ -6,10 +6,11 @@ from __future__ import annotations
 
 import contextvars
 import json
+import re
 import secrets
 import threading
 import warnings
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Literal
 
@@ -29,11 +30,20 @@ from ..collections.write_batch import (
     StoredSegment,
     WriteBatch,
 )
-from ..errors import AuthenticationError, CommitUncertain, Conflict, CorruptData, PinMismatch, ServerError
+from ..errors import (
+    AuthenticationError,
+    CommitUncertain,
+    Conflict,
+    CorruptData,
+    PinMismatch,
+    RollbackDetected,
+    ServerError,
+)
+from ..ingest.remarks import kept_going
 from .cache import BlobCache
-from .frame import Place, Upload, blobs, encode
-from .problem import Reply, error_of, is_problem
-from .session import MAX_ANSWER, Session, Unanswered
+from .frame import Place, Upload, blobs, encode, split_blobs
+from .problem import Failed, Reply, error_of, is_problem, loses_uploads, uploads_gone
+from .session import MAX_ANSWER, Changed, Session, Unanswered
 from .state import State, committed, public_parameters, read_state
 from .trust import EPOCH, KEY_ID, MASKS, SESSIONS, Lineage, Trust, TrustPins
 
@@ -49,9 +59,13 @@ _WAITING = 256 << 20
 """Bytes of blobs held until they are found right; beyond that they are kept as they come."""
 
 _LEAST_INLINE = 256 << 10
+_ATTEMPTS = 3  # at a commit whose uploads the server lost
 _AT_ONCE = 8
+_SMALL = 1 << 20  # bytes of a blob that comes with others in one answer
+_SEVERAL = 1024  # blobs that are asked for at once
 _MAX_STATE = 64 << 20  # a few hundred bytes, and those that writers who send junk take
 _OCTETS = "application/octet-stream"
+_HASH = re.compile(r"[0-9a-f]{64}")
 
 
 class HttpStore:
@@ -85,10 +99,11 @@ class HttpStore:
         self._waiting = 0  # bytes of these
         self._lock = threading.Lock()  # several are fetched at once
         self._used: set[tuple[bytes, str]] = set()  # from the cache, and not found right since
+        self._several = True  # whether the server gives several blobs at once, as far as is known
         self._covered = -1  # version whose records have all been fetched
         self._on_upload = on_upload
         self._lineage = lineage
-        self._uploads: dict[Place, Upload] = {}  # of a change that others were faster than
+        self._uploads: dict[bytes, Upload] = {}  # by what they hold, of a change that others were faster than
         self._state = state
         self._check(state, None)
 
@@ -100,6 +115,9 @@ class HttpStore:
     def query_version(self) -> int:
         """The newest version of query frames that the server says it answers."""
         return self._state.query_version
+
+    def evaluation(self) -> bytes | None:
+        return self._state.evaluation
 
     @property
     def trust(self) -> Trust:
@@ -135,15 +153,9 @@ class HttpStore:
 
     def commit(self, change: WriteBatch) -> None:
         doing = f"cannot commit to {self._name!r}"
+        self._trust.prepare()
         since = self._trust.version
-        again = bool(self._uploads)
         reply = self._send(change, INLINE, doing)
-        if again and reply.status not in (
-            200,
-            412,
-        ):  # the server may have let go of an earlier attempt's uploads
-            self._uploads = {}
-            reply = self._send(change, INLINE, doing)
         if reply.status == 413:  # its operator allows less in one request than others do
             reply = self._send(change, _LEAST_INLINE, doing)
         if reply.status == 412:
@@ -159,9 +171,10 @@ class HttpStore:
                 f"{doing}: {self._session.url} made version {version} of a change to version "
                 f"{self._state.version}. Look at what is there, and ask its operator."
             )
-        self._trust.see(version, head, since, write=STATE not in change.attachments)
-        self._repin(change)
         self._state = self._state.after(change, version, head)
+        with kept_going(f"the change to {self._name!r}"):
+            self._trust.see(version, head, since, write=STATE not in change.attachments)
+            self._repin(change)
         for new in change.add:
             for name, blob in new.blobs.items():
                 if name not in (ROWS, ORIGINALS):
@@ -185,24 +198,29 @@ class HttpStore:
                 f"{doing}: {self._session.url} shows no stored blob to this token, which has not the verb read. Ask its "
                 "operator for one with it: ciphervec token create --verb owner, or --verb query --verb read."
             )
-        data = self._session.fetch(f"{self._path}/segments/{segment_id.hex()}/{blob}", length, doing)
+        data = self._blob(f"{self._path}/segments/{segment_id.hex()}/{blob}", length, doing)
         if data is None:
-            if self.moved():
-                raise Conflict(f"{doing}: it changes faster than it can be read. Try again.")
             raise CorruptData(
                 f"{doing}: {self._session.url} lists segment {segment_id.hex()} but has no {blob} of it. Ask its operator to "
                 "verify the collection, and use a token with the verb read."
             )
+        self._await(place, data)
+        return data
+
+    def _await(self, place: tuple[bytes, str], data: bytes) -> None:
+        """Hold what was fetched until it is found right; beyond some bytes it is kept as it comes."""
         self._used.discard(place)
         with self._lock:
             waits = self._waiting + len(data) <= _WAITING
             if waits:
+                self._waiting += len(data) - len(self._fetched.get(place, b""))
                 self._fetched[place] = data
-                self._waiting += len(data)
         if not waits:
             self._used.add(place)  # where it is wrong it is dropped, as others are
             self._cache.put(self._address(*place), data)
-        return data
+
+    def _lacks(self, segment_id: bytes, blob: str) -> bool:
+        return (segment_id, blob) not in self._fetched and not self._cache.has(self._address(segment_id, blob))
 
     def unkept(self) -> list[tuple[bytes, str]]:
         return [*self._fetched, *self._used]
@@ -232,17 +250,40 @@ class HttpStore:
             self._waiting -= len(self._fetched.pop(place, b""))
 
     def prefetch(self, segment_ids: Sequence[bytes], blob: str) -> None:
-        missing = [
-            one
-            for one in segment_ids
-            if (one, blob) not in self._fetched and self._cache.get(self._address(one, blob)) is None
-        ]
-        if len(missing) < 2:
+        missing = [one for one in segment_ids if self._lacks(one, blob)]
+        lengths = {one: self._state.segments[one].blobs.get(blob) for one in missing}
+        small = [one for one, length in lengths.items() if length is not None and length <= _SMALL]
+        if len(small) > 1 and self._several:
+            self._fetch_several(small, blob)
+        left = [one for one in missing if self._lacks(one, blob)]
+        if len(left) < 2:
             return
-        with ThreadPoolExecutor(min(_AT_ONCE, len(missing)), "ciphervec-fetch") as pool:
+        with ThreadPoolExecutor(min(_AT_ONCE, len(left)), "ciphervec-fetch") as pool:
             context = contextvars.copy_context
-            for future in [pool.submit(context().run, self.read, one, blob) for one in missing]:
+            for future in [pool.submit(context().run, self.read, one, blob) for one in left]:
                 future.result()
+
+    def _fetch_several(self, segment_ids: Sequence[bytes], blob: str) -> None:
+        """Fetch small blobs in few requests. What the server does not give as it is listed is left to `read`."""
+        doing, left = f"cannot read {blob} of {self._name!r}", list(segment_ids)
+        while left:
+            asked = left[:_SEVERAL]
+            lengths = [self._state.segments[one].blobs.get(blob, 0) for one in asked]
+            body = json.dumps({"blob": blob, "segments": [one.hex() for one in asked]}).encode()
+            reply = self._session.call(
+                "POST", f"{self._path}/blobs", doing, body=body, ok=(200, 404, 405),
+                headers={"Content-Type": "application/json"}, limit=sum(lengths) + 8 * len(asked),
+            )  # fmt: skip
+            if reply.status != 200:  # an older server
+                self._several = False
+                return
+            found = split_blobs(reply.body)
+            if not 0 < len(found) <= len(asked):
+                raise ServerError(f"{doing}: {self._session.url} answered with other blobs. Open it again.")
+            for one, length, data in zip(asked, lengths, found, strict=False):
+                if data is not None and len(data) == length:
+                    self._await((one, blob), data)
+            left = left[len(found) :]
 
     def attachment(self, name: str) -> bytes:
         doing = f"cannot read {name} of {self._name!r}"
@@ -256,11 +297,11 @@ class HttpStore:
         if name == STATE:  # changes with every commit, and so may be a newer one than was listed
             reply = self._session.call("GET", address, doing, ok=(200, 404), limit=_MAX_STATE)
             data = reply.body if reply.status == 200 else None
+            if data is None and self.moved():
+                raise self._outrun(doing)
         else:
-            data = self._session.fetch(address, length, doing)
+            data = self._blob(address, length, doing)
         if data is None:
-            if self.moved():
-                raise Conflict(f"{doing}: it changes faster than it can be read. Try again.")
             raise CorruptData(
                 f"{doing}: {self._session.url} lists it but does not give it. Ask its operator."
             )
@@ -312,8 +353,13 @@ class HttpStore:
                 stacklevel=4,  # whoever called optimize or rotate_keys
             )
 
-    def server(self, spec: IndexSpec, without: Collection[bytes] = ()) -> RemoteBackend:
-        return RemoteBackend(self._session, self._path, self._name, self)
+    def server(
+        self,
+        spec: IndexSpec,
+        without: Collection[bytes] = (),
+        check: Callable[[bytes], object] | None = None,
+    ) -> RemoteBackend:
+        return RemoteBackend(self._session, self._path, self._name, self, check)
 
     def pins(self, origin: str) -> Pins:
         return TrustPins(self._trust, origin)
@@ -352,7 +398,15 @@ class HttpStore:
         return int(json.loads(self.meta() if change.meta is None else change.meta)["epoch"])
 
     def _send(self, change: WriteBatch, inline: int, doing: str) -> Reply:
-        self._upload(change, inline, doing)
+        for _ in range(_ATTEMPTS):
+            uploads = self._upload(change, inline, doing)
+            reply = self._post(change, uploads, doing)
+            if not uploads or not uploads_gone(reply):
+                return reply
+            self._uploads = {}
+        raise loses_uploads(doing, self._session.url)
+
+    def _post(self, change: WriteBatch, uploads: Mapping[Place, Upload], doing: str) -> Reply:
         headers = {
             "Content-Type": _OCTETS,
             "If-Match": f'"{self._state.head}"',
@@ -364,40 +418,67 @@ class HttpStore:
                 "POST",
                 f"{self._path}/commits",
                 doing,
-                body=encode(change, self._uploads),
+                body=encode(change, uploads),
                 headers=headers,
                 ok=(200, 400, 404, 409, 412, 413, 422),
             )
-        except Unanswered as error:
-            if not error.sent:
+        except (Failed, Unanswered) as error:
+            if isinstance(error, Unanswered) and not error.sent:
                 raise
             raise CommitUncertain(
                 f"{error} The change may have been committed, all of it, or not: look for its ids, or upsert."
             ) from None
 
-    def _upload(self, change: WriteBatch, inline: int, doing: str) -> None:
-        """Upload the largest blobs until what is left fits into a frame."""
+    def _upload(self, change: WriteBatch, inline: int, doing: str) -> dict[Place, Upload]:
+        """Upload the largest blobs until what is left fits into a frame; where they are.
+
+        An upload of an earlier attempt serves again where it holds the same bytes. Its place tells nothing:
+        the attachments of the next attempt are other ones under the same names.
+        """
         parts = list(blobs(change))
-        places = {place for place, _ in parts}
-        self._uploads = {place: upload for place, upload in self._uploads.items() if place in places}
+        held: dict[Place, Upload] = {}
+        for place, data in parts if self._uploads else ():
+            known = self._uploads.get(_native.blake3(data))
+            if known is not None:
+                held[place] = known
+        self._uploads = {upload.blake3: upload for upload in held.values()}
         total = sum(len(data) for _, data in parts)
-        left = sum(len(data) for place, data in parts if place not in self._uploads)
+        left = sum(len(data) for place, data in parts if place not in held)
         sent = total - left
         report = self._on_upload()
         for place, data in sorted(parts, key=lambda part: -len(part[1])):
             if left <= inline or not data:
-                return
-            if place in self._uploads:
+                break
+            if place in held:
                 continue
 
             def step(offset: int, before: int = sent) -> None:
                 if report is not None:
                     report(before + offset, total)
 
-            upload = self._session.upload(f"{self._path}/uploads", data, doing, step)
-            self._uploads[place] = Upload(upload, _native.blake3(data))
+            upload = Upload(
+                self._session.upload(f"{self._path}/uploads", data, doing, step), _native.blake3(data)
+            )
+            held[place] = self._uploads[upload.blake3] = upload
             left -= len(data)
             sent += len(data)
+        return held
+
+    def _blob(self, address: str, length: int, doing: str) -> bytes | None:
+        """A blob; None where the server has none and had none. Raises Conflict where it is gone, or has become
+        shorter, because the collection has moved on: a server takes deleted rows out by itself."""
+        try:
+            data = self._session.fetch(address, length, doing)
+        except Changed:
+            if self.moved():
+                raise self._outrun(doing) from None
+            raise
+        if data is None and self.moved():
+            raise self._outrun(doing)
+        return data
+
+    def _outrun(self, doing: str) -> Conflict:
+        return Conflict(f"{doing}: it changes faster than it can be read. Try again.")
 
     def _newer(self) -> State | None:
         """The server's state, or None when it is the one known here."""
@@ -431,11 +512,19 @@ class RemoteBackend:
     def query_version(self) -> int:
         return self._store.query_version
 
-    def __init__(self, session: Session, path: str, name: str, store: HttpStore) -> None:
+    def __init__(
+        self,
+        session: Session,
+        path: str,
+        name: str,
+        store: HttpStore,
+        check: Callable[[bytes], object] | None = None,
+    ) -> None:
         self._session = session
         self._path = path
         self._name = name
         self._store = store
+        self._check = check
 
     def evaluate(self, query: bytes, again: Callable[[], None] | None = None) -> Answer:
         reply, version = self._ask(query, None, again)
@@ -502,7 +591,21 @@ class RemoteBackend:
             {"version": number, "head": reply.headers.get("ciphervec-head")}, self._session.url
         )
         self._store.trust.see(version, head, since)
+        self._check_keys(reply, version, doing)
         return reply, version
+
+    def _check_keys(self, reply: Reply, version: int, doing: str) -> None:
+        """An answer by other evaluation keys than the owner's names wrong rows. Raises RollbackDetected; Conflict
+        where they may be right in the state that the answer, or the server by now, is about."""
+        says = reply.headers.get("ciphervec-evaluation")
+        if says is None or self._check is None:
+            return
+        try:
+            self._check(bytes.fromhex(says) if _HASH.fullmatch(says) else b"")
+        except RollbackDetected as error:
+            if version == self._store.version and not self._store.moved():
+                raise
+            raise Conflict(f"{doing}: its keys change while it is asked. Ask again.") from error
 
     def segment(self, segment_id: bytes) -> bytes:
         return self._store.read(segment_id, ROWS)

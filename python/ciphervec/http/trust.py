@@ -13,6 +13,7 @@ import contextlib
 import hashlib
 import json
 import os
+import secrets
 import sys
 import threading
 import warnings
@@ -35,6 +36,7 @@ SESSIONS = "query keys"
 _FORMER = "former key ids"
 _FORMAT = 2
 _FORMATS = (1, 2)  # the first had no state
+_ROOM = 16 << 10  # bytes, more than what is remembered of a collection
 _HEADS = 256  # versions whose heads are remembered while a process runs
 
 
@@ -81,6 +83,18 @@ class Trust:
             stored = self._read()
             if stored is not None:
                 self._merge(stored)
+
+    def prepare(self) -> None:
+        """Find out, before a change that can't be taken back, whether what it makes could be written down.
+        Raises StorageError."""
+        if self._path is None:
+            return
+        draft = self._path.with_name(f".{self._path.name}.{secrets.token_hex(4)}.tmp")
+        with _locked(self._path.with_suffix(".lock")), _state_errors(self._path):
+            try:
+                draft.write_bytes(bytes(_ROOM))
+            finally:
+                draft.unlink(missing_ok=True)
 
     def see(self, version: int, head: str, since: int | None = None, *, write: bool = True) -> None:
         """The server shows this version; without `write` that is written down with what comes next.
@@ -331,6 +345,8 @@ def _state_errors(path: Path) -> Iterator[None]:
 def _locked(path: Path) -> Iterator[None]:
     """Keep other processes out for the moment that reading and writing take."""
     with _state_errors(path):
+        # Whoever cleans up takes folders away; what this process has seen is written down again.
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         if sys.platform == "win32":

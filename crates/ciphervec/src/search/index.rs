@@ -155,6 +155,15 @@ impl ServerIndex {
         position.map(|index| self.segments.remove(index)).is_some()
     }
 
+    /// Removes all of these in one pass.
+    pub fn remove_all(&mut self, ids: impl IntoIterator<Item = SegmentId>) {
+        let gone: HashSet<[u8; 16]> =
+            ids.into_iter().map(|id| id.0).filter(|id| self.ids.remove(id)).collect();
+        if !gone.is_empty() {
+            self.segments.retain(|entry| !gone.contains(&entry.head.id.0));
+        }
+    }
+
     /// The segments that are in memory whatever happens, in the order they were added.
     pub fn segments(&self) -> impl Iterator<Item = &Segment> {
         self.segments.iter().filter_map(|entry| match &entry.residency {

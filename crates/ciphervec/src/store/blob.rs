@@ -62,6 +62,15 @@ struct Opened<'a> {
 
 impl<'a> Opened<'a> {
     fn open(medium: &'a dyn Medium, blob: &BlobRef) -> Result<Self, StoreError> {
+        let opened = Self::named(medium, blob)?;
+        let mut header = [0; HEADER];
+        opened.fill(0, &mut header)?;
+        opened.check_header(&header)?;
+        Ok(opened)
+    }
+
+    /// One whose header nobody has looked at yet.
+    fn named(medium: &'a dyn Medium, blob: &BlobRef) -> Result<Self, StoreError> {
         let name = blob.file();
         let path = medium.path(&name);
         let opened = Self { medium, name, path, blob: *blob };
@@ -78,9 +87,6 @@ impl<'a> Opened<'a> {
                 ));
             }
         }
-        let mut header = [0; HEADER];
-        opened.fill(0, &mut header)?;
-        opened.check_header(&header)?;
         Ok(opened)
     }
 
@@ -118,7 +124,13 @@ impl<'a> Opened<'a> {
         let offset = HEADER as u64 + self.blob.length;
         let mut hashes = vec![0; self.blob.blocks() as usize * HASH];
         self.fill(offset, &mut hashes)?;
-        let found = BlobRef::from_hashes(self.blob.length, &hashes);
+        self.check_hashes(&hashes)?;
+        Ok(hashes)
+    }
+
+    fn check_hashes(&self, hashes: &[u8]) -> Result<(), StoreError> {
+        let offset = HEADER as u64 + self.blob.length;
+        let found = BlobRef::from_hashes(self.blob.length, hashes);
         if found.root != self.blob.root {
             let shown = |root: &[u8; 32]| format!("block hashes with root {}", hex(root));
             return Err(StoreError::corrupt(
@@ -128,7 +140,7 @@ impl<'a> Opened<'a> {
                 shown(&found.root),
             ));
         }
-        Ok(hashes)
+        Ok(())
     }
 
     /// Fills `out` from an offset in the blob.
@@ -174,6 +186,9 @@ impl<'a> Opened<'a> {
 /// Reads a blob into one aligned buffer and checks every block while it is in cache, in parallel on
 /// the current rayon pool.
 pub(super) fn read(medium: &dyn Medium, blob: &BlobRef) -> Result<AlignedBytes, StoreError> {
+    if blob.length <= BLOCK as u64 {
+        return read_small(medium, blob);
+    }
     let opened = Opened::open(medium, blob)?;
     let length = usize::try_from(blob.length).map_err(|_| {
         StoreError::io("read into memory", &opened.path, ErrorKind::OutOfMemory.into())
@@ -186,6 +201,24 @@ pub(super) fn read(medium: &dyn Medium, blob: &BlobRef) -> Result<AlignedBytes, 
         opened.read_blocks(index * blocks, expected, piece)
     })?;
     Ok(payload)
+}
+
+/// Reads a blob of one block at most: header, payload and hash lie behind each other, and come with
+/// one look at the file.
+fn read_small(medium: &dyn Medium, blob: &BlobRef) -> Result<AlignedBytes, StoreError> {
+    let opened = Opened::named(medium, blob)?;
+    let mut whole = vec![0; blob.file_length() as usize];
+    opened.fill(0, &mut whole)?;
+    let mut header = [0; HEADER];
+    let (head, rest) = whole.split_at(HEADER);
+    header.copy_from_slice(head);
+    opened.check_header(&header)?;
+    let (payload, hashes) = rest.split_at(blob.length as usize);
+    opened.check_hashes(hashes)?;
+    if !payload.is_empty() {
+        opened.check_block(0, payload, hashes)?;
+    }
+    Ok(AlignedBytes::from_slice(payload))
 }
 
 /// Reads the first `length` bytes of a blob, or all of a shorter one; the blocks that they lie in

@@ -44,6 +44,25 @@ pub enum BlobPlace {
 pub(super) const PACK: &str = "pack-";
 pub(super) const ALIGNMENT: u64 = HEADER as u64;
 
+/// A file that blobs lie in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum BlobFile {
+    /// Of one blob, named by its root.
+    Own([u8; HASH]),
+    /// Of several.
+    Pack([u8; 16]),
+}
+
+impl BlobFile {
+    /// Its name below the collection.
+    pub(super) fn name(&self) -> String {
+        match self {
+            Self::Own(root) => format!("{BLOBS}/{}", hex(root)),
+            Self::Pack(pack) => pack_file(pack),
+        }
+    }
+}
+
 impl BlobPlace {
     pub(super) fn write(&self, out: &mut Vec<u8>) {
         match self {
@@ -103,11 +122,16 @@ impl BlobRef {
     }
 
     /// The file that the blob lies in.
-    pub(super) fn file(&self) -> String {
-        match &self.place {
-            BlobPlace::File => format!("{BLOBS}/{}", hex(&self.root)),
-            BlobPlace::Pack { pack, .. } => pack_file(pack),
+    pub(super) fn lies_in(&self) -> BlobFile {
+        match self.place {
+            BlobPlace::File => BlobFile::Own(self.root),
+            BlobPlace::Pack { pack, .. } => BlobFile::Pack(pack),
         }
+    }
+
+    /// The name of that file.
+    pub(super) fn file(&self) -> String {
+        self.lies_in().name()
     }
 
     pub(super) fn start(&self) -> u64 {

@@ -2,18 +2,23 @@
 //! side.
 
 use super::blob;
-use super::blob_ref::BlobRef;
+use super::blob_ref::{BlobFile, BlobRef};
+use super::compact::fitting;
 use super::error::StoreError;
 use super::folder::{self, ORPHAN_AFTER, Store};
 use super::keyed::{self, CommitKey, Committed, Keyed};
 use super::manifest::{self, Manifest, SegmentEntry, valid_new_name};
 use super::rows::RowSet;
-use super::{Change, NewSegment};
-use std::collections::HashSet;
+use super::{Change, NewSegment, SegmentId};
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Instant;
 
 type Named = [(String, Vec<u8>)];
+
+/// In a folder at least so many blobs of fewer bytes are written into packs.
+const MANY: usize = 32;
+const SMALL: usize = 256 << 10;
 
 impl Store {
     /// Applies all of `change` and returns the new version, durably, or nothing of it. An empty
@@ -158,24 +163,22 @@ impl Store {
 
     pub(super) fn check(&self, change: &Change) -> Result<(), StoreError> {
         let unknown = |id| StoreError::unknown_segment(&self.path, id);
-        let mut present: HashSet<_> = self.segments().iter().map(|segment| segment.id).collect();
+        let mut present: HashMap<_, _> =
+            self.segments().iter().map(|segment| (segment.id, segment.rows)).collect();
         for id in &change.remove {
-            if !present.remove(id) {
+            if present.remove(id).is_none() {
                 return Err(unknown(id));
             }
         }
         for segment in &change.add {
             check_new(segment)?;
-            if !present.insert(segment.id) {
+            if present.insert(segment.id, segment.rows).is_some() {
                 let id = crate::decode::hex(&segment.id);
                 return Err(StoreError::SegmentExists { path: self.path.clone(), id });
             }
         }
         for (id, rows) in &change.delete_rows {
-            let added =
-                change.add.iter().find(|segment| &segment.id == id).map(|segment| segment.rows);
-            let bound = added.or_else(|| self.segment(id).map(|segment| segment.rows));
-            let bound = bound.filter(|_| present.contains(id)).ok_or_else(|| unknown(id))?;
+            let bound = *present.get(id).ok_or_else(|| unknown(id))?;
             if let Some(row) = rows.iter().find(|row| **row >= bound) {
                 return Err(StoreError::invalid("deleted row", format!("below {bound}"), row));
             }
@@ -217,11 +220,15 @@ impl Store {
                 blobs: name(blobs).into(),
             });
         }
+        let mut deleted: HashMap<&SegmentId, Vec<u32>> = HashMap::new();
         for (id, rows) in &change.delete_rows {
-            for segment in next.segments.iter_mut().filter(|segment| segment.id == *id) {
-                rows.iter().for_each(|row| {
+            deleted.entry(id).or_default().extend(rows);
+        }
+        if !deleted.is_empty() {
+            for segment in &mut next.segments {
+                for row in deleted.get(&segment.id).into_iter().flatten() {
                     segment.deleted.insert(*row);
-                });
+                }
             }
         }
         let attached = name(&change.attachments);
@@ -238,8 +245,7 @@ impl Store {
         Ok(())
     }
 
-    /// Writes the payloads of a change in the order in which it names them: a file each, or all in
-    /// one pack on a shared medium, under a name that nobody else draws.
+    /// Writes the payloads of a change in the order in which it names them.
     pub(super) fn write_payloads(
         &self,
         change: &Change,
@@ -248,14 +254,52 @@ impl Store {
         let named = change.add.iter().flat_map(|segment| &segment.blobs);
         let payloads: Vec<&[u8]> =
             named.chain(&change.attachments).map(|(_, payload)| payload.as_slice()).collect();
-        if !self.medium.is_shared() {
-            for payload in payloads {
-                written.push(blob::write(&*self.medium, payload)?);
+        self.write_all(&payloads, written)
+    }
+
+    /// Writes blobs, and returns where each lies: all in one pack on a shared medium, under a name
+    /// that nobody else draws. Elsewhere each has a file, which goes as soon as nobody needs it; but
+    /// many small ones go into packs, since each file waits for the disk.
+    pub(super) fn write_all(
+        &self,
+        payloads: &[&[u8]],
+        written: &mut Vec<BlobRef>,
+    ) -> Result<Vec<BlobRef>, StoreError> {
+        if self.medium.is_shared() {
+            if !payloads.is_empty() {
+                written.extend(self.write_packed(payloads)?);
             }
-        } else if !payloads.is_empty() {
-            *written = self.write_packed(&payloads)?;
+            return Ok(written.clone());
         }
-        Ok(written.clone())
+        let small = |payload: &&[u8]| payload.len() < SMALL;
+        let mut packed = Vec::new();
+        if payloads.iter().filter(|payload| small(payload)).count() >= MANY {
+            let rest: Vec<&[u8]> = payloads.iter().copied().filter(small).collect();
+            let mut rest = rest.as_slice();
+            while !rest.is_empty() {
+                let lengths = rest.iter().map(|payload| payload.len() as u64);
+                let (group, later) = rest.split_at(fitting(lengths));
+                let pack = self.write_packed(group)?;
+                written.extend(&pack);
+                packed.extend(pack);
+                rest = later;
+            }
+        }
+        let packs = !packed.is_empty();
+        let mut packed = packed.into_iter();
+        let mut stored = Vec::with_capacity(payloads.len());
+        for payload in payloads {
+            let place = if packs && small(payload) { packed.next() } else { None };
+            stored.push(match place {
+                Some(blob) => blob,
+                None => {
+                    let blob = blob::write(&*self.medium, payload)?;
+                    written.push(blob);
+                    blob
+                }
+            });
+        }
+        Ok(stored)
     }
 
     /// Writes one blob where this medium wants it.
@@ -292,7 +336,7 @@ impl Store {
         if let Some(kept) = self.kept() {
             for file in files(written).filter(|file| !kept.contains(file)) {
                 // What cannot be removed now is collected by the next open.
-                let _ = self.medium.remove(&file);
+                let _ = self.medium.remove(&file.name());
             }
         }
         error
@@ -315,15 +359,15 @@ impl Store {
             gone.extend(frozen.iter().flat_map(|frozen| frozen.references()));
         }
         for file in files(&gone).filter(|file| !kept.contains(file)) {
-            let _ = self.medium.remove(&file);
+            let _ = self.medium.remove(&file.name());
         }
     }
 }
 
 /// The files that blobs lie in, each once, in order.
-fn files(blobs: &[BlobRef]) -> impl Iterator<Item = String> {
+fn files(blobs: &[BlobRef]) -> impl Iterator<Item = BlobFile> {
     let mut seen = HashSet::new();
-    blobs.iter().map(BlobRef::file).filter(move |file| seen.insert(file.clone()))
+    blobs.iter().map(BlobRef::lies_in).filter(move |file| seen.insert(*file))
 }
 
 fn check_new(segment: &NewSegment) -> Result<(), StoreError> {

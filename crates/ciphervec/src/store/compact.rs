@@ -152,12 +152,7 @@ impl Store {
         let mut places = HashMap::new();
         let mut rest = moving;
         while !rest.is_empty() {
-            let mut total = 0;
-            let fits = rest.iter().take_while(|blob| {
-                total += blob.file_length();
-                total <= FULL
-            });
-            let (group, later) = rest.split_at(fits.count().max(1));
+            let (group, later) = rest.split_at(fitting(rest.iter().map(BlobRef::file_length)));
             let payloads = group
                 .iter()
                 .map(|blob| blob::read(&*self.medium, blob))
@@ -172,6 +167,16 @@ impl Store {
     }
 }
 
+/// How many blobs of these lengths, at least one, fill a pack.
+pub(super) fn fitting(lengths: impl Iterator<Item = u64>) -> usize {
+    let mut total = 0;
+    let fits = lengths.take_while(|length| {
+        total += length;
+        total <= FULL
+    });
+    fits.count().max(1)
+}
+
 fn files(manifest: &Manifest) -> u64 {
-    manifest.references().map(BlobRef::file).collect::<HashSet<_>>().len() as u64
+    manifest.references().map(BlobRef::lies_in).collect::<HashSet<_>>().len() as u64
 }

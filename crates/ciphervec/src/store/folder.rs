@@ -2,7 +2,7 @@
 
 use super::SegmentId;
 use super::blob;
-use super::blob_ref::BlobRef;
+use super::blob_ref::{BlobFile, BlobRef};
 use super::error::StoreError;
 use super::lock::WriterLock;
 use super::manifest::{self, Manifest, SegmentEntry};
@@ -225,21 +225,21 @@ impl Store {
 
     /// Files that the two newest states and their snapshots name; `None` if a snapshot cannot be
     /// read, for then nobody knows.
-    pub(super) fn kept(&mut self) -> Option<HashSet<String>> {
+    pub(super) fn kept(&mut self) -> Option<HashSet<BlobFile>> {
         let snapshots: Vec<BlobRef> = self
             .current
             .snapshots()
             .chain(self.previous.snapshots())
             .map(|(_, blob)| *blob)
             .collect();
-        let mut kept: HashSet<String> = self
+        let mut kept: HashSet<BlobFile> = self
             .current
             .references()
             .chain(self.previous.references())
-            .map(BlobRef::file)
+            .map(BlobRef::lies_in)
             .collect();
         for snapshot in snapshots {
-            kept.extend(self.frozen(&snapshot).ok()?.references().map(BlobRef::file));
+            kept.extend(self.frozen(&snapshot).ok()?.references().map(BlobRef::lies_in));
         }
         Some(kept)
     }

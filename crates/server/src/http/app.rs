@@ -6,6 +6,7 @@ use crate::audit::Audit;
 use crate::auth::InFlight;
 use crate::auth::tokens::TokenFile;
 use crate::config::ServeOptions;
+use crate::descriptors;
 use crate::memory::MemoryPlan;
 use crate::metrics::Metrics;
 use crate::origin::Origin;
@@ -90,6 +91,9 @@ impl App {
             queue: options.queue,
         })
         .map_err(|error| error.to_string())?;
+        if let Some(files) = descriptors::raise() {
+            database.hold_at_most(descriptors::stores(files, options.connections));
+        }
         let programs = ProgramLimits {
             plan: options.program_plan,
             steps: options.program_steps,

@@ -26,7 +26,7 @@ const SENT: [HeaderName; 9] = [
     HeaderName::from_static("x-request-id"),
 ];
 /// What pages may read of answers, beside what every page may.
-const READ: [HeaderName; 12] = [
+const READ: [HeaderName; 13] = [
     header::ACCEPT_RANGES,
     header::ALLOW,
     header::CONTENT_LENGTH,
@@ -35,6 +35,7 @@ const READ: [HeaderName; 12] = [
     header::RETRY_AFTER,
     API_HEADER,
     OFFSET_HEADER,
+    HeaderName::from_static("ciphervec-evaluation"),
     HeaderName::from_static("ciphervec-head"),
     HeaderName::from_static("ciphervec-version"),
     HeaderName::from_static("server-timing"),

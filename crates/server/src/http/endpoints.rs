@@ -102,6 +102,7 @@ pub fn endpoints() -> Vec<Endpoint> {
         query::put_query_keys => QUERY, "query-keys";
         blobs::attachment => READ, "attachment";
         blobs::segment => READ, "blob";
+        blobs::several => READ, "blobs";
         uploads::create => CHANGE, "upload";
         uploads::progress => CHANGE, "upload-progress";
         uploads::append => CHANGE, "upload-piece";

@@ -242,6 +242,10 @@ impl From<DatabaseError> for Problem {
                 "remove keys, inputs or programs that nobody needs, or have the operator raise --program-quota",
             ),
             DatabaseError::Busy { retry_after } => Self::busy(&says, *retry_after),
+            DatabaseError::Descriptors(_) => {
+                tracing::error!(%error, "no file descriptors left: raise the limit of open files");
+                Self::busy(&says, Duration::from_secs(1)).storage("descriptors")
+            }
             DatabaseError::Full(_) => {
                 tracing::error!(%error, "no space left");
                 Self::full(says).storage("full")
@@ -307,6 +311,7 @@ impl From<UploadError> for Problem {
                 tracing::error!(%error, "an upload could not be stored");
                 Self::internal().storage("refused")
             }
+            UploadError::Descriptors => Self::busy(&says, Duration::from_secs(1)),
             UploadError::Random => Self::internal(),
         }
     }

@@ -33,7 +33,7 @@ pub(crate) struct Bucket {
     store: Arc<dyn ObjectStore>,
     prefix: Path,
     /// As messages show it.
-    url: String,
+    pub(super) url: String,
     threads: Arc<Threads>,
 }
 

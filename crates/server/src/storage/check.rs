@@ -44,9 +44,7 @@ pub(crate) fn change(
         )));
     }
     let mut index = index.clone();
-    change.remove.iter().for_each(|id| {
-        index.remove(ciphervec::SegmentId(*id));
-    });
+    index.remove_all(change.remove.iter().map(|id| ciphervec::SegmentId(*id)));
     let replaced = change.attachments.iter().find(|(name, _)| name == EVALUATION);
     let replaced = replaced.filter(|_| present.needs_evaluation());
     if let Some((_, bytes)) = replaced {

@@ -15,6 +15,7 @@ use object_store::ObjectStore;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
@@ -41,8 +42,12 @@ pub struct DatabaseOptions {
 pub struct Database {
     place: Place,
     engine: Arc<Engine>,
-    open: Mutex<BTreeMap<String, Arc<Collection>>>,
+    open: Mutex<Opened>,
+    /// Collections of a folder that may be open at once.
+    most: AtomicUsize,
 }
+
+type Opened = BTreeMap<String, Arc<Collection>>;
 
 impl Database {
     /// Opens the place, makes it if it is not there, and clears away what a killed process left.
@@ -79,7 +84,8 @@ impl Database {
         let cache = Cache::new(options.memory_budget);
         let sessions = SessionStore::within(options.memory_budget);
         let engine = Arc::new(Engine { pool, queue, cache, sessions });
-        let database = Arc::new(Self { place, engine, open: Mutex::default() });
+        let most = AtomicUsize::new(usize::MAX);
+        let database = Arc::new(Self { place, engine, open: Mutex::default(), most });
         let watched = Arc::downgrade(&database);
         // Ends within a minute of the database.
         let housekeeping = move || {
@@ -111,7 +117,13 @@ impl Database {
         self.engine.cache.bytes()
     }
 
-    fn opened(&self) -> MutexGuard<'_, BTreeMap<String, Arc<Collection>>> {
+    /// Lets no more collections of a folder be open at once, unless they are all in use: each holds a
+    /// file open.
+    pub(crate) fn hold_at_most(&self, most: usize) {
+        self.most.store(most, Ordering::Relaxed);
+    }
+
+    fn opened(&self) -> MutexGuard<'_, Opened> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -121,13 +133,16 @@ impl Database {
     }
 
     /// The names of all collections, sorted.
-    pub fn names(&self) -> Vec<String> {
-        let mut names = self.place.names();
+    ///
+    /// # Errors
+    /// [`DatabaseError::Io`] where they cannot be listed, [`DatabaseError::Descriptors`].
+    pub fn names(&self) -> Result<Vec<String>, DatabaseError> {
+        let mut names = self.place.names()?;
         if let Place::Bucket(_) = self.place {
             // Of one that was dropped something is left.
             names.retain(|name| !matches!(self.get(name), Err(DatabaseError::NotFound(_))));
         }
-        names
+        Ok(names)
     }
 
     /// Makes a collection with this description and these attachments, durably, in one step.
@@ -153,7 +168,7 @@ impl Database {
                     Store::create_on(Arc::clone(&medium), &meta, &attachments).map(drop)
                 });
                 made.map_err(|error| taken(error, name))?;
-                self.insert(name, Home::Bucket(medium))
+                self.insert(name, &Home::Bucket(medium))
             }
         }
     }
@@ -169,20 +184,39 @@ impl Database {
             collection.touch();
             return Ok(Arc::clone(collection));
         }
-        let collection = Collection::open(name, self.home(name)?, &self.engine).map_err(
-            |error| match error {
-                DatabaseError::NotFound(_) => unknown(name),
-                error => error,
-            },
-        )?;
-        open.insert(name.to_owned(), Arc::clone(&collection));
-        Ok(collection)
+        self.open_in(&mut open, name, &self.home(name)?).map_err(|error| match error {
+            DatabaseError::NotFound(_) => unknown(name),
+            error => error,
+        })
     }
 
-    fn insert(&self, name: &str, home: Home) -> Result<Arc<Collection>, DatabaseError> {
-        let collection = Collection::open(name, home, &self.engine)?;
-        self.opened().insert(name.to_owned(), Arc::clone(&collection));
-        Ok(collection)
+    fn insert(&self, name: &str, home: &Home) -> Result<Arc<Collection>, DatabaseError> {
+        self.open_in(&mut self.opened(), name, home)
+    }
+
+    /// Opens a collection beside those that are open; those that nobody has asked for the longest make
+    /// room for it.
+    fn open_in(
+        &self,
+        open: &mut Opened,
+        name: &str,
+        home: &Home,
+    ) -> Result<Arc<Collection>, DatabaseError> {
+        if let Home::Folder(_) = home {
+            let most = self.most.load(Ordering::Relaxed);
+            close_longest_idle(open, (open.len() + 1).saturating_sub(most));
+        }
+        loop {
+            match Collection::open(name, home.clone(), &self.engine) {
+                Err(DatabaseError::Descriptors(_))
+                    if close_longest_idle(open, open.len().div_ceil(4)) > 0 => {}
+                opened => {
+                    let collection = opened?;
+                    open.insert(name.to_owned(), Arc::clone(&collection));
+                    return Ok(collection);
+                }
+            }
+        }
     }
 
     /// Deletes a collection and all its segments and snapshots.
@@ -240,7 +274,7 @@ impl Database {
             Place::Bucket(bucket) => {
                 let medium = bucket.collection(into);
                 collection.copy_snapshot(snapshot, Arc::clone(&medium))?;
-                self.insert(into, Home::Bucket(medium))
+                self.insert(into, &Home::Bucket(medium))
             }
         }
     }
@@ -260,9 +294,7 @@ impl Database {
         let mut open = self.opened();
         // Somebody may have made it in the meantime.
         let path = draft.settle(name)?.ok_or_else(exists)?;
-        let collection = Collection::open(name, Home::Folder(path), &self.engine)?;
-        open.insert(name.to_owned(), Arc::clone(&collection));
-        Ok(collection)
+        self.open_in(&mut open, name, &Home::Folder(path))
     }
 
     /// Where programs lie beside the collections.
@@ -304,6 +336,21 @@ impl Database {
             collection.close();
         }
     }
+}
+
+/// Closes so many collections that nobody holds, those first that nobody has asked for the longest; how
+/// many it were.
+fn close_longest_idle(open: &mut Opened, count: usize) -> usize {
+    if count == 0 {
+        return 0;
+    }
+    let idle = open.iter().filter(|(_, collection)| Arc::strong_count(collection) == 1);
+    let mut idle: Vec<(Duration, String)> =
+        idle.map(|(name, collection)| (collection.idle(), name.clone())).collect();
+    idle.sort_unstable_by(|a, b| b.cmp(a));
+    idle.truncate(count);
+    idle.iter().for_each(|(_, name)| drop(open.remove(name)));
+    idle.len()
 }
 
 fn unknown(name: &str) -> DatabaseError {

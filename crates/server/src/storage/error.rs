@@ -1,7 +1,8 @@
 //! Storage error: what store or index refused enters, what a caller can act on leaves. Server side.
 
+use crate::descriptors;
 use ciphervec::store::StoreError;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::time::Duration;
 
 /// Why the database did not do what it was asked. Texts may name files and are for the log;
@@ -79,6 +80,9 @@ pub enum DatabaseError {
     /// The system refused an operation.
     #[error("{0}")]
     Io(String),
+    /// The system lets this process open no more files for now.
+    #[error("{0}")]
+    Descriptors(String),
     /// Another process writes the collection.
     #[error("{0}")]
     Locked(String),
@@ -98,6 +102,7 @@ impl DatabaseError {
                 "stored bytes are damaged; the log names the file, restore it from a copy".into()
             }
             Self::Locked(_) => "another process has the collection open for writing".into(),
+            Self::Descriptors(_) => "the server has as many files open as it may".into(),
             Self::Io(_) => "the store refused an operation; the log says which".into(),
             Self::Poisoned(_) => {
                 "whether the change is durable is unknown; read the collection again, then retry with the same \
@@ -110,9 +115,12 @@ impl DatabaseError {
 }
 
 impl DatabaseError {
-    /// What the system refused, by the kind of its answer.
-    pub(crate) fn of_io(text: String, kind: ErrorKind) -> Self {
-        match kind {
+    /// What the system refused, by its answer.
+    pub(crate) fn of_io(text: String, error: &io::Error) -> Self {
+        if descriptors::used_up(error) {
+            return Self::Descriptors(text);
+        }
+        match error.kind() {
             ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => {
                 Self::Full(text)
             }
@@ -143,7 +151,7 @@ impl From<StoreError> for DatabaseError {
             StoreError::Full { .. } => Self::Full(text),
             StoreError::Corrupt { .. } | StoreError::Missing { .. } => Self::Corrupt(text),
             StoreError::ReadOnly { .. } => Self::ReadOnly(text),
-            StoreError::Io { source, .. } => Self::of_io(text, source.kind()),
+            StoreError::Io { source, .. } => Self::of_io(text, &source),
             StoreError::Unsupported { .. } => Self::Unsupported(text),
             StoreError::Locked { .. } => Self::Locked(text),
             StoreError::Poisoned { .. } | StoreError::Sync { .. } | StoreError::Conflict { .. } => {

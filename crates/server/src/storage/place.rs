@@ -9,6 +9,7 @@ use super::collection::Home;
 use super::error::DatabaseError;
 use object_store::ObjectStore;
 use std::fs;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -73,19 +74,20 @@ impl Place {
     }
 
     /// The names under which there is a store, sorted; in a bucket, also those under which something
-    /// is left of one.
-    pub fn names(&self) -> Vec<String> {
-        let mut names: Vec<String> = match self {
-            Place::Folder(root) => {
-                let entries = fs::read_dir(root).into_iter().flatten().flatten();
-                let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
-                names.filter(|name| is_store(&root.join(name))).collect()
+    /// is left of one. A folder that is not there has none.
+    ///
+    /// # Errors
+    /// [`DatabaseError::Io`], [`DatabaseError::Descriptors`]: what cannot be listed is not empty.
+    pub fn names(&self) -> Result<Vec<String>, DatabaseError> {
+        let mut names = match self {
+            Place::Folder(root) => stores_in(root).map_err(|error| failed("list", root, &error))?,
+            Place::Bucket(bucket) => {
+                bucket.names().map_err(|error| refused("list", &bucket.url, &error))?
             }
-            Place::Bucket(bucket) => bucket.names().unwrap_or_default(),
         };
         names.retain(|name| valid_name(name));
         names.sort_unstable();
-        names
+        Ok(names)
     }
 
     /// Where the store of that name lies; nothing if there cannot be one, or no folder of it.
@@ -197,12 +199,34 @@ fn folder_of(url: &str) -> Result<PathBuf, DatabaseError> {
     }
 }
 
-/// Whether a folder is a store, be it a damaged one.
-fn is_store(path: &Path) -> bool {
-    let names = fs::read_dir(path).into_iter().flatten().flatten();
-    names
-        .filter_map(|entry| entry.file_name().into_string().ok())
-        .any(|name| name == "blobs" || name.starts_with("manifest-"))
+/// The names in a folder; none of what is no folder, or not there.
+fn entries(path: &Path) -> io::Result<Vec<String>> {
+    match fs::read_dir(path) {
+        Ok(entries) => {
+            let names = entries.map(|entry| Ok(entry?.file_name().into_string().ok()));
+            names.filter_map(io::Result::transpose).collect()
+        }
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            Ok(Vec::new())
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// The folders in one that are stores, be they damaged ones.
+fn stores_in(root: &Path) -> io::Result<Vec<String>> {
+    let mut found = Vec::new();
+    for name in entries(root)? {
+        let within = match entries(&root.join(&name)) {
+            // Somebody else's folder hides no other.
+            Err(error) if error.kind() == ErrorKind::PermissionDenied => Vec::new(),
+            listed => listed?,
+        };
+        if within.iter().any(|name| name == "blobs" || name.starts_with("manifest-")) {
+            found.push(name);
+        }
+    }
+    Ok(found)
 }
 
 /// Removes what a killed process left behind.
@@ -238,5 +262,5 @@ pub(crate) fn random_name() -> Result<String, DatabaseError> {
 }
 
 pub(crate) fn failed(doing: &str, path: &Path, error: &std::io::Error) -> DatabaseError {
-    DatabaseError::of_io(format!("cannot {doing} {}: {error}", path.display()), error.kind())
+    DatabaseError::of_io(format!("cannot {doing} {}: {error}", path.display()), error)
 }

@@ -38,6 +38,8 @@ pub struct Answer {
     pub version: u64,
     /// Hash of that state.
     pub head: [u8; 32],
+    /// BLAKE3 of the evaluation keys that were used, where there are any.
+    pub evaluation: Option<[u8; 32]>,
     /// Where the time went.
     pub timings: QueryTimings,
     /// Whether segments had to be read from the store again because the collection exceeds the

@@ -6,6 +6,7 @@
 //! no room: those that came do, of what all may have and of what one token may.
 
 use super::spool::Spool;
+use crate::descriptors;
 use crate::hex;
 use crate::metrics::Metrics;
 use bytes::Bytes;
@@ -131,6 +132,9 @@ pub enum UploadError {
     /// The folder takes no writes.
     #[error("the server's folder of uploads takes no writes")]
     ReadOnly(#[source] io::Error),
+    /// The system lets this process open no more files for now.
+    #[error("the server has as many files open as it may")]
+    Descriptors,
     /// The system refused an operation.
     #[error("an upload could not be stored: {0}")]
     Io(#[source] io::Error),
@@ -138,6 +142,9 @@ pub enum UploadError {
 
 impl From<io::Error> for UploadError {
     fn from(error: io::Error) -> Self {
+        if descriptors::used_up(&error) {
+            return Self::Descriptors;
+        }
         match error.kind() {
             ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => {
                 Self::Full(error)

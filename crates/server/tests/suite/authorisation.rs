@@ -25,6 +25,7 @@ const ROWS: [(&str, &str, &str); 41] = [
     ("PUT", "/v1/collections/{name}/query-keys", "query admin"),
     ("GET", "/v1/collections/{name}/attachments/{attachment}", "read admin"),
     ("GET", "/v1/collections/{name}/segments/{segment}/{blob}", "read admin"),
+    ("POST", "/v1/collections/{name}/blobs", "read admin"),
     ("POST", "/v1/collections/{name}/uploads", "write append admin"),
     ("GET", "/v1/collections/{name}/uploads/{upload}", "write append admin"),
     ("PATCH", "/v1/collections/{name}/uploads/{upload}", "write append admin"),

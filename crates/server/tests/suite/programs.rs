@@ -360,7 +360,7 @@ async fn two_servers_share_the_programs_of_a_bucket() {
         }
     }
     // Collections of the same place do not see them, and what one server removes is gone for all.
-    let names = tokio::task::spawn_blocking(move || two_database.names()).await.unwrap();
+    let names = tokio::task::spawn_blocking(move || two_database.names()).await.unwrap().unwrap();
     assert!(names.is_empty(), "{names:?}");
     tokio::task::spawn_blocking(move || one.remove("nearest")).await.unwrap().unwrap();
     tokio::time::sleep(Duration::from_millis(2100)).await;

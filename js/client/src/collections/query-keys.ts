@@ -110,11 +110,11 @@ export async function answered(
   call: Call,
   sink: Sink,
 ): Promise<Answer> {
-  const { owner, store, queryKeys: keys, lock } = segments;
+  const { owner, queryKeys: keys, lock } = segments;
   const again = () => keys.again(epoch, queries);
   for (let sends = 0; sends < SENDS; sends++) {
     try {
-      return await lock.apart(() => store.evaluate(query, call, sink, again));
+      return await lock.apart(() => segments.evaluate(query, call, sink, again));
     } catch (error) {
       if (!(error instanceof QueryKeysMissing)) throw error;
       again();

@@ -18,7 +18,8 @@ import {
 } from "../errors.js";
 import { sleep } from "../http/retry.js";
 import type { Call } from "../http/session.js";
-import type { HttpStore } from "../http/store.js";
+import type { Answer, HttpStore } from "../http/store.js";
+import type { Sink } from "../http/transport.js";
 import { show } from "../ingest/arrays.js";
 import { equal, hex, unhex } from "../ingest/bytes.js";
 import type { Keys, Native, Owner, SegmentDirectory } from "../native.js";
@@ -45,8 +46,10 @@ import { COVERED, type Next, type Shown, type State, States } from "./states.js"
 /** Rows after which another segment begins. */
 export const SEGMENT_ROWS = 65_536;
 
-/** How often a change, or a query, is tried anew because others committed in between. */
+/** How often a change, or a query, is tried anew at least because others committed in between. */
 const TURNS = 16;
+/** Milliseconds for which it is. A server that tidies up commits as well, many times a second. */
+const PATIENCE = 20_000;
 
 /** What a collection is opened with. */
 export interface Opened {
@@ -191,11 +194,13 @@ export class Segments {
 
   /** Run `step`, which reads the present state and may commit; again on the latest one when others were first. */
   async inTurn<T>(step: () => Promise<T>, call: Call): Promise<T> {
+    const ends = Date.now() + PATIENCE;
     for (let turn = 0; ; turn++) {
       try {
         return await step();
       } catch (error) {
-        if (!(error instanceof Conflict) || turn >= TURNS - 1) throw error;
+        const over = turn >= TURNS - 1 && Date.now() > ends;
+        if (!(error instanceof Conflict) || over) throw error;
         await stepAside(turn, call);
         await this.refresh(call);
       }
@@ -218,8 +223,7 @@ export class Segments {
     if (this.#inStep) return; // read again altogether
     let shown: Shown;
     try {
-      shown = await this.#states.shown(this.#owner, this.description, call);
-      this.#directory.expectUnconsumed(this.#states.consumed);
+      shown = await this.#shown(call);
       const since = difference(this.#taken, this.store.segments());
       if (!grown(this.#known(), shown, since)) {
         await this.#load(call);
@@ -248,6 +252,12 @@ export class Segments {
     await this.#attachAppended(shown, call);
     await this.#states.holdEvaluation(this.#owner, this.description, call);
     await this.#took();
+  }
+
+  /** The server's answer to a message of queries, from a state with the owner's evaluation keys; `again` is called before it is sent
+   * another time. */
+  evaluate(query: Uint8Array, call: Call, sink?: Sink, again?: () => void): Promise<Answer> {
+    return this.store.evaluate(query, call, (digest) => this.#states.checkEvaluation(digest), sink, again);
   }
 
   /** Commit `change`, in which the rows of the ids in `dropped` go, and take it in. */
@@ -393,14 +403,22 @@ export class Segments {
     this.#appended = [];
     this.#taken = [];
     this.losses++;
-    const shown = await this.#states.shown(owner, this.description, call);
-    this.#directory.expectUnconsumed(this.#states.consumed);
+    const shown = await this.#shown(call);
     await this.#openKeyPair(call);
     await this.#attach(shown, shown.counted, call);
     await this.#states.check(shown, call);
     await this.#attachAppended(shown, call);
     await this.#states.holdEvaluation(this.#owner, this.description, call);
     await this.#took();
+  }
+
+  /** What the store shows, with the owner's state, under the owner's keys. */
+  async #shown(call: Call): Promise<Shown> {
+    const shown = await this.#states.shown(this.#owner, this.description, call);
+    this.#directory.expectUnconsumed(this.#states.consumed);
+    const said = this.store.evaluation;
+    if (said !== null) this.#states.checkEvaluation(said);
+    return shown;
   }
 
   /** Take in segments of the owner's state, or of a collection that has none. One that does not open is an error where the owner says that
@@ -486,7 +504,7 @@ export class Segments {
   async #prefetch(segments: readonly StoredSegment[], call: Call): Promise<void> {
     for (const blob of COVERED) {
       const ids = segments.filter((one) => blob in one.blobs).map(({ id }) => id);
-      if (ids.length > 1) await this.store.readAll(ids, blob, call);
+      if (ids.length > 1) await this.store.prefetch(ids, blob, call);
     }
   }
 
@@ -608,7 +626,9 @@ export class Segments {
       throw error;
     }
     if (following === null) return;
-    await this.#states.take(following);
+    const taken = following;
+    const what = `the change to "${this.description.spec.collection}"`;
+    await this.store.trust.afterwards(what, () => this.#states.take(taken));
     this.#directory.expectUnconsumed(following.consumed);
     this.#directory.authenticate();
     this.#appended = [];

@@ -188,6 +188,12 @@ export class States {
       throw this.#rolledBack(`another ${name} than that of state ${this.state.sequence}`);
   }
 
+  /** Compare the BLAKE3 of the evaluation keys that answer, or are said to, with the state. Throws RollbackDetected. */
+  checkEvaluation(digest: Uint8Array): void {
+    if (this.state !== null && !equal(digest, this.state.evaluation))
+      throw this.#rolledBack(`other evaluation keys than those of state ${this.state.sequence}`);
+  }
+
   /** The state that `change` makes, added to it. `appended` are the segments that count from now on, `aside` the rows, or whole
    * segments, that don't, `quarantine` those that failed a check. */
   async seal(

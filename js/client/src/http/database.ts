@@ -77,6 +77,7 @@ export class HttpDatabase {
     call: Call,
   ): Promise<HttpStore> {
     const doing = `cannot create "${name}"`;
+    await (await this.#trust(name)).prepare();
     const reply = await this.session.call("PUT", pathOf(name), doing, call, {
       body: encode(newChange({ meta, attachments })),
       headers: { "Content-Type": "application/octet-stream" },
@@ -110,13 +111,15 @@ export class HttpDatabase {
   /** Delete a collection and everything in it. Throws CollectionNotFound. */
   async drop(name: string, call: Call): Promise<void> {
     const doing = `cannot delete "${name}"`;
+    const trust = await this.#trust(name);
+    await trust.prepare();
     const reply = await this.session.call("DELETE", pathOf(name), doing, call, { ok: [204, 404] });
     // A repetition of an attempt that succeeded does not find it any more.
     if (reply.status === 404 && reply.failed === 0)
       throw new CollectionNotFound(
         `${doing}: there is none of that name on ${this.session.url} that this token may see.`,
       );
-    await this.forget(name);
+    await trust.afterwards(`the deletion of "${name}"`, () => this.forget(name));
   }
 
   /** Drop what was pinned and seen of a collection. */
@@ -131,7 +134,7 @@ export class HttpDatabase {
   }
 
   async #store(name: string, state: State): Promise<HttpStore> {
-    const trust = await Trust.open(this.#storage, this.#native, this.session.url, name, this.#warn);
+    const trust = await this.#trust(name);
     return HttpStore.open({
       session: this.session,
       name,
@@ -141,6 +144,10 @@ export class HttpDatabase {
       state,
       lineage: (meta) => this.#lineage(name, meta),
     });
+  }
+
+  #trust(name: string): Promise<Trust> {
+    return Trust.open(this.#storage, this.#native, this.session.url, name, this.#warn);
   }
 
   #exists(name: string): CollectionExists {

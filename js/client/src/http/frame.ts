@@ -12,6 +12,7 @@ import { concat, text, utf8 } from "../ingest/bytes.js";
 const MAGIC = utf8("CVCHANGE");
 const VERSION = 1;
 const HEAD = 16;
+const ABSENT = 2n ** 64n - 1n;
 
 /** A blob's segment id and name, joined; an empty id for an attachment, and for the description with an empty name. */
 export type Place = string;
@@ -59,6 +60,24 @@ export function encode(change: Change, uploads: ReadonlyMap<Place, Upload> = new
   view.setUint32(12, json.length, true);
   const inline = blobsOf(change).filter(([place]) => !uploads.has(place));
   return concat([head, json, ...inline.map(([, data]) => data)]);
+}
+
+/** The blobs in an answer about several, each behind its length; null for one that is not there. What is cut short ends the list. */
+export function splitBlobs(data: Uint8Array): (Uint8Array | null)[] {
+  const found: (Uint8Array | null)[] = [];
+  const view = new DataView(data.buffer, data.byteOffset, data.length);
+  for (let at = 0; at + 8 <= data.length; ) {
+    const length = view.getBigUint64(at, true);
+    at += 8;
+    if (length === ABSENT) {
+      found.push(null);
+      continue;
+    }
+    if (length > BigInt(data.length - at)) break;
+    found.push(data.slice(at, at + Number(length)));
+    at += Number(length);
+  }
+  return found;
 }
 
 /** The segments of a frame that only adds some, as a writer's batch does. Throws CorruptData, UnsupportedVersion. */

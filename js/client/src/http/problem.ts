@@ -41,6 +41,21 @@ export function words(reply: Reply): string {
   return printable(said, LONGEST) || `status ${reply.status} without an explanation`;
 }
 
+/** Whether a request that names uploads was refused because the server no longer has all of them: they expired, or it was started
+ * again. */
+export function uploadsGone(reply: Reply): boolean {
+  const offset = reply.status === 409 && problemOf(reply)["type"] === "urn:ciphervec:upload-offset";
+  return reply.status === 404 || offset;
+}
+
+/** What is thrown where uploads are gone each time before they are used. */
+export function losesUploads(doing: string, server: string): ServerError {
+  return new ServerError(`${doing}: ${server} loses uploads. Try again later, or ask its operator.`);
+}
+
+/** The server failed at a request, so that it may have acted on it. */
+export class Failed extends ServerError {}
+
 /** The error for an answer that nobody expected. `doing` starts the message: "cannot read 'faces'". */
 export function errorOf(reply: Reply, doing: string, server: string): CiphervecError {
   const says = words(reply);
@@ -66,13 +81,14 @@ export function errorOf(reply: Reply, doing: string, server: string): CiphervecE
   if (status === 507) return new StorageError(`${doing}: the disk of ${server} is full: ${says}.`);
   if ([400, 405, 413, 415, 422].includes(status))
     return new InvalidInput(`${doing}: ${server} refuses it: ${says}.`);
-  if (status === 429 || status === 503)
+  const stopped = problemOf(reply)["type"] === "urn:ciphervec:stopped";
+  if (status === 429 || (status === 503 && !stopped))
     return new ServerError(
       `${doing}: ${server} is busy and stayed so (${says}). Try again later, or allow a longer timeout.`,
     );
   const request = (reply.headers.get("x-request-id") ?? "").replace(/[^A-Za-z0-9_-]/g, "").slice(0, 64);
   const which = request === "" ? "" : ` The request is ${request} in its log.`;
-  return new ServerError(
+  return new Failed(
     `${doing}: ${server} failed with status ${status} (${says}).${which} Try again, or ask its operator.`,
   );
 }

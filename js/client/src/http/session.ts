@@ -9,7 +9,7 @@ import { ServerError } from "../errors.js";
 import { concat, utf8 } from "../ingest/bytes.js";
 import type { Progress } from "../types.js";
 import type { Token } from "./address.js";
-import { errorOf, type Reply, words } from "./problem.js";
+import { errorOf, losesUploads, type Reply, words } from "./problem.js";
 import { Attempts, RETRY_STATUS, retryAfter } from "./retry.js";
 import { type Fetch, Lost, type Request, type Sink, send } from "./transport.js";
 
@@ -34,6 +34,9 @@ export class Unanswered extends ServerError {
     this.sent = sent;
   }
 }
+
+/** What is fetched has another length than was announced. */
+export class Changed extends ServerError {}
 
 export interface CallParts {
   body?: Uint8Array;
@@ -116,7 +119,7 @@ export class Session {
 
   /**
    * A blob of that many bytes; null where there is none. What arrived before a connection was lost is not fetched again.
-   * Throws ServerError.
+   * Throws ServerError, and of these Changed where it has another length.
    */
   async fetch(path: string, length: number, doing: string, call: Call): Promise<Uint8Array | null> {
     const attempts = new Attempts(this.#timeout, this.#retries, call.signal);
@@ -157,10 +160,12 @@ export class Session {
         );
         const reply: Reply = { status, headers, body: concat(error ?? []), failed: attempts.failed };
         if (status === 404) return null;
+        if (status === 416)
+          throw new Changed(`${doing}: ${length} bytes expected, fewer are there. Open it again.`);
         if (status === 200 || status === 206) {
           this.#checkApi(reply, doing);
           if (had !== length)
-            throw new ServerError(`${doing}: ${length} bytes expected, ${had} came. Open it again.`);
+            throw new Changed(`${doing}: ${length} bytes expected, ${had} came. Open it again.`);
           return into;
         }
         failure = errorOf(reply, doing, this.url);
@@ -169,7 +174,7 @@ export class Session {
       } catch (error) {
         if (!(error instanceof Lost)) throw error;
         failure = this.#unanswered(doing, error.message, false);
-        if (error.final) throw failure;
+        if (error.final) throw new Changed(failure.message);
       }
       if (had > from) attempts.progressed();
       if (!(await attempts.again(wait))) throw failure;
@@ -192,7 +197,7 @@ export class Session {
       const upload = await this.#newUpload(path, data.length, doing, call);
       if (await this.#pieces(`${path}/${upload}`, data, doing, call, step)) return upload;
     }
-    throw new ServerError(`${doing}: ${this.url} loses uploads. Try again later, or ask its operator.`);
+    throw losesUploads(doing, this.url);
   }
 
   async #newUpload(path: string, length: number, doing: string, call: Call): Promise<string> {

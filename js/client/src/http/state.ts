@@ -1,9 +1,9 @@
 /** Collection state: a server's description of a collection enters as JSON; its checked parts leave. Owner's side, which trusts none
  * of it. */
 
-import { after, type Change, type StoredSegment, sameSegment } from "../collections/change.js";
+import { after, type Change, EVALUATION, type StoredSegment, sameSegment } from "../collections/change.js";
 import { ServerError } from "../errors.js";
-import { fromBase64, text } from "../ingest/bytes.js";
+import { fromBase64, text, unhex } from "../ingest/bytes.js";
 
 const ID = /^[0-9a-f]{32}$/;
 const HEAD = /^[0-9a-f]{64}$/;
@@ -18,14 +18,24 @@ export interface State {
   attachments: Map<string, number>;
   /** The newest version of query frames that the server answers. */
   queryVersion: number;
+  /** BLAKE3 of the evaluation keys that the server says it answers with. */
+  evaluation: Uint8Array | null;
 }
 
 /** The state that a commit on top of this one leaves. */
-export function stateAfter(state: State, change: Change, version: number, head: string): State {
+export function stateAfter(
+  state: State,
+  change: Change,
+  version: number,
+  head: string,
+  blake3: (data: Uint8Array) => Uint8Array,
+): State {
   const attachments = new Map(state.attachments);
   for (const [name, blob] of change.attachments) attachments.set(name, blob.length);
   const meta = change.meta ?? state.meta;
-  return { ...state, version, head, meta, attachments, segments: after(change, state.segments) };
+  const keys = change.attachments.get(EVALUATION);
+  const evaluation = state.evaluation !== null && keys !== undefined ? blake3(keys) : state.evaluation;
+  return { ...state, version, head, meta, attachments, evaluation, segments: after(change, state.segments) };
 }
 
 /** The state in an answer. Segments that are as they were `before` are the same objects again. Throws ServerError. */
@@ -51,6 +61,7 @@ export function readState(
       segments,
       attachments: new Map(Object.entries(counts(content["attachments"]))),
       queryVersion: count(content["query_version"] ?? 1),
+      evaluation: "evaluation" in content ? unhex(matching(HEAD, content["evaluation"])) : null,
     };
   } catch (error) {
     if (!(error instanceof TypeError || error instanceof SyntaxError)) throw error;

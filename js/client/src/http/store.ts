@@ -19,12 +19,12 @@ import {
   PinMismatch,
   ServerError,
 } from "../errors.js";
-import { hex, random, text } from "../ingest/bytes.js";
+import { hex, random, text, unhex, utf8 } from "../ingest/bytes.js";
 import type { Native } from "../native.js";
 import type { BlobCache } from "../storage/cache.js";
-import { blobsOf, encode, type Place, type Upload } from "./frame.js";
-import { errorOf, problemOf, type Reply } from "./problem.js";
-import { type Call, type Session, Unanswered } from "./session.js";
+import { blobsOf, encode, type Place, splitBlobs, type Upload } from "./frame.js";
+import { errorOf, Failed, losesUploads, problemOf, type Reply, uploadsGone } from "./problem.js";
+import { type Call, Changed, type Session, Unanswered } from "./session.js";
 import { committed, publicParameters, readState, type State, stateAfter } from "./state.js";
 import type { Sink } from "./transport.js";
 import { EPOCH, KEY_ID, type Lineage, MASKS, SESSIONS, type Trust } from "./trust.js";
@@ -34,7 +34,12 @@ const INLINE = 24 << 20;
 /** Bytes of blobs held until they are found right; beyond that they are kept as they come. */
 const WAITING = 64 << 20;
 const LEAST_INLINE = 256 << 10;
+/** At a commit whose uploads the server lost. */
+const ATTEMPTS = 3;
 const AT_ONCE = 6;
+/** Bytes of a blob that comes with others in one answer, and blobs that are asked for at once. */
+const SMALL = 1 << 20;
+const SEVERAL = 1024;
 const MAX_STATE = 64 << 20;
 const MAX_ANSWER = 2 ** 40;
 const OCTETS = "application/octet-stream";
@@ -76,8 +81,10 @@ export class HttpStore {
   #waiting = 0; // bytes of these
   /** Places of blobs from the cache that were not found right since. */
   readonly #used = new Set<string>();
-  /** Of a change that others were faster than. */
-  #uploads = new Map<Place, Upload>();
+  /** By the hash of what they hold, of a change that others were faster than. */
+  #uploads = new Map<string, Upload>();
+  /** Whether the server gives several blobs at once, as far as is known. */
+  #several = true;
 
   private constructor({ session, name, trust, cache, native, state, lineage }: StoreParts) {
     this.#session = session;
@@ -141,13 +148,9 @@ export class HttpStore {
   /** Make a change durable, all or nothing. Throws Conflict when others were first, CommitUncertain when the answer got lost. */
   async commit(change: Change, call: Call): Promise<void> {
     const doing = `cannot commit to "${this.#name}"`;
+    await this.#trust.prepare();
     const since = this.#trust.version;
-    const again = this.#uploads.size > 0;
     let reply = await this.#send(change, INLINE, doing, call);
-    if (again && ![200, 412].includes(reply.status)) {
-      this.#uploads.clear(); // the server may have let go of an earlier attempt's
-      reply = await this.#send(change, INLINE, doing, call);
-    }
     if (reply.status === 413) reply = await this.#send(change, LEAST_INLINE, doing, call);
     if (reply.status === 412)
       throw new Conflict(
@@ -161,9 +164,12 @@ export class HttpStore {
         `${doing}: ${this.#session.url} made version ${version} of a change to version ${this.#state.version}. Look at what ` +
           "is there, and ask its operator.",
       );
-    this.#state = stateAfter(this.#state, change, version, head);
-    await this.#trust.see(version, head, since, change.attachments.has(STATE));
-    await this.#repin(change);
+    const blake3 = (data: Uint8Array) => this.#native.blake3(data);
+    this.#state = stateAfter(this.#state, change, version, head, blake3);
+    await this.#trust.afterwards(`the change to "${this.#name}"`, async () => {
+      await this.#trust.see(version, head, since, change.attachments.has(STATE));
+      await this.#repin(change);
+    });
     for (const added of change.add)
       for (const [name, blob] of Object.entries(added.blobs))
         if (name !== ROWS && name !== ORIGINALS) await this.#cache.put(this.#address(added.id, name), blob);
@@ -185,23 +191,28 @@ export class HttpStore {
         `${doing}: ${this.#session.url} shows no stored blob to this token, which has not the verb read. Ask its operator for one ` +
           "with it: ciphervec token create --verb owner, or --verb query --verb read.",
       );
-    const data = await this.#session.fetch(`${this.#path}/segments/${segment}/${blob}`, length, doing, call);
-    if (data === null) {
-      await this.#refuseIfMoved(doing, call);
+    const data = await this.#fetch(`${this.#path}/segments/${segment}/${blob}`, length, doing, call);
+    if (data === null)
       throw new CorruptData(
         `${doing}: ${this.#session.url} lists segment ${segment} but has no ${blob} of it. Ask its operator to verify the ` +
           "collection, and use a token with the verb read.",
       );
     }
+    await this.#await(segment, blob, data);
+    return data;
+  }
+
+  /** Hold what was fetched until it is found right; beyond some bytes it is kept as it comes. */
+  async #await(segment: string, blob: string, data: Uint8Array): Promise<void> {
+    const place = `${segment}/${blob}`;
     if (this.#waiting + data.length > WAITING) {
       this.#used.add(place); // where it is wrong it is dropped, as others are
-      await this.#cache.put(address, data);
+      await this.#cache.put(this.#address(segment, blob), data);
     } else {
       this.#forget(place);
       this.#fetched.set(place, data);
       this.#waiting += data.length;
     }
-    return data;
   }
 
   /** Blobs that were read and wait to be found right. */
@@ -247,16 +258,53 @@ export class HttpStore {
     this.#fetched.delete(place);
   }
 
-  /** The same blob of several segments, some at once, by segment. */
-  async readAll(segments: readonly string[], blob: string, call: Call): Promise<Map<string, Uint8Array>> {
-    const found = new Map<string, Uint8Array>();
-    const waiting = [...segments];
+  /** The same blob of several segments is read next: a chance to have them fetched at once. */
+  async prefetch(segments: readonly string[], blob: string, call: Call): Promise<void> {
+    const missing: string[] = [];
+    const lacks = async (one: string) =>
+      !this.#fetched.has(`${one}/${blob}`) && (await this.#cache.get(this.#address(one, blob))) === null;
+    for (const one of segments) if (await lacks(one)) missing.push(one);
+    const length = (one: string) => this.#state.segments.get(one)?.blobs[blob] ?? Infinity;
+    const small = missing.filter((one) => length(one) <= SMALL);
+    if (small.length > 1 && this.#several) await this.#fetchSeveral(small, blob, call);
+    const left: string[] = [];
+    for (const one of missing) if (await lacks(one)) left.push(one);
     const fetcher = async () => {
-      for (let next = waiting.shift(); next !== undefined; next = waiting.shift())
-        found.set(next, await this.read(next, blob, call));
+      for (let next = left.shift(); next !== undefined; next = left.shift())
+        await this.read(next, blob, call);
     };
-    await Promise.all(Array.from({ length: Math.min(AT_ONCE, segments.length) }, fetcher));
-    return found;
+    await Promise.all(Array.from({ length: Math.min(AT_ONCE, left.length) }, fetcher));
+  }
+
+  /** Fetch small blobs in few requests. What the server does not give as it is listed is left to `read`. */
+  async #fetchSeveral(
+    segments: readonly string[],
+    blob: string,
+    call: Call,
+  ): Promise<void> {
+    const doing = `cannot read ${blob} of "${this.#name}"`;
+    for (let left = segments; left.length > 0; ) {
+      const asked = left.slice(0, SEVERAL);
+      const lengths = asked.map((one) => this.#state.segments.get(one)?.blobs[blob] ?? 0);
+      const reply = await this.#session.call("POST", `${this.#path}/blobs`, doing, call, {
+        body: utf8(JSON.stringify({ blob, segments: asked })),
+        headers: { "Content-Type": "application/json" },
+        ok: [200, 404, 405],
+        limit: lengths.reduce((sum, one) => sum + one + 8, 0),
+      });
+      if (reply.status !== 200) {
+        this.#several = false; // an older server
+        return;
+      }
+      const found = splitBlobs(reply.body);
+      if (found.length === 0 || found.length > asked.length)
+        throw new ServerError(`${doing}: ${this.#session.url} answered with other blobs. Open it again.`);
+      for (const [i, data] of found.entries()) {
+        if (data === null || data.length !== lengths[i]) continue;
+        await this.#await(asked[i] as string, blob, data);
+      }
+      left = left.slice(found.length);
+    }
   }
 
   /** Whether the server has an attachment of this name. */
@@ -278,19 +326,32 @@ export class HttpStore {
       // It changes with every commit, and so may be a newer one than was listed.
       const reply = await this.#session.call("GET", path, doing, call, { ok: [200, 404], limit: MAX_STATE });
       data = reply.status === 200 ? reply.body : null;
-    } else data = await this.#session.fetch(path, length, doing, call);
-    if (data === null) {
-      await this.#refuseIfMoved(doing, call);
+      if (data === null) await this.#refuseIfMoved(doing, call);
+    } else data = await this.#fetch(path, length, doing, call);
+    if (data === null)
       throw new CorruptData(
         `${doing}: ${this.#session.url} lists it but does not give it. Ask its operator.`,
       );
-    }
     return data;
   }
 
-  /** Answer one message of queries; `again` is called before it is sent another time. Throws Conflict when the server has moved on to a
-   * state that this query does not suit, QueryKeysMissing. */
-  async evaluate(query: Uint8Array, call: Call, sink?: Sink, again?: () => void): Promise<Answer> {
+  /** BLAKE3 of the evaluation keys that the server says it answers with; null where it says nothing of them. */
+  get evaluation(): Uint8Array | null {
+    return this.#state.evaluation;
+  }
+
+  /**
+   * Answer one message of queries; `again` is called before it is sent another time. Throws Conflict when the server has moved on to a
+   * state that this query does not suit, QueryKeysMissing. `check` is called with the BLAKE3 of the collection's evaluation keys, and
+   * throws RollbackDetected for others than the owner's.
+   */
+  async evaluate(
+    query: Uint8Array,
+    call: Call,
+    check: (digest: Uint8Array) => void,
+    sink?: Sink,
+    again?: () => void,
+  ): Promise<Answer> {
     const doing = `cannot query "${this.#name}"`;
     const since = this.#trust.version;
     const reply = await this.#session.call("POST", `${this.#path}/query`, doing, call, {
@@ -311,6 +372,15 @@ export class HttpStore {
     }
     const { version, head } = committed(versionOf(reply.headers), this.#session.url);
     await this.#trust.see(version, head, since);
+    const says = reply.headers.get("ciphervec-evaluation");
+    if (says !== null)
+      try {
+        check(/^[0-9a-f]{64}$/.test(says) ? unhex(says) : new Uint8Array(0));
+      } catch (error) {
+        // They may be right in the state that the answer, or the server by now, is about.
+        if (version === this.#state.version && (await this.#newer(call)) === null) throw error;
+        throw new Conflict(`${doing}: its keys change while it is asked. Ask again.`);
+      }
     return { data: reply.body, version };
   }
 
@@ -379,6 +449,19 @@ export class HttpStore {
     await this.#trust.pin({ [MASKS]: hex(this.#native.blake3(seed)) });
   }
 
+  /** A blob; null where the server has none and had none. Throws Conflict where it is gone, or has become shorter, because the
+   * collection has moved on: a server takes deleted rows out by itself. */
+  async #fetch(path: string, length: number, doing: string, call: Call): Promise<Uint8Array | null> {
+    try {
+      const data = await this.#session.fetch(path, length, doing, call);
+      if (data === null) await this.#refuseIfMoved(doing, call);
+      return data;
+    } catch (error) {
+      if (error instanceof Changed) await this.#refuseIfMoved(doing, call);
+      throw error;
+    }
+  }
+
   async #refuseIfMoved(doing: string, call: Call): Promise<void> {
     if ((await this.#newer(call)) !== null)
       throw new Conflict(`${doing}: it changes faster than it can be read. Try again.`);
@@ -401,8 +484,22 @@ export class HttpStore {
   }
 
   async #send(change: Change, inline: number, doing: string, call: Call): Promise<Reply> {
-    await this.#upload(change, inline, doing, call);
-    const body = encode(change, this.#uploads);
+    for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
+      const uploads = await this.#upload(change, inline, doing, call);
+      const reply = await this.#post(change, uploads, doing, call);
+      if (uploads.size === 0 || !uploadsGone(reply)) return reply;
+      this.#uploads.clear();
+    }
+    throw losesUploads(doing, this.#session.url);
+  }
+
+  async #post(
+    change: Change,
+    uploads: ReadonlyMap<Place, Upload>,
+    doing: string,
+    call: Call,
+  ): Promise<Reply> {
+    const body = encode(change, uploads);
     call.progress?.({ phase: "upload", done: 0, total: body.length });
     try {
       const reply = await this.#session.call("POST", `${this.#path}/commits`, doing, call, {
@@ -418,32 +515,48 @@ export class HttpStore {
       call.progress?.({ phase: "upload", done: body.length, total: body.length });
       return reply;
     } catch (error) {
-      if (!(error instanceof Unanswered && error.sent)) throw error;
+      if (!(error instanceof Failed || (error instanceof Unanswered && error.sent))) throw error;
       throw new CommitUncertain(
         `${error.message} The change may have been committed, all of it, or not: look for its ids, or upsert.`,
       );
     }
   }
 
-  /** Upload the largest blobs until what is left fits into a frame. */
-  async #upload(change: Change, inline: number, doing: string, call: Call): Promise<void> {
+  /**
+   * Upload the largest blobs until what is left fits into a frame; where they are. An upload of an earlier attempt serves again where it
+   * holds the same bytes. Its place tells nothing: the attachments of the next attempt are other ones under the same names.
+   */
+  async #upload(
+    change: Change,
+    inline: number,
+    doing: string,
+    call: Call,
+  ): Promise<ReadonlyMap<Place, Upload>> {
     const parts = blobsOf(change);
-    const places = new Set(parts.map(([place]) => place));
-    for (const place of this.#uploads.keys()) if (!places.has(place)) this.#uploads.delete(place);
+    const held = new Map<Place, Upload>();
+    if (this.#uploads.size > 0)
+      for (const [place, data] of parts) {
+        const known = this.#uploads.get(hex(this.#native.blake3(data)));
+        if (known !== undefined) held.set(place, known);
+      }
+    this.#uploads = new Map([...held.values()].map((one) => [one.blake3, one]));
     const total = parts.reduce((sum, [, data]) => sum + data.length, 0);
-    let left = parts.reduce((sum, [place, data]) => sum + (this.#uploads.has(place) ? 0 : data.length), 0);
+    let left = parts.reduce((sum, [place, data]) => sum + (held.has(place) ? 0 : data.length), 0);
     let sent = total - left;
     for (const [place, data] of parts.sort((a, b) => b[1].length - a[1].length)) {
-      if (left <= inline || data.length === 0) return;
-      if (this.#uploads.has(place)) continue;
+      if (left <= inline || data.length === 0) break;
+      if (held.has(place)) continue;
       const before = sent;
       const id = await this.#session.upload(`${this.#path}/uploads`, data, doing, call, (offset) =>
         call.progress?.({ phase: "upload", done: before + offset, total }),
       );
-      this.#uploads.set(place, { id, blake3: hex(this.#native.blake3(data)) });
+      const upload = { id, blake3: hex(this.#native.blake3(data)) };
+      held.set(place, upload);
+      this.#uploads.set(upload.blake3, upload);
       left -= data.length;
       sent += data.length;
     }
+    return held;
   }
 
   /** The server's state, or null when it is the one known here. */

@@ -7,7 +7,7 @@
  * the server's own words: they show what it lost, not what it hides.
  */
 
-import { CorruptData, PinMismatch, RollbackDetected } from "../errors.js";
+import { CorruptData, PinMismatch, RollbackDetected, StorageError } from "../errors.js";
 import { hex, text, utf8 } from "../ingest/bytes.js";
 import type { Native } from "../native.js";
 import type { SealedStorage } from "../storage/sealed.js";
@@ -22,6 +22,7 @@ export const SESSIONS = "query keys";
 
 const FORMER = "former key ids";
 const FORMAT = 1;
+const ROOM = 16 << 10; // bytes, more than what is remembered of a collection
 const HEADS = 256; // versions whose heads are remembered while a client is open
 
 /** What a description says that was opened, so authenticated, under the owner's keys. */
@@ -136,6 +137,29 @@ export class Trust {
   async reload(): Promise<void> {
     const stored = await this.#read();
     if (stored !== null) this.#merge(stored);
+  }
+
+  /** Find out, before a change that can't be taken back, whether what it makes could be written down. Throws StorageError. */
+  async prepare(): Promise<void> {
+    const draft = `${this.#entry}/draft`;
+    await this.#storage.exclusive(this.#entry, async () => {
+      await this.#storage.set(draft, new Uint8Array(ROOM));
+      await this.#storage.delete(draft);
+    });
+  }
+
+  /** `what` is done, and cannot be taken back where what was seen of it can't be written down: a warning says so in the place of a
+   * StorageError. */
+  async afterwards(what: string, step: () => Promise<void>): Promise<void> {
+    try {
+      await step();
+    } catch (error) {
+      if (!(error instanceof StorageError)) throw error;
+      this.#warn(
+        `${what} is made. What this client has seen of it could not be written down, so that another one would not notice if it were ` +
+          `taken back: ${error.message} This client goes on, and writes it down with the next change.`,
+      );
+    }
   }
 
   /**

@@ -34,7 +34,7 @@ class FolderStore:
     def __init__(self, native: _native.Store, path: str) -> None:
         self._store = native
         self._path = path
-        self._listed = _listed(native)
+        self._listing = (native.version, _listed(native))
         self.read_only = native.read_only
 
     @property
@@ -45,17 +45,27 @@ class FolderStore:
         return self._store.meta
 
     def segments(self) -> list[StoredSegment]:
-        return list(self._listed.values())
+        return list(self._entries().values())
+
+    def _entries(self) -> dict[bytes, StoredSegment]:
+        """The segments by id, listed anew where the store below is further: Ctrl-C may come between its commit
+        and what follows it here."""
+        version, listed = self._listing
+        if version != self._store.version:
+            listed = _listed(self._store, listed)
+            self._listing = (self._store.version, listed)
+        return listed
 
     def commit(self, change: WriteBatch) -> None:
+        before = self._entries()
         self._store.commit(
             add=list(change.add),
             remove=change.remove,
-            delete_rows=list(change.delete_rows.items()),
+            delete_rows=list(change.deletions().items()),
             meta=change.meta,
             attachments=change.attachments,
         )
-        self._listed = change.after(self._listed)
+        self._listing = (self._store.version, change.after(before))
 
     def read(self, segment_id: bytes, blob: str) -> bytes:
         return self._store.read(segment_id, blob)
@@ -72,8 +82,13 @@ class FolderStore:
     def drop(self, segment_id: bytes | None = None, blob: str | None = None) -> bool:
         return False
 
-    def server(self, spec: IndexSpec, without: Collection[bytes] = ()) -> ServerBackend:
-        return LocalBackend(spec, self, without)
+    def server(
+        self,
+        spec: IndexSpec,
+        without: Collection[bytes] = (),
+        check: Callable[[bytes], object] | None = None,
+    ) -> ServerBackend:
+        return LocalBackend(spec, self, without, check)
 
     def load_into(self, server: _native.ServerIndex, segment_id: bytes, *, tagged: bool) -> None:
         server.add_from(self._store, segment_id, ROWS, self.read(segment_id, TAGS) if tagged else None)
@@ -89,6 +104,9 @@ class FolderStore:
                 return None
             raise
 
+    def evaluation(self) -> bytes | None:
+        return None  # looked at when they are loaded
+
     def verify(self, progress: Progress | None) -> dict[str, Any]:
         report = self._store.verify(progress)
         problems = [str(problem["message"]) for problem in report.pop("problems")]
@@ -102,8 +120,10 @@ class FolderStore:
             return False
         latest = _native.Store.open_read_only(self._path)
         moved = latest.version != self._store.version
-        self._store.close()
-        self._store, self._listed = latest, _listed(latest, self._listed)
+        listed = _listed(latest, self._entries())
+        before, self._store = self._store, latest
+        self._listing = (latest.version, listed)
+        before.close()
         return moved
 
     def newer(self) -> int | None:

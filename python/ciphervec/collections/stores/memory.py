@@ -4,7 +4,7 @@ the server's side."""
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import ciphervec._native as _native
 
@@ -15,6 +15,15 @@ from .server_backend import LocalBackend, ServerBackend
 from .store import CollectionStore, Progress, exists, not_found
 
 
+class _Shown(NamedTuple):
+    """What one commit left."""
+
+    version: int
+    meta: bytes
+    segments: dict[bytes, StoredSegment]
+    attachments: dict[str, bytes]
+
+
 class MemoryStore:
     """One collection in memory. The sealed rows live in the `ServerIndex` once it has them."""
 
@@ -22,35 +31,36 @@ class MemoryStore:
     shared = False
 
     def __init__(self, meta: bytes, attachments: Mapping[str, bytes]) -> None:
-        self._meta = meta
-        self._segments: dict[bytes, StoredSegment] = {}
+        self._shown = _Shown(0, meta, {}, dict(attachments))
         self._blobs: dict[tuple[bytes, str], bytes] = {}
-        self._attachments = dict(attachments)
         self._loaded: dict[bytes, _native.ServerIndex] = {}
-        self._version = 0
         self._pins = MemoryPins()
 
     @property
     def version(self) -> int:
-        return self._version
+        return self._shown.version
 
     def meta(self) -> bytes:
-        return self._meta
+        return self._shown.meta
 
     def segments(self) -> list[StoredSegment]:
-        return list(self._segments.values())
+        return list(self._shown.segments.values())
 
     def commit(self, change: WriteBatch) -> None:
-        for segment_id in change.remove:
-            for name in self._segments[segment_id].blobs:
-                self._blobs.pop((segment_id, name), None)
-            self._loaded.pop(segment_id, None)
-        self._segments = change.after(self._segments)
+        before = self._shown
         for new in change.add:
             self._blobs.update({(new.id, name): blob for name, blob in new.blobs.items()})
-        self._meta = self._meta if change.meta is None else change.meta
-        self._attachments.update(change.attachments)
-        self._version += 1
+        # All of it with this line: Ctrl-C comes before or after it.
+        self._shown = _Shown(
+            before.version + 1,
+            before.meta if change.meta is None else change.meta,
+            change.after(before.segments),
+            {**before.attachments, **change.attachments},
+        )
+        for segment_id in change.remove:
+            for name in before.segments[segment_id].blobs:
+                self._blobs.pop((segment_id, name), None)
+            self._loaded.pop(segment_id, None)
 
     def prefetch(self, segment_ids: Sequence[bytes], blob: str) -> None:
         pass
@@ -64,24 +74,33 @@ class MemoryStore:
     def drop(self, segment_id: bytes | None = None, blob: str | None = None) -> bool:
         return False
 
-    def server(self, spec: IndexSpec, without: Collection[bytes] = ()) -> ServerBackend:
-        return LocalBackend(spec, self, without)
+    def server(
+        self,
+        spec: IndexSpec,
+        without: Collection[bytes] = (),
+        check: Callable[[bytes], object] | None = None,
+    ) -> ServerBackend:
+        return LocalBackend(spec, self, without, check)
 
     def read(self, segment_id: bytes, blob: str) -> bytes:
         return self._blobs[segment_id, blob]
 
     def load_into(self, server: _native.ServerIndex, segment_id: bytes, *, tagged: bool) -> None:
-        rows = self._blobs.pop((segment_id, ROWS), None)
+        rows = self._blobs.get((segment_id, ROWS))
         if rows is None:  # the collection was closed and is opened again
             rows = self._loaded[segment_id].segment(segment_id)
         server.add(rows, self.read(segment_id, TAGS) if tagged else None)
         self._loaded[segment_id] = server
+        self._blobs.pop((segment_id, ROWS), None)
 
     def attachment(self, name: str) -> bytes:
-        return self._attachments[name]
+        return self._shown.attachments[name]
 
     def attached(self, name: str) -> bytes | None:
-        return self._attachments.get(name)
+        return self._shown.attachments.get(name)
+
+    def evaluation(self) -> bytes | None:
+        return None  # looked at when they are loaded
 
     def verify(self, progress: Progress | None) -> dict[str, Any]:
         total = sum(sum(segment.blobs.values()) for segment in self.segments())

@@ -107,10 +107,20 @@ class LocalBackend:
     remote = False
     query_version = _native.QUERY_VERSION
 
-    def __init__(self, spec: IndexSpec, store: LocalStore, without: Collection[bytes] = ()) -> None:
-        """Load every committed segment, but those that are passed over. Raises CorruptData."""
+    def __init__(
+        self,
+        spec: IndexSpec,
+        store: LocalStore,
+        without: Collection[bytes] = (),
+        check: Callable[[bytes], object] | None = None,
+    ) -> None:
+        """Load every committed segment, but those that are passed over, and the evaluation keys after `check`
+        on their hash. Raises CorruptData."""
         self.index = _native.ServerIndex(spec)
-        self.index.set_evaluation_keys(store.attachment(EVALUATION))
+        keys = store.attachment(EVALUATION)
+        if check is not None:
+            check(_native.blake3(keys))
+        self.index.set_evaluation_keys(keys)
         self._store = store
         self._session: int | None = None
         for segment in store.segments():

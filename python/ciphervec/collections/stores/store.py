@@ -71,8 +71,15 @@ class CollectionStore(Protocol):
         """Blobs read, these or all, may be wrong: none is kept. Whether reading them again may give others."""
         ...
 
-    def server(self, spec: IndexSpec, without: Collection[bytes] = ()) -> ServerBackend:
-        """The half that searches what is stored here; segments in `without` are passed over."""
+    def server(
+        self,
+        spec: IndexSpec,
+        without: Collection[bytes] = (),
+        check: Callable[[bytes], object] | None = None,
+    ) -> ServerBackend:
+        """The half that searches what is stored here; segments in `without` are passed over. `check` is called
+        with the BLAKE3 of the collection's own evaluation keys, and raises RollbackDetected for others than
+        the owner's."""
         ...
 
     def attachment(self, name: str) -> bytes:
@@ -81,6 +88,11 @@ class CollectionStore(Protocol):
 
     def attached(self, name: str) -> bytes | None:
         """The same; None where there is none of that name."""
+        ...
+
+    def evaluation(self) -> bytes | None:
+        """BLAKE3 of the evaluation keys that it says queries are answered with; None where it says nothing of
+        them."""
         ...
 
     def verify(self, progress: Progress | None) -> dict[str, Any]:

@@ -5,12 +5,15 @@ use crate::http::app::App;
 use crate::http::body;
 use crate::http::headers;
 use crate::http::problem::{Problem, ProblemDetails};
+use crate::json_limits::Few;
 use axum::body::Bytes;
-use axum::extract::{Path, State};
+use axum::extract::{Path, Request, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header as names};
 use axum::response::Response;
+use serde::Deserialize;
 use std::ops::Range;
 use std::sync::Arc;
+use utoipa::ToSchema;
 
 /// An attachment of the collection as a whole.
 #[utoipa::path(get, path = "/v1/collections/{name}/attachments/{attachment}", tag = "blobs",
@@ -50,6 +53,52 @@ pub async fn segment(
     let id = hex::parse::<16>(&segment).ok_or_else(Problem::not_found)?;
     let bytes = app.blocking(move || collection.blob(&id, &blob)).await?;
     cut(&headers, bytes)
+}
+
+/// Segments that one request may ask about.
+const MOST_SEGMENTS: usize = 1024;
+/// Bytes of an answer about several segments, unless the first one has more.
+const MOST_BYTES: u64 = 16 << 20;
+
+/// The same blob of several segments.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BlobsRequest {
+    /// `rows`, `sidecar`, `records` or another.
+    blob: String,
+    /// Ids of the segments, 1 to 1,024: 32 hex digits each.
+    #[schema(value_type = Vec<String>, min_items = 1, max_items = 1024)]
+    segments: Few<String, MOST_SEGMENTS>,
+}
+
+/// The same blob of several segments, in their order, each behind its length as 8 bytes, little-endian; for one that is not
+/// there 2^64 - 1 stands in the place of its length. Where they are more than 16 MiB, those that are left out at the end have to be
+/// asked for again.
+#[utoipa::path(post, path = "/v1/collections/{name}/blobs", tag = "blobs", operation_id = "blobs",
+    request_body = BlobsRequest, params(("name" = String, Path)),
+    responses((status = 200, description = "Of the first of them.", body = Vec<u8>, content_type = "application/octet-stream")))]
+pub async fn several(
+    State(app): State<Arc<App>>,
+    Path(name): Path<String>,
+    request: Request,
+) -> Result<Response, Problem> {
+    let collection = app.collection(&name).await?;
+    let body = app.incoming(request)?;
+    let BlobsRequest { blob, segments } =
+        body.json("{\"blob\": name, \"segments\": [ids, at most 1024]}").await?;
+    let ids: Option<Vec<_>> = segments.0.iter().map(|id| hex::parse::<16>(id)).collect();
+    let ids = ids.filter(|ids| !ids.is_empty()).ok_or_else(|| {
+        Problem::bad_request("ids of segments are 32 hex digits each, and at least one is expected")
+    })?;
+    let found = app.blocking(move || collection.blobs(&ids, &blob, MOST_BYTES)).await?;
+    let length = found.iter().map(|blob| 8 + blob.as_ref().map_or(0, Bytes::len)).sum();
+    let mut all = Vec::with_capacity(length);
+    for blob in found {
+        let length = blob.as_ref().map_or(u64::MAX, |blob| blob.len() as u64);
+        all.extend_from_slice(&length.to_le_bytes());
+        all.extend_from_slice(&blob.unwrap_or_default());
+    }
+    cut(&HeaderMap::new(), all.into())
 }
 
 fn cut(headers: &HeaderMap, bytes: Bytes) -> Result<Response, Problem> {

@@ -58,6 +58,10 @@ pub struct CollectionState {
     segments: Vec<SegmentState>,
     /// Bytes of each attachment.
     attachments: BTreeMap<String, u64>,
+    /// BLAKE3 of the evaluation keys that queries are answered with, 64 hex digits; absent where there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, pattern = "^[0-9a-f]{64}$")]
+    evaluation: Option<String>,
     /// The newest version of query frames that is answered.
     query_version: u16,
     /// Sizes.
@@ -119,6 +123,7 @@ impl CollectionState {
                 .attachments()
                 .map(|(name, blob)| (name.to_owned(), blob.length))
                 .collect(),
+            evaluation: state.evaluation.as_ref().map(|keys| hex::show(keys)),
             query_version: QUERY_VERSION,
             statistics: CollectionStatistics {
                 rows: statistics.rows,
@@ -156,13 +161,15 @@ pub async fn list(
     let database = app.database.clone();
     let names = move || -> Result<_, DatabaseError> {
         let mut collections = Vec::new();
-        for name in database.names().into_iter().filter(|name| principal.knows(name)) {
+        for name in database.names()?.into_iter().filter(|name| principal.knows(name)) {
             match database.get(&name) {
                 Ok(collection) => {
                     let statistics = collection.statistics();
                     let (rows, bytes) = (statistics.rows, statistics.bytes);
                     collections.push(ListedCollection { name, rows, bytes });
                 }
+                // It would look as if it were gone.
+                Err(error @ DatabaseError::Descriptors(_)) => return Err(error),
                 // One that was dropped meanwhile, or that does not open, hides no other.
                 Err(error) => tracing::warn!(collection = name, %error, "left out of a listing"),
             }

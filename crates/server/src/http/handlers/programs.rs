@@ -9,10 +9,10 @@ use crate::http::body::{self, Share};
 use crate::http::idempotency;
 use crate::http::problem::{Problem, ProblemDetails};
 use crate::http::query_string::QueryString;
+use crate::storage::UploadId;
 use crate::storage::programs::{
     KeptRecord, KeyRecord, PlanRecord, RunRequest, Sender, StoredProgram, is_kept_name, is_key_id,
 };
-use crate::storage::{DatabaseError, UploadId};
 use axum::Json;
 use axum::extract::{Extension, Path, RawQuery, Request, State};
 use axum::http::{HeaderName, HeaderValue, StatusCode, header as names};
@@ -124,7 +124,7 @@ pub async fn list(
     Extension(principal): Extension<Principal>,
 ) -> Result<Json<ProgramListing>, Problem> {
     let programs = app.programs.clone();
-    let found = app.blocking::<_, DatabaseError>(move || Ok(programs.all())).await?;
+    let found = app.blocking(move || programs.all()).await?;
     let known = found.iter().filter(|program| principal.knows_program(program.name()));
     let programs = known.map(|program| {
         let record = &program.shown().record;

@@ -15,6 +15,7 @@ use std::time::Duration;
 
 const VERSION_HEADER: HeaderName = HeaderName::from_static("ciphervec-version");
 const HEAD_HEADER: HeaderName = HeaderName::from_static("ciphervec-head");
+const EVALUATION_HEADER: HeaderName = HeaderName::from_static("ciphervec-evaluation");
 const TIMING_HEADER: HeaderName = HeaderName::from_static("server-timing");
 
 /// Answers a sealed query over every segment. A client that leaves takes its query out of the queue.
@@ -25,6 +26,7 @@ const TIMING_HEADER: HeaderName = HeaderName::from_static("server-timing");
                content_type = "application/octet-stream",
                headers(("Ciphervec-Version" = u64, description = "The version that was searched."),
                        ("Ciphervec-Head" = String, description = "Its head."),
+                       ("Ciphervec-Evaluation" = String, description = "BLAKE3 of the collection's own evaluation keys: 64 hex digits; absent where there are none."),
                        ("Server-Timing" = String, description = "Milliseconds: queue, scan."))),
               (status = 409, description = "The query is of a session whose evaluation keys are not here.",
                   body = ProblemDetails, content_type = "application/problem+json")))]
@@ -51,7 +53,9 @@ pub async fn query(
     headers.insert(names::CONTENT_TYPE, octets);
     headers.insert(names::CONTENT_LENGTH, HeaderValue::from(length));
     headers.insert(VERSION_HEADER, HeaderValue::from(answer.version));
-    for (name, text) in [(HEAD_HEADER, hex::show(&answer.head)), (TIMING_HEADER, timing)] {
+    let evaluation = answer.evaluation.map(|keys| (EVALUATION_HEADER, hex::show(&keys)));
+    let head = (HEAD_HEADER, hex::show(&answer.head));
+    for (name, text) in [head, (TIMING_HEADER, timing)].into_iter().chain(evaluation) {
         headers.insert(name, HeaderValue::from_str(&text).map_err(|_| Problem::internal())?);
     }
     Ok(response)

@@ -21,6 +21,8 @@ use ciphervec::store::{
 };
 use loaded::LoadedState;
 use rayon::ThreadPool;
+use rayon::prelude::*;
+use std::collections::HashMap;
 use std::io::{self, ErrorKind};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -35,6 +37,8 @@ pub struct State {
     pub manifest: Arc<Manifest>,
     /// Its hash.
     pub head: [u8; 32],
+    /// BLAKE3 of the evaluation keys that its queries are answered with, where there are any.
+    pub evaluation: Option<[u8; 32]>,
 }
 
 /// Where a collection lies.
@@ -179,7 +183,11 @@ impl Collection {
     pub fn state(&self) -> State {
         self.catch_up();
         let held = self.held();
-        State { manifest: Arc::clone(held.view.manifest()), head: held.view.head() }
+        State {
+            manifest: Arc::clone(held.view.manifest()),
+            head: held.view.head(),
+            evaluation: held.evaluation,
+        }
     }
 
     /// Moves on to what other writers of a shared place have committed, if nobody has looked for a
@@ -312,6 +320,34 @@ impl Collection {
         self.read(|view| view.read(segment, name)).map(Bytes::from_owner)
     }
 
+    /// The same blob of several segments, as many of the first ones as have `most` bytes together, but
+    /// one at least; `None` for one that is not there.
+    ///
+    /// # Errors
+    /// As [`Collection::blob`].
+    pub fn blobs(
+        &self,
+        segments: &[SegmentId],
+        name: &str,
+        most: u64,
+    ) -> Result<Vec<Option<Bytes>>, DatabaseError> {
+        self.read(|view| {
+            let entries: HashMap<_, _> =
+                view.manifest().segments.iter().map(|entry| (entry.id, entry)).collect();
+            let mut total = 0;
+            let blobs = segments.iter().map(|id| entries.get(id)?.blob(name));
+            let blobs: Vec<_> = blobs
+                .take_while(|blob| {
+                    let before = total;
+                    total += blob.map_or(0, |blob| blob.length);
+                    before == 0 || total <= most
+                })
+                .collect();
+            let read = |blob: &store::BlobRef| view.stored(blob).read().map(Bytes::from_owner);
+            blobs.into_par_iter().map(|blob| blob.map(read).transpose()).collect()
+        })
+    }
+
     /// Reads from the present state; again, if its files went because there is a newer one.
     fn read<T: Send>(
         &self,
@@ -419,6 +455,7 @@ impl Collection {
         queries: &[&Asked],
     ) -> Vec<Result<Answer, ciphervec::Error>> {
         let (version, head) = (held.view.manifest().version, held.view.head());
+        let keys = held.evaluation;
         let cache = &self.engine.cache;
         let before = cache.streamed();
         let pushed_out = self.has_been_loaded(head) && held.index.missing().next().is_some();
@@ -451,7 +488,7 @@ impl Collection {
             let _trees = cache.set_aside(working);
             answers.extend(evaluated(&held.index, group).into_iter().map(|evaluation| {
                 let (bytes, timings) = (evaluation?.bytes.into(), QueryTimings::default());
-                Ok(Answer { bytes, version, head, timings, degraded: false })
+                Ok(Answer { bytes, version, head, evaluation: keys, timings, degraded: false })
             }));
         }
         let degraded = pushed_out || cache.streamed() > before;

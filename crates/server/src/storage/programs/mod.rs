@@ -160,21 +160,26 @@ impl Programs {
     }
 
     /// All programs, by name. One that does not open hides no other.
-    pub fn all(&self) -> Vec<Arc<StoredProgram>> {
-        let found = self.place.names().into_iter().filter_map(|name| match self.get(&name) {
-            Ok(program) => Some(program),
-            Err(DatabaseError::NotFound(_)) => None,
-            Err(error) => {
-                tracing::warn!(program = name, %error, "left out");
-                None
+    ///
+    /// # Errors
+    /// [`DatabaseError::Io`] where they cannot be listed; [`DatabaseError::Descriptors`], without which
+    /// it would look as if some were gone.
+    pub fn all(&self) -> Result<Vec<Arc<StoredProgram>>, DatabaseError> {
+        let mut found = Vec::new();
+        for name in self.place.names()? {
+            match self.get(&name) {
+                Ok(program) => found.push(program),
+                Err(DatabaseError::NotFound(_)) => {}
+                Err(error @ DatabaseError::Descriptors(_)) => return Err(error),
+                Err(error) => tracing::warn!(program = name, %error, "left out"),
             }
-        });
-        found.collect()
+        }
+        Ok(found)
     }
 
     /// Sets bytes of the quota aside.
     fn add(&self, token: &str, bytes: u64) -> Result<Adding<'_>, DatabaseError> {
-        let all = self.all();
+        let all = self.all()?;
         let stored = |of: Option<&str>| -> u64 {
             all.iter().map(|program| program.shown().record.bytes(of)).sum()
         };
@@ -247,7 +252,7 @@ impl Programs {
             Err(DatabaseError::NotFound(_)) => {}
             Err(error) => return Err(error),
         }
-        if self.all().len() >= MOST {
+        if self.all()?.len() >= MOST {
             return Err(DatabaseError::Quota(format!("there are {MOST} programs already")));
         }
         let _adding = self.add(token, bytes.len() as u64)?;
