@@ -53,10 +53,7 @@ export class Writer {
   }
 
   /** The holder of a card, from `collection.writerCard`. Rejects with PinMismatch for another card than the one of this fingerprint, CorruptData. */
-  static async open(
-    card: Bytes,
-    options: { fingerprint?: string; engine?: Engine } = {},
-  ): Promise<Writer> {
+  static async open(card: Bytes, options: { fingerprint?: string; engine?: Engine } = {}): Promise<Writer> {
     const { fingerprint, engine = Engine.shared() } = known(options, OPEN, "Writer.open");
     const made = await engine.call<{ handle: Handle; facts: WriterFacts }>(ROOT, "openWriter", [
       await bytesOf(card),

@@ -223,8 +223,7 @@ export class CollectionEngine {
       }, call);
       const part = <T>(name: QueryPart, of: (matches: Matches, rows: GetResult) => T) =>
         parts.includes(name) ? found.map((matches, i) => of(matches, beside[i] as GetResult)) : null;
-      const own =
-        noisy || found.some(({ exact }) => !exact) || beside.some(({ ownersOnly }) => ownersOnly);
+      const own = noisy || found.some(({ exact }) => !exact) || beside.some(({ ownersOnly }) => ownersOnly);
       if (own && audience === "others") this.#refuseOthers("results");
       return {
         ids: found.map(({ ids }) => ids),

@@ -25,6 +25,4 @@ function depthOf(value: unknown): number {
 }
 
 const holders = (values: unknown[]): object[] =>
-  values.filter(
-    (one): one is object => typeof one === "object" && one !== null && !ArrayBuffer.isView(one),
-  );
+  values.filter((one): one is object => typeof one === "object" && one !== null && !ArrayBuffer.isView(one));
