@@ -118,7 +118,7 @@ class Matcher:
     def _open(self, query: SealedQuery, answer: bytes) -> list[Matches]:
         owner = self._collection.owner
         try:
-            return owner.open(query, answer, None, within=self._within)
+            return owner.closest(query, answer, self._within)
         except CiphervecError:
             pass
         # The collection may have moved on since it was read here; then the answer opens with the
@@ -126,7 +126,7 @@ class Matcher:
         # answers fail their check until these deletions are known here: nobody is to blame for that.
         try:
             self._collection.refresh()
-            return self._collection.owner.open(query, answer, None, within=self._within)
+            return self._collection.owner.closest(query, answer, self._within)
         except MismatchedAnswer:
             raise Mismatched from None
         except CiphervecError:

@@ -238,27 +238,29 @@ impl AnswerCheck {
         noisy: &mut [i64],
     ) -> bool {
         let dimension = layout.dimension();
-        layout.check_groups(noisy.len()).zip(&self.blocks[block - self.first]).all(|(range, group)| {
-            let noisy = &mut noisy[range];
-            match group {
-                Group::Rows(words) => {
-                    let sealed = words[dim..].iter().step_by(dimension);
-                    noisy.iter_mut().zip(sealed).all(|(noisy, sealed)| {
-                        let off = *noisy - i64::from(*sealed);
-                        *noisy = i64::from(*sealed);
-                        off.abs() <= i64::from(GAUSSIAN_BOUND)
-                    })
+        layout.check_groups(noisy.len()).zip(&self.blocks[block - self.first]).all(
+            |(range, group)| {
+                let noisy = &mut noisy[range];
+                match group {
+                    Group::Rows(words) => {
+                        let sealed = words[dim..].iter().step_by(dimension);
+                        noisy.iter_mut().zip(sealed).all(|(noisy, sealed)| {
+                            let off = *noisy - i64::from(*sealed);
+                            *noisy = i64::from(*sealed);
+                            off.abs() <= i64::from(GAUSSIAN_BOUND)
+                        })
+                    }
+                    Group::Sums(words) => {
+                        let numbers: Zeroizing<Vec<u32>> =
+                            Zeroizing::new(noisy.iter().map(|number| *number as u32).collect());
+                        let mut sums = [0; CHECKS];
+                        self.weights.sums(&numbers, &mut sums);
+                        let sealed = words[dim..].iter().step_by(dimension);
+                        sums.iter().zip(sealed).all(|(sum, sealed)| *sum as i32 == *sealed)
+                    }
                 }
-                Group::Sums(words) => {
-                    let numbers: Zeroizing<Vec<u32>> =
-                        Zeroizing::new(noisy.iter().map(|number| *number as u32).collect());
-                    let mut sums = [0; CHECKS];
-                    self.weights.sums(&numbers, &mut sums);
-                    let sealed = words[dim..].iter().step_by(dimension);
-                    sums.iter().zip(sealed).all(|(sum, sealed)| *sum as i32 == *sealed)
-                }
-            }
-        })
+            },
+        )
     }
 
     /// Bytes held.
@@ -359,5 +361,7 @@ impl Units {
 }
 
 fn dot(row: &[i32], numbers: &[i64]) -> i64 {
-    row.iter().zip(numbers).fold(0i64, |sum, (x, y)| sum.wrapping_add(i64::from(*x).wrapping_mul(*y)))
+    row.iter()
+        .zip(numbers)
+        .fold(0i64, |sum, (x, y)| sum.wrapping_add(i64::from(*x).wrapping_mul(*y)))
 }

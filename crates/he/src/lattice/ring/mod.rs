@@ -53,10 +53,10 @@ pub use params::{DEGREE, MAX_LEVEL, POLY_BYTES, PRIME_BITS, Ring};
 pub use query::{Ciphertext, Half};
 pub use response::{AnswerWords, write_answer};
 pub use scan::{Sums, scan};
-#[cfg(feature = "client")]
-pub use seal::{Packed, pack, seal};
 #[cfg(feature = "hazmat")]
 pub use seal::seal_with_key;
+#[cfg(feature = "client")]
+pub use seal::{Packed, pack, seal};
 
 pub use signs::RowSigns;
 

@@ -130,9 +130,9 @@ impl<'a> QueryOpener<'a> {
             }
             convert::centre(scores, q);
             out.iter_mut().zip(scores).for_each(|(out, score)| *out = *score as i64 as f64);
-            let sound = rows.check.is_none_or(|check| {
-                check.verify(layout, noise, query, self.asked, block, out)
-            });
+            let sound = rows
+                .check
+                .is_none_or(|check| check.verify(layout, noise, query, self.asked, block, out));
             for (row, score) in (block * vectors..).zip(out.iter_mut()) {
                 if rows.signs.negates(row) {
                     *score = -*score;
@@ -164,7 +164,8 @@ pub fn unseal(
     let unsealed = plain.par_chunks_mut(vectors * dimension).enumerate().map(|(block, plain)| {
         let mut packed = vec![0u8; POLY_BYTES];
         let mut column = Zeroizing::new(vec![0i64; plain.len() / dimension]);
-        let signs = (block * vectors..).map(|row| if opened.signs.negates(row) { -1.0 } else { 1.0 });
+        let signs =
+            (block * vectors..).map(|row| if opened.signs.negates(row) { -1.0 } else { 1.0 });
         let signs: Vec<f64> = signs.take(column.len()).collect();
         for (node, (chunk, residue)) in layout.node_list().enumerate() {
             let place = ring::strip_offset(blocks, nodes, block, node);

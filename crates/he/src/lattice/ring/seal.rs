@@ -132,12 +132,7 @@ struct Builder<'a, P> {
 }
 
 impl<'a, P: Plaintext> Builder<'a, P> {
-    fn new(
-        layout: &'a Layout,
-        plaintext: &'a P,
-        id: SegmentId,
-        weights: &'a CheckWeights,
-    ) -> Self {
+    fn new(layout: &'a Layout, plaintext: &'a P, id: SegmentId, weights: &'a CheckWeights) -> Self {
         let signs = RowSigns::of(id, plaintext.rows());
         Builder { layout, plaintext, id, signs, weights }
     }

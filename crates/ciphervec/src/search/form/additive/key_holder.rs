@@ -15,8 +15,7 @@ use crate::index::spec::IndexSpec;
 use crate::protect::aead::{self, OVERHEAD};
 use crate::search::form::contract::{
     AnswerFormat, AnswerPart, EncodedQueries, EncryptedRows, Estimates, Exactness, Expected, Kept,
-    KeyHolderHalf, KeyPairSlot, OpenedSegment, Opening, RowEncryptor, StoredRows,
-    expect_key,
+    KeyHolderHalf, KeyPairSlot, OpenedSegment, Opening, RowEncryptor, StoredRows, expect_key,
 };
 use crate::search::quantize::{Checked, expect_unit};
 use crate::search::root_key::SegmentRootKey;

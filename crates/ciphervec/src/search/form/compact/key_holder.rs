@@ -8,8 +8,8 @@ use super::server::from_words;
 use crate::error::{Error, Result};
 use crate::index::spec::IndexSpec;
 use crate::search::form::contract::{
-    AnswerFormat, EncodedQueries, EncryptedRows, Exactness, Expected, Kept, KeyHolderHalf,
-    Opening, RowEncryptor, StoredRows, expect_key, select_rows,
+    AnswerFormat, EncodedQueries, EncryptedRows, Exactness, Expected, Kept, KeyHolderHalf, Opening,
+    RowEncryptor, StoredRows, expect_key, select_rows,
 };
 use crate::search::quantize::{Checked, expect_unit, signs_or_units};
 use crate::search::root_key::SegmentRootKey;

@@ -4,8 +4,7 @@ use crate::error::Result;
 use crate::index::spec::IndexSpec;
 use crate::search::form::contract::{
     AnswerFormat, AnswerPart, EncodedQueries, EncryptedRows, Estimates, Exactness, Expected, Kept,
-    KeyHolderHalf, OpenedSegment, Opening, RowEncryptor, StoredRows, not_probed,
-    select_rows,
+    KeyHolderHalf, OpenedSegment, Opening, RowEncryptor, StoredRows, not_probed, select_rows,
 };
 use crate::search::quantize::{Checked, signs_or_units};
 use crate::search::root_key::SegmentRootKey;

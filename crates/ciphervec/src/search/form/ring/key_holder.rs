@@ -60,7 +60,8 @@ impl RingKeyHolder {
     fn held_evaluation(&self, root: &SegmentRootKey, epoch: u32) -> Arc<EvaluationKeys> {
         let secret = self.query_key(root, epoch);
         let mut held = self.evaluation.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let found = held.iter().find(|keys| keys.epoch() == epoch && keys.key_id() == root.key_id());
+        let found =
+            held.iter().find(|keys| keys.epoch() == epoch && keys.key_id() == root.key_id());
         if let Some(keys) = found {
             return Arc::clone(keys);
         }
