@@ -65,7 +65,11 @@ export const CREATE: Names<CreateOptions> = {
 };
 
 /** The options, if the method knows each of them. Throws InvalidInput, naming the one that it doesn't and those that it does. */
-export function known<T extends object>(given: T, names: Names<T>, method: string): T {
+export function known<T extends object>(
+  given: T,
+  names: { readonly [name: string]: true },
+  method: string,
+): T {
   if (typeof given !== "object" || given === null || Array.isArray(given))
     throw new InvalidInput(
       `${method} takes an object of options, such as {${Object.keys(names)[0]}: …}, got ${shown(given)}.`,

@@ -35,9 +35,10 @@ export function stringify(value: unknown): string {
 
 /**
  * A value as JSON has it, checked: a Date is its ISO 8601 text, as Python writes one in UTC; a bigint that a number
- * holds is that number. How deep it is was checked before. Throws InvalidInput, whose message begins with `what`.
+ * holds is that number. Throws InvalidInput, whose message begins with `what`.
  */
-export function plain(value: unknown, what: string): Json {
+export function plain(value: unknown, what: string, depth = 0): Json {
+  if (depth > DEEPEST) throw new InvalidInput(`${what} is nested more than ${DEEPEST} deep.`);
   switch (typeof value) {
     case "boolean":
       return value;
@@ -59,14 +60,14 @@ export function plain(value: unknown, what: string): Json {
   }
   if (value === null) return null;
   if (value instanceof Date) return isoText(value, what);
-  if (Array.isArray(value)) return value.map((one, i) => plain(one, `${what}[${i}]`));
+  if (Array.isArray(value)) return value.map((one, i) => plain(one, `${what}[${i}]`, depth + 1));
   const prototype = Object.getPrototypeOf(value);
   if (prototype !== null && Object.getPrototypeOf(prototype) !== null)
     throw new InvalidInput(`${what} must hold plain objects, got ${value.constructor?.name ?? "another"}.`);
   const out: { [name: string]: Json } = Object.create(null);
   for (const [name, one] of Object.entries(value)) {
     plain(name, `a field name of ${what}`);
-    if (one !== undefined) out[name] = plain(one, `${what}.${name}`);
+    if (one !== undefined) out[name] = plain(one, `${what}.${name}`, depth + 1);
   }
   return out;
 }
