@@ -53,10 +53,10 @@ pub fn writer_of(folder: &Path) -> Option<String> {
     }
 }
 
-fn holder(mut file: &File) -> String {
+fn holder(file: &File) -> String {
     let mut text = String::new();
-    let named = file.take(20).read_to_string(&mut text).ok().and_then(|_| text.parse().ok());
-    match named {
+    let read = file.take(20).read_to_string(&mut text);
+    match read.ok().and_then(|_| text.parse::<u32>().ok()) {
         Some(id) if id == process::id() => "this process".to_owned(),
         Some(id) => format!("process {id}"),
         None => "this or another process".to_owned(),
