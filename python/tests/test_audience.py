@@ -355,7 +355,10 @@ def test_whoever_hands_on_plain_floats_says_for_whom(keys: Keys, vectors: Rows) 
     with Client(keys=keys) as client:
         own, theirs = off(client), off(client, audience="others")
         assert own < 1e-4 < theirs, "a flood is wider than the seal's noise"
-        left = [client.get_collection(name).flooding_plan().rows_left for name in sorted(client.list_collections())]
+        left = [
+            client.get_collection(name).flooding_plan().rows_left
+            for name in sorted(client.list_collections())
+        ]
         assert left[0] - left[1] == len(rows), "and what others were shown is counted"
         with pytest.raises(InvalidInput, match="sealed-query"):
             off(client, mode="sealed-query", audience="others")
@@ -363,7 +366,9 @@ def test_whoever_hands_on_plain_floats_says_for_whom(keys: Keys, vectors: Rows) 
             CiphervecSearchIndex("cosine", client=client, audience="everybody")  # type: ignore[arg-type]
     far = np.sort(1 - units @ units.T, axis=1)[:, -4:]
     for audience in ("owner", "others"):
-        distances, _ = EncryptedNearestNeighbors(len(rows), keys=keys, audience=audience).fit(rows).kneighbors(rows)
+        distances, _ = (
+            EncryptedNearestNeighbors(len(rows), keys=keys, audience=audience).fit(rows).kneighbors(rows)
+        )
         assert (np.abs(distances[:, -4:] - far).max() < 1e-4) == (audience == "owner")
     assert EncryptedNearestNeighbors().get_params()["audience"] == "owner"
     with pytest.raises(InvalidInput, match="sealed-query"):

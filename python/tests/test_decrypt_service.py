@@ -21,7 +21,17 @@ import pytest
 from starlette.testclient import TestClient
 
 import ciphervec
-from ciphervec import CiphervecError, Client, Collection, HttpClient, InvalidInput, Keys, PersistentClient, Probe, StorageError
+from ciphervec import (
+    CiphervecError,
+    Client,
+    Collection,
+    HttpClient,
+    InvalidInput,
+    Keys,
+    PersistentClient,
+    Probe,
+    StorageError,
+)
 from ciphervec.decrypt_service import (
     Audit,
     Exhausted,
@@ -552,7 +562,9 @@ def test_how_many_rows_are_near_does_not_change_the_work(keys: Keys, precision: 
         beside -= np.outer(beside @ probe, probe)
         beside /= np.linalg.norm(beside, axis=1, keepdims=True)
         cosines = rng.uniform(0.85, 1, near)[:, None]
-        rows = np.concatenate([far, cosines * probe + np.sqrt(1 - cosines**2) * beside])[rng.permutation(1500)]
+        rows = np.concatenate([far, cosines * probe + np.sqrt(1 - cosines**2) * beside])[
+            rng.permutation(1500)
+        ]
         asked = probe
         if metric == "hamming":
             rows, asked = (rows > 0).astype(np.float32), (probe > 0).astype(np.float32)
@@ -570,7 +582,7 @@ def test_how_many_rows_are_near_does_not_change_the_work(keys: Keys, precision: 
             scores = rows @ probe / np.linalg.norm(rows, axis=1)
             assert outcome.matched == (near > 0)
             assert outcome.id == (int(scores.argmax()) if near else None)
-    assert len(set(settled)) == 1 or metric == "hamming" and max(settled) <= 2 * min(settled), settled
+    assert len(set(settled)) == 1 or (metric == "hamming" and max(settled) <= 2 * min(settled)), settled
     assert min(settled) >= 64
 
 
@@ -591,12 +603,18 @@ def test_rows_that_tie_are_worked_on_by_powers_of_two(keys: Keys) -> None:
 def test_no_token_is_in_what_goes_wrong(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     """A token file as people read it, with its newline, or with a sentence behind."""
     secret = "cvd1_thisisthesecrettoken"
-    for text in (secret + "\ndesk (0123): match, 40 queries in 1d.", secret + " ", secret + "\x00", "ä" + secret, secret + "\n"):
+    for text in (
+        secret + "\ndesk (0123): match, 40 queries in 1d.",
+        secret + " ",
+        secret + "\x00",
+        "ä" + secret,
+        secret + "\n",
+    ):
         for make in (
             lambda text: MatchClient("http://127.0.0.1:1", text).match("faces", b""),
             lambda text: HttpClient("http://127.0.0.1:1", token=text, retries=0).list_collections(),
         ):
-            with pytest.raises(Exception) as raised:  # noqa: PT011, whatever it is
+            with pytest.raises(Exception) as raised:
                 make(text)
             shown = "".join(traceback.format_exception(raised.value))
             assert "thisisthesecrettoken" not in shown

@@ -214,7 +214,9 @@ def test_every_metric_finds_what_is_near(keys: ciphervec.Keys, metric: Any) -> N
         assert right >= 75 and made.recall > 0.75, (right, made.recall)
 
 
-def test_filters_and_ids_choose_among_the_rows_of_the_clusters_near_the_question(keys: ciphervec.Keys) -> None:
+def test_filters_and_ids_choose_among_the_rows_of_the_clusters_near_the_question(
+    keys: ciphervec.Keys,
+) -> None:
     with Client(keys=keys) as client:
         collection = filled(client, blobs(400))
         collection.recluster()
@@ -223,10 +225,15 @@ def test_filters_and_ids_choose_among_the_rows_of_the_clusters_near_the_question
         asked = blobs(1, 4)[0]
         scanned = set(segments.routing.active.name(routed_search.nearest(segments, asked[None])))  # type: ignore[union-attr]
         for number, ids in held.items():
-            options: list[dict[str, Any]] = [{"ids": ids[:2]}, {"where": {"i": {"$in": [int(one[2:]) for one in ids[:2]]}}}]
+            options: list[dict[str, Any]] = [
+                {"ids": ids[:2]},
+                {"where": {"i": {"$in": [int(one[2:]) for one in ids[:2]]}}},
+            ]
             for option in options:
                 if number in scanned:
-                    assert set(collection.query(asked, 5, **option, audience="owner")["ids"][0]) == set(ids[:2])
+                    assert set(collection.query(asked, 5, **option, audience="owner")["ids"][0]) == set(
+                        ids[:2]
+                    )
                 else:  # a cluster that a filter chose would be named by every question that is filtered so
                     with pytest.warns(UserWarning, match="2 of the 2 rows that pass lie in clusters"):
                         assert collection.query(asked, 5, **option, audience="owner")["ids"] == [[]]

@@ -206,9 +206,7 @@ def test_requests_name_so_many_clusters_and_what_is_unrouted(server_url: str, ke
         assert len({frozenset(names) for names in again}) == 1, "asked again it shows nothing new"
         assert len({tuple(names) for names in again}) > 30, "the order is drawn anew"
         # Where a real cluster stands in the order: evenly everywhere.
-        probed = {
-            segments.routing.active.segments[n] for n in routed_search.nearest(segments, asked[:1])[:3]
-        }  # type: ignore[union-attr]
+        probed = {segments.routing.active.segments[n] for n in routed_search.nearest(segments, asked[:1])[:3]}  # type: ignore[union-attr]
         at = [names.index(one) for names in again for one in probed]
         assert set(range(7)) == set(at)
         assert len({len(body) for body in bodies}) == 1

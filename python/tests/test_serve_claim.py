@@ -25,11 +25,16 @@ def test_a_folder_that_is_served_is_not_served_again(tmp_path: Path, keys: Keys)
             docs.add([1], np.ones((1, 4)))
             with pytest.raises(ServerError, match="is served already, by process"):
                 LocalServer(data)
-            failed = Program(tmp_path)("serve", "--data", "db", "--listen", "127.0.0.1:0", code=1, process=True)
+            failed = Program(tmp_path)(
+                "serve", "--data", "db", "--listen", "127.0.0.1:0", code=1, process=True
+            )
             assert f"process {server.pid} at {server.url.removeprefix('http://')}" in failed.stderr
             assert "stop that server first, or serve another folder with --data" in failed.stderr
             docs.add([2], np.ones((1, 4)))  # and the first one goes on
-            with PersistentClient(data, keys=keys) as other, pytest.raises(StoreLocked, match=f"process {server.pid}"):
+            with (
+                PersistentClient(data, keys=keys) as other,
+                pytest.raises(StoreLocked, match=f"process {server.pid}"),
+            ):
                 other.get_collection("docs").add([3], np.ones((1, 4)))
         server.kill()
     with LocalServer(data) as again, HttpClient(again.url, keys=keys, state=None) as client:
@@ -53,7 +58,9 @@ def test_who_has_a_folder_is_named_to_another_process(tmp_path: Path, keys: Keys
         assert f"locked by another writer (process {os.getpid()})" in " ".join(done.stderr.split())
 
 
-@pytest.mark.skipif(sys.platform == "win32" or not hasattr(os, "geteuid") or os.geteuid() != 0, reason="needs root")
+@pytest.mark.skipif(
+    sys.platform == "win32" or not hasattr(os, "geteuid") or os.geteuid() != 0, reason="needs root"
+)
 def test_a_token_that_root_makes_is_the_servers_to_read(tmp_path: Path) -> None:
     """As docs/deployment.md has it: the folder is the service's user's, and root makes tokens in it."""
     data, user = tmp_path / "db", 61_234
@@ -68,7 +75,7 @@ def test_a_token_that_root_makes_is_the_servers_to_read(tmp_path: Path) -> None:
             assert (there.st_uid, there.st_gid, there.st_mode & 0o777) == (user, user, 0o600), name
     # Somebody else who may write there does not take the file away.
     with tempfile.TemporaryDirectory() as shared:
-        os.chmod(shared, 0o777)  # noqa: S103, what is tested
+        Path(shared).chmod(0o777)
         file = Path(shared) / "tokens.json"
         file.write_bytes((data / "tokens.json").read_bytes())
         os.chown(file, user, user)
@@ -78,7 +85,9 @@ def test_a_token_that_root_makes_is_the_servers_to_read(tmp_path: Path) -> None:
             "sys.exit(_native.run_server(sys.argv[1:]))"
         )
         words = ["ciphervec", *create[:2], "--data", shared, *create[4:]]
-        refused = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, timeout=120)
+        refused = subprocess.run(
+            [sys.executable, "-c", code, *words], capture_output=True, text=True, timeout=120
+        )
         assert refused.returncode != 0
         assert f"belongs to user {user}; run this as that user or as root" in refused.stderr
         assert file.stat().st_uid == user

@@ -265,17 +265,35 @@ def test_patterns_switch_flags_anywhere(pattern: str, matches: list[str], others
 
 @pytest.mark.parametrize(
     "pattern",
-    ["[", "(", "a)", "(?i", "*", "\\", "(?i-)a", "[^", "[]", "a{9999999999999999999}", "(a)\\1", "(?=a)", "((a{99}){99}){99}"],
+    [
+        "[",
+        "(",
+        "a)",
+        "(?i",
+        "*",
+        "\\",
+        "(?i-)a",
+        "[^",
+        "[]",
+        "a{9999999999999999999}",
+        "(a)\\1",
+        "(?=a)",
+        "((a{99}){99}){99}",
+    ],
 )
 def test_what_is_no_pattern(pattern: str) -> None:
     with pytest.raises(Problem, match="Regex syntax error"):
         read(None, {"$regex": pattern}, configuration.describe(None, None, None))
 
 
-@pytest.mark.parametrize("pattern", ["(a+)+$", "(a|aa)+$", "^(a|a?)+$", "(.*)*b", "(a*)*(a*)*b", "((a?){20}){20}b"])
+@pytest.mark.parametrize(
+    "pattern", ["(a+)+$", "(a|aa)+$", "^(a|a?)+$", "(.*)*b", "(a*)*(a*)*b", "((a?){20}){20}b"]
+)
 def test_patterns_that_backtrack_take_linear_time(api: httpx.Client, docs: str, pattern: str) -> None:
     """What a stranger may write: with a matcher that goes back, any of these is at work for longer than the earth is old."""
-    asked(api, docs + "/add", {"ids": ["x"], "embeddings": [[1, 2, 3]], "documents": ["a" * 200_000 + "!"]}, 201)
+    asked(
+        api, docs + "/add", {"ids": ["x"], "embeddings": [[1, 2, 3]], "documents": ["a" * 200_000 + "!"]}, 201
+    )
     for filters in ({"where_document": {"$regex": pattern}}, {"where": {"#document": {"$regex": pattern}}}):
         assert asked(api, docs + "/get", {"ids": ["x"], **filters})["ids"] in ([], ["x"])
 
@@ -315,7 +333,11 @@ def test_answers_for_others_are_flooded_and_counted() -> None:
     with running(client, choices=Choices(exact=False, audience="others")) as api:
         docs = made(api)
         asked(api, docs + "/add", {"ids": [str(i) for i in range(40)], "embeddings": rows.tolist()}, 201)
-        (collection,) = [client.get_collection(one) for one in client.list_collections() if len(client.get_collection(one)) == 40]
+        (collection,) = [
+            client.get_collection(one)
+            for one in client.list_collections()
+            if len(client.get_collection(one)) == 40
+        ]
         before = collection.flooding_plan().rows_left
         assert len(asked(api, docs + "/query", body)["ids"][0]) == 3
         assert collection.flooding_plan().rows_left == before - 80

@@ -281,12 +281,21 @@ def test_the_program_refuses_them(tmp_path: Path) -> None:
     run = Program(tmp_path)
     run("keygen", "my.key", "--no-passphrase")
     deep = "[" * 5000 + "]" * 5000
-    (tmp_path / "rows.jsonl").write_text(json.dumps({"id": 1, "embedding": [1, 2, 3], "metadata": {"a": 1}}) + "\n")
-    (tmp_path / "deep.jsonl").write_text('{"id": 2, "embedding": [1, 2, 3], "metadata": {"a": ' + deep + "}}\n")
-    (tmp_path / "less.jsonl").write_text('{"id": 2, "embedding": [1, 2, 3], "metadata": {"a": ' + "[" * 500 + "]" * 500 + "}}\n")
+    (tmp_path / "rows.jsonl").write_text(
+        json.dumps({"id": 1, "embedding": [1, 2, 3], "metadata": {"a": 1}}) + "\n"
+    )
+    (tmp_path / "deep.jsonl").write_text(
+        '{"id": 2, "embedding": [1, 2, 3], "metadata": {"a": ' + deep + "}}\n"
+    )
+    (tmp_path / "less.jsonl").write_text(
+        '{"id": 2, "embedding": [1, 2, 3], "metadata": {"a": ' + "[" * 500 + "]" * 500 + "}}\n"
+    )
     run("import", "db", "docs", "rows.jsonl", "--keys", "my.key")
     for file, says in (("deep.jsonl", "line 1"), ("less.jsonl", "nested 501 deep; the limit is 100")):
         assert says in run("add", "db", "docs", file, "--keys", "my.key", code=2).stderr
-    for where, says in ((json.dumps(nested(500, {"a": 1})), "nested 751 deep"), ('{"a": ' + deep + "}", "limit is 100")):
+    for where, says in (
+        (json.dumps(nested(500, {"a": 1})), "nested 751 deep"),
+        ('{"a": ' + deep + "}", "limit is 100"),
+    ):
         done = run("query", "db", "docs", "--vector", "[1,2,3]", "--where", where, "--keys", "my.key", code=2)
         assert says in " ".join(done.stderr.split())

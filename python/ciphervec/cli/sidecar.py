@@ -103,7 +103,12 @@ def sidecar(
     check_exposure(host, tokens, tls_cert, insecure=insecure)
     origins = tuple(allow_origin or ())
     remote = is_url(upstream)
-    choices = Choices(mode, tuple(filterable or ()), not remote if exact is None else exact, check_audience(audience) or "owner")
+    choices = Choices(
+        mode,
+        tuple(filterable or ()),
+        not remote if exact is None else exact,
+        check_audience(audience) or "owner",
+    )
     # --insecure is about both ends; a folder has none.
     access = Access(token_file, ca, insecure and remote)
     with _client(upstream, keys, passphrase_file, access) as client:

@@ -444,7 +444,9 @@ class Owner:
         """As `open`, of each query the closest row alone, if it is within that distance. As many rows
         are worked on however many are that near, so that the time it takes does not tell their number."""
         wanted = self._wanted(query, None, within, None, None, DEVIATION)
-        found = self._native.open(query._native, response, self._directory, None, wanted.threshold, closest=True)
+        found = self._native.open(
+            query._native, response, self._directory, None, wanted.threshold, closest=True
+        )
         return self._opened(query, wanted, *found)
 
     def opener(

@@ -136,7 +136,8 @@ class Rows:
         shown = dict(found.items())
         if apart:  # as they were put in, or refused
             shown["embeddings"] = [
-                rows.get(names, include=["embeddings"], audience=audience)["embeddings"] for names in found["ids"]
+                rows.get(names, include=["embeddings"], audience=audience)["embeddings"]
+                for names in found["ids"]
             ]
         return ranked(parts, exactly(rows.metric, queries, shown, count) if exact else shown)
 

@@ -68,9 +68,10 @@ def say_missed(segments: Segments, query: SealedQuery, allow: Allowed) -> None:
     missed = sum(place is not None and place[0] not in asked for place in places)
     if missed:
         remark(
-            f"{missed:,} of the {len(places):,} rows that pass lie in clusters that this question doesn't scan. where= and ids= "
-            "choose among the rows of the clusters near a question: clusters that a filter chose would show the server whose "
-            "rows it is about. Keep rows that are always filtered to a few in a collection of their own, or don't route this one."
+            f"{missed:,} of the {len(places):,} rows that pass lie in clusters that this question doesn't scan. where= and "
+            "ids= choose among the rows of the clusters near a question: clusters that a filter chose would show the server "
+            "whose rows it is about. Keep rows that are always filtered to a few in a collection of their own, or don't "
+            "route this one."
         )
 
 

@@ -128,7 +128,9 @@ class Clustering:
         group = np.empty(self.count, np.int64)
         group[self.order] = np.arange(self.count) // self.size
         left = self.count // self.size  # the number of what makes no group
-        found = list(itertools.islice(dict.fromkeys(int(group[one]) for one in near if group[one] < left), self.groups))
+        found = list(
+            itertools.islice(dict.fromkeys(int(group[one]) for one in near if group[one] < left), self.groups)
+        )
         chosen = [self.order[one * self.size : (one + 1) * self.size] for one in (*found, left)]
         return [int(one) for one in np.concatenate(chosen)]
 
