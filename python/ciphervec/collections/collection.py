@@ -129,7 +129,8 @@ class Collection(Texts):
         Without `embeddings`, new documents are embedded where the collection has an
         `embedding_function`; else their rows keep the old vectors, with a warning. Vectors that stay
         are sealed again under a new nonce; where they weren't kept as they were put in, they are
-        unsealed for that, which can cost them the last digit of the seal's precision. Raises UnknownId, DuplicateId, InvalidInput; nothing is changed then.
+        unsealed for that, which can cost them the last digit of the seal's precision. Raises UnknownId,
+        DuplicateId, InvalidInput; nothing is changed then.
         """
         names, vectors, documents = self._filled(ids, embeddings, documents)
         with self._open(write=True):

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from .. import _native
+import ciphervec._native as _native
+
 from ..errors import InvalidInput
 from ..ingest.where import Where
 from . import configuration
