@@ -349,6 +349,7 @@ class Owner:
         allow: Sequence[_Id] | None = None,
         newer: Sequence[bytes] = ...,
         flood: float | None = None,
+        closest: bool = False,
     ) -> tuple[list[tuple[list[_Id], npt.NDArray[np.float64]]], bool, bool, list[bytes]]: ...
     def hints(self, directory: SegmentDirectory) -> tuple[float, float]: ...
     def unchecked_blocks(self, directory: SegmentDirectory) -> int: ...
@@ -428,6 +429,11 @@ class Writer:
         payloads: Sequence[bytes],
         expected: int | None = None,
     ) -> tuple[bytes, int, dict[str, bytes]]: ...
+
+@final
+class Pattern:
+    def __new__(cls, pattern: str) -> Pattern: ...
+    def found_in(self, text: str) -> bool: ...
 
 @final
 class Probe:

@@ -21,6 +21,7 @@ mod noise_pool;
 mod opener;
 mod owner;
 mod packing;
+mod pattern;
 mod precompute;
 mod probe;
 mod program;
@@ -70,6 +71,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<server::PyServerIndex>()?;
     module.add_class::<writer::PyWriterCard>()?;
     module.add_class::<writer::PyWriter>()?;
+    module.add_class::<pattern::PyPattern>()?;
     module.add_class::<probe::PyProbe>()?;
     module.add_class::<filter::PyFilterTags>()?;
     module.add_class::<records::PyRecordBatch>()?;

@@ -299,10 +299,11 @@ impl PyOwner {
     }
 
     /// Decrypts and ranks an answer: ids and scores per query, the `count` closest or those within `threshold`.
+    /// `closest`: of those within `threshold` the closest one, at work that does not depend on how many there are.
     /// `allow` restricts it to some ids; segments in `newer` may be missing from the answer. With `flood`, noise of that
     /// standard deviation comes first. Beside the answers: whether they depend on rows and queries alone, and which writers'
     /// segments failed their check and were passed over.
-    #[pyo3(signature = (query, response, directory, count = None, threshold = None, allow = None, newer = Vec::new(), flood = None))]
+    #[pyo3(signature = (query, response, directory, count = None, threshold = None, allow = None, newer = Vec::new(), flood = None, closest = false))]
     #[expect(
         clippy::too_many_arguments,
         reason = "they are the keyword arguments of one Python call"
@@ -318,10 +319,14 @@ impl PyOwner {
         allow: Option<Vec<PyId>>,
         newer: Vec<[u8; 16]>,
         flood: Option<f64>,
+        closest: bool,
     ) -> PyResult<Answers<'py>> {
         let flood = flood.map(Flood::new).transpose().map_err(Raise::raise)?;
         let newer: Vec<_> = newer.into_iter().map(SegmentId).collect();
-        let ask = retrieval(count, threshold)?;
+        let ask = match (closest, retrieval(count, threshold)?) {
+            (true, Retrieval::Range(threshold)) => Retrieval::Closest(threshold),
+            (_, asked) => asked,
+        };
         let allow = allow.map(ids::unwrap);
         let opened = py
             .detach(|| {
@@ -547,13 +552,15 @@ impl PySealedQuery {
         PyBytes::new(py, self.query.to_bytes())
     }
 
-    /// Milliseconds: `prepare_ms`, and once the answer was opened `decrypt_ms` and `top_k_ms`.
+    /// Milliseconds: `prepare_ms`, and once the answer was opened `decrypt_ms` and `top_k_ms`; and how many rows' noise was taken off
+    /// for that, `settled_rows`.
     fn timings<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let out = PyDict::new(py);
         out.set_item("prepare_ms", self.query.seconds() * 1e3)?;
         if let Some(opened) = *self.opened.lock().unwrap_or_else(PoisonError::into_inner) {
             out.set_item("decrypt_ms", opened.decrypt * 1e3)?;
             out.set_item("top_k_ms", opened.rank * 1e3)?;
+            out.set_item("settled_rows", opened.settled)?;
         }
         Ok(out)
     }

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from ciphervec import DuplicateId, InvalidInput
+from ciphervec import Client, DuplicateId, EncryptedNearestNeighbors, Index, InvalidInput, Keys, ckks
 from ciphervec.ingest import arrays
 
 ROWS = np.arange(12, dtype=np.float64).reshape(4, 3) + 1
@@ -162,3 +162,40 @@ def test_counts_are_whole_and_positive(bad: Any) -> None:
 def test_thresholds_are_finite(bad: Any) -> None:
     with pytest.raises(InvalidInput, match="within"):
         arrays.finite(bad, "within")
+
+
+@pytest.mark.parametrize("metric", ["cosine", "ip", "l2", "hamming"])
+@pytest.mark.parametrize("mode", ["sealed", "sealed-index", "sealed-query", "open"])
+def test_no_array_of_the_callers_is_changed(mode: Any, metric: Any) -> None:
+    """Arrays that take no writes go through whatever takes vectors; those that do are what they were."""
+    numbers = np.random.default_rng(0).integers(0, 2, (8, 8)).astype(np.float32)
+    numbers[:, 0] = 1  # no row of zeros
+    forms = [numbers, 2 * numbers - 1] if metric == "hamming" else [numbers]
+    if metric == "hamming":
+        forms += [numbers.astype(bool), np.packbits(numbers.astype(bool), axis=1)]
+    for frozen in (False, True):
+        for form in forms:
+            mine = form.copy()
+            mine.setflags(write=not frozen)
+            docs = Client(Keys.generate()).create_collection("bits", 8, metric=metric, mode=mode)
+            docs.add(range(8), mine)
+            docs.upsert(range(8), mine)
+            docs.update(range(8), mine)
+            docs.merge(range(8), list(mine))
+            docs.query(mine[:2], 2, audience="owner")
+            docs.query(mine, 2, audience="owner")
+            index = Index(8, metric=metric, mode=mode, secret_keys=Keys.generate())
+            index.add(None, mine)
+            index.search(mine[0], audience="owner")
+            assert np.array_equal(mine, form), (form.dtype, frozen)
+
+
+def test_no_array_of_the_callers_is_changed_elsewhere() -> None:
+    rows = np.random.default_rng(1).standard_normal((6, 4))
+    for mine in (rows, rows.astype(np.float32), np.asfortranarray(rows)):
+        kept = mine.copy()
+        mine.setflags(write=False)
+        EncryptedNearestNeighbors(n_neighbors=2, mode="sealed-index").fit(mine).kneighbors(mine)
+        context = ckks.Context.for_similarity("cosine", dimension=4)
+        context.decrypt(context.encrypt(mine) @ context.encrypt(mine[0]))
+        assert np.array_equal(mine, kept)

@@ -30,6 +30,7 @@ from ciphervec import (
     PersistentClient,
     Writer,
 )
+from ciphervec.adapters.mteb import CiphervecSearchIndex
 from ciphervec.collections import flooding
 from ciphervec.errors import PoolExhausted
 from ciphervec.ingest.uses import Uses
@@ -61,6 +62,13 @@ def test_results_of_the_ring_modes_are_the_owners_own_until_an_audience_is_named
         pickle.dumps(found)
     with pytest.raises(TypeError, match="OwnerResult"):
         json.dumps(found)
+    # What web frameworks make JSON of: a dict of a mapping, or else an object's attributes.
+    for made in (lambda: dict(found), lambda: {**found}, found.keys, found.items, found.values):
+        with pytest.raises(TypeError, match="audience='owner'"):
+            made()
+    with pytest.raises(TypeError):
+        vars(found)
+    assert found.get("scores") == found["scores"] and "ids" in found and found == copy.deepcopy(found)
     named = items.query(rows[3], 2, audience="owner")
     assert isinstance(named, dict) and json.loads(json.dumps(named))["ids"] == found["ids"]
     assert np.abs(np.subtract(named["scores"], found["scores"])).max() < 1e-3
@@ -334,3 +342,40 @@ def test_how_much_recall_a_flood_leaves_of_real_vectors(
         print("\nrecall@10, recall@1 by -log2 of the flood:", recall)
     for bits, least in {10: 0.95, 8: 0.88, 6: 0.7}.items():
         assert recall[bits][0] > least
+
+
+def test_whoever_hands_on_plain_floats_says_for_whom(keys: Keys, vectors: Rows) -> None:
+    """One rule for estimators and backends, whose results carry no type: the owner unless others are named, for whom scores
+    are flooded and counted, or refused."""
+    rows = vectors(20, D)
+
+    units = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+    def off(client: Client, **more: Any) -> float:
+        """By how much the scores of the furthest rows are not the cosines that they stand for."""
+        backend = CiphervecSearchIndex("cosine", client=client, **more)
+        backend.add_documents(rows, [str(i) for i in range(len(rows))])
+        scores, places = backend.search(rows[:1], len(rows))
+        return float(np.abs(scores[0] - units[places[0]] @ units[0])[-8:].max())
+
+    with Client(keys=keys) as client:
+        own, theirs = off(client), off(client, audience="others")
+        assert own < 1e-4 < theirs, "a flood is wider than the seal's noise"
+        left = [
+            client.get_collection(name).flooding_plan().rows_left
+            for name in sorted(client.list_collections())
+        ]
+        assert left[0] - left[1] == len(rows), "and what others were shown is counted"
+        with pytest.raises(InvalidInput, match="sealed-query"):
+            off(client, mode="sealed-query", audience="others")
+        with pytest.raises(InvalidInput, match="audience must be"):
+            CiphervecSearchIndex("cosine", client=client, audience="everybody")  # type: ignore[arg-type]
+    far = np.sort(1 - units @ units.T, axis=1)[:, -4:]
+    for audience in ("owner", "others"):
+        distances, _ = (
+            EncryptedNearestNeighbors(len(rows), keys=keys, audience=audience).fit(rows).kneighbors(rows)
+        )
+        assert (np.abs(distances[:, -4:] - far).max() < 1e-4) == (audience == "owner")
+    assert EncryptedNearestNeighbors().get_params()["audience"] == "owner"
+    with pytest.raises(InvalidInput, match="sealed-query"):
+        EncryptedNearestNeighbors(2, mode="sealed-query", audience="others").fit(rows).kneighbors(rows)

@@ -11,6 +11,7 @@ import stat
 import subprocess
 import sys
 import threading
+import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,17 @@ import pytest
 from starlette.testclient import TestClient
 
 import ciphervec
-from ciphervec import Client, Collection, InvalidInput, Keys, PersistentClient, Probe, StorageError
+from ciphervec import (
+    CiphervecError,
+    Client,
+    Collection,
+    HttpClient,
+    InvalidInput,
+    Keys,
+    PersistentClient,
+    Probe,
+    StorageError,
+)
 from ciphervec.decrypt_service import (
     Audit,
     Exhausted,
@@ -36,6 +47,7 @@ from ciphervec.decrypt_service.client import BudgetExhausted
 from ciphervec.decrypt_service.message import Request
 from ciphervec.decrypt_service.serve import check_exposure
 from ciphervec.errors import MismatchedAnswer
+from program import Program
 
 D = 16
 Rows = Callable[..., np.ndarray]
@@ -534,3 +546,81 @@ def test_score_recovery_curve_with_and_without_a_budget(
             D,
             "queries",
         )
+
+
+@pytest.mark.parametrize("precision", ["standard", "small", "wide"])
+@pytest.mark.parametrize("metric", ["cosine", "hamming"])
+def test_how_many_rows_are_near_does_not_change_the_work(keys: Keys, precision: Any, metric: Any) -> None:
+    """What takes time by the number of hits is the rows whose noise is taken off: as many whether none is near, one, fifty or
+    a thousand, and the one that is found is the closest."""
+    rng = np.random.default_rng(5)
+    probe = rng.standard_normal(64)
+    probe /= np.linalg.norm(probe)
+    settled = []
+    for near in (0, 1, 50, 1000):
+        far = rng.standard_normal((1500 - near, 64))
+        beside = rng.standard_normal((near, 64))
+        beside -= np.outer(beside @ probe, probe)
+        beside /= np.linalg.norm(beside, axis=1, keepdims=True)
+        cosines = rng.uniform(0.85, 1, near)[:, None]
+        rows = np.concatenate([far, cosines * probe + np.sqrt(1 - cosines**2) * beside])[
+            rng.permutation(1500)
+        ]
+        asked = probe
+        if metric == "hamming":
+            rows, asked = (rows > 0).astype(np.float32), (probe > 0).astype(np.float32)
+        made = Client(keys).create_collection("faces", 64, metric, mode="sealed-index", precision=precision)
+        made.add(range(1500), rows)
+        matcher = Matcher(made, 20 if metric == "hamming" else 0.2)
+        query = matcher.read(Probe(made.spec).query(np.asarray(asked, np.float32)[None]))
+        (outcome,) = matcher.match(query)
+        settled.append(query.timings()["settled_rows"])
+        if metric == "hamming":
+            distances = (rows != asked).sum(1)
+            closest, within = distances.min(), distances.min() <= 20
+            assert outcome.matched == within and (not within or outcome.score == -closest)
+        else:
+            scores = rows @ probe / np.linalg.norm(rows, axis=1)
+            assert outcome.matched == (near > 0)
+            assert outcome.id == (int(scores.argmax()) if near else None)
+    assert len(set(settled)) == 1 or (metric == "hamming" and max(settled) <= 2 * min(settled)), settled
+    assert min(settled) >= 64
+
+
+def test_rows_that_tie_are_worked_on_by_powers_of_two(keys: Keys) -> None:
+    probe = np.ones((1, D), np.float32)
+    for count, expected in ((10, 10), (64, 64), (65, 128), (300, 512), (512, 512)):
+        far = -np.ones((512, D)) + np.random.default_rng(1).standard_normal((512, D))
+        rows = np.concatenate([np.repeat(probe, count, 0), far if count > 10 else far[:0]])
+        made = Client(keys).create_collection("faces", D, mode="sealed-index")
+        made.add(range(len(rows)), rows)
+        matcher = Matcher(made, 0.01)
+        query = matcher.read(Probe(made.spec).query(probe))
+        (outcome,) = matcher.match(query)
+        assert outcome.matched and outcome.id == 0, "of rows that tie the first"
+        assert query.timings()["settled_rows"] == expected
+
+
+def test_no_token_is_in_what_goes_wrong(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """A token file as people read it, with its newline, or with a sentence behind."""
+    secret = "cvd1_thisisthesecrettoken"
+    for text in (
+        secret + "\ndesk (0123): match, 40 queries in 1d.",
+        secret + " ",
+        secret + "\x00",
+        "ä" + secret,
+        secret + "\n",
+    ):
+        for make in (
+            lambda text: MatchClient("http://127.0.0.1:1", text).match("faces", b""),
+            lambda text: HttpClient("http://127.0.0.1:1", token=text, retries=0).list_collections(),
+        ):
+            with pytest.raises(Exception) as raised:
+                make(text)
+            shown = "".join(traceback.format_exception(raised.value))
+            assert "thisisthesecrettoken" not in shown
+            assert isinstance(raised.value, CiphervecError)
+    assert "thisisthe" not in repr(MatchClient("http://127.0.0.1:1", secret + "\n"))
+    done = Program(tmp_path)("decrypt-service", "allow", "ledger.db", "desk", "faces", "--budget", 2)
+    assert done.stdout.strip().startswith("cvd1_") and len(done.stdout.split()) == 1
+    assert "not shown again" in done.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 
 import numpy as np
@@ -91,3 +92,27 @@ def test_two_clients_of_a_server_merge(make: Callable[..., HttpClient]) -> None:
     two.merge(["a", "b"], [None, ROWS[1]], [{"y": 2}, None])
     one.merge(["a"], None, [{"z": 3}], unknown="skip")
     assert two.get(["a", "b"])["metadatas"] == [{"x": 1, "y": 2, "z": 3}, None]
+
+
+def test_known_rows_are_kept_and_unknown_ones_skipped(docs: Collection) -> None:
+    assert docs.merge(["a", "zz"], ROWS[2:], [{"x": 9}] * 2, known="keep", unknown="skip") == 0
+    assert "zz" not in docs and docs.count() == 2
+    assert docs.get(["a"])["metadatas"] == [{"x": 1, "y": 2}]
+
+
+def test_a_document_that_keeps_the_vector_of_another_is_said(docs: Collection) -> None:
+    docs.add(["c"], ROWS[2:3])
+    with pytest.warns(UserWarning, match="1 row got another document and kept the vector of the old one"):
+        docs.update(["a", "c"], documents=["new", "of a row that had none"])
+    with pytest.warns(UserWarning, match="2 rows got another document"):
+        docs.merge(["a", "c", "b"], documents=["newer", "newest", None])
+    assert docs.get(["a", "b", "c"])["documents"] == ["newer", "second", "newest"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        docs.update(["a"], documents=["newer"], metadatas=[{"x": 3}])  # the same again
+        docs.update(["a"], ROWS[3:], documents=["with a vector"])
+        docs.merge(["a"], ROWS[3:], documents=["with another"])
+        docs.update(["a"], metadatas=[{"x": 4}])
+        with pytest.raises(UserWarning, match="1 row got another document"):
+            docs.update(["a"], documents=["refused by whoever makes errors of warnings"])
+    assert docs.get(["a"])["documents"] == ["with another"]

@@ -13,7 +13,8 @@ import pytest
 
 from chroma_api import COLLECTIONS, DATABASE, asked, made, running
 from ciphervec import Client, Keys
-from ciphervec.sidecar.patterns import compiled
+from ciphervec.sidecar import configuration
+from ciphervec.sidecar.filters import read
 from ciphervec.sidecar.problem import Problem
 from ciphervec.sidecar.rows import Choices
 
@@ -257,16 +258,100 @@ def test_delete(api: httpx.Client, docs: str) -> None:
     ],
 )
 def test_patterns_switch_flags_anywhere(pattern: str, matches: list[str], others: list[str]) -> None:
-    found = compiled(pattern)
-    assert all(map(found.search, matches)) and not any(map(found.search, others))
+    test = read(None, {"$regex": pattern}, configuration.describe(None, None, None)).rest
+    assert test is not None
+    assert all(test((None, one)) for one in matches) and not any(test((None, one)) for one in others)
 
 
 @pytest.mark.parametrize(
-    "pattern", ["[", "(", "a)", "(?i", "*", "\\", "(?i-)a", "[^", "[]", "a{9999999999999999999}"]
+    "pattern",
+    [
+        "[",
+        "(",
+        "a)",
+        "(?i",
+        "*",
+        "\\",
+        "(?i-)a",
+        "[^",
+        "[]",
+        "a{9999999999999999999}",
+        "(a)\\1",
+        "(?=a)",
+        "((a{99}){99}){99}",
+    ],
 )
 def test_what_is_no_pattern(pattern: str) -> None:
     with pytest.raises(Problem, match="Regex syntax error"):
-        compiled(pattern)
+        read(None, {"$regex": pattern}, configuration.describe(None, None, None))
+
+
+@pytest.mark.parametrize(
+    "pattern", ["(a+)+$", "(a|aa)+$", "^(a|a?)+$", "(.*)*b", "(a*)*(a*)*b", "((a?){20}){20}b"]
+)
+def test_patterns_that_backtrack_take_linear_time(api: httpx.Client, docs: str, pattern: str) -> None:
+    """What a stranger may write: with a matcher that goes back, any of these is at work for longer than the earth is old."""
+    asked(
+        api, docs + "/add", {"ids": ["x"], "embeddings": [[1, 2, 3]], "documents": ["a" * 200_000 + "!"]}, 201
+    )
+    for filters in ({"where_document": {"$regex": pattern}}, {"where": {"#document": {"$regex": pattern}}}):
+        assert asked(api, docs + "/get", {"ids": ["x"], **filters})["ids"] in ([], ["x"])
+
+
+def nested(depth: int) -> Any:
+    where: Any = {"k": 1}
+    for _ in range((depth - 1) // 2):
+        where = {"$and": [where]}
+    return where
+
+
+@pytest.mark.parametrize("depth", [103, 501, 901])
+def test_what_is_nested_too_deep_is_a_bad_request(api: httpx.Client, docs: str, depth: int) -> None:
+    row = {"ids": ["x"], "embeddings": [[1, 2, 3]]}
+    flat: Any = 1
+    for _ in range(depth):
+        flat = [flat]
+    for path, body in (
+        ("/get", {"where": nested(depth)}),
+        ("/get", {"where_document": nested(depth)}),
+        ("/delete", {"where": nested(depth)}),
+        ("/query", {"query_embeddings": [[1, 2, 3]], "where": nested(depth)}),
+        ("/add", {**row, "metadatas": [{"a": flat}]}),
+        ("/update", {**row, "metadatas": [{"a": flat}]}),
+    ):
+        answer = api.post(docs + path, json=body)
+        assert answer.status_code == 400, (path, answer.text)
+        assert "deep; the limit is 100" in answer.json()["message"]
+    assert api.post("/tenants", json={"name": flat}).status_code == 400
+    assert asked(api, docs + "/get", {"where": nested(99), "include": []})["ids"] == ["b"]
+
+
+def test_answers_for_others_are_flooded_and_counted() -> None:
+    rows = np.random.default_rng(2).standard_normal((40, 3))
+    body = {"query_embeddings": rows[:2].tolist(), "n_results": 3}
+    client = Client(Keys.generate())
+    with running(client, choices=Choices(exact=False, audience="others")) as api:
+        docs = made(api)
+        asked(api, docs + "/add", {"ids": [str(i) for i in range(40)], "embeddings": rows.tolist()}, 201)
+        (collection,) = [
+            client.get_collection(one)
+            for one in client.list_collections()
+            if len(client.get_collection(one)) == 40
+        ]
+        before = collection.flooding_plan().rows_left
+        assert len(asked(api, docs + "/query", body)["ids"][0]) == 3
+        assert collection.flooding_plan().rows_left == before - 80
+        found = asked(api, docs + "/get", {"ids": ["3"], "include": ["embeddings"]})
+        assert np.allclose(found["embeddings"], rows[3])
+    with running(client, choices=Choices(audience="others")) as api:
+        docs = docs_of(api)
+        found = asked(api, docs + "/query", {**body, "include": ["distances", "embeddings"]})
+        exact = ((np.float32(rows[0]) - np.array(found["embeddings"][0], np.float32)) ** 2).sum(1)
+        assert np.allclose(found["distances"][0], exact, rtol=1e-5, atol=1e-6)
+
+
+def docs_of(api: httpx.Client) -> str:
+    return f"{COLLECTIONS}/{api.get(COLLECTIONS).json()[0]['id']}"
 
 
 def test_tenants_and_databases_are_apart(api: httpx.Client) -> None:

@@ -3,6 +3,9 @@ on."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,11 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ciphervec import CorruptData, InvalidInput
+from ciphervec import Client, CorruptData, InvalidInput, Keys
 from ciphervec.ingest import records
 from ciphervec.ingest.columns import Table
 from ciphervec.ingest.records import Record
 from ciphervec.ingest.where import Where, canonical
+from program import Program
 
 SCALARS = st.one_of(
     st.none(),
@@ -221,3 +225,77 @@ def test_bad_metadata_and_documents_are_refused(metadatas: Any, documents: Any, 
 
 def test_a_single_dict_or_string_goes_with_a_single_id() -> None:
     assert records.check(["a"], {"x": np.int64(1)}, "text") == [({"x": 1}, "text")]
+
+
+def nested(depth: int, last: Any) -> Any:
+    """Lists and objects so deep in each other."""
+    for level in range(depth):
+        last = {"$and": [last]} if level % 2 else {"$not": last}
+    return last
+
+
+@pytest.mark.parametrize("depth", [101, 500, 2000, 50_000])
+def test_filters_and_metadata_that_are_nested_too_deep(depth: int) -> None:
+    flat: Any = 1
+    for _ in range(depth):
+        flat = [flat]
+    endless: dict[str, Any] = {}
+    endless["a"] = endless
+    docs = Client(Keys.generate()).create_collection("docs", 4)
+    docs.add([1], np.ones((1, 4)), [{"a": 1}])
+    calls: list[Callable[[], object]] = [
+        lambda: docs.get(where=nested(depth, {"a": 1})),
+        lambda: docs.query(np.ones(4), where=nested(depth, {"a": 1})),
+        lambda: docs.delete(where={"a": {"$in": flat}}),
+        lambda: docs.add([2], np.ones((1, 4)), [{"a": flat}]),
+        lambda: docs.update([1], metadatas=[{"a": flat}]),
+        lambda: docs.merge([1], metadatas=[{"a": flat}]),
+        lambda: docs.get(where=endless),
+        lambda: docs.upsert([1], np.ones((1, 4)), [endless]),
+    ]
+    for call in calls:
+        with pytest.raises(InvalidInput, match=r"nested [0-9,]+( or more)? deep; the limit is 100"):
+            call()
+    assert docs.get([1])["metadatas"] == [{"a": 1}] and docs.count() == 1
+
+
+def test_what_is_nested_as_deep_as_may_be_comes_back() -> None:
+    value: Any = 1
+    for _ in range(99):
+        value = [value]
+    docs = Client(Keys.generate()).create_collection("docs", 4)
+    docs.add([1], np.ones((1, 4)), [{"a": value, "b": 2}])
+    assert docs.get([1])["metadatas"] == [{"a": value, "b": 2}]
+    where: Any = {"b": 2}
+    for _ in range(49):
+        where = {"$and": [where]}
+    assert docs.get(where=where)["ids"] == [1]
+
+
+def test_a_stored_record_that_is_nested_without_end_is_damage() -> None:
+    with pytest.raises(CorruptData):
+        Record.from_bytes(b'{"metadata":{"a":' + b"[" * 100_000 + b"]" * 100_000 + b"}}")
+
+
+def test_the_program_refuses_them(tmp_path: Path) -> None:
+    run = Program(tmp_path)
+    run("keygen", "my.key", "--no-passphrase")
+    deep = "[" * 5000 + "]" * 5000
+    (tmp_path / "rows.jsonl").write_text(
+        json.dumps({"id": 1, "embedding": [1, 2, 3], "metadata": {"a": 1}}) + "\n"
+    )
+    (tmp_path / "deep.jsonl").write_text(
+        '{"id": 2, "embedding": [1, 2, 3], "metadata": {"a": ' + deep + "}}\n"
+    )
+    (tmp_path / "less.jsonl").write_text(
+        '{"id": 2, "embedding": [1, 2, 3], "metadata": {"a": ' + "[" * 500 + "]" * 500 + "}}\n"
+    )
+    run("import", "db", "docs", "rows.jsonl", "--keys", "my.key")
+    for file, says in (("deep.jsonl", "line 1"), ("less.jsonl", "nested 501 deep; the limit is 100")):
+        assert says in run("add", "db", "docs", file, "--keys", "my.key", code=2).stderr
+    for where, says in (
+        (json.dumps(nested(500, {"a": 1})), "nested 751 deep"),
+        ('{"a": ' + deep + "}", "limit is 100"),
+    ):
+        done = run("query", "db", "docs", "--vector", "[1,2,3]", "--where", where, "--keys", "my.key", code=2)
+        assert says in " ".join(done.stderr.split())

@@ -4,6 +4,7 @@
 mod audit;
 pub mod auth;
 pub mod change;
+mod claim;
 pub mod cli;
 pub mod config;
 mod connections;

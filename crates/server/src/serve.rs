@@ -1,7 +1,8 @@
 //! Listener: options enter; a server that answers until it is told to stop leaves. Server side.
 
 use crate::auth::tokens;
-use crate::config::ServeOptions;
+use crate::claim::Claim;
+use crate::config::{ServeOptions, data_folder};
 use crate::connections::{Admission, ConnectionLimits};
 use crate::http::{self, App};
 use crate::log::Log;
@@ -49,7 +50,18 @@ fn listen(options: &ServeOptions, log: &Log) -> Result<(), String> {
             options.listen
         )
     })?;
+    let address = listener.local_addr().map_err(|error| error.to_string())?;
+    // Before anything in the folder is cleared away.
+    let _claim = match data_folder(&options.data) {
+        Some(folder) => Claim::take(&folder, address)?,
+        None => None,
+    };
     let app = App::open(options)?;
+    for (name, holder) in app.database.locked() {
+        tracing::warn!(
+            "collection {name} is open for writing in {holder}: requests for it fail until that closes it"
+        );
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|error| format!("cannot start threads: {error}"))?;
     let served = runtime.block_on(run(options, app.clone(), listener, tls, log.clone()));

@@ -9,6 +9,7 @@ import { InvalidInput } from "./errors.js";
 import { baseUrl, Token } from "./http/address.js";
 import type { CollectionRow } from "./http/database.js";
 import type { Keys } from "./keys.js";
+import { CALL, CLIENT, CREATE, known, NAMED, OPEN } from "./options.js";
 import type { Storage } from "./storage/storage.js";
 import type { CallOptions, Metric, Mode, Precision } from "./types.js";
 import { type Handle, ROOT, type StorageChoice } from "./worker/messages.js";
@@ -81,7 +82,7 @@ export class Client {
 
   /** Nothing is sent yet. Throws InvalidInput. */
   constructor(options: ClientOptions) {
-    const { keys, token, insecure = false } = options;
+    const { keys, token, insecure = false } = known(options, CLIENT, "Client");
     this.url = baseUrl(options.url, insecure);
     if (token !== undefined) new Token(token.trim()); // refused here, and not by the first call
     this.#engine = keys?.engine ?? options.engine ?? Engine.shared();
@@ -94,7 +95,8 @@ export class Client {
   }
 
   /** Make an empty collection. Rejects with CollectionExists, InvalidInput. */
-  createCollection({ signal, onProgress, ...choices }: CreateOptions): Promise<Collection> {
+  async createCollection(options: CreateOptions): Promise<Collection> {
+    const { signal, onProgress, ...choices } = known(options, CREATE, "createCollection");
     return this.#collection("create", choices, { signal, onProgress });
   }
 
@@ -103,22 +105,25 @@ export class Client {
    * `allowOpen` says that it is meant to be. `expect` is a checkpoint that somebody else sees, or saw: see `Collection.expect`. Rejects with
    * CollectionNotFound, WrongKey, RollbackDetected, PinMismatch.
    */
-  getCollection({ signal, onProgress, ...which }: GetCollectionOptions): Promise<Collection> {
+  async getCollection(options: GetCollectionOptions): Promise<Collection> {
+    const { signal, onProgress, ...which } = known(options, OPEN, "getCollection");
     return this.#collection("get", which, { signal, onProgress });
   }
 
   /** Open the collection, or make it. Rejects with InvalidInput when it is there with other choices. */
-  getOrCreateCollection({ signal, onProgress, ...choices }: CreateOptions): Promise<Collection> {
+  async getOrCreateCollection(options: CreateOptions): Promise<Collection> {
+    const { signal, onProgress, ...choices } = known(options, CREATE, "getOrCreateCollection");
     return this.#collection("getOrCreate", choices, { signal, onProgress });
   }
 
   /** Name, rows and bytes of every collection that the token may see. */
-  listCollections(options: CallOptions = {}): Promise<CollectionRow[]> {
-    return this.#call("list", undefined, options);
+  async listCollections(options: CallOptions = {}): Promise<CollectionRow[]> {
+    return this.#call("list", undefined, known(options, CALL, "listCollections"));
   }
 
   /** Delete a collection and everything in it. Rejects with CollectionNotFound. */
-  deleteCollection({ name, signal, onProgress }: { name: string } & CallOptions): Promise<void> {
+  async deleteCollection(options: { name: string } & CallOptions): Promise<void> {
+    const { name, signal, onProgress } = known(options, NAMED, "deleteCollection");
     return this.#call("delete", name, { signal, onProgress });
   }
 
@@ -172,8 +177,9 @@ export class Client {
   #storage(given: NonNullable<ClientOptions["storage"]>): StorageChoice {
     if (given === "memory") return { kind: "memory" };
     if (given === "indexeddb") return { kind: "indexeddb", database: "ciphervec" };
-    if ("database" in given) return { kind: "indexeddb", database: given.database };
-    if ("folder" in given) return { kind: "folder", path: given.folder };
+    if ("database" in given)
+      return { kind: "indexeddb", database: known(given, { database: true }, "storage").database };
+    if ("folder" in given) return { kind: "folder", path: known(given, { folder: true }, "storage").folder };
     if (["get", "set", "delete", "list"].every((name) => typeof given[name as keyof Storage] === "function"))
       return { kind: "page", number: this.#engine.lend(given) };
     throw new InvalidInput(

@@ -2,8 +2,11 @@
 
 import type { CollectionFacts } from "./collections/collection.js";
 import type { Engine } from "./engine.js";
+import { InvalidInput } from "./errors.js";
 import { flatten } from "./ingest/arrays.js";
+import { ADD, CALL, DELETE, GET, known, QUERY, UPDATE } from "./options.js";
 import type {
+  Audience,
   CallOptions,
   GetPart,
   GetResult,
@@ -58,6 +61,8 @@ export interface GetOptions extends Selection {
   include?: readonly (GetPart | "ids")[];
   limit?: number;
   offset?: number;
+  /** Who will read it, see `QueryOptions`. */
+  audience?: Audience;
 }
 
 export interface QueryOptions extends Selection {
@@ -70,6 +75,11 @@ export interface QueryOptions extends Selection {
   include?: readonly (QueryPart | "ids")[];
   /** Ask about the others where segments failed a check before, with a warning, instead of rejecting with `Quarantined`. */
   skipQuarantined?: boolean;
+  /**
+   * Who will read it. Results that carry noise of the key (`ownersOnly`) are the key owner's own: JSON.stringify refuses them until
+   * `"owner"` is named, and `"others"` is refused for them. This client does not flood, as Python's does for others in mode `sealed`.
+   */
+  audience?: Audience;
 }
 
 /** What is stored and what protects it. */
@@ -150,95 +160,103 @@ export class Collection {
 
   /** Seal and store new rows; their ids. Rejects with DuplicateId when one is here, InvalidRows. */
   async add(options: AddOptions): Promise<Id[]> {
-    return this.#call("add", rowsOf(options), options);
+    return this.#call("add", rowsOf(known(options, ADD, "add")), options);
   }
 
   /** As `add`, but a row whose id is here is replaced: vector, metadata and document. */
   async upsert(options: AddOptions): Promise<Id[]> {
-    return this.#call("upsert", rowsOf(options), options);
+    return this.#call("upsert", rowsOf(known(options, ADD, "upsert")), options);
   }
 
-  /** Change rows that are here: metadata is laid over the old, documents and vectors replace. Rejects with UnknownId. */
+  /**
+   * Change rows that are here: metadata is laid over the old, documents and vectors replace. A new document without a vector keeps
+   * that of the old one, with a warning. Rejects with UnknownId.
+   */
   async update(options: UpdateOptions): Promise<void> {
-    const { removeFields } = options;
+    const { removeFields } = known(options, UPDATE, "update");
     return this.#call("update", { ...rowsOf(options), ...(removeFields && { removeFields }) }, options);
   }
 
   /** Delete the rows with these ids, or those that pass the filter, or both at once; how many. */
-  async delete({ signal, onProgress, ...which }: DeleteOptions): Promise<number> {
+  async delete(options: DeleteOptions): Promise<number> {
+    const { signal, onProgress, ...which } = known(options, DELETE, "delete");
     return this.#call("delete", which, callOptions(signal, onProgress));
   }
 
   /** Rows by id (ids that are not here are left out), by filter, or all of them. */
-  async get({ signal, onProgress, ...question }: GetOptions = {}): Promise<GetResult> {
-    return this.#call("get", question, callOptions(signal, onProgress));
+  async get(options: GetOptions = {}): Promise<GetResult> {
+    const { signal, onProgress, ...question } = known(options, GET, "get");
+    const found = await this.#call<GetResult>("get", question, callOptions(signal, onProgress));
+    return guarded(found, question.audience);
   }
 
   /** The first rows, with metadata and documents. */
-  peek(limit = 10, options: CallOptions = {}): Promise<GetResult> {
-    return this.get({ limit, ...options });
+  async peek(limit = 10, options: CallOptions = {}): Promise<GetResult> {
+    return this.get({ limit, ...(known(options, CALL, "peek") as CallOptions) });
   }
 
   /** The rows closest to each of the queries, closest first. Rejects with TamperedAnswer for an answer that fails its check, and from then
    * on with Quarantined: its segments are in quarantine, for every client of the owner's. */
-  async query({ signal, onProgress, queryEmbeddings, ...question }: QueryOptions): Promise<QueryResult> {
+  async query(options: QueryOptions): Promise<QueryResult> {
+    const { signal, onProgress, queryEmbeddings, ...question } = known(options, QUERY, "query");
     const asked = { ...question, queryEmbeddings: flatten(queryEmbeddings, "queryEmbeddings") };
-    return this.#call("query", asked, callOptions(signal, onProgress));
+    const found = await this.#call<QueryResult>("query", asked, callOptions(signal, onProgress));
+    return guarded(found, question.audience);
   }
 
   /** Rows stored and not deleted, as of the server's latest answer. */
-  count(options: CallOptions = {}): Promise<number> {
-    return this.#call("count", undefined, options);
+  async count(options: CallOptions = {}): Promise<number> {
+    return this.#call("count", undefined, known(options, CALL, "count"));
   }
 
   /** Which of these ids are here. */
-  has(ids: readonly Id[], options: CallOptions = {}): Promise<boolean[]> {
-    return this.#call("has", ids, options);
+  async has(ids: readonly Id[], options: CallOptions = {}): Promise<boolean[]> {
+    return this.#call("has", ids, known(options, CALL, "has"));
   }
 
   /** Take in what others have committed since. */
-  refresh(options: CallOptions = {}): Promise<void> {
-    return this.#call("refresh", undefined, options);
+  async refresh(options: CallOptions = {}): Promise<void> {
+    return this.#call("refresh", undefined, known(options, CALL, "refresh"));
   }
 
   /** What is stored and what protects it. */
-  info(options: CallOptions = {}): Promise<CollectionInfo> {
-    return this.#call("info", undefined, options);
+  async info(options: CallOptions = {}): Promise<CollectionInfo> {
+    return this.#call("info", undefined, known(options, CALL, "info"));
   }
 
   /** 24 characters for two people to compare, aloud if need be: the number and the name of the state that this client sees, which the
    * collection's owner authenticated. Where they are equal, both see the same collection and the same history of it. */
-  checkpoint(options: CallOptions = {}): Promise<string> {
-    return this.#call("checkpoint", undefined, options);
+  async checkpoint(options: CallOptions = {}): Promise<string> {
+    return this.#call("checkpoint", undefined, known(options, CALL, "checkpoint"));
   }
 
   /** That the history of the collection has the state of this checkpoint, which somebody else saw: the present one, or one of the 256 before
    * it. Rejects with RollbackDetected where it does not, or where too many came since to tell. */
-  expect(checkpoint: string, options: CallOptions = {}): Promise<void> {
-    return this.#call("expect", checkpoint, options);
+  async expect(checkpoint: string, options: CallOptions = {}): Promise<void> {
+    return this.#call("expect", checkpoint, known(options, CALL, "expect"));
   }
 
   /** Use a segment again that `info().quarantine` names, after its cause was found. */
-  release(segment: string, options: CallOptions = {}): Promise<void> {
-    return this.#call("release", segment, options);
+  async release(segment: string, options: CallOptions = {}): Promise<void> {
+    return this.#call("release", segment, known(options, CALL, "release"));
   }
 
   /** A card for somebody who may add rows and read none, see `Writer`; tell them the fingerprint by another way. */
-  writerCard(
+  async writerCard(
     writer = "writer",
     options: CallOptions = {},
   ): Promise<{ bytes: Uint8Array; fingerprint: string }> {
-    return this.#call("writerCard", writer, options);
+    return this.#call("writerCard", writer, known(options, CALL, "writerCard"));
   }
 
   /** Have the server read and check every stored block; the token needs the verb admin. */
-  verify(options: CallOptions = {}): Promise<{ files: number; bytes: number; strays: number }> {
-    return this.#call("verify", undefined, options);
+  async verify(options: CallOptions = {}): Promise<{ files: number; bytes: number; strays: number }> {
+    return this.#call("verify", undefined, known(options, CALL, "verify"));
   }
 
   /** Have the server delete what the present state doesn't need; the token needs the verb admin. */
-  purge(options: CallOptions = {}): Promise<void> {
-    return this.#call("purge", undefined, options);
+  async purge(options: CallOptions = {}): Promise<void> {
+    return this.#call("purge", undefined, known(options, CALL, "purge"));
   }
 
   #call<T>(method: string, argument: unknown, options: CallOptions): Promise<T> {
@@ -249,6 +267,23 @@ export class Collection {
       callOptions(options.signal, options.onProgress),
     );
   }
+}
+
+/** A result; one that is the key owner's own is not written as JSON until it is asked for as such, nor are the numbers in it. */
+function guarded<T extends GetResult | QueryResult>(found: T, audience: Audience | undefined): T {
+  if (!found.ownersOnly || audience !== undefined) return found;
+  const { distances, scores, embeddings } = found as Partial<QueryResult>;
+  const lists = [distances, scores, embeddings].flatMap((one) => (one ? [one, ...one] : []));
+  for (const one of [found, ...lists]) Object.defineProperty(one, "toJSON", { value: refuseJson });
+  return found;
+}
+
+function refuseJson(): never {
+  throw new InvalidInput(
+    "these results carry noise of your key, and enough of them, shown to others, give it away. Name who will read them: " +
+      'audience: "owner" for yourself. In mode "sealed-index" results are exact and for anybody; in mode "sealed" the Python package answers ' +
+      "others, with noise that hides the key's.",
+  );
 }
 
 /** Rows as they cross to the Worker. */

@@ -5,10 +5,14 @@
 
 import { here, start } from "#platform";
 import { fromMessage, toMessage, WorkerLost } from "./errors.js";
+import { isOwn } from "./ingest/bytes.js";
+import { known, type Names } from "./options.js";
 import type { Started } from "./platform/platform.js";
 import type { Storage } from "./storage/storage.js";
 import type { CallOptions, Progress } from "./types.js";
 import { buffersOf, type Handle, type Port, ROOT, type ToPage } from "./worker/messages.js";
+
+const ENGINE: Names<EngineOptions> = { worker: true };
 
 /** How an engine runs. */
 export interface EngineOptions {
@@ -35,7 +39,8 @@ export class Engine {
   #calls = 0;
   #lost: string | null = null;
 
-  constructor({ worker = true }: EngineOptions = {}) {
+  constructor(options: EngineOptions = {}) {
+    const { worker = true } = known(options, ENGINE, "Engine");
     if (worker === false) this.#started = inThread();
     else this.#started = start(worker === true ? undefined : worker);
     this.#started.port.listen((message) => this.#take(message as ToPage));
@@ -82,7 +87,7 @@ export class Engine {
       this.#started.busy(true);
       try {
         const message = { type: "call", id, target, method, args, wantsProgress: onProgress !== undefined };
-        this.#started.port.post(message, buffersOf(args));
+        this.#started.port.post(message, buffersOf(args).filter(isOwn)); // never one of the caller's, which would leave it empty
       } catch (error) {
         this.#done(id);
         throw error; // what can't be cloned: a function in metadata, say

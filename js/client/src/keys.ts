@@ -3,6 +3,8 @@
 import "./dispose.js";
 import { Engine } from "./engine.js";
 import { InvalidInput } from "./errors.js";
+import { own } from "./ingest/bytes.js";
+import { known, type Names } from "./options.js";
 import { type Handle, ROOT } from "./worker/messages.js";
 
 /** The bytes of a file, as an input element or a fetch gives them. */
@@ -18,12 +20,25 @@ export interface FileOptions {
 
 /** What a file is written with: a passphrase, or the word that the key may lie in clear. */
 export type Protection = { passphrase: string } | { allowPlaintext: true };
+/** The same with either name. */
+export type Written = { passphrase?: string; allowPlaintext?: boolean };
 
 /** Whose keys they should be. */
 export interface Expected {
   /** Refuse other keys than those of this id. */
   keyId?: string;
 }
+
+/** Where it is made. */
+export const ENGINE: Names<{ engine?: Engine }> = { engine: true };
+/** Of a file of secret keys. */
+export const FILE: Names<FileOptions> = { passphrase: true, engine: true };
+const EXPECTED: Names<Expected> = { keyId: true };
+/** What a secret is written with, by either name. */
+export const PROTECTION: Names<Written> = {
+  passphrase: true,
+  allowPlaintext: true,
+};
 
 const MADE = Symbol("made by this package");
 
@@ -40,8 +55,8 @@ abstract class Secret {
   }
 
   /** The bytes of a file, encrypted under the passphrase by scrypt and XChaCha20-Poly1305; in clear only where that is asked for. */
-  toFile(protection: Protection): Promise<Uint8Array> {
-    const { passphrase, allowPlaintext } = protection as { passphrase?: string; allowPlaintext?: boolean };
+  async toFile(protection: Protection): Promise<Uint8Array> {
+    const { passphrase, allowPlaintext } = known(protection as Written, PROTECTION, "toFile");
     return this.engine.call(this.handle, "toFile", [passphrase, allowPlaintext]);
   }
 
@@ -81,25 +96,29 @@ export class Keys extends Secret {
   }
 
   /** A new key from the platform's cryptographic generator. */
-  static async generate({ engine = Engine.shared() }: { engine?: Engine } = {}): Promise<Keys> {
+  static async generate(options: { engine?: Engine } = {}): Promise<Keys> {
+    const { engine = Engine.shared() } = known(options, ENGINE, "Keys.generate");
     return new Keys(MADE, engine, await engine.call(ROOT, "generateKeys", []));
   }
 
   /** Read a key file, of this package or of another of ciphervec's. Throws WrongKey, CorruptData, UnsupportedVersion, InvalidInput. */
   static async fromFile(file: Bytes, options: FileOptions & Expected = {}): Promise<Keys> {
-    const { passphrase, keyId, engine = Engine.shared() } = options;
+    const names = { ...FILE, ...EXPECTED };
+    const { passphrase, keyId, engine = Engine.shared() } = known(options, names, "Keys.fromFile");
     const data = await bytesOf(file);
     return new Keys(MADE, engine, await engine.call(ROOT, "keysFromFile", [data, passphrase, keyId]));
   }
 
   /** The key that `recoveryPhrase` gave; case and spaces don't matter. With `keyId` wrong words are found out for sure. */
   static async fromPhrase(words: string, options: { engine?: Engine } & Expected = {}): Promise<Keys> {
-    const { keyId, engine = Engine.shared() } = options;
+    const names = { ...ENGINE, ...EXPECTED };
+    const { keyId, engine = Engine.shared() } = known(options, names, "Keys.fromPhrase");
     return new Keys(MADE, engine, await engine.call(ROOT, "keysFromPhrase", [String(words), keyId]));
   }
 
   /** The key that somebody shared with the holder of `identity`. Throws WrongKey for somebody else, CorruptData. */
-  static async openShared(shared: Bytes, identity: Identity, { keyId }: Expected = {}): Promise<Keys> {
+  static async openShared(shared: Bytes, identity: Identity, expected: Expected = {}): Promise<Keys> {
+    const { keyId } = known(expected, EXPECTED, "Keys.openShared");
     const { engine } = identity;
     const data = await bytesOf(shared);
     return new Keys(MADE, engine, await engine.call(ROOT, "openShared", [data, identity.handle, keyId]));
@@ -148,18 +167,14 @@ export class Identity extends Secret {
   }
 
   /** A new pair for the person of this name, 1 to 64 bytes: those who share see it. */
-  static async generate(
-    name: string,
-    { engine = Engine.shared() }: { engine?: Engine } = {},
-  ): Promise<Identity> {
+  static async generate(name: string, options: { engine?: Engine } = {}): Promise<Identity> {
+    const { engine = Engine.shared() } = known(options, ENGINE, "Identity.generate");
     return new Identity(MADE, engine, await engine.call(ROOT, "generateIdentity", [String(name)]));
   }
 
   /** Read what `toFile` wrote. Throws WrongKey, CorruptData, UnsupportedVersion, InvalidInput. */
-  static async fromFile(
-    file: Bytes,
-    { passphrase, engine = Engine.shared() }: FileOptions = {},
-  ): Promise<Identity> {
+  static async fromFile(file: Bytes, options: FileOptions = {}): Promise<Identity> {
+    const { passphrase, engine = Engine.shared() } = known(options, FILE, "Identity.fromFile");
     return new Identity(
       MADE,
       engine,
@@ -170,9 +185,10 @@ export class Identity extends Secret {
 
 /** A copy of the bytes, which may go to the Worker. Throws InvalidInput. */
 export async function bytesOf(file: Bytes): Promise<Uint8Array> {
-  if (file instanceof Uint8Array) return new Uint8Array(file);
-  if (file instanceof ArrayBuffer) return new Uint8Array(file.slice(0));
-  if (typeof Blob !== "undefined" && file instanceof Blob) return new Uint8Array(await file.arrayBuffer());
+  if (file instanceof Uint8Array) return own(new Uint8Array(file));
+  if (file instanceof ArrayBuffer) return own(new Uint8Array(file.slice(0)));
+  if (typeof Blob !== "undefined" && file instanceof Blob)
+    return own(new Uint8Array(await file.arrayBuffer()));
   throw new InvalidInput(
     `bytes expected (a Uint8Array, an ArrayBuffer, a Blob or File), got ${typeof file}.`,
   );

@@ -3,8 +3,19 @@
 import "./dispose.js";
 import { Engine } from "./engine.js";
 import { InvalidInput } from "./errors.js";
-import { type Bytes, bytesOf, type FileOptions, type Protection } from "./keys.js";
+import { own } from "./ingest/bytes.js";
+import {
+  type Bytes,
+  bytesOf,
+  ENGINE,
+  FILE,
+  type FileOptions,
+  PROTECTION,
+  type Protection,
+  type Written,
+} from "./keys.js";
 import type { LookupFacts } from "./native.js";
+import { known } from "./options.js";
 import type { TextAnswers } from "./text/reader.js";
 import { type Handle, ROOT } from "./worker/messages.js";
 
@@ -47,8 +58,8 @@ abstract class Half {
   }
 
   /** The bytes of a key file, encrypted under the passphrase; in clear only where that is asked for. Python reads it. */
-  toFile(protection: Protection): Promise<Uint8Array> {
-    const { passphrase, allowPlaintext } = protection as { passphrase?: string; allowPlaintext?: boolean };
+  async toFile(protection: Protection): Promise<Uint8Array> {
+    const { passphrase, allowPlaintext } = known(protection as Written, PROTECTION, "toFile");
     return this.engine.call(this.handle, "toFile", [passphrase, allowPlaintext]);
   }
 
@@ -69,18 +80,14 @@ abstract class Half {
 /** Who looks up: a secret key, made for the tables that a server described. */
 export class LookupClient extends Half {
   /** A fresh key. Rejects with CorruptData or UnsupportedVersion for anything but a server's description. */
-  static async generate(
-    description: Bytes,
-    { engine = Engine.shared() }: { engine?: Engine } = {},
-  ): Promise<LookupClient> {
+  static async generate(description: Bytes, options: { engine?: Engine } = {}): Promise<LookupClient> {
+    const { engine = Engine.shared() } = known(options, ENGINE, "LookupClient.generate");
     return new LookupClient(engine, await opened(engine, { description: await bytesOf(description) }));
   }
 
   /** Read what `toFile`, or Python's `save`, wrote. Rejects with WrongKey, CorruptData. */
-  static async fromFile(
-    file: Bytes,
-    { passphrase, engine = Engine.shared() }: FileOptions = {},
-  ): Promise<LookupClient> {
+  static async fromFile(file: Bytes, options: FileOptions = {}): Promise<LookupClient> {
+    const { passphrase, engine = Engine.shared() } = known(options, FILE, "LookupClient.fromFile");
     return new LookupClient(engine, await opened(engine, { file: await bytesOf(file), passphrase }));
   }
 
@@ -106,7 +113,7 @@ export class LookupClient extends Half {
     each.forEach((length, i) => {
       offsets[i + 1] = (offsets[i] as number) + length;
     });
-    return this.engine.call(this.handle, "query", [{ indices, offsets }]);
+    return this.engine.call(this.handle, "query", [{ indices: own(indices), offsets: own(offsets) }]);
   }
 
   /** A row for each document, or for each token where nothing is pooled. Rejects with WrongKey, InvalidInput, CorruptData. */
@@ -121,18 +128,16 @@ export class TextClient extends Half {
   static async generate(
     reader: Bytes,
     description: Bytes,
-    { engine = Engine.shared() }: { engine?: Engine } = {},
+    options: { engine?: Engine } = {},
   ): Promise<TextClient> {
+    const { engine = Engine.shared() } = known(options, ENGINE, "TextClient.generate");
     const choices = { reader: await bytesOf(reader), description: await bytesOf(description) };
     return new TextClient(engine, await opened(engine, choices));
   }
 
   /** The same with a key that was kept. */
-  static async fromFile(
-    reader: Bytes,
-    file: Bytes,
-    { passphrase, engine = Engine.shared() }: FileOptions = {},
-  ): Promise<TextClient> {
+  static async fromFile(reader: Bytes, file: Bytes, options: FileOptions = {}): Promise<TextClient> {
+    const { passphrase, engine = Engine.shared() } = known(options, FILE, "TextClient.fromFile");
     return new TextClient(
       engine,
       await opened(engine, { reader: await bytesOf(reader), file: await bytesOf(file), passphrase }),

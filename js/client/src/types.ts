@@ -58,6 +58,8 @@ export type WhereDocument =
   | { $or: readonly WhereDocument[] };
 
 export type GetPart = "metadatas" | "documents" | "embeddings";
+/** Who will read a result. */
+export type Audience = "owner" | "others";
 export type QueryPart = "distances" | "scores" | GetPart;
 
 /** Parallel lists, an entry a row; null where a part was not asked for. */
@@ -68,7 +70,7 @@ export interface GetResult {
   embeddings: Float32Array[] | null;
   include: GetPart[];
   /** Whether vectors among them carry noise of the encryption: such are the key owner's own, and shown to others give
-   * the key away. */
+   * the key away. JSON.stringify refuses them until `audience: "owner"` asks for them. */
   ownersOnly: boolean;
 }
 
@@ -84,7 +86,8 @@ export interface QueryResult {
   embeddings: Float32Array[][] | null;
   include: QueryPart[];
   /** Whether scores carry noise of the encryption, as in modes `sealed` and `sealed-query`: such are the key owner's
-   * own, and many of them shown to others give the key away. */
+   * own, and many of them shown to others give the key away. JSON.stringify refuses them until `audience: "owner"` asks for
+   * them. */
   ownersOnly: boolean;
   /** Whether every block of rows that the answer rests on was checked: what the server answered is what those rows give to
    * the queries. What is not checked is as good as the server that answered. */

@@ -4,6 +4,7 @@ import "./dispose.js";
 import { type AddOptions, callOptions, rowsOf } from "./collection.js";
 import { Engine } from "./engine.js";
 import { type Bytes, bytesOf } from "./keys.js";
+import { ADD, CALL, known, type Names } from "./options.js";
 import type { CallOptions } from "./types.js";
 import { type Handle, ROOT } from "./worker/messages.js";
 
@@ -32,6 +33,9 @@ export interface SendOptions extends CallOptions {
   insecure?: boolean;
 }
 
+const OPEN: Names<{ fingerprint?: string; engine?: Engine }> = { fingerprint: true, engine: true };
+const SEND: Names<SendOptions> = { url: true, token: true, insecure: true, ...CALL };
+
 /**
  * Adds rows to a collection and reads none: what a device holds. Every segment is sealed under a key that is drawn for it, wrapped to the owner and forgotten.
  * A stolen device exposes what it is sealing at that moment and nothing it sealed before.
@@ -49,10 +53,8 @@ export class Writer {
   }
 
   /** The holder of a card, from `collection.writerCard`. Rejects with PinMismatch for another card than the one of this fingerprint, CorruptData. */
-  static async open(
-    card: Bytes,
-    { fingerprint, engine = Engine.shared() }: { fingerprint?: string; engine?: Engine } = {},
-  ): Promise<Writer> {
+  static async open(card: Bytes, options: { fingerprint?: string; engine?: Engine } = {}): Promise<Writer> {
+    const { fingerprint, engine = Engine.shared() } = known(options, OPEN, "Writer.open");
     const made = await engine.call<{ handle: Handle; facts: WriterFacts }>(ROOT, "openWriter", [
       await bytesOf(card),
       fingerprint,
@@ -62,11 +64,13 @@ export class Writer {
 
   /** Seal rows, as `Collection.add` takes them, and keep nothing. */
   async seal(rows: AddOptions): Promise<WrittenBatch> {
-    return this.#engine.call(this.#handle, "seal", [rowsOf(rows)], callOptions(rows.signal, rows.onProgress));
+    const given = rowsOf(known(rows, ADD, "seal"));
+    return this.#engine.call(this.#handle, "seal", [given], callOptions(rows.signal, rows.onProgress));
   }
 
   /** Add a sealed batch to its collection, a commit for each segment. What is there already is not added twice. */
   async send(batch: WrittenBatch | Bytes, to: SendOptions): Promise<void> {
+    known(to, SEND, "send");
     const bytes = await bytesOf("bytes" in batch ? (batch.bytes as Uint8Array) : batch);
     const destination = {
       url: String(to.url),

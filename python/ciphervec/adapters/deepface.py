@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from ..collections.audience import check_audience
 from ..collections.client import Client
 from ..collections.collection import Collection
 from ..collections.keys import Keys
@@ -54,11 +55,13 @@ class CiphervecDatabase(Database):
     ) -> None:
         """`connection` is a client that is open; it stays so. Else `connection_details`, or the
         environment variable DEEPFACE_CIPHERVEC_PLACE: a folder or a server's URL, or a dict of
-        `place`, `keys` (the key file), `passphrase`, `token`, and `mode`; what is left out comes from
+        `place`, `keys` (the key file), `passphrase`, `token`, `mode`, and `audience`, who reads the
+        distances: "owner" unless given, see `Collection.query`; what is left out comes from
         CIPHERVEC_KEYS, CIPHERVEC_PASSPHRASE and CIPHERVEC_TOKEN. Raises InvalidInput."""
         details = connection_details or os.environ.get(PLACE)
         given: Mapping[str, Any] = details if isinstance(details, Mapping) else {"place": details}
         self._mode = str(given.get("mode", "sealed"))
+        self._audience = check_audience(given.get("audience")) or "owner"
         self._owned = connection is None
         if connection is None:
             if not given.get("place"):
@@ -132,7 +135,7 @@ class CiphervecDatabase(Database):
                 "img_name": row.metadata.get("img_name"),
                 "distance": max(0.0, 1 - row.score) if l2_normalized else math.sqrt(max(0.0, -row.score)),
             }
-            for row in nearest(collection, vector, limit)
+            for row in nearest(collection, vector, limit, audience=self._audience)
         ]
 
     def fetch_embedding(

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..collections.audience import Audience
+from ..collections.audience import Audience, check_audience
 from ..collections.client import Client
 from ..collections.collection import Collection
 from ..collections.keys import Keys
@@ -64,7 +64,7 @@ class CiphervecDocumentStore:
         key_file: str | None = None,
         passphrase: Secret | None = Secret.from_env_var("CIPHERVEC_PASSPHRASE", strict=False),  # noqa: B008
         token: Secret | None = Secret.from_env_var("CIPHERVEC_TOKEN", strict=False),  # noqa: B008
-        audience: Audience | None = None,
+        audience: Audience = "owner",
     ) -> None:
         """A collection that is open already; or, for pipelines that are written down, the `place` of
         one: a folder or a server's URL, its `name`, and the file of its keys, of which nothing secret
@@ -81,7 +81,7 @@ class CiphervecDocumentStore:
         self._collection, self._client = collection, client
         self._place, self._name, self._dimension = place, name, dimension
         self._key_file, self._passphrase, self._token = key_file, passphrase, token
-        self._audience = audience
+        self._audience = check_audience(audience) or "owner"
 
     @property
     def collection(self) -> Collection:

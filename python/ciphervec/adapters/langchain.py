@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..collections.audience import Audience
+from ..collections.audience import Audience, check_audience
 from ..collections.client import Client
 from ..collections.collection import Collection
 from ..errors import InvalidInput
@@ -46,12 +46,12 @@ class CiphervecVectorStore(VectorStore):
     """
 
     def __init__(
-        self, collection: Collection, embedding: Embeddings, *, audience: Audience | None = None
+        self, collection: Collection, embedding: Embeddings, *, audience: Audience = "owner"
     ) -> None:
         """`embedding` makes vectors of the collection's dimension. Nothing is read or written yet."""
         self._collection = collection
         self._embedding = embedding
-        self._audience = audience
+        self._audience = check_audience(audience) or "owner"
 
     @property
     def embeddings(self) -> Embeddings:
@@ -219,7 +219,7 @@ class CiphervecVectorStore(VectorStore):
         collection: Collection | None = None,
         client: Client | None = None,
         name: str = "langchain",
-        audience: Audience | None = None,
+        audience: Audience = "owner",
         **kwargs: Any,
     ) -> CiphervecVectorStore:
         """Store texts in a collection: the one given, or the one called `name` of a client, which is
@@ -241,7 +241,7 @@ class CiphervecVectorStore(VectorStore):
         collection: Collection | None = None,
         client: Client | None = None,
         name: str = "langchain",
-        audience: Audience | None = None,
+        audience: Audience = "owner",
         **kwargs: Any,
     ) -> CiphervecVectorStore:
         """As `from_texts`."""
@@ -260,7 +260,7 @@ class CiphervecVectorStore(VectorStore):
         collection: Collection | None,
         client: Client | None,
         name: str,
-        audience: Audience | None,
+        audience: Audience,
         choices: dict[str, Any],
     ) -> CiphervecVectorStore:
         if collection is None:

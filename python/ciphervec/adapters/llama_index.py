@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ..collections.audience import Audience
+from ..collections.audience import Audience, check_audience
 from ..collections.collection import Collection
 from ..errors import InvalidInput, UnknownId
 from .support import Row, delete, last_of_each, missing, nearest, rows
@@ -71,13 +71,13 @@ class CiphervecVectorStore(BasePydanticVectorStore):
     flat_metadata: bool = False
 
     _collection: Collection = PrivateAttr()
-    _audience: Audience | None = PrivateAttr()
+    _audience: Audience = PrivateAttr()
 
-    def __init__(self, collection: Collection, *, audience: Audience | None = None) -> None:
+    def __init__(self, collection: Collection, *, audience: Audience = "owner") -> None:
         """Nothing is read or written yet."""
         super().__init__()
         self._collection = collection
-        self._audience = audience
+        self._audience = check_audience(audience) or "owner"
 
     @classmethod
     def class_name(cls) -> str:

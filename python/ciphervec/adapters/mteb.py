@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from ..collections.audience import Audience, check_audience
 from ..collections.client import Client
 from ..collections.collection import Collection
 from ..errors import InvalidInput
@@ -36,11 +37,16 @@ class CiphervecSearchIndex:
     error of the seal: cosines, inner products, minus Euclidean distances."""
 
     def __init__(
-        self, similarity: object = "cosine", *, client: Client | None = None, **choices: Any
+        self,
+        similarity: object = "cosine",
+        *,
+        client: Client | None = None,
+        audience: Audience = "owner",
+        **choices: Any,
     ) -> None:
         """`similarity`: cosine, dot or euclidean, or a model, which says. Documents go into a
         collection of `client`, made with `choices` as of `create_collection`; without a client into
-        memory. Raises InvalidInput."""
+        memory. `audience`: who reads the scores, as of `Collection.query`. Raises InvalidInput."""
         meta = getattr(similarity, "mteb_model_meta", None)
         asked = similarity if meta is None else meta.similarity_fn_name
         name = str(getattr(asked, "value", asked))
@@ -48,7 +54,7 @@ class CiphervecSearchIndex:
             raise InvalidInput(f"similarity must be one of {', '.join(SIMILARITIES)}, got {name!r}.")
         self._metric = SIMILARITIES[name]
         self._client = Client() if client is None else client
-        self._choices = choices
+        self._choices, self._audience = choices, check_audience(audience) or "owner"
         self._name = f"mteb-{next(_NUMBERS)}"
         self._places: dict[str, int] = {}
         self._count = 0
@@ -109,7 +115,7 @@ class CiphervecSearchIndex:
     def _ask(
         self, collection: Collection, rows: FloatArray, top_k: int, among: list[int] | None
     ) -> tuple[list[list[float]], list[list[int]]]:
-        found = collection.query(rows, top_k, include=["scores"], ids=among)
+        found = collection.query(rows, top_k, include=["scores"], ids=among, audience=self._audience)
         scores = found["scores"] or []
         if self._metric == "l2":
             scores = [[-float(np.sqrt(max(-one, 0.0))) for one in line] for line in scores]

@@ -122,7 +122,7 @@ class EncryptedKNeighborsTransformer(
         keys: Keys | None = None,
         scheme: str = "lattice",
         bits: int | None = None,
-        audience: Audience | None = None,
+        audience: Audience = "owner",
     ) -> None:
         """`graph` is what `mode` is of scikit-learn's own: `distance` or `connectivity`. `mode` is
         how rows are encrypted; the others are as of `EncryptedNearestNeighbors`."""

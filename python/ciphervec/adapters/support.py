@@ -46,7 +46,7 @@ def nearest(
     where: Mapping[str, Any] | None = None,
     ids: Sequence[Id] | None = None,
     embeddings: bool = False,
-    audience: Audience | None = None,
+    audience: Audience = "owner",
 ) -> list[Row]:
     """The `count` rows closest to one query, of shape (d,), closest first. Vectors, where asked for,
     are those that were put in: no noise of an answer is in them."""
@@ -70,7 +70,7 @@ def rows(
     where: Mapping[str, Any] | None = None,
     *,
     embeddings: bool = False,
-    audience: Audience | None = None,
+    audience: Audience = "owner",
     scores: Mapping[Id, float] | None = None,
 ) -> list[Row]:
     """Rows by id, in the order asked, or by filter, or all; ids that aren't there are left out."""

@@ -23,6 +23,7 @@ from ..errors import InvalidInput
 from ..http import HttpClient
 from ..ingest.arrays import Id
 from ..ingest.metrics import METRIC_NAMES
+from ..ingest.nesting import MAX_DEPTH
 from .column_types import Types, named
 from .keygen import scheme_named
 from .network import NetworkOption, network_named
@@ -382,6 +383,8 @@ def filter_of(where: str | None) -> Mapping[str, Any] | None:
         return None
     try:
         parsed = json.loads(where)
+    except RecursionError:
+        raise InvalidInput(f"--where is nested too deep; the limit is {MAX_DEPTH}.") from None
     except ValueError as error:
         raise InvalidInput(f'--where must be JSON, e.g. \'{{"lang": "en"}}\' ({error}).') from error
     if not isinstance(parsed, dict):

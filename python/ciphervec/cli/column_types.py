@@ -89,7 +89,7 @@ def typed(records: Sequence[dict[str, Any]], given: Mapping[str, str], id_column
                 continue
             try:
                 record[column] = _READ[of](cell)
-            except ValueError:
+            except (ValueError, RecursionError):
                 raise InvalidInput(
                     f"{path}, line {line}: column {column!r} holds {cell!r}, which is no {of}. Say --types {column}=str, or "
                     "mend it."

@@ -16,7 +16,7 @@ from ..decrypt_service.receipts import Receipts
 from ..errors import InvalidInput
 from ..writer.pending_batch import is_url
 from .tables import grid
-from .terminal import Json, KeyFile, PassphraseFile, command, existing, load_keys, print_json, screen
+from .terminal import Json, KeyFile, PassphraseFile, aside, command, existing, load_keys, print_json, screen
 
 service_app = typer.Typer(
     no_args_is_help=True,
@@ -121,7 +121,7 @@ def allow(
         print_json({**_shown(principal), "token": token})
         return
     screen.print(token, highlight=False, soft_wrap=True)
-    screen.print(
+    aside.print(  # so that the token alone is what a file or another program gets
         f"{who} ({principal.id}): {', '.join(principal.may)}, {budget} queries in {period}. The token is not shown again.",
         style="dim",
         highlight=False,

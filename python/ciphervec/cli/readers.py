@@ -184,7 +184,7 @@ def read_csv(path: Path, columns: Columns) -> Table:
             rows.append(
                 json.loads(record.pop(vectors)) if vectors else [float(record.pop(n)) for n in numbers]
             )
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, RecursionError) as error:
             where = (
                 f"column {vectors!r} must hold a JSON list" if vectors else "every column must hold a number"
             )
@@ -204,7 +204,7 @@ def read_jsonl(path: Path, columns: Columns) -> Table:
             try:
                 record = json.loads(text)
                 rows.append(record.pop(columns.embedding, *([None] if columns.texts else [])))
-            except (ValueError, KeyError, TypeError, AttributeError) as error:
+            except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
                 raise InvalidInput(
                     f"{path}, line {line}: a JSON object with {columns.embedding!r} belongs there ({error!r})."
                 ) from error

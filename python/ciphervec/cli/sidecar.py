@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from ..collections.audience import check_audience
 from ..collections.client import Client
 from ..errors import InvalidInput, ServerError
 from ..http.address import is_url
@@ -47,6 +48,13 @@ def sidecar(
             help="Compute distances here, from the kept vectors. Unless given: for folders, not for servers.",
         ),
     ] = None,
+    audience: Annotated[
+        str,
+        typer.Option(
+            help="Who reads the answers: owner, or others (what the application shows its users), which adds noise in mode "
+            "sealed."
+        ),
+    ] = "owner",
     allow_reset: Annotated[
         bool, typer.Option("--allow-reset", help="Let clients delete everything at once.")
     ] = False,
@@ -95,7 +103,12 @@ def sidecar(
     check_exposure(host, tokens, tls_cert, insecure=insecure)
     origins = tuple(allow_origin or ())
     remote = is_url(upstream)
-    choices = Choices(mode, tuple(filterable or ()), not remote if exact is None else exact)
+    choices = Choices(
+        mode,
+        tuple(filterable or ()),
+        not remote if exact is None else exact,
+        check_audience(audience) or "owner",
+    )
     # --insecure is about both ends; a folder has none.
     access = Access(token_file, ca, insecure and remote)
     with _client(upstream, keys, passphrase_file, access) as client:

@@ -9,7 +9,7 @@ until the audience is named.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, Literal, NoReturn, TypeAlias
 
 from .._native import IndexSpec
@@ -46,12 +46,13 @@ class OwnerMatches(Matches):
         raise TypeError(_NEXT)
 
 
-class OwnerResult(Mapping[str, Any], Tabular):
-    """A result that is the key owner's own, because it carries noise of the key: read it as the dict
-    that it would be otherwise.
+class OwnerResult(Tabular):
+    """A result that is the key owner's own, because it carries noise of the key: read its parts as
+    those of the dict that it would be otherwise.
 
-    It can't be pickled, and JSON does not take it; ask again with `audience="owner"` or
-    `audience="others"` for a plain dict.
+    It can't be pickled, JSON does not take it, and no dict is made of it (`dict(found)`, `{**found}`,
+    what web frameworks do with mappings); ask again with `audience="owner"` or `audience="others"`
+    for a plain dict.
     """
 
     __slots__ = ("_parts",)
@@ -73,11 +74,29 @@ class OwnerResult(Mapping[str, Any], Tabular):
     def __getitem__(self, name: str) -> Any:
         return self._parts[name]
 
+    def get(self, name: str, default: Any = None) -> Any:
+        """As of a dict."""
+        return self._parts.get(name, default)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._parts
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._parts)
 
     def __len__(self) -> int:
         return len(self._parts)
+
+    def __eq__(self, other: object) -> bool:
+        return self._parts == (other._parts if isinstance(other, OwnerResult) else other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def keys(self) -> NoReturn:
+        """Refused, as are `items` and `values`: whatever asks for these makes a plain dict of it."""
+        raise TypeError(_NEXT)
+
+    items = values = keys
 
     def to_pandas(self) -> NoReturn:
         """Refused, as is pickling: a DataFrame is written down at once."""

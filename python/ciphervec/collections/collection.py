@@ -30,7 +30,7 @@ from .changes import delete, write
 from .embedding.texts import Texts
 from .flooding import DEVIATION, check_deviation
 from .matches import Matches
-from .overlay import Known, Unknown, overlay
+from .overlay import Known, Unknown, overlay, remark_left
 from .results import (
     GET_DEFAULT,
     GET_INCLUDE,
@@ -127,9 +127,10 @@ class Collection(Texts):
         `remove_fields` go, documents and vectors replace.
 
         Without `embeddings`, new documents are embedded where the collection has an
-        `embedding_function`. Vectors that stay are sealed again under a new nonce; where they weren't
-        kept as they were put in, they are unsealed for that, which can cost them the last digit of
-        the seal's precision. Raises UnknownId, DuplicateId, InvalidInput; nothing is changed then.
+        `embedding_function`; else their rows keep the old vectors, with a warning. Vectors that stay
+        are sealed again under a new nonce; where they weren't kept as they were put in, they are
+        unsealed for that, which can cost them the last digit of the seal's precision. Raises UnknownId,
+        DuplicateId, InvalidInput; nothing is changed then.
         """
         names, vectors, documents = self._filled(ids, embeddings, documents)
         with self._open(write=True):
@@ -149,6 +150,8 @@ class Collection(Texts):
                 merged = [
                     record.without(gone).merged(*parts) for record, parts in zip(old, changes, strict=True)
                 ]
+                stay = np.flatnonzero(~there).tolist()
+                remark_left([old[i] for i in stay], [merged[i] for i in stay])
                 write(self._segments, Batch(names, rows, merged, original=original), replaced=names)
 
             self._segments.in_turn(change)

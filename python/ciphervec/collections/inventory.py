@@ -115,7 +115,7 @@ def _routing(segments: Segments) -> dict[str, Any] | None:
             "clusters": active.count,
             "rows_each": active.rows,
             "probes": active.probes,
-            "decoys": active.decoys,
+            "decoys": active.named - active.probes,
             "recall": active.recall,
             "padding": active.padding,
         }

@@ -54,7 +54,7 @@ class EncryptedNearestNeighbors:
         keys: Keys | None = None,
         scheme: str = "lattice",
         bits: int | None = None,
-        audience: Audience | None = None,
+        audience: Audience = "owner",
     ) -> None:
         """`keys=None` makes fresh secret keys in `fit`. `scheme` and `bits` are as of
         `Client.create_collection`, `audience` as of `Index.search`. Parameters are checked in

@@ -11,6 +11,7 @@ import numpy as np
 from ..errors import InvalidInput
 from ..ingest.arrays import BoolArray, FloatArray, Id
 from ..ingest.records import Record
+from ..ingest.remarks import remark
 from . import reading
 from .batch import Batch
 from .changes import write
@@ -42,9 +43,8 @@ def overlay(
     old = dict(zip(here, reading.records(segments, here), strict=True)) if known == "merge" else {}
     present = set(here)
     for i, (name, change) in enumerate(zip(names, changes, strict=True)):
-        if name in present if known == "keep" else (name not in present and unknown == "skip"):
-            continue
-        if name in final and known == "keep":
+        left_alone = known == "keep" and (name in present or name in final)
+        if left_alone or (unknown == "skip" and name not in present):
             continue
         before = final.get(name) or old.get(name) or Record()
         final[name] = laid(before, change)
@@ -60,6 +60,7 @@ def overlay(
         return 0
     order = list(final)
     original = np.ones(len(order), np.bool_)
+    remark_left([old[name] for name in left if name in old], [final[name] for name in left if name in old])
     if left:
         merged = np.empty((len(order), rows.shape[1]), np.float32)
         places = {name: i for i, name in enumerate(order)}
@@ -73,6 +74,18 @@ def overlay(
     batch = Batch(order, merged, list(final.values()), original=original)
     write(segments, batch, replaced=[name for name in order if name in present])
     return len(order)
+
+
+def remark_left(old: Sequence[Record], new: Sequence[Record]) -> None:
+    """Warn about rows whose document changes and whose vector does not."""
+    pairs = zip(old, new, strict=True)
+    stale = sum(before.document not in (None, after.document) for before, after in pairs)
+    if stale:
+        remark(
+            f"{stale:,} {'row' if stale == 1 else 'rows'} got another document and kept the vector of the old one: searches "
+            "find the new text by the meaning of the old. Give embeddings=... with the documents, or give the collection an "
+            "embedding_function."
+        )
 
 
 def laid(record: Record, change: Change) -> Record:

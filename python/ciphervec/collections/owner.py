@@ -465,6 +465,15 @@ class Owner:
         )
         return self._opened(query, wanted, *found)
 
+    def closest(self, query: SealedQuery, response: bytes, within: float) -> list[Matches]:
+        """As `open`, of each query the closest row alone, if it is within that distance. As many rows
+        are worked on however many are that near, so that the time it takes does not tell their number."""
+        wanted = self._wanted(query, None, within, None, None, DEVIATION)
+        found = self._native.open(
+            query._native, response, self._directory, None, wanted.threshold, closest=True
+        )
+        return self._opened(query, wanted, *found)
+
     def opener(
         self,
         query: SealedQuery,

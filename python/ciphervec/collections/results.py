@@ -23,6 +23,8 @@ _SHOWN = 20  # rows of a result in a notebook
 class Tabular:
     """A result as a table of rows."""
 
+    __slots__ = ()
+
     def __getitem__(self, name: str) -> Any:
         raise NotImplementedError
 

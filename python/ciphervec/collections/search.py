@@ -19,7 +19,7 @@ from .matches import Matches
 from .owner import Owner
 from .prefetching import answered_with_tokens, sealed_with_tokens
 from .query import AnswerOpener, SealedQuery
-from .routing.search import answers_of, ask_routed
+from .routing.search import answers_of, ask_routed, say_missed
 from .segments import SEGMENT_ROWS, Segments
 from .stores.server_backend import Answer
 
@@ -127,7 +127,7 @@ def _ask(
 
         return _opened(streamed, count, allow, segments, audience)
     if routed:
-        query, answer, newer = ask_routed(segments, rows, allow, audience)
+        query, answer, newer = ask_routed(segments, rows, audience)
     else:
         query, answer, newer = _ask_all(segments, rows, tags, audience, query)
     held = segments.owner.quarantined()
@@ -147,6 +147,8 @@ def _ask(
     with segments.checking():
         found = _opened(opened, count, allow, segments, audience)
     _hold(segments, held)
+    if routed and allow is not None and count is not None and len(found[0].ids) < min(count, len(allow)):
+        say_missed(segments, query, allow)
     return found
 
 

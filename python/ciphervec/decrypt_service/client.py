@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, NoReturn
 from urllib.parse import urlsplit
 
 from ..errors import AuthenticationError, CollectionNotFound, InvalidInput, ServerError
-from ..http.address import base_url
+from ..http.address import Token, base_url
 from ..ingest.arrays import Id
 from ..ingest.files import StrPath
 from .message import Request
@@ -47,7 +47,7 @@ class MatchClient:
         self._parts = urlsplit(base_url(url, insecure=False))
         if not token:
             raise InvalidInput("a decrypt service answers nobody without a token; the key owner makes them.")
-        self._token = token
+        self._token = Token(token.strip())
         self._timeout = timeout
         self._context = ssl.create_default_context(cafile=None if ca is None else os.fspath(ca))
 
@@ -57,7 +57,7 @@ class MatchClient:
         twice: each attempt costs budget. Raises AuthenticationError, CollectionNotFound,
         BudgetExhausted, ServerError."""
         body = Request(query, answer, receipt).to_bytes()
-        headers = {"Authorization": f"Bearer {self._token}", "Content-Type": "application/octet-stream"}
+        headers = {"Authorization": self._token.header(), "Content-Type": "application/octet-stream"}
         connection = self._connection()
         try:
             connection.request("POST", f"{self._parts.path}/v1/match/{collection}", body, headers)

@@ -164,7 +164,7 @@ class Matcher:
         bare = [one for one in owner.unchecked() if owner.writer_of(one) is not None]
         for one in bare:
             owner.quarantine(one)
-        found = owner.open(query, answer, None, within=self._within)
+        found = owner.closest(query, answer, self._within)
         query.disqualified = [*query.disqualified, *bare]
         if not all(matches.checked for matches in found):
             raise Refused

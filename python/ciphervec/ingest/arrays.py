@@ -166,8 +166,8 @@ def _packed_bits(array: npt.NDArray[Any], dimension: int, what: str) -> FloatArr
 
 
 def _signs(bits: npt.NDArray[Any]) -> FloatArray:
-    """0 and 1 as -1 and +1."""
-    signs = np.ascontiguousarray(bits, dtype=np.float32)
+    """0 and 1 as -1 and +1, in an array of its own."""
+    signs = np.array(bits, np.float32, order="C")
     signs *= 2
     signs -= 1
     return signs

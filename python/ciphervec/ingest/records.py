@@ -14,6 +14,7 @@ import numpy as np
 
 from ..errors import CorruptData, InvalidInput, InvalidRows
 from .arrays import BoolArray, FloatArray, Id, same_length
+from .nesting import check_depth
 
 Metadata: TypeAlias = Mapping[str, Any]
 """Field names to JSON values: str, int, float, bool, None, or lists and objects of these. What `plain`
@@ -65,7 +66,7 @@ class Record(NamedTuple):
             content = json.loads(data)
             metadata, document = content.pop("metadata", None), content.pop("document", None)
             sound = not content and isinstance(metadata, dict | None) and isinstance(document, str | None)
-        except (ValueError, AttributeError, TypeError) as error:
+        except (ValueError, AttributeError, TypeError, RecursionError) as error:
             raise CorruptData(f"a stored record is not the JSON object expected: {error}.") from error
         if not sound:
             raise CorruptData("a stored record holds other fields than metadata and document.")
@@ -158,10 +159,11 @@ def _metadata(value: object, what: str) -> dict[str, Any] | None:
             raise InvalidInput(
                 f"{what} has the field {name!r}; names are non-empty strings that don't start with '$'."
             )
+    check_depth(value, what)
     fields = {name: plain(field) for name, field in value.items()}
     try:
         json.dumps(fields, allow_nan=False).encode()
-    except (TypeError, ValueError, RecursionError) as error:
+    except (TypeError, ValueError) as error:
         raise InvalidInput(
             f"{what} must hold JSON values (str, int, float, bool, None, list, dict): {error}."
         ) from None

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from ..errors import InvalidInput
+from .nesting import check_depth
 from .records import plain
 
 MISSING = object()
@@ -106,6 +107,7 @@ class Where:
 
     def __init__(self, where: Mapping[str, Any], filterable: Collection[str]) -> None:
         """Raises InvalidInput, naming the part of `where` that is not understood."""
+        check_depth(where, "where")
         self.root = _filter(where)
         self.tags: list[tuple[str, bytes]] = []
         self.complete = True

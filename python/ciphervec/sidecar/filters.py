@@ -7,9 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import ciphervec._native as _native
+
+from ..errors import InvalidInput
 from ..ingest.where import Where
 from . import configuration
-from .patterns import compiled
 from .problem import Problem, invalid
 
 Row = tuple[dict[str, Any] | None, str | None]
@@ -171,11 +173,18 @@ def _document(where: Any, schema: dict[str, Any]) -> _Part:
     if operator in ("$contains", "$not_contains"):
         text: Callable[[str], bool] = lambda document: operand in document  # noqa: E731
     else:
-        pattern = compiled(operand)
-        text = lambda document: pattern.search(document) is not None  # noqa: E731
+        text = _pattern(operand).found_in
     if operator.startswith("$not"):
         return _Text(lambda document: document is None or not text(document))
     return _Text(lambda document: document is not None and text(document))
+
+
+def _pattern(source: str) -> _native.Pattern:
+    """A regular expression that takes time linear in a document, as Chroma's own server has them."""
+    try:
+        return _native.Pattern(source)
+    except InvalidInput as error:
+        raise invalid(f"Regex syntax error: {error}") from None
 
 
 def kind(value: Any) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 import orjson
 
 from ..ingest.arrays import BoolArray, FloatArray
+from ..ingest.nesting import check_depth
 from .problem import Problem, invalid
 
 INCLUDE = ("distances", "documents", "embeddings", "metadatas", "uris")
@@ -19,16 +20,20 @@ URI = "chroma:uri"
 MAX_BATCH = 50_000
 """Rows that clients are told to send at most in one request."""
 _NUMBERS = (int, float)
+_VECTORS = ("embeddings", "query_embeddings")
 
 
 def read(body: bytes) -> dict[str, Any]:
-    """The object of a request's body. Raises Problem."""
+    """The object of a request's body. Raises Problem, or InvalidInput for one that is nested too deep."""
     try:
         content = orjson.loads(body)
     except orjson.JSONDecodeError as error:
         raise invalid(f"Failed to parse the request body as JSON: {error}") from None
     if not isinstance(content, dict):
         raise Problem(422, f"the body must be a JSON object, got {type(content).__name__}.")
+    for name, value in content.items():
+        if name not in _VECTORS:  # which are long, and checked where they are read
+            check_depth(value, name)
     return content
 
 

@@ -54,6 +54,8 @@ def of(error: Exception) -> Problem:
         return Problem(404, f"Collection does not exist: another sidecar deleted it. {error}")
     if isinstance(error, errors.Conflict | errors.CommitUncertain):
         return Problem(503, f"others write to this collection at the same time: {error}")
+    if isinstance(error, errors.PoolExhausted):
+        return Problem(503, f"others may be shown no more results under this query key: {error}")
     if isinstance(error, errors.AuthenticationError):
         return Problem(503, f"the server behind the sidecar refuses its token: {error}")
     if isinstance(error, errors.ServerError):

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..collections.audience import Audience
 from ..collections.collection import Collection
 from . import configuration, filters, message
 from .answers import exactly, opened, ranked, told
@@ -29,6 +30,8 @@ class Choices:
     filterable: tuple[str, ...] = ()
     exact: bool = True
     """Distances computed here, from the vectors as they were put in, instead of the sealed scores."""
+    audience: Audience = "owner"
+    """Who reads the answers: what an application shows its users is for others."""
 
 
 class Rows:
@@ -74,7 +77,7 @@ class Rows:
         else:
             stop = None if limit is None else offset + limit
             named, where, cut = self._passing(rows, named, passing)[offset:stop], None, {}
-        found = rows.get(named, where, opened(parts), audience="owner", **cut)  # type: ignore[arg-type]
+        found = rows.get(named, where, opened(parts), audience=self._choices.audience, **cut)  # type: ignore[arg-type]
         return told(parts, dict(found.items()))
 
     def delete(self, id: str, content: dict[str, Any]) -> int:
@@ -124,10 +127,18 @@ class Rows:
         if passing.rest is not None:
             where, among = None, self._passing(rows, ids, passing)
         exact = self._choices.exact and "distances" in parts
+        audience = self._choices.audience
         wanted = [*opened(parts), "distances", *(["embeddings"] if exact else [])]
+        apart = audience == "others" and "embeddings" in wanted
+        wanted = [one for one in wanted if not (apart and one == "embeddings")]
         fetched = min(count, len(rows)) + _SPARE if exact else count
-        found = rows.query(queries, fetched, where, wanted, ids=among, audience="owner")
+        found = rows.query(queries, fetched, where, wanted, ids=among, audience=audience)
         shown = dict(found.items())
+        if apart:  # as they were put in, or refused
+            shown["embeddings"] = [
+                rows.get(names, include=["embeddings"], audience=audience)["embeddings"]
+                for names in found["ids"]
+            ]
         return ranked(parts, exactly(rows.metric, queries, shown, count) if exact else shown)
 
     def _put(self, id: str, content: dict[str, Any], **rule: Any) -> None:

@@ -12,6 +12,8 @@ use core::ops::Range;
 
 /// Rows that are looked at together.
 const LOOK: usize = 64;
+/// Rows that are settled at least for the closest one, see [`Retrieval::Closest`].
+const EVEN: usize = 64;
 /// What rounding in doubles is off by, many times over.
 const MARGIN: f64 = 1e-9;
 
@@ -22,6 +24,10 @@ pub enum Retrieval {
     TopK(usize),
     /// Every record whose value is at least (cosine, inner product) or at most (l2, hamming) this.
     Range(f64),
+    /// The closest record, if its value is at least (or at most) this. As many rows are settled however many are that
+    /// near, for whoever times the answer: [`EVEN`] of them, or the next power of two where the estimates leave more than that
+    /// in doubt.
+    Closest(f64),
 }
 
 /// One record found.
@@ -70,8 +76,10 @@ pub(super) struct Ranking<'a> {
     kept: Vec<Candidate>,
     /// How many are kept before those are dropped that can't be hits.
     room: usize,
-    /// Nothing beyond this can still be a hit.
+    /// Nothing beyond this can still be a hit, or is settled beside one.
     limit: f64,
+    /// Whether those that are settled for the closest one were chosen, and none came since.
+    chosen: bool,
 }
 
 impl<'a> Ranking<'a> {
@@ -92,9 +100,11 @@ impl<'a> Ranking<'a> {
             kept: Vec::new(),
             room: usize::MAX,
             limit: f64::INFINITY,
+            chosen: false,
         };
         match retrieval {
             Retrieval::TopK(k) => ranking.room = 2 * k.max(16),
+            Retrieval::Closest(_) => ranking.room = 2 * EVEN,
             Retrieval::Range(threshold) => ranking.limit = ranking.sign(threshold),
         }
         ranking
@@ -165,10 +175,11 @@ impl<'a> Ranking<'a> {
         let (entry, row) = (index as u32, row as u32);
         let open = exact;
         self.kept.push(Candidate { closest, farthest, cosine, integer, entry, row, exact, open });
-        if let Retrieval::TopK(k) = self.retrieval
-            && self.kept.len() >= self.room
-        {
-            self.prune(k);
+        self.chosen = false;
+        match self.retrieval {
+            Retrieval::TopK(k) if self.kept.len() >= self.room => self.prune(k),
+            Retrieval::Closest(_) if self.kept.len() >= self.room => self.choose(),
+            _ => {}
         }
     }
 
@@ -176,8 +187,10 @@ impl<'a> Ranking<'a> {
     fn key(&self, cosine: f64, norm: f64, exact: bool) -> f64 {
         match self.retrieval {
             // Whole bits tie too often to rank by: the cosine still knows better, or equally well.
-            Retrieval::TopK(_) if self.metric.compares_signs() => -cosine,
-            Retrieval::TopK(_) => self.sign(self.metric.value(cosine, norm, self.query_norm)),
+            Retrieval::TopK(_) | Retrieval::Closest(_) if self.metric.compares_signs() => -cosine,
+            Retrieval::TopK(_) | Retrieval::Closest(_) => {
+                self.sign(self.metric.value(cosine, norm, self.query_norm))
+            }
             // A threshold compares what is reported, so that no answer depends on digits that are not shown.
             Retrieval::Range(_) => self.sign(self.value(cosine, norm, exact)),
         }
@@ -214,6 +227,20 @@ impl<'a> Ranking<'a> {
         }
     }
 
+    /// Keeps those that are settled for the closest one: all that may be it, and others next to them, so that their number says
+    /// little.
+    fn choose(&mut self) {
+        self.kept.sort_unstable_by(|a, b| a.closest.total_cmp(&b.closest));
+        let farthest = self.kept.iter().map(|kept| kept.farthest).fold(f64::INFINITY, f64::min);
+        let possible = self.kept.partition_point(|kept| kept.closest <= farthest);
+        self.kept.truncate(possible.next_power_of_two().max(EVEN));
+        if self.kept.len() >= EVEN {
+            self.limit = self.kept.last().map_or(farthest, |last| last.closest.max(farthest));
+        }
+        self.room = 2 * self.kept.len().max(EVEN);
+        self.chosen = true;
+    }
+
     /// What it is now, to come back to.
     pub fn checkpoint(&self) -> Checkpoint {
         Checkpoint { kept: self.kept.clone(), room: self.room, limit: self.limit }
@@ -222,12 +249,15 @@ impl<'a> Ranking<'a> {
     /// Forgets what was looked at since.
     pub fn back_to(&mut self, checkpoint: Checkpoint) {
         Checkpoint { kept: self.kept, room: self.room, limit: self.limit } = checkpoint;
+        self.chosen = false;
     }
 
     /// What can't be a hit goes, the rest is ordered by segments.
     pub fn close(&mut self) {
-        if let Retrieval::TopK(k) = self.retrieval {
-            self.prune(k);
+        match self.retrieval {
+            Retrieval::TopK(k) => self.prune(k),
+            Retrieval::Closest(_) if !self.chosen => self.choose(),
+            _ => {}
         }
         self.kept.sort_unstable_by_key(|kept| (kept.entry, kept.row));
     }
@@ -266,8 +296,10 @@ impl<'a> Ranking<'a> {
             let places = (a.entry, a.row).cmp(&(b.entry, b.row));
             a.closest.total_cmp(&b.closest).then(integers).then(places)
         });
-        if let Retrieval::TopK(k) = self.retrieval {
-            self.kept.truncate(k);
+        match self.retrieval {
+            Retrieval::TopK(k) => self.kept.truncate(k),
+            Retrieval::Closest(_) => self.kept.truncate(1),
+            Retrieval::Range(_) => {}
         }
         let hits = self.kept.iter().map(|kept| {
             let entry = &self.entries[kept.entry as usize];
@@ -275,6 +307,10 @@ impl<'a> Ranking<'a> {
             let value = self.value(kept.cosine, entry.norm(row), kept.exact);
             Hit { id: entry.sidecar.ids[row].clone(), segment: entry.id, row: kept.row, value }
         });
-        hits.collect()
+        let near = |hit: &Hit| match self.retrieval {
+            Retrieval::Closest(threshold) => self.sign(hit.value) <= self.sign(threshold),
+            Retrieval::TopK(_) | Retrieval::Range(_) => true,
+        };
+        hits.filter(near).collect()
     }
 }

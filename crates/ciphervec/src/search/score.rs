@@ -13,13 +13,15 @@ use ciphervec_he::lattice::SegmentId;
 /// The widest error of any precision, many times over.
 const SLACK: f64 = 0.01;
 
-/// Where the owner spent its time, in seconds.
+/// Where the owner spent its time, in seconds, and on how many rows.
 #[derive(Clone, Copy, Default, PartialEq, Debug)]
 pub struct OwnerTimings {
     /// Removing masks and decrypting.
     pub decrypt: f64,
     /// Selecting the hits.
     pub rank: f64,
+    /// Rows whose noise was taken off, of all queries together: what takes time by the number of hits.
+    pub settled: usize,
 }
 
 /// What an answer says, one list of hits a query, closest first.
@@ -182,6 +184,7 @@ impl<'a> Scoring<'a> {
         if sums.is_empty() {
             return Ok(());
         }
+        self.timings.settled += sums.len();
         let (entry, Asked { owner, directory, .. }) = (self.entry(index), &self.asked);
         let settled = self.opening.settle(&entry.opened(owner, directory), &sums)?;
         let mut settled = settled.into_iter();

@@ -25,11 +25,13 @@ pub enum StoreError {
         path: PathBuf,
     },
     /// Another writer has the folder open.
-    #[error("{} is locked by another writer (this or another process); close it, or open the \
-        collection read-only", path.display())]
+    #[error("{} is locked by another writer ({holder}); close it there, or open the collection \
+        read-only", path.display())]
     Locked {
         /// The lock file.
         path: PathBuf,
+        /// Who has it, in words.
+        holder: String,
     },
     /// Another writer has committed although this one holds the lock.
     #[error(

@@ -3,7 +3,9 @@
 
 use super::error::StoreError;
 use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{Read, Write};
 use std::path::Path;
+use std::process;
 
 /// Name of the lock file. It stays when the lock is released; the system drops the lock when its
 /// holder dies.
@@ -27,10 +29,37 @@ impl WriterLock {
             .open(&path)
             .map_err(|source| StoreError::io("open for writing", &path, source))?;
         match file.try_lock() {
-            Ok(()) => Ok(Self { file }),
-            Err(TryLockError::WouldBlock) => Err(StoreError::Locked { path }),
+            Ok(()) => {
+                // For whoever finds it locked. On a full disk nobody is named.
+                let _ = file
+                    .set_len(0)
+                    .and_then(|()| (&file).write_all(process::id().to_string().as_bytes()));
+                Ok(Self { file })
+            }
+            Err(TryLockError::WouldBlock) => {
+                Err(StoreError::Locked { path, holder: holder(&file) })
+            }
             Err(TryLockError::Error(source)) => Err(StoreError::io("lock", &path, source)),
         }
+    }
+}
+
+/// Who has the collection in this folder open for writing, in words; nothing where nobody has.
+pub fn writer_of(folder: &Path) -> Option<String> {
+    let file = File::open(folder.join(LOCK_FILE)).ok()?;
+    match file.try_lock_shared() {
+        Err(TryLockError::WouldBlock) => Some(holder(&file)),
+        _ => None,
+    }
+}
+
+fn holder(file: &File) -> String {
+    let mut text = String::new();
+    let read = file.take(20).read_to_string(&mut text);
+    match read.ok().and_then(|_| text.parse::<u32>().ok()) {
+        Some(id) if id == process::id() => "this process".to_owned(),
+        Some(id) => format!("process {id}"),
+        None => "this or another process".to_owned(),
     }
 }
 
@@ -50,10 +79,15 @@ mod tests {
     fn another_hold_on_the_file_does_not_keep_the_lock() {
         let folder = tempfile::tempdir().unwrap();
         let lock = WriterLock::acquire(folder.path()).unwrap();
-        assert!(matches!(WriterLock::acquire(folder.path()), Err(StoreError::Locked { .. })));
+        let Err(StoreError::Locked { holder, .. }) = WriterLock::acquire(folder.path()) else {
+            panic!()
+        };
+        assert_eq!(holder, "this process");
+        assert_eq!(writer_of(folder.path()), Some(holder));
         // What a forked process has.
         let held = lock.file.try_clone().unwrap();
         drop(lock);
+        assert_eq!(writer_of(folder.path()), None);
         WriterLock::acquire(folder.path()).unwrap();
         drop(held);
     }

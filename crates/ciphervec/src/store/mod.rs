@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! collection/
-//!   LOCK                            empty; locked by the one writer
+//!   LOCK                            locked by the one writer, whose process it names
 //!   manifest-00000000000000000007   the committed state
 //!   manifest-00000000000000000006   the state before it, whose BLAKE3 the newer one names
 //!   blobs/<BLAKE3 root>             immutable, named by their content
@@ -45,7 +45,7 @@ pub use compact::Compacted;
 pub use error::StoreError;
 pub use folder::Store;
 pub use keyed::{CommitKey, Committed, KEYS_KEPT};
-pub use lock::WriterLock;
+pub use lock::{WriterLock, writer_of};
 pub use manifest::{Manifest, SegmentEntry};
 pub use medium::{Folder, Listed, Medium};
 pub use rows::RowSet;

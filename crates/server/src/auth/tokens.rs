@@ -254,11 +254,13 @@ fn change<T>(
         fs::create_dir_all(folder).map_err(failed("make the folder of"))?;
     }
     let lock = private(&path.with_extension("lock")).map_err(failed("open the lock of"))?;
+    keep_owner(&lock, path).map_err(failed("keep the owner of"))?;
     lock.lock().map_err(failed("lock"))?;
     let mut entries = load(path)?;
     let outcome = apply(&mut entries)?;
     let temporary = path.with_extension("new");
     let mut file = private(&temporary).map_err(failed("write"))?;
+    keep_owner(&file, path).map_err(failed("keep the owner of"))?;
     let content = Content { format: FORMAT, tokens: entries };
     let mut bytes = serde_json::to_vec_pretty(&content).unwrap_or_default();
     bytes.push(b'\n');
@@ -276,6 +278,34 @@ fn private(path: &Path) -> io::Result<File> {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     options.open(path)
+}
+
+/// Gives a new file to whoever has the token file, or the folder where there is none: who runs the server, which reads no file of
+/// root's. Where only root could do that, it is refused for a token file of somebody else, whom the new one would keep out.
+#[cfg(unix)]
+fn keep_owner(file: &File, path: &Path) -> io::Result<()> {
+    use std::os::unix::fs::{MetadataExt, fchown};
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let (there, is_file) = match fs::metadata(path) {
+        Ok(there) => (there, true),
+        Err(_) => (fs::metadata(folder.unwrap_or(Path::new(".")))?, false),
+    };
+    let own = file.metadata()?;
+    if (own.uid(), own.gid()) == (there.uid(), there.gid()) {
+        return Ok(());
+    }
+    match fchown(file, Some(there.uid()), Some(there.gid())) {
+        Err(error) if is_file && own.uid() != there.uid() => Err(io::Error::other(format!(
+            "it belongs to user {}; run this as that user or as root ({error})",
+            there.uid()
+        ))),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(not(unix))]
+fn keep_owner(_: &File, _: &Path) -> io::Result<()> {
+    Ok(())
 }
 
 fn is_pattern(pattern: &str) -> bool {

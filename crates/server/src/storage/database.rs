@@ -145,6 +145,16 @@ impl Database {
         Ok(names)
     }
 
+    /// The collections that another process has open for writing, and which.
+    pub fn locked(&self) -> Vec<(String, String)> {
+        let Place::Folder(root) = &self.place else { return Vec::new() };
+        let held = |name: String| {
+            let holder = store::writer_of(&root.join(&name))?;
+            Some((name, holder))
+        };
+        self.place.names().into_iter().filter_map(held).collect()
+    }
+
     /// Makes a collection with this description and these attachments, durably, in one step.
     ///
     /// # Errors

@@ -15,9 +15,9 @@ import {
   sameLength,
 } from "../ingest/arrays.js";
 import { hex, unhex } from "../ingest/bytes.js";
-import { merged, recordsOf, without } from "../ingest/records.js";
+import { merged, type Record, recordsOf, without } from "../ingest/records.js";
 import { documentTest, WhereFilter } from "../ingest/where.js";
-import type { GetPart, GetResult, Id, Metric, QueryPart, QueryResult } from "../types.js";
+import type { Audience, GetPart, GetResult, Id, Metric, QueryPart, QueryResult } from "../types.js";
 import { batchOf, type GivenRows, newBatch } from "./batch.js";
 import { WRAP } from "./change.js";
 import { remove, write } from "./changes.js";
@@ -38,6 +38,7 @@ export interface GetQuestion {
   include?: readonly string[] | undefined;
   limit?: number | undefined;
   offset?: number | undefined;
+  audience?: Audience | undefined;
 }
 
 /** What `query` is asked. */
@@ -50,6 +51,7 @@ export interface QueryQuestion {
   within?: number | undefined;
   include?: readonly string[] | undefined;
   skipQuarantined?: boolean | undefined;
+  audience?: Audience | undefined;
 }
 
 /** What a collection is. */
@@ -135,6 +137,7 @@ export class CollectionEngine {
           const left = without(record, gone);
           return change === undefined ? left : merged(left, change);
         });
+        if (rows === null) this.#sayStale(old, records);
         const batch = newBatch(ids, rows ?? (kept?.rows as Rows), records, kept?.original ?? null);
         await write(segments, batch, ids, call);
       }, call);
@@ -169,6 +172,7 @@ export class CollectionEngine {
   get(question: GetQuestion, call: Call): Promise<GetResult> {
     return this.#alone(call, async (segments) => {
       const parts = checkInclude(question.include ?? ["metadatas", "documents"], GET_PARTS);
+      const audience = checkAudience(question.audience);
       const filter = this.#filter(question);
       const start = countOfThings(question.offset ?? 0, "offset", 0);
       const { limit } = question;
@@ -178,7 +182,9 @@ export class CollectionEngine {
       const names = question.ids === undefined ? null : here(idsOf(question.ids));
       return segments.inTurn(async () => {
         const passing = await this.#select(names, filter, stop);
-        return this.#rowsOf(passing.slice(start, stop), parts, call);
+        const found = await this.#rowsOf(passing.slice(start, stop), parts, call);
+        if (found.ownersOnly && audience === "others") this.#refuseOthers("unsealed vectors");
+        return found;
       }, call);
     });
   }
@@ -197,6 +203,9 @@ export class CollectionEngine {
   query(question: QueryQuestion, call: Call): Promise<QueryResult> {
     return this.#alone(call, async (segments) => {
       const parts = checkInclude(question.include ?? ["distances", "scores"], QUERY_PARTS);
+      const audience = checkAudience(question.audience);
+      const noisy = ["sealed", "sealed-query"].includes(segments.description.spec.mode);
+      if (noisy && audience === "others") this.#refuseOthers("results");
       const rows = this.#rows(question.queryEmbeddings, "queryEmbeddings");
       const filter = this.#filter(question);
       const { nResults } = question;
@@ -217,7 +226,8 @@ export class CollectionEngine {
       }, call);
       const part = <T>(name: QueryPart, of: (matches: Matches, rows: GetResult) => T) =>
         parts.includes(name) ? found.map((matches, i) => of(matches, beside[i] as GetResult)) : null;
-      const noisy = ["sealed", "sealed-query"].includes(this.#segments.description.spec.mode);
+      const own = noisy || found.some(({ exact }) => !exact) || beside.some(({ ownersOnly }) => ownersOnly);
+      if (own && audience === "others") this.#refuseOthers("results");
       return {
         ids: found.map(({ ids }) => ids),
         distances: part("distances", ({ distances }) => distances),
@@ -226,7 +236,7 @@ export class CollectionEngine {
         documents: part("documents", (_, { documents }) => documents ?? []),
         embeddings: part("embeddings", (_, { embeddings }) => embeddings ?? []),
         include: parts,
-        ownersOnly: noisy || found.some(({ exact }) => !exact) || beside.some(({ ownersOnly }) => ownersOnly),
+        ownersOnly: own,
         checked: found.every(({ checked }) => checked),
       };
     });
@@ -354,6 +364,28 @@ export class CollectionEngine {
     };
   }
 
+  /** Throws InvalidInput, with what to do instead. */
+  #refuseOthers(what: string): never {
+    const { collection, mode } = this.#segments.description.spec;
+    throw new InvalidInput(
+      `${what} of "${collection}", mode "${mode}", are the key owner's own: they carry noise of the key, which this client can't hide. In ` +
+        'mode "sealed" the Python package answers others, with noise that hides it; results of mode "sealed-index" are for anybody, once ' +
+        "optimize() has sealed segments of release 0.1 again.",
+    );
+  }
+
+  /** Warn about rows whose document changes and whose vector does not. */
+  #sayStale(old: Record[], records: Record[]): void {
+    const stale = old.filter(
+      ({ document }, i) => document !== null && document !== records[i]?.document,
+    ).length;
+    if (stale > 0)
+      this.#segments.warn(
+        `${stale} ${stale === 1 ? "row" : "rows"} got another document and kept the vector of the old one: searches find the new text by ` +
+          "the meaning of the old. Give embeddings with the documents.",
+      );
+  }
+
   async #select(names: Id[] | null, filter: Filter, most = Number.POSITIVE_INFINITY): Promise<Id[]> {
     if (isEmpty(filter)) return names ?? this.#segments.directory.ids();
     const passing = await matching(
@@ -398,6 +430,13 @@ export class CollectionEngine {
 }
 
 const isEmpty = ({ where, document }: Filter): boolean => where === null && document === null;
+
+/** Who will read it. Throws InvalidInput for another name than the two. */
+function checkAudience(audience: unknown): Audience | null {
+  if (audience === undefined || audience === null) return null;
+  if (audience === "owner" || audience === "others") return audience;
+  throw new InvalidInput(`audience must be "owner" or "others", got ${JSON.stringify(audience)}.`);
+}
 
 /** The parts asked for, in their order. Throws InvalidInput naming the ones there are. `ids` always come. */
 function checkInclude<T extends string>(include: unknown, known: readonly T[]): T[] {

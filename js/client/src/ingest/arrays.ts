@@ -5,6 +5,7 @@
 
 import { DuplicateId, InvalidInput, InvalidRows } from "../errors.js";
 import type { Id, Metric } from "../types.js";
+import { own } from "./bytes.js";
 import { wellFormed } from "./json.js";
 
 export const MAX_DIMENSION = 16_384;
@@ -55,12 +56,12 @@ export function flatten(value: unknown, what = "embeddings"): Flat {
     const of = kindOf(value, what);
     const endToEnd = value instanceof Float32Array;
     if (value.length === 0) return { data: new Float32Array(0), rows: 0, width: 0, of };
-    return { data: floats(value, what), rows: endToEnd ? null : 1, width: value.length, of };
+    return { data: own(floats(value, what)), rows: endToEnd ? null : 1, width: value.length, of };
   }
   const rows = value as unknown[];
   const width = isRow(rows[0]) ? rows[0].length : 0;
   const of = isRow(rows[0]) ? kindOf(rows[0], what) : "numbers";
-  const data = new Float32Array(rows.length * width);
+  const data = own(new Float32Array(rows.length * width));
   rows.forEach((row, i) => {
     if (!isRow(row) || row.length !== width || kindOf(row, what) !== of) {
       const came = isRow(row) ? `${row.length} ${kindOf(row, what)}` : typeof row;

@@ -61,3 +61,14 @@ export function equal(a: Uint8Array, b: Uint8Array): boolean {
 export function random(length: number): Uint8Array {
   return crypto.getRandomValues(new Uint8Array(length));
 }
+
+const ours = new WeakSet<ArrayBufferLike>();
+
+/** Mark memory as this package's own: it may go to the Worker without a copy, after which it is empty here. */
+export function own<T extends ArrayBufferView>(view: T): T {
+  ours.add(view.buffer);
+  return view;
+}
+
+/** Whether it was marked so. */
+export const isOwn = (buffer: ArrayBufferLike): boolean => ours.has(buffer);

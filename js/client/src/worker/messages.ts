@@ -32,7 +32,7 @@ export type StorageChoice =
   | { kind: "folder"; path: string }
   | { kind: "page"; number: number };
 
-/** The buffers in a value that may go over without a copy. */
+/** The buffers in a value that may go over without a copy, which leaves the sender an empty one. */
 export function buffersOf(value: unknown, found = new Set<ArrayBuffer>()): ArrayBuffer[] {
   if (ArrayBuffer.isView(value)) {
     // A view of a part shares its buffer with others: that one is copied.

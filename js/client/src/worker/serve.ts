@@ -9,6 +9,7 @@ import { CiphervecError, fromMessage, fromNative, InvalidInput, toMessage, Wrong
 import type { Call } from "../http/session.js";
 import type { Fetch } from "../http/transport.js";
 import type { Identity, Keys, LookupNative, Native } from "../native.js";
+import { ADD, CREATE, DELETE, GET, known, QUERY, UPDATE } from "../options.js";
 import { MemoryStorage, refused, type Storage } from "../storage/storage.js";
 import type { Progress } from "../types.js";
 import { type LookupChoices, LookupEngine, type Tokens } from "./lookup.js";
@@ -246,9 +247,11 @@ class Server {
       return { handle, facts: collection.facts() };
     };
     const methods = {
-      create: async (call: Call, of: never) => shown(await client.createCollection(of, call)),
+      create: async (call: Call, of: never) =>
+        shown(await client.createCollection(known(of, CREATE, "createCollection"), call)),
       get: async (call: Call, which: GetChoices) => shown(await client.getCollection(which, call)),
-      getOrCreate: async (call: Call, of: never) => shown(await client.getOrCreateCollection(of, call)),
+      getOrCreate: async (call: Call, of: never) =>
+        shown(await client.getOrCreateCollection(known(of, CREATE, "getOrCreateCollection"), call)),
       list: (call: Call) => client.listCollections(call),
       delete: (call: Call, name: string) => client.deleteCollection(name, call),
       forget: (_: Call, name: string) => client.forget(name),
@@ -281,12 +284,12 @@ class Server {
 
 function collectionMethods(collection: CollectionEngine): Held["methods"] {
   return {
-    add: (call: Call, given: never) => collection.add(given, call),
-    upsert: (call: Call, given: never) => collection.upsert(given, call),
-    update: (call: Call, given: never) => collection.update(given, call),
-    delete: (call: Call, given: never) => collection.delete(given, call),
-    get: (call: Call, question: never) => collection.get(question, call),
-    query: (call: Call, question: never) => collection.query(question, call),
+    add: (call: Call, given: never) => collection.add(known(given, ADD, "add"), call),
+    upsert: (call: Call, given: never) => collection.upsert(known(given, ADD, "upsert"), call),
+    update: (call: Call, given: never) => collection.update(known(given, UPDATE, "update"), call),
+    delete: (call: Call, given: never) => collection.delete(known(given, DELETE, "delete"), call),
+    get: (call: Call, question: never) => collection.get(known(question, GET, "get"), call),
+    query: (call: Call, question: never) => collection.query(known(question, QUERY, "query"), call),
     count: (call: Call) => collection.count(call),
     has: (call: Call, ids: unknown) => collection.has(ids, call),
     refresh: (call: Call) => collection.refresh(call),
@@ -302,7 +305,7 @@ function collectionMethods(collection: CollectionEngine): Held["methods"] {
 
 function writerMethods(writer: WriterEngine): Held["methods"] {
   return {
-    seal: (call: Call, given: never) => writer.seal(given, call),
+    seal: (call: Call, given: never) => writer.seal(known(given, ADD, "seal"), call),
     send: (call: Call, to: never) => writer.send(to, call),
   };
 }

@@ -20,14 +20,17 @@ class Clusters:
     """Routing for `create_collection(..., routing=Clusters())`: a query asks about a few clusters of near rows
     instead of all rows, and shows the server which.
 
-    `count` clusters of equally many rows, `probes` of them scanned for a query, and `decoys` beside these, drawn
-    at random: what is left out is chosen when the rows are clustered (`Collection.recluster`), so that `recall` of the
-    ten nearest rows are found, measured on the key holder's own rows; as many decoys as probes. In mode
+    `count` clusters of equally many rows, `probes` of them scanned for a query, and `decoys` beside these: what is
+    left out is chosen when the rows are clustered (`Collection.recluster`), so that `recall` of the ten nearest rows are
+    found, measured on the key holder's own rows; as many decoys as probes. Clusters stand in fixed secret groups of one
+    and its decoys, so that decoys are rounded up to a multiple of the probes, and a query names whole groups. In mode
     `sealed-query`, where the server can compute the centroids from the rows it holds and so learns where each query
     lies, routing has to be asked for with `server_learns_queries=True`.
 
     What one query shows: the names of `probes + decoys` clusters, in a random order, and nothing else of which are
-    the real ones. Repeated and related queries share clusters, and the server may intersect them.
+    the real ones. Related queries share whole groups, so that however many there are, the server can't tell within a group;
+    that they are related it sees. `where=` and `ids=` choose among the rows of these clusters, and no others are scanned
+    for them.
     """
 
     count: int | None = None

@@ -84,7 +84,7 @@ def explain(segments: Segments) -> Explanation:
     passed_over = segments.reasons
     fresh = [one for one in segments.fresh() if one.id not in passed_over]
     waiting = sum(one.rows for one in fresh)
-    count = 0 if active is None else min(active.count, active.probes + active.decoys)
+    count = 0 if active is None else active.named
     up, down = _traffic(segments)
     return Explanation(
         rows=len(segments.owner),
@@ -117,9 +117,10 @@ def _leak(segments: Segments, count: int) -> str:
         return f"{shown}; every segment is touched"
     decoys = count - active.probes
     hides = (
-        f"one question hides its {active.probes} clusters among the {count} of {active.count:,} that it names: a server to "
-        f"which all clusters are equally likely takes one of these for real with odds {active.probes} to {decoys}, and one to "
-        "which a cluster is w times as likely as another with w times the odds"
+        f"one question hides its {active.probes} clusters among the {count} of {active.count:,} that it names, in fixed secret "
+        f"groups of {active.size}, always whole: a server to which all clusters are equally likely takes one of these for real "
+        f"with odds {active.probes} to {decoys}, one to which a cluster is w times as likely as another with w times the odds, "
+        "and no number of related questions tells which of a group is the real one"
         if decoys
         else f"the {active.probes} clusters of a question, of {active.count:,}: there are no decoys"
     )
@@ -130,8 +131,8 @@ def _leak(segments: Segments, count: int) -> str:
         else ""
     )
     return (
-        f"{hides}. The real clusters are always among them: repeated and related questions share clusters, and what they "
-        f"have in common can be intersected. There is no ε that bounds this{beside}. Reading documents, metadata or vectors "
+        f"{hides}. The real clusters are always among them: repeated and related questions share groups, and so show that they "
+        f"are related. There is no ε that bounds this{beside}. Reading documents, metadata or vectors "
         "of hits from a server shows their clusters, unless they are held here"
     )
 
@@ -146,6 +147,6 @@ def _traffic(segments: Segments) -> tuple[int | None, int | None]:
     rng = np.random.Generator(np.random.PCG64(secrets.randbits(64)))
     spec = segments.owner.spec
     question = np.where(rng.random((1, spec.dimension)) < 0.5, -1, 1).astype(np.float32)
-    asked = None if segments.description.routing is None else named(segments, question, None)
+    asked = None if segments.description.routing is None else named(segments, question)
     query = segments.owner.query(question, segments=asked, answers=answers_of(segments))
     return query.nbytes, len(server.evaluate(query.to_bytes()).data)

@@ -157,7 +157,7 @@ class _Making:
             made.count,
             made.rows,
             made.probes,
-            made.decoys,
+            made.named - made.probes,
             made.recall,
             self._recalls,
             sum(map(len, self._kept)),
@@ -223,7 +223,7 @@ class _Making:
             if table.plan is not None:
                 raise Conflict("another client is clustering these rows; let it finish, or try again.")
             plan = Clustering(
-                rows=each, probes=probes, decoys=min(decoys, len(centroids) - probes), recall=float(curve[probes - 1]),
+                rows=each, probes=probes, decoys=decoys, recall=float(curve[probes - 1]),
                 slot=table.slot, width=centroids.shape[1], digest=_native.blake3(sealed), longest=space.longest,
                 id_bytes=texts, record_bytes=records, secret=secret,
                 segments=(NOWHERE,) * len(centroids), live=(0,) * len(centroids),
@@ -457,7 +457,7 @@ def _choose(
         probes = int(enough[0]) + 1 if len(enough) else count
         probes = min(count, probes if choice.probes is None else choice.probes)
         decoys = probes if choice.decoys is None else choice.decoys
-        cost = min(count, probes + decoys) * _answer(each, unit)
+        cost = min(count, probes + probes * -(-decoys // probes)) * _answer(each, unit)  # whole groups
         if choice.count is None and cost >= _answer(rows, unit):
             continue  # all of it costs no more, and shows nothing
         if best is None or cost < best[5]:

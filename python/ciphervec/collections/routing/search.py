@@ -2,8 +2,8 @@
 owner's side.
 
 The server is shown the names of so many clusters, the real ones and the decoys, and of every unrouted segment, in a random
-order. Which clusters a question has, and so which decoys, depends on it and on the clusters alone: asked again it shows
-the same.
+order. Clusters stand in fixed secret groups, and a question names whole ones: which, depends on it and on the clusters
+alone. Asked again it shows the same, and related questions share whole groups.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import ciphervec._native as _native
 
 from ...errors import Conflict
 from ...ingest.arrays import FloatArray
+from ...ingest.remarks import remark
 from ..allowed import Allowed
 from ..asking import answered, query_epoch
 from ..audience import Audience
@@ -28,14 +29,14 @@ _ATTEMPTS = 3  # where segments come faster than they are asked about
 
 
 def ask_routed(
-    segments: Segments, question: FloatArray, allow: Allowed | None, audience: Audience | None
+    segments: Segments, question: FloatArray, audience: Audience | None
 ) -> tuple[SealedQuery, Answer, list[bytes]]:
-    """Ask one question, (1, d); `allow`: of these rows alone. Beside query and answer: segments that may be missing in it,
+    """Ask one question, (1, d). Beside query and answer: segments that may be missing in it,
     none. Raises Conflict when the collection has changed too much meanwhile."""
     for _ in range(_ATTEMPTS):
         epoch = query_epoch(segments, 1)
         losses = segments.losses
-        asked = named(segments, question, allow)
+        asked = named(segments, question)
         answers = answers_of(segments)
         query = segments.owner.query(question, segments=asked, answers=answers, epoch=epoch)
         answer = answered(segments, query.to_bytes(), epoch, query.rows)
@@ -53,15 +54,28 @@ def ask_routed(
     )
 
 
-def named(segments: Segments, question: FloatArray, allow: Allowed | None) -> list[bytes]:
+def named(segments: Segments, question: FloatArray) -> list[bytes]:
     """The segments that a question names, in a random order."""
     found = unrouted(segments)
     table = segments.routing
     if table is not None and table.active is not None:
-        probed = probes(segments, question, allow)
-        found += [table.active.segments[number] for number in (*probed, *table.active.draw(probed))]
+        found += [table.active.segments[number] for number in table.active.name(nearest(segments, question))]
     secrets.SystemRandom().shuffle(found)
     return found
+
+
+def say_missed(segments: Segments, query: SealedQuery, allow: Allowed) -> None:
+    """Warn that rows which pass were not scanned, of a question that found fewer than it wanted."""
+    asked = set(query.segments or ())
+    places = segments.owner.locate(allow.ids())
+    missed = sum(place is not None and place[0] not in asked for place in places)
+    if missed:
+        remark(
+            f"{missed:,} of the {len(places):,} rows that pass lie in clusters that this question doesn't scan. where= and "
+            "ids= choose among the rows of the clusters near a question: clusters that a filter chose would show the server "
+            "whose rows it is about. Keep rows that are always filtered to a few in a collection of their own, or don't "
+            "route this one."
+        )
 
 
 def unrouted(segments: Segments) -> list[bytes]:
@@ -70,20 +84,14 @@ def unrouted(segments: Segments) -> list[bytes]:
     return [one.id for one in segments.fresh() if one.id not in passed_over]
 
 
-def probes(segments: Segments, question: FloatArray, allow: Allowed | None) -> list[int]:
-    """The clusters that are nearest to a question, always as many; first those that have a row which is allowed, if few
-    are."""
+def nearest(segments: Segments, question: FloatArray) -> list[int]:
+    """All clusters, those nearest to a question first. Which rows a filter allows has no part in it: the clusters of a
+    tenant's rows would be what all questions about them have in common."""
     table = segments.routing
     assert table is not None and table.active is not None  # looked at before
-    active = table.active
-    where = Space(segments.owner.spec.metric, active.longest).questions(question)
-    distances = squared(where, segments.centroids())[0]
-    order: list[int] = np.argsort(distances, kind="stable").tolist()
-    if allow is not None and 2 * len(allow) < len(segments.owner):
-        places = segments.owner.locate(allow.ids())
-        some = {segments.cluster_of(place[0]) for place in places if place is not None}
-        order.sort(key=lambda number: number not in some)
-    return order[: active.probes]
+    where = Space(segments.owner.spec.metric, table.active.longest).questions(question)
+    order: list[int] = np.argsort(squared(where, segments.centroids())[0], kind="stable").tolist()
+    return order
 
 
 def answers_of(segments: Segments) -> Answers:

@@ -5,16 +5,18 @@ Sealed as one record. Little-endian: version u32 | generation u32 | the clusters
 dead rows u32, and pairs of u32, cluster and row, filled up to a power of two. Clusters: their number u32 | rows of
 each u32 | probes u32 | decoys u32 | recall f64 | slot of the centroids u8, their dimension u32, and BLAKE3 of their
 sealed bytes 32 | the longest vector's length f64 | bytes of a segment's ids u64 and of its records u64 | 32 secret bytes
-that decoys are drawn by | for each segment 16 (zeros: not there) and rows that count u32 | segments they are made of u32,
+that groups are drawn by | for each segment 16 (zeros: not there) and rows that count u32 | segments they are made of u32,
 16 each | segments made beside u32, 16 each.
 """
 
 from __future__ import annotations
 
 import hashlib
+import itertools
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -61,7 +63,7 @@ class Clustering:
     record_bytes: int
     """What the ids of a segment take in its sidecar, and the records: the same in every one."""
     secret: bytes
-    """The key of the function that draws decoys."""
+    """What groups are drawn by."""
     segments: tuple[bytes, ...]
     live: tuple[int, ...]
     """Rows of each that count, from the first; those behind are padding."""
@@ -92,23 +94,45 @@ class Clustering:
             segments[number], live[number] = segment_id, rows
         return replace(self, segments=tuple(segments), live=tuple(live), beside=(*self.beside, *beside))
 
-    def draw(self, probed: Sequence[int]) -> list[int]:
-        """The decoys that go with these clusters: as many as are to be, evenly among the others. The same
-        clusters always have the same, so that a question that is asked again shows nothing new; without
-        the secret they can't be told from chance."""
-        chosen, drawn = set(probed), list[int]()
-        stem = struct.pack(f"<{len(probed)}I", *sorted(probed))
-        below = (1 << 64) - (1 << 64) % self.count  # so that every number is as likely
-        turn = 0
-        while len(drawn) < min(self.decoys, self.count - len(probed)):
-            block = hashlib.blake2b(stem + struct.pack("<Q", turn), key=self.secret, digest_size=64).digest()
-            turn += 1
-            for value in struct.unpack("<8Q", block):
-                number = value % self.count
-                if value < below and number not in chosen and len(drawn) < self.decoys:
-                    chosen.add(number)
-                    drawn.append(number)
-        return drawn
+    @property
+    def size(self) -> int:
+        """Clusters of a group: one and its decoys. Decoys that are no multiple of the probes are as many more."""
+        return min(self.count, 1 - (-self.decoys // max(1, self.probes)))
+
+    @property
+    def rest(self) -> int:
+        """Clusters that make no group, which every question names."""
+        return self.count % self.size
+
+    @property
+    def groups(self) -> int:
+        """That a question names: one for each probe."""
+        return min(self.probes, self.count // self.size)
+
+    @property
+    def named(self) -> int:
+        """Clusters that a question names."""
+        return self.groups * self.size + self.rest
+
+    @cached_property
+    def order(self) -> Numbers:
+        """The clusters, a group behind another, in an order that can't be told from chance without the secret. It is as long
+        as the clusters are: a cluster is never named without the others of its group, so that no number of questions,
+        however related, tells it from them."""
+        drawn = np.frombuffer(hashlib.shake_256(self.secret).digest(8 * self.count), "<u8")
+        return np.argsort(drawn, kind="stable")
+
+    def name(self, near: Iterable[int]) -> list[int]:
+        """The clusters that a question names: the groups of the nearest ones, `near` being all of them in order, as many
+        groups for every question, and what makes no group."""
+        group = np.empty(self.count, np.int64)
+        group[self.order] = np.arange(self.count) // self.size
+        left = self.count // self.size  # the number of what makes no group
+        found = list(
+            itertools.islice(dict.fromkeys(int(group[one]) for one in near if group[one] < left), self.groups)
+        )
+        chosen = [self.order[one * self.size : (one + 1) * self.size] for one in (*found, left)]
+        return [int(one) for one in np.concatenate(chosen)]
 
     def to_bytes(self) -> bytes:
         """As the table has it."""

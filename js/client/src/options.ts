@@ -1,0 +1,121 @@
+/**
+ * Options: what a caller passes to a method, held to the names that the method knows. A name that is not known is refused, as Python
+ * refuses an argument: a `filter:` that nobody reads would return rows that the caller meant to leave out. Both threads.
+ */
+
+import type { ClientOptions, CreateOptions, GetCollectionOptions } from "./client.js";
+import type {
+  AddOptions,
+  DeleteOptions,
+  GetOptions,
+  QueryOptions,
+  Selection,
+  UpdateOptions,
+} from "./collection.js";
+import { InvalidInput } from "./errors.js";
+import { checkDepth } from "./ingest/nesting.js";
+import type { CallOptions } from "./types.js";
+
+/** Every name that an interface has: the compiler holds a table to it. */
+export type Names<T> = { readonly [K in keyof Required<T>]: true };
+
+export const CALL: Names<CallOptions> = { signal: true, onProgress: true };
+const ROWS = { ids: true, embeddings: true, metadatas: true, documents: true } as const;
+const SELECTION: Names<Selection> = { ids: true, where: true, whereDocument: true, ...CALL };
+export const ADD: Names<AddOptions> = { ...ROWS, ...CALL };
+export const UPDATE: Names<UpdateOptions> = { ...ROWS, removeFields: true, ...CALL };
+export const DELETE: Names<DeleteOptions> = { ...SELECTION, missingOk: true };
+export const GET: Names<GetOptions> = {
+  ...SELECTION,
+  include: true,
+  limit: true,
+  offset: true,
+  audience: true,
+};
+export const QUERY: Names<QueryOptions> = {
+  ...SELECTION,
+  queryEmbeddings: true,
+  nResults: true,
+  within: true,
+  include: true,
+  audience: true,
+  skipQuarantined: true,
+};
+
+export const CLIENT: Names<ClientOptions> = {
+  url: true,
+  keys: true,
+  token: true,
+  storage: true,
+  insecure: true,
+  timeout: true,
+  retries: true,
+  cacheBytes: true,
+  onWarning: true,
+  engine: true,
+};
+export const NAMED: Names<{ name: string } & CallOptions> = { name: true, ...CALL };
+export const OPEN: Names<GetCollectionOptions> = { ...NAMED, allowOpen: true, expect: true };
+export const CREATE: Names<CreateOptions> = {
+  ...NAMED,
+  dimension: true,
+  metric: true,
+  mode: true,
+  precision: true,
+  filterable: true,
+  originals: true,
+};
+
+/** The options, if the method knows each of them. Throws InvalidInput, naming the one that it doesn't and those that it does. */
+export function known<T extends object>(
+  given: T,
+  names: { readonly [name: string]: true },
+  method: string,
+): T {
+  if (typeof given !== "object" || given === null || Array.isArray(given))
+    throw new InvalidInput(
+      `${method} takes an object of options, such as {${Object.keys(names)[0]}: …}, got ${shown(given)}.`,
+    );
+  for (const name of Object.keys(given)) {
+    if (!Object.hasOwn(names, name)) {
+      const near = nearest(name, Object.keys(names));
+      throw new InvalidInput(
+        `${method} has no option "${name}"${near === null ? "." : `; did you mean "${near}"?`} ` +
+          `It takes ${Object.keys(names).join(", ")}.`,
+      );
+    }
+  }
+  const { where, whereDocument, metadatas } = given as { [name: string]: unknown };
+  checkDepth(where, "where");
+  checkDepth(whereDocument, "whereDocument");
+  if (Array.isArray(metadatas)) metadatas.forEach((one, i) => void checkDepth(one, `metadatas[${i}]`));
+  else checkDepth(metadatas, "metadatas");
+  return given;
+}
+
+function shown(value: unknown): string {
+  return value === null ? "null" : Array.isArray(value) ? "an array" : typeof value;
+}
+
+/** The name that is a slip or two away; null where none is. */
+function nearest(name: string, names: string[]): string | null {
+  const [found] = names
+    .map((one) => ({ one, far: distance(name.toLowerCase(), one.toLowerCase()) }))
+    .sort((a, b) => a.far - b.far);
+  return found !== undefined && found.far <= 2 ? found.one : null;
+}
+
+/** How many letters must be put in, taken out or exchanged to make one word of the other. */
+function distance(a: string, b: string): number {
+  if (Math.abs(a.length - b.length) > 2) return 3;
+  let row = Array.from({ length: b.length + 1 }, (_, i) => i);
+  for (let i = 1; i <= a.length; i++) {
+    const next = [i];
+    for (let j = 1; j <= b.length; j++) {
+      const exchanged = (row[j - 1] as number) + (a[i - 1] === b[j - 1] ? 0 : 1);
+      next.push(Math.min((row[j] as number) + 1, (next[j - 1] as number) + 1, exchanged));
+    }
+    row = next;
+  }
+  return row[b.length] as number;
+}
