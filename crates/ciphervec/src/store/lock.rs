@@ -2,6 +2,7 @@
 //! machine's view of the file system.
 
 use super::error::StoreError;
+use ciphervec_he::process;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::path::Path;
 
@@ -13,6 +14,8 @@ pub(super) const LOCK_FILE: &str = "LOCK";
 #[derive(Debug)]
 pub struct WriterLock {
     file: File,
+    /// Whose lock it is: a fork has the file open, too, and may neither write nor unlock it.
+    process: u32,
 }
 
 impl WriterLock {
@@ -27,10 +30,15 @@ impl WriterLock {
             .open(&path)
             .map_err(|source| StoreError::io("open for writing", &path, source))?;
         match file.try_lock() {
-            Ok(()) => Ok(Self { file }),
+            Ok(()) => Ok(Self { file, process: process::id() }),
             Err(TryLockError::WouldBlock) => Err(StoreError::Locked { path }),
             Err(TryLockError::Error(source)) => Err(StoreError::io("lock", &path, source)),
         }
+    }
+
+    /// Whether this process took it, and is no fork of the one that did.
+    pub(super) fn is_own(&self) -> bool {
+        self.process == process::id()
     }
 }
 
@@ -38,7 +46,9 @@ impl Drop for WriterLock {
     /// Closing the file would not do: a process that another thread has just forked holds it open
     /// too, until it runs its program.
     fn drop(&mut self) {
-        let _ = self.file.unlock();
+        if self.is_own() {
+            let _ = self.file.unlock();
+        }
     }
 }
 
