@@ -18,7 +18,6 @@ use crate::errors::{CorruptData, InvalidInput, Raise};
 use crate::ids::{self, PyId};
 use crate::keys::{PyEvaluationKeys, PyKeys};
 use crate::records::PyRecordBatch;
-use crate::runtime;
 use crate::segment::{self, PySealedSegment};
 use crate::segment_directory::PySegmentDirectory;
 use crate::spec::PyIndexSpec;

@@ -12,7 +12,6 @@ use pyo3::types::{PyBytes, PyDict};
 
 use crate::errors::{CorruptData, InvalidInput, Raise};
 use crate::keys::grouped;
-use crate::runtime;
 use crate::segment::{self, PySealedSegment};
 use crate::spec::PyIndexSpec;
 use crate::store::PyStore;

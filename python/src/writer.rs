@@ -7,7 +7,6 @@ use pyo3::types::{PyBytes, PyDict};
 
 use crate::errors::Raise;
 use crate::ids::{self, PyId};
-use crate::runtime;
 use crate::spec::PyIndexSpec;
 use crate::{arrays, runtime};
 
