@@ -13,15 +13,15 @@ Attacks, under the geometric series assumption, which is the estimator's own fir
 - `bdd_mitm_hybrid`: guesses are met in the middle, decoded by Babai's nearest plane, with the chances that a guess is decoded
   and that its two halves meet (Son and Cheon 2019; Wunderer 2016).
 
-What a reduction costs: `MATZOV`, the estimator's default (list decoding in a classical circuit, dimensions for free, progressive
-BKZ), or `ADPS16`, 2^(0.292 b).
+What a reduction costs: `MATZOV`, the estimator's default (list decoding in a classical circuit, dimensions for free,
+progressive BKZ), or `ADPS16`, 2^(0.292 b).
 
-Left out: the estimator's dual attacks, hybrid ones among them (their analysis is disputed, Ducas and Pulles 2023), coded BKW and
-Groebner bases, which need more samples than an RLWE ciphertext has; and its simulation of BKZ. For the beta distribution in the
-chance of nearest plane stands the normal one, its limit in high dimensions.
+Left out: the estimator's dual attacks, hybrid ones among them (their analysis is disputed, Ducas and Pulles 2023), coded BKW
+and Groebner bases, which need more samples than an RLWE ciphertext has; and its simulation of BKZ. For the beta distribution in
+the chance of nearest plane stands the normal one, its limit in high dimensions.
 
-`rotations`, which the estimator has for NTRU alone: the product of a sparse secret with X^i is as sparse, and the lattice of a is
-the same for all of them. So one reduced basis serves N ways to choose what is guessed; each way has to be searched.
+`rotations`, which the estimator has for NTRU alone: the product of a sparse secret with X^i is as sparse, and the lattice of a
+is the same for all of them. So one reduced basis serves N ways to choose what is guessed; each way has to be searched.
 """
 
 from __future__ import annotations

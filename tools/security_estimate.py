@@ -27,10 +27,10 @@ Three models of what a reduction in blocks of b costs, in dimension d:
 
 A sparse secret, which bootstrapping raises ciphertexts under, is attacked by guessing a part of it (hybrid; Howgrave-Graham
 2007, Albrecht 2017): of the coefficients that are left out of the lattice k are guessed not to be zero. A try costs the
-reduction, and as many steps as there are guesses; meeting in the middle takes the square root of them. Tries are repeated by the
-chance that k is right. Products of a sparse secret with X^i are as sparse, and one reduced basis serves all N of them, so that
-reductions are repeated N times less often, and searches are not. In this model a guess costs one step to decode, memory is free,
-halves always meet and nearest plane never fails: it leaves out more than it can afford, and is no bound either way.
+reduction, and as many steps as there are guesses; meeting in the middle takes the square root of them. Tries are repeated by
+the chance that k is right. Products of a sparse secret with X^i are as sparse, and one reduced basis serves all N of them, so
+that reductions are repeated N times less often, and searches are not. In this model a guess costs one step to decode, memory is
+free, halves always meet and nearest plane never fails: it leaves out more than it can afford, and is no bound either way.
 
 Beside it stand the figures of the public lattice estimator's formulas (`tools/estimator_formulas.py`, which says which they are
 and what is left out), which count decoding and its chances.
@@ -51,6 +51,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import estimator_formulas
+from estimator_formulas import added, binomial
 
 ROOT = Path(__file__).resolve().parent.parent
 CODE = ROOT / "crates/he/src/estimates.rs"
@@ -158,17 +159,12 @@ def estimate(degree: int, log_modulus: int, secret: float | None = None) -> Esti
     return Estimate(degree, log_modulus, block, int(core), int(table), int(quantum))
 
 
-def binomial(n: int, k: int) -> float:
-    """log2 of n over k."""
-    return (math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)) / math.log(2)
-
-
 def sparse(degree: int, log_modulus: int, weight: int, *, rotations: bool = True) -> tuple[int, int]:
     """Bits of the cheapest hybrid attack in the model of the guidelines: guesses tried one by one, and met in the middle.
     Without `rotations` in a ring whose elements X^i times a sparse secret are not sparse."""
     one_by_one = in_the_middle = math.inf
     served = math.log2(degree) if rotations else 0.0
-    for rest in range(max(weight, 400), 6001, 200):
+    for rest in range(max(weight, 400), min(degree, 6000) + 1, 200):
         for guessed in range(0, weight + 1, 2):
             left = weight - guessed
             cost = 0
@@ -184,10 +180,6 @@ def sparse(degree: int, log_modulus: int, weight: int, *, rotations: bool = True
             one_by_one = min(one_by_one, added(reductions, guesses + tries))
             in_the_middle = min(in_the_middle, added(reductions, guesses / 2 + tries))
     return int(one_by_one), int(in_the_middle)
-
-
-added = estimator_formulas.added
-"""log2 of a sum of powers of two."""
 
 
 def rows() -> Iterator[tuple[str, Estimate]]:

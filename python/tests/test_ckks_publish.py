@@ -60,7 +60,7 @@ def test_a_supplier_who_writes_a_small_error_is_refused_and_nothing_is_counted(s
     x = np.random.default_rng(1).uniform(-1, 1, shallow.slots)
     array = supplier.encrypt(x)
     fresh = shallow.encrypt(x)
-    scale, std, bound, magnitude = struct.unpack_from(
+    _, std, bound, _ = struct.unpack_from(
         "<4d", fresh.to_bytes(), fresh.to_bytes().find(b"CVEC", 1) + FIGURES
     )
     for small in ([1e-30, 1e-30], [std, bound / 2], [std / 2, bound], [std, 5e-324]):
@@ -95,7 +95,9 @@ def test_the_flood_is_for_the_computation_that_the_owner_expects() -> None:
     fresh = context.encrypt(x)
     figures = struct.unpack_from("<4d", fresh.to_bytes(), fresh.to_bytes().find(b"CVEC", 1) + FIGURES)
     least = context.array_from_bytes(saying(array, lambda old: [old[0], *figures[1:3], old[3]]))
-    scale, _, bound, _ = struct.unpack_from("<4d", array.to_bytes(), array.to_bytes().find(b"CVEC", 1) + FIGURES)
+    scale, _, bound, _ = struct.unpack_from(
+        "<4d", array.to_bytes(), array.to_bytes().find(b"CVEC", 1) + FIGURES
+    )
     deviation = bound / scale * np.sqrt(1024 * 64) * 2.0**7
     for received in (array, least):
         found = context.publish(context.array_from_bytes(received.to_bytes()), expected=like, **POLICY)
@@ -190,7 +192,9 @@ def test_one_number_of_many_outside_refuses_them_all(deep: ckks.Context) -> None
         far = vectors.copy()
         far[4, 0] = 1.3
         with pytest.raises(BoundExceeded, match="interval"):
-            deep.decrypt(deep.encrypt(far, layout=layout).cosine(plain, lengths=INTERVAL, precision_bits=BITS))
+            deep.decrypt(
+                deep.encrypt(far, layout=layout).cosine(plain, lengths=INTERVAL, precision_bits=BITS)
+            )
 
 
 def test_the_interval_is_the_owners_and_goes_along_with_the_bytes(deep: ckks.Context) -> None:

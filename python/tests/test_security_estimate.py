@@ -90,9 +90,7 @@ def test_the_estimators_formulas_give_the_figures_that_its_own_documentation_pri
     wide = math.sqrt(1.5)
     kyber = formulas.Instance(512, math.log2(3329), 512, error=wide, secret=wide)
     assert abs(formulas.usvp(kyber) - 143.8) < 0.05
-    sparse = formulas.Instance(
-        512, math.log2(3329), 512, error=wide, secret=math.sqrt(32 / 512), weight=32
-    )
+    sparse = formulas.Instance(512, math.log2(3329), 512, error=wide, secret=math.sqrt(32 / 512), weight=32)
     one = formulas.in_dimension(sparse, 106, 321, 360, middle=False, cost=formulas.matzov)
     other = formulas.in_dimension(sparse, 105, 364, 316, middle=True, cost=formulas.matzov)
     assert abs(one - 89.3) < 0.5 and 84.0 < other <= 85.5
