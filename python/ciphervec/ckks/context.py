@@ -357,9 +357,9 @@ class Context(BaseContext):
         StorageError when it can't be counted, or PoolExhausted when the key has no use left.
         """
         like = array if expected is None else expected
-        if not (isinstance(array, CkksArray) and isinstance(like, CkksArray)):
-            got = type(like if isinstance(array, CkksArray) else array).__name__
-            raise InvalidInput(f"publish takes encrypted arrays, got {got}.")
+        for one in (array, like):
+            if not isinstance(one, CkksArray):
+                raise InvalidInput(f"publish takes encrypted arrays, got {type(one).__name__}.")
         uses, bits = _whole(uses, "uses"), _whole(statistical_bits, "statistical_bits")
         with self._publishing:
             needed = self._owner.uses_of(array._inner, like._inner, uses, bits)

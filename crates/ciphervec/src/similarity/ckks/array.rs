@@ -1,7 +1,7 @@
 //! Encrypted array: ciphertexts and a packing enter, vectors in their places leave. Both sides.
 
 use super::layout::{ArrayLayout, ArrayPacking, Role};
-use super::origin::Origin;
+use super::origin::{Condition, Origin};
 use crate::error::{Error, Result};
 use ciphervec_he::ckks::{Ciphertext, Params};
 use ciphervec_he::wire::KeyId;
@@ -59,8 +59,14 @@ impl EncryptedArray {
         sources: &[&EncryptedArray],
     ) -> Self {
         let (unit, post_processing, seeds) = (false, PostProcessing::Plain, Vec::new());
-        let origin = Origin::of(sources);
+        let origin = Origin::of(sources.iter().map(|source| &source.origin));
         EncryptedArray { packing, left, right, unit, post_processing, seeds, origin }
+    }
+
+    /// The same array, whose figures hold under one more condition.
+    pub(super) fn under(mut self, condition: Condition) -> Self {
+        self.origin.conditions.push(Arc::new(condition));
+        self
     }
 
     /// The same ciphertexts, said to hold vectors of length 1.

@@ -220,6 +220,38 @@ impl Client {
     }
 }
 
+impl EncryptedArray {
+    /// Refuses to take this for what a computation gives of which `self` is an instance.
+    fn check_alike(&self, other: &EncryptedArray) -> Result<()> {
+        let shape = |array: &EncryptedArray| {
+            let one = |packing: &ArrayPacking, ciphertexts: usize| {
+                let (rows, dimension) = (packing.rows, packing.dimension);
+                let layout = packing.layout.as_str();
+                format!("{rows} × {dimension} ({layout}) in {ciphertexts} ciphertexts")
+            };
+            let conditions = array.origin.conditions.iter().map(|condition| {
+                let Condition { packing, ciphertexts, low, high } = &**condition;
+                format!("; {} in [{low}, {high}]", one(packing, ciphertexts.len()))
+            });
+            one(&array.packing, array.left.len()) + &conditions.collect::<String>()
+        };
+        let same = self.packing == other.packing
+            && self.post_processing == other.post_processing
+            && shape(self) == shape(other);
+        if same {
+            return Ok(());
+        }
+        Err(Error::CkksSimilarity {
+            operation: "publish",
+            detail: format!(
+                "the array is not what the expected computation gives: {} expected, got {}",
+                shape(self),
+                shape(other)
+            ),
+        })
+    }
+}
+
 impl Client {
     /// How many of the key's uses publishing an array takes, all else being in order: counted in a
     /// ledger before [`Self::publish`], they are used up even if the process ends in between.

@@ -6,10 +6,7 @@
 //! the interval that was stated for it and nowhere else, so its argument goes along with the result:
 //! only the owner can look where it lies.
 
-use super::array::EncryptedArray;
 use super::layout::ArrayPacking;
-#[cfg(feature = "client")]
-use crate::error::{Error, Result};
 use ciphervec_he::ckks::Ciphertext;
 use std::sync::Arc;
 
@@ -41,56 +38,17 @@ pub(super) struct Origin {
 }
 
 impl Origin {
-    /// Of what is computed from `arrays`.
-    pub fn of(arrays: &[&EncryptedArray]) -> Self {
+    /// Of what is computed from what has these.
+    pub fn of<'a>(sources: impl Iterator<Item = &'a Origin>) -> Self {
         let mut origin = Origin::default();
-        for array in arrays {
-            origin.claimed |= array.origin.claimed;
-            for condition in &array.origin.conditions {
+        for source in sources {
+            origin.claimed |= source.claimed;
+            for condition in &source.conditions {
                 if !origin.conditions.iter().any(|one| Arc::ptr_eq(one, condition)) {
                     origin.conditions.push(condition.clone());
                 }
             }
         }
         origin
-    }
-}
-
-impl EncryptedArray {
-    /// The same array, whose figures hold under one more condition.
-    pub(super) fn under(mut self, condition: Condition) -> Self {
-        self.origin.conditions.push(Arc::new(condition));
-        self
-    }
-
-    /// Refuses to take this for what a computation gives of which `self` is an instance.
-    #[cfg(feature = "client")]
-    pub(super) fn check_alike(&self, other: &EncryptedArray) -> Result<()> {
-        let shape = |array: &EncryptedArray| {
-            let one = |packing: &ArrayPacking, ciphertexts: usize| {
-                let (rows, dimension) = (packing.rows, packing.dimension);
-                let layout = packing.layout.as_str();
-                format!("{rows} × {dimension} ({layout}) in {ciphertexts} ciphertexts")
-            };
-            let conditions = array.origin.conditions.iter().map(|condition| {
-                let Condition { packing, ciphertexts, low, high } = &**condition;
-                format!("; {} in [{low}, {high}]", one(packing, ciphertexts.len()))
-            });
-            one(&array.packing, array.left.len()) + &conditions.collect::<String>()
-        };
-        let same = self.packing == other.packing
-            && self.post_processing == other.post_processing
-            && shape(self) == shape(other);
-        if same {
-            return Ok(());
-        }
-        Err(Error::CkksSimilarity {
-            operation: "publish",
-            detail: format!(
-                "the array is not what the expected computation gives: {} expected, got {}",
-                shape(self),
-                shape(other)
-            ),
-        })
     }
 }
