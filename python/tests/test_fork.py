@@ -32,6 +32,11 @@ D = 32
 
 def child(work: Callable[[], bytes | None]) -> bytes:
     """What `work` gives in a fork. Fails with what it raised, or where it doesn't end."""
+    return begun(work)()
+
+
+def begun(work: Callable[[], bytes | None]) -> Callable[[], bytes]:
+    """`child` that has begun; what is returned waits for it."""
     reader, writer = os.pipe()
     process = os.fork()
     if process == 0:
@@ -46,21 +51,25 @@ def child(work: Callable[[], bytes | None]) -> bytes:
         finally:
             os._exit(0)
     os.close(writer)
-    ends, found = time.monotonic() + PATIENCE, b""
-    with os.fdopen(reader, "rb", buffering=0) as pipe:
-        while True:
-            ready, _, _ = select.select([pipe], [], [], max(0.0, ends - time.monotonic()))
-            if not ready:
-                os.kill(process, signal.SIGKILL)
-                os.waitpid(process, 0)
-                raise AssertionError("the child waits for ever")
-            piece = pipe.read(1 << 16)
-            if not piece:
-                break
-            found += piece
-    os.waitpid(process, 0)
-    assert found[:1] == b"+", found[1:].decode()
-    return found[1:]
+
+    def end() -> bytes:
+        ends, found = time.monotonic() + PATIENCE, b""
+        with os.fdopen(reader, "rb", buffering=0) as pipe:
+            while True:
+                ready, _, _ = select.select([pipe], [], [], max(0.0, ends - time.monotonic()))
+                if not ready:
+                    os.kill(process, signal.SIGKILL)
+                    os.waitpid(process, 0)
+                    raise AssertionError("the child waits for ever")
+                piece = pipe.read(1 << 16)
+                if not piece:
+                    break
+                found += piece
+        os.waitpid(process, 0)
+        assert found[:1] == b"+", found[1:].decode()
+        return found[1:]
+
+    return end
 
 
 def rows(count: int, seed: int = 0) -> np.ndarray:
@@ -87,7 +96,7 @@ def test_a_noise_pool_serves_the_process_that_filled_it(scheme: str) -> None:
         with pytest.raises(PoolExhausted, match="0 elements"):
             pool.encrypt(np.array([1]))
         for use in (
-            lambda: kept.encrypt(1, 1, 8, (1).to_bytes(8, "little")),
+            lambda: kept.encrypt(1, 1, 1, (1).to_bytes(8, "little")),
             lambda: kept.fill(1),
             lambda: kept.save("pool"),
         ):
@@ -219,7 +228,7 @@ def test_a_collection_in_memory_goes_on_apart_in_both() -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path, keys: ciphervec.Keys) -> Iterator[tuple[Path, Any]]:
-    with ciphervec.Client.open(tmp_path / "db", keys=keys) as client:
+    with ciphervec.PersistentClient(tmp_path / "db", keys=keys) as client:
         made = client.create_collection("a", D)
         made.add(range(600), rows(600))
         made.query(rows(1))
@@ -243,23 +252,23 @@ def test_a_fork_reads_a_folder_and_leaves_writing_to_its_parent(
         ):
             with pytest.raises(StoreLocked):
                 change()
-        with pytest.raises(StoreLocked), ciphervec.Client.open(path, keys=keys) as other:
+        with pytest.raises(StoreLocked), ciphervec.PersistentClient(path, keys=keys) as other:
             other.get_collection("a").add([600], rows(1, 2))
         client.close()  # and gives nobody the parent's lock
 
     child(reads)
-    with pytest.raises(StoreLocked), ciphervec.Client.open(path, keys=keys) as other:
+    with pytest.raises(StoreLocked), ciphervec.PersistentClient(path, keys=keys) as other:
         other.get_collection("a").add([600], rows(1, 2))
     made.add([600], rows(1, 2))
     assert made.count() == 601
     client.close()
 
     def writes() -> None:
-        with ciphervec.Client.open(path, keys=keys) as own:
+        with ciphervec.PersistentClient(path, keys=keys) as own:
             own.get_collection("a").add([601], rows(1, 3))
 
     child(writes)
-    with ciphervec.Client.open(path, keys=keys) as again:
+    with ciphervec.PersistentClient(path, keys=keys) as again:
         assert again.get_collection("a").count() == 602
 
 
@@ -275,29 +284,19 @@ def test_a_fork_has_connections_of_its_own(make: Make) -> None:
     def asks() -> None:
         for row in range(5):
             assert made.query(vectors[row : row + 1], n_results=1)["ids"] == [[row]]
-        made.add([f"child {os.getpid()}"], rows(1, os.getpid()))
+        made.add([f"{os.getpid()} at {time.monotonic_ns()}"], rows(1, os.getpid()))
 
-    def both() -> None:
-        # At once, over what would be one socket.
+    def thrice() -> None:
         for _ in range(3):
             asks()
 
-    reader, writer = os.pipe()
-    process = os.fork()
-    if process == 0:
-        try:
-            both()
-            os.write(writer, b"done")
-        finally:
-            os._exit(0)
-    os.close(writer)
+    # At once, over what would be one socket.
+    end = begun(thrice)
     for row in range(30):
         assert made.query(vectors[row : row + 1], n_results=1)["ids"] == [[row]]
-    os.waitpid(process, 0)
-    with os.fdopen(reader, "rb") as pipe:
-        assert pipe.read() == b"done"
+    end()
     child(lambda: child(asks))
-    assert made.count() == 600 + 4
+    assert make().get_collection("forked").count() == 600 + 4
 
 
 def test_locks_that_the_parents_threads_held_are_open_in_a_child(folder: tuple[Path, Any]) -> None:

@@ -25,7 +25,7 @@ from ..errors import (
     WrongKey,
 )
 from ..ingest.arrays import FloatArray, Id
-from ..ingest.forks import fresh_in_child
+from ..ingest.forks import open_in_child
 from .difference import difference
 from .keys import Keys
 from .owner import Owner
@@ -83,7 +83,7 @@ class Segments:
         self.store = store
         self.description = description
         self.lock = threading.RLock()
-        fresh_in_child(self, lock=threading.RLock)
+        open_in_child(self.lock)
         self._keys = keys
         self.losses = 0
         """Times that rows went away."""

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 from ..collections.pins import Pin, from_json, latest, to_json
 from ..errors import CorruptData, PinMismatch, RollbackDetected, StorageError
 from ..ingest.files import read_file, write_file
-from ..ingest.forks import fresh_in_child
+from ..ingest.forks import open_in_child
 
 KEY_ID = "key id"
 MASKS = "masks"
@@ -60,7 +60,7 @@ class Trust:
             # Names that differ in case only are one file on some systems.
             self._path = place / f"{hashlib.sha256(collection.encode()).hexdigest()[:32]}.json"
         self._lock = threading.RLock()
-        fresh_in_child(self, _lock=threading.RLock)
+        open_in_child(self._lock)
         self._version, self._head = 0, ""
         self._pins: dict[str, str] = {}
         self._heads: dict[int, str] = {}

@@ -6,7 +6,9 @@ from __future__ import annotations
 import os
 import weakref
 from collections.abc import Callable
+from typing import Any
 
+_LOCKS: weakref.WeakSet[Any] = weakref.WeakSet()
 _MADE: weakref.WeakKeyDictionary[object, dict[str, Callable[[], object]]] = weakref.WeakKeyDictionary()
 
 
@@ -16,7 +18,15 @@ def fresh_in_child(owner: object, **attributes: Callable[[], object]) -> None:
     _MADE.setdefault(owner, {}).update(attributes)
 
 
+def open_in_child(lock: Any) -> None:
+    """After a fork, this lock of `threading` is open in the child, unless the thread that forked holds it."""
+    _LOCKS.add(lock)
+
+
 def _renew() -> None:
+    for lock in list(_LOCKS):
+        if not (hasattr(lock, "_is_owned") and lock._is_owned()):
+            lock._at_fork_reinit()
     for owner, attributes in list(_MADE.items()):
         for name, make in attributes.items():
             setattr(owner, name, make())
@@ -26,4 +36,4 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_renew)
 
 
-__all__ = ["fresh_in_child"]
+__all__ = ["fresh_in_child", "open_in_child"]
