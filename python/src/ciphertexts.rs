@@ -13,6 +13,7 @@ use pyo3::types::PyBytes;
 use zeroize::Zeroizing;
 
 use crate::errors::{InvalidInput, Raise};
+use crate::runtime;
 
 /// A table of whichever scheme.
 trait AnyTable: Any + Send + Sync {
@@ -112,12 +113,13 @@ impl PyCiphertexts {
 
     /// Rows and columns exchanged.
     fn transposed(&self, py: Python<'_>) -> Self {
-        Self(self.0.with(py.detach(|| self.0.table.transposed())))
+        Self(self.0.with(runtime::detached(py, || self.0.table.transposed())))
     }
 
     /// Columns `start` to `stop`.
     fn columns_in(&self, py: Python<'_>, start: usize, stop: usize) -> PyResult<Self> {
-        let cut = py.detach(|| self.0.table.columns_in(start..stop)).map_err(Raise::raise)?;
+        let cut =
+            runtime::detached(py, || self.0.table.columns_in(start..stop)).map_err(Raise::raise)?;
         Ok(Self(self.0.with(cut)))
     }
 
@@ -129,7 +131,7 @@ impl PyCiphertexts {
             return Err(InvalidInput::new_err("give at least one table of ciphertexts"));
         };
         let join = || first.table.beside(first.key, &all);
-        py.detach(join).map(|table| Self(first.with(table))).map_err(Raise::raise)
+        runtime::detached(py, join).map(|table| Self(first.with(table))).map_err(Raise::raise)
     }
 
     fn __reduce__(&self) -> PyResult<()> {

@@ -118,7 +118,7 @@ impl PyCkksServer {
     }
 
     fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        let bytes = py.detach(|| self.0.to_bytes());
+        let bytes = runtime::detached(py, || self.0.to_bytes());
         PyBytes::new(py, &bytes)
     }
 

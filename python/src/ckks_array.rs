@@ -6,6 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::errors::Raise;
+use crate::runtime;
 
 /// Encrypted vectors or scores.
 #[pyclass(name = "CkksArray", module = "ciphervec._native", frozen)]
@@ -100,7 +101,7 @@ impl PyCkksArray {
     }
 
     fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        let bytes = py.detach(|| self.0.to_bytes());
+        let bytes = runtime::detached(py, || self.0.to_bytes());
         PyBytes::new(py, &bytes)
     }
 

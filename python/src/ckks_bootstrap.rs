@@ -15,6 +15,7 @@ use crate::ckks::{Outcome, PyCkksServer, work};
 use crate::ckks_array::PyCkksArray;
 use crate::ckks_owner::PyCkksOwner;
 use crate::errors::{CorruptData, InvalidInput, Raise, StorageError};
+use crate::runtime;
 
 /// Which slots a set is for.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -218,7 +219,7 @@ impl PyCkksBootstrapper {
 
     /// Reads what [`PyCkksBootstrappingKeys::write`] wrote.
     fn read(&self, py: Python<'_>, path: &str) -> PyResult<PyCkksBootstrappingKeys> {
-        py.detach(|| {
+        runtime::detached(py, || {
             let mut file = opened(path)?;
             let keys = BootstrappingKeys::read_from(self.made.params(), &mut file);
             let keys = keys.and_then(|keys| self.made.check_keys(&keys).map(|()| keys));
@@ -283,7 +284,7 @@ impl PyCkksBootstrappingKeys {
 
     /// Writes the keys to a new file, a key at a time, and sees them to the disk.
     fn write(&self, py: Python<'_>, path: &str) -> PyResult<()> {
-        py.detach(|| {
+        runtime::detached(py, || {
             let failed = |error: std::io::Error| StorageError::new_err(format!("{path}: {error}"));
             let mut file = File::create_new(path).map_err(failed)?;
             self.keys.write_to(&mut file).map_err(|error| beside(path, &error))?;

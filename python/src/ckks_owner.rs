@@ -158,11 +158,12 @@ impl PyCkksOwner {
         &self,
         py: Python<'_>,
         array: &PyCkksArray,
+        expected: &PyCkksArray,
         uses: u64,
         statistical_bits: u32,
     ) -> PyResult<u64> {
         let policy = PublishPolicy { uses, statistical_bits };
-        work(py, || self.0.uses_of(&array.0, policy))
+        work(py, || self.0.uses_of(&array.0, &expected.0, policy))
     }
 
     /// The policy that the key has published under, if it has, and how often.
@@ -184,16 +185,17 @@ impl PyCkksOwner {
         work(py, || self.0.count_published(policy, used))
     }
 
-    /// The numbers flooded with noise, for others to see.
+    /// The numbers flooded with noise for what is expected, for others to see.
     fn publish<'py>(
         &self,
         py: Python<'py>,
         array: &PyCkksArray,
+        expected: &PyCkksArray,
         uses: u64,
         statistical_bits: u32,
     ) -> PyResult<Bound<'py, PyArray2<f64>>> {
         let policy = PublishPolicy { uses, statistical_bits };
-        let numbers = work(py, || self.0.publish(&array.0, policy))?;
+        let numbers = work(py, || self.0.publish(&array.0, &expected.0, policy))?;
         PyArray1::from_vec(py, numbers).reshape([array.0.rows(), array.0.dimension()])
     }
 

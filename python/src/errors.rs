@@ -91,7 +91,7 @@ impl Raise for StoreError {
     fn raise(self) -> PyErr {
         let message = self.to_string();
         match self {
-            Self::Locked { .. } => StoreLocked::new_err(message),
+            Self::Locked { .. } | Self::Forked { .. } => StoreLocked::new_err(message),
             Self::Unsupported { .. } => UnsupportedVersion::new_err(message),
             Self::Corrupt { .. } | Self::Missing { .. } | Self::UnknownBlob { .. } => {
                 CorruptData::new_err(message)
@@ -123,7 +123,7 @@ impl Raise for SchemeError {
             }
             Self::Version { .. } => UnsupportedVersion::new_err(message),
             Self::WrongKey { .. } => WrongKey::new_err(message),
-            Self::Bound => BoundExceeded::new_err(message),
+            Self::Bound | Self::Outside { .. } => BoundExceeded::new_err(message),
             Self::Exhausted { .. } | Self::Published { .. } => PoolExhausted::new_err(message),
             Self::Stream { .. } => StorageError::new_err(message),
             Self::MissingKey { key, make } if make.contains("bootstrapping_keys") => {
@@ -140,6 +140,7 @@ impl Raise for SchemeError {
             | Self::Insecure { .. }
             | Self::Range { .. }
             | Self::Choice { .. }
+            | Self::Forked { .. }
             | Self::Level { .. }
             | Self::Scale { .. }
             | Self::Arith(_) => InvalidInput::new_err(message),

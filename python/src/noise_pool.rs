@@ -107,11 +107,12 @@ impl PyNoisePool {
 
     /// Writes the pool, sealed under the secret key. It can be used from the file only.
     fn save(&self, py: Python<'_>, path: &str) -> PyResult<()> {
-        let taken = self.pool.write().unwrap_or_else(PoisonError::into_inner).take();
+        // Whoever fills it holds it without the GIL, and asks for that to let it go.
+        let taken = py.detach(|| self.pool.write().unwrap_or_else(PoisonError::into_inner).take());
         let pool = taken.ok_or_else(used_up)?;
         let (source, _) = precomputable(&self.secret)?;
         let write = || noise_pool::save(Path::new(path), pool, source, &sealing(&self.secret));
-        py.detach(write).map_err(Raise::raise)
+        runtime::detached(py, write).map_err(Raise::raise)
     }
 
     /// Takes a pool out of its file, which is gone then.
@@ -119,7 +120,7 @@ impl PyNoisePool {
     fn claim(py: Python<'_>, path: &str, keys: &PyAdditiveSecretKey) -> PyResult<Self> {
         let (source, _) = precomputable(&keys.0)?;
         let take = || noise_pool::claim(Path::new(path), source, &sealing(&keys.0));
-        let pool = py.detach(take).map_err(Raise::raise)?;
+        let pool = runtime::detached(py, take).map_err(Raise::raise)?;
         Ok(Self { secret: Arc::clone(&keys.0), pool: RwLock::new(Some(pool)) })
     }
 

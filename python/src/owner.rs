@@ -104,7 +104,7 @@ impl PyOwner {
         writer: &str,
         filterable: Vec<String>,
     ) -> PyResult<PyWriterCard> {
-        let card = py.detach(|| self.0.writer_card(writer, &filterable));
+        let card = runtime::detached(py, || self.0.writer_card(writer, &filterable));
         card.map(PyWriterCard).map_err(Raise::raise)
     }
 
@@ -130,7 +130,7 @@ impl PyOwner {
 
     /// The pair, encrypted under the owner's key and bound to the index.
     fn sealed_key_pair<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        let sealed = py.detach(|| self.0.sealed_key_pair()).map_err(Raise::raise)?;
+        let sealed = runtime::detached(py, || self.0.sealed_key_pair()).map_err(Raise::raise)?;
         Ok(PyBytes::new(py, &sealed))
     }
 
@@ -215,8 +215,12 @@ impl PyOwner {
             _ => Standing::Stored,
         };
         let stored = StoredSidecar { sidecar, wrap, deleted: &deleted_rows, aside: &aside };
-        py.detach(|| directory.write().attach_stored(&self.0, id, &stored, standing))
-            .map_err(Raise::raise)
+        let attached = py.detach(|| {
+            let mut guard = directory.write();
+            let known = &mut *guard;
+            runtime::run(|| known.attach_stored(&self.0, id, &stored, standing))
+        });
+        attached.map_err(Raise::raise)
     }
 
     /// The rows of a segment, or those asked for, at unit length, as far as the seal keeps them.
@@ -364,7 +368,11 @@ impl PyOwner {
         format: &str,
     ) -> PyResult<PyTokenRequest> {
         let format = answer_format(format);
-        let drawn = py.detach(|| self.0.request_tokens(count, &directory.read(), epoch, format));
+        let drawn = py.detach(|| {
+            let guard = directory.read();
+            let known = &*guard;
+            runtime::run(|| self.0.request_tokens(count, known, epoch, format))
+        });
         drawn.map(PyTokenRequest::of).map_err(Raise::raise)
     }
 
@@ -378,7 +386,11 @@ impl PyOwner {
         pool: &PyTokenPool,
     ) -> PyResult<usize> {
         let request = request.take()?;
-        let tokens = py.detach(|| self.0.read_tokens(request, answer, &directory.read()));
+        let tokens = py.detach(|| {
+            let guard = directory.read();
+            let known = &*guard;
+            runtime::run(|| self.0.read_tokens(request, answer, known))
+        });
         let tokens = tokens.map_err(Raise::raise)?;
         let count = tokens.len();
         pool.0.add(tokens);
@@ -392,7 +404,8 @@ impl PyOwner {
         query: &PySealedQuery,
         answer: &[u8],
     ) -> PyResult<Bound<'py, PyBytes>> {
-        let whole = py.detach(|| self.0.complete(&query.query, answer)).map_err(Raise::raise)?;
+        let whole = runtime::detached(py, || self.0.complete(&query.query, answer))
+            .map_err(Raise::raise)?;
         Ok(PyBytes::new(py, &whole))
     }
 
@@ -419,7 +432,7 @@ impl PyOwner {
         let names = ids::unwrap(ids);
         let rows: Vec<_> =
             names.into_iter().zip(payloads.iter().map(|bytes| bytes.as_bytes().to_vec())).collect();
-        py.detach(|| {
+        runtime::detached(py, || {
             let binding = self.0.spec().binding();
             let place = Place { collection: &binding, segment: &id.0 };
             PyRecordBatch::read(

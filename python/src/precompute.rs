@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::errors::{InvalidInput, Raise};
+use crate::runtime;
 
 /// A key of Paillier's scheme 1 or 3, one exponentiation after the other.
 #[pyclass(name = "PaillierPrecompute", module = "ciphervec._native")]
@@ -24,7 +25,9 @@ impl PyPaillierPrecompute {
                 return Err(InvalidInput::new_err(format!("the scheme is 1 or 3, got {scheme}")));
             }
         };
-        py.detach(|| PrecomputeKey::generate(bits, noise, insecure)).map(Self).map_err(Raise::raise)
+        runtime::detached(py, || PrecomputeKey::generate(bits, noise, insecure))
+            .map(Self)
+            .map_err(Raise::raise)
     }
 
     /// Computes ahead what `using` names, and forgets everything else.
@@ -49,17 +52,17 @@ impl PyPaillierPrecompute {
                 }
             }
         }
-        py.detach(|| self.0.prepare(options, &messages, noises)).map_err(Raise::raise)
+        runtime::detached(py, || self.0.prepare(options, &messages, noises)).map_err(Raise::raise)
     }
 
     /// A ciphertext, big-endian.
     fn encrypt<'py>(&mut self, py: Python<'py>, message: u64) -> PyResult<Bound<'py, PyBytes>> {
-        let sealed = py.detach(|| self.0.encrypt(message)).map_err(Raise::raise)?;
+        let sealed = runtime::detached(py, || self.0.encrypt(message)).map_err(Raise::raise)?;
         Ok(PyBytes::new(py, &sealed))
     }
 
     fn decrypt(&self, py: Python<'_>, ciphertext: &[u8]) -> PyResult<u64> {
-        py.detach(|| self.0.decrypt(ciphertext)).map_err(Raise::raise)
+        runtime::detached(py, || self.0.decrypt(ciphertext)).map_err(Raise::raise)
     }
 
     fn __reduce__(&self) -> PyResult<()> {

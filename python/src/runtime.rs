@@ -38,6 +38,13 @@ pub fn run<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     }
 }
 
+/// [`run`] without the GIL. Whatever seals, opens, scans or hashes has to come here by this way or the
+/// other: a fork that meets rayon's global pool waits for ever. Locks are taken before, never in it:
+/// threads that wait for one may be those that its holder waits for.
+pub fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> T {
+    py.detach(|| run(work))
+}
+
 fn start(threads: usize) -> Result<Arc<ThreadPool>, ThreadPoolBuildError> {
     let builder = ThreadPoolBuilder::new().num_threads(threads);
     Ok(Arc::new(builder.thread_name(|index| format!("ciphervec-{index}")).build()?))

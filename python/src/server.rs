@@ -163,7 +163,8 @@ impl PyServerIndex {
         let found = held.index.segments().find(|segment| segment.head().id == id);
         let found =
             found.ok_or_else(|| InvalidInput::new_err(format!("no segment {id} is held here")))?;
-        let bytes = py.detach(|| found.to_bytes(held.index.spec())).map_err(Raise::raise)?;
+        let bytes =
+            runtime::detached(py, || found.to_bytes(held.index.spec())).map_err(Raise::raise)?;
         Ok(PyBytes::new(py, &bytes))
     }
 
@@ -255,12 +256,9 @@ impl PyServerIndex {
                 let held = self.read();
                 let spec = held.index.spec().to_bytes();
                 let epochs = (held.evaluation.len() as u32).to_le_bytes();
-                let segments: ciphervec::Result<Vec<_>> = held
-                    .index
-                    .segments()
-                    .map(|segment| segment.to_bytes(held.index.spec()))
-                    .collect();
-                let segments = segments?;
+                let index = &held.index;
+                let bytes = index.segments().map(|segment| segment.to_bytes(index.spec()));
+                let segments = runtime::run(|| bytes.collect::<ciphervec::Result<Vec<_>>>())?;
                 let mut parts: Vec<&[u8]> = vec![&spec, &epochs];
                 parts.extend(held.evaluation.values().map(Vec::as_slice));
                 for (segment, bytes) in held.index.segments().zip(&segments) {
@@ -322,7 +320,7 @@ pub fn merge_responses<'py>(
     shares: Vec<Bound<'py, PyBytes>>,
 ) -> PyResult<Bound<'py, PyBytes>> {
     let shares: Vec<&[u8]> = shares.iter().map(|share| share.as_bytes()).collect();
-    let merged = py.detach(|| {
+    let merged = runtime::detached(py, || {
         let order: Vec<SegmentId> = order.into_iter().map(SegmentId).collect();
         ciphervec::search::merge_responses(&spec.0, query, &order, &shares).map_err(Raise::raise)
     })?;

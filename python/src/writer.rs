@@ -21,7 +21,7 @@ impl PyWriterCard {
     /// Reads what `to_bytes` wrote. Raises CorruptData or UnsupportedVersion.
     #[staticmethod]
     fn from_bytes(py: Python<'_>, data: &[u8]) -> PyResult<Self> {
-        py.detach(|| WriterCard::from_bytes(data)).map(Self).map_err(Raise::raise)
+        runtime::detached(py, || WriterCard::from_bytes(data)).map(Self).map_err(Raise::raise)
     }
 
     fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {

@@ -113,6 +113,17 @@ pub enum Error {
          dimension it was encrypted with"
     )]
     Bound,
+    /// Numbers lie where their ciphertexts say that none does. No value is told: it would leak.
+    #[error(
+        "{what} lie beyond {expected}: the error of what was computed of them has no bound, and \
+         nothing of it is shown; encrypt numbers that keep to it, or state a wider one"
+    )]
+    Outside {
+        /// The numbers.
+        what: &'static str,
+        /// Where they were to lie.
+        expected: String,
+    },
     /// A computation with a secret key did not pass its own check; what it gave was thrown away.
     #[error(
         "a computation with the secret key failed its check and its result was discarded; try \
@@ -129,6 +140,14 @@ pub enum Error {
         asked: usize,
         /// Elements left; none of them was used.
         left: usize,
+    },
+    /// What may be used once was forked along: the parent has it, too.
+    #[error(
+        "{what} belongs to the process that filled it, and this is a fork of that; make a new one here"
+    )]
+    Forked {
+        /// The object.
+        what: &'static str,
     },
     /// An operation needs more levels than its operands have left.
     #[error(

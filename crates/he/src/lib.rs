@@ -24,6 +24,7 @@ pub mod okamoto_uchiyama;
 pub mod paillier;
 pub mod params;
 mod primes;
+pub mod process;
 pub mod random;
 pub mod scheme;
 pub mod wire;

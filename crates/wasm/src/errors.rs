@@ -150,7 +150,7 @@ impl From<SchemeError> for Failure {
             | SchemeError::Kind { .. } => Sort::CorruptData,
             SchemeError::Version { .. } => Sort::UnsupportedVersion,
             SchemeError::WrongKey { .. } => Sort::WrongKey,
-            SchemeError::Bound => Sort::BoundExceeded,
+            SchemeError::Bound | SchemeError::Outside { .. } => Sort::BoundExceeded,
             SchemeError::Exhausted { .. } | SchemeError::Published { .. } => Sort::PoolExhausted,
             SchemeError::MissingKey { .. }
             | SchemeError::Parameters { .. }

@@ -18,6 +18,7 @@ import ciphervec._native as _native
 from ..errors import InvalidInput
 from ..ingest import arrays
 from ..ingest.files import StrPath
+from ..ingest.forks import fresh_in_child
 from .encrypted_array import EncryptedArray
 from .encrypted_vectors import EncryptedVectors, as_rows
 from .keys import KeyPair, _sealed
@@ -31,7 +32,8 @@ _BATCH = 128
 class NoisePool:
     """One-shot noise of one pair of keys; `len(pool)` elements are left.
 
-    Safe to share between threads: one may fill while others encrypt.
+    Safe to share between threads: one may fill while others encrypt. A process that is forked has an
+    empty one of its own.
     """
 
     def __init__(self, keys: KeyPair) -> None:
@@ -40,6 +42,8 @@ class NoisePool:
             raise InvalidInput(f"keys must be a key pair of a scheme, got {type(keys).__name__}.")
         self._keys = keys
         self._native = _native.NoisePool(keys._native)
+        # A fork's is empty: its parent has the elements, too.
+        fresh_in_child(self, _native=lambda: _native.NoisePool(keys._native))
 
     @property
     def key_id(self) -> str:

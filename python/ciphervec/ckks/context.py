@@ -309,7 +309,8 @@ class Context(BaseContext):
         """The numbers: a float for a scalar, else an array of the encrypted one's shape.
 
         For the key owner: who sees many of these exact results learns the key from their errors.
-        Raises WrongKey.
+        Raises WrongKey, or BoundExceeded for numbers beyond the array's magnitude, or computed from
+        some beyond the interval that was stated for them: they mean nothing.
         """
         if not isinstance(array, CkksArray):
             raise InvalidInput(f"decrypt takes an encrypted array, got {type(array).__name__}.")
@@ -320,11 +321,31 @@ class Context(BaseContext):
             )
         return _shaped(self._owner.decrypt(array._inner), array.shape)
 
-    def publish(self, array: CkksArray, *, uses: int = 1024, statistical_bits: int = 30) -> Any:
+    def publish(
+        self,
+        array: CkksArray,
+        *,
+        expected: CkksArray | None = None,
+        uses: int = 1024,
+        statistical_bits: int = 30,
+    ) -> Any:
         """As `decrypt`, for others to see: flooded with noise that hides the exact error, and
         rounded.
 
-        A key publishes `uses` ciphertexts in its life; together they give away less than
+        The noise is for the error of the computation. Of an array that was computed in this process
+        from what it encrypted, the computation is known. What an array that was read from bytes says
+        of itself is not believed: run the same operations here on arrays of the same shape,
+        magnitude and key that you encrypt yourself, zeros will do, and give the result as
+        `expected`, for as many results as you like. That is for results of a server which you trust
+        to have computed just that. Whoever makes an array up reads the key in what you publish of
+        it: never publish an array that a stranger sent, nor what was computed from one.
+
+        Numbers beyond the array's magnitude, or computed from some beyond an interval that was
+        stated (`lengths`, `within`) or near its ends, raise BoundExceeded after their uses are
+        counted: that they were refused is a result, too.
+
+        A key publishes `uses` ciphertexts in its life, with two more of each vector's lengths for a
+        cosine with `lengths` and one more for a distance `within`; together they give away less than
         2^-statistical_bits. In layouts "slots" and "single". They are counted on the disk before
         the result is computed: by the key's id in the user's state folder (CIPHERVEC_STATE), so
         that neither another load nor a copy of the key's file begins anew here, and in
@@ -332,14 +353,16 @@ class Context(BaseContext):
         file goes. A process that ends in between wastes uses and repeats none. Copies of a key on
         machines that share neither file count each for itself: publish on one of them.
 
-        Raises InvalidInput, where the noise would drown the numbers too, WrongKey, StorageError
-        when it can't be counted, or PoolExhausted when the key has no use left.
+        Raises InvalidInput, where the noise would drown the numbers too, BoundExceeded, WrongKey,
+        StorageError when it can't be counted, or PoolExhausted when the key has no use left.
         """
-        if not isinstance(array, CkksArray):
-            raise InvalidInput(f"publish takes an encrypted array, got {type(array).__name__}.")
+        like = array if expected is None else expected
+        for one in (array, like):
+            if not isinstance(one, CkksArray):
+                raise InvalidInput(f"publish takes encrypted arrays, got {type(one).__name__}.")
         uses, bits = _whole(uses, "uses"), _whole(statistical_bits, "statistical_bits")
         with self._publishing:
-            needed = self._owner.uses_of(array._inner, uses, bits)
+            needed = self._owner.uses_of(array._inner, like._inner, uses, bits)
             self._owner.count_published(uses, bits, 0)
             use = Use(
                 needed,
@@ -352,7 +375,7 @@ class Context(BaseContext):
             name = self._budget_name
             counted = Uses([user_uses(), *self._budgets]).reserve({name: use})[name]
             self._owner.count_published(uses, bits, counted - needed)
-            return _shaped(self._owner.publish(array._inner, uses, bits), array.shape)
+            return _shaped(self._owner.publish(array._inner, like._inner, uses, bits), array.shape)
 
     @property
     def _budget_name(self) -> str:

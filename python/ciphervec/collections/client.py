@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 
 from ..errors import CiphervecError, CollectionExists, CollectionNotFound, InvalidInput, RollbackDetected
 from ..ingest.files import StrPath
+from ..ingest.forks import open_in_child
 from ..ingest.metrics import MetricName
 from ..ingest.network import Network
 from ..ingest.state_folder import user_folder
@@ -57,6 +58,7 @@ class Client:
         self._keys = keys
         self._state = state
         self._lock = threading.RLock()
+        open_in_child(self._lock)
         self._opened: dict[str, Collection] = {}
         self._closed = False
 

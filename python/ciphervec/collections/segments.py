@@ -29,6 +29,7 @@ from ..errors import (
     WrongKey,
 )
 from ..ingest.arrays import FloatArray, Id
+from ..ingest.forks import open_in_child
 from ..ingest.remarks import kept_going
 from .difference import difference
 from .keys import Keys
@@ -92,6 +93,7 @@ class Segments:
         self.store = store
         self.description = description
         self.lock = threading.RLock()
+        open_in_child(self.lock)
         self._keys = keys
         self._following: Keys | None = None  # given by a commit that may not be made
         self._whole = False  # what was taken in belongs together

@@ -8,13 +8,11 @@ process cost a fetch and nothing else.
 
 from __future__ import annotations
 
-import os
-import weakref
 from typing import NoReturn
 
 import ciphervec._native as _native
 
-_EVERY: weakref.WeakSet[Tokens] = weakref.WeakSet()
+from ..ingest.forks import fresh_in_child
 
 
 class Tokens:
@@ -26,7 +24,7 @@ class Tokens:
         """Questions that were asked with tokens."""
         self.ahead = 0
         """Bytes of the answer to the latest question that had been fetched ahead."""
-        _EVERY.add(self)
+        fresh_in_child(self, _pool=_native.TokenPool)
 
     @property
     def pool(self) -> _native.TokenPool:
@@ -49,13 +47,3 @@ class Tokens:
         raise TypeError(
             "tokens serve once and can't be copied or pickled. Call prefetch() where they are needed."
         )
-
-
-def _drop_all() -> None:
-    for tokens in list(_EVERY):
-        tokens.drop()
-
-
-if hasattr(os, "register_at_fork"):
-    # The parent has the same ones.
-    os.register_at_fork(after_in_child=_drop_all)

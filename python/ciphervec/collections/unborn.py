@@ -14,6 +14,7 @@ from .._native import IndexSpec
 from ..errors import CiphervecError, InvalidInput, UnknownId
 from ..ingest import arrays
 from ..ingest.arrays import Id, Vectors
+from ..ingest.forks import open_in_child
 from ..ingest.metrics import METRICS
 from ..ingest.where import Where
 from .audience import Audience, check_audience
@@ -42,6 +43,7 @@ class UnbornCollection(Collection):
         with that and the embedding function, and what it leads to takes the place of this object."""
         self._like, self._make, self._on_close = like, make, on_close
         self._lock = threading.RLock()
+        open_in_child(self._lock)
         self._closed = ""
         self._texts = TextEmbedding()
         self._query_default = query_default

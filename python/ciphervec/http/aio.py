@@ -26,6 +26,7 @@ from ..collections.routing.clusters import Clusters
 from ..collections.stores.store import Progress
 from ..ingest.arrays import Id
 from ..ingest.files import StrPath
+from ..ingest.forks import fresh_in_child
 from .address import base_url, by_proxy
 from .client import CACHE_BYTES, HttpClient, verification
 from .programs import RemoteProgram
@@ -47,6 +48,7 @@ class _Runner:
 
     def __init__(self) -> None:
         self._pool = ThreadPoolExecutor(_THREADS, "ciphervec")
+        fresh_in_child(self, _pool=functools.partial(ThreadPoolExecutor, _THREADS, "ciphervec"))
 
     async def run(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Call `function` in a thread. Cancelled, it returns at once and the thread ends at its

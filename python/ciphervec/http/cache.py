@@ -15,6 +15,8 @@ import threading
 from collections import OrderedDict
 from pathlib import Path
 
+from ..ingest.forks import open_in_child
+
 _DIGEST = 32
 _MEMORY_LIMIT = 256 << 20
 
@@ -28,6 +30,7 @@ class BlobCache:
         self._folder = None if folder is None else folder / "blobs"
         self._limit = limit if folder is not None else min(limit, _MEMORY_LIMIT)
         self._lock = threading.Lock()
+        open_in_child(self._lock)
         self._memory: OrderedDict[str, bytes] = OrderedDict()
         self._held = 0  # bytes
         self._counted = False

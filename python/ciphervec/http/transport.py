@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 import httpx
 
 from ..collections.stores.server_backend import Sink
+from ..ingest.forks import fresh_in_child
 from .problem import Reply
 from .transport_types import Lost, Request
 
@@ -84,6 +85,8 @@ class Direct:
     ) -> None:
         """`proxies` says whether the proxies of the environment count."""
         self._client = httpx.Client(transport=transport, **_settings(verify, http2, proxies))
+        if transport is None:  # what a caller made is the caller's
+            fresh_in_child(self, _client=lambda: httpx.Client(**_settings(verify, http2, proxies)))
 
     def send(
         self,
@@ -158,11 +161,12 @@ class Looped:
         proxies: bool = True,
     ) -> None:
         """`proxies` says whether the proxies of the environment count."""
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="ciphervec-http", daemon=True)
-        self._thread.start()
+        self._running = _RunningLoop()
         self._closed = False
         self._client = httpx.AsyncClient(transport=transport, **_settings(verify, http2, proxies))
+        fresh_in_child(self, _running=_RunningLoop)
+        if transport is None:
+            fresh_in_child(self, _client=lambda: httpx.AsyncClient(**_settings(verify, http2, proxies)))
 
     def send(
         self,
@@ -204,12 +208,37 @@ class Looped:
             return
         self._closed = True
         self._run(self._client.aclose()).result()
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
+        self._running.stop()
 
     def _run(self, work: Coroutine[Any, Any, T]) -> Future[T]:
-        return asyncio.run_coroutine_threadsafe(work, self._loop)
+        return asyncio.run_coroutine_threadsafe(work, self._running.loop())
+
+
+class _RunningLoop:
+    """An event loop and its thread, from when it is asked for."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+
+    def loop(self) -> asyncio.AbstractEventLoop:
+        with self._lock:
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                self._thread = threading.Thread(
+                    target=self._loop.run_forever, name="ciphervec-http", daemon=True
+                )
+                self._thread.start()
+            return self._loop
+
+    def stop(self) -> None:
+        with self._lock:
+            if self._loop is None or self._thread is None:
+                return
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+            self._loop.close()
 
 
 def _settings(verify: ssl.SSLContext | bool, http2: bool, proxies: bool) -> dict[str, Any]:

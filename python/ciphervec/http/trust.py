@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 from ..collections.pins import KeptList, Pin, from_json, latest, list_path, to_json
 from ..errors import CorruptData, PinMismatch, RollbackDetected, StorageError
 from ..ingest.files import read_file, write_file
+from ..ingest.forks import open_in_child
 
 KEY_ID = "key id"
 MASKS = "masks"
@@ -64,6 +65,7 @@ class Trust:
             # Names that differ in case only are one file on some systems.
             self._path = place / f"{hashlib.sha256(collection.encode()).hexdigest()[:32]}.json"
         self._lock = threading.RLock()
+        open_in_child(self._lock)
         self._version, self._head = 0, ""
         self._pins: dict[str, str] = {}
         self._heads: dict[int, str] = {}

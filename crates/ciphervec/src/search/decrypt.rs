@@ -33,7 +33,8 @@ impl Owner {
     /// have unit length. The sidecar says what was sealed.
     ///
     /// In the compact form each coordinate is what was rounded when it was sealed, off by at most half a quantisation
-    /// step, and sealing it again changes nothing. In the ring form, and of segments sealed before version 0.2, noise comes
+    /// step, and sealing it again changes nothing, but in precision `wide`, whose steps are finer than the float32 that
+    /// leaves here: scores may move by 2e-8. In the ring form, and of segments sealed before version 0.2, noise comes
     /// on top (`docs/sealed.md`): those rows are for the owner alone.
     ///
     /// # Errors

@@ -14,6 +14,7 @@ use crate::error::{Error, Result};
 use crate::index::spec::MAX_QUERIES;
 use ciphervec_he::keys::random_bytes;
 use ciphervec_he::lattice::ring::Half;
+use ciphervec_he::process;
 use ciphervec_he::wire::KeyId;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -21,12 +22,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use zeroize::Zeroizing;
 
 const WHAT: &str = "a response";
-
-/// The process that this is: a fork has another one.
-fn process() -> u32 {
-    // There are neither numbers nor forks.
-    if cfg!(target_family = "wasm") { 0 } else { std::process::id() }
-}
 
 /// What the other halves of some answers were computed from, beside each one's mask.
 struct Bound {
@@ -68,7 +63,7 @@ impl Token {
 
     /// Whether this is the process that drew it.
     pub(super) fn is_own(&self) -> bool {
-        self.process == process()
+        self.process == process::id()
     }
 
     /// Whether a query to the segments of `directory`, answered in these words, could use it.
@@ -172,7 +167,7 @@ impl Owner {
         };
         let body: Vec<u8> = seeds.iter().flat_map(|seed| **seed).collect();
         let bytes = head.frame(self.spec(), self.key_id(), &body);
-        Ok(TokenRequest { bytes, head, seeds, process: process() })
+        Ok(TokenRequest { bytes, head, seeds, process: process::id() })
     }
 
     /// Makes tokens of the server's answer.

@@ -61,6 +61,16 @@ pub enum StoreError {
         /// The folder.
         path: PathBuf,
     },
+    /// The lock is held by the process that this one was forked from.
+    #[error(
+        "{} was opened for writing before this process was forked, and its parent may be writing; open it again here once that \
+         has closed it, or read-only",
+        path.display()
+    )]
+    Forked {
+        /// The folder.
+        path: PathBuf,
+    },
     /// The file system has no room.
     #[error("no space left writing {}: {source}; nothing was changed, make room and try again", path.display())]
     Full {

@@ -201,6 +201,9 @@ impl Store {
         if !self.writable {
             return Err(StoreError::ReadOnly { path: self.path.clone() });
         }
+        if self.lock.as_ref().is_some_and(|lock| !lock.is_own()) {
+            return Err(StoreError::Forked { path: self.path.clone() });
+        }
         match &self.poisoned {
             Some(cause) => {
                 Err(StoreError::Poisoned { path: self.path.clone(), cause: cause.clone() })

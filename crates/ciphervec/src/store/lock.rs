@@ -2,10 +2,10 @@
 //! machine's view of the file system.
 
 use super::error::StoreError;
+use ciphervec_he::process;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Write};
 use std::path::Path;
-use std::process;
 
 /// Name of the lock file. It stays when the lock is released; the system drops the lock when its
 /// holder dies.
@@ -15,6 +15,8 @@ pub(super) const LOCK_FILE: &str = "LOCK";
 #[derive(Debug)]
 pub struct WriterLock {
     file: File,
+    /// Whose lock it is: a fork has the file open, too, and may neither write nor unlock it.
+    process: u32,
 }
 
 impl WriterLock {
@@ -34,13 +36,18 @@ impl WriterLock {
                 let _ = file
                     .set_len(0)
                     .and_then(|()| (&file).write_all(process::id().to_string().as_bytes()));
-                Ok(Self { file })
+                Ok(Self { file, process: process::id() })
             }
             Err(TryLockError::WouldBlock) => {
                 Err(StoreError::Locked { path, holder: holder(&file) })
             }
             Err(TryLockError::Error(source)) => Err(StoreError::io("lock", &path, source)),
         }
+    }
+
+    /// Whether this process took it, and is no fork of the one that did.
+    pub(super) fn is_own(&self) -> bool {
+        self.process == process::id()
     }
 }
 
@@ -67,7 +74,9 @@ impl Drop for WriterLock {
     /// Closing the file would not do: a process that another thread has just forked holds it open
     /// too, until it runs its program.
     fn drop(&mut self) {
-        let _ = self.file.unlock();
+        if self.is_own() {
+            let _ = self.file.unlock();
+        }
     }
 }
 

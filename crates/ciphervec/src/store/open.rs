@@ -144,6 +144,7 @@ impl Store {
         if self.lock.is_none() {
             return Err(StoreError::ReadOnly { path: self.path });
         }
+        self.require_writable()?;
         let path = self
             .path
             .canonicalize()

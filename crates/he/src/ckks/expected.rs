@@ -45,6 +45,38 @@ impl Expected {
         Ok(Expected { magnitude, ..self })
     }
 
+    /// What no number is beyond but for noise: a quarter above the magnitude, which leaves out how
+    /// far a polynomial is from the function that it stands for.
+    pub fn largest(&self) -> f64 {
+        1.25 * self.magnitude
+    }
+
+    /// Refuses what was not computed as this: of another level, degree, scale or number of slots, or
+    /// by its own word with a larger error or larger numbers.
+    ///
+    /// # Errors
+    /// [`Error::Range`].
+    pub fn check_instance(&self, other: &Expected) -> Result<()> {
+        let shape = |of: &Expected| (of.level, of.degree, of.scale.to_bits(), of.slots);
+        let larger = other.noise.bound > self.noise.bound || other.magnitude > self.magnitude;
+        if shape(self) == shape(other) && !larger {
+            return Ok(());
+        }
+        let text = |of: &Expected| {
+            let &Expected { level, degree, scale, slots, noise, magnitude } = of;
+            let (scale, bound) = (scale.log2(), noise.bound / scale);
+            format!(
+                "level {level}, degree {degree}, scale 2^{scale:.9}, {slots} slots, numbers up to \
+                 {magnitude} with errors up to {bound:.3e}"
+            )
+        };
+        Err(Error::Range {
+            what: "a ciphertext to publish",
+            expected: format!("as the expected computation gives it, {}", text(self)),
+            actual: text(other),
+        })
+    }
+
     /// Refuses degree 2.
     pub(super) fn linear(&self, what: &'static str) -> Result<()> {
         if self.degree == 1 {

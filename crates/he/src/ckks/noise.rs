@@ -51,6 +51,21 @@ impl Noise {
         gaussian.plus(products).plus(Noise::encoding(delta))
     }
 
+    /// What no ciphertext has less of: that of a fresh one, which dropping levels leaves as it is,
+    /// or of a rescale's rounding.
+    pub(super) fn least(delta: f64) -> Self {
+        Noise::secret_key(delta).least_of(Noise::rounding(delta, 1))
+    }
+
+    fn least_of(self, other: Noise) -> Self {
+        Noise { std: self.std.min(other.std), bound: self.bound.min(other.bound) }
+    }
+
+    /// At least that of `least`.
+    pub(super) fn at_least(self, least: Noise) -> Self {
+        Noise { std: self.std.max(least.std), bound: self.bound.max(least.bound) }
+    }
+
     /// The rounding of a ciphertext of `degree`: r₀ + r₁ s + r₂ s².
     pub(super) fn rounding(delta: f64, degree: usize) -> Self {
         let rounding = Noise::fresh(ROUNDING, delta);

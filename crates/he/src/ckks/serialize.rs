@@ -252,11 +252,13 @@ fn read_widths(reader: &mut Reader<'_>) -> Result<Widths> {
 }
 
 impl Meta {
-    fn append(&self, level: usize, shape: [u8; 2], out: &mut Vec<u8>) {
+    fn append(&self, params: &Params, level: usize, shape: [u8; 2], out: &mut Vec<u8>) {
+        // Zero times anything has less.
+        let noise = self.noise.at_least(Noise::least(params.expansion()));
         out.extend(shape);
         out.extend((level as u32).to_le_bytes());
         out.extend(self.slots.ilog2().to_le_bytes());
-        let numbers = [self.scale, self.noise.std, self.noise.bound, self.magnitude];
+        let numbers = [self.scale, noise.std, noise.bound, self.magnitude];
         numbers.iter().for_each(|number| out.extend(number.to_bits().to_le_bytes()));
     }
 
@@ -287,6 +289,15 @@ impl Meta {
         let scale = number("the scale")?;
         let noise = Noise { std: number("the error")?, bound: number("the bound of the error")? };
         let magnitude = number("the magnitude")?;
+        let least = Noise::least(params.expansion());
+        if noise.at_least(least) != noise {
+            let Noise { std, bound } = noise;
+            return Err(reader.error(format!(
+                "an error of {std:e} with the bound {bound:e} is claimed, less than that of a \
+                 fresh ciphertext ({:e}, {:e})",
+                least.std, least.bound
+            )));
+        }
         let meta = Meta { key, scale, slots: 1 << log_slots, noise, magnitude };
         Ok((usize::from(degree), seeded == 1, level, meta))
     }
@@ -323,7 +334,8 @@ impl Ciphertext {
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut payload =
             Vec::with_capacity(Self::bytes_at(self.params(), self.level(), self.degree()));
-        self.meta.append(self.level(), [self.degree() as u8, 0], &mut payload);
+        let shape = [self.degree() as u8, 0];
+        self.meta.append(self.params(), self.level(), shape, &mut payload);
         self.parts.iter().for_each(|part| append_poly(part, &mut payload));
         header(self.params(), self.meta.key).frame(&payload)
     }
@@ -358,7 +370,7 @@ impl SeededCiphertext {
     pub fn to_bytes(&self) -> Vec<u8> {
         let params = self.constant.params();
         let mut payload = Vec::with_capacity(Self::bytes_at(params, self.level()));
-        self.meta.append(self.level(), [1, 1], &mut payload);
+        self.meta.append(params, self.level(), [1, 1], &mut payload);
         payload.extend_from_slice(&self.seed);
         append_poly(&self.constant, &mut payload);
         header(params, self.meta.key).frame(&payload)

@@ -2,12 +2,14 @@
 //!
 //! An element of the pool opens the ciphertext it goes into, so a pool is as secret as the
 //! messages, and one used twice shows the difference of two messages. There is no way to look at an
-//! element or to put one back.
+//! element or to put one back. A fork has its parent's elements, too: a pool serves the process that
+//! made it and no other.
 
 use super::{Ciphertexts, FactoringKey, Group, NoiseSource};
 use crate::additive::{Messages, Table};
 use crate::biguint;
 use crate::error::{Error, Result};
+use crate::process;
 use crate::wire::{self, KeyId, Kind, Reader};
 use ciphervec_arith::montgomery::Residues;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -20,6 +22,7 @@ const BATCH: usize = 64;
 /// Noises of one key, each for one encryption. Wiped on drop.
 pub struct NoisePool {
     key: KeyId,
+    process: u32,
     /// Words of an element.
     size: usize,
     /// Base-`n` digits of the elements left.
@@ -34,7 +37,7 @@ impl core::fmt::Debug for NoisePool {
 
 impl Drop for NoisePool {
     fn drop(&mut self) {
-        self.lock().zeroize();
+        self.stock.get_mut().unwrap_or_else(PoisonError::into_inner).zeroize();
     }
 }
 
@@ -44,6 +47,7 @@ impl NoisePool {
         let group = key.group();
         NoisePool {
             key: group.key,
+            process: process::id(),
             size: group.modulus.element_words(),
             stock: Mutex::new(Vec::new()),
         }
@@ -54,9 +58,9 @@ impl NoisePool {
         self.key
     }
 
-    /// Elements left.
+    /// Elements left; in a fork none are.
     pub fn len(&self) -> usize {
-        self.lock().len() / self.size
+        self.lock().map_or(0, |stock| stock.len() / self.size)
     }
 
     /// Whether none is left.
@@ -67,14 +71,15 @@ impl NoisePool {
     /// Draws `count` elements more. Others may take from the pool meanwhile.
     ///
     /// # Errors
-    /// [`Error::WrongKey`]; [`Error::Randomness`], or [`Error::Fault`] from a secret key.
+    /// [`Error::WrongKey`]; [`Error::Forked`]; [`Error::Randomness`], or [`Error::Fault`] from a
+    /// secret key.
     pub fn fill(&self, key: &(impl NoiseSource + ?Sized), count: usize) -> Result<()> {
         self.check(key.group())?;
         let mut left = count;
         while left > 0 {
             let batch = left.min(BATCH);
             let drawn = Zeroizing::new(key.noise(1, batch)?.to_digits());
-            let mut stock = self.lock();
+            let mut stock = self.lock()?;
             // A vector that grows by itself leaves its old memory unwiped.
             if stock.capacity() < stock.len() + drawn.len() {
                 let mut wider = Vec::with_capacity(stock.len() + left * self.size);
@@ -92,7 +97,7 @@ impl NoisePool {
     ///
     /// # Errors
     /// [`Error::Exhausted`] when fewer elements are left than messages came: then none is used.
-    /// [`Error::WrongKey`]; those of [`crate::additive::Evaluate::encrypt`].
+    /// [`Error::WrongKey`]; [`Error::Forked`]; those of [`crate::additive::Evaluate::encrypt`].
     pub fn encrypt(
         &self,
         key: &impl FactoringKey,
@@ -130,7 +135,7 @@ impl NoisePool {
     ///
     /// # Errors
     /// [`Error::Exhausted`] when fewer elements are left than ciphertexts came;
-    /// [`Error::WrongKey`].
+    /// [`Error::WrongKey`]; [`Error::Forked`].
     pub fn rerandomise(&self, key: &impl FactoringKey, table: &mut Ciphertexts) -> Result<()> {
         self.check(key.group())?;
         key.group().check(table)?;
@@ -142,7 +147,7 @@ impl NoisePool {
     fn take(&self, group: &Group, rows: usize, columns: usize) -> Result<Residues> {
         let asked = rows.saturating_mul(columns);
         let taken = {
-            let mut stock = self.lock();
+            let mut stock = self.lock()?;
             let left = stock.len() / self.size;
             if asked > left {
                 return Err(Error::Exhausted { asked, left });
@@ -161,7 +166,7 @@ impl NoisePool {
     pub fn into_bytes(self, key: &(impl NoiseSource + ?Sized)) -> Result<Zeroizing<Vec<u8>>> {
         let group = key.group();
         self.check(group)?;
-        let stock = self.lock();
+        let stock = self.lock()?;
         let width = group.bits().div_ceil(8) as usize;
         let digits = stock.len() / group.modulus.words();
         let mut payload = Zeroizing::new(Vec::with_capacity(8 + digits * width));
@@ -204,7 +209,7 @@ impl NoisePool {
                 other => other,
             })?;
         }
-        *pool.lock() = core::mem::take(&mut *digits);
+        *pool.lock()? = core::mem::take(&mut *digits);
         Ok(pool)
     }
 
@@ -215,9 +220,13 @@ impl NoisePool {
         Err(Error::WrongKey { what: WHAT, expected: group.key, actual: self.key })
     }
 
-    /// The stock; whoever panicked while holding it left whole elements.
-    fn lock(&self) -> MutexGuard<'_, Vec<u64>> {
-        self.stock.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The stock; whoever panicked while holding it left whole elements. Not in a fork, where a
+    /// thread of the parent's may hold it for ever.
+    fn lock(&self) -> Result<MutexGuard<'_, Vec<u64>>> {
+        if self.process != process::id() {
+            return Err(Error::Forked { what: WHAT });
+        }
+        Ok(self.stock.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 

@@ -1,6 +1,7 @@
 //! Encrypted array: ciphertexts and a packing enter, vectors in their places leave. Both sides.
 
 use super::layout::{ArrayLayout, ArrayPacking, Role};
+use super::origin::{Condition, Origin};
 use crate::error::{Error, Result};
 use ciphervec_he::ckks::{Ciphertext, Params};
 use ciphervec_he::wire::KeyId;
@@ -46,16 +47,26 @@ pub struct EncryptedArray {
     pub(super) post_processing: PostProcessing,
     /// Of fresh ciphertexts, left side first: with it they take half the bytes.
     pub(super) seeds: Vec<[u8; 32]>,
+    pub(super) origin: Origin,
 }
 
 impl EncryptedArray {
+    /// What was computed from `sources`, if from any.
     pub(super) fn new(
         packing: ArrayPacking,
         left: Vec<Ciphertext>,
         right: Vec<Ciphertext>,
+        sources: &[&EncryptedArray],
     ) -> Self {
         let (unit, post_processing, seeds) = (false, PostProcessing::Plain, Vec::new());
-        EncryptedArray { packing, left, right, unit, post_processing, seeds }
+        let origin = Origin::of(sources.iter().map(|source| &source.origin));
+        EncryptedArray { packing, left, right, unit, post_processing, seeds, origin }
+    }
+
+    /// The same array, whose figures hold under one more condition.
+    pub(super) fn under(mut self, condition: Condition) -> Self {
+        self.origin.conditions.push(Arc::new(condition));
+        self
     }
 
     /// The same ciphertexts, said to hold vectors of length 1.
@@ -95,6 +106,12 @@ impl EncryptedArray {
     /// What the owner does with the decrypted numbers.
     pub fn post_processing(&self) -> PostProcessing {
         self.post_processing
+    }
+
+    /// Whether its noise and magnitude rest on bytes that were read, and not on what was computed
+    /// here from the start.
+    pub fn is_claimed(&self) -> bool {
+        self.origin.claimed
     }
 
     /// How many there are, both sides together.

@@ -4,6 +4,7 @@
 use super::array::{EncryptedArray, PostProcessing, Side, collect};
 use super::keys::KeyList;
 use super::layout::{ArrayLayout, ArrayPacking, Role, Spread};
+use super::origin::Condition;
 use super::plain::PlainRows;
 use super::plan::{Plan, PlanRequest};
 use super::serialize::{put, read_params, read_request, take, write_request};
@@ -175,11 +176,79 @@ impl Client {
     /// Micciancio 2021).
     ///
     /// # Errors
-    /// [`ciphervec_he::Error::WrongKey`] and ciphertexts of other parameters.
+    /// [`ciphervec_he::Error::WrongKey`] and ciphertexts of other parameters;
+    /// [`ciphervec_he::Error::Outside`] for numbers beyond their magnitude, or computed from some
+    /// beyond the interval that was stated for them: they mean nothing.
     pub fn decrypt(&self, array: &EncryptedArray) -> Result<Vec<f64>> {
         expect_key(self.server.key_id(), array.key_id())?;
-        let open = |cipher: &Ciphertext| Ok(self.secret.decrypt(cipher)?);
-        open_with(array, open)
+        for condition in &array.origin.conditions {
+            let numbers = self.opened(&condition.packing, Side::Left, &condition.ciphertexts)?;
+            let margin = condition.ciphertexts.iter().map(error_bound).fold(0.0, f64::max);
+            check_within(&numbers, condition, margin)?;
+        }
+        let (side, ciphers) = match array.left.is_empty() {
+            true => (Side::Right, &array.right),
+            false => (Side::Left, &array.left),
+        };
+        let numbers = self.opened(&array.packing, side, ciphers)?;
+        if array.packing.layout != ArrayLayout::Coefficients {
+            let most = |cipher: &Ciphertext| cipher.expected().largest() + error_bound(cipher);
+            let most = ciphers.iter().map(most).fold(0.0, f64::max);
+            if !numbers.iter().all(|number| number.abs() <= most) {
+                let expected = format!("±{}, their magnitude", array.magnitude());
+                let what = "decrypted numbers";
+                return Err(ciphervec_he::Error::Outside { what, expected }.into());
+            }
+        }
+        Ok(finished(array, numbers))
+    }
+
+    /// The numbers of ciphertexts that lie so.
+    fn opened(
+        &self,
+        packing: &ArrayPacking,
+        side: Side,
+        ciphers: &[Ciphertext],
+    ) -> Result<Vec<f64>> {
+        let coefficients = packing.layout == ArrayLayout::Coefficients;
+        let found = ciphers.par_iter().map(|cipher| {
+            let plain = self.secret.decrypt(cipher)?;
+            Ok(if coefficients { plain.decode_coefficients() } else { plain.decode() })
+        });
+        let found = found.collect::<Result<Vec<_>>>()?;
+        Ok(collect(packing, side, &found, self.server.params().degree()))
+    }
+}
+
+impl EncryptedArray {
+    /// Refuses to take this for what a computation gives of which `self` is an instance.
+    fn check_alike(&self, other: &EncryptedArray) -> Result<()> {
+        let shape = |array: &EncryptedArray| {
+            let one = |packing: &ArrayPacking, ciphertexts: usize| {
+                let (rows, dimension) = (packing.rows, packing.dimension);
+                let layout = packing.layout.as_str();
+                format!("{rows} × {dimension} ({layout}) in {ciphertexts} ciphertexts")
+            };
+            let conditions = array.origin.conditions.iter().map(|condition| {
+                let Condition { packing, ciphertexts, low, high } = &**condition;
+                format!("; {} in [{low}, {high}]", one(packing, ciphertexts.len()))
+            });
+            one(&array.packing, array.left.len()) + &conditions.collect::<String>()
+        };
+        let same = self.packing == other.packing
+            && self.post_processing == other.post_processing
+            && shape(self) == shape(other);
+        if same {
+            return Ok(());
+        }
+        Err(Error::CkksSimilarity {
+            operation: "publish",
+            detail: format!(
+                "the array is not what the expected computation gives: {} expected, got {}",
+                shape(self),
+                shape(other)
+            ),
+        })
     }
 }
 
@@ -189,12 +258,24 @@ impl Client {
     ///
     /// # Errors
     /// Those of [`Self::publish`] but [`ciphervec_he::Error::Published`].
-    pub fn uses_of(&self, array: &EncryptedArray, policy: PublishPolicy) -> Result<u64> {
-        let count = self.published_slots(array)?;
-        for cipher in &array.left {
-            self.secret.flood_deviation(cipher, count, policy)?;
+    pub fn uses_of(
+        &self,
+        array: &EncryptedArray,
+        expected: &EncryptedArray,
+        policy: PublishPolicy,
+    ) -> Result<u64> {
+        self.check_published(array, expected)?;
+        let all = expected.origin.conditions.iter();
+        let all = all.map(|condition| (&condition.packing, &condition.ciphertexts));
+        let mut uses = 0;
+        for (packing, ciphertexts) in all.chain([(&expected.packing, &expected.left)]) {
+            for cipher in ciphertexts {
+                let count = published_slots(packing);
+                self.secret.flood_deviation(&cipher.expected(), count, policy)?;
+                uses += 1;
+            }
         }
-        Ok(array.left.len() as u64)
+        Ok(uses)
     }
 
     /// What the key has published so far.
@@ -210,62 +291,113 @@ impl Client {
         Ok(self.secret.count_published(policy, used)?)
     }
 
-    /// The slots of each ciphertext of an array that publishing shows.
-    fn published_slots(&self, array: &EncryptedArray) -> Result<usize> {
+    /// Refuses an array that is not what the `expected` one is an instance of, or an expectation
+    /// that is somebody's word.
+    fn check_published(&self, array: &EncryptedArray, expected: &EncryptedArray) -> Result<()> {
         expect_key(self.server.key_id(), array.key_id())?;
-        let packing = array.packing();
-        if packing.layout() == ArrayLayout::Coefficients {
-            return Err(Error::CkksSimilarity {
-                operation: "publish",
-                detail: "results in layout slots or single expected, got coefficients; decrypt \
-                    is for the key owner alone"
-                    .to_owned(),
-            });
+        expect_key(self.server.key_id(), expected.key_id())?;
+        let refuse = |detail: &str| {
+            Err(Error::CkksSimilarity { operation: "publish", detail: detail.to_owned() })
+        };
+        if array.packing.layout == ArrayLayout::Coefficients {
+            return refuse(
+                "results in layout slots or single expected, got coefficients; decrypt is for the \
+                 key owner alone",
+            );
         }
-        let last = packing.capacity().min(packing.rows()) - 1;
-        Ok(packing.place(last)
-            + if packing.layout() == ArrayLayout::Slots { packing.dimension() } else { 1 })
+        if expected.origin.claimed {
+            return refuse(
+                "what an array that was read says of its own noise is not believed: compute the \
+                 same here, of arrays of the same shape, magnitude and key that you encrypt \
+                 yourself, and give that as expected=. Do so only for a result of whoever you \
+                 trust to have computed just that: of an array that somebody made up the noise \
+                 hides nothing",
+            );
+        }
+        expected.check_alike(array)?;
+        let pairs = array.origin.conditions.iter().zip(&expected.origin.conditions);
+        let pairs = pairs.map(|(one, like)| (&one.ciphertexts, &like.ciphertexts));
+        for (ciphers, like) in pairs.chain([(&array.left, &expected.left)]) {
+            for (cipher, like) in ciphers.iter().zip(like) {
+                like.expected().check_instance(&cipher.expected())?;
+            }
+        }
+        Ok(())
     }
 
-    /// The numbers of an array, flooded with noise and rounded, for others to see. Every ciphertext
-    /// counts as one of the `policy.uses` results that the key ever publishes; save the owner again
-    /// afterwards.
+    /// The numbers of an array, flooded with noise and rounded, for others to see. The noise is
+    /// that for the `expected` computation: an array that was computed here from the start, `array`
+    /// itself or another one of the same operations.
+    ///
+    /// Every ciphertext counts as one of the `policy.uses` results that the key ever publishes, and
+    /// so does every one that tells whether numbers lie in an interval that was stated: that, too,
+    /// is looked at under a flood. Save the owner again afterwards.
     ///
     /// # Errors
     /// [`ciphervec_he::Error::Published`] when they are used up; [`ciphervec_he::Error::Range`]
-    /// where the noise would drown the numbers; [`Error::CkksSimilarity`] in layout `coefficients`,
-    /// whose other coefficients a flood over slots does not cover.
-    pub fn publish(&self, array: &EncryptedArray, policy: PublishPolicy) -> Result<Vec<f64>> {
-        let (packing, count) = (array.packing(), self.published_slots(array)?);
-        // In order, so that a key whose uses run out has published the first results and no others.
-        let open = |cipher: &Ciphertext| {
-            let published = self.secret.publish(cipher, count, policy)?;
-            Ok(published.values.into_iter().map(|value| value.re).collect())
-        };
-        let found = array.left.iter().map(open).collect::<Result<Vec<Vec<f64>>>>()?;
-        let numbers = collect(packing, Side::Left, &found, self.server.params().degree());
+    /// where the noise would drown the numbers; [`ciphervec_he::Error::Outside`] for numbers beyond
+    /// their magnitude or interval, or near its ends; [`Error::CkksSimilarity`] in layout
+    /// `coefficients`, whose other coefficients a flood over slots does not cover, and for an
+    /// `expected` array that was read.
+    pub fn publish(
+        &self,
+        array: &EncryptedArray,
+        expected: &EncryptedArray,
+        policy: PublishPolicy,
+    ) -> Result<Vec<f64>> {
+        self.check_published(array, expected)?;
+        let conditions = array.origin.conditions.iter().zip(&expected.origin.conditions);
+        for (condition, like) in conditions {
+            let ciphers = [&*condition.ciphertexts, &*like.ciphertexts];
+            let (numbers, deviation) = self.flooded(&like.packing, ciphers, policy)?;
+            let margin = policy.reach() * deviation;
+            check_within(&numbers, like, -margin)?;
+        }
+        let ciphers = [&*array.left, &*expected.left];
+        let (numbers, _) = self.flooded(&expected.packing, ciphers, policy)?;
         Ok(finished(array, numbers))
+    }
+
+    /// The numbers of ciphertexts that lie so, flooded, and the largest deviation of the floods.
+    fn flooded(
+        &self,
+        packing: &ArrayPacking,
+        [ciphers, expected]: [&[Ciphertext]; 2],
+        policy: PublishPolicy,
+    ) -> Result<(Vec<f64>, f64)> {
+        let (count, mut deviation) = (published_slots(packing), 0.0f64);
+        let mut found: Vec<Vec<f64>> = Vec::with_capacity(ciphers.len());
+        // In order, so that a key whose uses run out has published the first results and no others.
+        for (cipher, expected) in ciphers.iter().zip(expected) {
+            let published = self.secret.publish(cipher, &expected.expected(), count, policy)?;
+            deviation = deviation.max(published.deviation);
+            found.push(published.values.into_iter().map(|value| value.re).collect());
+        }
+        let degree = self.server.params().degree();
+        Ok((collect(packing, Side::Left, &found, degree), deviation))
     }
 }
 
-/// Numbers of an array whose ciphertexts `open` decrypts.
-fn open_with(
-    array: &EncryptedArray,
-    open: impl Fn(&Ciphertext) -> Result<Plaintext> + Sync,
-) -> Result<Vec<f64>> {
-    let packing = array.packing();
-    let coefficients = packing.layout() == ArrayLayout::Coefficients;
-    let (side, ciphers) = match array.left.is_empty() {
-        true => (Side::Right, &array.right),
-        false => (Side::Left, &array.left),
-    };
-    let found = ciphers.par_iter().map(|cipher| {
-        let plain = open(cipher)?;
-        Ok(if coefficients { plain.decode_coefficients() } else { plain.decode() })
-    });
-    let found = found.collect::<Result<Vec<_>>>()?;
-    let degree = array.params().map_or(0, |params| params.degree());
-    Ok(finished(array, collect(packing, side, &found, degree)))
+/// The slots of each ciphertext that publishing shows.
+fn published_slots(packing: &ArrayPacking) -> usize {
+    let last = packing.capacity().min(packing.rows()) - 1;
+    packing.place(last)
+        + if packing.layout() == ArrayLayout::Slots { packing.dimension() } else { 1 }
+}
+
+/// Refuses numbers beyond the interval, widened by so much on both sides.
+fn check_within(numbers: &[f64], condition: &Condition, margin: f64) -> Result<()> {
+    let (low, high) = (condition.low - margin, condition.high + margin);
+    if numbers.iter().all(|number| (low..=high).contains(number)) {
+        return Ok(());
+    }
+    let what = "squared lengths or distances, of which an encrypted root was taken,";
+    Err(ciphervec_he::Error::Outside { what, expected: condition.interval() }.into())
+}
+
+/// What a number of a slot is off at most.
+fn error_bound(cipher: &Ciphertext) -> f64 {
+    cipher.noise().bound / cipher.scale()
 }
 
 /// What is left to do for the owner.
@@ -343,6 +475,6 @@ fn encrypt(
     };
     seeds.extend(more);
     let seeds = seeds.into_iter().flatten().collect();
-    let array = EncryptedArray { seeds, ..EncryptedArray::new(packing, left, right) };
+    let array = EncryptedArray { seeds, ..EncryptedArray::new(packing, left, right, &[]) };
     Ok(array.of_unit_length(options.normalize))
 }

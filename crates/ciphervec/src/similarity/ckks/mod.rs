@@ -12,6 +12,7 @@ mod client;
 mod keys;
 mod layout;
 mod normalize;
+mod origin;
 mod plain;
 mod plan;
 mod refresh;

@@ -3,18 +3,24 @@
 //!
 //! `x·y / (|x| |y|)` takes an inverse square root of each squared length,
 //! `|x − y| = |x − y|² / √|x − y|²` one of the squared distance, by a polynomial and Newton steps
-//! on the interval. Outside of it the result means nothing, and nobody but the owner can tell.
+//! on the interval. Outside of it the result means nothing, and nobody but the owner can tell: the
+//! squares go along with it, for the owner to look at ([`super::origin`]).
 
 use super::array::EncryptedArray;
 use super::layout::ArrayLayout;
+use super::origin::Condition;
 use super::plain::PlainRows;
 use super::server::{Server, slotwise};
 use crate::error::Result;
-use ciphervec_he::ckks::InverseSquareRoot;
+use ciphervec_he::ckks::{Ciphertext, InverseSquareRoot};
 
 /// Where the lengths of vectors, or their distances, are known to lie.
 #[derive(Clone, Debug)]
-pub struct Lengths(InverseSquareRoot);
+pub struct Lengths {
+    root: InverseSquareRoot,
+    /// The interval of the squares.
+    squares: [f64; 2],
+}
 
 impl Lengths {
     /// Lengths from `low` to `high`, whose inverses are right to `2^-bits` of them before noise.
@@ -22,19 +28,20 @@ impl Lengths {
     /// # Errors
     /// [`ciphervec_he::Error::Range`] unless 0 < `low` < `high`, and for a precision out of reach.
     pub fn new(low: f64, high: f64, bits: u32) -> Result<Self> {
-        Ok(Lengths(InverseSquareRoot::new(low * low, high * high, bits)?))
+        let squares = [low * low, high * high];
+        Ok(Lengths { root: InverseSquareRoot::new(squares[0], squares[1], bits)?, squares })
     }
 
     /// Levels that [`Server::cosine_within`] spends; one more where several vectors share a
     /// ciphertext of layout `slots`.
     pub fn cosine_depth(&self, batch: bool) -> usize {
         // The products, 1/|x|, 1/|y|, and the two products with them.
-        usize::from(batch) + self.0.depth() + 3
+        usize::from(batch) + self.root.depth() + 3
     }
 
     /// Levels that [`Server::distance_within`] spends; likewise.
     pub fn distance_depth(&self, batch: bool) -> usize {
-        usize::from(batch) + self.0.depth() + 2
+        usize::from(batch) + self.root.depth() + 2
     }
 }
 
@@ -113,9 +120,23 @@ impl Server {
     }
 
     fn inverse_roots(&self, scores: &EncryptedArray, lengths: &Lengths) -> Result<EncryptedArray> {
-        self.each("an inverse root", scores, |_, _, cipher| {
-            Ok(self.evaluator.inverse_square_root(cipher, &lengths.0)?)
-        })
+        let roots = self.each("an inverse root", scores, |_, _, cipher| {
+            Ok(self.evaluator.inverse_square_root(cipher, &lengths.root)?)
+        })?;
+        let [low, high] = lengths.squares;
+        let ciphertexts = scores.left.iter().map(|cipher| self.kept(cipher));
+        let ciphertexts = ciphertexts.collect::<Result<_>>()?;
+        Ok(roots.under(Condition { packing: scores.packing, ciphertexts, low, high }))
+    }
+
+    /// The same numbers at the lowest level that has room for all that they may be: to be looked at,
+    /// in as few bytes as can be.
+    fn kept(&self, cipher: &Ciphertext) -> Result<Ciphertext> {
+        let cipher = self.evaluator.normalise(cipher)?;
+        // A bit for the sign, and one for the error.
+        let needed = (cipher.scale() * cipher.magnitude()).log2() + 2.0;
+        let level = (0..cipher.level()).find(|&level| self.params.log_modulus(level) >= needed);
+        Ok(self.evaluator.drop_to(&cipher, level.unwrap_or(cipher.level()))?)
     }
 
     /// The scores with zeros around them, for one level. Between the scores of several rows lie

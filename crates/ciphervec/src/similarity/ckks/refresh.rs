@@ -35,7 +35,7 @@ impl EncryptedArray {
         expect_key(keys.key_id(), self.key_id())?;
         let one = |cipher: &Ciphertext| Ok(bootstrapper.bootstrap(cipher, keys)?);
         let left = self.left.iter().map(one).collect::<Result<Vec<_>>>()?;
-        Ok(EncryptedArray::new(self.packing, left, Vec::new()).of_unit_length(self.unit))
+        Ok(EncryptedArray::new(self.packing, left, Vec::new(), &[self]).of_unit_length(self.unit))
     }
 
     /// The bound on the absolute value of a number that its ciphertexts declare.

@@ -2,7 +2,9 @@
 //!
 //! - an array: `layout u8 | spread u8 | flags u8 | rows u32 | dimension u32 | stride u32`, then
 //!   each ciphertext, length u32 and frame; flags: 1 vectors of length 1, 2 a root is to be taken,
-//!   4 a left side, 8 a right side, 16 a batch, 32 scores;
+//!   4 a left side, 8 a right side, 16 a batch, 32 scores, 64 conditions. These follow at the end:
+//!   their number u32, and for each the interval, f64 twice, and an array of one number a row as
+//!   above: layout to stride, then its ciphertexts;
 //! - a server: `parameters, length u32 and frame | request | keys for products, keys for rotations,
 //!   each length u32 and frame`.
 //!
@@ -10,6 +12,7 @@
 
 use super::array::{EncryptedArray, PostProcessing};
 use super::layout::{ArrayLayout, ArrayPacking, Spread};
+use super::origin::{Condition, MAX_CONDITIONS, Origin};
 use super::plan::{Operation, PlanRequest};
 use super::server::{Server, expect_key};
 use crate::error::{Error, Result};
@@ -24,28 +27,32 @@ const LEFT: u8 = 4;
 const RIGHT: u8 = 8;
 const BATCH: u8 = 16;
 const SCORES: u8 = 32;
+const CONDITIONS: u8 = 64;
 
 impl EncryptedArray {
     /// The array, framed. Shape, layout and noise estimates are in clear.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let packing = &self.packing;
-        let flag = |set: bool, bit| if set { bit } else { 0 };
-        let mut payload = vec![
-            packing.layout as u8,
-            packing.spread as u8,
-            flag(self.unit, UNIT)
-                | flag(self.post_processing == PostProcessing::Root, ROOT)
-                | flag(!self.left.is_empty(), LEFT)
-                | flag(!self.right.is_empty(), RIGHT)
-                | flag(packing.batch, BATCH)
-                | flag(packing.scores, SCORES),
-        ];
-        for number in [packing.rows, packing.dimension, packing.stride] {
-            payload.extend_from_slice(&(number as u32).to_le_bytes());
-        }
+        let conditions = &self.origin.conditions;
+        let flags = flag(self.unit, UNIT)
+            | flag(self.post_processing == PostProcessing::Root, ROOT)
+            | flag(!self.left.is_empty(), LEFT)
+            | flag(!self.right.is_empty(), RIGHT)
+            | flag(!conditions.is_empty(), CONDITIONS);
+        let mut payload = Vec::new();
+        put_packing(&self.packing, flags, &mut payload);
         for (index, cipher) in self.all().enumerate() {
             let seeded = self.seeds.get(index).and_then(|seed| cipher.seeded(seed));
             put(&mut payload, &seeded.map_or_else(|| cipher.to_bytes(), |one| one.to_bytes()));
+        }
+        if !conditions.is_empty() {
+            payload.extend_from_slice(&(conditions.len() as u32).to_le_bytes());
+        }
+        for condition in conditions {
+            for end in [condition.low, condition.high] {
+                payload.extend_from_slice(&end.to_le_bytes());
+            }
+            put_packing(&condition.packing, LEFT, &mut payload);
+            condition.ciphertexts.iter().for_each(|one| put(&mut payload, &one.to_bytes()));
         }
         let params = self.params().map_or(ParamId([0; 8]), |params| params.param_id());
         frame(Kind::EncryptedVectors, params, self.key_id(), &payload)
@@ -69,44 +76,98 @@ impl EncryptedArray {
             }
             .into());
         }
-        let (layout, spread) =
-            (ArrayLayout::from_byte(reader.u8()?), Spread::from_byte(reader.u8()?));
-        let (Some(layout), Some(spread)) = (layout, spread) else {
-            return Err(reader.error("a layout and a spread expected").into());
-        };
-        let flags = reader.u8()?;
-        let mut number = || reader.u32().map(|number| number as usize);
-        let (rows, dimension, stride) = (number()?, number()?, number()?);
-        let form = (flags & BATCH != 0, flags & SCORES != 0);
-        let ring = (params.degree(), params.max_slots());
-        let packing = ArrayPacking::read((layout, spread), (rows, dimension, stride), form, ring)?;
-        let sides = usize::from(flags & LEFT != 0) + usize::from(flags & RIGHT != 0);
-        let coefficients = layout == ArrayLayout::Coefficients;
-        if flags >= 64 || sides == 0 || (!coefficients && flags & RIGHT != 0) {
+        let (flags, packing) = read_packing(params, &mut reader)?;
+        let coefficients = packing.layout == ArrayLayout::Coefficients;
+        if flags >= 128 || flags & (LEFT | RIGHT) == 0 || (!coefficients && flags & RIGHT != 0) {
             return Err(reader.error(format!("flags {flags} do not exist in this layout")).into());
         }
-        // Each ciphertext takes more than its length: a count that the bytes do not cover is
-        // refused before it allocates.
-        let count = packing.ciphertexts();
-        if count.saturating_mul(sides) > reader.remaining() / 4 {
-            return Err(reader.error(format!("{sides} × {count} ciphertexts expected")).into());
-        }
-        let mut side = |present: bool| -> Result<Vec<Ciphertext>> {
-            (0..if present { count } else { 0 })
-                .map(|_| {
-                    let cipher = Ciphertext::from_bytes(params, take(&mut reader)?)?;
-                    expect_key(header.key, cipher.key_id())?;
-                    Ok(cipher)
-                })
-                .collect()
+        let mut side = |side| match flags & side {
+            0 => Ok(Vec::new()),
+            _ => read_ciphertexts(params, header.key, &packing, &mut reader),
         };
-        let (left, right) = (side(flags & LEFT != 0)?, side(flags & RIGHT != 0)?);
+        let (left, right) = (side(LEFT)?, side(RIGHT)?);
+        let conditions = match flags & CONDITIONS {
+            0 => Vec::new(),
+            _ => read_conditions(params, header.key, &mut reader)?,
+        };
         reader.finish()?;
         let post_processing =
             PostProcessing::from_byte(u8::from(flags & ROOT != 0)).unwrap_or_default();
-        let array = EncryptedArray::new(packing, left, right);
-        Ok(EncryptedArray { post_processing, ..array.of_unit_length(flags & UNIT != 0) })
+        let array = EncryptedArray::new(packing, left, right, &[]);
+        let origin = Origin { claimed: true, conditions };
+        Ok(EncryptedArray { post_processing, origin, ..array.of_unit_length(flags & UNIT != 0) })
     }
+}
+
+fn flag(set: bool, bit: u8) -> u8 {
+    if set { bit } else { 0 }
+}
+
+/// A packing, with `flags` of what lies so.
+fn put_packing(packing: &ArrayPacking, flags: u8, out: &mut Vec<u8>) {
+    let form = flag(packing.batch, BATCH) | flag(packing.scores, SCORES);
+    out.extend([packing.layout as u8, packing.spread as u8, flags | form]);
+    for number in [packing.rows, packing.dimension, packing.stride] {
+        out.extend_from_slice(&(number as u32).to_le_bytes());
+    }
+}
+
+fn read_packing(params: &Params, reader: &mut Reader<'_>) -> Result<(u8, ArrayPacking)> {
+    let (layout, spread) = (ArrayLayout::from_byte(reader.u8()?), Spread::from_byte(reader.u8()?));
+    let (Some(layout), Some(spread)) = (layout, spread) else {
+        return Err(reader.error("a layout and a spread expected").into());
+    };
+    let flags = reader.u8()?;
+    let mut number = || reader.u32().map(|number| number as usize);
+    let (rows, dimension, stride) = (number()?, number()?, number()?);
+    let form = (flags & BATCH != 0, flags & SCORES != 0);
+    let ring = (params.degree(), params.max_slots());
+    let packing = ArrayPacking::read((layout, spread), (rows, dimension, stride), form, ring)?;
+    Ok((flags, packing))
+}
+
+/// The ciphertexts of one side.
+fn read_ciphertexts(
+    params: &Arc<Params>,
+    key: KeyId,
+    packing: &ArrayPacking,
+    reader: &mut Reader<'_>,
+) -> Result<Vec<Ciphertext>> {
+    // Each takes more than its length: a count that the bytes do not cover is refused before it
+    // allocates.
+    let count = packing.ciphertexts();
+    if count > reader.remaining() / 4 {
+        return Err(reader.error(format!("{count} ciphertexts expected")).into());
+    }
+    let one = |_| {
+        let cipher = Ciphertext::from_bytes(params, take(reader)?)?;
+        expect_key(key, cipher.key_id())?;
+        Ok(cipher)
+    };
+    (0..count).map(one).collect()
+}
+
+fn read_conditions(
+    params: &Arc<Params>,
+    key: KeyId,
+    reader: &mut Reader<'_>,
+) -> Result<Vec<Arc<Condition>>> {
+    let count = reader.u32()? as usize;
+    if count == 0 || count > MAX_CONDITIONS {
+        return Err(reader.error(format!("{count} conditions found")).into());
+    }
+    let one = |_| {
+        let (low, high) = (reader.f64()?, reader.f64()?);
+        let (flags, packing) = read_packing(params, reader)?;
+        let scores = packing.layout != ArrayLayout::Coefficients && packing.scores;
+        if !(scores && flags & !(BATCH | SCORES) == LEFT && low < high && high.is_finite()) {
+            let detail = format!("one number a row within [{low}, {high}] expected");
+            return Err(reader.error(detail).into());
+        }
+        let ciphertexts = read_ciphertexts(params, key, &packing, reader)?;
+        Ok(Arc::new(Condition { packing, ciphertexts, low, high }))
+    };
+    (0..count).map(one).collect()
 }
 
 impl Server {

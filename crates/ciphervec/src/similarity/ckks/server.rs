@@ -238,7 +238,7 @@ impl Server {
         };
         let left = side(Side::Left, &a.left)?;
         let right = side(Side::Right, &a.right)?;
-        Ok(EncryptedArray::new(a.packing, left, right))
+        Ok(EncryptedArray::new(a.packing, left, right, &[a]))
     }
 
     /// The ciphertexts of `a` and `b` that hold the same places, pair by pair.
@@ -274,7 +274,7 @@ impl Server {
                     .to_owned(),
             });
         }
-        Ok(EncryptedArray::new(packing, left, right))
+        Ok(EncryptedArray::new(packing, left, right, &[a, b]))
     }
 
     /// Refuses arrays of another key, and distances.

@@ -35,7 +35,7 @@ impl Server {
                     let right = spread(&packing, &b.packing, &b.left, index)?;
                     Ok(self.evaluator.multiply(&left, &right)?)
                 };
-                self.total(&packing, term)?
+                self.total(&packing, term, &[a, b])?
             }
         };
         if a.unit && b.unit { scores.bounded(1.0) } else { Ok(scores) }
@@ -67,6 +67,7 @@ impl Server {
                     packing,
                     products.collect::<Result<_>>()?,
                     Vec::new(),
+                    &[a],
                 ))
             }
             ArrayLayout::Single => {
@@ -74,7 +75,7 @@ impl Server {
                     let cipher = spread(&packing, &a.packing, &a.left, index)?;
                     self.times_lazy(&cipher, plain, &packing, (Side::Left, index))
                 };
-                self.total(&packing, term)
+                self.total(&packing, term, &[a])
             }
         }
     }
@@ -98,7 +99,7 @@ impl Server {
                     .each("sum", a, |_, _, cipher| Ok(self.rotator.inner_sum(cipher, width)?))?;
                 Ok(EncryptedArray { packing: a.packing.scores(), ..out })
             }
-            ArrayLayout::Single => self.total(&a.packing, |index| Ok(a.left[index].clone())),
+            ArrayLayout::Single => self.total(&a.packing, |index| Ok(a.left[index].clone()), &[a]),
         }
     }
 
@@ -217,6 +218,7 @@ impl Server {
         &self,
         packing: &ArrayPacking,
         term: impl Fn(usize) -> Result<Ciphertext> + Sync,
+        sources: &[&EncryptedArray],
     ) -> Result<EncryptedArray> {
         let block = |block: usize| {
             let terms = (block * packing.dimension..(block + 1) * packing.dimension)
@@ -233,7 +235,7 @@ impl Server {
             sum.map_or_else(|| Err(roles("dot")), |sum| self.settle(sum))
         };
         let sums = (0..packing.blocks()).map(block).collect::<Result<Vec<_>>>()?;
-        Ok(EncryptedArray::new(packing.scores(), sums, Vec::new()))
+        Ok(EncryptedArray::new(packing.scores(), sums, Vec::new(), sources))
     }
 
     /// Relinearised where there is a key for it, and rescaled where that is due. Without a key the
@@ -264,7 +266,7 @@ impl Server {
         };
         let count = left.len().max(right.len());
         let products = (0..count).into_par_iter().map(block).collect::<Result<Vec<_>>>()?;
-        Ok(EncryptedArray::new(packing, products, Vec::new()))
+        Ok(EncryptedArray::new(packing, products, Vec::new(), &[a, b]))
     }
 
     fn dot_plain_coefficients(
@@ -287,7 +289,7 @@ impl Server {
         };
         let count = own.len().max(theirs.ciphertexts());
         let products = (0..count).into_par_iter().map(block).collect::<Result<Vec<_>>>()?;
-        Ok(EncryptedArray::new(packing, products, Vec::new()))
+        Ok(EncryptedArray::new(packing, products, Vec::new(), &[a]))
     }
 }
 
