@@ -14,7 +14,6 @@ mod clear;
 mod client;
 mod fit;
 mod footprint;
-mod local_trial;
 mod look_up;
 mod machine;
 mod numbers;
@@ -39,7 +38,7 @@ pub use ckks::CkksMachine;
 pub use clear::Clear;
 #[cfg(feature = "client")]
 pub use client::Client;
-pub use fit::{Candidate, candidates};
+pub use fit::{Asked, Candidate, candidates};
 pub use footprint::Footprint;
 pub use machine::{Machine, execute};
 pub use numbers::Numbers;

@@ -1,6 +1,7 @@
 //! Polynomial: coefficients enter, depth, values and quotients leave. Both sides.
 
 use super::Complex;
+use super::approximate::samples;
 use crate::error::{Error, Result};
 use core::ops::{Add, SubAssign};
 
@@ -31,6 +32,8 @@ pub struct Polynomial {
 
 /// Multiplying by an integer costs no level, if it is not so large that it costs precision.
 const FREE: f64 = 1024.0;
+/// What the largest of samples may be over.
+const SAMPLED: f64 = 1.01;
 
 impl Polynomial {
     /// `Σ coefficients[k] x^k`.
@@ -103,6 +106,37 @@ impl Polynomial {
                 b0 - u * b1
             }
         }
+    }
+
+    /// The largest slope, in absolute value, at numbers of the interval up to `most` and up to `off`
+    /// beyond; those of a Chebyshev basis are in its interval.
+    pub(super) fn steepest(&self, most: f64, off: f64) -> f64 {
+        let (low, high) = match self.basis {
+            Basis::Power => (-most, most),
+            Basis::Chebyshev { low, high } => (low.max(-most).min(high), high.min(most).max(low)),
+        };
+        let slope = self.derivative();
+        let slopes = samples(low - off, high + off, self.degree()).map(|x| slope.evaluate(x).abs());
+        SAMPLED * slopes.fold(0.0, f64::max)
+    }
+
+    fn derivative(&self) -> Polynomial {
+        let c = &self.coefficients;
+        let degree = self.degree();
+        let mut slope = vec![0.0; degree + 2];
+        match self.basis {
+            Basis::Power => (1..=degree).for_each(|k| slope[k - 1] = k as f64 * c[k]),
+            Basis::Chebyshev { .. } => {
+                // d_(k-1) = d_(k+1) + 2k c_k, and half of that for k = 1.
+                for k in (1..=degree).rev() {
+                    slope[k - 1] = slope[k + 1] + 2.0 * k as f64 * c[k];
+                }
+                slope[0] *= 0.5;
+                let factor = self.substitution().factor;
+                slope.iter_mut().for_each(|one| *one *= factor);
+            }
+        }
+        Polynomial { basis: self.basis, coefficients: trimmed(&slope).to_vec() }
     }
 
     /// From `x` to what the basis elements take.
@@ -191,6 +225,27 @@ mod tests {
                 assert!((value - whole.evaluate(x)).abs() < 1e-13);
             }
         }
+    }
+
+    #[test]
+    fn slopes_are_those_of_the_polynomial() {
+        let coefficients: Vec<f64> = (0..12).map(|k| f64::from(k * k % 7) - 3.0).collect();
+        for basis in [Basis::Power, Basis::Chebyshev { low: -0.5, high: 1.5 }] {
+            let p = Polynomial::new(basis, &coefficients).unwrap();
+            let slope = p.derivative();
+            for x in [-0.5, -0.3, 0.0, 0.7, 1.2] {
+                let rise = (p.evaluate(x + 1e-6) - p.evaluate(x - 1e-6)) / 2e-6;
+                assert!((slope.evaluate(x) - rise).abs() < 1e-5 * (1.0 + rise.abs()), "{basis:?}");
+            }
+        }
+        // T_7 is steepest at the ends, 49; x² at 3 and what it is off by.
+        let mut seventh = vec![0.0; 8];
+        seventh[7] = 1.0;
+        let t7 = Polynomial::chebyshev(-1.0, 1.0, &seventh).unwrap();
+        assert!((t7.steepest(1.0, 0.0) / 49.0 - 1.0).abs() < 2e-2);
+        let square = Polynomial::power(&[0.0, 0.0, 1.0]).unwrap();
+        assert!((square.steepest(3.0, 0.5) / 7.0 - 1.0).abs() < 2e-2);
+        assert_eq!(Polynomial::power(&[2.0]).unwrap().steepest(3.0, 0.5), 0.0);
     }
 
     #[test]

@@ -6,6 +6,10 @@
 //! program is tried out on it before any key is made.
 
 mod functions;
+mod origins;
+mod traced;
+
+pub use traced::{Traced, TracedForecast, Tracing};
 
 use std::sync::{Arc, Mutex, PoisonError};
 
