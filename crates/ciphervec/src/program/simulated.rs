@@ -11,7 +11,6 @@ use super::trial::TrialMachine;
 use crate::error::Result;
 use ciphervec_he::ckks::{Deviation, LookupTable, ParamsSpec, Polynomial, Ring, Sign, Traced};
 use ciphervec_he::gaussian;
-use std::cell::Cell;
 
 /// A machine on plain numbers, to which every step adds noise of the standard deviation that is
 /// forecast for it alone: Gaussian, times what a secret key has in a slot where it has a part in it.
@@ -20,7 +19,6 @@ use std::cell::Cell;
 pub struct Simulated {
     trial: TrialMachine,
     seed: [u8; 32],
-    drawn: Cell<u64>,
     /// Squares of the values of a secret key, on average 1.
     key: Vec<f64>,
 }
@@ -62,13 +60,13 @@ impl Simulated {
         seed: [u8; 32],
         inputs: &[Vec<f64>],
     ) -> Result<Vec<Answer>> {
-        // Streams from 0 on are the steps'.
+        // Other streams are the steps'.
         let key = gaussian::pairs(&seed, u64::MAX, circuit.slots);
         let key = key.iter().map(|&[re, im]| match trial.ring() {
             Ring::ConjugateInvariant => re * re,
             _ => 0.5 * (re * re + im * im),
         });
-        let machine = Simulated { key: key.collect(), trial, seed, drawn: Cell::new(0) };
+        let machine = Simulated { key: key.collect(), trial, seed };
         let values = placed(circuit, inputs)?;
         let expected = machine.trial.inputs(circuit)?;
         let registers = values.into_iter().zip(expected).map(|(values, traced)| {
@@ -84,8 +82,8 @@ impl Simulated {
     fn with_noise(&self, mut values: Vec<f64>, own: &Traced) -> Vec<f64> {
         let Deviation { std, keyed } = own.deviation();
         if std > 0.0 {
-            let stream = self.drawn.replace(self.drawn.get() + 1);
-            let noise = gaussian::pairs(&self.seed, stream, values.len().div_ceil(2));
+            // What is certain to be off alike is.
+            let noise = gaussian::pairs(&self.seed, own.stream(), values.len().div_ceil(2));
             let drawn = noise.iter().flatten().zip(&self.key);
             for (value, (one, key)) in values.iter_mut().zip(drawn) {
                 *value += std * (1.0 - keyed + keyed * key).sqrt() * one;

@@ -223,7 +223,7 @@ pub(super) struct TrialMachine {
 impl TrialMachine {
     /// Without a `tracing` errors are not looked at.
     pub(super) fn new(spec: &ParamsSpec, tracing: Option<Tracing>) -> Result<Self> {
-        let none = Tracing { bits: 0.0, local: false, dependent: false };
+        let none = Tracing { bits: 0.0, slots: 1, local: false, dependent: false };
         let traced = TracedForecast::of_spec(spec, tracing.unwrap_or(none))?;
         Ok(Self::with(traced, tracing.is_some()))
     }

@@ -9,6 +9,8 @@ use core::f64::consts::LN_2;
 
 use super::spec::Ring;
 
+/// Parts of the key that are told apart.
+const STEPS: usize = 32;
 /// Places that the bound is minimised over.
 const PLACES: usize = 400;
 
@@ -21,34 +23,53 @@ pub struct Deviation {
     pub keyed: f64,
 }
 
-impl Deviation {
-    /// What the error exceeds in absolute value with a chance below `2^-bits`.
-    ///
-    /// Chernoff's bound: `exp(−λt)` times the mean of `exp(λx)`, which is that of
-    /// `exp(λ² v/2)` over the variances `v`; convex in `v`, so that slots whose errors were moved
-    /// together from others, and are mixtures, are within it too.
-    pub fn within(&self, bits: f64, ring: Ring) -> f64 {
-        self.std * deviations(bits, self.keyed, ring)
+/// What errors are within but for a chance, of errors that the key has any part in.
+#[derive(Debug)]
+pub(super) struct Tail {
+    /// Standard deviations for parts of (k/32)².
+    table: Vec<f64>,
+}
+
+impl Tail {
+    /// Beyond which errors are with a chance below `2^-bits`, of slots that are there so many times:
+    /// what is read is the mean of their errors.
+    pub fn new(bits: f64, ring: Ring, repeats: f64) -> Self {
+        let part = |k: usize| (k as f64 / STEPS as f64).powi(2);
+        let table = (0..=STEPS).map(|k| deviations(bits, part(k), ring, repeats));
+        Tail { table: table.collect() }
+    }
+
+    /// What an error does not exceed in absolute value.
+    pub fn within(&self, error: Deviation) -> f64 {
+        let place = (STEPS as f64 * error.keyed.clamp(0.0, 1.0).sqrt()).ceil() as usize;
+        let last = self.table.last().copied().unwrap_or(f64::INFINITY);
+        error.std * self.table.get(place).copied().unwrap_or(last)
     }
 }
 
-/// Standard deviations that errors are within but for a chance of `2^-bits`.
-pub fn deviations(bits: f64, keyed: f64, ring: Ring) -> f64 {
+/// Standard deviations that errors are within but for a chance of `2^-bits`, `keyed` being the part of
+/// their variance that values of the key are a factor of, of as many slots as each is there times.
+///
+/// Chernoff's bound: `exp(−λt)` times the mean of `exp(λx)`, which is that of `exp(λ² v/2)` over the
+/// variances `v`; convex in `v`, so that slots whose errors were moved together from others, and are
+/// mixtures, are within it too.
+pub fn deviations(bits: f64, keyed: f64, ring: Ring, repeats: f64) -> f64 {
     let keyed = keyed.clamp(0.0, 1.0);
     let chance = (bits + 1.0) * LN_2;
     // log of the mean of exp(λx): squares of values of a secret are those of one Gaussian number in
     // the conjugate-invariant ring, and the half of those of two in the other.
     let log_mean = |lambda: f64| {
         let [square, fixed] = [lambda * lambda * keyed, lambda * lambda * (1.0 - keyed)];
+        let square = square / repeats;
         let moved = match ring {
             Ring::ConjugateInvariant => -0.5 * (-square).ln_1p(),
             Ring::Standard => -(-0.5 * square).ln_1p(),
         };
-        0.5 * fixed + moved
+        0.5 * fixed + repeats * moved
     };
     let pole = match ring {
-        Ring::ConjugateInvariant => keyed,
-        Ring::Standard => 0.5 * keyed,
+        Ring::ConjugateInvariant => keyed / repeats,
+        Ring::Standard => 0.5 * keyed / repeats,
     };
     // Without a pole the best λ is that of a Gaussian number.
     let most = (2.0 * chance).sqrt().min(1.0 / pole.sqrt());
@@ -95,7 +116,7 @@ mod tests {
         for ring in [Ring::ConjugateInvariant, Ring::Standard] {
             for keyed in [0.0, 0.2, 0.8, 1.0] {
                 for bits in [10.0, 20.0, 40.0] {
-                    let t = deviations(bits, keyed, ring);
+                    let t = deviations(bits, keyed, ring, 1.0);
                     let found = chance(t, keyed, ring).log2();
                     let within = (-bits - 8.0..=-bits).contains(&found);
                     assert!(within, "{ring:?} {keyed} {bits}: 2^{found:.1} at {t:.1}");
@@ -108,11 +129,14 @@ mod tests {
     fn gaussian_errors_have_the_tail_of_one() {
         for bits in [10.0, 40.0, 128.0] {
             let exact = (2.0 * (bits + 1.0) * LN_2).sqrt();
-            let found = deviations(bits, 0.0, Ring::Standard);
+            let found = deviations(bits, 0.0, Ring::Standard, 1.0);
             assert!((exact..exact * 1.001).contains(&found), "{bits}: {found} and {exact}");
+            // As of the mean of many.
+            let found = deviations(bits, 1.0, Ring::ConjugateInvariant, 4096.0);
+            assert!((exact..exact * 1.03).contains(&found), "{bits}: {found} and {exact}");
         }
         // And products of two fall off as exp(-t).
-        let found = deviations(128.0, 1.0, Ring::ConjugateInvariant);
+        let found = deviations(128.0, 1.0, Ring::ConjugateInvariant, 1.0);
         assert!((89.0..94.0).contains(&found), "{found}");
     }
 }

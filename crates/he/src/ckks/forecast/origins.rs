@@ -6,7 +6,9 @@
 //! an origin is known with how far it was rotated. What gets too long is taken together, by the
 //! triangle inequality for standard deviations, which holds whatever depends on what.
 
-use std::rc::Rc;
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::rc::{Rc, Weak};
 
 use super::super::tail::Deviation;
 
@@ -112,13 +114,33 @@ pub(super) struct Origins {
 /// Makes origins.
 #[derive(Debug, Default)]
 pub(super) struct Maker {
-    made: std::cell::Cell<u64>,
+    made: Cell<u64>,
+    by_name: RefCell<HashMap<u64, Weak<Origin>>>,
 }
 
 impl Maker {
     pub fn origin(&self, keyed: f64) -> Rc<Origin> {
         let number = self.made.replace(self.made.get() + 1);
         Rc::new(Origin { number, keyed })
+    }
+
+    /// The origin of that name. None if there was one which nothing holds any more, perhaps because
+    /// it became a part of another.
+    pub fn named(&self, name: u64, keyed: f64) -> Option<Rc<Origin>> {
+        let mut by_name = self.by_name.borrow_mut();
+        match by_name.get(&name) {
+            Some(made) => made.upgrade(),
+            None => {
+                let origin = self.origin(keyed);
+                by_name.insert(name, Rc::downgrade(&origin));
+                Some(origin)
+            }
+        }
+    }
+
+    /// Forgets all names.
+    pub fn rename(&self) {
+        self.by_name.borrow_mut().clear();
     }
 }
 
@@ -138,6 +160,11 @@ impl Origins {
     pub fn everywhere(origin: Rc<Origin>, std: f64) -> Self {
         let size = Size::All(std);
         Origins { parts: vec![Part { origin, shift: EVERY, size }], rest: Size::All(0.0) }
+    }
+
+    /// One that may depend on anything.
+    pub fn unknown(std: f64) -> Self {
+        Origins { parts: Vec::new(), rest: Size::All(std) }
     }
 
     /// The error of a sum or a difference.

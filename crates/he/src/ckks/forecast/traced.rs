@@ -6,11 +6,12 @@
 //! errors of a product's factors, of powers of one number, of what is added to itself, are those of
 //! common [`Origins`].
 
-use std::cell::{Ref, RefCell};
+use std::cell::{Cell, Ref, RefCell};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 
 use super::super::Complex;
+use super::super::align::{Path, Place, Step, descend, join, meet};
 use super::super::expected::Expected;
 use super::super::modulus_chain::ModulusChain;
 use super::super::noise::Noise;
@@ -21,7 +22,7 @@ use super::super::polynomial::Polynomial;
 use super::super::polynomial_evaluation::evaluate;
 use super::super::sign::Sign;
 use super::super::spec::ParamsSpec;
-use super::super::tail::Deviation;
+use super::super::tail::{Deviation, Tail};
 use super::origins::{Maker, Origin, Origins};
 use super::{EncryptionKey, Forecast};
 use crate::error::{Error, Result};
@@ -36,6 +37,8 @@ const UNRELINEARISED: f64 = 16.0;
 pub struct Tracing {
     /// log2 of one over the chance that any one error may be larger than is said.
     pub bits: f64,
+    /// The slots that numbers stand in.
+    pub slots: usize,
     /// Slot by slot: a mask takes the errors of what it leaves out with it.
     pub local: bool,
     /// Whether operands whose errors have common origins are told from others.
@@ -46,7 +49,43 @@ pub struct Tracing {
 #[derive(Clone, Debug)]
 pub struct Traced {
     expected: Expected,
+    name: Name,
     error: Rc<RefCell<Origins>>,
+}
+
+/// Which ciphertexts are the same. A rescale or a key switch adds the same error again if it is done
+/// to the same again, and what it adds most of depends on all parts of a ciphertext but the first,
+/// which public numbers are added to.
+#[derive(Clone, Copy, Debug)]
+struct Name {
+    whole: u64,
+    /// Without what was added to the first part, and without a small factor.
+    body: u64,
+}
+
+/// The name of what comes of these.
+fn hashed(parts: &[u64]) -> u64 {
+    let mix = |name: u64, part: &u64| {
+        let mut mixed = (name ^ part).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        mixed ^= mixed >> 32;
+        mixed.wrapping_mul(0xd6e8_feb8_6659_fd93).rotate_left(29)
+    };
+    parts.iter().fold(0x51_7c_c1_b7, mix)
+}
+
+/// What was done, in names.
+mod did {
+    pub const FRESH: u64 = 0;
+    pub const ADD: u64 = 1;
+    pub const NEGATE: u64 = 2;
+    pub const ADD_VALUES: u64 = 3;
+    pub const MULTIPLY_VALUES: u64 = 4;
+    pub const MULTIPLY: u64 = 5;
+    pub const NORMALISE: u64 = 6;
+    pub const FOLLOW: u64 = 7;
+    pub const ROTATE: u64 = 8;
+    pub const FUNCTION: u64 = 9;
+    pub const MULTIPLY_INTEGER: u64 = 10;
 }
 
 impl Traced {
@@ -65,7 +104,13 @@ impl Traced {
 
     /// The same without an error: what an operation makes of it has the operation's own.
     pub fn silent(&self) -> Self {
-        Traced { expected: silent(&self.expected), error: Rc::new(RefCell::new(Origins::none())) }
+        let error = Rc::new(RefCell::new(Origins::none()));
+        Traced { expected: silent(&self.expected), error, ..*self }
+    }
+
+    /// A name for its error: the same for what is certain to have the same.
+    pub fn stream(&self) -> u64 {
+        self.name.body
     }
 
     /// The error in the slot where it is largest.
@@ -87,8 +132,8 @@ fn silent(a: &Expected) -> Expected {
 /// Where a step's own error is from.
 #[derive(Clone, Copy, PartialEq)]
 enum Own {
-    /// Rescales and key switches: another one each time.
-    Fresh,
+    /// A rescale or a key switch: what has the result's name has it.
+    Step,
     /// What is encoded, which is rounded as it was wherever else it stands.
     Encoded,
 }
@@ -102,6 +147,9 @@ pub struct TracedForecast {
     maker: Maker,
     encoded: Rc<Origin>,
     tracing: Tracing,
+    tail: Tail,
+    /// How many were encrypted.
+    drawn: Cell<u64>,
     /// The same, whose work is nobody's: for what goes on within one step.
     within: Option<Box<TracedForecast>>,
 }
@@ -130,7 +178,10 @@ impl TracedForecast {
         let encoded = maker.origin(0.0);
         let [forecast, own] =
             [(); 2].map(|()| Forecast { chain: chain.clone(), work: Mutex::default() });
-        TracedForecast { forecast, own, maker, encoded, tracing, within: None }
+        let repeats = chain.max_slots() as f64 / tracing.slots as f64;
+        let tail = Tail::new(tracing.bits, chain.spec.ring, repeats.max(1.0));
+        let drawn = Cell::new(0);
+        TracedForecast { forecast, own, maker, encoded, tracing, tail, drawn, within: None }
     }
 
     /// What counts levels, scales and work.
@@ -145,7 +196,7 @@ impl TracedForecast {
 
     /// [`Self::within`] of an error.
     pub fn beyond(&self, error: Deviation) -> f64 {
-        MARGIN * error.within(self.tracing.bits, self.forecast.chain.spec.ring)
+        MARGIN * self.tail.within(error)
     }
 
     /// A ciphertext of numbers encoded as `encoding` says.
@@ -159,7 +210,10 @@ impl TracedForecast {
             EncryptionKey::Public => 1.0,
         };
         let origin = self.maker.origin(keyed);
-        Ok(self.made(expected, Origins::new(origin, self.std(&expected))))
+        self.drawn.set(self.drawn.get() + 1);
+        let whole = hashed(&[did::FRESH, self.drawn.get()]);
+        let name = Name { whole, body: whole };
+        Ok(self.made(expected, name, Origins::new(origin, self.std(&expected))))
     }
 
     /// `a + b`.
@@ -167,7 +221,12 @@ impl TracedForecast {
     /// # Errors
     /// As [`Forecast::add`].
     pub fn add(&self, a: &Traced, b: &Traced) -> Result<Traced> {
-        self.two((a, b), Forecast::add, Origins::plus)
+        self.sum("addition", [a, b], [0, 0], Forecast::add)
+    }
+
+    /// [`Self::add`] in the place of `a`.
+    fn add_to(&self, a: &Traced, b: &Traced) -> Result<Traced> {
+        self.sum("addition", [a, b], [0, 0], |forecast, a, b| forecast.add_to(*a, b))
     }
 
     /// `a − b`.
@@ -175,12 +234,38 @@ impl TracedForecast {
     /// # Errors
     /// As [`Forecast::sub`].
     pub fn sub(&self, a: &Traced, b: &Traced) -> Result<Traced> {
-        self.two((a, b), Forecast::sub, Origins::plus)
+        self.sum("subtraction", [a, b], [0, did::NEGATE], Forecast::sub)
+    }
+
+    /// A sum, of which `signs` say which is which. Where only these differ, rescales may round alike.
+    fn sum(
+        &self,
+        operation: &'static str,
+        [a, b]: [&Traced; 2],
+        signs: [u64; 2],
+        run: impl Fn(&Forecast, &Expected, &Expected) -> Result<Expected>,
+    ) -> Result<Traced> {
+        let paths = meet(&self.forecast.chain, operation, [a, b].map(|x| Place::of(&x.expected)))?;
+        let (a, b) = (self.follow(a, &paths[0])?, self.follow(b, &paths[1])?);
+        let expected = run(&self.forecast, &a.expected, &b.expected)?;
+        let [x, y] = sorted([a.name.body, b.name.body]);
+        let sign = hashed(&signs);
+        let [first, second] = [a.name.whole, b.name.whole];
+        let [first, second] =
+            if signs == [0, 0] { sorted([first, second]) } else { [first, second] };
+        let name = Name {
+            whole: hashed(&[did::ADD, sign, first, second]),
+            body: hashed(&[did::ADD, sign, x, y]),
+        };
+        let [mine, theirs] = self.read([&a, &b]);
+        Ok(self.made(expected, name, mine.plus(&theirs)))
     }
 
     /// `−a`.
     pub fn negate(&self, a: &Traced) -> Traced {
-        Traced { expected: self.forecast.negate(&a.expected), ..a.clone() }
+        let whole = hashed(&[did::NEGATE, a.name.whole]);
+        let name = Name { whole, ..a.name };
+        Traced { expected: self.forecast.negate(&a.expected), name, ..a.clone() }
     }
 
     /// `a + values`.
@@ -188,8 +273,10 @@ impl TracedForecast {
     /// # Errors
     /// As [`Forecast::add_values`].
     pub fn add_values(&self, a: &Traced, values: &[f64]) -> Result<Traced> {
-        let most = largest(values);
-        self.one(a, Own::Encoded, |forecast, x| forecast.add_values(x, most), Origins::clone)
+        let (most, values) = (largest(values), named(values));
+        let name = Name { whole: hashed(&[did::ADD_VALUES, a.name.whole, values]), ..a.name };
+        let run = |forecast: &Forecast, x: &Expected| forecast.add_values(x, most);
+        self.one(a, (name, Own::Encoded), run, Origins::clone)
     }
 
     /// `a` times `values`; not rescaled.
@@ -202,7 +289,9 @@ impl TracedForecast {
             true => error.times_each(values),
             false => error.times(most),
         };
-        self.one(&a, Own::Encoded, |forecast, x| forecast.multiply_values(x, most), brought)
+        let name = a.name.mapped(&[did::MULTIPLY_VALUES, named(values)]);
+        let run = |forecast: &Forecast, x: &Expected| forecast.multiply_values(x, most);
+        self.one(&a, (name, Own::Encoded), run, brought)
     }
 
     /// `a + number`.
@@ -210,8 +299,10 @@ impl TracedForecast {
     /// # Errors
     /// As [`Forecast::add_scalar`].
     pub fn add_scalar(&self, a: &Traced, number: impl Into<Complex>) -> Result<Traced> {
+        let number = number.into();
         let expected = self.forecast.add_scalar(&a.expected, number)?;
-        Ok(Traced { expected, ..a.clone() })
+        let whole = hashed(&[did::ADD_VALUES, a.name.whole, named(&[number.re, number.im])]);
+        Ok(Traced { expected, name: Name { whole, ..a.name }, ..a.clone() })
     }
 
     /// `a` times a number; not rescaled.
@@ -223,7 +314,9 @@ impl TracedForecast {
         // What is below half a unit of the factor's scale is rounded to 0, or to one.
         let least = 1.0 / self.forecast.chain.factor_scale(&a.expected)?;
         let brought = |error: &Origins| error.times(number.norm().max(least));
-        self.one(&a, Own::Encoded, |forecast, x| forecast.multiply_scalar(x, number), brought)
+        let name = a.name.mapped(&[did::MULTIPLY_VALUES, named(&[number.re, number.im])]);
+        let run = |forecast: &Forecast, x: &Expected| forecast.multiply_scalar(x, number);
+        self.one(&a, (name, Own::Encoded), run, brought)
     }
 
     /// `a` times an integer.
@@ -231,8 +324,11 @@ impl TracedForecast {
     /// # Errors
     /// As [`Forecast::multiply_integer`].
     pub fn multiply_integer(&self, a: &Traced, factor: i64) -> Result<Traced> {
-        let run = |forecast: &Forecast, x: &Expected| forecast.multiply_integer(x, factor);
-        self.one(a, Own::Fresh, run, |error| error.times(factor as f64))
+        let expected = self.forecast.multiply_integer(&a.expected, factor)?;
+        let whole = hashed(&[did::MULTIPLY_INTEGER, a.name.whole, factor as u64]);
+        let [error] = self.read([a]);
+        // Of x and of 2x rescales round alike half of the time.
+        Ok(self.made(expected, Name { whole, ..a.name }, error.times(factor as f64)))
     }
 
     /// `a b`, of degree 2 and not rescaled.
@@ -240,8 +336,26 @@ impl TracedForecast {
     /// # Errors
     /// As [`Forecast::multiply`].
     pub fn multiply(&self, a: &Traced, b: &Traced) -> Result<Traced> {
-        let [x, y] = [a, b].map(|one| self.most(one));
-        self.two((a, b), Forecast::multiply, |a, b| a.times(y).plus(&b.times(x)))
+        self.product(a, b, 1.0, Forecast::multiply)
+    }
+
+    /// `factor` times a product.
+    fn product(
+        &self,
+        a: &Traced,
+        b: &Traced,
+        factor: f64,
+        run: impl Fn(&Forecast, &Expected, &Expected) -> Result<Expected>,
+    ) -> Result<Traced> {
+        let paths = join(&self.forecast.chain, [a, b].map(|x| Place::of(&x.expected)));
+        let (a, b) = (self.follow(a, &paths[0])?, self.follow(b, &paths[1])?);
+        let expected = run(&self.forecast, &a.expected, &b.expected)?;
+        let [x, y] = sorted([a.name.whole, b.name.whole]);
+        let whole = hashed(&[did::MULTIPLY, x, y, factor.to_bits()]);
+        let [x, y] = [&a, &b].map(|one| factor * self.most(one));
+        let [mine, theirs] = self.read([&a, &b]);
+        let error = mine.times(y).plus(&theirs.times(x));
+        Ok(self.made(expected, Name { whole, body: whole }, error))
     }
 
     /// `a²`, likewise.
@@ -249,9 +363,7 @@ impl TracedForecast {
     /// # Errors
     /// As [`Forecast::square`].
     pub fn square(&self, a: &Traced) -> Result<Traced> {
-        let a = self.due(a)?;
-        let most = self.most(&a);
-        self.one(&a, Own::Fresh, Forecast::square, |error| error.times(2.0 * most))
+        self.product(a, a, 1.0, |forecast, a, _| forecast.square(a))
     }
 
     /// Relinearises what is of degree 2 and rescales what is due.
@@ -259,10 +371,11 @@ impl TracedForecast {
     /// # Errors
     /// As [`Forecast::normalise`].
     pub fn normalise(&self, a: &Traced) -> Result<Traced> {
-        if a.expected.degree == 1 && !self.forecast.is_pending(&a.expected) {
-            return Ok(a.clone());
+        if a.expected.degree == 1 {
+            return self.due(a);
         }
-        self.one(a, Own::Fresh, Forecast::normalise, Origins::clone)
+        let name = a.name.mapped(&[did::NORMALISE, a.expected.level as u64]);
+        self.one(a, (name, Own::Step), Forecast::normalise, Origins::clone)
     }
 
     /// Without the limbs above `level`.
@@ -278,8 +391,9 @@ impl TracedForecast {
     /// # Errors
     /// As [`Forecast::match_level`].
     pub fn match_level(&self, a: &Traced, level: usize) -> Result<Traced> {
-        let run = |forecast: &Forecast, x: &Expected| forecast.match_level(x, level);
-        self.one(a, Own::Fresh, run, Origins::clone)
+        let path = descend(&self.forecast.chain, Place::of(&a.expected), level)?;
+        let result = self.follow(a, &path)?;
+        if result.level() == level { Ok(result) } else { self.drop_to(&result, level) }
     }
 
     /// The slots of `a` from `steps` on, cyclically.
@@ -287,8 +401,14 @@ impl TracedForecast {
     /// # Errors
     /// As [`Forecast::rotate`].
     pub fn rotate(&self, a: &Traced, steps: i64) -> Result<Traced> {
+        let slots = a.expected.slots;
+        let by = steps.rem_euclid(slots as i64);
+        if by == 0 {
+            return Ok(a.clone());
+        }
+        let name = a.name.mapped(&[did::ROTATE, by as u64, a.expected.level as u64]);
         let run = |forecast: &Forecast, x: &Expected| forecast.rotate(x, steps);
-        self.one(a, Own::Fresh, run, |error| error.rotated(steps, a.expected.slots))
+        self.one(a, (name, Own::Step), run, |error| error.rotated(by, slots))
     }
 
     /// A polynomial of every slot.
@@ -297,11 +417,19 @@ impl TracedForecast {
     /// As [`Forecast::polynomial`].
     pub fn polynomial(&self, x: &Traced, polynomial: &Polynomial) -> Result<Traced> {
         let expected = self.forecast.polynomial(&x.expected, polynomial)?;
-        let own = evaluate(self.inner(), &x.silent(), polynomial)?.deviation();
+        let own = self.evaluated(x, polynomial)?;
         let most = polynomial.steepest(x.expected.magnitude, self.within(x));
+        let name = x.name.function(named(polynomial.coefficients()));
         let [error] = self.read([x]);
-        let brought = error.times(most);
-        Ok(self.made(expected, brought.plus(&self.fresh_error(own))))
+        let own = self.of_step((name, Own::Step), own);
+        Ok(self.made(expected, name, error.times(most).plus(&own)))
+    }
+
+    /// What evaluating adds.
+    fn evaluated(&self, x: &Traced, polynomial: &Polynomial) -> Result<Deviation> {
+        let inner = self.within.as_deref().unwrap_or(self);
+        inner.maker.rename();
+        Ok(evaluate(inner, &x.silent(), polynomial)?.deviation())
     }
 
     /// About the sign of every slot.
@@ -328,8 +456,10 @@ impl TracedForecast {
                 actual: format!("2^{:.1} with a chance of 2^-{:.0}", off.log2(), self.tracing.bits),
             });
         }
-        let own = evaluate(self.inner(), &x.silent(), &sign.stages()[stage])?.deviation();
-        Ok(self.made(expected, self.fresh_error(own)))
+        let polynomial = &sign.stages()[stage];
+        let name = x.name.function(named(polynomial.coefficients()));
+        let own = self.evaluated(&x, polynomial)?;
+        Ok(self.made(expected, name, self.of_step((name, Own::Step), own)))
     }
 
     /// What another operation makes of it, `run` on what is expected, which makes the error that is
@@ -343,7 +473,9 @@ impl TracedForecast {
         steepest: f64,
         run: impl Fn(&Expected) -> Result<Expected>,
     ) -> Result<Traced> {
-        self.one(a, Own::Fresh, |_, x| run(x), |error| error.times(steepest))
+        // Several functions of one ciphertext may begin with the same: all have one name.
+        let name = (a.name.function(0), Own::Step);
+        self.one(a, name, |_, x| run(x), |error| error.times(steepest))
     }
 
     /// What another operation makes of it that reads from the noise how far its operand is off, and
@@ -356,18 +488,37 @@ impl TracedForecast {
         noisy.noise.std = noisy.noise.std.max(self.noise(&noisy, a.deviation().std));
         let expected = run(&noisy)?;
         let own = Deviation { std: self.std(&expected), keyed: 1.0 };
-        Ok(self.made(expected, self.fresh_error(own)))
+        let name = a.name.function(0);
+        Ok(self.made(expected, name, self.of_step((name, Own::Step), own)))
     }
 
-    fn inner(&self) -> &Self {
-        self.within.as_deref().unwrap_or(self)
-    }
-
+    /// A rescale, where one is due.
     fn due(&self, a: &Traced) -> Result<Traced> {
         if !self.forecast.is_pending(&a.expected) {
             return Ok(a.clone());
         }
-        self.one(a, Own::Fresh, Forecast::rescale, Origins::clone)
+        let chain = &self.forecast.chain;
+        let place = Place::of(&a.expected);
+        let scale = place.scale / chain.prime(place.level);
+        let end = Place { level: place.level - 1, scale };
+        self.follow(a, &Path { steps: vec![Step::Rescale], end })
+    }
+
+    /// At the end of a path, which lowers the level and changes the scale.
+    fn follow(&self, a: &Traced, path: &Path) -> Result<Traced> {
+        if path.is_empty() {
+            return Ok(a.clone());
+        }
+        let Place { level, scale } = path.end;
+        let name = a.name.mapped(&[did::FOLLOW, level as u64, scale.to_bits()]);
+        let expected = self.forecast.follow(&a.expected, path)?;
+        let mut own = self.std(&self.own.follow(&silent(&a.expected), path)?);
+        if a.expected.degree > 1 && path.steps.contains(&Step::Rescale) {
+            own *= UNRELINEARISED;
+        }
+        let [error] = self.read([a]);
+        let own = self.of_step((name, Own::Step), Deviation { std: own, keyed: 1.0 });
+        Ok(self.made(expected, name, error.plus(&own)))
     }
 
     /// What a factor's error is multiplied by: the largest that it can be, and half of its own error,
@@ -387,13 +538,6 @@ impl TracedForecast {
         std / self.std(&unit)
     }
 
-    fn fresh_error(&self, own: Deviation) -> Origins {
-        match own.std {
-            0.0 => Origins::none(),
-            std => Origins::new(self.maker.origin(own.keyed), std),
-        }
-    }
-
     /// The errors of operands, which from now on are no longer than they have to be.
     fn read<'a, const COUNT: usize>(&self, all: [&'a Traced; COUNT]) -> [Ref<'a, Origins>; COUNT] {
         all.iter().for_each(|one| one.error.borrow_mut().condense(&self.maker));
@@ -403,43 +547,35 @@ impl TracedForecast {
     fn one(
         &self,
         a: &Traced,
-        from: Own,
+        name: (Name, Own),
         run: impl Fn(&Forecast, &Expected) -> Result<Expected>,
         brought: impl Fn(&Origins) -> Origins,
     ) -> Result<Traced> {
         let expected = run(&self.forecast, &a.expected)?;
-        let own = self.std(&run(&self.own, &silent(&a.expected))?);
+        let std = self.std(&run(&self.own, &silent(&a.expected))?);
         let [error] = self.read([a]);
-        let brought = brought(&error);
-        Ok(self.made(expected, brought.plus(&self.of_step(from, own))))
+        let own = self.of_step(name, Deviation { std, keyed: 1.0 });
+        Ok(self.made(expected, name.0, brought(&error).plus(&own)))
     }
 
-    fn two(
-        &self,
-        (a, b): (&Traced, &Traced),
-        run: impl Fn(&Forecast, &Expected, &Expected) -> Result<Expected>,
-        brought: impl Fn(&Origins, &Origins) -> Origins,
-    ) -> Result<Traced> {
-        let expected = run(&self.forecast, &a.expected, &b.expected)?;
-        let mut own = self.std(&run(&self.own, &silent(&a.expected), &silent(&b.expected))?);
-        let lowered = |one: &Traced| one.expected.degree > 1 && one.level() > expected.level;
-        if lowered(a) || lowered(b) {
-            own *= UNRELINEARISED;
+    /// The error that a step adds, whose result has this name.
+    fn of_step(&self, (name, from): (Name, Own), Deviation { std, keyed }: Deviation) -> Origins {
+        if std == 0.0 {
+            return Origins::none();
         }
-        let [mine, theirs] = self.read([a, b]);
-        let brought = brought(&mine, &theirs);
-        Ok(self.made(expected, brought.plus(&self.of_step(Own::Fresh, own))))
-    }
-
-    fn of_step(&self, from: Own, std: f64) -> Origins {
-        match from {
-            _ if std == 0.0 => Origins::none(),
-            Own::Fresh => Origins::new(self.maker.origin(1.0), std),
-            Own::Encoded => Origins::everywhere(self.encoded.clone(), std),
+        if from == Own::Encoded {
+            return Origins::everywhere(self.encoded.clone(), std);
+        }
+        if !self.tracing.dependent {
+            return Origins::new(self.maker.origin(keyed), std);
+        }
+        match self.maker.named(name.body, keyed) {
+            Some(origin) => Origins::new(origin, std),
+            None => Origins::unknown(std),
         }
     }
 
-    fn made(&self, mut expected: Expected, mut error: Origins) -> Traced {
+    fn made(&self, mut expected: Expected, name: Name, mut error: Origins) -> Traced {
         if !self.tracing.dependent {
             error.forget(&self.maker);
         }
@@ -447,8 +583,33 @@ impl TracedForecast {
             let noise = self.noise(&expected, error.deviation().std);
             expected.noise.std = expected.noise.std.min(noise);
         }
-        Traced { expected, error: Rc::new(RefCell::new(error)) }
+        Traced { expected, name, error: Rc::new(RefCell::new(error)) }
     }
+}
+
+impl Name {
+    /// Of what is done to all parts alike.
+    fn mapped(self, did: &[u64]) -> Self {
+        let did = hashed(did);
+        Name { whole: hashed(&[did, self.whole]), body: hashed(&[did, self.body]) }
+    }
+
+    /// Of what depends on all that a ciphertext holds.
+    fn function(self, which: u64) -> Self {
+        let whole = hashed(&[did::FUNCTION, self.whole, which]);
+        Name { whole, body: whole }
+    }
+}
+
+fn sorted([a, b]: [u64; 2]) -> [u64; 2] {
+    [a.min(b), a.max(b)]
+}
+
+fn named(values: &[f64]) -> u64 {
+    let mix = |name: u64, value: &f64| {
+        (name ^ value.to_bits()).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(23)
+    };
+    values.iter().fold(values.len() as u64, mix)
 }
 
 fn largest(values: &[f64]) -> f64 {
@@ -471,7 +632,7 @@ impl Operations for TracedForecast {
     }
 
     fn add_to(&self, a: Traced, b: &Traced) -> Result<Traced> {
-        self.add(&a, b)
+        self.add_to(&a, b)
     }
 
     fn sub(&self, a: &Traced, b: &Traced) -> Result<Traced> {
@@ -499,17 +660,13 @@ impl Operations for TracedForecast {
     }
 
     fn double_product(&self, a: &Traced, b: &Traced, c: Option<&Traced>) -> Result<Traced> {
-        let [x, y] = [a, b].map(|one| 2.0 * self.most(one));
         let known = c.map(|c| c.expected);
-        let run = |forecast: &Forecast, x: &Expected, y: &Expected| {
-            let silenced = known.map(|c| if x.noise.std == 0.0 { silent(&c) } else { c });
-            forecast.double_product(x, y, silenced.as_ref())
-        };
-        let product = self.two((a, b), run, |a, b| a.times(y).plus(&b.times(x)))?;
+        let product = self
+            .product(a, b, 2.0, |forecast, x, y| forecast.double_product(x, y, known.as_ref()))?;
         let Some(c) = c else { return Ok(product) };
+        let whole = hashed(&[product.name.whole, c.name.whole]);
         let [first, second] = self.read([&product, c]);
-        let error = first.plus(&second);
-        Ok(self.made(product.expected, error))
+        Ok(self.made(product.expected, Name { whole, body: whole }, first.plus(&second)))
     }
 
     fn square(&self, a: &Traced) -> Result<Traced> {
