@@ -179,6 +179,14 @@ fn attempt(
     if let Some(reason) = inexact(&circuit, asked.allowed, &trial) {
         return Ok(Attempt::Refused(reason));
     }
+    let runs = (circuit.refreshes() + circuit.look_ups()) as f64;
+    let lost = -bootstrapper.plan()?.failure_log2 - runs.max(1.0).log2();
+    if lost < f64::from(asked.failure) {
+        let failure = asked.failure;
+        let reason =
+            format!("{runs} refreshes fail with a chance of 2^-{lost:.0}, not 2^-{failure}");
+        return Ok(Attempt::Refused(reason));
+    }
     let milliseconds = bootstrapper.work()?.milliseconds(calibration);
     let origins = steps.into_iter().map(|step| parts[step]).collect();
     let fewest = chosen.fewest && top == levels;

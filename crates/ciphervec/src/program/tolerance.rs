@@ -29,7 +29,8 @@ pub(super) fn traced(circuit: &Circuit, failure: u8, refreshes: bool) -> Tracing
     let exact = circuit.outputs.iter().any(|output| output.numbers.step > 0.0);
     Tracing {
         bits: f64::from(failure) + events.max(1.0).log2(),
-        slots: circuit.slots,
+        // What a refresh adds may be alike wherever slots repeat.
+        slots: if refreshes { usize::MAX } else { circuit.slots },
         local: refreshes,
         dependent: exact || !refreshes,
     }

@@ -111,13 +111,18 @@ impl Polynomial {
     /// The largest slope, in absolute value, at numbers of the interval up to `most` and up to `off`
     /// beyond; those of a Chebyshev basis are in its interval.
     pub(super) fn steepest(&self, most: f64, off: f64) -> f64 {
-        let (low, high) = match self.basis {
-            Basis::Power => (-most, most),
-            Basis::Chebyshev { low, high } => (low.max(-most).min(high), high.min(most).max(low)),
-        };
+        let (low, high) = self.domain(most);
         let slope = self.derivative();
         let slopes = samples(low - off, high + off, self.degree()).map(|x| slope.evaluate(x).abs());
         SAMPLED * slopes.fold(0.0, f64::max)
+    }
+
+    /// Between which numbers those are that it is taken of, which are `most` at most.
+    pub(super) fn domain(&self, most: f64) -> (f64, f64) {
+        match self.basis {
+            Basis::Power => (-most, most),
+            Basis::Chebyshev { low, high } => (low.max(-most).min(high), high.min(most).max(low)),
+        }
     }
 
     fn derivative(&self) -> Polynomial {

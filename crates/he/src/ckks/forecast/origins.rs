@@ -137,11 +137,6 @@ impl Maker {
             }
         }
     }
-
-    /// Forgets all names.
-    pub fn rename(&self) {
-        self.by_name.borrow_mut().clear();
-    }
 }
 
 impl Origins {

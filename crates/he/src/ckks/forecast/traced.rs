@@ -7,6 +7,7 @@
 //! common [`Origins`].
 
 use std::cell::{Cell, Ref, RefCell};
+use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 
@@ -15,14 +16,14 @@ use super::super::align::{Path, Place, Step, descend, join, meet};
 use super::super::expected::Expected;
 use super::super::modulus_chain::ModulusChain;
 use super::super::noise::Noise;
-use super::super::operations::Operations;
 use super::super::params::Params;
 use super::super::plaintext::Encoding;
 use super::super::polynomial::Polynomial;
-use super::super::polynomial_evaluation::evaluate;
 use super::super::sign::Sign;
 use super::super::spec::ParamsSpec;
 use super::super::tail::{Deviation, Tail};
+use super::course::added;
+use super::names::{did, hashed, named};
 use super::origins::{Maker, Origin, Origins};
 use super::{EncryptionKey, Forecast};
 use crate::error::{Error, Result};
@@ -61,31 +62,6 @@ struct Name {
     whole: u64,
     /// Without what was added to the first part, and without a small factor.
     body: u64,
-}
-
-/// The name of what comes of these.
-fn hashed(parts: &[u64]) -> u64 {
-    let mix = |name: u64, part: &u64| {
-        let mut mixed = (name ^ part).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        mixed ^= mixed >> 32;
-        mixed.wrapping_mul(0xd6e8_feb8_6659_fd93).rotate_left(29)
-    };
-    parts.iter().fold(0x51_7c_c1_b7, mix)
-}
-
-/// What was done, in names.
-mod did {
-    pub const FRESH: u64 = 0;
-    pub const ADD: u64 = 1;
-    pub const NEGATE: u64 = 2;
-    pub const ADD_VALUES: u64 = 3;
-    pub const MULTIPLY_VALUES: u64 = 4;
-    pub const MULTIPLY: u64 = 5;
-    pub const NORMALISE: u64 = 6;
-    pub const FOLLOW: u64 = 7;
-    pub const ROTATE: u64 = 8;
-    pub const FUNCTION: u64 = 9;
-    pub const MULTIPLY_INTEGER: u64 = 10;
 }
 
 impl Traced {
@@ -150,8 +126,8 @@ pub struct TracedForecast {
     tail: Tail,
     /// How many were encrypted.
     drawn: Cell<u64>,
-    /// The same, whose work is nobody's: for what goes on within one step.
-    within: Option<Box<TracedForecast>>,
+    /// What polynomials add, which were looked at.
+    added: RefCell<HashMap<u64, f64>>,
 }
 
 impl TracedForecast {
@@ -169,11 +145,6 @@ impl TracedForecast {
     }
 
     fn of(chain: &Arc<ModulusChain>, tracing: Tracing) -> Self {
-        let within = Self::without(chain, Tracing { local: false, dependent: true, ..tracing });
-        TracedForecast { within: Some(Box::new(within)), ..Self::without(chain, tracing) }
-    }
-
-    fn without(chain: &Arc<ModulusChain>, tracing: Tracing) -> Self {
         let maker = Maker::default();
         let encoded = maker.origin(0.0);
         let [forecast, own] =
@@ -181,7 +152,8 @@ impl TracedForecast {
         let repeats = chain.max_slots() as f64 / tracing.slots as f64;
         let tail = Tail::new(tracing.bits, chain.spec.ring, repeats.max(1.0));
         let drawn = Cell::new(0);
-        TracedForecast { forecast, own, maker, encoded, tracing, tail, drawn, within: None }
+        let added = RefCell::default();
+        TracedForecast { forecast, own, maker, encoded, tracing, tail, drawn, added }
     }
 
     /// What counts levels, scales and work.
@@ -222,11 +194,6 @@ impl TracedForecast {
     /// As [`Forecast::add`].
     pub fn add(&self, a: &Traced, b: &Traced) -> Result<Traced> {
         self.sum("addition", [a, b], [0, 0], Forecast::add)
-    }
-
-    /// [`Self::add`] in the place of `a`.
-    fn add_to(&self, a: &Traced, b: &Traced) -> Result<Traced> {
-        self.sum("addition", [a, b], [0, 0], |forecast, a, b| forecast.add_to(*a, b))
     }
 
     /// `a − b`.
@@ -427,9 +394,21 @@ impl TracedForecast {
 
     /// What evaluating adds.
     fn evaluated(&self, x: &Traced, polynomial: &Polynomial) -> Result<Deviation> {
-        let inner = self.within.as_deref().unwrap_or(self);
-        inner.maker.rename();
-        Ok(evaluate(inner, &x.silent(), polynomial)?.deviation())
+        let Expected { level, scale, magnitude, .. } = x.expected;
+        let (low, high) = polynomial.domain(magnitude);
+        let name = hashed(&[
+            named(polynomial.coefficients()),
+            level as u64,
+            x.expected.degree as u64,
+            named(&[scale, magnitude, low, high]),
+        ]);
+        let known = self.added.borrow().get(&name).copied();
+        let std = match known {
+            Some(std) => std,
+            None => added(&self.own, &x.expected, polynomial)?,
+        };
+        self.added.borrow_mut().insert(name, std);
+        Ok(Deviation { std, keyed: 1.0 })
     }
 
     /// About the sign of every slot.
@@ -494,14 +473,10 @@ impl TracedForecast {
 
     /// A rescale, where one is due.
     fn due(&self, a: &Traced) -> Result<Traced> {
-        if !self.forecast.is_pending(&a.expected) {
-            return Ok(a.clone());
+        match Path::due(&self.forecast.chain, Place::of(&a.expected)) {
+            Some(path) => self.follow(a, &path),
+            None => Ok(a.clone()),
         }
-        let chain = &self.forecast.chain;
-        let place = Place::of(&a.expected);
-        let scale = place.scale / chain.prime(place.level);
-        let end = Place { level: place.level - 1, scale };
-        self.follow(a, &Path { steps: vec![Step::Rescale], end })
     }
 
     /// At the end of a path, which lowers the level and changes the scale.
@@ -605,83 +580,6 @@ fn sorted([a, b]: [u64; 2]) -> [u64; 2] {
     [a.min(b), a.max(b)]
 }
 
-fn named(values: &[f64]) -> u64 {
-    let mix = |name: u64, value: &f64| {
-        (name ^ value.to_bits()).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(23)
-    };
-    values.iter().fold(values.len() as u64, mix)
-}
-
 fn largest(values: &[f64]) -> f64 {
     values.iter().fold(0.0, |most: f64, value| most.max(value.abs()))
-}
-
-impl Operations for TracedForecast {
-    type Value = Traced;
-
-    fn level(&self, a: &Traced) -> usize {
-        a.level()
-    }
-
-    fn with_magnitude(&self, a: Traced, magnitude: f64) -> Result<Traced> {
-        a.with_magnitude(magnitude)
-    }
-
-    fn add(&self, a: &Traced, b: &Traced) -> Result<Traced> {
-        self.add(a, b)
-    }
-
-    fn add_to(&self, a: Traced, b: &Traced) -> Result<Traced> {
-        self.add_to(&a, b)
-    }
-
-    fn sub(&self, a: &Traced, b: &Traced) -> Result<Traced> {
-        self.sub(a, b)
-    }
-
-    fn add_scalar(&self, a: &Traced, number: impl Into<Complex>) -> Result<Traced> {
-        self.add_scalar(a, number)
-    }
-
-    fn multiply_scalar(&self, a: &Traced, number: impl Into<Complex>) -> Result<Traced> {
-        self.multiply_scalar(a, number)
-    }
-
-    fn mul_scalar(&self, a: &Traced, number: impl Into<Complex>) -> Result<Traced> {
-        self.due(&self.multiply_scalar(a, number)?)
-    }
-
-    fn multiply_integer(&self, a: &Traced, factor: i64) -> Result<Traced> {
-        self.multiply_integer(a, factor)
-    }
-
-    fn multiply(&self, a: &Traced, b: &Traced) -> Result<Traced> {
-        self.multiply(a, b)
-    }
-
-    fn double_product(&self, a: &Traced, b: &Traced, c: Option<&Traced>) -> Result<Traced> {
-        let known = c.map(|c| c.expected);
-        let product = self
-            .product(a, b, 2.0, |forecast, x, y| forecast.double_product(x, y, known.as_ref()))?;
-        let Some(c) = c else { return Ok(product) };
-        let whole = hashed(&[product.name.whole, c.name.whole]);
-        let [first, second] = self.read([&product, c]);
-        Ok(self.made(product.expected, Name { whole, body: whole }, first.plus(&second)))
-    }
-
-    fn square(&self, a: &Traced) -> Result<Traced> {
-        self.square(a)
-    }
-
-    fn normalise(&self, a: &Traced) -> Result<Traced> {
-        self.normalise(a)
-    }
-
-    fn drop_to(&self, a: &Traced, level: usize) -> Result<Traced> {
-        self.drop_to(a, level)
-    }
-
-    fn match_level(&self, a: &Traced, level: usize) -> Result<Traced> {
-        self.match_level(a, level)
-    }
 }
