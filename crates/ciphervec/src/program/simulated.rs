@@ -51,7 +51,7 @@ impl Simulated {
     /// # Errors
     /// As [`Self::answers`].
     pub fn of(plan: &Plan, seed: [u8; 32], inputs: &[Vec<f64>]) -> Result<Vec<Answer>> {
-        Self::on(plan.circuit(), TrialMachine::of(plan)?, seed, inputs)
+        Self::on(plan.circuit(), TrialMachine::simulating(plan), seed, inputs)
     }
 
     fn on(
@@ -61,12 +61,15 @@ impl Simulated {
         inputs: &[Vec<f64>],
     ) -> Result<Vec<Answer>> {
         // Other streams are the steps'.
-        let key = gaussian::pairs(&seed, u64::MAX, circuit.slots);
-        let key = key.iter().map(|&[re, im]| match trial.ring() {
+        let repeats = if trial.refreshes() { 1 } else { (trial.max_slots() / circuit.slots).max(1) };
+        let key = gaussian::pairs(&seed, u64::MAX, circuit.slots * repeats);
+        let square = |&[re, im]: &[f64; 2]| match trial.ring() {
             Ring::ConjugateInvariant => re * re,
             _ => 0.5 * (re * re + im * im),
-        });
-        let machine = Simulated { key: key.collect(), trial, seed };
+        };
+        let mean = |slot: &[[f64; 2]]| slot.iter().map(square).sum::<f64>() / repeats as f64;
+        let key = key.chunks(repeats).map(mean).collect();
+        let machine = Simulated { key, trial, seed };
         let values = placed(circuit, inputs)?;
         let expected = machine.trial.inputs(circuit)?;
         let registers = values.into_iter().zip(expected).map(|(values, traced)| {

@@ -103,8 +103,21 @@ impl Trial {
     /// # Errors
     /// As [`Self::run`].
     pub fn of(plan: &Plan) -> Result<Self> {
+        Self::traced(plan, tracing(plan))
+    }
+
+    /// The same of a stranger's plan: which errors depend on which is not looked at, as that takes time
+    /// and memory of its own, and so errors may be larger than it says.
+    ///
+    /// # Errors
+    /// As [`Self::run`].
+    pub fn costs(plan: &Plan) -> Result<Self> {
+        Self::traced(plan, Tracing { dependent: false, ..tracing(plan) })
+    }
+
+    fn traced(plan: &Plan, tracing: Tracing) -> Result<Self> {
         let calibration = Calibration::measure(plan.params().spec().log_degree)?;
-        Self::on(plan.circuit(), &TrialMachine::of(plan)?, &calibration)
+        Self::on(plan.circuit(), &TrialMachine::of(plan, tracing), &calibration)
     }
 
     fn on(circuit: &Circuit, machine: &TrialMachine, calibration: &Calibration) -> Result<Self> {
@@ -171,6 +184,12 @@ impl Trial {
         let keys = machine.needs.take().sets();
         Ok(Trial { steps, outputs: arrived, levels_sent, keys, left, largest })
     }
+}
+
+/// How the errors of a plan are traced.
+fn tracing(plan: &Plan) -> Tracing {
+    let failure = if plan.failure() > 0 { plan.failure() } else { FAILURE_BITS };
+    traced(plan.circuit(), failure, plan.bootstrapper().is_some())
 }
 
 /// Keys that were needed, and the highest level of each.
@@ -255,19 +274,29 @@ impl TrialMachine {
     }
 
     /// The one that a plan is run by.
-    pub(super) fn of(plan: &Plan) -> Result<Self> {
-        let failure = if plan.failure() > 0 { plan.failure() } else { FAILURE_BITS };
-        let tracing = traced(plan.circuit(), failure, plan.bootstrapper().is_some());
+    fn of(plan: &Plan, tracing: Tracing) -> Self {
         match plan.bootstrapper() {
-            Some(bootstrapper) => Ok(Self::refreshing(bootstrapper, tracing)),
-            None => Ok(Self::with(TracedForecast::new(plan.params(), tracing), true)),
+            Some(bootstrapper) => Self::refreshing(bootstrapper, tracing),
+            None => Self::with(TracedForecast::new(plan.params(), tracing), true),
         }
+    }
+
+    /// The one that a plan is simulated by.
+    #[cfg(feature = "client")]
+    pub(super) fn simulating(plan: &Plan) -> Self {
+        Self::of(plan, tracing(plan))
     }
 
     /// Whether registers are refreshed.
     #[cfg(feature = "client")]
     pub(super) fn refreshes(&self) -> bool {
         self.bootstrapper.is_some()
+    }
+
+    /// The most slots.
+    #[cfg(feature = "client")]
+    pub(super) fn max_slots(&self) -> usize {
+        self.forecast().max_slots()
     }
 
     /// The ring that it is under.

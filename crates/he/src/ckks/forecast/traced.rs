@@ -394,6 +394,10 @@ impl TracedForecast {
 
     /// What evaluating adds.
     fn evaluated(&self, x: &Traced, polynomial: &Polynomial) -> Result<Deviation> {
+        if !self.tracing.dependent {
+            let own = self.own.polynomial(&silent(&x.expected), polynomial)?;
+            return Ok(Deviation { std: self.std(&own), keyed: 1.0 });
+        }
         let Expected { level, scale, magnitude, .. } = x.expected;
         let (low, high) = polynomial.domain(magnitude);
         let name = hashed(&[
