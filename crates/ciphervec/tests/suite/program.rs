@@ -415,6 +415,12 @@ fn a_plan_comes_back_from_its_bytes_and_not_from_others() {
         for cut in (0..bytes.len()).step_by(41) {
             assert!(Plan::from_bytes(&bytes[..cut]).is_err());
         }
+        // With what is said of failures, it is another.
+        let said = plan.clone().with_failure(128);
+        let back = Plan::from_bytes(&said.to_bytes()).unwrap();
+        assert_eq!((back.failure(), back.id(), plan.failure()), (128, said.id(), 0));
+        assert_eq!((back.circuit(), back.to_bytes()), (plan.circuit(), said.to_bytes()));
+        assert_ne!(said.id(), plan.id());
     }
 }
 
