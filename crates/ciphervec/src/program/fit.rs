@@ -5,7 +5,7 @@ use super::circuit::Circuit;
 use super::numbers::range;
 use super::plan::{KeySet, Plan};
 use super::refreshed::{Refreshed, kept, specs};
-use super::tolerance::{FAILURE_BITS, inexact};
+use super::tolerance::{Asked, inexact};
 use super::trial::{SPARE_BITS, Trial};
 use crate::error::{Error, Result};
 use ciphervec_he::ckks::{BootstrapSpec, Calibration, Params, ParamsSpec, Ring};
@@ -40,24 +40,6 @@ pub struct Candidate {
     pub refreshed: Option<Refreshed>,
     /// The parameters and the trial under them, or why there are none.
     pub outcome: core::result::Result<(ParamsSpec, Trial), String>,
-}
-
-/// How exact a circuit's answers must be, and how secure.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Asked<'a> {
-    /// How far each number of each output may be off.
-    pub allowed: &'a [f64],
-    /// log2 of one over the chance that an answer is wrong or refused.
-    pub failure: u8,
-    /// The table of parameters.
-    pub security: Security,
-}
-
-impl<'a> Asked<'a> {
-    /// [`FAILURE_BITS`](super::FAILURE_BITS), and the table for classical computers.
-    pub fn of(allowed: &'a [f64]) -> Self {
-        Asked { allowed, failure: FAILURE_BITS, security: Security::Classical128 }
-    }
 }
 
 /// Tries a circuit in every ring, and stops at the first that serves. Where none serves, or it takes long, the sets that refresh
@@ -319,7 +301,7 @@ fn at_scale(
                 break;
             }
         };
-        if let Some(reason) = inexact(circuit, asked.allowed, &trial) {
+        if let Some(reason) = inexact(circuit, asked.allowed, &trial.outputs) {
             why = Tried::Inexact(reason);
             break;
         }

@@ -38,7 +38,7 @@ pub use ckks::CkksMachine;
 pub use clear::Clear;
 #[cfg(feature = "client")]
 pub use client::Client;
-pub use fit::{Asked, Candidate, candidates};
+pub use fit::{Candidate, candidates};
 pub use footprint::Footprint;
 pub use machine::{Machine, execute};
 pub use numbers::Numbers;
@@ -50,5 +50,5 @@ pub use serialize::PlanBytes;
 pub use server::{Sealed, Server, frames, key_of_input, key_of_keys};
 #[cfg(feature = "client")]
 pub use simulated::Simulated;
-pub use tolerance::FAILURE_BITS;
-pub use trial::{OutputForecast, StepForecast, Trial};
+pub use tolerance::{Asked, FAILURE_BITS, OutputForecast};
+pub use trial::{StepForecast, Trial};

@@ -2,10 +2,9 @@
 //! refresh registers, and what it takes, leaves. Key holder, without a key.
 
 use super::circuit::{Circuit, Step};
-use super::fit::Asked;
 use super::reach::reaches;
 use super::refresh_search::{Node, computed_alike, search};
-use super::tolerance::inexact;
+use super::tolerance::{Asked, inexact};
 use super::trial::Trial;
 use crate::error::{Error, Result};
 use ciphervec_he::ckks::{BootstrapSpec, Bootstrapper, Calibration, LookupTable, Sign};
@@ -176,7 +175,7 @@ fn attempt(
         }
         Err(error) => return Ok(Attempt::Refused(error.to_string())),
     };
-    if let Some(reason) = inexact(&circuit, asked.allowed, &trial) {
+    if let Some(reason) = inexact(&circuit, asked.allowed, &trial.outputs) {
         return Ok(Attempt::Refused(reason));
     }
     let runs = (circuit.refreshes() + circuit.look_ups()) as f64;

@@ -61,7 +61,8 @@ impl Simulated {
         inputs: &[Vec<f64>],
     ) -> Result<Vec<Answer>> {
         // Other streams are the steps'.
-        let repeats = if trial.refreshes() { 1 } else { (trial.max_slots() / circuit.slots).max(1) };
+        let repeats =
+            if trial.refreshes() { 1 } else { (trial.max_slots() / circuit.slots).max(1) };
         let key = gaussian::pairs(&seed, u64::MAX, circuit.slots * repeats);
         let square = |&[re, im]: &[f64; 2]| match trial.ring() {
             Ring::ConjugateInvariant => re * re,

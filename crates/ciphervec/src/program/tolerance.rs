@@ -1,15 +1,42 @@
-//! Tolerance: a trial and how far outputs may be off enter; whether they are exact enough leaves. Key
+//! Tolerance: what errors of outputs are within and how far they may be off enter; whether they are exact enough leaves. Key
 //! holder, without a key.
 
-use super::arrays::Output;
+use super::arrays::{Decoding, Output};
 use super::circuit::{Circuit, Step};
 use super::numbers::elements;
 use super::placement::Domain;
-use super::trial::{OutputForecast, Trial};
 use ciphervec_he::ckks::{Deviation, Traced, TracedForecast, Tracing};
+use ciphervec_he::params::Security;
 
 /// log2 of the chance that an answer is wrong or refused, unless another one is asked for.
 pub const FAILURE_BITS: u8 = 64;
+
+/// How exact a circuit's answers must be, and how secure.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Asked<'a> {
+    /// How far each number of each output may be off.
+    pub allowed: &'a [f64],
+    /// log2 of one over the chance that an answer is wrong or refused.
+    pub failure: u8,
+    /// The table of parameters.
+    pub security: Security,
+}
+
+impl<'a> Asked<'a> {
+    /// [`FAILURE_BITS`], and the table for classical computers.
+    pub fn of(allowed: &'a [f64]) -> Self {
+        Asked { allowed, failure: FAILURE_BITS, security: Security::Classical128 }
+    }
+}
+
+/// What an output is like when it arrives.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct OutputForecast {
+    /// The standard deviation of a number's error.
+    pub error: f64,
+    /// What the error of any number is within, but for the chance that was asked for.
+    pub within: f64,
+}
 
 /// How the errors of a circuit are traced: so that all that could go wrong in an answer, its numbers
 /// and what every step of it can bear, does so with a chance below `2^-failure` together.
@@ -26,7 +53,10 @@ pub(super) fn traced(circuit: &Circuit, failure: u8, refreshes: bool) -> Tracing
         _ => 0,
     });
     let events = numbers + stages.sum::<usize>() as f64 * circuit.slots as f64;
-    let exact = circuit.outputs.iter().any(|output| output.numbers.step > 0.0);
+    let exact = circuit
+        .outputs
+        .iter()
+        .any(|output| output.decoding != Decoding::Numbers || output.numbers.step > 0.0);
     Tracing {
         bits: f64::from(failure) + events.max(1.0).log2(),
         // What a refresh adds may be alike wherever slots repeat.
@@ -56,8 +86,12 @@ impl Output {
 }
 
 /// Why the outputs are not exact enough, if they are not.
-pub(super) fn inexact(circuit: &Circuit, allowed: &[f64], trial: &Trial) -> Option<String> {
-    circuit.outputs.iter().zip(&trial.outputs).zip(allowed).find_map(|((output, found), &most)| {
+pub(super) fn inexact(
+    circuit: &Circuit,
+    allowed: &[f64],
+    outputs: &[OutputForecast],
+) -> Option<String> {
+    circuit.outputs.iter().zip(outputs).zip(allowed).find_map(|((output, found), &most)| {
         (found.within > most).then(|| {
             let within = found.within;
             format!("{:?} is off by up to {within:.2e}, allowed are {most:.2e}", output.name)

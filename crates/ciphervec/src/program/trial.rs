@@ -5,7 +5,7 @@ use super::circuit::{Circuit, Step};
 use super::look_up::{beside, nothing_to_look_up_with};
 use super::machine::{Machine, execute};
 use super::plan::{KeySet, Plan};
-use super::tolerance::{FAILURE_BITS, traced};
+use super::tolerance::{FAILURE_BITS, OutputForecast, traced};
 use crate::error::{Error, Result};
 use ciphervec_he::ckks::{
     Bootstrapper, Calibration, Encoding, EncryptionKey, Expected, Forecast, LookupTable,
@@ -27,15 +27,6 @@ pub struct StepForecast {
     pub error_bits: f64,
     /// Milliseconds on one thread.
     pub milliseconds: f64,
-}
-
-/// What an output is like when it arrives.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct OutputForecast {
-    /// The standard deviation of a number's error.
-    pub error: f64,
-    /// What the error of any number is within, but for the chance that was asked for.
-    pub within: f64,
 }
 
 /// A circuit tried out.

@@ -1,8 +1,8 @@
 //! Polynomial: coefficients enter, depth, values and quotients leave. Both sides.
 
 use super::Complex;
-use super::approximate::samples;
 use crate::error::{Error, Result};
+use core::f64::consts::PI;
 use core::ops::{Add, SubAssign};
 
 /// What the coefficients multiply.
@@ -209,6 +209,15 @@ pub(super) fn divide<C: Coefficient>(basis: Basis, c: &[C], m: usize) -> (Vec<C>
         }
     }
     (quotient, rest)
+}
+
+/// Points of `[low, high]`, as dense as the nodes of `degree` are and 16 times as many.
+pub(super) fn samples(low: f64, high: f64, degree: usize) -> impl Iterator<Item = f64> {
+    let count = 16 * (degree + 1);
+    (0..=count).map(move |k| {
+        let cosine = (PI * k as f64 / count as f64).cos();
+        (low + (high - low) * (0.5 + 0.5 * cosine)).clamp(low, high)
+    })
 }
 
 #[cfg(test)]

@@ -5,10 +5,9 @@ use std::rc::Rc;
 
 use super::super::Complex;
 use super::super::align::{Path, Place, descend, join, meet};
-use super::super::approximate::samples;
 use super::super::expected::Expected;
 use super::super::operations::Operations;
-use super::super::polynomial::Polynomial;
+use super::super::polynomial::{Polynomial, samples};
 use super::super::polynomial_evaluation::evaluate;
 use super::Forecast;
 use super::names::{did, hashed, named};
