@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use ciphervec::program::{
-    Block, Candidate, Circuit, Clear, Client, Decoding, Domain, Input, Loop, Numbers, Output,
-    Placement, Plan, Reading, Sealed, Server, Simulated, Step, View, candidates,
+    Asked, Block, Candidate, Circuit, Clear, Client, Decoding, Domain, Input, Loop, Numbers,
+    Output, Placement, Plan, Reading, Sealed, Server, Simulated, Step, View, candidates,
 };
 use ciphervec_he::ckks::{LookupTable, Polynomial, Sign};
 use ciphervec_he::params::Security;
@@ -161,16 +161,18 @@ impl PyProgramCircuit {
     }
 
     /// Rings from the smallest on, up to the first that serves; `allowed` says how far the numbers of each
-    /// output may be off.
-    #[pyo3(signature = (allowed, *, quantum=false))]
+    /// output may be off, but for a chance of `2^-failure`.
+    #[pyo3(signature = (allowed, *, failure, quantum=false))]
     fn candidates(
         &self,
         py: Python<'_>,
         allowed: Vec<f64>,
+        failure: u8,
         quantum: bool,
     ) -> PyResult<Vec<PyProgramCandidate>> {
         let security = if quantum { Security::Quantum128 } else { Security::Classical128 };
-        let tried = work(py, || candidates(&self.0, &allowed, security))?;
+        let asked = Asked { allowed: &allowed, failure, security };
+        let tried = work(py, || candidates(&self.0, &asked))?;
         Ok(tried.into_iter().map(PyProgramCandidate).collect())
     }
 
@@ -271,6 +273,13 @@ impl PyProgramCandidate {
         trial.outputs.iter().map(|output| output.error).collect()
     }
 
+    /// What errors of every output are within.
+    #[getter]
+    fn within(&self) -> Vec<f64> {
+        let Ok((_, trial)) = &self.0.outcome else { return Vec::new() };
+        trial.outputs.iter().map(|output| output.within).collect()
+    }
+
     /// The level that every register of the outputs is sent at.
     #[getter]
     fn levels_sent(&self) -> Vec<usize> {
@@ -368,6 +377,13 @@ impl PyProgramPlan {
     #[getter]
     fn key_bytes(&self) -> PyResult<usize> {
         self.0.key_bytes().map_err(Raise::raise)
+    }
+
+    /// log2 of one over the chance that an answer is wrong or refused, as whoever made it says; 0 if
+    /// nothing is said.
+    #[getter]
+    fn failure(&self) -> u8 {
+        self.0.failure()
     }
 
     /// What the parameters rest on, in words.

@@ -37,7 +37,7 @@ def powers(x: Any) -> Any:
 
 @pytest.fixture(scope="module")
 def plan() -> programs.Plan:
-    return distances.compile(probe=secret(D, bits=4), gallery=secret((ROWS, D), bits=4))
+    return distances.compile(failure=128, probe=secret(D, bits=4), gallery=secret((ROWS, D), bits=4))
 
 
 @pytest.fixture
@@ -91,7 +91,7 @@ def test_two_clients_share_a_program_and_nothing_else(client: HttpClient, plan: 
     with pytest.raises(InvalidInput, match=f"no evaluation keys of {one.key_id}"):
         remote.run(one, probe=probe, gallery=people(1))
     assert remote.run(two, probe=people(2)[3])[3] == 0
-    other = distances.compile(probe=secret(D, bits=3), gallery=secret((ROWS, D), bits=3))
+    other = distances.compile(failure=128, probe=secret(D, bits=3), gallery=secret((ROWS, D), bits=3))
     for refused in (client.put_program, client.get_program):
         with pytest.raises(InvalidInput, match="plan"):
             refused("nearest", other)
@@ -255,7 +255,7 @@ def test_tokens_without_the_verb(tmp_path: Path, plan: programs.Plan) -> None:
 @pytest.mark.slow
 def test_a_client_that_leaves_frees_what_its_run_took(tmp_path: Path) -> None:
     """A run of seconds on an event loop is cancelled; the server's memory is what it was before."""
-    long = powers.compile(x=secret(4000, bits=3), precision=4)
+    long = powers.compile(x=secret(4000, bits=3), precision=4, failure=128)
     holder = long.client()
 
     def memory(url: str) -> int:

@@ -44,6 +44,8 @@ def forgetful(x):
 TABLE = np.arange(4)
 """
 
+FOR_SERVERS = ("--failure", "128")
+
 
 @pytest.fixture
 def program(tmp_path: Path) -> Program:
@@ -187,7 +189,7 @@ def test_a_program_on_a_server_is_pushed_asked_listed_and_removed(
         done = program("program", *words, "--url", server_url, code=code)
         return " ".join((done.stdout + done.stderr).split())
 
-    program("program", "plan", "own.py:hamming", "-s", "x=x.npy", "-s", "y=y.npy", "--out", "h.plan")
+    program("program", "plan", "own.py:hamming", "-s", "x=x.npy", "-s", "y=y.npy", "--out", "h.plan", *FOR_SERVERS)
     for name in ("mine", "theirs"):
         program(
             *("program", "keygen", "h.plan", "--out", f"{name}.key", "--server-keys", f"{name}.keys"),

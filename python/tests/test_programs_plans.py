@@ -285,8 +285,8 @@ def test_encrypted_is_what_the_analysis_says(name: str) -> None:
     assert 0 < sum(found for _, found in run.operations.values()) <= run.milliseconds["run"]
     assert says.candidates[-1].log_degree == says.log_degree
     assert all(one.refused for one in says.candidates[:-1])
-    # What noise may be off by is at least 7.1 deviations: a chance of 2^-40.
-    assert all(7.1 * one.error <= one.allowed for one in says.outputs)
+    # What noise may be off by is at least 9.4 deviations: a chance of 2^-64 if all of it is Gaussian.
+    assert all(9.4 * one.error <= one.within <= one.allowed for one in says.outputs)
     levels = [one.level for one in says.operations if one.level is not None]
     assert all(0 <= level <= says.levels for level in levels)
     assert f"{says.levels} levels" in str(says) and f"{says.levels} levels" in says._repr_html_()

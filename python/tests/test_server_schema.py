@@ -75,7 +75,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             client = ciphervec.HttpClient(url, keys=ciphervec.Keys.generate(), state=None)
             faces = client.create_collection("faces", dimension=8)
             faces.add(list(range(6)), np.eye(6, 8, dtype=np.float32))
-            plan = double.compile(x=ciphervec.secret(4, bits=4))
+            plan = double.compile(x=ciphervec.secret(4, bits=4), failure=128)
             remote = client.put_program("faces", plan)
             remote.send_keys_bytes(plan.client().evaluation_keys())
             yield url

@@ -9,7 +9,7 @@
 mod support;
 
 use ciphervec::program::{
-    Block, Circuit, Client, Footprint, Plan, Server, Step, Trial, candidates,
+    Asked, Block, Circuit, Client, Footprint, Plan, Server, Step, Trial, candidates,
 };
 use ciphervec::protect::filter::FilterTags;
 use ciphervec::protect::sidecar::Sidecar;
@@ -19,7 +19,6 @@ use ciphervec::search::{
 use ciphervec::store::Manifest;
 use ciphervec::{Id, IndexSpec, Keys, Metric, Mode, Precision};
 use ciphervec_he::ckks::{Polynomial, Sign};
-use ciphervec_he::params::Security;
 use peak_alloc::PeakAlloc;
 use std::error::Error;
 use std::io::{self, Read};
@@ -274,7 +273,7 @@ fn demanding() -> Result<Vec<(&'static str, Circuit)>, Box<dyn Error>> {
 
 fn footprints() -> Result<(), Box<dyn Error>> {
     for (name, circuit) in demanding()? {
-        let tried = candidates(&circuit, &[1e-2], Security::Classical128)?.pop();
+        let tried = candidates(&circuit, &Asked::of(&[1e-2]))?.pop();
         let (spec, trial) = tried.ok_or("no ring")?.outcome?;
         let made = Plan::of(circuit, spec, trial.keys)?;
         let bytes = made.to_bytes();

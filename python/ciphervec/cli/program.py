@@ -24,7 +24,9 @@ from .measuring import at_least, write
 from .program_halves import HALVES
 from .program_server import ask, list_, push, remove
 from .program_source import (
+    FAILURE,
     Backend,
+    Failure,
     Gap,
     Inputs,
     Precision,
@@ -66,6 +68,7 @@ def analyse(
     sample: Samples = None,
     precision: Precision = 12,
     gap: Gap = None,
+    failure: Failure = FAILURE,
     quantum: Quantum = False,
     reveal: Reveal = None,
     backend: Backend = None,
@@ -92,6 +95,7 @@ def analyse(
         arguments(sample),
         precision=precision,
         gap=gap,
+        failure=failure,
         quantum=quantum,
         reveal=reveal,
         backend=backend,
@@ -118,6 +122,7 @@ def run(
     ] = None,
     precision: Precision = 12,
     gap: Gap = None,
+    failure: Failure = FAILURE,
     quantum: Quantum = False,
     reveal: Reveal = None,
     backend: Backend = None,
@@ -144,6 +149,7 @@ def run(
         {**given, **declared},
         precision=precision,
         gap=gap,
+        failure=failure,
         quantum=quantum,
         reveal=reveal,
         backend=backend,
@@ -192,10 +198,23 @@ def show(analysis: Analysis) -> None:
         )
     screen.print()
     lines = [
-        [one.name, _shape(one.shape), one.numbers, f"{one.error:.1e}", f"{one.allowed:.1e}"]
+        [
+            one.name,
+            _shape(one.shape),
+            one.numbers,
+            f"{one.error:.1e}",
+            f"{one.within:.1e}",
+            f"{one.allowed:.1e}",
+        ]
         for one in analysis.outputs
     ]
-    grid(screen, "Results", ["", "shape", "numbers", "noise", "right up to"], lines, left=3)
+    grid(
+        screen,
+        "Results",
+        ["", "shape", "numbers", "noise", f"within, but for 2^-{analysis.failure}", "right up to"],
+        lines,
+        left=3,
+    )
     for text in (*analysis.revealed, *(f"not {name}: {why}" for name, why in analysis.others.items())):
         screen.print(text, highlight=False, markup=False, soft_wrap=True)
     for smaller in (one for one in analysis.candidates if one.refused):

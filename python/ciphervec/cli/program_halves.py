@@ -13,7 +13,9 @@ from ..errors import InvalidInput, WrongKey
 from ..ingest.files import read_file
 from ..programs import Client, Plan
 from .program_source import (
+    FAILURE,
     Backend,
+    Failure,
     Gap,
     Precision,
     Quantum,
@@ -38,6 +40,7 @@ def plan(
     sample: Samples = None,
     precision: Precision = 12,
     gap: Gap = None,
+    failure: Failure = FAILURE,
     quantum: Quantum = False,
     reveal: Reveal = None,
     backend: Backend = None,
@@ -55,6 +58,7 @@ def plan(
         arguments(sample),
         precision=precision,
         gap=gap,
+        failure=failure,
         quantum=quantum,
         reveal=reveal,
         backend=backend,

@@ -18,6 +18,7 @@ import typer
 
 from ..errors import CiphervecError, InvalidInput, ProgramError
 from ..programs import Plan, Program, program, public, secret
+from ..programs.fitting import FAILURE as FAILURE
 from .terminal import existing
 
 Source = Annotated[
@@ -43,6 +44,13 @@ Precision = Annotated[
 Gap = Annotated[
     float | None,
     typer.Option(help="Numbers closer than this part of their range may compare either way, e.g. 0.001."),
+]
+Failure = Annotated[
+    int,
+    typer.Option(
+        help="Bits: an answer is wrong or refused with a chance below 2^-this. A server's program takes 128, and so do "
+        "results that others see.",
+    ),
 ]
 Quantum = Annotated[bool, typer.Option("--quantum", help="Take the parameter table for quantum computers.")]
 
@@ -133,6 +141,7 @@ def compiled(
     *,
     precision: float,
     gap: float | None,
+    failure: int,
     quantum: bool,
     reveal: Sequence[str] | None = None,
     backend: str | None = None,
@@ -157,7 +166,13 @@ def compiled(
         )
     try:
         return found.compile(
-            **given, precision=precision, gap=gap, quantum=quantum, reveal=reveal or (), backend=backend
+            **given,
+            precision=precision,
+            gap=gap,
+            failure=failure,
+            quantum=quantum,
+            reveal=reveal or (),
+            backend=backend,
         )
     except CiphervecError:
         raise

@@ -231,9 +231,11 @@ class RemoteProgram(ServedProgram):
 def put_program(
     session: Session, name: str, plan: Plan, on_upload: Callable[[], Progress | None]
 ) -> RemoteProgram:
-    """Store a plan under a name. Raises InvalidInput for another plan of that name, and for one that is
-    beyond the server's limits."""
+    """Store a plan under a name. Raises InvalidInput for another plan of that name, for one that is beyond
+    the server's limits, and for one whose clients would show the server by what they refuse something
+    of their keys: a plan for a server is compiled with failure=128."""
     doing = f"cannot store the program {name!r}"
+    plan.check_for_others("refusals")
     reply = session.call("PUT", _path(name), doing, body=plan.to_bytes(), headers=_OCTETS, ok=(200, 201, 409))
     if reply.status == 409:
         raise InvalidInput(
@@ -248,6 +250,7 @@ def get_program(
 ) -> RemoteProgram:
     """A program that is there, which must be this plan. Raises ProgramNotFound, InvalidInput."""
     doing = f"cannot open the program {name!r}"
+    plan.check_for_others("refusals")
     reply = session.call("GET", _path(name), doing, ok=(200, 404))
     if reply.status == 404:
         raise ProgramNotFound(

@@ -44,7 +44,9 @@ class OutputReport:
     error: float
     """Standard deviation of the noise in a number."""
     allowed: float
-    """What noise may be off by for the number to be right; 7.4 deviations have a chance of 2^-43."""
+    """What noise may be off by for the number to be right."""
+    within: float
+    """What noise is within, but for the chance that the plan was asked for."""
 
 
 @dataclass(frozen=True)
@@ -119,6 +121,8 @@ class Analysis:
     answer_bytes: int
     milliseconds: float
     """Predicted for a run, on one thread of this machine."""
+    failure: int
+    """An answer is wrong or refused with a chance below 2^-failure."""
     refreshing: RefreshReport | None
     """None where the levels of the ring are enough."""
     revealed: tuple[str, ...]
@@ -145,7 +149,8 @@ class Analysis:
         titles = ("operation", "line", "shape", "numbers", "steps", "level", "ms")
         table = _aligned([titles, *rows])
         results = [
-            f"{one.name}: {one.numbers}, noise {one.error:.1e}, right up to {one.allowed:.1e}"
+            f"{one.name}: {one.numbers}, noise {one.error:.1e}, right up to {one.allowed:.1e}, within {one.within:.1e} "
+            f"but for a chance of 2^-{self.failure} an answer"
             for one in self.outputs
         ]
         passed = [f"not {name}: {why}" for name, why in self.others.items()]
@@ -221,9 +226,13 @@ def analyse(fitted: Fitted, native: _native.ProgramPlan, milliseconds: float) ->
         program=fitted.graph.name,
         operations=operations,
         outputs=tuple(
-            OutputReport(output.name, output.shape, str(output.kind), error, allowed)
-            for output, error, allowed in zip(
-                fitted.draft.outputs, fitted.chosen.errors, fitted.allowed, strict=True
+            OutputReport(output.name, output.shape, str(output.kind), error, allowed, within)
+            for output, error, allowed, within in zip(
+                fitted.draft.outputs,
+                fitted.chosen.errors,
+                fitted.allowed,
+                fitted.chosen.within,
+                strict=True,
             )
         ),
         candidates=tuple(
@@ -244,6 +253,7 @@ def analyse(fitted: Fitted, native: _native.ProgramPlan, milliseconds: float) ->
         query_bytes=native.input_bytes,
         answer_bytes=native.answer_bytes(fitted.chosen.levels_sent),
         milliseconds=milliseconds,
+        failure=native.failure,
         refreshing=_refreshing(fitted, native),
         revealed=tuple(_revealed(fitted)),
         warnings=tuple(_warnings(fitted, operations, levels)),

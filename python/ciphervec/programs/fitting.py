@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from typing import TypeAlias, TypedDict
 
 import ciphervec._native as _native
 
@@ -33,12 +33,23 @@ _AHEAD = 256.0
 _MOST = 0.45
 """Part of a step that a number may be off by before it is refused."""
 
+FAILURE = 64
+"""log2 of one over the chance that an answer is wrong or refused, unless another one is asked for."""
+FAILURE_FOR_OTHERS = 128
+"""The same where somebody else sees results, or whether there are any."""
+
 
 BACKENDS = ("ckks", "linear")
 """Slots, which compute anything; and coefficients, for sums with public weights, which take no keys."""
 
 COMPARED, LOOKED_UP = "compared with all rows", "looked up by bootstrapping"
 """What is done with computed integers that tables are indexed by."""
+
+
+class _Asked(TypedDict):
+    failure: int
+    quantum: bool
+
 
 _Tried: TypeAlias = tuple[Draft, list[float]]
 _Fit: TypeAlias = tuple[Draft, _native.ProgramCircuit, list[_native.ProgramCandidate], list[float]]
@@ -75,12 +86,19 @@ class Fitted:
 
 
 def fit(
-    graph: Graph, *, precision: float, gap: float | None, quantum: bool, backend: str | None = None
+    graph: Graph,
+    *,
+    precision: float,
+    gap: float | None,
+    failure: int = FAILURE,
+    quantum: bool,
+    backend: str | None = None,
 ) -> Fitted:
     """The circuit and the ring that are predicted to be fastest, on one back-end or on any.
 
     Raises ProgramError for what cannot be computed on encrypted arrays, and if no ring serves.
     """
+    asked: _Asked = {"failure": failure, "quantum": quantum}
     parts = cut(graph) if graph.revealed else None
     sealed = parts.sealed if parts else graph
     lowered = without_lookups(sealed)
@@ -90,9 +108,9 @@ def fit(
     def attempt(name: str, of: Graph, backend: str, way: str = "") -> None:
         try:
             if backend == "linear":
-                tried = _fitted(graph.name, _linear(of, precision), quantum)
+                tried = _fitted(graph.name, _linear(of, precision), asked)
             else:
-                tried = _on_slots(graph.name, of, precision, gap, quantum=quantum)
+                tried = _on_slots(graph.name, of, precision, gap, asked)
             found[name] = Fitted(graph, parts, of, *tried, backend, way)
         except (ProgramError, NotAffineError) as error:
             refused[name] = error
@@ -119,14 +137,14 @@ def _cost(fitted: Fitted) -> str:
     return f"predicted to take {fitted.milliseconds:.3g} ms, in a ring of degree 2^{fitted.chosen.log_degree}"
 
 
-def _on_slots(name: str, graph: Graph, precision: float, gap: float | None, *, quantum: bool) -> _Fit:
+def _on_slots(name: str, graph: Graph, precision: float, gap: float | None, asked: _Asked) -> _Fit:
     """The fastest on slots; if none serves, the fastest that spends a level on finer comparisons."""
     try:
-        return _fitted(name, _slots(graph, precision, gap), quantum)
+        return _fitted(name, _slots(graph, precision, gap), asked)
     except ProgramError:
         if not any(node.op in COMPARING and _computed(node) for node in graph.nodes):
             raise
-    return _fitted(name, _slots(graph, precision, gap, _AHEAD), quantum)
+    return _fitted(name, _slots(graph, precision, gap, _AHEAD), asked)
 
 
 def _computed(node: Node) -> bool:
@@ -159,7 +177,7 @@ def _linear(graph: Graph, precision: float) -> Iterable[_Tried]:
         yield draft, [_most(output, precision) for output in draft.outputs]
 
 
-def _fitted(name: str, drafts: Iterable[_Tried], quantum: bool) -> _Fit:
+def _fitted(name: str, drafts: Iterable[_Tried], asked: _Asked) -> _Fit:
     """The draft that is fastest, in the ring that serves it."""
     best: _Fit | None = None
     refused: Exception | None = None
@@ -167,7 +185,7 @@ def _fitted(name: str, drafts: Iterable[_Tried], quantum: bool) -> _Fit:
         try:
             for noise in NOISES:
                 circuit = draft.circuit(noise)
-                tried = circuit.candidates(allowed, quantum=quantum)
+                tried = circuit.candidates(allowed, **asked)
                 if tried[-1].refused is None or not draft.signs:
                     break
         except InvalidInput as error:

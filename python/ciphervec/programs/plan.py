@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +17,7 @@ import ciphervec._native as _native
 from ..errors import InvalidInput
 from ..ingest.files import StrPath
 from .analysis import Analysis, analyse
-from .fitting import BACKENDS, Fitted, fit
+from .fitting import BACKENDS, FAILURE, FAILURE_FOR_OTHERS, Fitted, fit
 from .graph import Graph, Node
 from .kinds import Array, Kind
 from .reference import check_inputs, evaluate
@@ -41,6 +42,7 @@ class Plan:
         *,
         precision: float = 12,
         gap: float | None = None,
+        failure: int = FAILURE,
         quantum: bool = False,
         backend: str | None = None,
     ) -> Plan:
@@ -50,6 +52,8 @@ class Plan:
             precision: bits; real results are off by less than 2^-precision of their range.
             gap: reals, and integers too wide to be told apart, that are closer than this part of their
                 range may compare either way.
+            failure: bits; an answer is wrong or refused with a chance below 2^-failure. What others see
+                results of, or refusals, takes 128.
             quantum: take the parameter table for quantum computers.
             backend: "ckks" or "linear" where the faster one is not wanted.
 
@@ -60,9 +64,13 @@ class Plan:
             raise InvalidInput(f"precision must be 1 to 30 bits, got {precision}")
         if gap is not None and not 0 < gap < 0.5:
             raise InvalidInput(f"gap must be a part of the range, above 0 and below 0.5, got {gap}")
+        if isinstance(failure, bool) or not isinstance(failure, int) or not 1 <= failure <= 255:
+            raise InvalidInput(f"failure must be a whole number of bits, 1 to 255, got {failure!r}")
         if backend is not None and backend not in BACKENDS:
             raise InvalidInput(f"backend must be one of {', '.join(BACKENDS)}, or None, got {backend!r}")
-        fitted = fit(graph, precision=float(precision), gap=gap, quantum=quantum, backend=backend)
+        fitted = fit(
+            graph, precision=float(precision), gap=gap, failure=failure, quantum=quantum, backend=backend
+        )
         return cls(_native.ProgramPlan(fitted.circuit, fitted.chosen), fitted)
 
     @classmethod
@@ -78,6 +86,30 @@ class Plan:
     def id(self) -> str:
         """A hash of the plan, which keys, inputs and answers name."""
         return self._native.id
+
+    @property
+    def failure(self) -> int:
+        """Bits of the chance that an answer is wrong or refused: below 2^-failure, by the word of whoever
+        compiled the plan; 0 of a plan that says nothing."""
+        return self._native.failure
+
+    def check_for_others(self, what: str) -> None:
+        """Raise InvalidInput if others who see `what`, results or whether there are any, could learn of the
+        key from it."""
+        if self.failure < FAILURE_FOR_OTHERS:
+            said = f"2^-{self.failure}" if self.failure else "one that the plan does not state"
+            raise InvalidInput(
+                f"others see {what} of this plan, and an answer is wrong or refused with a chance of {said}, which the key "
+                f"decides. Compile it with failure={FAILURE_FOR_OTHERS}."
+            )
+        real = [
+            name for name, _, step, decoding in self._native.outputs if decoding == "numbers" and not step
+        ]
+        if real and what == "results":
+            raise InvalidInput(
+                f"{real[0]} holds real numbers, and their last bits hold noise that depends on the key. Declare fixed "
+                "point, step=, or return what is compared or looked up; or have `publish` of ciphervec.ckks add noise."
+            )
 
     @property
     def key_bytes(self) -> int:
@@ -290,13 +322,24 @@ class Client:
             )
         return self._native.encrypt(name, value.reshape(-1))
 
-    def decrypt(self, answer: bytes) -> Array | tuple[Array, ...]:
-        """The results, as the function returns them. They are for the owner of the key. Of a plan that was
-        read from bytes, the arrays in the answer: what a client sees by `reveal`, it goes on with itself.
+    def decrypt(
+        self, answer: bytes, *, audience: Literal["owner", "others"] = "owner"
+    ) -> Array | tuple[Array, ...]:
+        """The results, as the function returns them. Of a plan that was read from bytes, the arrays in the
+        answer: what a client sees by `reveal`, it goes on with itself.
+
+        Args:
+            audience: "owner" if results stay with the owner of the key, "others" if somebody else sees
+                them, or whether there are any. Those say nothing of the key if the answer holds integers
+                and booleans alone, and the plan was compiled with failure=128.
 
         Raises CorruptData, WrongKey for an answer under another key, InvalidInput for one of another
-        plan and for numbers that no result can have.
+        plan, for numbers that no result can have, and for an audience that the plan is not for.
         """
+        if audience not in ("owner", "others"):
+            raise InvalidInput(f"audience must be 'owner' or 'others', got {audience!r}")
+        if audience == "others":
+            self._plan.check_for_others("results")
         return self._plan._decoded(self._native.decrypt(answer))
 
 

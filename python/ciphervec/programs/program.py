@@ -13,6 +13,7 @@ import numpy as np
 
 from ..errors import ProgramError
 from .builder import Builder
+from .fitting import FAILURE
 from .graph import Graph, Node
 from .kinds import BOOLEAN, LARGEST, Declared, Kind, constant_array, constant_kind
 from .loops import at_once
@@ -135,6 +136,7 @@ class Program(Generic[P, R]):
         *arguments: Any,
         precision: float = 12,
         gap: float | None = None,
+        failure: int = FAILURE,
         quantum: bool = False,
         reveal: str | Sequence[str] = (),
         backend: str | None = None,
@@ -147,6 +149,8 @@ class Program(Generic[P, R]):
             precision: bits; real results are off by less than 2^-precision of their range.
             gap: reals, and integers too wide to be told apart, that are closer than this part of their
                 range may compare either way.
+            failure: bits; an answer is wrong or refused with a chance below 2^-failure. What others see
+                results of, or refusals, takes 128.
             quantum: take the parameter table for quantum computers.
             reveal: names of the function's own variables, as they stand when it returns, that the client
                 may decrypt: it sees all their numbers and does what comes of them itself, in the clear.
@@ -157,7 +161,7 @@ class Program(Generic[P, R]):
         """
         names = (reveal,) if isinstance(reveal, str) else tuple(dict.fromkeys(reveal))
         graph = self._sampled(self._bound(arguments, named), names)
-        return Plan.of(graph, precision=precision, gap=gap, quantum=quantum, backend=backend)
+        return Plan.of(graph, precision=precision, gap=gap, failure=failure, quantum=quantum, backend=backend)
 
     def _bound(self, args: Any, named: dict[str, Any]) -> inspect.BoundArguments:
         for parameter in self.signature.parameters.values():

@@ -2,9 +2,10 @@
 //! exact enough leaves, with the keys that the circuit takes. Key holder, without a key.
 
 use super::circuit::Circuit;
+use super::numbers::range;
 use super::plan::{KeySet, Plan};
 use super::refreshed::{Refreshed, kept, specs};
-use super::tolerance::inexact;
+use super::tolerance::{Asked, inexact};
 use super::trial::{SPARE_BITS, Trial};
 use crate::error::{Error, Result};
 use ciphervec_he::ckks::{BootstrapSpec, Calibration, Params, ParamsSpec, Ring};
@@ -33,40 +34,38 @@ pub struct Candidate {
     pub log_degree: u32,
     /// Whether registers are refreshed in it.
     pub refreshing: bool,
+    /// log2 of one over the chance that an answer is wrong or refused.
+    pub failure: u8,
     /// The circuit with its refreshes, if they are and it serves.
     pub refreshed: Option<Refreshed>,
     /// The parameters and the trial under them, or why there are none.
     pub outcome: core::result::Result<(ParamsSpec, Trial), String>,
 }
 
-/// Tries a circuit in every ring, and stops at the first that serves; `allowed` says how far each
-/// number of each output may be off. Where none serves, or it takes long, the sets that refresh
+/// Tries a circuit in every ring, and stops at the first that serves. Where none serves, or it takes long, the sets that refresh
 /// registers are tried as well. What is predicted to be fastest stands last.
 ///
 /// # Errors
 /// [`Error::Range`] for a circuit that [`Circuit::check`] refuses, [`Error::Program`] for another
 /// number of outputs.
-pub fn candidates(
-    circuit: &Circuit,
-    allowed: &[f64],
-    security: Security,
-) -> Result<Vec<Candidate>> {
+pub fn candidates(circuit: &Circuit, asked: &Asked<'_>) -> Result<Vec<Candidate>> {
     circuit.check()?;
+    let Asked { allowed, failure, security } = *asked;
+    if failure == 0 {
+        return Err(range("the bits of a chance of failure", "at least 1", failure));
+    }
     if allowed.len() != circuit.outputs.len() {
         let detail = format!("{} outputs, {} errors allowed", circuit.outputs.len(), allowed.len());
         return Err(Error::Program { operation: "a fit", detail });
     }
     let needs = Needs::of(circuit)?;
-    let mut tried = with_levels(circuit, allowed, security, &needs)?;
+    let mut tried = with_levels(circuit, asked, &needs)?;
     let long = |one: &Candidate| one.milliseconds().is_none_or(|ms| ms > NO_REFRESH_MS);
     let deep = needs.as_ref().map_or(true, |needs| needs.depth > SHALLOW);
     if deep && tried.last().is_none_or(long) {
         for spec in specs() {
-            tried.push(Candidate::refreshing(
-                circuit,
-                allowed,
-                BootstrapSpec { security, ..spec },
-            )?);
+            let spec = BootstrapSpec { security, ..spec };
+            tried.push(Candidate::refreshing(circuit, asked, spec)?);
         }
     }
     Ok(fastest_last(tried))
@@ -94,8 +93,7 @@ fn fastest_last(mut tried: Vec<Candidate>) -> Vec<Candidate> {
 /// Every ring up to the first that serves without a refresh.
 fn with_levels(
     circuit: &Circuit,
-    allowed: &[f64],
-    security: Security,
+    asked: &Asked<'_>,
     needs: &core::result::Result<Needs, String>,
 ) -> Result<Vec<Candidate>> {
     let mut tried = Vec::new();
@@ -103,17 +101,17 @@ fn with_levels(
         Ok(needs) => *needs,
         Err(why) => {
             let (log_degree, outcome) = (*LOG_DEGREES.end(), Err(why.clone()));
-            return Ok(vec![Candidate { log_degree, refreshing: false, refreshed: None, outcome }]);
+            return Ok(vec![Candidate::levels(log_degree, asked, outcome)]);
         }
     };
     for log_degree in LOG_DEGREES {
         let outcome = if circuit.slots > 1 << log_degree {
             Err(format!("{} slots are needed, it has {}", circuit.slots, 1u64 << log_degree))
         } else {
-            in_ring(circuit, allowed, security, log_degree, needs)?
+            in_ring(circuit, asked, log_degree, needs)?
         };
         let serves = outcome.is_ok();
-        tried.push(Candidate { log_degree, refreshing: false, refreshed: None, outcome });
+        tried.push(Candidate::levels(log_degree, asked, outcome));
         if serves {
             break;
         }
@@ -122,22 +120,29 @@ fn with_levels(
 }
 
 impl Candidate {
+    fn levels(
+        log_degree: u32,
+        asked: &Asked<'_>,
+        outcome: core::result::Result<(ParamsSpec, Trial), String>,
+    ) -> Self {
+        let failure = asked.failure;
+        Candidate { log_degree, refreshing: false, failure, refreshed: None, outcome }
+    }
+
     /// A circuit under a set that refreshes registers.
-    fn refreshing(circuit: &Circuit, allowed: &[f64], spec: BootstrapSpec) -> Result<Self> {
+    fn refreshing(circuit: &Circuit, asked: &Asked<'_>, spec: BootstrapSpec) -> Result<Self> {
         let found = match kept(spec) {
-            Ok(bootstrapper) => Refreshed::of(circuit, allowed, bootstrapper)?,
+            Ok(bootstrapper) => Refreshed::of(circuit, asked, bootstrapper)?,
             Err(error) => Err(error.to_string()),
         };
-        let log_degree = spec.log_degree;
+        let one = Candidate::levels(spec.log_degree, asked, Err(String::new()));
+        let one = Candidate { refreshing: true, ..one };
         Ok(match found {
             Ok((refreshed, trial)) => {
                 let params = *refreshed.bootstrapper.params().spec();
-                let outcome = Ok((params, trial));
-                Candidate { log_degree, refreshing: true, refreshed: Some(refreshed), outcome }
+                Candidate { refreshed: Some(refreshed), outcome: Ok((params, trial)), ..one }
             }
-            Err(why) => {
-                Candidate { log_degree, refreshing: true, refreshed: None, outcome: Err(why) }
-            }
+            Err(why) => Candidate { outcome: Err(why), ..one },
         })
     }
 
@@ -156,10 +161,11 @@ impl Candidate {
             detail: format!("this candidate does not serve: {why}"),
         })?;
         let keys = trial.keys.clone();
-        match &self.refreshed {
+        let plan = match &self.refreshed {
             Some(one) => Plan::refreshing(one.circuit.clone(), one.bootstrapper.clone(), keys),
             None => Plan::of(circuit.clone(), *spec, keys),
-        }
+        };
+        Ok(plan?.with_failure(self.failure))
     }
 }
 
@@ -207,12 +213,11 @@ impl Needs {
 /// The narrowest scale that serves in a ring, with the digits that take the least time.
 fn in_ring(
     circuit: &Circuit,
-    allowed: &[f64],
-    security: Security,
+    asked: &Asked<'_>,
     log_degree: u32,
     needs: Needs,
 ) -> Result<core::result::Result<(ParamsSpec, Trial), String>> {
-    let limit = max_log_modulus(1 << log_degree, security).unwrap_or(0);
+    let limit = max_log_modulus(1 << log_degree, asked.security).unwrap_or(0);
     let calibration = Calibration::measure(log_degree)?;
     let mut why = String::new();
     // Wide outputs take a level that is left; nothing takes more than two.
@@ -224,8 +229,8 @@ fn in_ring(
             let scale_bits = scales.start + (scales.end - scales.start) / 2;
             let base_bits = (scale_bits + needs.headroom).min(PRIME_BITS);
             let ring = (log_degree, scale_bits, base_bits);
-            let asked = (levels, limit, needs.keys);
-            match at_scale(circuit, allowed, security, ring, asked, &calibration) {
+            let sizes = (levels, limit, needs.keys);
+            match at_scale(circuit, asked, ring, sizes, &calibration) {
                 Tried::Serves(found) => {
                     best = Some(found);
                     scales.end = scale_bits;
@@ -257,8 +262,7 @@ enum Tried {
 
 fn at_scale(
     circuit: &Circuit,
-    allowed: &[f64],
-    security: Security,
+    asked: &Asked<'_>,
     ring: (u32, u32, u32),
     (levels, limit, keys): (usize, u32, bool),
     calibration: &Calibration,
@@ -269,7 +273,7 @@ fn at_scale(
         ring.1
     ));
     for digits in 1..=levels + 1 {
-        let mut spec = spec(ring, levels, digits, security);
+        let mut spec = spec(ring, levels, digits, asked.security);
         if !keys {
             spec.special_primes = 0;
         }
@@ -285,7 +289,7 @@ fn at_scale(
         if repeated {
             continue;
         }
-        let trial = match Trial::run(circuit, &spec, calibration) {
+        let trial = match Trial::run(circuit, &spec, calibration, asked.failure) {
             Ok(trial) => trial,
             Err(error) => {
                 why = match error {
@@ -297,7 +301,7 @@ fn at_scale(
                 break;
             }
         };
-        if let Some(reason) = inexact(circuit, allowed, &trial) {
+        if let Some(reason) = inexact(circuit, asked.allowed, &trial.outputs) {
             why = Tried::Inexact(reason);
             break;
         }

@@ -14,7 +14,6 @@ mod clear;
 mod client;
 mod fit;
 mod footprint;
-mod local_trial;
 mod look_up;
 mod machine;
 mod numbers;
@@ -51,5 +50,5 @@ pub use serialize::PlanBytes;
 pub use server::{Sealed, Server, frames, key_of_input, key_of_keys};
 #[cfg(feature = "client")]
 pub use simulated::Simulated;
-pub use tolerance::FAILURE_BITS;
-pub use trial::{OutputForecast, StepForecast, Trial};
+pub use tolerance::{Asked, FAILURE_BITS, OutputForecast};
+pub use trial::{StepForecast, Trial};

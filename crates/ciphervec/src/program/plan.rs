@@ -67,6 +67,7 @@ pub struct Plan {
     keys: Vec<KeySet>,
     bootstrapper: Option<Arc<Bootstrapper>>,
     exponential: Option<Arc<Exponential>>,
+    failure: u8,
     id: PlanId,
 }
 
@@ -101,12 +102,30 @@ impl Plan {
         Plan::identified(circuit, Ground::Refreshed(bootstrapper), keys)
     }
 
+    /// The plan, which says that an answer is wrong or refused with a chance below `2^-bits`; 0 says
+    /// nothing.
+    pub fn with_failure(self, bits: u8) -> Self {
+        let plan = self.saying(bits);
+        Plan { id: PlanId::of(&plan.payload()), ..plan }
+    }
+
+    /// The same under the same name.
+    pub(super) fn saying(self, bits: u8) -> Self {
+        Plan { failure: bits, ..self }
+    }
+
+    /// log2 of one over the chance that an answer is wrong or refused, as its maker says; 0 if
+    /// nothing is said.
+    pub fn failure(&self) -> u8 {
+        self.failure
+    }
+
     fn identified(circuit: Circuit, ground: Ground, keys: Vec<KeySet>) -> Result<Self> {
         let plan = Plan::named(circuit, ground, keys, PlanId([0; 16]))?;
         Ok(Plan { id: PlanId::of(&plan.payload()), ..plan })
     }
 
-    /// A plan of that name.
+    /// A plan of that name, of which nothing is said.
     pub(super) fn named(
         circuit: Circuit,
         ground: Ground,
@@ -157,7 +176,7 @@ impl Plan {
                 return Err(range("the rotation of a key", expected, far.to_string()));
             }
         }
-        let plan = Plan { circuit, params, keys, bootstrapper, exponential, id };
+        let plan = Plan { circuit, params, keys, bootstrapper, exponential, failure: 0, id };
         plan.check_keys()?;
         Ok(plan)
     }

@@ -4,7 +4,7 @@
 use super::circuit::{Circuit, Step};
 use super::reach::reaches;
 use super::refresh_search::{Node, computed_alike, search};
-use super::tolerance::inexact;
+use super::tolerance::{Asked, inexact};
 use super::trial::Trial;
 use crate::error::{Error, Result};
 use ciphervec_he::ckks::{BootstrapSpec, Bootstrapper, Calibration, LookupTable, Sign};
@@ -77,10 +77,10 @@ impl Refreshed {
     /// [`Error::Range`] for a circuit that [`Circuit::check`] refuses.
     pub fn of(
         circuit: &Circuit,
-        allowed: &[f64],
+        asked: &Asked<'_>,
         bootstrapper: Arc<Bootstrapper>,
     ) -> Result<core::result::Result<(Self, Trial), String>> {
-        let found = Self::uncleaned(circuit, allowed, bootstrapper.clone())?;
+        let found = Self::uncleaned(circuit, asked, bootstrapper.clone())?;
         if found.is_ok() || circuit.tables.is_empty() {
             return Ok(found);
         }
@@ -95,7 +95,7 @@ impl Refreshed {
                 break;
             }
             let cleaned = Circuit { tables, ..circuit.clone() };
-            let cleaned = Self::uncleaned(&cleaned, allowed, bootstrapper.clone())?;
+            let cleaned = Self::uncleaned(&cleaned, asked, bootstrapper.clone())?;
             if cleaned.is_ok() {
                 return Ok(cleaned);
             }
@@ -106,7 +106,7 @@ impl Refreshed {
     /// [`Self::of`] with tables as they are.
     fn uncleaned(
         circuit: &Circuit,
-        allowed: &[f64],
+        asked: &Asked<'_>,
         bootstrapper: Arc<Bootstrapper>,
     ) -> Result<core::result::Result<(Self, Trial), String>> {
         circuit.check()?;
@@ -120,7 +120,7 @@ impl Refreshed {
         for top in (1..=levels).rev().take(KEPT_BACK) {
             why.clear();
             for times in LATE {
-                match attempt(circuit, allowed, &bootstrapper, (top, times), &calibration)? {
+                match attempt(circuit, asked, &bootstrapper, (top, times), &calibration)? {
                     Attempt::Serves(found) => return Ok(Ok(*found)),
                     Attempt::Refused(reason) => return Ok(Err(reason)),
                     Attempt::TooNoisy(reason) if why.is_empty() => why = reason,
@@ -150,7 +150,7 @@ enum Attempt {
 /// are built for so many `times` the errors of a refresh.
 fn attempt(
     circuit: &Circuit,
-    allowed: &[f64],
+    asked: &Asked<'_>,
     bootstrapper: &Arc<Bootstrapper>,
     (top, times): (usize, f64),
     calibration: &Calibration,
@@ -165,7 +165,7 @@ fn attempt(
         return Ok(Attempt::Refused(too_deep(&nodes, levels)));
     };
     let (circuit, steps) = insert(&split, &reach, &chosen.refreshed);
-    let trial = match Trial::refreshing(&circuit, bootstrapper, calibration) {
+    let trial = match Trial::refreshing(&circuit, bootstrapper, calibration, asked.failure) {
         Ok(trial) => trial,
         Err(Error::Scheme(ciphervec_he::Error::Level { .. })) if top > 1 => {
             return Ok(Attempt::TooDeep);
@@ -175,7 +175,15 @@ fn attempt(
         }
         Err(error) => return Ok(Attempt::Refused(error.to_string())),
     };
-    if let Some(reason) = inexact(&circuit, allowed, &trial) {
+    if let Some(reason) = inexact(&circuit, asked.allowed, &trial.outputs) {
+        return Ok(Attempt::Refused(reason));
+    }
+    let runs = (circuit.refreshes() + circuit.look_ups()) as f64;
+    let lost = -bootstrapper.plan()?.failure_log2 - runs.max(1.0).log2();
+    if lost < f64::from(asked.failure) {
+        let failure = asked.failure;
+        let reason =
+            format!("{runs} refreshes fail with a chance of 2^-{lost:.0}, not 2^-{failure}");
         return Ok(Attempt::Refused(reason));
     }
     let milliseconds = bootstrapper.work()?.milliseconds(calibration);

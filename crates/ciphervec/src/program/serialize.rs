@@ -80,7 +80,7 @@ impl Plan {
             length(out, set.rotations.len());
             set.rotations.iter().for_each(|steps| out.extend(steps.to_le_bytes()));
         });
-        write_circuit(self.circuit(), self.version(), &mut out);
+        write_circuit(self.circuit(), (self.version(), self.failure()), &mut out);
         out
     }
 
@@ -114,6 +114,7 @@ pub struct PlanBytes<'a> {
     circuit: Circuit,
     signs: Vec<SignShape>,
     tables: Vec<TableShape>,
+    failure: u8,
 }
 
 impl<'a> PlanBytes<'a> {
@@ -141,6 +142,7 @@ impl<'a> PlanBytes<'a> {
             Ok(KeySet { level, relinearise, rotations: rotations.into_iter().collect() })
         })?;
         let (circuit, signs, tables) = read_circuit(&mut reader, version)?;
+        let failure = read_failure(&mut reader)?;
         let plainer = |spec: &BootstrapSpec| tables.is_empty() && !in_full(spec);
         if version == LOOKING_UP && refreshing.as_ref().is_some_and(plainer) {
             return Err(reader.error("a plan of version 2 expected, this looks nothing up").into());
@@ -165,6 +167,7 @@ impl<'a> PlanBytes<'a> {
             circuit,
             signs,
             tables,
+            failure,
         })
     }
 
@@ -222,11 +225,11 @@ impl<'a> PlanBytes<'a> {
             let reader = Reader::new(WHAT, self.params);
             return Err(reader.error("a header that names its parameters expected").into());
         }
-        Plan::named(circuit, ground, self.keys, self.id)
+        Ok(Plan::named(circuit, ground, self.keys, self.id)?.saying(self.failure))
     }
 }
 
-fn write_circuit(circuit: &Circuit, version: u16, out: &mut Vec<u8>) {
+fn write_circuit(circuit: &Circuit, (version, failure): (u16, u8), out: &mut Vec<u8>) {
     out.push(circuit.slots.ilog2() as u8);
     list(out, &circuit.inputs, |out, input| {
         write_array(out, (&input.name, &input.shape, &input.numbers));
@@ -269,11 +272,12 @@ fn write_circuit(circuit: &Circuit, version: u16, out: &mut Vec<u8>) {
         write_placement(out, &output.placement);
         out.push(output.decoding as u8);
     });
-    write_kinds(circuit, out);
+    write_kinds(circuit, failure, out);
 }
 
-/// What [`read_kinds`] reads; nothing where all views are of numbers, in slots.
-fn write_kinds(circuit: &Circuit, out: &mut Vec<u8>) {
+/// What [`read_kinds`] reads; nothing where all views are of numbers, in slots, and nothing is said of
+/// failures.
+fn write_kinds(circuit: &Circuit, failure: u8, out: &mut Vec<u8>) {
     let mut counts: Vec<[u32; 5]> = Vec::new();
     let mut coefficients: Vec<(u8, [u32; 2])> = Vec::new();
     for (input, one) in circuit.inputs.iter().enumerate() {
@@ -291,14 +295,17 @@ fn write_kinds(circuit: &Circuit, out: &mut Vec<u8>) {
             coefficients.push((1, [index as u32, 0]));
         }
     }
-    if !counts.is_empty() || !coefficients.is_empty() {
+    if !counts.is_empty() || !coefficients.is_empty() || failure > 0 {
         list(out, &counts, |out, one| one.iter().for_each(|x| out.extend(x.to_le_bytes())));
     }
-    if !coefficients.is_empty() {
+    if !coefficients.is_empty() || failure > 0 {
         list(out, &coefficients, |out, (kind, one)| {
             out.push(*kind);
             one.iter().for_each(|x| out.extend(x.to_le_bytes()));
         });
+    }
+    if failure > 0 {
+        out.push(failure);
     }
 }
 
@@ -416,7 +423,8 @@ fn read_coefficients(
     let arrays = items(reader, 9, MAX_REGISTERS, |reader| {
         Ok([u32::from(reader.u8()?), reader.u32()?, reader.u32()?])
     })?;
-    if arrays.is_empty() || !arrays.is_sorted_by(|a, b| a < b) {
+    let listed = !arrays.is_empty() || reader.remaining() > 0;
+    if !listed || !arrays.is_sorted_by(|a, b| a < b) {
         return Err(reader.error("arrays in coefficients in ascending order expected").into());
     }
     for one in arrays {
@@ -435,6 +443,17 @@ fn read_coefficients(
         placement.domain = Domain::Coefficients;
     }
     Ok(())
+}
+
+/// log2 of one over the chance that an answer is wrong or refused, if that is said.
+fn read_failure(reader: &mut Reader<'_>) -> Result<u8> {
+    if reader.remaining() == 0 {
+        return Ok(0);
+    }
+    match reader.u8()? {
+        0 => Err(reader.error("a chance of failure above 0 bits expected").into()),
+        bits => Ok(bits),
+    }
 }
 
 type Array = (String, Vec<u32>, Numbers);

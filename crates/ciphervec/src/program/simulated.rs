@@ -6,26 +6,28 @@ use super::circuit::Circuit;
 use super::clear::{Clear, decoded, placed};
 use super::machine::{Machine, execute};
 use super::plan::Plan;
+use super::tolerance::{FAILURE_BITS, traced};
 use super::trial::TrialMachine;
 use crate::error::Result;
-use ciphervec_he::ckks::{Expected, LookupTable, ParamsSpec, Polynomial, Sign};
+use ciphervec_he::ckks::{Deviation, LookupTable, ParamsSpec, Polynomial, Ring, Sign, Traced};
 use ciphervec_he::gaussian;
-use std::cell::Cell;
 
-/// A machine on plain numbers, to which every step adds Gaussian noise of the standard deviation
-/// that is forecast for it alone. What came with its operands goes the way that numbers go, so that
-/// comparisons of what is close fail as often as encrypted ones.
+/// A machine on plain numbers, to which every step adds noise of the standard deviation that is
+/// forecast for it alone: Gaussian, times what a secret key has in a slot where it has a part in it.
+/// What came with its operands goes the way that numbers go, so that comparisons of what is close fail
+/// as often as encrypted ones.
 pub struct Simulated {
     trial: TrialMachine,
     seed: [u8; 32],
-    drawn: Cell<u64>,
+    /// Squares of the values of a secret key, on average 1.
+    key: Vec<f64>,
 }
 
 /// A register: its numbers, and what is known of the ciphertext that they stand for.
 #[derive(Clone)]
 pub struct Noisy {
     values: Vec<f64>,
-    expected: Expected,
+    traced: Traced,
 }
 
 impl Simulated {
@@ -40,7 +42,8 @@ impl Simulated {
         seed: [u8; 32],
         inputs: &[Vec<f64>],
     ) -> Result<Vec<Answer>> {
-        Self::on(circuit, TrialMachine::new(spec, true)?, seed, inputs)
+        let tracing = traced(circuit, FAILURE_BITS, false);
+        Self::on(circuit, TrialMachine::new(spec, Some(tracing))?, seed, inputs)
     }
 
     /// [`Self::answers`] of a plan.
@@ -48,7 +51,7 @@ impl Simulated {
     /// # Errors
     /// As [`Self::answers`].
     pub fn of(plan: &Plan, seed: [u8; 32], inputs: &[Vec<f64>]) -> Result<Vec<Answer>> {
-        Self::on(plan.circuit(), TrialMachine::of(plan)?, seed, inputs)
+        Self::on(plan.circuit(), TrialMachine::simulating(plan), seed, inputs)
     }
 
     fn on(
@@ -57,12 +60,22 @@ impl Simulated {
         seed: [u8; 32],
         inputs: &[Vec<f64>],
     ) -> Result<Vec<Answer>> {
-        let machine = Simulated { trial, seed, drawn: Cell::new(0) };
+        // Other streams are the steps'.
+        let repeats =
+            if trial.refreshes() { 1 } else { (trial.max_slots() / circuit.slots).max(1) };
+        let key = gaussian::pairs(&seed, u64::MAX, circuit.slots * repeats);
+        let square = |&[re, im]: &[f64; 2]| match trial.ring() {
+            Ring::ConjugateInvariant => re * re,
+            _ => 0.5 * (re * re + im * im),
+        };
+        let mean = |slot: &[[f64; 2]]| slot.iter().map(square).sum::<f64>() / repeats as f64;
+        let key = key.chunks(repeats).map(mean).collect();
+        let machine = Simulated { key, trial, seed };
         let values = placed(circuit, inputs)?;
         let expected = machine.trial.inputs(circuit)?;
-        let registers = values.into_iter().zip(expected).map(|(values, expected)| {
-            let values = machine.with_noise(values, &expected);
-            Noisy { values, expected }
+        let registers = values.into_iter().zip(expected).map(|(values, traced)| {
+            let values = machine.with_noise(values, &traced);
+            Noisy { values, traced }
         });
         let outputs = execute(circuit, &machine, registers.collect(), |_, _| Ok(()))?;
         let outputs: Vec<_> = outputs.into_iter().map(|one: Noisy| one.values).collect();
@@ -70,13 +83,15 @@ impl Simulated {
     }
 
     /// Numbers plus noise of which this much is expected.
-    fn with_noise(&self, mut values: Vec<f64>, own: &Expected) -> Vec<f64> {
-        let deviation = self.trial.forecast.error_bits(own).exp2();
-        if deviation > 0.0 {
-            let stream = self.drawn.replace(self.drawn.get() + 1);
-            let noise = gaussian::pairs(&self.seed, stream, values.len().div_ceil(2));
-            let drawn = noise.iter().flatten();
-            values.iter_mut().zip(drawn).for_each(|(value, one)| *value += deviation * one);
+    fn with_noise(&self, mut values: Vec<f64>, own: &Traced) -> Vec<f64> {
+        let Deviation { std, keyed } = own.deviation();
+        if std > 0.0 {
+            // What is certain to be off alike is.
+            let noise = gaussian::pairs(&self.seed, own.stream(), values.len().div_ceil(2));
+            let drawn = noise.iter().flatten().zip(&self.key);
+            for (value, (one, key)) in values.iter_mut().zip(drawn) {
+                *value += std * (1.0 - keyed + keyed * key).sqrt() * one;
+            }
         }
         values
     }
@@ -85,36 +100,29 @@ impl Simulated {
         &self,
         a: &Noisy,
         clear: impl FnOnce(&Vec<f64>) -> Result<Vec<f64>>,
-        trial: impl Fn(&Expected) -> Result<Expected>,
+        trial: impl Fn(&Traced) -> Result<Traced>,
     ) -> Result<Noisy> {
-        let own = trial(&silent(&a.expected))?;
+        let own = trial(&a.traced.silent())?;
         let values = self.with_noise(clear(&a.values)?, &own);
-        Ok(Noisy { values, expected: self.kept(trial(&a.expected)?) })
+        Ok(Noisy { values, traced: self.kept(trial(&a.traced)?) })
     }
 
     /// What is kept of an expectation: of one in a loop that refreshes no errors, as those of all
     /// rounds together say nothing of those that stand in slots.
-    fn kept(&self, expected: Expected) -> Expected {
-        if self.trial.refreshes() { silent(&expected) } else { expected }
+    fn kept(&self, traced: Traced) -> Traced {
+        if self.trial.refreshes() { traced.silent() } else { traced }
     }
 
     fn two(
         &self,
         (a, b): (&Noisy, &Noisy),
         clear: impl FnOnce(&Vec<f64>, &Vec<f64>) -> Result<Vec<f64>>,
-        trial: impl Fn(&Expected, &Expected) -> Result<Expected>,
+        trial: impl Fn(&Traced, &Traced) -> Result<Traced>,
     ) -> Result<Noisy> {
-        let own = trial(&silent(&a.expected), &silent(&b.expected))?;
+        let own = trial(&a.traced.silent(), &b.traced.silent())?;
         let values = self.with_noise(clear(&a.values, &b.values)?, &own);
-        Ok(Noisy { values, expected: self.kept(trial(&a.expected, &b.expected)?) })
+        Ok(Noisy { values, traced: self.kept(trial(&a.traced, &b.traced)?) })
     }
-}
-
-/// The same without noise: what a step makes of it has the step's own.
-fn silent(a: &Expected) -> Expected {
-    let mut silent = *a;
-    (silent.noise.std, silent.noise.bound) = (0.0, 0.0);
-    silent
 }
 
 impl Machine for Simulated {
@@ -137,12 +145,12 @@ impl Machine for Simulated {
     }
 
     fn multiply_number(&self, a: &Noisy, number: f64) -> Result<Noisy> {
-        let trial = |x: &Expected| self.trial.multiply_number(x, number);
+        let trial = |x: &Traced| self.trial.multiply_number(x, number);
         self.one(a, |x| Clear.multiply_number(x, number), trial)
     }
 
     fn multiply_integer(&self, a: &Noisy, factor: i64) -> Result<Noisy> {
-        let trial = |x: &Expected| self.trial.multiply_integer(x, factor);
+        let trial = |x: &Traced| self.trial.multiply_integer(x, factor);
         self.one(a, |x| Clear.multiply_integer(x, factor), trial)
     }
 
@@ -151,7 +159,7 @@ impl Machine for Simulated {
     }
 
     fn multiply_vector(&self, a: &Noisy, values: &[f64]) -> Result<Noisy> {
-        let trial = |x: &Expected| self.trial.multiply_vector(x, values);
+        let trial = |x: &Traced| self.trial.multiply_vector(x, values);
         self.one(a, |x| Clear.multiply_vector(x, values), trial)
     }
 
@@ -168,14 +176,14 @@ impl Machine for Simulated {
             let mut values = a.values.clone();
             let places = by.rem_euclid(values.len() as i64) as usize;
             values.rotate_left(places);
-            let trial = |x: &Expected| Ok(self.trial.rotate(x, &[by])?.swap_remove(0));
+            let trial = |x: &Traced| Ok(self.trial.rotate(x, &[by])?.swap_remove(0));
             self.one(a, |_| Ok(values), trial)
         };
         steps.iter().map(rotate).collect()
     }
 
     fn polynomial(&self, a: &Noisy, polynomial: &Polynomial) -> Result<Noisy> {
-        let trial = |x: &Expected| self.trial.polynomial(x, polynomial);
+        let trial = |x: &Traced| self.trial.polynomial(x, polynomial);
         self.one(a, |x| Clear.polynomial(x, polynomial), trial)
     }
 
@@ -184,7 +192,7 @@ impl Machine for Simulated {
     }
 
     fn sign_stage(&self, a: &Noisy, sign: &Sign, stage: usize) -> Result<Noisy> {
-        let trial = |x: &Expected| self.trial.sign_stage(x, sign, stage);
+        let trial = |x: &Traced| self.trial.sign_stage(x, sign, stage);
         self.one(a, |x| Clear.sign_stage(x, sign, stage), trial)
     }
 
@@ -193,27 +201,27 @@ impl Machine for Simulated {
     }
 
     fn look_up(&self, a: &Noisy, tables: &[&LookupTable]) -> Result<Vec<Noisy>> {
-        let own = self.trial.look_up(&silent(&a.expected), tables)?;
-        let expected = self.trial.look_up(&a.expected, tables)?;
-        let values = Clear.look_up(&a.values, tables)?.into_iter().zip(own).zip(expected);
-        let noisy = values.map(|((values, own), expected)| Noisy {
+        let own = self.trial.look_up(&a.traced.silent(), tables)?;
+        let traced = self.trial.look_up(&a.traced, tables)?;
+        let values = Clear.look_up(&a.values, tables)?.into_iter().zip(own).zip(traced);
+        let noisy = values.map(|((values, own), traced)| Noisy {
             values: self.with_noise(values, &own),
-            expected: self.kept(expected),
+            traced: self.kept(traced),
         });
         Ok(noisy.collect())
     }
 
     fn bound(&self, a: Noisy, bound: f64) -> Result<Noisy> {
-        Ok(Noisy { expected: self.trial.bound(a.expected, bound)?, ..a })
+        Ok(Noisy { traced: self.trial.bound(a.traced, bound)?, ..a })
     }
 
     fn settle(&self, a: &Noisy) -> Result<Option<Noisy>> {
-        let Some(expected) = self.trial.settle(&a.expected)? else { return Ok(None) };
-        let own = self.trial.settle(&silent(&a.expected))?.unwrap_or(expected);
-        Ok(Some(Noisy { values: self.with_noise(a.values.clone(), &own), expected }))
+        let Some(traced) = self.trial.settle(&a.traced)? else { return Ok(None) };
+        let own = self.trial.settle(&a.traced.silent())?.unwrap_or_else(|| traced.silent());
+        Ok(Some(Noisy { values: self.with_noise(a.values.clone(), &own), traced }))
     }
 
     fn finish(&self, a: &Noisy) -> Result<Noisy> {
-        Ok(Noisy { expected: self.trial.finish(&a.expected)?, values: a.values.clone() })
+        Ok(Noisy { traced: self.trial.finish(&a.traced)?, values: a.values.clone() })
     }
 }

@@ -5,10 +5,11 @@ use super::circuit::{Circuit, Step};
 use super::look_up::{beside, nothing_to_look_up_with};
 use super::machine::{Machine, execute};
 use super::plan::{KeySet, Plan};
+use super::tolerance::{FAILURE_BITS, OutputForecast, traced};
 use crate::error::{Error, Result};
 use ciphervec_he::ckks::{
     Bootstrapper, Calibration, Encoding, EncryptionKey, Expected, Forecast, LookupTable,
-    ParamsSpec, Polynomial, Sign, Work,
+    ParamsSpec, Polynomial, Ring, Sign, Traced, TracedForecast, Tracing, Work,
 };
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,13 +27,6 @@ pub struct StepForecast {
     pub error_bits: f64,
     /// Milliseconds on one thread.
     pub milliseconds: f64,
-}
-
-/// What an output is like when it arrives.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct OutputForecast {
-    /// The standard deviation of a number's error.
-    pub error: f64,
 }
 
 /// A circuit tried out.
@@ -58,38 +52,76 @@ impl Trial {
         self.steps.iter().map(|step| step.milliseconds).sum()
     }
 
-    /// Tries a circuit out under parameters that nobody has made.
+    /// Tries a circuit out under parameters that nobody has made. Errors are looked for beyond what
+    /// an answer is within but for a chance of `2^-failure`.
     ///
     /// # Errors
     /// Parameters that cannot be made; levels that are missing, numbers that leave the modulus, a
     /// sign of numbers with too much noise.
-    pub fn run(circuit: &Circuit, spec: &ParamsSpec, calibration: &Calibration) -> Result<Self> {
-        Self::on(circuit, TrialMachine::new(spec, true)?, calibration)
+    pub fn run(
+        circuit: &Circuit,
+        spec: &ParamsSpec,
+        calibration: &Calibration,
+        failure: u8,
+    ) -> Result<Self> {
+        let machine = TrialMachine::new(spec, Some(traced(circuit, failure, false)))?;
+        Self::on(circuit, &machine, calibration)
     }
 
     /// Levels and bounds alone, as if there were no noise.
     pub(super) fn levels(circuit: &Circuit, spec: &ParamsSpec) -> Result<Self> {
         let log_degree = spec.log_degree;
         let calibration = Calibration { log_degree, transform_ms: 0.0, product_ms: 0.0 };
-        Self::on(circuit, TrialMachine::new(spec, false)?, &calibration)
+        Self::on(circuit, &TrialMachine::new(spec, None)?, &calibration)
     }
 
-    pub(super) fn on<M: Tried>(
+    /// Tries a circuit out whose steps refresh registers with this bootstrapper.
+    ///
+    /// # Errors
+    /// As [`Self::run`].
+    pub fn refreshing(
         circuit: &Circuit,
-        tried: M,
+        bootstrapper: &Arc<Bootstrapper>,
         calibration: &Calibration,
+        failure: u8,
     ) -> Result<Self> {
-        let machine = tried.trial();
+        let tracing = traced(circuit, failure, true);
+        Self::on(circuit, &TrialMachine::refreshing(bootstrapper, tracing), calibration)
+    }
+
+    /// Tries a plan out, and says what it takes on this machine, which is timed for it.
+    ///
+    /// # Errors
+    /// As [`Self::run`].
+    pub fn of(plan: &Plan) -> Result<Self> {
+        Self::traced(plan, tracing(plan))
+    }
+
+    /// The same of a stranger's plan: which errors depend on which is not looked at, as that takes time
+    /// and memory of its own, and so errors may be larger than it says.
+    ///
+    /// # Errors
+    /// As [`Self::run`].
+    pub fn costs(plan: &Plan) -> Result<Self> {
+        Self::traced(plan, Tracing { dependent: false, ..tracing(plan) })
+    }
+
+    fn traced(plan: &Plan, tracing: Tracing) -> Result<Self> {
+        let calibration = Calibration::measure(plan.params().spec().log_degree)?;
+        Self::on(plan.circuit(), &TrialMachine::of(plan, tracing), &calibration)
+    }
+
+    fn on(circuit: &Circuit, machine: &TrialMachine, calibration: &Calibration) -> Result<Self> {
         let refresh_ms = match &machine.bootstrapper {
             Some(bootstrapper) => bootstrapper.work()?.milliseconds(calibration),
             None => 0.0,
         };
-        let inputs = machine.inputs(circuit)?;
-        let registers = inputs.into_iter().map(|one| tried.begin(one)).collect();
+        let registers = machine.inputs(circuit)?;
+        let forecast = machine.traced.forecast();
         let mut steps = Vec::with_capacity(circuit.steps.len());
-        let outputs = execute(circuit, &tried, registers, |step, register: &M::Register| {
-            let register = M::expected(register);
-            let work = machine.forecast.take_work();
+        let outputs = execute(circuit, machine, registers, |step, traced: &Traced| {
+            let register = traced.expected();
+            let work = forecast.take_work();
             for (level, done) in work.levels().iter().enumerate() {
                 if done.relinearisations > 0 {
                     machine.needs.borrow_mut().relinearise(level);
@@ -109,13 +141,13 @@ impl Trial {
             };
             steps.push(StepForecast {
                 level: register.level,
-                error_bits: machine.forecast.error_bits(register),
+                error_bits: traced.deviation().std.log2(),
                 milliseconds: work.milliseconds(calibration) + more,
             });
             Ok(())
         })?;
         // What outputs still needed is part of the last step's time.
-        let rest = machine.forecast.take_work();
+        let rest = forecast.take_work();
         for (level, done) in rest.levels().iter().enumerate() {
             if done.relinearisations > 0 {
                 machine.needs.borrow_mut().relinearise(level);
@@ -124,24 +156,31 @@ impl Trial {
         if let Some(last) = steps.last_mut() {
             last.milliseconds += rest.milliseconds(calibration);
         }
-        let outputs: Vec<Expected> = outputs.iter().map(|one| *M::expected(one)).collect();
         let left = machine.left.get();
-        let largest = outputs.iter().fold(0.0, |most: f64, register| most.max(register.magnitude));
-        let levels_sent = outputs.iter().map(|register| register.level).collect();
-        let mut held = outputs.into_iter();
+        let expected = outputs.iter().map(Traced::expected);
+        let largest = expected.clone().fold(0.0, |most: f64, one| most.max(one.magnitude));
+        let levels_sent = expected.map(|one| one.level).collect();
+        let mut held = outputs.iter();
         let mut arrived = Vec::new();
         for output in &circuit.outputs {
-            let mut worst = OutputForecast { error: 0.0 };
+            let mut worst = OutputForecast { error: 0.0, within: 0.0 };
             for register in held.by_ref().take(output.registers.len()) {
-                machine.room(&register)?;
-                let error = machine.forecast.error_bits(&register).exp2() * output.unit;
-                worst.error = worst.error.max(error * output.placement.error(circuit.slots));
+                machine.room(register.expected())?;
+                let one = output.forecast(circuit.slots, &machine.traced, register);
+                worst.error = worst.error.max(one.error);
+                worst.within = worst.within.max(one.within);
             }
             arrived.push(worst);
         }
         let keys = machine.needs.take().sets();
         Ok(Trial { steps, outputs: arrived, levels_sent, keys, left, largest })
     }
+}
+
+/// How the errors of a plan are traced.
+fn tracing(plan: &Plan) -> Tracing {
+    let failure = if plan.failure() > 0 { plan.failure() } else { FAILURE_BITS };
+    traced(plan.circuit(), failure, plan.bootstrapper().is_some())
 }
 
 /// Keys that were needed, and the highest level of each.
@@ -174,33 +213,9 @@ impl Needs {
     }
 }
 
-/// A machine that tries steps out.
-pub(super) trait Tried: Machine {
-    /// Where keys, levels and work are counted.
-    fn trial(&self) -> &TrialMachine;
-    /// The register of an input of which this is known.
-    fn begin(&self, expected: Expected) -> Self::Register;
-    /// What is known of a register.
-    fn expected(register: &Self::Register) -> &Expected;
-}
-
-impl Tried for TrialMachine {
-    fn trial(&self) -> &TrialMachine {
-        self
-    }
-
-    fn begin(&self, expected: Expected) -> Expected {
-        expected
-    }
-
-    fn expected(register: &Expected) -> &Expected {
-        register
-    }
-}
-
 /// Forecasts in place of ciphertexts.
 pub(super) struct TrialMachine {
-    pub(super) forecast: Forecast,
+    pub(super) traced: TracedForecast,
     /// Whether errors are looked at.
     noisy: bool,
     needs: RefCell<Needs>,
@@ -216,41 +231,51 @@ pub(super) struct TrialMachine {
 }
 
 impl TrialMachine {
-    /// `noisy`: whether errors are looked at.
-    pub(super) fn new(spec: &ParamsSpec, noisy: bool) -> Result<Self> {
-        Ok(TrialMachine {
-            forecast: Forecast::of_spec(spec)?,
+    /// Without a `tracing` errors are not looked at.
+    pub(super) fn new(spec: &ParamsSpec, tracing: Option<Tracing>) -> Result<Self> {
+        let none = Tracing { bits: 0.0, slots: 1, local: false, dependent: false };
+        let traced = TracedForecast::of_spec(spec, tracing.unwrap_or(none))?;
+        Ok(Self::with(traced, tracing.is_some()))
+    }
+
+    fn with(traced: TracedForecast, noisy: bool) -> Self {
+        let level = traced.forecast().max_level();
+        TrialMachine {
+            traced,
             noisy,
             needs: RefCell::default(),
-            left: Cell::new(spec.levels),
-            level: spec.levels,
+            left: Cell::new(level),
+            level,
             lowest: 0,
             bootstrapper: None,
             looked_up: RefCell::default(),
-        })
+        }
     }
 
     /// One that refreshes registers.
-    pub(super) fn refreshing(bootstrapper: &Arc<Bootstrapper>) -> Self {
+    pub(super) fn refreshing(bootstrapper: &Arc<Bootstrapper>, tracing: Tracing) -> Self {
         let level = bootstrapper.level();
         TrialMachine {
-            forecast: Forecast::new(bootstrapper.params()),
-            noisy: true,
-            needs: RefCell::default(),
             left: Cell::new(level),
             level,
             lowest: bootstrapper.spec().slots_to_coefficients,
             bootstrapper: Some(bootstrapper.clone()),
-            looked_up: RefCell::default(),
+            ..Self::with(TracedForecast::new(bootstrapper.params(), tracing), true)
         }
     }
 
     /// The one that a plan is run by.
-    pub(super) fn of(plan: &Plan) -> Result<Self> {
+    fn of(plan: &Plan, tracing: Tracing) -> Self {
         match plan.bootstrapper() {
-            Some(bootstrapper) => Ok(Self::refreshing(bootstrapper)),
-            None => Self::new(plan.params().spec(), true),
+            Some(bootstrapper) => Self::refreshing(bootstrapper, tracing),
+            None => Self::with(TracedForecast::new(plan.params(), tracing), true),
         }
+    }
+
+    /// The one that a plan is simulated by.
+    #[cfg(feature = "client")]
+    pub(super) fn simulating(plan: &Plan) -> Self {
+        Self::of(plan, tracing(plan))
     }
 
     /// Whether registers are refreshed.
@@ -259,9 +284,25 @@ impl TrialMachine {
         self.bootstrapper.is_some()
     }
 
+    /// The most slots.
+    #[cfg(feature = "client")]
+    pub(super) fn max_slots(&self) -> usize {
+        self.forecast().max_slots()
+    }
+
+    /// The ring that it is under.
+    #[cfg(feature = "client")]
+    pub(super) fn ring(&self) -> Ring {
+        self.forecast().spec().ring
+    }
+
+    fn forecast(&self) -> &Forecast {
+        self.traced.forecast()
+    }
+
     /// Refuses what computing has taken below the levels that it is for.
     fn above(&self, a: &Expected) -> Result<()> {
-        let due = usize::from(self.forecast.is_pending(a));
+        let due = usize::from(self.forecast().is_pending(a));
         if a.level >= self.lowest + due {
             return Ok(());
         }
@@ -274,7 +315,7 @@ impl TrialMachine {
     }
 
     /// The registers of a circuit's inputs, as a client encrypts them.
-    pub(super) fn inputs(&self, circuit: &Circuit) -> Result<Vec<Expected>> {
+    pub(super) fn inputs(&self, circuit: &Circuit) -> Result<Vec<Traced>> {
         let mut registers = Vec::new();
         for input in &circuit.inputs {
             for view in &input.views {
@@ -284,8 +325,9 @@ impl TrialMachine {
                     magnitude: Some(input.magnitude(view)),
                     ..Encoding::default()
                 };
-                let fresh = self.forecast.fresh(EncryptionKey::Secret, &encoding)?;
-                registers.extend((0..view.registers).map(|_| fresh));
+                for _ in 0..view.registers {
+                    registers.push(self.traced.fresh(EncryptionKey::Secret, &encoding)?);
+                }
             }
         }
         Ok(registers)
@@ -294,7 +336,7 @@ impl TrialMachine {
     /// Refuses numbers that the modulus has no room for.
     fn room(&self, a: &Expected) -> Result<()> {
         let needed = (a.scale * a.magnitude).log2() + SPARE_BITS;
-        let room = self.forecast.log_modulus(a.level);
+        let room = self.forecast().log_modulus(a.level);
         if needed <= room {
             return Ok(());
         }
@@ -305,112 +347,123 @@ impl TrialMachine {
 }
 
 impl Machine for TrialMachine {
-    type Register = Expected;
+    type Register = Traced;
 
-    fn add(&self, a: &Expected, b: &Expected) -> Result<Expected> {
-        Ok(self.forecast.add(a, b)?)
+    fn add(&self, a: &Traced, b: &Traced) -> Result<Traced> {
+        Ok(self.traced.add(a, b)?)
     }
 
-    fn subtract(&self, a: &Expected, b: &Expected) -> Result<Expected> {
-        Ok(self.forecast.sub(a, b)?)
+    fn subtract(&self, a: &Traced, b: &Traced) -> Result<Traced> {
+        Ok(self.traced.sub(a, b)?)
     }
 
-    fn negate(&self, a: &Expected) -> Result<Expected> {
-        Ok(self.forecast.negate(a))
+    fn negate(&self, a: &Traced) -> Result<Traced> {
+        Ok(self.traced.negate(a))
     }
 
-    fn add_number(&self, a: &Expected, number: f64) -> Result<Expected> {
-        Ok(self.forecast.add_scalar(a, number)?)
+    fn add_number(&self, a: &Traced, number: f64) -> Result<Traced> {
+        Ok(self.traced.add_scalar(a, number)?)
     }
 
-    fn multiply_number(&self, a: &Expected, number: f64) -> Result<Expected> {
-        Ok(self.forecast.multiply_scalar(a, number)?)
+    fn multiply_number(&self, a: &Traced, number: f64) -> Result<Traced> {
+        Ok(self.traced.multiply_scalar(a, number)?)
     }
 
-    fn multiply_integer(&self, a: &Expected, factor: i64) -> Result<Expected> {
-        Ok(self.forecast.multiply_integer(a, factor)?)
+    fn multiply_integer(&self, a: &Traced, factor: i64) -> Result<Traced> {
+        Ok(self.traced.multiply_integer(a, factor)?)
     }
 
-    fn add_vector(&self, a: &Expected, values: &[f64]) -> Result<Expected> {
-        Ok(self.forecast.add_values(a, largest(values))?)
+    fn add_vector(&self, a: &Traced, values: &[f64]) -> Result<Traced> {
+        Ok(self.traced.add_values(a, values)?)
     }
 
-    fn multiply_vector(&self, a: &Expected, values: &[f64]) -> Result<Expected> {
-        Ok(self.forecast.multiply_values(a, largest(values))?)
+    fn multiply_vector(&self, a: &Traced, values: &[f64]) -> Result<Traced> {
+        Ok(self.traced.multiply_values(a, values)?)
     }
 
-    fn multiply(&self, a: &Expected, b: &Expected) -> Result<Expected> {
-        Ok(self.forecast.multiply(a, b)?)
+    fn multiply(&self, a: &Traced, b: &Traced) -> Result<Traced> {
+        Ok(self.traced.multiply(a, b)?)
     }
 
-    fn square(&self, a: &Expected) -> Result<Expected> {
-        Ok(self.forecast.square(a)?)
+    fn square(&self, a: &Traced) -> Result<Traced> {
+        Ok(self.traced.square(a)?)
     }
 
-    fn rotate(&self, a: &Expected, steps: &[i64]) -> Result<Vec<Expected>> {
-        steps.iter().map(|&steps| Ok(self.forecast.rotate(a, steps)?)).collect()
+    fn rotate(&self, a: &Traced, steps: &[i64]) -> Result<Vec<Traced>> {
+        steps.iter().map(|&steps| Ok(self.traced.rotate(a, steps)?)).collect()
     }
 
-    fn polynomial(&self, a: &Expected, polynomial: &Polynomial) -> Result<Expected> {
-        Ok(self.forecast.polynomial(a, polynomial)?)
+    fn polynomial(&self, a: &Traced, polynomial: &Polynomial) -> Result<Traced> {
+        Ok(self.traced.polynomial(a, polynomial)?)
     }
 
-    fn sign(&self, a: &Expected, sign: &Sign) -> Result<Expected> {
+    fn sign(&self, a: &Traced, sign: &Sign) -> Result<Traced> {
         if self.noisy {
-            return Ok(self.forecast.sign(a, sign)?);
+            return Ok(self.traced.sign(a, sign)?);
         }
-        let left = a.level.checked_sub(sign.depth()).ok_or_else(|| {
-            let (needed, left) = (format!("{} levels", sign.depth()), format!("{} are", a.level));
+        let level = a.expected().level;
+        let left = level.checked_sub(sign.depth()).ok_or_else(|| {
+            let (needed, left) = (format!("{} levels", sign.depth()), format!("{level} are"));
             ciphervec_he::Error::Level { operation: "a sign", needed, left }
         })?;
-        let taken = self.forecast.drop_to(a, left)?;
-        Ok(Expected { scale: self.forecast.scale(left), ..taken }
-            .with_magnitude(1.0 + sign.error())?)
+        let taken = |x: &Expected| {
+            let taken = self.forecast().drop_to(x, left)?;
+            Expected { scale: self.forecast().scale(left), ..taken }
+                .with_magnitude(1.0 + sign.error())
+        };
+        Ok(self.traced.through(a, 0.0, taken)?)
     }
 
-    fn sign_stage(&self, a: &Expected, sign: &Sign, stage: usize) -> Result<Expected> {
-        Ok(self.forecast.sign_stage(a, sign, stage)?)
+    fn sign_stage(&self, a: &Traced, sign: &Sign, stage: usize) -> Result<Traced> {
+        Ok(self.traced.sign_stage(a, sign, stage)?)
     }
 
-    fn refresh(&self, a: &Expected) -> Result<Expected> {
+    fn refresh(&self, a: &Traced) -> Result<Traced> {
         let Some(bootstrapper) = &self.bootstrapper else {
             let detail = "these parameters refresh no register".into();
             return Err(Error::Program { operation: "a trial", detail });
         };
-        Ok(bootstrapper.refreshed(a)?)
+        Ok(self.traced.through(a, 1.0, |x| bootstrapper.refreshed(x))?)
     }
 
-    fn look_up(&self, a: &Expected, tables: &[&LookupTable]) -> Result<Vec<Expected>> {
+    fn look_up(&self, a: &Traced, tables: &[&LookupTable]) -> Result<Vec<Traced>> {
         let Some(bootstrapper) = &self.bootstrapper else {
             return Err(nothing_to_look_up_with("a trial"));
         };
         let exponential = beside(bootstrapper)?;
         self.looked_up.replace(exponential.work(tables)?);
-        Ok(exponential.looked_up(a, tables)?)
+        let looked_up = |table: &&LookupTable| {
+            let run = |x: &Expected| {
+                let mut found = exponential.looked_up(x, &[*table])?;
+                Ok(found.swap_remove(0))
+            };
+            match table.cleanings() {
+                0 => Ok(self.traced.through(a, table.slope(), run)?),
+                _ => Ok(self.traced.anew(a, run)?),
+            }
+        };
+        tables.iter().map(looked_up).collect()
     }
 
-    fn bound(&self, a: Expected, bound: f64) -> Result<Expected> {
+    fn bound(&self, a: Traced, bound: f64) -> Result<Traced> {
         Ok(a.with_magnitude(bound)?)
     }
 
-    fn settle(&self, a: &Expected) -> Result<Option<Expected>> {
-        if a.degree == 1 && !self.forecast.is_pending(a) {
+    fn settle(&self, a: &Traced) -> Result<Option<Traced>> {
+        if a.expected().degree == 1 && !self.forecast().is_pending(a.expected()) {
             return Ok(None);
         }
-        Ok(Some(self.forecast.normalise(a)?))
+        Ok(Some(self.traced.normalise(a)?))
     }
 
-    fn finish(&self, a: &Expected) -> Result<Expected> {
-        self.left.set(self.left.get().min(a.level));
-        let needed = (a.scale * a.magnitude).log2() + SPARE_BITS;
-        let fits = |level: &usize| self.forecast.log_modulus(*level) >= needed;
-        match (0..a.level).find(fits) {
-            Some(level) => Ok(self.forecast.drop_to(a, level)?),
-            None => Ok(*a),
+    fn finish(&self, a: &Traced) -> Result<Traced> {
+        let expected = a.expected();
+        self.left.set(self.left.get().min(expected.level));
+        let needed = (expected.scale * expected.magnitude).log2() + SPARE_BITS;
+        let fits = |level: &usize| self.forecast().log_modulus(*level) >= needed;
+        match (0..expected.level).find(fits) {
+            Some(level) => Ok(self.traced.drop_to(a, level)?),
+            None => Ok(a.clone()),
         }
     }
-}
-
-fn largest(values: &[f64]) -> f64 {
-    values.iter().fold(0.0, |most: f64, value| most.max(value.abs()))
 }

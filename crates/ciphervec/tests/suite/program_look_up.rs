@@ -4,11 +4,10 @@
 use crate::support::bootstrapper::SMALL;
 use crate::support::decoders::program::row;
 use ciphervec::program::{
-    Circuit, Clear, Client, Decoding, Footprint, Input, Numbers, Output, Plan, PlanBytes, Reading,
-    Refreshed, Server, Simulated, Step, Trial, View, candidates,
+    Asked, Circuit, Clear, Client, Decoding, Footprint, Input, Numbers, Output, Plan, PlanBytes,
+    Reading, Refreshed, Server, Simulated, Step, Trial, View, candidates,
 };
 use ciphervec_he::ckks::{BootstrapSpec, Bootstrapper, LookupTable, Sign};
-use ciphervec_he::params::Security;
 use std::sync::Arc;
 
 const P: usize = 16;
@@ -63,7 +62,8 @@ fn integers() -> Vec<f64> {
 
 fn refreshed(circuit: &Circuit) -> (Arc<Plan>, Refreshed, Trial) {
     let allowed = vec![0.4; circuit.outputs.len()];
-    let (refreshed, trial) = Refreshed::of(circuit, &allowed, SMALL.clone()).unwrap().unwrap();
+    let (refreshed, trial) =
+        Refreshed::of(circuit, &Asked::of(&allowed), SMALL.clone()).unwrap().unwrap();
     let keys = trial.keys.clone();
     let plan = Plan::refreshing(refreshed.circuit.clone(), SMALL.clone(), keys).unwrap();
     (Arc::new(plan), refreshed, trial)
@@ -221,7 +221,7 @@ fn simulated_look_ups_are_as_far_off_as_real_ones() {
 
 #[test]
 fn what_cannot_be_looked_up_says_why() {
-    let of = |circuit: &Circuit| Refreshed::of(circuit, &[0.4], SMALL.clone()).unwrap();
+    let of = |circuit: &Circuit| Refreshed::of(circuit, &Asked::of(&[0.4]), SMALL.clone()).unwrap();
     // A table of more levels than there are.
     let mut deep = rounds(1);
     deep.tables[0] = LookupTable::new(&[0.0, 1.0, 0.0, 0.5].repeat(16)).unwrap();
@@ -229,12 +229,12 @@ fn what_cannot_be_looked_up_says_why() {
     let why = of(&deep).unwrap_err();
     assert!(why.contains("levels, and 5 lie between"), "{why}");
     // A result that has to be more precise than it is.
-    let why = Refreshed::of(&rounds(2), &[1e-9], SMALL.clone()).unwrap().unwrap_err();
+    let why = Refreshed::of(&rounds(2), &Asked::of(&[1e-9]), SMALL.clone()).unwrap().unwrap_err();
     assert!(why.contains("off by up to"), "{why}");
     // A set whose reduction is shorter than an exponential.
     let short = BootstrapSpec { doublings: 0, inverse_sine: false, ..*SMALL.spec() };
     let short = Arc::new(Bootstrapper::insecure_new(short).unwrap());
-    let why = Refreshed::of(&rounds(1), &[0.4], short.clone()).unwrap().unwrap_err();
+    let why = Refreshed::of(&rounds(1), &Asked::of(&[0.4]), short.clone()).unwrap().unwrap_err();
     assert!(why.contains("as many as an exponential takes"), "{why}");
     assert!(Plan::refreshing(rounds(1), short, vec![]).is_err());
     // No bootstrapper at all.
@@ -268,7 +268,7 @@ fn keys_and_memory_are_those_of_refreshing() {
 #[test]
 fn plans_that_look_up_travel() {
     let circuit = rounds(2);
-    let tried = candidates(&circuit, &[0.4], Security::Classical128).unwrap();
+    let tried = candidates(&circuit, &Asked::of(&[0.4])).unwrap();
     let refused = tried[0].outcome.as_ref().unwrap_err();
     assert!(refused.contains("looked up by bootstrapping"), "{refused}");
     let chosen = tried.last().unwrap();

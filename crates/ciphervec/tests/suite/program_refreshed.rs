@@ -5,11 +5,10 @@
 use crate::support::bootstrapper::SMALL;
 use crate::support::decoders::program::row;
 use ciphervec::program::{
-    Circuit, Clear, Client, Decoding, Footprint, Input, KeySet, Numbers, Output, Plan, PlanBytes,
-    Reading, Refreshed, Server, Simulated, Step, Trial, View, candidates,
+    Asked, Circuit, Clear, Client, Decoding, Footprint, Input, KeySet, Numbers, Output, Plan,
+    PlanBytes, Reading, Refreshed, Server, Simulated, Step, Trial, View, candidates,
 };
 use ciphervec_he::ckks::{BootstrapSpec, Bootstrapper, Polynomial, Ring, Sign};
-use ciphervec_he::params::Security;
 use std::sync::Arc;
 
 const SLOTS: u32 = 16;
@@ -54,7 +53,7 @@ fn values(which: u32) -> Vec<f64> {
 
 /// The circuit refreshed, encrypted and run: what came out, in the order of the outputs.
 fn run(circuit: &Circuit, allowed: f64, inputs: &[(&str, &[f64])]) -> (Refreshed, Vec<f64>) {
-    let fitted = Refreshed::of(circuit, &[allowed], SMALL.clone()).unwrap();
+    let fitted = Refreshed::of(circuit, &Asked::of(&[allowed]), SMALL.clone()).unwrap();
     let (refreshed, trial) = fitted.unwrap();
     let plan =
         Plan::refreshing(refreshed.circuit.clone(), refreshed.bootstrapper.clone(), trial.keys);
@@ -179,7 +178,8 @@ fn simulated_refreshes_are_as_far_off_as_real_ones() {
     let circuit = recurrent(5);
     let x = values(0);
     let (clear, _) = Clear::run(&circuit, std::slice::from_ref(&x)).unwrap();
-    let (refreshed, trial) = Refreshed::of(&circuit, &[1e-2], SMALL.clone()).unwrap().unwrap();
+    let (refreshed, trial) =
+        Refreshed::of(&circuit, &Asked::of(&[1e-2]), SMALL.clone()).unwrap().unwrap();
     let plan = Plan::refreshing(refreshed.circuit, refreshed.bootstrapper, trial.keys).unwrap();
     let plan = Arc::new(plan);
     let square =
@@ -203,7 +203,8 @@ fn simulated_refreshes_are_as_far_off_as_real_ones() {
 
 #[test]
 fn what_cannot_be_refreshed_says_why() {
-    let of = |circuit: &Circuit| Refreshed::of(circuit, &[1e-2], SMALL.clone()).unwrap();
+    let of =
+        |circuit: &Circuit| Refreshed::of(circuit, &Asked::of(&[1e-2]), SMALL.clone()).unwrap();
     // A polynomial that takes more levels than there are.
     let mut deep = circuit(&["x"], vec![Step::Polynomial(0, 0)]);
     let mut coefficients = vec![0.0; 128];
@@ -217,7 +218,8 @@ fn what_cannot_be_refreshed_says_why() {
     let why = of(&wide).unwrap_err();
     assert!(why.contains("1024 slots are needed, it refreshes 512"), "{why}");
     // A result that has to be more precise than a refresh leaves it.
-    let why = Refreshed::of(&recurrent(40), &[1e-9], SMALL.clone()).unwrap().unwrap_err();
+    let why =
+        Refreshed::of(&recurrent(40), &Asked::of(&[1e-9]), SMALL.clone()).unwrap().unwrap_err();
     assert!(why.contains("off by up to"), "{why}");
 }
 
@@ -247,7 +249,8 @@ fn registers_of_the_other_ring_are_refused() {
 #[test]
 fn keys_that_refresh_nothing_are_refused() {
     let plan = |circuit: &Circuit| {
-        let (refreshed, trial) = Refreshed::of(circuit, &[1e-2], SMALL.clone()).unwrap().unwrap();
+        let (refreshed, trial) =
+            Refreshed::of(circuit, &Asked::of(&[1e-2]), SMALL.clone()).unwrap().unwrap();
         Arc::new(Plan::refreshing(refreshed.circuit, refreshed.bootstrapper, trial.keys).unwrap())
     };
     let plan = plan(&recurrent(4));
@@ -265,7 +268,7 @@ fn keys_that_refresh_nothing_are_refused() {
 #[test]
 fn what_takes_more_levels_than_any_ring_has_is_refreshed() {
     let circuit = recurrent(45);
-    let tried = candidates(&circuit, &[1e-2], Security::Classical128).unwrap();
+    let tried = candidates(&circuit, &Asked::of(&[1e-2])).unwrap();
     let refused = tried[0].outcome.as_ref().unwrap_err();
     assert!(refused.contains("more than 62 levels are needed"), "{refused}");
     let chosen = tried.last().unwrap();
@@ -296,7 +299,7 @@ fn what_takes_more_levels_than_any_ring_has_is_refreshed() {
 
 #[test]
 fn what_a_few_levels_serve_is_not_refreshed() {
-    let tried = candidates(&recurrent(4), &[1e-3], Security::Classical128).unwrap();
+    let tried = candidates(&recurrent(4), &Asked::of(&[1e-3])).unwrap();
     assert!(tried.iter().all(|one| !one.refreshing));
     assert!(tried.last().unwrap().outcome.is_ok());
 }
@@ -320,7 +323,8 @@ fn errors_do_not_grow_where_a_mask_takes_them_away() {
     }
     let mut circuit = circuit(&["x"], steps);
     circuit.constants[1] = (0..16).map(|slot| f64::from(slot == 0)).collect();
-    let (refreshed, trial) = Refreshed::of(&circuit, &[1e-2], SMALL.clone()).unwrap().unwrap();
+    let (refreshed, trial) =
+        Refreshed::of(&circuit, &Asked::of(&[1e-2]), SMALL.clone()).unwrap().unwrap();
     assert_eq!(refreshed.circuit.refreshes(), 3);
     // Four refreshes of about 2^-19 each; a forecast for all slots alike has 2^40 times as much.
     assert!(trial.outputs[0].error < f64::exp2(-16.0), "{:e}", trial.outputs[0].error);

@@ -83,6 +83,15 @@ impl Path {
         self.steps.push(Step::Multiply { factor, scale });
     }
 
+    /// A rescale, if one is due.
+    pub fn due(chain: &ModulusChain, place: Place) -> Option<Self> {
+        let mut path = Path::new(place);
+        place.pending(chain).then(|| {
+            path.rescale(chain);
+            path
+        })
+    }
+
     /// To a lower place: a drop to the level above it, a factor, and the rescale that lands on it.
     fn land(&mut self, chain: &ModulusChain, place: Place) {
         if same(self.end.scale, place.scale) {

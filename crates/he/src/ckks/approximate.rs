@@ -2,7 +2,7 @@
 
 use core::f64::consts::PI;
 
-use super::polynomial::Polynomial;
+use super::polynomial::{Polynomial, samples};
 use crate::error::{Error, Result};
 
 /// The highest degree to interpolate at.
@@ -55,15 +55,6 @@ impl Polynomial {
             .map(|x| (function(x) - self.evaluate(x)).abs())
             .fold(0.0, f64::max)
     }
-}
-
-/// Points of `[low, high]`, as dense as the nodes of `degree` are and 16 times as many.
-pub(super) fn samples(low: f64, high: f64, degree: usize) -> impl Iterator<Item = f64> {
-    let count = 16 * (degree + 1);
-    (0..=count).map(move |k| {
-        let cosine = (PI * k as f64 / count as f64).cos();
-        (low + (high - low) * (0.5 + 0.5 * cosine)).clamp(low, high)
-    })
 }
 
 #[cfg(test)]

@@ -17,11 +17,10 @@
 //! Numbers outside of the interval give results that mean nothing, as for every polynomial; nothing
 //! on the server can see them. Only a declared magnitude below the interval is refused.
 
-use super::approximate::samples;
 use super::ciphertext::Ciphertext;
 use super::evaluate::Evaluator;
 use super::operations::Estimates;
-use super::polynomial::Polynomial;
+use super::polynomial::{Polynomial, samples};
 use super::polynomial_evaluation::evaluate;
 use crate::error::{Error, Result};
 

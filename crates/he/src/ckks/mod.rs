@@ -44,6 +44,7 @@ mod sign;
 mod sign_search;
 mod small_polynomial;
 mod spec;
+mod tail;
 mod widths;
 mod work;
 
@@ -58,7 +59,7 @@ pub use embedding::{Embedding, RealEmbedding};
 pub use entropy::Entropy;
 pub use evaluate::{Decomposed, Evaluator};
 pub use expected::Expected;
-pub use forecast::{EncryptionKey, Forecast};
+pub use forecast::{EncryptionKey, Forecast, Traced, TracedForecast, Tracing};
 #[cfg(feature = "client")]
 pub use half_ring::HalfRingKey;
 pub use half_ring::{CompactCiphertexts, HalfRing, RingSwitchKey};
@@ -78,5 +79,6 @@ pub use poly::{Coefficient, Ntt, Poly};
 pub use polynomial::{Basis, Polynomial};
 pub use sign::Sign;
 pub use spec::{ParamsSpec, Ring};
+pub use tail::{Deviation, deviations};
 pub use widths::Stage;
 pub use work::{LevelWork, Work};

@@ -2,6 +2,7 @@
 
 use super::Complex;
 use crate::error::{Error, Result};
+use core::f64::consts::PI;
 use core::ops::{Add, SubAssign};
 
 /// What the coefficients multiply.
@@ -31,6 +32,8 @@ pub struct Polynomial {
 
 /// Multiplying by an integer costs no level, if it is not so large that it costs precision.
 const FREE: f64 = 1024.0;
+/// What the largest of samples may be over.
+const SAMPLED: f64 = 1.01;
 
 impl Polynomial {
     /// `Σ coefficients[k] x^k`.
@@ -105,6 +108,42 @@ impl Polynomial {
         }
     }
 
+    /// The largest slope, in absolute value, at numbers of the interval up to `most` and up to `off`
+    /// beyond; those of a Chebyshev basis are in its interval.
+    pub(super) fn steepest(&self, most: f64, off: f64) -> f64 {
+        let (low, high) = self.domain(most);
+        let slope = self.derivative();
+        let slopes = samples(low - off, high + off, self.degree()).map(|x| slope.evaluate(x).abs());
+        SAMPLED * slopes.fold(0.0, f64::max)
+    }
+
+    /// Between which numbers those are that it is taken of, which are `most` at most.
+    pub(super) fn domain(&self, most: f64) -> (f64, f64) {
+        match self.basis {
+            Basis::Power => (-most, most),
+            Basis::Chebyshev { low, high } => (low.max(-most).min(high), high.min(most).max(low)),
+        }
+    }
+
+    fn derivative(&self) -> Polynomial {
+        let c = &self.coefficients;
+        let degree = self.degree();
+        let mut slope = vec![0.0; degree + 2];
+        match self.basis {
+            Basis::Power => (1..=degree).for_each(|k| slope[k - 1] = k as f64 * c[k]),
+            Basis::Chebyshev { .. } => {
+                // d_(k-1) = d_(k+1) + 2k c_k, and half of that for k = 1.
+                for k in (1..=degree).rev() {
+                    slope[k - 1] = slope[k + 1] + 2.0 * k as f64 * c[k];
+                }
+                slope[0] *= 0.5;
+                let factor = self.substitution().factor;
+                slope.iter_mut().for_each(|one| *one *= factor);
+            }
+        }
+        Polynomial { basis: self.basis, coefficients: trimmed(&slope).to_vec() }
+    }
+
     /// From `x` to what the basis elements take.
     pub(super) fn substitution(&self) -> Substitution {
         match self.basis {
@@ -172,6 +211,15 @@ pub(super) fn divide<C: Coefficient>(basis: Basis, c: &[C], m: usize) -> (Vec<C>
     (quotient, rest)
 }
 
+/// Points of `[low, high]`, as dense as the nodes of `degree` are and 16 times as many.
+pub(super) fn samples(low: f64, high: f64, degree: usize) -> impl Iterator<Item = f64> {
+    let count = 16 * (degree + 1);
+    (0..=count).map(move |k| {
+        let cosine = (PI * k as f64 / count as f64).cos();
+        (low + (high - low) * (0.5 + 0.5 * cosine)).clamp(low, high)
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -191,6 +239,27 @@ mod tests {
                 assert!((value - whole.evaluate(x)).abs() < 1e-13);
             }
         }
+    }
+
+    #[test]
+    fn slopes_are_those_of_the_polynomial() {
+        let coefficients: Vec<f64> = (0..12).map(|k| f64::from(k * k % 7) - 3.0).collect();
+        for basis in [Basis::Power, Basis::Chebyshev { low: -0.5, high: 1.5 }] {
+            let p = Polynomial::new(basis, &coefficients).unwrap();
+            let slope = p.derivative();
+            for x in [-0.5, -0.3, 0.0, 0.7, 1.2] {
+                let rise = (p.evaluate(x + 1e-6) - p.evaluate(x - 1e-6)) / 2e-6;
+                assert!((slope.evaluate(x) - rise).abs() < 1e-5 * (1.0 + rise.abs()), "{basis:?}");
+            }
+        }
+        // T_7 is steepest at the ends, 49; x² at 3 and what it is off by.
+        let mut seventh = vec![0.0; 8];
+        seventh[7] = 1.0;
+        let t7 = Polynomial::chebyshev(-1.0, 1.0, &seventh).unwrap();
+        assert!((t7.steepest(1.0, 0.0) / 49.0 - 1.0).abs() < 2e-2);
+        let square = Polynomial::power(&[0.0, 0.0, 1.0]).unwrap();
+        assert!((square.steepest(3.0, 0.5) / 7.0 - 1.0).abs() < 2e-2);
+        assert_eq!(Polynomial::power(&[2.0]).unwrap().steepest(3.0, 0.5), 0.0);
     }
 
     #[test]

@@ -5,7 +5,13 @@
 //! operands together, and the same formulas give what is known of a result, to the last bit. A
 //! program is tried out on it before any key is made.
 
+mod course;
 mod functions;
+mod names;
+mod origins;
+mod traced;
+
+pub use traced::{Traced, TracedForecast, Tracing};
 
 use std::sync::{Arc, Mutex, PoisonError};
 

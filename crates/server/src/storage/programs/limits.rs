@@ -67,7 +67,7 @@ pub(super) fn examine(
 ) -> Result<(Arc<Plan>, PlanRecord), DatabaseError> {
     let plan = Arc::new(read.plan().map_err(invalid)?);
     let spec = *plan.params().spec();
-    let trial = Trial::of(&plan).map_err(invalid)?;
+    let trial = Trial::costs(&plan).map_err(invalid)?;
     let predicted = Duration::try_from_secs_f64(trial.milliseconds() / 1e3);
     let predicted = predicted.unwrap_or(Duration::MAX);
     if predicted > limits.time {

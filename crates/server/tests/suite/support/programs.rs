@@ -2,10 +2,9 @@
 
 use super::http::{Reply, Site};
 use ciphervec::program::{
-    Answer, Block, Circuit, Client, Decoding, Domain, Input, Loop, Numbers, Output, Placement,
-    Plan, Reading, Step, View, candidates,
+    Answer, Asked, Block, Circuit, Client, Decoding, Domain, Input, Loop, Numbers, Output,
+    Placement, Plan, Reading, Step, View, candidates,
 };
-use ciphervec_he::params::Security;
 use std::sync::Arc;
 
 const COUNT: u32 = 16;
@@ -49,7 +48,7 @@ pub fn distances(idle: usize) -> Circuit {
 
 /// The plan of a circuit, in the smallest ring that serves.
 pub fn plan(circuit: Circuit) -> Arc<Plan> {
-    let mut tried = candidates(&circuit, &[0.45], Security::Classical128).unwrap();
+    let mut tried = candidates(&circuit, &Asked::of(&[0.45])).unwrap();
     let (spec, trial) = tried.pop().unwrap().outcome.unwrap();
     Arc::new(Plan::of(circuit, spec, trial.keys).unwrap())
 }
