@@ -152,7 +152,7 @@ impl Database {
             let holder = store::writer_of(&root.join(&name))?;
             Some((name, holder))
         };
-        self.place.names().into_iter().filter_map(held).collect()
+        self.place.names().unwrap_or_default().into_iter().filter_map(held).collect()
     }
 
     /// Makes a collection with this description and these attachments, durably, in one step.

@@ -14,8 +14,6 @@ use crate::keys::{MasterKey, Purpose};
 use crate::wire::{self, Header, KeyId, Kind, Reader, Scheme};
 use ciphervec_arith::sample::Stream;
 use ciphervec_arith::{convert, poly};
-#[cfg(feature = "client")]
-use zeroize::{Zeroize, Zeroizing};
 
 /// Steps whose key switching takes two digits.
 pub(super) const FINE_LEVELS: u8 = 3;

@@ -4,7 +4,6 @@ use super::loaded::LoadedState;
 use super::{Collection, settle};
 use crate::storage::error::DatabaseError;
 use ciphervec::store::{self, Committed, Compacted, SnapshotEntry, Store, StoreError};
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
