@@ -189,7 +189,9 @@ def test_a_program_on_a_server_is_pushed_asked_listed_and_removed(
         done = program("program", *words, "--url", server_url, code=code)
         return " ".join((done.stdout + done.stderr).split())
 
-    program("program", "plan", "own.py:hamming", "-s", "x=x.npy", "-s", "y=y.npy", "--out", "h.plan", *FOR_SERVERS)
+    program(
+        "program", "plan", "own.py:hamming", "-s", "x=x.npy", "-s", "y=y.npy", "--out", "h.plan", *FOR_SERVERS
+    )
     for name in ("mine", "theirs"):
         program(
             *("program", "keygen", "h.plan", "--out", f"{name}.key", "--server-keys", f"{name}.keys"),

@@ -15,6 +15,7 @@ mod probe;
 mod program;
 #[cfg(feature = "hazmat")]
 mod program_look_up;
+#[cfg(feature = "hazmat")]
 mod program_noise;
 #[cfg(feature = "hazmat")]
 mod program_refreshed;
