@@ -82,6 +82,11 @@ impl PyOwner {
         Ok(PyEvaluationKeys::new(bytes, epoch, self.key_id()))
     }
 
+    /// Takes in the evaluation keys that a server holds, where they are not those of `evaluation`.
+    fn hold_evaluation(&self, py: Python<'_>, data: &[u8]) -> PyResult<()> {
+        py.detach(|| runtime::run(|| self.0.hold_evaluation(data))).map_err(Raise::raise)
+    }
+
     /// Other keys, encrypted under the owner's own and bound to the index.
     fn seal_keys<'py>(&self, py: Python<'py>, keys: &PyKeys) -> PyResult<Bound<'py, PyBytes>> {
         Ok(PyBytes::new(py, &self.0.seal_keys(&keys.0).map_err(Raise::raise)?))
@@ -247,9 +252,8 @@ impl PyOwner {
     }
 
     /// Seals queries for the segments that the directory knows, or for those of them in `segments`. `tags` restrict the answer on
-    /// the server. `format` is that of the answer: "first", which every server knows, "precise" or "brief", which can't be
-    /// flooded. Where `tokens` has one for each row they are taken out and used; not with `segments`.
-    #[pyo3(signature = (vectors, directory, epoch = 0, tags = Vec::new(), segments = None, format = "precise", tokens = None))]
+    /// the server. `format` is that of the answer: "first", which every server knows, or "short". Where `tokens` has one for each row they are taken out and used; not with `segments`.
+    #[pyo3(signature = (vectors, directory, epoch = 0, tags = Vec::new(), segments = None, format = "short", tokens = None))]
     #[expect(
         clippy::too_many_arguments,
         reason = "they are the keyword arguments of one Python call"
@@ -470,8 +474,7 @@ impl PyOwner {
 pub fn answer_format(format: &str) -> AnswerFormat {
     match format {
         "first" => AnswerFormat::First,
-        "brief" => AnswerFormat::Brief,
-        _ => AnswerFormat::Precise,
+        _ => AnswerFormat::Short,
     }
 }
 

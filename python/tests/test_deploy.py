@@ -118,5 +118,5 @@ def test_answers_are_as_long_as_the_page_says(keys: Keys, dimension: int, rows: 
     server.set_evaluation_keys(owner.evaluation().to_bytes())
     vectors = np.random.default_rng(rows).standard_normal((rows, dimension))
     server.add(owner.seal(range(rows), vectors).segment)
-    answer = server.evaluate(owner.query(vectors[0], answers="brief").to_bytes())
+    answer = server.evaluate(owner.query(vectors[0], answers="short").to_bytes())
     assert said == pytest.approx(len(answer) / rows, rel=0.02)

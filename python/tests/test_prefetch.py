@@ -238,7 +238,7 @@ def test_tokens_stay_in_the_process_that_fetched_them(
         status = 1
         try:
             # Neither what Python dropped nor what somebody kept hold of.
-            query = books.owner.query(np.ones((1, D)), answers="brief", tokens=kept)
+            query = books.owner.query(np.ones((1, D)), answers="short", tokens=kept)
             status = 0 if len(tokens) == 0 and query.ahead == 0 and len(kept) == 0 else 2
         finally:
             os._exit(status)

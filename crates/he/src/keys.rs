@@ -16,6 +16,10 @@ pub enum Purpose {
     SegmentSecret,
     /// The query key of one epoch.
     QueryKey,
+    /// The public masks of the evaluation keys of one epoch.
+    EvaluationMask,
+    /// The noise of the evaluation keys of one epoch.
+    EvaluationNoise,
     /// The key of the keyed hash that draws nonces.
     Nonce,
     /// The public mask seed of one collection.
@@ -43,6 +47,8 @@ impl Purpose {
         match self {
             Purpose::SegmentSecret => "ciphervec v1 segment-secret",
             Purpose::QueryKey => "ciphervec v1 query-key",
+            Purpose::EvaluationMask => "ciphervec v1 evaluation-mask",
+            Purpose::EvaluationNoise => "ciphervec v1 evaluation-noise",
             Purpose::Nonce => "ciphervec v1 nonce",
             Purpose::MaskSeed => "ciphervec v1 mask-seed",
             Purpose::Aead => "ciphervec v1 aead",

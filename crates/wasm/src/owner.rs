@@ -98,6 +98,12 @@ impl JsOwner {
         Ok(JsEvaluationKeys::new(bytes, epoch, self.key_id()))
     }
 
+    /// Takes in the evaluation keys that a server holds, where they are not those of `evaluation`.
+    #[wasm_bindgen(js_name = holdEvaluation)]
+    pub fn hold_evaluation(&self, data: &[u8]) -> Result<()> {
+        Ok(self.0.hold_evaluation(data)?)
+    }
+
     /// Other keys, encrypted under the owner's own and bound to the index.
     #[wasm_bindgen(js_name = sealKeys)]
     pub fn seal_keys(&self, keys: &JsKeys) -> Result<Uint8Array> {
@@ -274,8 +280,7 @@ impl JsOwner {
     }
 
     /// Seals queries for the segments that the directory knows, or for those of them in `segments`. `tags` restrict the answer
-    /// on the server. `format` is that of the answer: "first", which every server knows, "precise" or "brief", which can't be
-    /// flooded.
+    /// on the server. `format` is that of the answer: "first", which every server knows, or "short".
     pub fn query(
         &self,
         vectors: &Float32Array,
@@ -287,13 +292,13 @@ impl JsOwner {
         #[wasm_bindgen(unchecked_optional_param_type = "Uint8Array[]")] segments: Option<
             Vec<Uint8Array>,
         >,
-        #[wasm_bindgen(unchecked_optional_param_type = "\"first\" | \"precise\" | \"brief\"")]
-        format: Option<String>,
+        #[wasm_bindgen(unchecked_optional_param_type = "\"first\" | \"short\"")] format: Option<
+            String,
+        >,
     ) -> Result<JsSealedQuery> {
         let format = match format.as_deref() {
             Some("first") => AnswerFormat::First,
-            Some("brief") => AnswerFormat::Brief,
-            None | Some("precise") => AnswerFormat::Precise,
+            None | Some("short") => AnswerFormat::Short,
             Some(other) => {
                 let message = format!("format is first, precise or brief, got {other:?}");
                 return Err(Failure::input(message));

@@ -130,12 +130,13 @@ export interface StateFacts {
   routing: Uint8Array;
 }
 
-export type AnswerFormat = "first" | "precise" | "brief";
+export type AnswerFormat = "first" | "short";
 
 export interface Owner extends Freed {
   readonly keyId: string;
   readonly maskSeed: Uint8Array;
   evaluation(epoch: number): EvaluationKeys;
+  holdEvaluation(data: Uint8Array): void;
   openKeys(sealed: Uint8Array): Keys;
   writerCard(writer: string, filterable: string[]): WriterCard;
   knowsCard(card: WriterCard): boolean;

@@ -104,6 +104,12 @@ class Owner:
         """The evaluation keys of another epoch, to hand over before `epoch` is changed."""
         return self._native.public_key() if self.has_key_pair else self._native.evaluation(epoch)
 
+    def hold_evaluation(self, data: bytes) -> None:
+        """Take in the evaluation keys that a server was given, where they are not `evaluation()`'s: those
+        of collections made before 0.2. Answers are checked against what a server computes with them, so
+        they must be known to be the owner's. Raises CorruptData or WrongKey."""
+        self._native.hold_evaluation(data)
+
     @property
     def mask_seed(self) -> bytes:
         """The 32 bytes that the public masks come from; they outlive the keys."""
@@ -352,7 +358,7 @@ class Owner:
         *,
         tags: Sequence[bytes] = (),
         segments: Sequence[bytes] | None = None,
-        answers: Answers = "precise",
+        answers: Answers = "short",
         tokens: _native.TokenPool | None = None,
     ) -> SealedQuery:
         """Seal a (d,) or (n, d) array of queries, n up to 4,096, for the segments attached now, or for
@@ -360,8 +366,7 @@ class Owner:
 
         With `tags` (see `filter_tag`) the server answers for the rows that carry all of them. In modes
         `sealed` and `sealed-query` `answers` says what comes back: "first" is what servers of releases
-        before 0.2 know; "precise" has words as long as each level's precision needs; "brief" rounds what
-        belongs to all segments too, and can't be opened for `audience="others"`. Where `tokens` has one for
+        before 0.2 know; "short" has words as long as each level's precision needs. Where `tokens` has one for
         each row (see `read_tokens`), that suits segments and answers, they are used up, and `complete` has to
         follow; not with `segments`. Raises InvalidInput.
         """
@@ -374,7 +379,7 @@ class Owner:
         native = self._native.query(rows, self._directory, self.epoch, tags, named, answers, tokens)
         return SealedQuery(self, native, segments=named)
 
-    def request_tokens(self, count: int, answers: Answers = "brief") -> _native.TokenRequest:
+    def request_tokens(self, count: int, answers: Answers = "short") -> _native.TokenRequest:
         """Draw the masks of `count` queries to come over the segments attached now: `to_bytes()` of it is for
         the server. Raises InvalidInput in modes whose queries are plain."""
         return self._native.request_tokens(count, self._directory, self.epoch, answers)

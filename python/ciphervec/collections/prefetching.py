@@ -11,7 +11,6 @@ import ciphervec._native as _native
 from ..errors import Conflict, CorruptData, InvalidInput
 from ..ingest import arrays
 from ..ingest.arrays import FloatArray
-from .audience import Audience
 from .query import SealedQuery
 from .routing.search import answered, answers_of
 from .segments import Segments
@@ -62,7 +61,7 @@ def _fetch(segments: Segments, count: int) -> None:
         raise InvalidInput(
             f"there is nothing to fetch ahead for {segments.description.spec.collection!r}: it is empty. Add rows first."
         )
-    request = owner.request_tokens(count, answers_of(segments, None))
+    request = owner.request_tokens(count, answers_of(segments))
     answer = answered(segments, request.to_bytes())
     try:
         owner.read_tokens(request, answer.data, segments.tokens.pool)
@@ -75,12 +74,12 @@ def _fetch(segments: Segments, count: int) -> None:
 
 
 def sealed_with_tokens(
-    segments: Segments, rows: FloatArray, tags: Sequence[bytes], audience: Audience | None
+    segments: Segments, rows: FloatArray, tags: Sequence[bytes]
 ) -> SealedQuery | None:
     """The questions, under masks whose halves of answers are here; None where there are too few."""
     if len(segments.tokens) < len(rows) or segments.server.query_version < _native.QUERY_VERSION:
         return None
-    answers = answers_of(segments, audience)
+    answers = answers_of(segments)
     query = segments.owner.query(rows, tags=tags, answers=answers, tokens=segments.tokens.pool)
     return query if query.ahead else None
 

@@ -16,8 +16,8 @@ from .audience import Audience
 from .flooding import DEVIATION
 from .matches import Matches
 
-Answers = Literal["first", "precise", "brief"]
-ANSWERS: tuple[Answers, ...] = ("first", "precise", "brief")
+Answers = Literal["first", "short"]
+ANSWERS: tuple[Answers, ...] = ("first", "short")
 """What comes back, see `Owner.query`."""
 
 Found = list[tuple[list[Id], npt.NDArray[np.float64]]]

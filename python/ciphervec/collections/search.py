@@ -113,7 +113,7 @@ def _ask(
     """One message to the server and back. Raises Conflict when the collection has changed too
     much meanwhile."""
     routed = segments.description.routing is not None
-    query = None if routed else sealed_with_tokens(segments, rows, tags, audience)
+    query = None if routed else sealed_with_tokens(segments, rows, tags)
     if not routed and query is None and is_long(segments.owner, len(rows)):
 
         def streamed(count: int | None, allow: Sequence[Id] | None) -> list[Matches]:
@@ -169,7 +169,7 @@ def _ask_streaming(
 ) -> list[Matches]:
     """As `_ask`, for an answer that is opened as it comes. It has to be one of the state that it was asked
     about: Conflict says that others were faster."""
-    query = segments.owner.query(rows, tags=tags, answers=answers_of(segments, audience))
+    query = segments.owner.query(rows, tags=tags, answers=answers_of(segments))
     held, version = segments.owner.quarantined(), segments.store.version
     server = segments.server
     opener: AnswerOpener = segments.owner.opener(
@@ -224,7 +224,7 @@ def _ask_all(
     known, losses = segments.attached(), segments.losses
     answer = None if query is None else answered_with_tokens(segments, query)
     if query is None or answer is None:
-        query = segments.owner.query(rows, tags=tags, answers=answers_of(segments, audience))
+        query = segments.owner.query(rows, tags=tags, answers=answers_of(segments))
         known, losses = segments.attached(), segments.losses
         answer = answered(segments, query.to_bytes())
         if query.rows == 1:

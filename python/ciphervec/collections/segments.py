@@ -249,6 +249,7 @@ class Segments:
 
     def _took(self) -> None:
         """What the store lists is taken in."""
+        self._states.hold_evaluation(self.owner)
         self._standing.taken = self.store.segments()
         self._in_step = True
 

@@ -79,6 +79,7 @@ class States:
         self._digests: dict[bytes, dict[str, bytes]] = {}
         self._counted: dict[bytes, StoredSegment] = {}  # in order, as they were found right
         self._leaves: dict[bytes, bytes] = {}  # of these, in the same order
+        self._evaluation: tuple[Owner, int, bytes | None] | None = None  # what the owner was given last
 
     def shown(self, owner: Owner, description: Description) -> Shown:
         """Open the state beside the segments and sort these by it. Raises RollbackDetected."""
@@ -163,6 +164,20 @@ class States:
                 f"the public key kept with collection {self._collection!r} is not the one of its key pair: it was replaced or "
                 "damaged. Restore the folder from a copy."
             )
+
+    def hold_evaluation(self, owner: Owner) -> None:
+        """Let the owner have the evaluation keys that queries of its epoch are answered with. Raises
+        RollbackDetected for others than those of the state."""
+        if owner.spec.mode not in ("sealed", "sealed-query"):
+            return
+        expected = None if self.state is None else self.state.evaluation
+        if self._evaluation == (owner, owner.epoch, expected):
+            return
+        if _native.blake3(owner.evaluation().to_bytes()) != expected:
+            data = self._store.attachment(EVALUATION)
+            self.check_attachment(EVALUATION, data)
+            owner.hold_evaluation(data)
+        self._evaluation = (owner, owner.epoch, expected)
 
     def check_attachment(self, name: str, data: bytes) -> None:
         """Compare the evaluation keys, the sealed key pair or routing table with the state. Raises

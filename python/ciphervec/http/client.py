@@ -14,13 +14,12 @@ import ciphervec._native as _native
 from ..collections.client import Client
 from ..collections.collection import Collection
 from ..collections.keys import Keys
-from ..collections.owner import Owner
 from ..collections.pins import Pin
 from ..collections.segments import Segments
 from ..collections.spec import Description
 from ..collections.stores.store import CollectionStore, Progress
 from ..collections.write_batch import EVALUATION
-from ..errors import CiphervecError, Conflict, InvalidInput, PinMismatch
+from ..errors import CiphervecError, Conflict, InvalidInput
 from ..ingest.files import StrPath
 from ..ingest.state_folder import user_folder
 from .address import base_url, by_proxy, token_of
@@ -40,9 +39,6 @@ if TYPE_CHECKING:
 CACHE_BYTES = 1 << 30
 
 _ATTEMPTS = 8
-# Of a frame of evaluation keys: index id, mask seed and epoch, which the owner derives; see
-# docs/formats.md.
-_DERIVED = slice(64, 108)
 
 
 class HttpCollection(Collection):
@@ -232,7 +228,6 @@ class HttpClient(Client):
 
         def check(data: bytes) -> None:
             collection._segments.states.check_attachment(EVALUATION, data)
-            _check_evaluation(name, owner, data)
 
         store.pin_evaluation(owner.epoch, check)
         if not owner.has_key_pair:
@@ -256,20 +251,6 @@ def _lineage(keys: Keys | None, name: str, meta: bytes) -> Lineage | None:
     if owner.has_key_pair:
         return None
     return Lineage(description.key_id, _native.blake3(owner.mask_seed).hex(), description.epoch)
-
-
-def _check_evaluation(name: str, owner: Owner, data: bytes) -> None:
-    """The keys that queries are answered with must be ones that this owner could have made: same
-    index, masks, epoch. Those of a scheme with key pairs are compared whole when the collection
-    opens."""
-    if owner.has_key_pair:
-        return
-    ours = owner.evaluation().to_bytes()
-    if len(ours) != len(data) or ours[_DERIVED] != data[_DERIVED]:
-        raise PinMismatch(
-            f"the evaluation keys that the server holds for {name!r} are not from the owner of {owner.key_id}: another index, "
-            "masks or epoch. Ask its operator; rotate_query_key() replaces them."
-        )
 
 
 def verification(ca: StrPath | None, verify: bool | ssl.SSLContext, insecure: bool) -> bool | ssl.SSLContext:

@@ -129,17 +129,10 @@ pub(super) fn answer_len(
     }
 }
 
-/// Bytes that an answer, or the half that was asked for, has for this level and all queries.
+/// Bytes that an answer has for this level and all queries.
 fn sums_len(spec: &IndexSpec, head: &QueryHead, level: u8) -> Result<usize> {
     let (form, words) = (form::of(spec), head.words.as_ref());
-    let length = match head.half {
-        None => form.sums_len(level, words)?,
-        Some(half) => {
-            let halves = form.halves().ok_or_else(|| no_halves(spec))?;
-            halves.half_sums_len(level, words, half)?
-        }
-    };
-    Ok((head.count as usize).saturating_mul(length))
+    Ok((head.count as usize).saturating_mul(form.sums_len(level, words)?))
 }
 
 /// The error of a mode whose answers have no half that could be had ahead.

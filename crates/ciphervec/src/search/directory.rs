@@ -83,7 +83,8 @@ impl Entry {
     }
 
     fn unchecked_blocks(&self, owner: &Owner) -> Option<usize> {
-        owner.form().unchecked_blocks(&self.sidecar.witness, self.deleted.len())
+        let Sidecar { witness, level, .. } = self.sidecar.as_ref();
+        owner.form().unchecked_blocks(witness, *level, self.deleted.len())
     }
 
     /// Whether all that is said of its rows is checked.
@@ -246,8 +247,7 @@ impl SegmentDirectory {
         self.entry(id).map(|entry| entry.exactness)
     }
 
-    /// Blocks that nothing is checked about, answers or stored words: those of segments that were sealed before there were
-    /// check sums.
+    /// Blocks that answers are not checked about: those of segments that were sealed before there were check sums.
     pub fn unchecked_blocks(&self, owner: &Owner) -> usize {
         self.entries.iter().filter_map(|entry| entry.unchecked_blocks(owner)).sum()
     }
@@ -486,6 +486,16 @@ impl SegmentDirectory {
             rows: self.rows,
             ..Self::default()
         }
+    }
+
+    /// The levels of these segments, or of all; each once.
+    pub(super) fn levels(&self, segments: Option<&[SegmentId]>) -> Vec<u8> {
+        let named = |id: &SegmentId| segments.is_none_or(|named| named.contains(id));
+        let of_entries = self.entries.iter().filter(|entry| named(&entry.id));
+        let mut levels: Vec<u8> = of_entries.map(|entry| entry.sidecar.level).collect();
+        levels.sort_unstable();
+        levels.dedup();
+        levels
     }
 
     /// The deepest level of any segment: what a query must reach.

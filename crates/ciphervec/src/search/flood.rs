@@ -8,7 +8,6 @@
 use super::directory::{Origin, SegmentDirectory};
 use super::form::Hints;
 use super::owner::Owner;
-use super::query::Query;
 use crate::error::{Error, Result};
 use ciphervec_he::gaussian;
 use ciphervec_he::keys::random_bytes;
@@ -48,12 +47,8 @@ impl Flood {
 }
 
 impl Owner {
-    /// Refuses a flood where it hides nothing: over an answer whose rounding says something of rows' secrets, over rows whose plaintext somebody else chose, and in forms without hints.
-    pub(super) fn expect_flooded(&self, query: &Query, directory: &SegmentDirectory) -> Result<()> {
-        if query.words.as_ref().is_some_and(|words| words.round_sums) {
-            let known = "whole mask sums, whose query was made for the format first or precise";
-            return Err(Error::choice("the answer to flood", known, "rounded mask sums"));
-        }
+    /// Refuses a flood where it hides nothing: over rows whose plaintext somebody else chose, and in forms without hints.
+    pub(super) fn expect_flooded(&self, directory: &SegmentDirectory) -> Result<()> {
         self.hints(directory)?;
         let written = directory.segments().map(|(id, _, _)| (id, directory.origin(id)));
         for (id, origin) in written {

@@ -12,7 +12,6 @@ use super::query::Query;
 use super::token::Token;
 use crate::error::{Error, Result};
 use crate::protect::filter::FilterTag;
-use ciphervec_he::lattice::ring::Half;
 use std::collections::HashSet;
 
 impl Owner {
@@ -70,18 +69,8 @@ impl Owner {
         let whole = QueryHead { half: None, ..head };
         let words = whole.words.as_ref();
         let ahead: usize = tokens.iter().map(Token::byte_len).sum();
-        let levels = parts.sums.len() as u8;
         let capacity = answer.len() + ahead;
-        let mut writer = ResponseWriter::new(spec, &whole, &KeysName::default(), levels, capacity);
-        for (level, sums) in &parts.sums {
-            let length = halves.half_sums_len(*level, words, Half::Constant)?;
-            writer.body().push(*level);
-            for (query, token) in tokens.iter().enumerate() {
-                let other = token.sum(*level).ok_or_else(|| unknown(format!("level {level}")))?;
-                writer.body().extend_from_slice(&sums[query * length..][..length]);
-                writer.body().extend_from_slice(other);
-            }
-        }
+        let mut writer = ResponseWriter::new(spec, &whole, &KeysName::default(), 0, capacity);
         writer.segments(parts.segments.len() as u32);
         let mut seen = HashSet::with_capacity(parts.segments.len());
         for part in &parts.segments {

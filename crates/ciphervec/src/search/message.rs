@@ -3,8 +3,8 @@
 //! A query: `index id 8 | count u32 | top level u8 | epoch u32 | tags u16 | tags 16 each | body`, the body being float32 rows
 //! (`open`), integers (`sealed-index`: 32 bits, 64 in the wide form) or a 32-byte seed and ciphertexts (ring form). One that is
 //! about some segments only is a frame of its own kind, with `segments u32 | ids 16 each` before the body.
-//! Version 2, ring form alone, says before its body in which words the answer is wanted: `whether mask sums are rounded u8 |
-//! bits of V u8, for levels 0 to the top level`. Version 3 is about half of an answer (`docs/formats.md`): after those words
+//! Version 2, ring form alone, says before its body in which words the answer is wanted: `bits of V u8, for levels 0 to the
+//! top level`. Version 3 is about half of an answer (`docs/formats.md`): after those words
 //! `half u8`, 1 for V and 2 for U; its body has for each query a 32-byte seed, and before U its ciphertexts.
 //!
 //! A response: `index id 8 | count u32 | levels u8 | per level: level u8, mask sums a query | segments u32 | per segment:
@@ -55,7 +55,6 @@ pub(super) const HALF_HEAD: usize = 1 + size_of::<KeysName>();
 /// The words that an answer is wanted in.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct WordsAsked {
-    pub round_sums: bool,
     /// Bits of V by level.
     pub linear: Vec<u8>,
 }
@@ -65,7 +64,7 @@ impl QueryHead {
     #[cfg(feature = "client")]
     pub fn frame(&self, spec: &IndexSpec, key: KeyId, body: &[u8]) -> Vec<u8> {
         let named = self.segments.as_ref().map_or(0, |segments| 4 + segments.len() * 16);
-        let words = self.words.as_ref().map_or(0, |words| 2 + words.linear.len());
+        let words = self.words.as_ref().map_or(0, |words| 1 + words.linear.len());
         let length = 19 + self.tags.len() * 16 + named + words + body.len();
         let mut payload = Vec::with_capacity(length);
         payload.extend_from_slice(&spec.id());
@@ -80,7 +79,6 @@ impl QueryHead {
         }
         let kind = if self.segments.is_some() { Kind::RoutedQuery } else { Kind::Query };
         if let Some(words) = &self.words {
-            payload.push(u8::from(words.round_sums));
             payload.extend_from_slice(&words.linear);
             payload.extend(self.half.map(half_byte));
         }
@@ -135,12 +133,8 @@ impl QueryHead {
 
 impl WordsAsked {
     fn read(top_level: u8, reader: &mut Reader<'_>) -> Result<Self> {
-        let round_sums = reader.u8()?;
-        if round_sums > 1 {
-            return Err(reader.error(format!("0 or 1 expected, {round_sums} came")).into());
-        }
         let linear = reader.take(usize::from(top_level) + 1)?.to_vec();
-        Ok(WordsAsked { round_sums: round_sums == 1, linear })
+        Ok(WordsAsked { linear })
     }
 }
 

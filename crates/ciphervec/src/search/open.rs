@@ -4,7 +4,7 @@
 use super::answer_reader::{AnswerReader, Input};
 use super::directory::{SegmentDirectory, Selection};
 use super::flood::Flood;
-use super::form::{self, AnswerPart, LevelSums, Runner, expect_key};
+use super::form::{self, AnswerPart, Runner, expect_key};
 use super::message::{WORDS_VERSION, expect_params, read_bitmap};
 use super::owner::Owner;
 use super::pieces::at_once;
@@ -167,7 +167,7 @@ impl Owner {
         run: Runner<'_>,
     ) -> Result<Opened> {
         if wanted.flood.is_some() {
-            self.expect_flooded(query, directory)?;
+            self.expect_flooded(directory)?;
         }
         let mut reader = AnswerReader::new(answer, WORDS_VERSION).await?;
         let read = self.read(&mut reader, query, directory, wanted, run).await;
@@ -202,8 +202,9 @@ impl Owner {
                 query.len()
             )));
         }
-        let sums = self.read_sums(reader, query).await?;
-        let opening = self.form().open(self.root(), &query.kept, sums)?;
+        self.skip_sums(reader, query).await?;
+        let levels = directory.levels(query.segments.as_deref());
+        let opening = self.form().open(self.root(), &query.kept, &levels)?;
         let Wanted { retrieval, selection, newer, flood } = *wanted;
         let asked = Asked { owner: self, query, directory, retrieval, selection, flood };
         let mut scoring = Scoring::new(asked, opening);
@@ -212,23 +213,15 @@ impl Owner {
         Ok(scoring)
     }
 
-    /// What belongs to all segments: at every level that occurs, the mask sums of each query.
-    async fn read_sums(
-        &self,
-        reader: &mut AnswerReader<'_>,
-        query: &Query,
-    ) -> Result<Vec<LevelSums>> {
-        let mut levels = Vec::new();
+    /// Reads past what belongs to all segments: the mask sums of each query at every level, which the
+    /// owner computes itself.
+    async fn skip_sums(&self, reader: &mut AnswerReader<'_>, query: &Query) -> Result<()> {
         for _ in 0..reader.u8().await? {
             let level = reader.u8().await?;
-            let length = self.form().sums_len(&query.kept, level)?;
-            let mut sums = Vec::new();
-            for _ in 0..query.len() {
-                sums.push(reader.take(length).await?.to_vec());
-            }
-            levels.push(LevelSums { level, sums });
+            let length = form::of(self.spec()).sums_len(level, query.words.as_ref())?;
+            reader.skip(query.len().saturating_mul(length)).await?;
         }
-        Ok(levels)
+        Ok(())
     }
 
     /// The answers of every segment; all known segments that the query is about, but the `newer` ones, must be there unless a

@@ -94,9 +94,19 @@ impl Owner {
     /// What a server needs to answer encrypted queries of `epoch`; `None` in the modes whose queries are plain.
     ///
     /// # Errors
-    /// If the operating system's generator fails.
-    pub fn evaluation(&self, epoch: u32) -> Result<Option<EvaluationKeys>> {
+    /// Parameters that were refused.
+    pub fn evaluation(&self, epoch: u32) -> Result<Option<Arc<EvaluationKeys>>> {
         self.form.evaluation_keys(&self.root, epoch)
+    }
+
+    /// Takes in the evaluation keys that a server holds, where they are not those of
+    /// [`Self::evaluation`]: of releases that drew them at random. Answers are checked against the tree
+    /// that the server expands with them, so they must be known to be the owner's.
+    ///
+    /// # Errors
+    /// Damaged bytes, another key or index; a mode without.
+    pub fn hold_evaluation(&self, bytes: &[u8]) -> Result<()> {
+        self.form.hold_evaluation(&self.root, bytes)
     }
 
     pub(super) fn form(&self) -> &dyn KeyHolderHalf {
@@ -153,8 +163,8 @@ impl Keys {
     /// the others, whose server needs no key at all.
     ///
     /// # Errors
-    /// If the operating system's generator fails.
-    pub fn evaluation(&self, spec: &IndexSpec, epoch: u32) -> Result<Option<EvaluationKeys>> {
+    /// Parameters that were refused.
+    pub fn evaluation(&self, spec: &IndexSpec, epoch: u32) -> Result<Option<Arc<EvaluationKeys>>> {
         Owner::new(self, spec.clone())?.evaluation(epoch)
     }
 }

@@ -103,7 +103,7 @@ impl<'a> Checked<'a> {
     /// Unit rows times `scale`, to be rounded on demand.
     pub fn quantize(&self, scale: f64) -> Quantized<'a> {
         let factors = self.norms.iter().map(|&norm| inverse_norm(norm) * scale).collect();
-        Quantized { rows: self.rows, dimension: self.dimension, factors }
+        Quantized { rows: self.rows, dimension: self.dimension, factors, signs: &[] }
     }
 }
 
@@ -152,12 +152,19 @@ pub(super) struct Quantized<'a> {
     rows: &'a [f32],
     dimension: usize,
     factors: Vec<f64>,
+    /// What dimensions are multiplied by once they are rounded; none where that is nothing.
+    signs: &'a [i64],
 }
 
 /// 1.5 · 2^52: adding it rounds a double of magnitude below 2^51 to the nearest integer, ties to even, without a branch.
 const ROUND: f64 = 6_755_399_441_055_744.0;
 
-impl Quantized<'_> {
+impl<'a> Quantized<'a> {
+    /// The same with a sign for each dimension, or with none.
+    pub fn signed(self, signs: &'a [i64]) -> Self {
+        Quantized { signs, ..self }
+    }
+
     /// Every coordinate of every row.
     pub fn values(&self) -> Vec<i64> {
         let mut values = vec![0; self.rows.len()];
@@ -188,9 +195,12 @@ impl Plaintext for Quantized<'_> {
     #[inline]
     fn fill(&self, row: usize, dims: Range<usize>, out: &mut [i64]) {
         let factor = self.factors[row];
-        let values = &self.rows[row * self.dimension..][dims];
+        let values = &self.rows[row * self.dimension..][dims.clone()];
         for (out, &x) in out.iter_mut().zip(values) {
             *out = (f64::from(x) * factor + ROUND).to_bits().wrapping_sub(ROUND.to_bits()) as i64;
+        }
+        if !self.signs.is_empty() {
+            out.iter_mut().zip(&self.signs[dims]).for_each(|(out, sign)| *out *= sign);
         }
     }
 }
@@ -210,7 +220,7 @@ mod tests {
         for x in [0.0f32, 0.49, 0.5, 1.5, 2.5, -0.5, -1.5, 123_456.79, -99_999.5] {
             let rows = [x];
             let checked = check(&spec, &rows).unwrap();
-            let quantised = Quantized { rows: &rows, dimension: 1, factors: vec![1.0] };
+            let quantised = Quantized { rows: &rows, dimension: 1, factors: vec![1.0], signs: &[] };
             assert_eq!(quantised.values(), [f64::from(x).round_ties_even() as i64]);
             assert_eq!(checked.norms, [f64::from(x.abs())]);
         }

@@ -37,8 +37,6 @@ struct Bound {
     words: WordsAsked,
     /// The evaluation keys that the server says it took.
     keys: KeysName,
-    /// Where a token has the mask sum of a level.
-    sums: HashMap<u8, Range<usize>>,
     segments: HashMap<[u8; 16], BoundSegment>,
 }
 
@@ -87,11 +85,6 @@ impl Token {
     /// The evaluation keys that its half was made with.
     pub(super) fn keys(&self) -> &KeysName {
         &self.bound.keys
-    }
-
-    /// Its half of the mask sums of a level.
-    pub(super) fn sum(&self, level: u8) -> Option<&[u8]> {
-        self.bound.sums.get(&level).map(|at| &self.halves[at.clone()])
     }
 
     /// Its half of the answer over a segment of so many rows at this level.
@@ -195,15 +188,12 @@ impl Owner {
         let TokenRequest { head, seeds, process, .. } = request;
         let parts = AnswerParts::read(self.spec(), &head, answer)?;
         expect_key(WHAT, self.form().response_key(self.root())?, parts.key)?;
-        let (mut sums, mut segments, mut length) = (HashMap::new(), HashMap::new(), 0);
+        let (mut segments, mut length) = (HashMap::new(), 0);
         let mut place = |bytes: usize| {
             let start = length;
             length += bytes / seeds.len();
             start..length
         };
-        for (level, bytes) in &parts.sums {
-            sums.insert(*level, place(bytes.len()));
-        }
         for part in &parts.segments {
             let at = place(part.answers.len());
             let bound = BoundSegment { rows: part.rows, level: part.level, at };
@@ -217,7 +207,7 @@ impl Owner {
         };
         let (index, keys) = (self.spec().id(), parts.keys);
         let (epoch, top_level) = (head.epoch, head.top_level);
-        let bound = Bound { index, key, epoch, top_level, words, keys, sums, segments };
+        let bound = Bound { index, key, epoch, top_level, words, keys, segments };
         if !bound.suits(self, directory, epoch) {
             let missing = directory.entries().iter().map(|entry| entry.id);
             let missing = missing.filter(|id| !bound.segments.contains_key(&id.0));
@@ -226,8 +216,7 @@ impl Owner {
             return Err(Error::Directory { segment, detail });
         }
         let bound = Arc::new(bound);
-        let all: Vec<&[u8]> = parts.sums.iter().map(|(_, bytes)| *bytes).collect();
-        let all = || all.iter().copied().chain(parts.segments.iter().map(|part| part.answers));
+        let all = || parts.segments.iter().map(|part| part.answers);
         let count = seeds.len();
         let tokens = seeds.into_iter().enumerate().map(|(query, seed)| {
             let mut halves = Vec::with_capacity(length);

@@ -288,7 +288,7 @@ fn a_query_that_names_segments_is_answered_from_those_as_it_would_be_from_all() 
                 assert!(whole.windows(part.len()).any(|other| other == part), "{mode:?}");
             }
             let ask = Retrieval::TopK(200);
-            for format in [AnswerFormat::First, AnswerFormat::Precise, AnswerFormat::Brief] {
+            for format in [AnswerFormat::First, AnswerFormat::Short] {
                 let asked = Some(&named[..]);
                 let short = both
                     .owner

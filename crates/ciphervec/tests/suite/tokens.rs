@@ -10,7 +10,7 @@ use ciphervec_he::wire::{self, HEADER_LEN, Kind};
 use std::collections::HashSet;
 use std::sync::Barrier;
 
-const BRIEF: AnswerFormat = AnswerFormat::Brief;
+const SHORT: AnswerFormat = AnswerFormat::Short;
 const SLOW: Network = Network { bytes_per_second: 1e5, round_trip: 0.0 };
 
 fn both(mode: Mode, dimension: usize) -> Both {
@@ -43,7 +43,7 @@ fn whole_of(question: &[u8]) -> Vec<u8> {
     let (_, header, payload) = wire::open_version(Kind::Query, 3, question).unwrap();
     let mut payload = payload.to_vec();
     let tags = usize::from(u16::from_le_bytes([payload[17], payload[18]]));
-    let half = 19 + 16 * tags + 1 + usize::from(payload[12]) + 1;
+    let half = 19 + 16 * tags + usize::from(payload[12]) + 1;
     assert_eq!(payload.remove(half), 2);
     let mut frame = vec![0; HEADER_LEN];
     frame.extend(payload);
@@ -76,17 +76,15 @@ fn both_halves_are_the_whole_answer_bit_for_bit() {
         both.server.add_tagged(sealed.segment, tags).unwrap();
         let levels: HashSet<u8> = both.directory.segments().map(|segment| segment.2).collect();
         mixed += usize::from(levels.len() > 1);
-        for format in [AnswerFormat::Precise, BRIEF] {
-            for tags in [&[][..], &[tag]] {
-                let tokens = fetch(&both, 1, format);
-                let (row, directory) = (random(1, dimension, 9), &both.directory);
-                let query = both.owner.query_with_tokens(&row, directory, 0, tags, format, tokens);
-                let query = query.unwrap();
-                let online = both.server.evaluate(query.to_bytes()).unwrap().bytes;
-                let whole = both.server.evaluate(&whole_of(query.to_bytes())).unwrap().bytes;
-                let joined = both.owner.complete(&query, &online).unwrap();
-                assert!(joined == whole, "{mode:?} {dimension} {format:?} {}", tags.len());
-            }
+        for tags in [&[][..], &[tag]] {
+            let tokens = fetch(&both, 1, SHORT);
+            let (row, directory) = (random(1, dimension, 9), &both.directory);
+            let query = both.owner.query_with_tokens(&row, directory, 0, tags, SHORT, tokens);
+            let query = query.unwrap();
+            let online = both.server.evaluate(query.to_bytes()).unwrap().bytes;
+            let whole = both.server.evaluate(&whole_of(query.to_bytes())).unwrap().bytes;
+            let joined = both.owner.complete(&query, &online).unwrap();
+            assert!(joined == whole, "{mode:?} {dimension} {}", tags.len());
         }
     }
     assert!(mixed >= 2, "collections of several levels");
@@ -98,33 +96,31 @@ fn answers_in_halves_open_as_whole_ones_do() {
     for (mode, dimension) in [(Mode::Sealed, 24), (Mode::SealedQuery, 24), (Mode::Sealed, 4100)] {
         let both = both(mode, dimension);
         let all = Retrieval::TopK(938);
-        for format in [AnswerFormat::Precise, BRIEF] {
-            for count in [1, 2, 3] {
-                let tokens = fetch(&both, count, format);
-                assert_eq!(tokens.len(), count);
-                let questions = random(count, dimension, 9);
-                let owner = &both.owner;
-                let query = owner
-                    .query_with_tokens(&questions, &both.directory, 0, &[], format, tokens)
-                    .unwrap();
-                let online = both.server.evaluate(query.to_bytes()).unwrap().bytes;
-                let joined = owner.complete(&query, &online).unwrap();
-                let plain = owner.query_for(&questions, &both.directory, 0, &[], format).unwrap();
-                let whole = both.server.evaluate(plain.to_bytes()).unwrap().bytes;
-                assert_eq!(joined.len(), whole.len());
-                assert_eq!(wire::open_version(Kind::Response, 3, &joined).unwrap().0, 2);
-                assert!(online.len() < whole.len() / 2, "{} {}", online.len(), whole.len());
-                let opened = |query, answer: &[u8]| {
-                    owner.open(query, answer, &both.directory, all, None).unwrap().hits
-                };
-                let pairs = opened(&query, &joined).into_iter().zip(opened(&plain, &whole));
-                for (joined, whole) in pairs {
-                    assert!(joined.len() == 938 && whole.len() == 938);
-                    let whole: std::collections::HashMap<_, _> =
-                        whole.into_iter().map(|hit| (hit.id, hit.value)).collect();
-                    for hit in joined {
-                        assert!((hit.value - whole[&hit.id]).abs() < 4e-4, "{mode:?} {format:?}");
-                    }
+        for count in [1, 2, 3] {
+            let tokens = fetch(&both, count, SHORT);
+            assert_eq!(tokens.len(), count);
+            let questions = random(count, dimension, 9);
+            let owner = &both.owner;
+            let query = owner
+                .query_with_tokens(&questions, &both.directory, 0, &[], SHORT, tokens)
+                .unwrap();
+            let online = both.server.evaluate(query.to_bytes()).unwrap().bytes;
+            let joined = owner.complete(&query, &online).unwrap();
+            let plain = owner.query_for(&questions, &both.directory, 0, &[], SHORT).unwrap();
+            let whole = both.server.evaluate(plain.to_bytes()).unwrap().bytes;
+            assert_eq!(joined.len(), whole.len());
+            assert_eq!(wire::open_version(Kind::Response, 3, &joined).unwrap().0, 2);
+            assert!(online.len() < whole.len() / 2, "{} {}", online.len(), whole.len());
+            let opened = |query, answer: &[u8]| {
+                owner.open(query, answer, &both.directory, all, None).unwrap().hits
+            };
+            let pairs = opened(&query, &joined).into_iter().zip(opened(&plain, &whole));
+            for (joined, whole) in pairs {
+                assert!(joined.len() == 938 && whole.len() == 938);
+                let whole: std::collections::HashMap<_, _> =
+                    whole.into_iter().map(|hit| (hit.id, hit.value)).collect();
+                for hit in joined {
+                    assert!((hit.value - whole[&hit.id]).abs() < 4e-4, "{mode:?} ");
                 }
             }
         }
@@ -135,7 +131,7 @@ fn answers_in_halves_open_as_whole_ones_do() {
 fn a_mask_is_sent_in_one_question_whatever_callers_do() {
     let both = both(Mode::Sealed, 8);
     let pool = TokenPool::default();
-    pool.add(fetch(&both, 24, BRIEF));
+    pool.add(fetch(&both, 24, SHORT));
     assert!(pool.len() == 24 && pool.byte_len() > 24 * 1000);
     let barrier = Barrier::new(8);
     let ask = |thread: u8| {
@@ -143,12 +139,12 @@ fn a_mask_is_sent_in_one_question_whatever_callers_do() {
         let mut sent = Vec::new();
         for round in 0..5 {
             let count = usize::from(1 + (thread + round) % 3);
-            let taken = both.owner.take_tokens(&pool, count, &both.directory, 0, BRIEF).unwrap();
+            let taken = both.owner.take_tokens(&pool, count, &both.directory, 0, SHORT).unwrap();
             let Some(tokens) = taken else { continue };
             // Every third question fails its checks: its tokens are gone all the same.
             let mut rows = random(count, 8, thread * 16 + round);
             rows[0] = if round % 3 == 2 { f32::NAN } else { rows[0] };
-            let query = both.owner.query_with_tokens(&rows, &both.directory, 0, &[], BRIEF, tokens);
+            let query = both.owner.query_with_tokens(&rows, &both.directory, 0, &[], SHORT, tokens);
             assert_eq!(query.is_err(), round % 3 == 2);
             if let Ok(query) = query {
                 assert_eq!(query.to_bytes(), query.to_bytes());
@@ -166,7 +162,7 @@ fn a_mask_is_sent_in_one_question_whatever_callers_do() {
     assert!(distinct.len() == sent.len() && sent.len() >= 8, "{}", sent.len());
     assert!(pool.len() < 3);
     // Whole questions have masks of their own.
-    let whole = both.owner.query_for(&random(1, 8, 4), &both.directory, 0, &[], BRIEF).unwrap();
+    let whole = both.owner.query_for(&random(1, 8, 4), &both.directory, 0, &[], SHORT).unwrap();
     assert!(!sent.iter().any(|seed| whole.to_bytes().windows(32).any(|bytes| bytes == seed)));
 }
 
@@ -178,39 +174,38 @@ fn tokens_of_another_state_are_not_used() {
         both.owner.take_tokens(pool, 1, &both.directory, epoch, format).unwrap()
     };
     let pool = TokenPool::default();
-    pool.add(fetch(&both, 3, BRIEF));
-    assert!(take(&both, &pool, 0, AnswerFormat::Precise).is_none() && pool.len() == 3);
+    pool.add(fetch(&both, 3, SHORT));
     assert!(take(&both, &pool, 0, AnswerFormat::First).is_none() && pool.len() == 3);
     let owner = &both.owner;
-    assert!(owner.take_tokens(&pool, 4, &both.directory, 0, BRIEF).unwrap().is_none());
+    assert!(owner.take_tokens(&pool, 4, &both.directory, 0, SHORT).unwrap().is_none());
     // A question that is made, and a commit before it arrives.
-    let tokens = take(&both, &pool, 0, BRIEF).unwrap();
-    let late = owner.query_with_tokens(&rows, &both.directory, 0, &[], BRIEF, tokens).unwrap();
-    let tokens = take(&both, &pool, 0, BRIEF).unwrap();
+    let tokens = take(&both, &pool, 0, SHORT).unwrap();
+    let late = owner.query_with_tokens(&rows, &both.directory, 0, &[], SHORT, tokens).unwrap();
+    let tokens = take(&both, &pool, 0, SHORT).unwrap();
     let early = both.server.evaluate(late.to_bytes()).unwrap().bytes;
     both.add(&random(20, 8, 6), 2000, &Expected::rows(20));
     let owner = &both.owner;
     let online = both.server.evaluate(late.to_bytes()).unwrap().bytes;
     assert!(matches!(owner.complete(&late, &online), Err(Error::Token { .. })));
     assert!(owner.complete(&late, &early).is_ok());
-    let refused = owner.query_with_tokens(&rows, &both.directory, 0, &[], BRIEF, tokens);
+    let refused = owner.query_with_tokens(&rows, &both.directory, 0, &[], SHORT, tokens);
     assert!(matches!(refused, Err(Error::Token { .. })));
     // What is left of them goes at the next look.
     assert_eq!(pool.len(), 1);
-    assert!(take(&both, &pool, 0, BRIEF).is_none() && pool.is_empty());
+    assert!(take(&both, &pool, 0, SHORT).is_none() && pool.is_empty());
     // Another epoch; tokens of a request that a commit overtook; a count that is another.
-    pool.add(fetch(&both, 1, BRIEF));
-    assert!(take(&both, &pool, 1, BRIEF).is_none() && pool.is_empty());
-    let request = owner.request_tokens(1, &both.directory, 0, BRIEF).unwrap();
+    pool.add(fetch(&both, 1, SHORT));
+    assert!(take(&both, &pool, 1, SHORT).is_none() && pool.is_empty());
+    let request = owner.request_tokens(1, &both.directory, 0, SHORT).unwrap();
     let answer = both.server.evaluate(request.to_bytes()).unwrap().bytes;
     both.add(&random(20, 8, 7), 3000, &Expected::rows(20));
     let read = both.owner.read_tokens(request, &answer, &both.directory);
     assert!(matches!(read, Err(Error::Directory { .. })));
-    let tokens = fetch(&both, 2, BRIEF);
-    let refused = both.owner.query_with_tokens(&rows, &both.directory, 0, &[], BRIEF, tokens);
+    let tokens = fetch(&both, 2, SHORT);
+    let refused = both.owner.query_with_tokens(&rows, &both.directory, 0, &[], SHORT, tokens);
     assert!(matches!(refused, Err(Error::Token { .. })));
     // Questions without tokens go on as ever.
-    let query = both.owner.query_for(&rows, &both.directory, 0, &[], BRIEF).unwrap();
+    let query = both.owner.query_for(&rows, &both.directory, 0, &[], SHORT).unwrap();
     let answer = both.server.evaluate(query.to_bytes()).unwrap().bytes;
     assert!(both.owner.open(&query, &answer, &both.directory, all, None).is_ok());
     assert!(matches!(both.owner.complete(&query, &answer), Err(Error::Token { .. })));
@@ -222,33 +217,35 @@ fn halves_of_other_evaluation_keys_are_not_joined() {
     let keys = Keys::generate().unwrap();
     let mut both = Both::with(&keys, Mode::Sealed, Precision::Standard, Metric::Cosine, 8);
     both.add(&random(60, 8, 1), 0, &Expected::rows(60));
-    let tokens = fetch(&both, 1, BRIEF);
+    let tokens = fetch(&both, 1, SHORT);
     let owner = &both.owner;
     let query =
-        owner.query_with_tokens(&random(1, 8, 2), &both.directory, 0, &[], BRIEF, tokens).unwrap();
+        owner.query_with_tokens(&random(1, 8, 2), &both.directory, 0, &[], SHORT, tokens).unwrap();
+    // Others of the same epoch, as release 0.1 drew them: a seed that nothing else depends on is changed.
     let again = keys.evaluation(owner.spec(), 0).unwrap().unwrap().to_bytes();
-    both.server.set_evaluation_keys(&again).unwrap();
+    let (header, payload) = wire::open(Kind::EvaluationKeys, &again).unwrap();
+    let mut payload = payload.to_vec();
+    payload[48] ^= 1;
+    both.server.set_evaluation_keys(&header.frame(&payload)).unwrap();
     let online = both.server.evaluate(query.to_bytes()).unwrap().bytes;
     assert!(matches!(both.owner.complete(&query, &online), Err(Error::Token { .. })));
 }
 
-/// Tokens of whoever has no rounded mask sums can be flooded, as whole answers can.
+/// What came in halves can be flooded, as whole answers can.
 #[test]
-fn floods_want_whole_mask_sums_of_tokens_too() {
+fn answers_of_tokens_can_be_flooded() {
     let both = both(Mode::Sealed, 16);
     let flood = Flood::new(f64::exp2(-8.0)).unwrap();
-    for format in [AnswerFormat::Precise, BRIEF] {
-        let tokens = fetch(&both, 1, format);
-        let rows = random(1, 16, 5);
-        let query = both.owner.query_with_tokens(&rows, &both.directory, 0, &[], format, tokens);
-        let query = query.unwrap();
-        let online = both.server.evaluate(query.to_bytes()).unwrap().bytes;
-        let answer = both.owner.complete(&query, &online).unwrap();
-        let three = Retrieval::TopK(3);
-        let opened =
-            both.owner.open_flooded(&query, &answer, &both.directory, three, None, &[], &flood);
-        assert_eq!(opened.is_ok(), format == AnswerFormat::Precise);
-    }
+    let tokens = fetch(&both, 1, SHORT);
+    let rows = random(1, 16, 5);
+    let query =
+        both.owner.query_with_tokens(&rows, &both.directory, 0, &[], SHORT, tokens).unwrap();
+    let online = both.server.evaluate(query.to_bytes()).unwrap().bytes;
+    let answer = both.owner.complete(&query, &online).unwrap();
+    let three = Retrieval::TopK(3);
+    let opened =
+        both.owner.open_flooded(&query, &answer, &both.directory, three, None, &[], &flood);
+    assert_eq!(opened.unwrap().hits[0].len(), 3);
 }
 
 fn reframed(bytes: &[u8], change: &dyn Fn(&mut Vec<u8>)) -> Vec<u8> {
@@ -267,12 +264,12 @@ fn hostile_halves_are_refused() {
     let both = both(Mode::Sealed, 8);
     let owner = &both.owner;
     let ask = || {
-        let tokens = fetch(&both, 1, BRIEF);
-        owner.query_with_tokens(&random(1, 8, 5), &both.directory, 0, &[], BRIEF, tokens).unwrap()
+        let tokens = fetch(&both, 1, SHORT);
+        owner.query_with_tokens(&random(1, 8, 5), &both.directory, 0, &[], SHORT, tokens).unwrap()
     };
     let query = ask();
     let online = both.server.evaluate(query.to_bytes()).unwrap().bytes;
-    let request = || owner.request_tokens(1, &both.directory, 0, BRIEF).unwrap();
+    let request = || owner.request_tokens(1, &both.directory, 0, SHORT).unwrap();
     let ahead = both.server.evaluate(request().to_bytes()).unwrap().bytes;
     let read = |bytes: &[u8]| owner.read_tokens(request(), bytes, &both.directory).is_ok();
     let complete = |bytes: &[u8]| owner.complete(&query, bytes).is_ok();
@@ -320,7 +317,7 @@ fn hostile_halves_are_refused() {
 #[test]
 fn halves_of_shares_are_merged_and_other_modes_have_none() {
     let both = both(Mode::Sealed, 8);
-    let request = both.owner.request_tokens(3, &both.directory, 0, BRIEF).unwrap();
+    let request = both.owner.request_tokens(3, &both.directory, 0, SHORT).unwrap();
     let whole = both.server.evaluate(request.to_bytes()).unwrap().bytes;
     let order: Vec<SegmentId> = both.directory.segments().map(|segment| segment.0).collect();
     let mut shares = [both.server.clone(), both.server.clone()];
@@ -335,10 +332,10 @@ fn halves_of_shares_are_merged_and_other_modes_have_none() {
     for mode in [Mode::Open, Mode::SealedIndex] {
         let mut other = Both::with(&keys, mode, Precision::Standard, Metric::Cosine, 8);
         other.add(&random(60, 8, 1), 0, &Expected::rows(60));
-        let refused = other.owner.request_tokens(1, &other.directory, 0, BRIEF);
+        let refused = other.owner.request_tokens(1, &other.directory, 0, SHORT);
         assert!(matches!(refused, Err(Error::Choice { .. })));
     }
     for count in [0, 100_000] {
-        assert!(both.owner.request_tokens(count, &both.directory, 0, BRIEF).is_err());
+        assert!(both.owner.request_tokens(count, &both.directory, 0, SHORT).is_err());
     }
 }

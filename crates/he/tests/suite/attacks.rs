@@ -179,20 +179,23 @@ fn the_ring_form_repeats_no_nonce_either() {
     let masks = ring::Masks::new([2; 32], 8);
     let layout = Layout::new(8, 0).unwrap();
     let (rows, _) = Rows::random_unit(20, 8, 1000.0, 3);
-    let key = ring::SegmentKey::derive(&ring, &master, b"c", SegmentId([9; 16]), &layout, 20);
+    let id = SegmentId([9; 16]);
+    let key = ring::SegmentKey::derive(&ring, &master, b"c", id, &layout, 20);
+    let signs = ring::RowSigns::positive();
+    let opened = ring::OpenedRows { layout: &layout, key: None, signs: &signs, check: None };
     // Under one key the two ciphertexts differ by two noises: opened as a plain segment, their
     // difference is tiny.
-    let plain = |bytes: &[u8]| ring::unseal(&ring, &layout, None, bytes, 20).unwrap();
+    let plain = |bytes: &[u8]| ring::unseal(&ring, None, &opened, bytes, 20).unwrap().unwrap();
     let difference = |a: &[f64], b: &[f64]| {
         let q = ring.modulus();
         let pairs = a.iter().zip(b).map(|(a, b)| q.to_centered(q.from_i64(*a as i64 - *b as i64)));
         pairs.map(i64::abs).max().unwrap()
     };
-    let reused =
-        [(); 2].map(|()| plain(&ring::seal_with_key(&ring, &masks, &key, &layout, &rows).unwrap()));
+    let reused = [(); 2]
+        .map(|()| plain(&ring::seal_with_key(&ring, &masks, (&key, id), &layout, &rows).unwrap()));
     assert!(difference(&reused[0], &reused[1]) <= 58);
     let fresh = [(); 2]
-        .map(|()| plain(&ring::seal(&ring, &masks, &master, b"c", &layout, &rows).unwrap().1));
+        .map(|()| plain(&ring::seal(&ring, &masks, &master, b"c", &layout, &rows).unwrap().words));
     assert!(difference(&fresh[0], &fresh[1]) > 1 << 40);
     assert_eq!(rows.rows(), 20);
 }
@@ -207,11 +210,13 @@ fn unrounded_scores_give_the_query_key_away_and_rounded_ones_do_not() {
     let master = MasterKey::from_bytes([1; 32]);
     let key = QueryKey::derive(&ring, &master, b"c", 0);
     let binding = Binding { index: [0; 8], mask_seed: [0; 32] };
-    let keys = EvaluationKeys::generate(&ring, &key, master.key_id(), binding, 1).unwrap();
+    let keys = EvaluationKeys::generate(&ring, &key, &master, b"c", binding, 1);
     let layout = Layout::new(1, 0).unwrap();
     let scales = ring.scales(65_536.0, 0);
     let rows = Rows { dimension: 1, values: (0..4096).map(|i| (i * 7919) % 65_536).collect() };
-    let packed = ring::pack(&ring, &layout, &rows);
+    let packed = ring::pack(&ring, &master, b"c", &layout, &rows).unwrap();
+    let signs = ring::RowSigns::of(packed.id, 4096);
+    let packed = packed.words;
     let query = [scales.query.round() as i64];
     let pieces = Ciphertext::encrypt(&ring, &key, &layout, &query, &[3; 32], &[4; 32], 0);
     let expanded = ring::expand(&ring, &keys, &pieces, &[layout]).unwrap().remove(0);
@@ -220,7 +225,14 @@ fn unrounded_scores_give_the_query_key_away_and_rounded_ones_do_not() {
     let mut answer = vec![0; words.answer_len(&layout, 4096)];
     ring::write_answer(&ring, &layout, words, 0..1, &sums, &mut answer);
     let mut scores = vec![0.0; 4096];
-    QueryOpener::new(&ring, &key, None).open(&layout, None, words, 0, &answer, &mut scores);
+    let asked = ring::AskedLevel::expand(&ring, &keys, &key, None, &pieces, &[layout]).unwrap();
+    let opened = ring::OpenedRows { layout: &layout, key: None, signs: &signs, check: None };
+    let noise = ring::ScoreNoise::of(&layout, ring::Vectors::Plain, scales, words, false);
+    let opener = QueryOpener::new(&ring, &key, &asked[0], words);
+    assert!(opener.open(&opened, &noise, &query, (0, &answer), &mut scores));
+    // Signs are public.
+    let negated = scores.iter_mut().enumerate().filter(|(row, _)| signs.negates(*row));
+    negated.for_each(|(_, score)| *score = -*score);
     // The server's side: its own answer, lifted as the owner lifts it.
     let lift = |bytes: &[u8; 3]| {
         let value = u32::from_le_bytes([bytes[0], bytes[1], bytes[2], 0]);

@@ -2,9 +2,7 @@
 
 use crate::ring::Owner;
 use crate::rows::Rows;
-use ciphervec_he::lattice::ring::{
-    self, AnswerWords, Ciphertext, Expanded, Half, Layout, MaskSums, Vectors,
-};
+use ciphervec_he::lattice::ring::{self, AnswerWords, Ciphertext, Expanded, Half, Layout, Vectors};
 
 const SEEDS: [[u8; 32]; 3] = [[1; 32], [4; 32], [5; 32]];
 
@@ -14,7 +12,7 @@ fn encrypt(owner: &Owner, layout: &Layout, query: usize) -> Vec<Ciphertext> {
     Ciphertext::encrypt(&owner.ring, &owner.key, layout, &values.values, &SEEDS[query], &noise, 0)
 }
 
-/// All of one query's answer over one segment: words, then mask sums.
+/// All of one query's answer over one segment.
 fn whole(owner: &Owner, tree: &Expanded, data: &[u8], rows: usize, words: AnswerWords) -> Vec<u8> {
     let (ring, layout) = (&owner.ring, tree.layout());
     let mut answer = vec![0; words.answer_len(layout, rows)];
@@ -22,12 +20,10 @@ fn whole(owner: &Owner, tree: &Expanded, data: &[u8], rows: usize, words: Answer
         let sums = ring::scan(ring, layout, data, rows, blocks.clone(), &[tree]);
         ring::write_answer(ring, layout, words, blocks, &sums[0], &mut answer);
     }
-    let mut sums = vec![0; words.sums_len()];
-    MaskSums::compute(ring, &owner.masks, layout, &[tree])[0].write(ring, words, &mut sums);
-    [answer, sums].concat()
+    answer
 }
 
-/// The same half for the queries that share a tree: words, mask sum.
+/// The same half for the queries that share a tree.
 fn halves(
     owner: &Owner,
     tree: &Expanded,
@@ -36,7 +32,7 @@ fn halves(
     rows: usize,
     words: AnswerWords,
     queries: usize,
-) -> Vec<(Vec<u8>, Vec<u8>)> {
+) -> Vec<Vec<u8>> {
     let (ring, layout) = (&owner.ring, tree.layout());
     let mut answers = vec![vec![0; words.half_len(half, layout, rows)]; queries];
     for blocks in layout.ranges(rows, 1) {
@@ -44,11 +40,7 @@ fn halves(
         let mut outs: Vec<&mut [u8]> = answers.iter_mut().map(Vec::as_mut_slice).collect();
         ring::write_halves(ring, layout, words, half, blocks, &sums[0], &mut outs);
     }
-    let mut sums = vec![vec![0; words.sum_len(half)]; queries];
-    let mut outs: Vec<&mut [u8]> = sums.iter_mut().map(Vec::as_mut_slice).collect();
-    let computed = MaskSums::compute(ring, &owner.masks, layout, &[tree]);
-    computed[0].write_halves(ring, words, half, &mut outs);
-    answers.into_iter().zip(sums).collect()
+    answers
 }
 
 /// V is computed from seeds alone, before anything is encrypted under them; a pair of queries and a lone one.
@@ -81,9 +73,9 @@ fn halves_put_together_are_the_whole_answers_bit_for_bit() {
             let rows = layout.vectors_per_block() * 5 + 3;
             for vectors in [Vectors::Sealed, Vectors::Plain] {
                 let (values, _) = Rows::random_unit(rows, dimension, 1e5, 1);
-                let (data, _) = owner.pack(layout, &values, vectors);
-                for words in [(20, true), (25, false), (32, true)] {
-                    let words = AnswerWords::new(words.0, words.1).unwrap();
+                let data = owner.pack(layout, &values, vectors).words;
+                for words in [20, 25, 32] {
+                    let words = AnswerWords::new(words).unwrap();
                     let of = |half, trees: &[Vec<Expanded>; 2]| {
                         let of = |pair: usize, queries| {
                             halves(&owner, &trees[pair][at], half, &data, rows, words, queries)
@@ -94,9 +86,8 @@ fn halves_put_together_are_the_whole_answers_bit_for_bit() {
                     let online = of(Half::Constant, &constant);
                     for query in 0..3 {
                         let mut joined = vec![0; words.answer_len(layout, rows)];
-                        let ((v, v_sum), (u, u_sum)) = (&ahead[query], &online[query]);
+                        let (v, u) = (&ahead[query], &online[query]);
                         ring::join_halves(layout, words, v, u, &mut joined);
-                        let joined = [&joined[..], u_sum, v_sum].concat();
                         let pieces = encrypted(query);
                         let trees =
                             ring::expand(&owner.ring, &owner.keys, &pieces, &layouts).unwrap();

@@ -17,4 +17,5 @@ mod halves;
 mod histogram;
 mod okamoto_uchiyama;
 mod ring;
+mod ring_check;
 mod rows;

@@ -1,6 +1,6 @@
 /** Client: a server, a token and the owner's keys enter; collections leave. Runs in the Worker. */
 
-import { CollectionExists, CollectionNotFound, Conflict, isOneOf, PinMismatch } from "../errors.js";
+import { CollectionExists, CollectionNotFound, Conflict, isOneOf } from "../errors.js";
 import { baseUrl, Token } from "../http/address.js";
 import { type CollectionRow, checkName, HttpDatabase } from "../http/database.js";
 import { type Call, Session } from "../http/session.js";
@@ -29,8 +29,6 @@ import { Segments } from "./segments.js";
 import { firstState } from "./states.js";
 
 const ATTEMPTS = 8;
-// Of a frame of evaluation keys: index id, mask seed and epoch, which the owner derives; see docs/formats.md.
-const DERIVED = [64, 108] as const;
 
 /** What a client is made of. */
 export interface ClientParts {
@@ -209,22 +207,9 @@ export class ClientEngine {
   /** Hold the server to what it shows beside a state that was found to be the owner's. */
   async #pin(name: string, store: HttpStore, segments: Segments, call: Call): Promise<void> {
     const { owner, description } = segments;
-    const paired = hasKeyPair(description.spec);
-    const check = (data: Uint8Array) => {
-      segments.states.checkAttachment(EVALUATION, data);
-      if (paired) return; // compared whole when the collection was opened
-      const keys = owner.evaluation(description.epoch);
-      const ours = keys.toBytes();
-      keys.free();
-      const derived = (bytes: Uint8Array) => hex(bytes.subarray(...DERIVED));
-      if (ours.length !== data.length || derived(ours) !== derived(data))
-        throw new PinMismatch(
-          `the evaluation keys that the server holds for "${name}" are not from the owner of ${owner.keyId}: another index, masks or ` +
-            "epoch. Ask its operator; the Python client's rotate_query_key() replaces them.",
-        );
-    };
+    const check = (data: Uint8Array) => segments.states.checkAttachment(EVALUATION, data);
     await store.pinEvaluation(description.epoch, check, call);
-    if (!paired) await store.pinMasks(owner.maskSeed);
+    if (!hasKeyPair(description.spec)) await store.pinMasks(owner.maskSeed);
   }
 
   /** What a description says under these keys; null if it doesn't open, or under a scheme whose collections keep nothing when their keys

@@ -94,7 +94,7 @@ async function ask(
   const { metric, collection } = segments.description.spec;
   const began = performance.now();
   const format: AnswerFormat =
-    segments.store.queryVersion < segments.native.queryVersion() ? "first" : "brief";
+    segments.store.queryVersion < segments.native.queryVersion() ? "first" : "short";
   const { owner, directory, description } = segments;
   const query = owner.query(rows.data, directory, description.epoch, tags, undefined, format);
   const bytes = query.toBytes();

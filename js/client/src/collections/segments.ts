@@ -229,6 +229,7 @@ export class Segments {
       this.#appended = [];
     }
     await this.#attachAppended(shown, call);
+    await this.#states.holdEvaluation(this.#owner, this.description, call);
     this.#took();
   }
 
@@ -325,6 +326,7 @@ export class Segments {
     await this.#attach(shown, shown.counted, call);
     await this.#states.check(shown, call);
     await this.#attachAppended(shown, call);
+    await this.#states.holdEvaluation(this.#owner, this.description, call);
     this.#took();
   }
 

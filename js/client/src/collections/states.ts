@@ -67,6 +67,8 @@ export class States {
   /** In order, as they were found right. */
   #counted = new Map<string, StoredSegment>();
   #leaves = new Map<string, Uint8Array>();
+  /** What the owner was given last. */
+  #evaluation: { owner: Owner; epoch: number; expected: Uint8Array | null } | null = null;
 
   constructor(store: HttpStore, collection: string, native: Native, warn: (message: string) => void) {
     this.#store = store;
@@ -146,6 +148,25 @@ export class States {
     this.#counted = counted;
     this.#leaves = leaves;
     await this.#store.trust.seeState(pin);
+  }
+
+  /** Let the owner have the evaluation keys that queries of this epoch are answered with. Throws RollbackDetected for others than
+   * those of the state. */
+  async holdEvaluation(owner: Owner, description: Description, call: Call): Promise<void> {
+    if (!["sealed", "sealed-query"].includes(description.spec.mode)) return;
+    const expected = this.state?.evaluation ?? null;
+    const given = this.#evaluation;
+    const same = given !== null && (expected === null || given.expected === null ? given.expected === expected : equal(given.expected, expected));
+    if (same && given.owner === owner && given.epoch === description.epoch) return;
+    const keys = owner.evaluation(description.epoch);
+    const ours = this.#native.blake3(keys.toBytes());
+    keys.free();
+    if (expected === null || !equal(ours, expected)) {
+      const data = await this.#store.attachment(EVALUATION, call);
+      this.checkAttachment(EVALUATION, data);
+      owner.holdEvaluation(data);
+    }
+    this.#evaluation = { owner, epoch: description.epoch, expected };
   }
 
   /** Compare the evaluation keys, the sealed key pair or routing table with the state. Throws RollbackDetected. */

@@ -34,7 +34,7 @@ def ask_routed(
     for _ in range(_ATTEMPTS):
         losses = segments.losses
         asked = named(segments, question, allow)
-        query = segments.owner.query(question, segments=asked, answers=answers_of(segments, audience))
+        query = segments.owner.query(question, segments=asked, answers=answers_of(segments))
         answer = answered(segments, query.to_bytes())
         segments.traffic = (query.nbytes, len(answer.data))
         if answer.version > segments.store.version:
@@ -83,11 +83,9 @@ def probes(segments: Segments, question: FloatArray, allow: Allowed | None) -> l
     return order[: active.probes]
 
 
-def answers_of(segments: Segments, audience: Audience | None) -> Answers:
-    """The shortest answers that the server knows and the audience may be shown something of."""
-    if segments.server.query_version < _native.WORDS_VERSION:
-        return "first"
-    return "precise" if audience == "others" else "brief"
+def answers_of(segments: Segments) -> Answers:
+    """The shortest answers that the server knows."""
+    return "first" if segments.server.query_version < _native.WORDS_VERSION else "short"
 
 
 def answered(segments: Segments, query: bytes) -> Answer:

@@ -137,7 +137,7 @@ def _halves(collection: Collection, questions: FloatArray, notify: Notify) -> di
     for question in questions:
         for tokens in (None, pool):
             began = time.perf_counter()
-            query = owner.query(question, answers="brief", tokens=tokens)
+            query = owner.query(question, answers="short", tokens=tokens)
             answer = collection.evaluate(query.to_bytes())
             lengths[tokens is pool] = len(answer)
             whole = owner.complete(query, answer) if query.ahead else answer

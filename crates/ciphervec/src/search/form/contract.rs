@@ -16,7 +16,7 @@ use ciphervec_he::wire::{KeyId, Reader};
 use std::sync::Arc;
 
 #[cfg(feature = "client")]
-pub use super::key_holder::{AnswerFormat, Exactness, Expected, LevelSums, PackingChoice};
+pub use super::key_holder::{AnswerFormat, Exactness, Expected, PackingChoice};
 #[cfg(feature = "client")]
 pub(in crate::search) use super::key_holder::{
     EncodedQueries, EncryptedRows, KeyHolderHalf, KeyPairSlot, MaskedQueries, PlainQueries,

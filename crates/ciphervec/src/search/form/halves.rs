@@ -20,12 +20,6 @@ pub(in crate::search) trait HalfAnswers {
         half: Half,
     ) -> Result<usize>;
 
-    /// Bytes of half of what an answer has for this level and each query.
-    ///
-    /// # Errors
-    /// A level that no words were asked for.
-    fn half_sums_len(&self, level: u8, words: Option<&WordsAsked>, half: Half) -> Result<usize>;
-
     /// Puts both halves of one query's answer over one segment together.
     ///
     /// # Errors

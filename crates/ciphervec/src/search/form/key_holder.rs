@@ -14,6 +14,7 @@ use ciphervec_arith::AlignedBytes;
 use ciphervec_he::lattice::SegmentId;
 use ciphervec_he::lattice::ring::{EvaluationKeys, Hints};
 use ciphervec_he::wire::{KeyId, Kind, Reader};
+use std::sync::Arc;
 use zeroize::Zeroizing;
 
 /// Rows of one segment, encrypted.
@@ -52,17 +53,14 @@ pub(in crate::search) struct EncodedQueries {
     pub words: Option<WordsAsked>,
 }
 
-/// What an answer may look like: what its server knows, and what it is for.
+/// What an answer may look like: what its server knows.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum AnswerFormat {
     /// Version 1, of which every server makes answers.
     First,
-    /// Words as long as the precision needs; whatever is done with the answer.
+    /// Words as long as the precision needs.
     #[default]
-    Precise,
-    /// As [`Self::Precise`], with mask sums rounded as well: the rounding says something about the secrets of rows, which no
-    /// flood covers, so that results are the owner's alone.
-    Brief,
+    Short,
 }
 
 /// What rows are packed for.
@@ -145,9 +143,9 @@ pub(in crate::search) trait KeyHolderHalf: RowEncryptor {
     /// What results from a segment with this witness say about its noise.
     fn exactness(&self, witness: &[u8]) -> Exactness;
 
-    /// Blocks of a segment of so many rows that nothing is checked about, answers or stored words, because this witness has no
-    /// sums; `None` in forms that check nothing.
-    fn unchecked_blocks(&self, _witness: &[u8], _rows: usize) -> Option<usize> {
+    /// Blocks of a segment of so many rows at this level that are not checked, because this witness has no sums; `None` in
+    /// forms that check nothing.
+    fn unchecked_blocks(&self, _witness: &[u8], _level: u8, _rows: usize) -> Option<usize> {
         None
     }
 
@@ -170,23 +168,15 @@ pub(in crate::search) trait KeyHolderHalf: RowEncryptor {
     /// Queries that no unit vector rounds to; another key.
     fn read_queries(&self, count: u32, key: KeyId, body: Reader<'_>) -> Result<Kept>;
 
-    /// Bytes of the mask sums of one query at a level.
+    /// What one answer is opened with, about segments of these levels.
     ///
     /// # Errors
-    /// A form without; queries of another form; a level that was not asked about.
-    fn sums_len(&self, _queries: &Kept, _level: u8) -> Result<usize> {
-        Err(Reader::new(Kind::Response.as_str(), &[]).error("no mask sums expected").into())
-    }
-
-    /// What one answer is opened with: `sums` is what it says of all segments.
-    ///
-    /// # Errors
-    /// Damaged bytes; queries of another form.
+    /// Queries of another form.
     fn open<'a>(
         &'a self,
         root: &'a SegmentRootKey,
         queries: &'a Kept,
-        sums: Vec<LevelSums>,
+        levels: &[u8],
     ) -> Result<Box<dyn Opening + 'a>>;
 
     /// Unit rows of a segment: those `wanted`, or all of them.
@@ -205,8 +195,18 @@ pub(in crate::search) trait KeyHolderHalf: RowEncryptor {
         &self,
         _root: &SegmentRootKey,
         _epoch: u32,
-    ) -> Result<Option<EvaluationKeys>> {
+    ) -> Result<Option<Arc<EvaluationKeys>>> {
         Ok(None)
+    }
+
+    /// Takes in the evaluation keys that a server was given, where they are not those that the key
+    /// gives.
+    ///
+    /// # Errors
+    /// Damaged bytes, another key or index; a form without.
+    fn hold_evaluation(&self, _root: &SegmentRootKey, _bytes: &[u8]) -> Result<()> {
+        let what = Kind::EvaluationKeys.as_str();
+        Err(Reader::new(what, &[]).error("the index has none").into())
     }
 
     /// What writes queries under masks that were sent ahead, where answers come in halves.
@@ -299,10 +299,4 @@ pub(in crate::search) fn select_rows(
         found.extend_from_slice(one);
     }
     Ok(found)
-}
-
-/// The mask sums of every query of an answer at one level, as bytes; forms without have none.
-pub struct LevelSums {
-    pub level: u8,
-    pub sums: Vec<Vec<u8>>,
 }

@@ -19,8 +19,8 @@ use contract::SearchForm;
 pub use contract::{AnswerFormat, Exactness, Expected, PackingChoice};
 #[cfg(feature = "client")]
 pub(super) use contract::{
-    AnswerPart, Estimates, ExactCosine, Kept, KeyHolderHalf, KeyPairSlot, LevelSums, OpenedSegment,
-    Opening, RowEncryptor, RowSum, StoredRows, expect_key, not_probed,
+    AnswerPart, Estimates, ExactCosine, Kept, KeyHolderHalf, KeyPairSlot, OpenedSegment, Opening,
+    RowEncryptor, RowSum, StoredRows, expect_key, not_probed,
 };
 pub use contract::{Evaluation, Runner, ServerTimings, Sink};
 pub(super) use contract::{Request, ServerHalf};

@@ -47,7 +47,7 @@ impl Ring {
         scales: Scales,
         words: AnswerWords,
     ) -> ErrorBound {
-        let (product, answer) = (product(layout, vectors, scales), rounding(vectors, words));
+        let (product, answer) = (product(layout, vectors, scales), rounding(words));
         let unit = unit(layout, scales);
         let variance = product.variance + answer.variance;
         ErrorBound::new((product.worst + answer.worst) / unit, variance.sqrt() / unit)
@@ -55,19 +55,14 @@ impl Ring {
 
     /// The shortest words whose rounding adds no more than a sixth to the variance of a score at this
     /// level, a twelfth to its deviation; the longest ones where none are long enough.
-    pub fn answer_words(
-        layout: &Layout,
-        vectors: Vectors,
-        scales: Scales,
-        round_sums: bool,
-    ) -> AnswerWords {
+    pub fn answer_words(layout: &Layout, vectors: Vectors, scales: Scales) -> AnswerWords {
         let allowed = ROUNDING_SHARE * product(layout, vectors, scales).variance;
         let widths = AnswerWords::LINEAR;
-        let widths = widths.filter_map(|linear| AnswerWords::new(linear, round_sums).ok());
+        let widths = widths.filter_map(|linear| AnswerWords::new(linear).ok());
         let mut longest = AnswerWords::FIRST;
         for words in widths {
             longest = words;
-            if rounding(vectors, words).variance <= allowed {
+            if rounding(words).variance <= allowed {
                 break;
             }
         }
@@ -75,15 +70,84 @@ impl Ring {
     }
 
     /// What scores of sealed rows at this level say about noise that outlives them, in answers of
-    /// these `words`. Rounding U says nothing: who rounds it knows by how much. The mask sums are
-    /// taken to be whole.
+    /// these `words`, and what a server may add unseen. Rounding U says nothing: who rounds it knows by
+    /// how much.
     pub fn hints(layout: &Layout, scales: Scales, words: AnswerWords) -> Hints {
         let (n, x) = (DEGREE as f64, scales.vector);
         let (tree_variance, _) = tree_noise(layout);
         let key = layout.vectors_per_block() as f64 * x * x * tree_variance
             + layout.nodes() as f64 * n * GAUSSIAN_SIGMA.powi(2) * tree_variance
             + rounding_of_linear(words);
+        let key = key * (1.0 + UNSEEN * UNSEEN);
         Hints { row: GAUSSIAN_SIGMA / x, key: key.sqrt() / unit(layout, scales) }
+    }
+}
+
+/// Deviations of a score's noise by which a server may move scores, by multiples of the query key that it
+/// chooses, in query after query: ten such queries pass the check with 2⁻⁴⁰
+/// (`docs/sealed.md`, section 4.5).
+const UNSEEN: f64 = 3.0;
+
+/// The noise of scores of one level that no sum of rows takes off, as variances of the integers
+/// that an answer opens to.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct ScoreNoise {
+    /// What a score of one is.
+    unit: f64,
+    /// Of the tree's noise times one row of the block.
+    shared: f64,
+    /// Of the tree's noise times that of the rows, and of the answer's rounding.
+    fixed: f64,
+    /// Of a row's own noise times the query.
+    own: f64,
+    /// What rounding rows and queries makes scores longer.
+    slack: f64,
+    /// Whether dimensions have signs.
+    pub(super) signed: bool,
+}
+
+impl ScoreNoise {
+    /// At this level, of answers in these `words`, to an owner whose mask sums are exact. `signed` says
+    /// whether dimensions have signs.
+    pub fn of(
+        layout: &Layout,
+        vectors: Vectors,
+        scales: Scales,
+        words: AnswerWords,
+        signed: bool,
+    ) -> Self {
+        let (n, d) = (DEGREE as f64, layout.dimension() as f64);
+        let growth = f64::exp2(f64::from(layout.level()));
+        let sigma = match vectors {
+            Vectors::Sealed => GAUSSIAN_SIGMA,
+            Vectors::Plain => 0.0,
+        };
+        let (tree_variance, _) = tree_noise(layout);
+        let (x, q, half) = (scales.vector, scales.query, 0.5 * d.sqrt());
+        ScoreNoise {
+            unit: unit(layout, scales),
+            shared: x * x * tree_variance,
+            fixed: layout.nodes() as f64 * n * sigma.powi(2) * tree_variance
+                + rounding(words).variance,
+            own: (sigma * growth * q).powi(2),
+            slack: growth * ((x + half) * (q + half) - x * q),
+            signed,
+        }
+    }
+
+    /// Of a score in a block of so many rows: not the row's own noise.
+    pub(super) fn variance(&self, rows: usize) -> f64 {
+        self.shared * rows.saturating_sub(1) as f64 + self.fixed
+    }
+
+    /// The same with the row's own.
+    pub(super) fn of_row(&self, rows: usize) -> f64 {
+        self.variance(rows) + self.shared + self.own
+    }
+
+    /// No score in a block of so many rows is larger, but with so many deviations.
+    pub(super) fn largest(&self, rows: usize, deviations: f64) -> f64 {
+        self.unit + self.slack + deviations * self.of_row(rows).sqrt()
     }
 }
 
@@ -121,22 +185,15 @@ fn rounding_of_linear(words: AnswerWords) -> f64 {
     step * step * DEGREE as f64 * 2.0 / 3.0 / 12.0
 }
 
-/// The error of rounding U, V times t and, of sealed vectors, mask sums times s and s t.
-fn rounding(vectors: Vectors, words: AnswerWords) -> Part {
+/// The error of rounding U and V times t, whose coefficients have the energy 2N/3 and N at most.
+fn rounding(words: AnswerWords) -> Part {
     let n = DEGREE as f64;
     let step = |bits| f64::exp2(f64::from(PRIME_BITS) - f64::from(bits));
-    // Coefficients of 1, of a ternary polynomial and of a product of two: their energy, and the sum
-    // of their sizes at most.
-    let times = [(1.0, 1.0), (n * 2.0 / 3.0, n), (n * n * 4.0 / 9.0, n * n)];
-    let mut rounded = vec![(times[0], words.constant()), (times[1], words.linear())];
-    if let (Vectors::Sealed, Some([low, high])) = (vectors, words.sums()) {
-        rounded.extend([(times[1], low), (times[2], high)]);
+    let constant = step(words.constant());
+    Part {
+        variance: constant.powi(2) / 12.0 + rounding_of_linear(words),
+        worst: (constant + n * step(words.linear())) / 2.0,
     }
-    let none = Part { variance: 0.0, worst: 0.0 };
-    rounded.into_iter().fold(none, |sum, ((energy, size), bits)| Part {
-        variance: sum.variance + energy * step(bits).powi(2) / 12.0,
-        worst: sum.worst + size * step(bits) / 2.0,
-    })
 }
 
 /// Average variance of a coefficient of a node's noise, and its largest value.

@@ -1,4 +1,5 @@
-//! Query expansion: queries, or halves of two, and evaluation keys enter, the tree's nodes leave. Server only.
+//! Query expansion: queries, or halves of two, and evaluation keys enter, the tree's nodes leave. Both sides: the owner checks
+//! answers against the tree that its server expands.
 //!
 //! A step maps c to (c + τ(c), X^(2^k) (c − τ(c))), τ: X ↦ X^(N/2^k + 1): even and odd multiples of
 //! X^(−2^k) part ways, messages double, and so does the average energy of the noise (‖e + τe‖² + ‖e
@@ -31,6 +32,17 @@ impl Expanded {
     pub(super) fn strip(&self, strip: usize) -> &[u64] {
         let length = self.layout.nodes() * 2 * STRIP;
         &self.strips[strip * length..][..length]
+    }
+
+    /// Both components of a node, NTT form.
+    #[cfg(feature = "client")]
+    pub(super) fn node(&self, node: usize, constant: &mut [u64], linear: &mut [u64]) {
+        let outs = constant.as_chunks_mut::<STRIP>().0.iter_mut();
+        for (strip, (u, v)) in outs.zip(linear.as_chunks_mut::<STRIP>().0).enumerate() {
+            let here = &self.strip(strip)[node * 2 * STRIP..];
+            u.copy_from_slice(&here[..STRIP]);
+            v.copy_from_slice(&here[STRIP..2 * STRIP]);
+        }
     }
 
     /// Bytes held.

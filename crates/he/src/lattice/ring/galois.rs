@@ -10,7 +10,7 @@ use super::{DEGREE, Layout, POLY_BYTES, Ring, pack_poly, unpack_poly};
 use super::{QueryKey, params::galois_element};
 use crate::error::{Error, Result};
 #[cfg(feature = "client")]
-use crate::random::random_bytes;
+use crate::keys::{MasterKey, Purpose};
 use crate::wire::{self, Header, KeyId, Kind, Reader, Scheme};
 use ciphervec_arith::sample::Stream;
 use ciphervec_arith::{convert, poly};
@@ -64,45 +64,51 @@ pub struct EvaluationKeys {
 }
 
 impl EvaluationKeys {
-    /// Keys for every level that `dimension` can use, each with a random seed of its own.
-    ///
-    /// # Errors
-    /// If the operating system's generator fails.
+    /// Keys for every level that `dimension` can use. They are a function of the master key, the
+    /// collection and the epoch, so that whoever holds the master key has those that its server was
+    /// given: masks and noise of each come of seeds derived from the same names, and no noise ever
+    /// meets a second mask.
     #[cfg(feature = "client")]
     pub fn generate(
         ring: &Ring,
         secret: &QueryKey,
-        key: KeyId,
+        master: &MasterKey,
+        collection: &[u8],
         binding: Binding,
         dimension: usize,
-    ) -> Result<Self> {
-        let mut levels = Vec::new();
-        for level in 0..Layout::top_level(dimension) {
-            let digits = 0..digits(level);
-            levels.push(
-                digits
-                    .map(|digit| Self::switching_key(ring, secret, level, digit))
-                    .collect::<Result<_>>()?,
-            );
-        }
-        Ok(EvaluationKeys { key, binding, epoch: secret.epoch(), levels })
+    ) -> Self {
+        let seed = |purpose: Purpose, level: u8, digit: usize| {
+            let place = [level, digit as u8];
+            let epoch = secret.epoch().to_le_bytes();
+            let parts: [&[u8]; 6] =
+                [collection, b"ring", &Ring::param_id().0, &binding.mask_seed, &epoch, &place];
+            master.derive(purpose, &parts)
+        };
+        let level = |level| {
+            let key = |digit| {
+                let mask = seed(Purpose::EvaluationMask, level, digit);
+                let noise = seed(Purpose::EvaluationNoise, level, digit);
+                Self::switching_key(ring, secret, (level, digit), *mask.expose(), noise.expose())
+            };
+            (0..digits(level)).map(key).collect()
+        };
+        let levels = (0..Layout::top_level(dimension)).map(level).collect();
+        EvaluationKeys { key: master.key_id(), binding, epoch: secret.epoch(), levels }
     }
 
     #[cfg(feature = "client")]
     fn switching_key(
         ring: &Ring,
         secret: &QueryKey,
-        level: u8,
-        digit: usize,
-    ) -> Result<SwitchingKey> {
+        (level, digit): (u8, usize),
+        seed: [u8; 32],
+        noise_seed: &[u8; 32],
+    ) -> SwitchingKey {
         use super::keys::transform;
         use zeroize::Zeroize;
-        let seed = random_bytes::<32>()?;
-        let mut noise_seed = random_bytes::<32>()?;
         let linear = SwitchingKey::expand_linear(ring, &seed);
         let mut errors = vec![0i32; DEGREE];
-        Stream::new(&noise_seed, 0).gaussian(&mut errors);
-        noise_seed.zeroize();
+        Stream::new(noise_seed, 0).gaussian(&mut errors);
         let mut rotated = vec![0; DEGREE];
         poly::permute(&mut rotated, &secret.residues, &ring.automorphisms[usize::from(level)]);
         debug_assert_eq!(galois_element(level) % 2, 1);
@@ -130,7 +136,7 @@ impl EvaluationKeys {
         secret_special.zeroize();
         rotated.zeroize();
         errors.zeroize();
-        Ok(SwitchingKey { seed, constant, linear })
+        SwitchingKey { seed, constant, linear }
     }
 
     /// The key id of the owner.

@@ -2,17 +2,10 @@
 
 use super::expand::Expanded;
 use super::scan::products;
-use super::{
-    AnswerWords, DEGREE, Half, Layout, MAX_LEVEL, POLY_BYTES, PRIME_BITS, Ring, unpack_poly,
-};
-use crate::error::Result;
-use crate::wire::Reader;
+use super::{DEGREE, Layout, MAX_LEVEL, POLY_BYTES, Ring};
 use ciphervec_arith::AlignedBytes;
 use ciphervec_arith::ring::{self, STRIP, STRIP_BYTES};
 use ciphervec_arith::sample::Stream;
-use ciphervec_arith::words::{
-    pack_words, packed_len, switch_from_words, switch_to_words, unpack_words,
-};
 use std::sync::OnceLock;
 
 /// Masks, expanded from their seed when first needed.
@@ -83,7 +76,7 @@ pub struct MaskSums {
 }
 
 impl MaskSums {
-    /// The server's sums for expanded queries of one level: the masks are scanned like one block of
+    /// The sums for expanded queries of one level: the masks are scanned like one block of
     /// a segment.
     pub fn compute(
         ring: &Ring,
@@ -101,75 +94,13 @@ impl MaskSums {
             .collect()
     }
 
-    /// Writes both sums to [`AnswerWords::sums_len`] bytes: residues in NTT form as they are, or
-    /// coefficients of fewer bits.
+    /// Writes both sums, for owners of release 0.1, to twice [`POLY_BYTES`] bytes.
     ///
     /// # Panics
     /// If `out` has another length.
-    pub fn write(&self, ring: &Ring, words: AnswerWords, out: &mut [u8]) {
-        let (constant, linear) = out.split_at_mut(words.sum_len(Half::Constant));
-        write_sum(ring, words, Half::Constant, &self.constant, constant);
-        write_sum(ring, words, Half::Linear, &self.linear, linear);
-    }
-
-    /// Writes the same half of the sums of the first query, and of the second where there is one, as
-    /// [`super::expand_halves`] put them together. Each of `outs` has [`AnswerWords::sum_len`] bytes.
-    pub fn write_halves(
-        &self,
-        ring: &Ring,
-        words: AnswerWords,
-        half: Half,
-        outs: &mut [&mut [u8]],
-    ) {
-        for (sum, out) in [&self.constant, &self.linear].into_iter().zip(outs) {
-            write_sum(ring, words, half, sum, out);
-        }
-    }
-
-    /// Reads what [`Self::write`] wrote.
-    ///
-    /// # Errors
-    /// Too few bytes or a residue at or above q.
-    pub fn read(ring: &Ring, words: AnswerWords, reader: &mut Reader<'_>) -> Result<Self> {
-        let Some([low, high]) = words.sums() else {
-            let constant = unpack_poly("a response", reader.take(POLY_BYTES)?, ring.modulus())?;
-            let linear = unpack_poly("a response", reader.take(POLY_BYTES)?, ring.modulus())?;
-            return Ok(MaskSums { constant, linear });
-        };
-        let mut read = |bits| -> Result<Vec<u64>> {
-            let bytes = reader.take(packed_len(DEGREE, bits))?;
-            let mut switched = [0; DEGREE];
-            unpack_words(&mut switched, bytes, bits);
-            let mut poly = vec![0; DEGREE];
-            switch_from_words(&mut poly, &switched, ring.modulus(), bits);
-            ring.ciphertext.forward(&mut poly);
-            Ok(poly)
-        };
-        Ok(MaskSums { constant: read(low)?, linear: read(high)? })
-    }
-}
-
-fn write_sum(ring: &Ring, words: AnswerWords, half: Half, sum: &[u64], out: &mut [u8]) {
-    let Some(bits) = words.sum_bits(half) else { return ring::pack50(sum, out) };
-    let mut coefficients = sum.to_vec();
-    ring.ciphertext.inverse(&mut coefficients);
-    let mut switched = [0; DEGREE];
-    switch_to_words(&mut switched, &coefficients, ring.modulus(), bits);
-    pack_words(out, &switched, bits);
-}
-
-impl AnswerWords {
-    /// Bits of a coefficient of one of the mask sums, where they are rounded.
-    fn sum_bits(&self, half: Half) -> Option<u32> {
-        let [constant, linear] = self.sums()?;
-        Some(match half {
-            Half::Constant => constant,
-            Half::Linear => linear,
-        })
-    }
-
-    /// Bytes of one of the mask sums of one query at one level.
-    pub fn sum_len(&self, half: Half) -> usize {
-        packed_len(DEGREE, self.sum_bits(half).unwrap_or(PRIME_BITS))
+    pub fn write(&self, out: &mut [u8]) {
+        let (constant, linear) = out.split_at_mut(POLY_BYTES);
+        ring::pack50(&self.constant, constant);
+        ring::pack50(&self.linear, linear);
     }
 }

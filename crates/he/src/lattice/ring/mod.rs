@@ -12,8 +12,12 @@
 //!
 //! with (c0_r, c1_r) the node and b_r the segment's polynomial, sealed or plain.
 
+#[cfg(feature = "client")]
+mod asked;
 mod bound;
 mod buffer_pool;
+#[cfg(feature = "client")]
+mod check;
 mod expand;
 mod galois;
 mod half;
@@ -27,9 +31,15 @@ mod params;
 mod query;
 mod response;
 mod scan;
+#[cfg(feature = "client")]
 mod seal;
+mod signs;
 
-pub use bound::{Hints, Vectors};
+#[cfg(feature = "client")]
+pub use asked::AskedLevel;
+pub use bound::{Hints, ScoreNoise, Vectors};
+#[cfg(feature = "client")]
+pub use check::{AnswerCheck, CheckWeights};
 pub use expand::{Expanded, expand, expand_halves};
 pub use galois::{Binding, EvaluationKeys};
 pub use half::{join_halves, write_halves};
@@ -38,15 +48,16 @@ pub use keys::{QueryKey, SegmentKey};
 pub use layout::Layout;
 pub use masks::{MaskSums, Masks};
 #[cfg(feature = "client")]
-pub use open::{QueryOpener, unseal};
+pub use open::{OpenedRows, QueryOpener, unseal};
 pub use params::{DEGREE, MAX_LEVEL, POLY_BYTES, PRIME_BITS, Ring};
 pub use query::{Ciphertext, Half};
 pub use response::{AnswerWords, write_answer};
 pub use scan::{Sums, scan};
-pub use seal::pack;
-#[cfg(feature = "client")]
-pub use seal::seal;
 #[cfg(feature = "hazmat")]
 pub use seal::seal_with_key;
+#[cfg(feature = "client")]
+pub use seal::{Packed, pack, seal};
+
+pub use signs::{RowSigns, dimension_signs};
 
 use params::{pack_poly, unpack_poly};

@@ -1,8 +1,9 @@
 //! Decryption, ring form: an answer and the secrets enter, inner products leave. Owner only.
 
+use super::bound::ScoreNoise;
 use super::{
-    AnswerWords, DEGREE, Layout, MaskSums, Masks, POLY_BYTES, QueryKey, Ring, SegmentKey,
-    unpack_poly,
+    AnswerCheck, AnswerWords, AskedLevel, DEGREE, Layout, Masks, POLY_BYTES, QueryKey, Ring,
+    RowSigns, SegmentKey, unpack_poly,
 };
 use crate::error::Result;
 use ciphervec_arith::modulus::Modulus;
@@ -54,50 +55,73 @@ impl Drop for Scratch {
     }
 }
 
-/// What one query's answers at one level are opened with: t and, for sealed vectors, Σ a_r c0_r + t
-/// Σ a_r c1_r.
+/// What one query's answers at one level are opened with.
 pub struct QueryOpener<'a> {
     ring: &'a Ring,
     key: &'a QueryKey,
+    asked: &'a AskedLevel,
+    /// Σ a_r c0_r + t Σ a_r c1_r, for sealed vectors.
     masked: Option<Zeroizing<Vec<u64>>>,
+    words: AnswerWords,
+}
+
+/// One segment whose answers are opened.
+#[derive(Clone, Copy)]
+pub struct OpenedRows<'a> {
+    /// How it is packed.
+    pub layout: &'a Layout,
+    /// The secrets of its blocks, where they are sealed.
+    pub key: Option<&'a SegmentKey>,
+    /// Of its rows.
+    pub signs: &'a RowSigns,
+    /// What its answers are held against, where that was sealed with it.
+    pub check: Option<&'a AnswerCheck>,
 }
 
 impl<'a> QueryOpener<'a> {
-    /// An opener for plain vectors (`sums` absent) or sealed ones.
-    pub fn new(ring: &'a Ring, key: &'a QueryKey, sums: Option<&MaskSums>) -> Self {
-        let masked = sums.map(|sums| {
+    /// An opener of answers in these `words`.
+    pub fn new(
+        ring: &'a Ring,
+        key: &'a QueryKey,
+        asked: &'a AskedLevel,
+        words: AnswerWords,
+    ) -> Self {
+        let masked = asked.sums.as_ref().map(|sums| {
             let mut masked = Zeroizing::new(sums.constant.clone());
             poly::mul_add_assign(&mut masked, &sums.linear, &key.residues, ring.modulus());
             masked
         });
-        QueryOpener { ring, key, masked }
+        QueryOpener { ring, key, asked, masked, words }
     }
 
     /// U + t V + s (Σ a_r c0_r + t Σ a_r c1_r) at the score positions: inner products times 2^k,
-    /// noise included.
+    /// noise included. Whether they can be what an honest server's answer opens to, as far as there
+    /// is a check.
     ///
-    /// `answer` has that of blocks from the `first` one on, whole but perhaps for the last, in these `words`, and
-    /// `out` as many places as they have rows; `segment` has their secrets. These are exact decryptions: they must
-    /// be rounded before anyone but the key owner sees them (`docs/sealed.md`, section 4).
+    /// `answer` has that of blocks from the `first` one on, whole but perhaps for the last, and
+    /// `out` as many places as they have rows; `query` are the integers that were encrypted. These
+    /// are exact decryptions: they must be rounded before anyone but the key owner sees them
+    /// (`docs/sealed.md`, section 4).
     pub fn open(
         &self,
-        layout: &Layout,
-        segment: Option<&SegmentKey>,
-        words: AnswerWords,
-        first: usize,
-        answer: &[u8],
+        rows: &OpenedRows<'_>,
+        noise: &ScoreNoise,
+        query: &[i64],
+        (first, answer): (usize, &[u8]),
         out: &mut [f64],
-    ) {
-        let q = self.ring.modulus();
+    ) -> bool {
+        let (q, layout) = (self.ring.modulus(), rows.layout);
         let vectors = layout.vectors_per_block();
-        let blocks = out.par_chunks_mut(vectors).zip(answer.par_chunks(words.block_len(vectors)));
-        blocks.enumerate().for_each_init(Scratch::new, |scratch, (block, (out, answer))| {
-            scratch.read(words, answer, out.len(), q);
+        let blocks =
+            out.par_chunks_mut(vectors).zip(answer.par_chunks(self.words.block_len(vectors)));
+        let sound = blocks.enumerate().map_init(Scratch::new, |scratch, (index, (out, answer))| {
+            let block = first + index;
+            scratch.read(self.words, answer, out.len(), q);
             let Scratch { poly, scores, .. } = scratch;
             self.ring.ciphertext.forward(poly);
             poly::mul_assign(poly, &self.key.residues, q);
-            if let (Some(masked), Some(segment)) = (&self.masked, segment) {
-                poly::mul_add_assign(poly, masked, segment.block(first + block), q);
+            if let (Some(masked), Some(key)) = (&self.masked, rows.key) {
+                poly::mul_add_assign(poly, masked, key.block(block), q);
             }
             self.ring.ciphertext.inverse(poly);
             let scores = &mut scores[..out.len()];
@@ -106,50 +130,70 @@ impl<'a> QueryOpener<'a> {
             }
             convert::centre(scores, q);
             out.iter_mut().zip(scores).for_each(|(out, score)| *out = *score as i64 as f64);
+            let sound = rows
+                .check
+                .is_none_or(|check| check.verify(layout, noise, query, self.asked, block, out));
+            for (row, score) in (block * vectors..).zip(out.iter_mut()) {
+                if rows.signs.negates(row) {
+                    *score = -*score;
+                }
+            }
+            sound
         });
+        sound.min().unwrap_or(true)
     }
 }
 
-/// Decrypts the rows themselves, with their noise, row-major: `masks` and `key` for a sealed
-/// segment, neither for a plain one.
+/// Decrypts the rows themselves, row-major, with their noise where a group of rows has sums: `secrets`
+/// for a sealed segment, none for a plain one. `None` if they are not what was sealed, as far as there
+/// is a check.
 ///
 /// # Errors
 /// If `data` holds a residue at or above q.
 pub fn unseal(
     ring: &Ring,
-    layout: &Layout,
-    secrets: Option<(&Masks, &SegmentKey)>,
+    masks: Option<&Masks>,
+    opened: &OpenedRows<'_>,
     data: &[u8],
     rows: usize,
-) -> Result<Vec<f64>> {
+) -> Result<Option<Vec<f64>>> {
+    let layout = opened.layout;
     let (nodes, blocks, dimension) = (layout.nodes(), layout.blocks(rows), layout.dimension());
-    let q = ring.modulus();
+    let (q, vectors) = (ring.modulus(), layout.vectors_per_block());
     let mut plain = vec![0.0; rows * dimension];
-    plain.par_chunks_mut(layout.vectors_per_block() * dimension).enumerate().try_for_each(
-        |(block, plain)| {
-            let mut packed = vec![0u8; POLY_BYTES];
-            for (node, (chunk, residue)) in layout.node_list().enumerate() {
-                let place = ring::strip_offset(blocks, nodes, block, node);
-                for (strip, out) in packed.chunks_exact_mut(STRIP_BYTES).enumerate() {
-                    let start = strip * blocks * nodes * STRIP_BYTES + place;
-                    out.copy_from_slice(&data[start..][..STRIP_BYTES]);
-                }
-                let mut poly = unpack_poly("a segment", &packed, q)?;
-                if let Some((masks, key)) = secrets {
-                    poly::mul_add_assign(&mut poly, masks.node(ring, node), key.block(block), q);
-                }
-                ring.ciphertext.inverse(&mut poly);
-                let dims: Vec<(usize, usize)> = layout.node_dims(chunk, residue).collect();
-                for (vector, row) in plain.chunks_exact_mut(dimension).enumerate() {
-                    let position = layout.position(vector);
-                    for &(dim, exponent) in &dims {
-                        row[dim] = q.to_centered(poly[position + exponent]) as f64;
-                    }
-                }
-                poly.zeroize();
+    let unsealed = plain.par_chunks_mut(vectors * dimension).enumerate().map(|(block, plain)| {
+        let mut packed = vec![0u8; POLY_BYTES];
+        let mut column = Zeroizing::new(vec![0i64; plain.len() / dimension]);
+        let signs =
+            (block * vectors..).map(|row| if opened.signs.negates(row) { -1.0 } else { 1.0 });
+        let signs: Vec<f64> = signs.take(column.len()).collect();
+        for (node, (chunk, residue)) in layout.node_list().enumerate() {
+            let place = ring::strip_offset(blocks, nodes, block, node);
+            for (strip, out) in packed.chunks_exact_mut(STRIP_BYTES).enumerate() {
+                let start = strip * blocks * nodes * STRIP_BYTES + place;
+                out.copy_from_slice(&data[start..][..STRIP_BYTES]);
             }
-            Result::<()>::Ok(())
-        },
-    )?;
-    Ok(plain)
+            let mut poly = Zeroizing::new(unpack_poly("a segment", &packed, q)?);
+            if let (Some(masks), Some(key)) = (masks, opened.key) {
+                poly::mul_add_assign(&mut poly, masks.node(ring, node), key.block(block), q);
+            }
+            ring.ciphertext.inverse(&mut poly);
+            for (dim, exponent) in layout.node_dims(chunk, residue) {
+                for (vector, value) in column.iter_mut().enumerate() {
+                    *value = q.to_centered(poly[layout.position(vector) + exponent]);
+                }
+                let check = opened.check;
+                if !check.is_none_or(|check| check.holds(layout, block, dim, &mut column)) {
+                    return Ok(false);
+                }
+                let out = plain[dim..].iter_mut().step_by(dimension);
+                for ((out, value), sign) in out.zip(column.iter()).zip(&signs) {
+                    *out = *value as f64 * sign;
+                }
+            }
+        }
+        Result::Ok(true)
+    });
+    let sound = unsealed.collect::<Result<Vec<bool>>>()?;
+    Ok(sound.iter().all(|sound| *sound).then_some(plain))
 }

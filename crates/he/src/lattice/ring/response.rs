@@ -2,7 +2,7 @@
 //!
 //! V leaves whole, U only where a score stands.
 
-use super::{DEGREE, Layout, PRIME_BITS, Ring, Sums};
+use super::{DEGREE, Layout, POLY_BYTES, Ring, Sums};
 use crate::error::{Error, Result};
 use ciphervec_arith::convert;
 use ciphervec_arith::parallel::*;
@@ -17,25 +17,21 @@ use core::ops::{Range, RangeInclusive};
 pub struct AnswerWords {
     linear: u32,
     constant: u32,
-    /// Of the mask sums' coefficients; unset, their residues come as they are.
-    sums: Option<[u32; 2]>,
 }
 
 impl AnswerWords {
-    /// Answers of the first format: 24 bits a coefficient, mask sums as they are.
-    pub const FIRST: AnswerWords = AnswerWords { linear: 24, constant: 24, sums: None };
+    /// Answers of the first format: 24 bits a coefficient, and the mask sums of every level.
+    pub const FIRST: AnswerWords = AnswerWords { linear: 24, constant: 24 };
     /// The widths of V that a query may ask for.
     pub const LINEAR: RangeInclusive<u8> = 20..=32;
     /// Bits that U has fewer than V.
     const NARROWER: u32 = 6;
-    /// Bits that the mask sums have more than V: the owner multiplies them with s and with s t.
-    const SUMS: [u32; 2] = [2, 8];
 
-    /// Words of the second format, with `linear` bits a coefficient of V; mask sums are rounded too, or not.
+    /// Words of the second format, with `linear` bits a coefficient of V.
     ///
     /// # Errors
     /// [`Error::Range`] for another width than [`Self::LINEAR`].
-    pub fn new(linear: u8, round_sums: bool) -> Result<Self> {
+    pub fn new(linear: u8) -> Result<Self> {
         if !Self::LINEAR.contains(&linear) {
             return Err(Error::Range {
                 what: "bits of a word of an answer",
@@ -44,11 +40,7 @@ impl AnswerWords {
             });
         }
         let linear = u32::from(linear);
-        Ok(AnswerWords {
-            linear,
-            constant: linear - Self::NARROWER,
-            sums: round_sums.then(|| Self::SUMS.map(|more| linear + more)),
-        })
+        Ok(AnswerWords { linear, constant: linear - Self::NARROWER })
     }
 
     /// Bits of a coefficient of V.
@@ -59,11 +51,6 @@ impl AnswerWords {
     /// Bits of a coefficient of U.
     pub fn constant(&self) -> u32 {
         self.constant
-    }
-
-    /// Bits of the coefficients of the two mask sums, where they are rounded.
-    pub(super) fn sums(&self) -> Option<[u32; 2]> {
-        self.sums
     }
 
     /// Bytes of V of one block.
@@ -91,7 +78,7 @@ impl AnswerWords {
 
     /// Bytes of the mask sums of one query at one level.
     pub fn sums_len(&self) -> usize {
-        self.sums.unwrap_or([PRIME_BITS; 2]).map(|bits| packed_len(DEGREE, bits)).iter().sum()
+        if *self == Self::FIRST { 2 * POLY_BYTES } else { 0 }
     }
 }
 

@@ -1,25 +1,16 @@
-//! Encryption and packing, ring form: rows enter, packed polynomials leave. Both sides.
-//!
-//! Polynomials lie strip-major. Encryption is the owner's; packing plain rows, either side's.
+//! Encryption and packing, ring form. Owner only: rows become packed polynomials, strip-major, and
+//! the sums that answers about them are checked with.
 
-use super::{DEGREE, Layout, POLY_BYTES, Ring};
-#[cfg(feature = "client")]
-use super::{Masks, SegmentKey};
-#[cfg(feature = "client")]
+use super::check::BlockSums;
+use super::{CheckWeights, DEGREE, Layout, Masks, POLY_BYTES, Ring, RowSigns, SegmentKey};
 use crate::error::Result;
-#[cfg(feature = "client")]
 use crate::keys::MasterKey;
-use crate::lattice::Plaintext;
-#[cfg(feature = "client")]
-use crate::lattice::{SegmentId, nonce};
-#[cfg(feature = "client")]
+use crate::lattice::{Plaintext, SegmentId, nonce};
 use crate::random::random_bytes;
 use ciphervec_arith::buffer::AlignedBytes;
-use ciphervec_arith::convert;
 use ciphervec_arith::parallel::*;
 use ciphervec_arith::ring::{self, STRIP_BYTES};
-#[cfg(feature = "client")]
-use ciphervec_arith::{poly, sample::Stream};
+use ciphervec_arith::{convert, poly, sample::Stream};
 use zeroize::Zeroizing;
 
 /// Blocks that are built at once before they are dealt out to their strips: whole groups, some for
@@ -32,9 +23,7 @@ fn batch() -> usize {
 struct Workspace {
     coefficients: Zeroizing<Vec<i64>>,
     poly: Zeroizing<Vec<u64>>,
-    #[cfg(feature = "client")]
     errors: Zeroizing<Vec<i32>>,
-    #[cfg(feature = "client")]
     masked: Zeroizing<Vec<u64>>,
 }
 
@@ -43,30 +32,48 @@ impl Workspace {
         Workspace {
             coefficients: Zeroizing::new(vec![0; DEGREE]),
             poly: Zeroizing::new(vec![0; DEGREE]),
-            #[cfg(feature = "client")]
             errors: Zeroizing::new(vec![0; DEGREE]),
-            #[cfg(feature = "client")]
             masked: Zeroizing::new(vec![0; DEGREE]),
         }
     }
 }
 
-/// Packs every row in the clear: the plain index of `sealed-query`.
-pub fn pack(ring: &Ring, layout: &Layout, plaintext: &impl Plaintext) -> AlignedBytes {
-    build(layout, plaintext, |_, _, work| {
-        convert::lift(&mut work.poly, &work.coefficients, ring.modulus());
-        ring.ciphertext.forward(&mut work.poly);
-    })
+/// Rows of one segment as they are stored.
+pub struct Packed {
+    /// The nonce they were packed under, and the segment's name.
+    pub id: SegmentId,
+    /// Packed polynomials, behind the plaintext's headroom.
+    pub words: AlignedBytes,
+    /// What answers about them are checked with ([`super::AnswerCheck`]).
+    pub sums: Zeroizing<Vec<u8>>,
 }
 
-/// Seals every row under a nonce that is drawn here and never again, b_r = −a_r s + e + D_r: the
-/// nonce, which names the segment, and packed polynomials.
+/// Packs rows in the clear: the plain index of `sealed-query`.
+///
+/// # Errors
+/// If the operating system's generator fails.
+pub fn pack(
+    ring: &Ring,
+    master: &MasterKey,
+    collection: &[u8],
+    layout: &Layout,
+    plaintext: &impl Plaintext,
+) -> Result<Packed> {
+    let id = nonce::draw(master, collection, plaintext)?;
+    let weights = CheckWeights::derive(master, collection, id, layout);
+    let builder = Builder::new(layout, plaintext, id, &weights);
+    Ok(builder.build(|_, _, work| {
+        convert::lift(&mut work.poly, &work.coefficients, ring.modulus());
+        ring.ciphertext.forward(&mut work.poly);
+    }))
+}
+
+/// Seals rows under a nonce that is drawn here and never again, b_r = −a_r s + e + D_r.
 ///
 /// The noise comes from the operating system's generator and is independent of the nonce.
 ///
 /// # Errors
 /// If the operating system's generator fails.
-#[cfg(feature = "client")]
 pub fn seal(
     ring: &Ring,
     masks: &Masks,
@@ -74,13 +81,14 @@ pub fn seal(
     collection: &[u8],
     layout: &Layout,
     plaintext: &impl Plaintext,
-) -> Result<(SegmentId, AlignedBytes)> {
+) -> Result<Packed> {
     let id = nonce::draw(master, collection, plaintext)?;
     let key = SegmentKey::derive(ring, master, collection, id, layout, plaintext.rows());
-    Ok((id, seal_under(ring, masks, &key, layout, plaintext)?))
+    let weights = CheckWeights::derive(master, collection, id, layout);
+    seal_under(ring, masks, &key, &Builder::new(layout, plaintext, id, &weights))
 }
 
-/// Seals under a key whose nonce somebody chose: two calls with one key give the difference of
+/// Seals under a key and a nonce that somebody chose: two calls with both give the difference of
 /// their rows away. For the attack tests alone.
 ///
 /// # Errors
@@ -89,23 +97,22 @@ pub fn seal(
 pub fn seal_with_key(
     ring: &Ring,
     masks: &Masks,
-    key: &SegmentKey,
+    (key, id): (&SegmentKey, SegmentId),
     layout: &Layout,
     plaintext: &impl Plaintext,
 ) -> Result<AlignedBytes> {
-    seal_under(ring, masks, key, layout, plaintext)
+    let weights = CheckWeights::derive(&MasterKey::from_bytes([0; 32]), b"", id, layout);
+    Ok(seal_under(ring, masks, key, &Builder::new(layout, plaintext, id, &weights))?.words)
 }
 
-#[cfg(feature = "client")]
-fn seal_under(
+fn seal_under<P: Plaintext>(
     ring: &Ring,
     masks: &Masks,
     key: &SegmentKey,
-    layout: &Layout,
-    plaintext: &impl Plaintext,
-) -> Result<AlignedBytes> {
+    builder: &Builder<'_, P>,
+) -> Result<Packed> {
     let noise_seed = Zeroizing::new(random_bytes::<32>()?);
-    Ok(build(layout, plaintext, |block, node, work| {
+    Ok(builder.build(|block, node, work| {
         let q = ring.modulus();
         Stream::new(&noise_seed, ((block as u64) << 32) | node as u64).gaussian(&mut work.errors);
         convert::lift_noisy(&mut work.poly, &work.coefficients, &work.errors, q);
@@ -115,57 +122,95 @@ fn seal_under(
     }))
 }
 
-/// The common walk: for every block and node the coefficients of D_r, `finish`ed into a residue
-/// polynomial and packed.
-fn build(
-    layout: &Layout,
-    plaintext: &impl Plaintext,
-    finish: impl Fn(usize, usize, &mut Workspace) + Sync,
-) -> AlignedBytes {
-    let (rows, nodes, blocks) = (plaintext.rows(), layout.nodes(), layout.blocks(plaintext.rows()));
-    let headroom = plaintext.headroom();
-    let mut data = AlignedBytes::zeroed(headroom + layout.packed_len(rows));
-    for first in (0..blocks).step_by(batch()) {
-        // [node][strip][50 bytes] of some blocks
-        let built: Vec<Vec<u8>> = (first..(first + batch()).min(blocks))
-            .into_par_iter()
-            .map_init(Workspace::new, |work, block| {
-                let values = Zeroizing::new(block_values(layout, plaintext, block));
-                let mut packed = vec![0u8; nodes * POLY_BYTES];
-                let polys = packed.chunks_exact_mut(POLY_BYTES);
-                for ((node, (chunk, residue)), out) in layout.node_list().enumerate().zip(polys) {
-                    place(layout, &values, chunk, residue, &mut work.coefficients);
-                    finish(block, node, work);
-                    ring::pack50(&work.poly, out);
-                }
-                packed
-            })
-            .collect();
-        let strip_bytes = blocks * nodes * STRIP_BYTES;
-        let strips = data.as_mut_slice()[headroom..].par_chunks_exact_mut(strip_bytes);
-        strips.enumerate().for_each(|(strip, out)| {
-            for node in 0..nodes {
-                for (offset, packed) in built.iter().enumerate() {
-                    let from = node * POLY_BYTES + strip * STRIP_BYTES;
-                    let to = ring::strip_offset(blocks, nodes, first + offset, node);
-                    out[to..][..STRIP_BYTES].copy_from_slice(&packed[from..][..STRIP_BYTES]);
-                }
-            }
-        });
-    }
-    data
+/// One segment that is being built.
+struct Builder<'a, P> {
+    layout: &'a Layout,
+    plaintext: &'a P,
+    id: SegmentId,
+    signs: RowSigns,
+    weights: &'a CheckWeights,
 }
 
-/// The quantised rows of a block, row-major.
-fn block_values(layout: &Layout, plaintext: &impl Plaintext, block: usize) -> Vec<i64> {
-    let dimension = layout.dimension();
-    let first = block * layout.vectors_per_block();
-    let count = layout.rows_in_block(plaintext.rows(), block);
-    let mut values = vec![0i64; count * dimension];
-    for (vector, row) in values.chunks_exact_mut(dimension).enumerate() {
-        plaintext.fill(first + vector, 0..dimension, row);
+impl<'a, P: Plaintext> Builder<'a, P> {
+    fn new(layout: &'a Layout, plaintext: &'a P, id: SegmentId, weights: &'a CheckWeights) -> Self {
+        let signs = RowSigns::of(id, plaintext.rows());
+        Builder { layout, plaintext, id, signs, weights }
     }
-    values
+
+    /// For every block and node the coefficients of D_r, `finish`ed into a residue polynomial and
+    /// packed; what it adds to them is in the workspace's errors.
+    fn build(&self, finish: impl Fn(usize, usize, &mut Workspace) + Sync) -> Packed {
+        let (layout, plaintext) = (self.layout, self.plaintext);
+        let (rows, nodes) = (plaintext.rows(), layout.nodes());
+        let blocks = layout.blocks(rows);
+        let headroom = plaintext.headroom();
+        let mut data = AlignedBytes::zeroed(headroom + layout.packed_len(rows));
+        let mut sums = Zeroizing::new(Vec::with_capacity(layout.check_len(rows)));
+        for first in (0..blocks).step_by(batch()) {
+            // [node][strip][50 bytes] of some blocks
+            let built: Vec<(Vec<u8>, BlockSums<'_>)> = (first..(first + batch()).min(blocks))
+                .into_par_iter()
+                .map_init(Workspace::new, |work, block| self.block(block, work, &finish))
+                .collect();
+            let strip_bytes = blocks * nodes * STRIP_BYTES;
+            let strips = data.as_mut_slice()[headroom..].par_chunks_exact_mut(strip_bytes);
+            strips.enumerate().for_each(|(strip, out)| {
+                for node in 0..nodes {
+                    for (offset, (packed, _)) in built.iter().enumerate() {
+                        let from = node * POLY_BYTES + strip * STRIP_BYTES;
+                        let to = ring::strip_offset(blocks, nodes, first + offset, node);
+                        out[to..][..STRIP_BYTES].copy_from_slice(&packed[from..][..STRIP_BYTES]);
+                    }
+                }
+            });
+            built.iter().for_each(|(_, block)| block.append(&mut sums));
+        }
+        Packed { id: self.id, words: data, sums }
+    }
+
+    fn block(
+        &self,
+        block: usize,
+        work: &mut Workspace,
+        finish: &impl Fn(usize, usize, &mut Workspace),
+    ) -> (Vec<u8>, BlockSums<'a>) {
+        let layout = self.layout;
+        let (dimension, rows) =
+            (layout.dimension(), layout.rows_in_block(self.plaintext.rows(), block));
+        let values = Zeroizing::new(self.block_values(block));
+        let mut sums = BlockSums::new(self.weights, layout, rows);
+        let mut column = Zeroizing::new(vec![0u64; rows]);
+        let mut packed = vec![0u8; layout.nodes() * POLY_BYTES];
+        let polys = packed.chunks_exact_mut(POLY_BYTES);
+        for ((node, (chunk, residue)), out) in layout.node_list().enumerate().zip(polys) {
+            place(layout, &values, chunk, residue, &mut work.coefficients);
+            finish(block, node, work);
+            ring::pack50(&work.poly, out);
+            for (dim, exponent) in layout.node_dims(chunk, residue) {
+                for (row, out) in column.iter_mut().enumerate() {
+                    let at = layout.position(row) + exponent;
+                    *out = (work.coefficients[at] + i64::from(work.errors[at])) as u64;
+                }
+                sums.column(dim, &column, |row| values[row * dimension + dim]);
+            }
+        }
+        (packed, sums)
+    }
+
+    /// The quantised rows of a block with their signs, row-major.
+    fn block_values(&self, block: usize) -> Vec<i64> {
+        let (layout, dimension) = (self.layout, self.layout.dimension());
+        let first = block * layout.vectors_per_block();
+        let count = layout.rows_in_block(self.plaintext.rows(), block);
+        let mut values = vec![0i64; count * dimension];
+        for (vector, row) in values.chunks_exact_mut(dimension).enumerate() {
+            self.plaintext.fill(first + vector, 0..dimension, row);
+            if self.signs.negates(first + vector) {
+                row.iter_mut().for_each(|value| *value = -*value);
+            }
+        }
+        values
+    }
 }
 
 /// The coefficients of D_r: dimension i of vector v at exponent pos(v) + (i − r).

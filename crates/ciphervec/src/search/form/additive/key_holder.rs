@@ -16,8 +16,7 @@ use crate::index::spec::IndexSpec;
 use crate::protect::aead::{self, OVERHEAD};
 use crate::search::form::contract::{
     AnswerFormat, AnswerPart, EncodedQueries, EncryptedRows, Estimates, Exactness, Expected, Kept,
-    KeyHolderHalf, KeyPairSlot, LevelSums, OpenedSegment, Opening, RowEncryptor, StoredRows,
-    expect_key,
+    KeyHolderHalf, KeyPairSlot, OpenedSegment, Opening, RowEncryptor, StoredRows, expect_key,
 };
 use crate::search::quantize::{Checked, expect_unit};
 use crate::search::root_key::SegmentRootKey;
@@ -111,7 +110,7 @@ impl KeyHolderHalf for AdditiveKeyHolder {
     }
 
     /// A segment is one block here, whatever its layout.
-    fn unchecked_blocks(&self, witness: &[u8], _rows: usize) -> Option<usize> {
+    fn unchecked_blocks(&self, witness: &[u8], _level: u8, _rows: usize) -> Option<usize> {
         Some(usize::from(witness.is_empty()))
     }
 
@@ -153,7 +152,7 @@ impl KeyHolderHalf for AdditiveKeyHolder {
         &'a self,
         _root: &'a SegmentRootKey,
         queries: &'a Kept,
-        _sums: Vec<LevelSums>,
+        _levels: &[u8],
     ) -> Result<Box<dyn Opening + 'a>> {
         let probes: &Probes = queries.get()?;
         Ok(Box::new(AdditiveScores { spec: &self.spec, pair: self.pair()?, probes }))

@@ -8,8 +8,8 @@ use super::server::from_words;
 use crate::error::{Error, Result};
 use crate::index::spec::IndexSpec;
 use crate::search::form::contract::{
-    AnswerFormat, EncodedQueries, EncryptedRows, Exactness, Expected, Kept, KeyHolderHalf,
-    LevelSums, Opening, RowEncryptor, StoredRows, expect_key, select_rows,
+    AnswerFormat, EncodedQueries, EncryptedRows, Exactness, Expected, Kept, KeyHolderHalf, Opening,
+    RowEncryptor, StoredRows, expect_key, select_rows,
 };
 use crate::search::quantize::{Checked, expect_unit, signs_or_units};
 use crate::search::root_key::SegmentRootKey;
@@ -60,7 +60,7 @@ impl KeyHolderHalf for CompactKeyHolder {
         if witness.is_empty() { Exactness::Outdated } else { Exactness::Exact }
     }
 
-    fn unchecked_blocks(&self, witness: &[u8], rows: usize) -> Option<usize> {
+    fn unchecked_blocks(&self, witness: &[u8], _level: u8, rows: usize) -> Option<usize> {
         Some(if witness.is_empty() { self.0.scheme.blocks(rows) } else { 0 })
     }
 
@@ -94,7 +94,7 @@ impl KeyHolderHalf for CompactKeyHolder {
         &'a self,
         _root: &'a SegmentRootKey,
         queries: &'a Kept,
-        _sums: Vec<LevelSums>,
+        _levels: &[u8],
     ) -> Result<Box<dyn Opening + 'a>> {
         let integers: &Integers = queries.get()?;
         Ok(Box::new(CompactScores::new(&self.0, integers)))

@@ -4,8 +4,7 @@ use crate::error::Result;
 use crate::index::spec::IndexSpec;
 use crate::search::form::contract::{
     AnswerFormat, AnswerPart, EncodedQueries, EncryptedRows, Estimates, Exactness, Expected, Kept,
-    KeyHolderHalf, LevelSums, OpenedSegment, Opening, RowEncryptor, StoredRows, not_probed,
-    select_rows,
+    KeyHolderHalf, OpenedSegment, Opening, RowEncryptor, StoredRows, not_probed, select_rows,
 };
 use crate::search::quantize::{Checked, signs_or_units};
 use crate::search::root_key::SegmentRootKey;
@@ -80,7 +79,7 @@ impl KeyHolderHalf for PlainKeyHolder {
         &'a self,
         _root: &'a SegmentRootKey,
         queries: &'a Kept,
-        _sums: Vec<LevelSums>,
+        _levels: &[u8],
     ) -> Result<Box<dyn Opening + 'a>> {
         queries.get::<()>()?;
         Ok(Box::new(PlainScores))

@@ -14,9 +14,7 @@ use crate::search::message::{ResponseWriter, WordsAsked};
 use crate::search::stopwatch::Stopwatch;
 #[cfg(feature = "client")]
 use ciphervec_he::lattice::ring::join_halves;
-use ciphervec_he::lattice::ring::{
-    self, Ciphertext, Expanded, Half, Layout, MaskSums, write_halves,
-};
+use ciphervec_he::lattice::ring::{self, Ciphertext, Expanded, Half, Layout, write_halves};
 use ciphervec_he::wire::Reader;
 use std::ops::Range;
 
@@ -31,11 +29,6 @@ impl HalfAnswers for Rows {
     ) -> Result<usize> {
         let layout = Layout::new(spec.dimension(), level)?;
         Ok(answer_words(words, level)?.half_len(half, &layout, rows))
-    }
-
-    fn half_sums_len(&self, level: u8, words: Option<&WordsAsked>, half: Half) -> Result<usize> {
-        let words = answer_words(words, level)?;
-        Ok(if *self == Rows::Encrypted { words.sum_len(half) } else { 0 })
     }
 
     #[cfg(feature = "client")]
@@ -54,14 +47,14 @@ impl HalfAnswers for Rows {
 }
 
 impl RingServer {
-    /// Writes half of the answers into the response that was laid out for them: mask sums and parts where `places` say.
+    /// Writes half of the answers into the response that was laid out for them, each part where `parts_at` says.
     pub(super) fn write_half(
         &self,
         work: &Work<'_>,
         half: Half,
         body: &mut Reader<'_>,
         rows: &dyn SegmentReader,
-        (sums_at, parts_at): (&[usize], &[usize]),
+        parts_at: &[usize],
         writer: &mut ResponseWriter,
     ) -> Result<ServerTimings> {
         let (mut timings, count) = (ServerTimings::default(), work.count());
@@ -73,7 +66,6 @@ impl RingServer {
             let pairs = pairs
                 .map(|first| self.expand_pair(work, half, (last - first).min(2), body))
                 .collect::<Result<Vec<_>>>()?;
-            self.write_half_sums(work, half, &pairs, first..last, sums_at, writer);
             timings.expand += start.seconds();
             let place = (first..last, parts_at);
             self.write_half_scores(work, half, &pairs, place, rows, writer, &mut timings)?;
@@ -102,27 +94,6 @@ impl RingServer {
         let second = if queries == 2 { Some(read()?) } else { None };
         let (keys, second) = (&work.keys.keys, second.as_deref());
         Ok(ring::expand_halves(&self.ring, keys, half, &first, second, &work.layouts)?)
-    }
-
-    fn write_half_sums(
-        &self,
-        work: &Work<'_>,
-        half: Half,
-        pairs: &[Vec<Expanded>],
-        queries: Range<usize>,
-        sums_at: &[usize],
-        writer: &mut ResponseWriter,
-    ) {
-        for (index, &at) in sums_at.iter().enumerate() {
-            let (words, trees) = (work.words[index], of_level(pairs, index));
-            let length = words.sum_len(half);
-            let sums = MaskSums::compute(&self.ring, work.masks, &work.layouts[index], &trees);
-            let out = writer.span(at + queries.start * length..at + queries.end * length);
-            for (sums, out) in sums.iter().zip(out.chunks_mut(2 * length)) {
-                let mut outs: Vec<&mut [u8]> = out.chunks_mut(length).collect();
-                sums.write_halves(&self.ring, words, half, &mut outs);
-            }
-        }
     }
 
     #[expect(clippy::too_many_arguments, reason = "those of whole answers, and the half")]

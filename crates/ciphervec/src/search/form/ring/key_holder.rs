@@ -1,14 +1,14 @@
 //! Ring rows and queries: unit rows enter, packed polynomials and encrypted queries leave. Owner only.
 
-use super::open::{RingQueries, RingScores};
-use super::packing::{Packing, answer_words, vectors};
+use super::open::{RingQueries, RingScores, RowSecrets};
+use super::packing::{Packing, vectors};
 use super::scale::{scales, vector_scale};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::index::form::Rows;
 use crate::index::spec::IndexSpec;
 use crate::search::form::contract::{
     AnswerFormat, EncodedQueries, EncryptedRows, Exactness, Expected, Kept, KeyHolderHalf,
-    LevelSums, MaskedQueries, Opening, PackingChoice, RowEncryptor, StoredRows, not_probed,
+    MaskedQueries, Opening, PackingChoice, RowEncryptor, StoredRows, expect_key, not_probed,
     select_rows,
 };
 use crate::search::form::halves::MaskSeed;
@@ -17,12 +17,11 @@ use crate::search::quantize::{Checked, signs_or_units};
 use crate::search::root_key::SegmentRootKey;
 use ciphervec_arith::parallel::*;
 use ciphervec_he::keys::random_bytes;
-use ciphervec_he::lattice::nonce;
 use ciphervec_he::lattice::ring::{
-    self, AnswerWords, Binding, Ciphertext, EvaluationKeys, Hints, Layout, Masks, QueryKey, Ring,
-    SegmentKey, Vectors,
+    self, AnswerWords, Binding, Ciphertext, EvaluationKeys, Hints, Layout, Masks, Packed, QueryKey,
+    Ring, Vectors,
 };
-use ciphervec_he::wire::{KeyId, Reader};
+use ciphervec_he::wire::{KeyId, Kind, Reader};
 use std::sync::{Arc, Mutex};
 use zeroize::Zeroizing;
 
@@ -31,15 +30,25 @@ pub struct RingKeyHolder {
     pub(super) rows: Rows,
     pub(super) ring: Ring,
     masks: Masks,
+    /// Of dimensions; none in collections of release 0.1, whose rows have none.
+    signs: Vec<i64>,
     /// Query keys by epoch, derived once.
     query_keys: Mutex<Vec<Arc<QueryKey>>>,
+    /// Evaluation keys by epoch: those that the server was given.
+    evaluation: Mutex<Vec<Arc<EvaluationKeys>>>,
 }
 
 impl RingKeyHolder {
     pub fn new(spec: IndexSpec, rows: Rows, mask_seed: [u8; 32]) -> Result<Self> {
         let masks = Masks::new(mask_seed, spec.dimension());
         let query_keys = Mutex::new(Vec::new());
-        Ok(RingKeyHolder { spec, rows, ring: Ring::new()?, masks, query_keys })
+        let evaluation = Mutex::new(Vec::new());
+        let signs = match spec.incarnation() {
+            Some(_) => ring::dimension_signs(&mask_seed, spec.dimension()),
+            None => Vec::new(),
+        };
+        let ring = Ring::new()?;
+        Ok(RingKeyHolder { spec, rows, ring, masks, signs, query_keys, evaluation })
     }
 
     /// The query key of an epoch.
@@ -52,6 +61,28 @@ impl RingKeyHolder {
         let key = Arc::new(key);
         keys.push(Arc::clone(&key));
         key
+    }
+
+    /// The evaluation keys of an epoch: those that were taken in, or those that the key gives.
+    fn held_evaluation(&self, root: &SegmentRootKey, epoch: u32) -> Arc<EvaluationKeys> {
+        let secret = self.query_key(root, epoch);
+        let mut held = self.evaluation.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let found =
+            held.iter().find(|keys| keys.epoch() == epoch && keys.key_id() == root.key_id());
+        if let Some(keys) = found {
+            return Arc::clone(keys);
+        }
+        let (binding, dimension) = (self.spec.binding(), self.spec.dimension());
+        let of = self.binding();
+        let keys =
+            EvaluationKeys::generate(&self.ring, &secret, root.master(), &binding, of, dimension);
+        let keys = Arc::new(keys);
+        held.push(Arc::clone(&keys));
+        keys
+    }
+
+    fn binding(&self) -> Binding {
+        Binding { index: self.spec.id(), mask_seed: *self.masks.seed() }
     }
 }
 
@@ -70,12 +101,13 @@ impl RingKeyHolder {
         epoch: u32,
         format: AnswerFormat,
         place: &(dyn Fn(usize) -> (MaskSeed, u64) + Sync),
-    ) -> Result<(Vec<Vec<Ciphertext>>, RingQueries)> {
+    ) -> Result<RingQueries> {
         let (ring, dimension) = (&self.ring, self.spec.dimension());
         let layout = Layout::new(dimension, 0)?;
         let secret = self.query_key(root, epoch);
         let scales = scales(&self.spec, self.rows, ring, top_level);
-        let values = Zeroizing::new(rows.quantize(scales.query).values());
+        let quantized = rows.quantize(scales.query).signed(&self.signs);
+        let values = Zeroizing::new(quantized.values());
         let noise_seeds = (0..rows.len())
             .map(|_| Ok(Zeroizing::new(random_bytes::<32>()?)))
             .collect::<Result<Vec<_>>>()?;
@@ -84,24 +116,23 @@ impl RingKeyHolder {
             Ciphertext::encrypt(ring, &secret, &layout, values, &seed, noise_seed, first)
         };
         let encrypted = values.par_chunks_exact(dimension).enumerate().zip(&noise_seeds);
-        let queries = RingQueries { epoch, scales, words: self.words_for(top_level, format)? };
-        Ok((encrypted.map(encrypt).collect(), queries))
+        let pieces = encrypted.map(encrypt).collect();
+        let words = self.words_for(top_level, format)?;
+        Ok(RingQueries { epoch, scales, words, integers: values, pieces })
     }
 
     /// The words that answers to queries for levels up to `top_level` are wanted in.
     fn words_for(&self, top_level: u8, format: AnswerFormat) -> Result<Option<WordsAsked>> {
-        let round_sums = match format {
-            AnswerFormat::First => return Ok(None),
-            AnswerFormat::Precise => false,
-            AnswerFormat::Brief => true,
-        };
+        if format == AnswerFormat::First {
+            return Ok(None);
+        }
         let scales = scales(&self.spec, self.rows, &self.ring, top_level);
         let linear = (0..=top_level).map(|level| {
             let layout = Layout::new(self.spec.dimension(), level)?;
-            let words = Ring::answer_words(&layout, vectors(self.rows), scales, round_sums);
+            let words = Ring::answer_words(&layout, vectors(self.rows), scales);
             Ok(words.linear() as u8)
         });
-        Ok(Some(WordsAsked { round_sums, linear: linear.collect::<Result<_>>()? }))
+        Ok(Some(WordsAsked { linear: linear.collect::<Result<_>>()? }))
     }
 }
 
@@ -113,20 +144,17 @@ impl RowEncryptor for RingKeyHolder {
         expected: &Expected,
     ) -> Result<EncryptedRows> {
         let (spec, ring, master) = (&self.spec, &self.ring, root.master());
-        let plaintext = rows.quantize(vector_scale(spec, self.rows));
+        let plaintext = rows.quantize(vector_scale(spec, self.rows)).signed(&self.signs);
         let layout = self.packed_for(expected).layout(rows.len(), expected.rows)?;
         let (binding, level) = (spec.binding(), layout.level());
         let key = self.segment_key(root)?;
-        let (id, words) = match self.rows {
+        let Packed { id, words, sums } = match self.rows {
             Rows::Encrypted => {
                 ring::seal(ring, &self.masks, master, &binding, &layout, &plaintext)?
             }
-            Rows::Plain => {
-                let id = nonce::draw(master, &binding, &plaintext)?;
-                (id, ring::pack(ring, &layout, &plaintext))
-            }
+            Rows::Plain => ring::pack(ring, master, &binding, &layout, &plaintext)?,
         };
-        Ok(EncryptedRows { id, level, key, words, witness: Zeroizing::default() })
+        Ok(EncryptedRows { id, level, key, words, witness: sums })
     }
 }
 
@@ -169,7 +197,7 @@ impl KeyHolderHalf for RingKeyHolder {
         let layout = Layout::new(self.spec.dimension(), level)?;
         let scales = scales(&self.spec, self.rows, &self.ring, top_level);
         // Whatever the answer comes in.
-        let longer = Ring::answer_words(&layout, Vectors::Sealed, scales, false);
+        let longer = Ring::answer_words(&layout, Vectors::Sealed, scales);
         let [first, second] =
             [AnswerWords::FIRST, longer].map(|words| Ring::hints(&layout, scales, words));
         Ok(Some(Hints { row: first.row, key: first.key.max(second.key) }))
@@ -186,9 +214,9 @@ impl KeyHolderHalf for RingKeyHolder {
         let seed = random_bytes::<32>()?;
         let chunks = Layout::new(self.spec.dimension(), 0)?.chunks();
         let place = |query: usize| (seed, (query * chunks) as u64);
-        let (encrypted, queries) = self.encrypt(root, rows, top_level, epoch, format, &place)?;
+        let queries = self.encrypt(root, rows, top_level, epoch, format, &place)?;
         let mut body = seed.to_vec();
-        encrypted.iter().flatten().for_each(|piece| piece.append(&mut body));
+        queries.pieces.iter().flatten().for_each(|piece| piece.append(&mut body));
         let words = queries.words.clone();
         Ok(EncodedQueries { body, key: root.key_id(), kept: Kept::new(queries), words })
     }
@@ -201,19 +229,17 @@ impl KeyHolderHalf for RingKeyHolder {
         Err(not_probed(&self.spec))
     }
 
-    fn sums_len(&self, queries: &Kept, level: u8) -> Result<usize> {
-        Ok(answer_words(queries.get::<RingQueries>()?.words.as_ref(), level)?.sums_len())
-    }
-
     fn open<'a>(
         &'a self,
         root: &'a SegmentRootKey,
         queries: &'a Kept,
-        sums: Vec<LevelSums>,
+        levels: &[u8],
     ) -> Result<Box<dyn Opening + 'a>> {
         let queries: &RingQueries = queries.get()?;
         let secret = self.query_key(root, queries.epoch);
-        Ok(Box::new(RingScores::new(&self.spec, self.rows, &self.ring, queries, secret, &sums)?))
+        let keys = self.held_evaluation(root, queries.epoch);
+        let index = (&self.spec, self.rows, &self.ring);
+        Ok(Box::new(RingScores::new(index, queries, secret, &keys, &self.masks, levels)?))
     }
 
     fn decrypt_rows(
@@ -225,29 +251,49 @@ impl KeyHolderHalf for RingKeyHolder {
         let (spec, ring, head) = (&self.spec, &self.ring, stored.head);
         let rows = head.rows as usize;
         let layout = Layout::new(spec.dimension(), head.level)?;
-        let secret = match self.rows {
-            Rows::Encrypted => Some(SegmentKey::derive(
-                ring,
-                root.master(),
-                &spec.binding(),
-                head.id,
-                &layout,
-                rows,
-            )),
-            Rows::Plain => None,
+        let (index, blocks) = ((spec, self.rows, ring), 0..layout.blocks(rows));
+        let names = (root, head.id, rows, stored.witness);
+        let secrets = RowSecrets::new(index, names, &layout, blocks)?;
+        let masks = secrets.key.is_some().then_some(&self.masks);
+        let integers = ring::unseal(ring, masks, &secrets.opened(&layout), stored.words, rows)?;
+        let Some(integers) = integers else {
+            return Err(Error::Tampered { segments: vec![head.id] });
         };
-        let secrets = secret.as_ref().map(|key| (&self.masks, key));
-        let integers = ring::unseal(ring, &layout, secrets, stored.words, rows)?;
         let scale = vector_scale(spec, self.rows);
-        let all = signs_or_units(spec, scale, integers.iter().copied());
+        let mut all = signs_or_units(spec, scale, integers.iter().copied());
+        if !self.signs.is_empty() {
+            for row in all.chunks_exact_mut(spec.dimension()) {
+                row.iter_mut().zip(&self.signs).for_each(|(x, sign)| *x *= *sign as f32);
+            }
+        }
         select_rows(all, wanted, spec.dimension())
     }
 
-    fn evaluation_keys(&self, root: &SegmentRootKey, epoch: u32) -> Result<Option<EvaluationKeys>> {
-        let key = self.query_key(root, epoch);
-        let binding = Binding { index: self.spec.id(), mask_seed: *self.masks.seed() };
-        let dimension = self.spec.dimension();
-        Ok(Some(EvaluationKeys::generate(&self.ring, &key, root.key_id(), binding, dimension)?))
+    fn unchecked_blocks(&self, witness: &[u8], level: u8, rows: usize) -> Option<usize> {
+        let layout = Layout::new(self.spec.dimension(), level);
+        let blocks = layout.map_or(1, |layout| layout.blocks(rows));
+        Some(if witness.is_empty() { blocks } else { 0 })
+    }
+
+    fn evaluation_keys(
+        &self,
+        root: &SegmentRootKey,
+        epoch: u32,
+    ) -> Result<Option<Arc<EvaluationKeys>>> {
+        Ok(Some(self.held_evaluation(root, epoch)))
+    }
+
+    fn hold_evaluation(&self, root: &SegmentRootKey, bytes: &[u8]) -> Result<()> {
+        let keys = EvaluationKeys::from_bytes(&self.ring, bytes, self.spec.dimension())?;
+        let what = Kind::EvaluationKeys.as_str();
+        expect_key(what, root.key_id(), keys.key_id())?;
+        if *keys.binding() != self.binding() {
+            return Err(Reader::new(what, &[]).error("they are another index's").into());
+        }
+        let mut held = self.evaluation.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        held.retain(|other| (other.epoch(), other.key_id()) != (keys.epoch(), keys.key_id()));
+        held.push(Arc::new(keys));
+        Ok(())
     }
 }
 
@@ -266,9 +312,9 @@ impl MaskedQueries for RingKeyHolder {
         masks: &[MaskSeed],
     ) -> Result<EncodedQueries> {
         let place = |query: usize| (masks[query], 0);
-        let (encrypted, queries) = self.encrypt(root, rows, top_level, epoch, format, &place)?;
+        let queries = self.encrypt(root, rows, top_level, epoch, format, &place)?;
         let mut body = Vec::new();
-        for (seed, pieces) in masks.iter().zip(&encrypted) {
+        for (seed, pieces) in masks.iter().zip(&queries.pieces) {
             body.extend_from_slice(seed);
             pieces.iter().for_each(|piece| piece.append(&mut body));
         }

@@ -1,62 +1,105 @@
-//! Opening ring scores: an encrypted answer and a query's key enter, cosines leave. Owner only.
+//! Opening ring scores: answers are checked against the tree that an honest server expands, and decrypted. Owner only.
 
-use super::packing::answer_words;
+use super::packing::{answer_words, vectors};
 use crate::error::{Error, Result};
 use crate::index::form::Rows;
 use crate::index::spec::IndexSpec;
-use crate::search::form::contract::{
-    AnswerPart, Estimates, LevelSums, OpenedSegment, Opening, Secrets,
-};
+use crate::search::form::contract::{AnswerPart, Estimates, OpenedSegment, Opening, Secrets};
 use crate::search::message::WordsAsked;
-use ciphervec_he::lattice::Scales;
-use ciphervec_he::lattice::ring::{Layout, MaskSums, QueryKey, QueryOpener, Ring, SegmentKey};
-use ciphervec_he::wire::Reader;
+use crate::search::root_key::SegmentRootKey;
+use ciphervec_he::lattice::ring::{
+    AnswerCheck, AskedLevel, CheckWeights, Ciphertext, EvaluationKeys, Layout, Masks, OpenedRows,
+    QueryKey, QueryOpener, Ring, RowSigns, ScoreNoise, SegmentKey,
+};
+use ciphervec_he::lattice::{Scales, SegmentId};
 use std::ops::Range;
 use std::sync::Arc;
 use zeroize::Zeroizing;
-
-const WHAT: &str = "a response";
 
 /// What opening takes of queries that were sent.
 pub struct RingQueries {
     pub epoch: u32,
     pub scales: Scales,
     pub words: Option<WordsAsked>,
+    /// The integers that were encrypted, query by query.
+    pub integers: Zeroizing<Vec<i64>>,
+    /// Each query's ciphertexts.
+    pub pieces: Vec<Vec<Ciphertext>>,
 }
 
-/// The answers to some queries; `sums` are the mask sums of every level, one pair a query, where rows are encrypted.
+/// The answers to some queries, with the trees that an honest server has expanded them to.
 pub struct RingScores<'a> {
     spec: &'a IndexSpec,
     rows: Rows,
     ring: &'a Ring,
     queries: &'a RingQueries,
     secret: Arc<QueryKey>,
-    sums: Vec<(u8, Vec<MaskSums>)>,
+    /// By query, then by level.
+    asked: Vec<Vec<AskedLevel>>,
+}
+
+/// What answers about a segment, or some blocks of it, are opened with. Wiped on drop.
+pub struct RowSecrets {
+    pub key: Option<SegmentKey>,
+    pub signs: RowSigns,
+    pub check: Option<AnswerCheck>,
+}
+
+impl RowSecrets {
+    /// Of these blocks of a segment with this witness: none in segments sealed before there were checks.
+    ///
+    /// # Errors
+    /// A witness of another length.
+    pub fn new(
+        (spec, form, ring): (&IndexSpec, Rows, &Ring),
+        (root, id, rows, witness): (&SegmentRootKey, SegmentId, usize, &[u8]),
+        layout: &Layout,
+        blocks: Range<usize>,
+    ) -> Result<Self> {
+        let (master, binding) = (root.master(), spec.binding());
+        let key = (form == Rows::Encrypted)
+            .then(|| SegmentKey::derive_blocks(ring, master, &binding, id, blocks.clone()));
+        if witness.is_empty() {
+            return Ok(RowSecrets { key, signs: RowSigns::positive(), check: None });
+        }
+        let weights = CheckWeights::derive(master, &binding, id, layout);
+        let check = AnswerCheck::new(weights, layout, rows, witness, blocks);
+        if check.is_none() {
+            let expected = layout.check_len(rows);
+            let detail = format!("{expected} bytes of sums expected, {} came", witness.len());
+            return Err(Error::Directory { segment: id.to_string(), detail });
+        }
+        Ok(RowSecrets { key, signs: RowSigns::of(id, rows), check })
+    }
+
+    /// With how the segment is packed.
+    pub fn opened<'a>(&'a self, layout: &'a Layout) -> OpenedRows<'a> {
+        let RowSecrets { key, signs, check } = self;
+        OpenedRows { layout, key: key.as_ref(), signs, check: check.as_ref() }
+    }
 }
 
 impl<'a> RingScores<'a> {
-    /// With the mask sums of an answer.
+    /// Expands the queries, for segments of these levels, as their server did under `keys`.
     ///
     /// # Errors
-    /// Damaged ones.
+    /// A level that is none, or that the keys do not reach.
     pub fn new(
-        spec: &'a IndexSpec,
-        rows: Rows,
-        ring: &'a Ring,
+        (spec, rows, ring): (&'a IndexSpec, Rows, &'a Ring),
         queries: &'a RingQueries,
         secret: Arc<QueryKey>,
-        sums: &[LevelSums],
+        keys: &EvaluationKeys,
+        masks: &Masks,
+        levels: &[u8],
     ) -> Result<Self> {
-        let read = |of: &LevelSums| {
-            let words = answer_words(queries.words.as_ref(), of.level)?;
-            let sums = of
-                .sums
-                .iter()
-                .map(|bytes| Ok(MaskSums::read(ring, words, &mut Reader::new(WHAT, bytes))?));
-            Ok((of.level, sums.collect::<Result<_>>()?))
+        let layouts = levels.iter().map(|&level| Layout::new(spec.dimension(), level));
+        let layouts = layouts.collect::<core::result::Result<Vec<_>, _>>()?;
+        let masks = (rows == Rows::Encrypted).then_some(masks);
+        let expand = |pieces: &Vec<Ciphertext>| {
+            Ok(AskedLevel::expand(ring, keys, &secret, masks, pieces, &layouts)?)
         };
-        let sums = sums.iter().map(read).collect::<Result<_>>()?;
-        Ok(RingScores { spec, rows, ring, queries, secret, sums })
+        let asked = queries.pieces.iter().map(expand).collect::<Result<_>>()?;
+        Ok(RingScores { spec, rows, ring, queries, secret, asked })
     }
 }
 
@@ -68,25 +111,29 @@ impl Opening for RingScores<'_> {
         visit: &mut dyn FnMut(usize, &Estimates<'_>) -> Result<()>,
     ) -> Result<()> {
         let (ring, level, rows) = (self.ring, segment.level, &part.rows);
-        let layout = Layout::new(self.spec.dimension(), level)?;
+        let dimension = self.spec.dimension();
+        let layout = Layout::new(dimension, level)?;
         let first = rows.start / layout.vectors_per_block();
-        let key = match self.rows {
-            Rows::Encrypted => Some(self.key(segment, &layout, first..layout.blocks(rows.end))?),
-            Rows::Plain => None,
-        };
-        let sums = self.sums.iter().find(|(of, _)| *of == level).map(|(_, sums)| sums);
-        if key.is_some() != sums.is_some() {
-            let detail = format!("the answer has no mask sums of level {level}");
-            return Err(Error::Directory { segment: segment.id.to_string(), detail });
-        }
+        let secrets = self.secrets(segment, &layout, first..layout.blocks(rows.end))?;
+        let opened = secrets.opened(&layout);
         let scales = self.queries.scales;
         let inverse = 1.0 / (scales.vector * scales.query * f64::exp2(f64::from(level)));
         let words = answer_words(self.queries.words.as_ref(), level)?;
+        let signed = self.spec.incarnation().is_some();
+        let noise = ScoreNoise::of(&layout, vectors(self.rows), scales, words, signed);
         let mut cosines = Zeroizing::new(vec![0.0; rows.len()]);
         for query in part.queries.clone() {
-            let masked = sums.map(|sums| &sums[query]);
-            let opener = QueryOpener::new(ring, &self.secret, masked);
-            opener.open(&layout, key.as_deref(), words, first, part.answer(query), &mut cosines);
+            let asked = self.asked[query].iter().find(|asked| asked.level() == level);
+            let asked = asked.ok_or_else(|| Error::Directory {
+                segment: segment.id.to_string(),
+                detail: format!("no query reached its level {level}"),
+            })?;
+            let integers = &self.queries.integers[query * dimension..][..dimension];
+            let opener = QueryOpener::new(ring, &self.secret, asked, words);
+            let answer = (first, part.answer(query));
+            if !opener.open(&opened, &noise, integers, answer, &mut cosines) {
+                return Err(Error::Tampered { segments: vec![segment.id] });
+            }
             cosines.iter_mut().for_each(|cosine| *cosine *= inverse);
             visit(query, &Estimates { first: rows.start, ..Estimates::settled(&cosines) })?;
         }
@@ -96,16 +143,15 @@ impl Opening for RingScores<'_> {
 
 impl RingScores<'_> {
     /// The secrets of these blocks of a segment, or of all that are kept.
-    fn key<'b>(
+    fn secrets<'b>(
         &self,
         segment: &OpenedSegment<'b>,
         layout: &Layout,
         blocks: Range<usize>,
-    ) -> Result<Secrets<'b, SegmentKey>> {
+    ) -> Result<Secrets<'b, RowSecrets>> {
         let blocks = if segment.keep { 0..layout.blocks(segment.rows) } else { blocks };
-        segment.secrets(|| {
-            let (master, binding) = (segment.root.master(), self.spec.binding());
-            Ok(SegmentKey::derive_blocks(self.ring, master, &binding, segment.id, blocks))
-        })
+        let index = (self.spec, self.rows, self.ring);
+        let names = (segment.root, segment.id, segment.rows, segment.witness);
+        segment.secrets(|| RowSecrets::new(index, names, layout, blocks))
     }
 }

@@ -17,7 +17,8 @@ use ciphervec_he::wire::{Kind, Reader};
 /// as the last.
 const EXPECTED: usize = 64;
 
-/// Seconds one node of the query tree costs: a key switch of six transforms, its part of the mask sums, and memory for it.
+/// Seconds one node of the query tree costs, at the server and at the owner: a key switch of six transforms, its part of the
+/// mask sums, and memory for it.
 const EXPAND_NODE: f64 = 65e-6;
 /// Seconds a byte of the packed database costs: streamed once at memory bandwidth.
 const SCAN_BYTE: f64 = 1.0 / 25e9;
@@ -25,8 +26,8 @@ const SCAN_BYTE: f64 = 1.0 / 25e9;
 const BLOCK: f64 = 35e-6;
 /// The most nodes of a tree: 64 MB a query at the server.
 const MAX_NODES: usize = 1024;
-/// Levels between those that segments of fewer rows than a block of the index's own level are packed for: each level that
-/// occurs brings its mask sums into every answer.
+/// Levels between those that segments of fewer rows than a block of the index's own level are packed for: of each level that
+/// occurs the owner computes mask sums for every query.
 #[cfg(feature = "client")]
 const LADDER: usize = 3;
 
@@ -70,12 +71,10 @@ impl Packing<'_> {
     pub fn bulk(&self, rows: usize) -> Result<Layout> {
         let words = |layout: &Layout| {
             let scales = scales(self.spec, self.rows, self.ring, layout.level());
-            Ring::answer_words(layout, vectors(self.rows), scales, true)
+            Ring::answer_words(layout, vectors(self.rows), scales)
         };
-        let sums = self.rows == Rows::Encrypted;
         cheapest(self.spec.dimension(), rows, self.exact_level()?, &self.network, |layout| {
-            let words = words(layout);
-            words.answer_bytes(layout, rows) + if sums { words.sums_len() as u64 } else { 0 }
+            words(layout).answer_bytes(layout, rows)
         })
     }
 
@@ -83,9 +82,8 @@ impl Packing<'_> {
     pub fn answer_len(&self, rows: usize, level: u8) -> Result<usize> {
         let layout = Layout::new(self.spec.dimension(), level)?;
         let scales = scales(self.spec, self.rows, self.ring, level);
-        let words = Ring::answer_words(&layout, vectors(self.rows), scales, true);
-        let sums = if self.rows == Rows::Encrypted { words.sums_len() } else { 0 };
-        Ok(words.answer_len(&layout, rows).saturating_add(sums))
+        let words = Ring::answer_words(&layout, vectors(self.rows), scales);
+        Ok(words.answer_len(&layout, rows))
     }
 
     /// The deepest level at which this index may be packed: for signs the error must stay below half a bit's distance.
@@ -100,7 +98,7 @@ impl Packing<'_> {
         for level in 1..=top {
             let layout = Layout::new(dimension, level)?;
             let scales = scales(self.spec, self.rows, self.ring, level);
-            let longest = Ring::answer_words(&layout, vectors, scales, true);
+            let longest = Ring::answer_words(&layout, vectors, scales);
             // x·q = d·cos has steps of 2: exact while the error of d·cos is below 1.
             let exact = [AnswerWords::FIRST, longest].into_iter().all(|words| {
                 let bound = Ring::error_bound(&layout, vectors, scales, words);
@@ -181,7 +179,7 @@ pub fn answer_words(asked: Option<&WordsAsked>, level: u8) -> Result<AnswerWords
         let detail = format!("no words for answers of level {level}");
         Reader::new(Kind::Query.as_str(), &[]).error(detail)
     })?;
-    Ok(AnswerWords::new(*linear, asked.round_sums)?)
+    Ok(AnswerWords::new(*linear)?)
 }
 
 #[cfg(all(test, feature = "client"))]

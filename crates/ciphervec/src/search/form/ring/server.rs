@@ -155,16 +155,10 @@ impl Work<'_> {
         self.head.count as usize
     }
 
-    /// Bytes of the mask sums of one query at a level, or of half of them.
-    fn sums_len(&self, words: &AnswerWords) -> usize {
-        self.head.half.map_or(words.sums_len(), |half| words.sum_len(half))
-    }
-
     /// Bytes of the answer after its header.
     fn payload_len(&self) -> usize {
         let count = self.count();
-        let sums =
-            self.words.iter().take(self.levels).map(|words| 1 + count * self.sums_len(words));
+        let sums = self.words.iter().take(self.levels).map(|words| 1 + count * words.sums_len());
         let parts = self.parts.iter();
         let parts = parts.map(|part| (part.matching.as_deref(), count * part.length));
         response_len(sums.sum(), parts) + self.head.half.map_or(0, |_| HALF_HEAD)
@@ -176,7 +170,7 @@ impl Work<'_> {
         levels
             .map(|(layout, words)| {
                 writer.body().push(layout.level());
-                writer.reserve(self.count() * self.sums_len(words)).start
+                writer.reserve(self.count() * words.sums_len()).start
             })
             .collect()
     }
@@ -206,10 +200,9 @@ impl RingServer {
         let layouts = self.layouts(head.top_level, &chosen)?;
         let words = layouts.iter().map(|layout| answer_words(head.words.as_ref(), layout.level()));
         let words = words.collect::<Result<Vec<_>>>()?;
-        let levels = match self.rows {
-            Rows::Encrypted => layouts.len(),
-            Rows::Plain => 0,
-        };
+        // Owners since 0.2 compute the mask sums themselves.
+        let with_sums = self.rows == Rows::Encrypted && head.words.is_none();
+        let levels = if with_sums { layouts.len() } else { 0 };
         let part = |(entry, matching): Chosen<'a>| {
             // Every level of a chosen segment is among the layouts.
             let layout = layouts.iter().position(|one| one.level() == entry.head.level)?;
@@ -240,8 +233,7 @@ impl RingServer {
         writer.segments(work.parts.len() as u32);
         let parts_at = work.reserve_parts(&work.parts, &mut writer);
         if let Some(half) = work.head.half {
-            let places = (&sums_at[..], &parts_at[..]);
-            timings = self.write_half(work, half, &mut body, rows, places, &mut writer)?;
+            timings = self.write_half(work, half, &mut body, rows, &parts_at, &mut writer)?;
         }
         let whole = if work.head.half.is_none() { count } else { 0 };
         let at_once = in_flight(trees_len(&work.layouts));
@@ -331,7 +323,7 @@ impl RingServer {
             let sums = MaskSums::compute(&self.ring, work.masks, &work.layouts[index], &trees);
             for (query, sums) in sums.iter().enumerate() {
                 let at = at + (first + query) * words.sums_len();
-                sums.write(&self.ring, words, writer.span(at..at + words.sums_len()));
+                sums.write(writer.span(at..at + words.sums_len()));
             }
         }
     }

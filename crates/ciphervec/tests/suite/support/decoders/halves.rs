@@ -43,7 +43,7 @@ impl Tokens {
         directory: &SegmentDirectory,
         row: &[f32],
     ) -> ciphervec::Result<Self> {
-        let format = AnswerFormat::Brief;
+        let format = AnswerFormat::Short;
         let request = owner.request_tokens(1, directory, 0, format)?;
         let bytes = request.to_bytes().to_vec();
         let ahead = server.evaluate(&bytes)?.bytes;
@@ -159,7 +159,7 @@ impl Halves {
 
     /// Half of an answer that was asked for ahead, as its owner makes a token of it.
     pub fn read_ahead(&self, bytes: &[u8]) -> bool {
-        let request = self.owner.request_tokens(1, &self.directory, 0, AnswerFormat::Brief);
+        let request = self.owner.request_tokens(1, &self.directory, 0, AnswerFormat::Short);
         let request = request.expect("a mode with tokens");
         let tokens = self.owner.read_tokens(request, bytes, &self.directory);
         tokens.is_ok_and(|tokens| tokens.len() == 1)

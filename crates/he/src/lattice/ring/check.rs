@@ -1,0 +1,360 @@
+//! Checks of answers, ring form. Owner only: what a server sends is held against secret sums of what
+//! was sealed, before anything of it is ranked (`docs/sealed.md`, section 4.5).
+//!
+//! With secret weights ρ_i and H_i = Σ_v ρ_iv (D^(v) + e^(v)) of a group of rows, kept in the
+//! sidecar, an honest answer leaves
+//!
+//! ```text
+//! R_i = Σ_v ρ_iv z_v − ⟨m, H_i⟩
+//! ```
+//!
+//! of noise alone, m being the query as the tree's nodes hold it. Σ R_i² is tested. A group of few
+//! rows has the rows themselves as sums: its scores are computed here, and the answer is held
+//! against them.
+//!
+//! Bytes, block by block and group by group: 32-bit words, little-endian, a row of them for each
+//! check or row, a word a dimension.
+
+use super::bound::ScoreNoise;
+use super::{AskedLevel, Layout, Ring};
+use crate::keys::{MasterKey, Purpose};
+use crate::lattice::SegmentId;
+use ciphervec_arith::sample::{GAUSSIAN_BOUND, Stream};
+use ciphervec_arith::wrapping;
+use core::ops::Range;
+use zeroize::{Zeroize, Zeroizing};
+
+/// Checks of a group.
+const CHECKS: usize = 48;
+/// Rows of a group, at most: what a shift of one row has to rise above.
+const GROUP: usize = 2048;
+/// Rows up to which a group has a check a row.
+const FEW: usize = 128;
+/// Bytes of a word.
+const WORD: usize = 4;
+/// Mean square of a weight: they are uniform among ±1, ±3, ±5 and ±7. Odd ones multiply no
+/// difference of two scores to 0 modulo a power of two.
+const ENERGY: f64 = 21.0;
+/// Σ R_i² over the variance of one R_i, beyond which an answer is refused, and what more of it a group
+/// of n rows is granted, n times: the R_i of a small group are less independent.
+///
+/// By Chernoff's bound 181 is passed with 2⁻⁵⁰ by 48 independent ones, and 195, 204, 240 and 262 in
+/// groups of 1,000, 500, 200 and 129 rows; a quarter more is granted (`docs/sealed.md`, section 4.5).
+const LIMIT: [f64; 2] = [230.0, 12_000.0];
+/// How much more is granted where dimensions have no signs: smooth rows then share few frequencies.
+const UNSIGNED: f64 = 8.0;
+/// Deviations of its noise that one score may be off by.
+const ROW_DEVIATIONS: f64 = 12.0;
+
+impl Layout {
+    /// The groups of a block with so many rows.
+    fn check_groups(&self, rows: usize) -> impl Iterator<Item = Range<usize>> + use<> {
+        let full = self.check_rows();
+        (0..rows).step_by(full).map(move |first| first..rows.min(first + full))
+    }
+
+    /// Rows of a full group: a block's, or an equal part of them.
+    fn check_rows(&self) -> usize {
+        let block = self.vectors_per_block();
+        block.div_ceil(block.div_ceil(GROUP).next_power_of_two())
+    }
+
+    /// Bytes of the sums that a segment of `rows` rows is checked with.
+    pub fn check_len(&self, rows: usize) -> usize {
+        let block = |block| {
+            let groups = self.check_groups(self.rows_in_block(rows, block));
+            groups.map(|group| checks(group.len())).sum::<usize>()
+        };
+        (0..self.blocks(rows)).map(block).sum::<usize>() * self.dimension() * WORD
+    }
+}
+
+/// Checks of a group of so many rows.
+fn checks(rows: usize) -> usize {
+    if rows <= FEW { rows } else { CHECKS }
+}
+
+/// The weights of a segment's checks: those of one full group, which serve all. Wiped on drop.
+pub struct CheckWeights {
+    words: Vec<u64>,
+    rows: usize,
+}
+
+impl core::fmt::Debug for CheckWeights {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "CheckWeights({} rows, redacted)", self.rows)
+    }
+}
+
+impl Drop for CheckWeights {
+    fn drop(&mut self) {
+        self.words.zeroize();
+    }
+}
+
+impl CheckWeights {
+    /// The weights of segment `id`.
+    pub fn derive(master: &MasterKey, collection: &[u8], id: SegmentId, layout: &Layout) -> Self {
+        let level = [layout.level()];
+        let parts: [&[u8]; 5] = [collection, b"ring", &Ring::param_id().0, &id.0, &level];
+        let seed = master.derive(Purpose::AnswerCheck, &parts);
+        let rows = layout.check_rows();
+        let mut bytes = Zeroizing::new(vec![0u8; CHECKS * rows]);
+        Stream::new(seed.expose(), 0).fill(&mut bytes);
+        let words = bytes.iter().map(|byte| (2 * i64::from(byte & 7) - 7) as u64);
+        CheckWeights { words: words.collect(), rows }
+    }
+
+    /// Σ_v ρ_iv x_v for each check of a group with these numbers.
+    fn sums(&self, numbers: &[u64]) -> [u64; CHECKS] {
+        let mut sums = [0; CHECKS];
+        if numbers.len() == self.rows {
+            wrapping::dots_u64(numbers, &self.words, &mut sums);
+            return sums;
+        }
+        for (weights, sum) in self.words.chunks_exact(self.rows).zip(&mut sums) {
+            let sum = core::slice::from_mut(sum);
+            wrapping::dots_u64(numbers, &weights[..numbers.len()], sum);
+        }
+        sums
+    }
+}
+
+/// The sums of a block that is being sealed.
+pub(super) struct BlockSums<'a> {
+    weights: &'a CheckWeights,
+    layout: Layout,
+    rows: usize,
+    /// Group by group: a row of `dimension` words for each check.
+    sums: Zeroizing<Vec<i32>>,
+}
+
+impl<'a> BlockSums<'a> {
+    /// Of a block with so many rows.
+    pub fn new(weights: &'a CheckWeights, layout: &Layout, rows: usize) -> Self {
+        let count: usize = layout.check_groups(rows).map(|group| checks(group.len())).sum();
+        let sums = Zeroizing::new(vec![0; count * layout.dimension()]);
+        BlockSums { weights, layout: *layout, rows, sums }
+    }
+
+    /// Takes in one dimension: the `noisy` numbers of all rows as they are sealed, and without
+    /// their noise.
+    pub fn column(&mut self, dim: usize, noisy: &[u64], exact: impl Fn(usize) -> i64) {
+        let (dimension, mut first) = (self.layout.dimension(), 0);
+        for group in self.layout.check_groups(self.rows) {
+            let count = checks(group.len());
+            let out = self.sums[first * dimension..].iter_mut().skip(dim).step_by(dimension);
+            if group.len() <= FEW {
+                group.zip(out).for_each(|(row, out)| *out = exact(row) as i32);
+            } else {
+                let sums = self.weights.sums(&noisy[group]);
+                out.zip(sums).for_each(|(out, sum)| *out = sum as i32);
+            }
+            first += count;
+        }
+    }
+
+    /// Writes the words.
+    pub fn append(&self, bytes: &mut Vec<u8>) {
+        self.sums.iter().for_each(|sum| bytes.extend_from_slice(&sum.to_le_bytes()));
+    }
+}
+
+/// The weights of a segment with what they have to give. Wiped on drop.
+pub struct AnswerCheck {
+    weights: CheckWeights,
+    /// The block that the first ones are of.
+    first: usize,
+    blocks: Vec<Vec<Group>>,
+}
+
+/// What a group is held against.
+enum Group {
+    /// Its rows.
+    Rows(Vec<i32>),
+    /// H of each check.
+    Sums(Vec<i32>),
+}
+
+impl core::fmt::Debug for AnswerCheck {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "AnswerCheck({} blocks, redacted)", self.blocks.len())
+    }
+}
+
+impl Drop for AnswerCheck {
+    fn drop(&mut self) {
+        self.blocks.iter_mut().flatten().for_each(|group| match group {
+            Group::Rows(words) | Group::Sums(words) => words.zeroize(),
+        });
+    }
+}
+
+impl AnswerCheck {
+    /// The check of some `blocks` of a segment of `rows` rows that its sums allow; `None` if they have
+    /// another length than is asked for.
+    pub fn new(
+        weights: CheckWeights,
+        layout: &Layout,
+        rows: usize,
+        sums: &[u8],
+        blocks: Range<usize>,
+    ) -> Option<Self> {
+        if sums.len() != layout.check_len(rows) {
+            return None;
+        }
+        let groups = |block| layout.check_groups(layout.rows_in_block(rows, block));
+        let words = |group: &Range<usize>| checks(group.len()) * layout.dimension() * WORD;
+        let before = blocks.start * groups(0).map(|group| words(&group)).sum::<usize>();
+        let mut rest = sums.get(before..)?;
+        let mut take = |group: Range<usize>| {
+            let bytes;
+            (bytes, rest) = rest.split_at_checked(words(&group))?;
+            let words = bytes.as_chunks().0.iter().map(|word| i32::from_le_bytes(*word)).collect();
+            Some(if group.len() <= FEW { Group::Rows(words) } else { Group::Sums(words) })
+        };
+        let first = blocks.start;
+        let blocks: Option<_> =
+            blocks.map(|block| groups(block).map(&mut take).collect()).collect();
+        Some(AnswerCheck { weights, first, blocks: blocks? })
+    }
+
+    /// Takes in one dimension of a block as its stored words decrypt, with noise: whether that is what
+    /// was sealed. Numbers of small groups are replaced by those without noise.
+    pub(super) fn holds(
+        &self,
+        layout: &Layout,
+        block: usize,
+        dim: usize,
+        noisy: &mut [i64],
+    ) -> bool {
+        let dimension = layout.dimension();
+        layout.check_groups(noisy.len()).zip(&self.blocks[block - self.first]).all(
+            |(range, group)| {
+                let noisy = &mut noisy[range];
+                match group {
+                    Group::Rows(words) => {
+                        let sealed = words[dim..].iter().step_by(dimension);
+                        noisy.iter_mut().zip(sealed).all(|(noisy, sealed)| {
+                            let off = *noisy - i64::from(*sealed);
+                            *noisy = i64::from(*sealed);
+                            off.abs() <= i64::from(GAUSSIAN_BOUND)
+                        })
+                    }
+                    Group::Sums(words) => {
+                        let numbers = wiped(noisy.iter().map(|number| *number as u64));
+                        let sealed = words[dim..].iter().step_by(dimension);
+                        let sums = self.weights.sums(&numbers);
+                        sums.iter().zip(sealed).all(|(sum, sealed)| *sum as i32 == *sealed)
+                    }
+                }
+            },
+        )
+    }
+
+    /// Bytes held.
+    pub fn bytes(&self) -> usize {
+        let group = |group: &Group| match group {
+            Group::Rows(words) | Group::Sums(words) => words.len() * WORD,
+        };
+        self.weights.words.len() * 8 + self.blocks.iter().flatten().map(group).sum::<usize>()
+    }
+
+    /// Whether `scores`, the centred integers of all rows of a block, can be what an honest server's
+    /// answer to the query opens to. Those of small groups are replaced by what their rows give to
+    /// the query.
+    ///
+    /// `query` are the integers that were encrypted, `asked` the same as the nodes hold them.
+    pub fn verify(
+        &self,
+        layout: &Layout,
+        noise: &ScoreNoise,
+        query: &[i64],
+        asked: &AskedLevel,
+        block: usize,
+        scores: &mut [f64],
+    ) -> bool {
+        let (groups, rows) = (&self.blocks[block - self.first], scores.len());
+        let within = noise.largest(rows, ROW_DEVIATIONS);
+        if !scores.iter().all(|score| score.abs() <= within) {
+            return false;
+        }
+        layout.check_groups(rows).zip(groups).all(|(range, group)| {
+            let scores = &mut scores[range];
+            let limit = limit(scores.len(), noise.signed);
+            match group {
+                Group::Rows(words) => {
+                    let off = ROW_DEVIATIONS * noise.of_row(rows).sqrt();
+                    let growth = f64::exp2(f64::from(layout.level()));
+                    let each = words.chunks_exact(layout.dimension()).zip(scores);
+                    each.fold(true, |sound, (row, score)| {
+                        let expected = dot(row, &asked.message) as f64;
+                        let near = (*score - expected).abs() <= off;
+                        *score = dot(row, query) as f64 * growth;
+                        sound & near
+                    })
+                }
+                Group::Sums(sums) => self.energy(noise, rows, asked, sums, scores) <= limit,
+            }
+        })
+    }
+
+    /// What [`Self::verify`] compares with its limit, for every group of a block that has sums: for
+    /// tests of how it is distributed.
+    #[cfg(feature = "hazmat")]
+    pub fn energies(
+        &self,
+        layout: &Layout,
+        noise: &ScoreNoise,
+        asked: &AskedLevel,
+        block: usize,
+        scores: &[f64],
+    ) -> Vec<f64> {
+        let groups = layout.check_groups(scores.len()).zip(&self.blocks[block - self.first]);
+        let energy = |(range, group): (Range<usize>, &Group)| match group {
+            Group::Rows(_) => None,
+            Group::Sums(sums) => {
+                Some(self.energy(noise, scores.len(), asked, sums, &scores[range]))
+            }
+        };
+        groups.filter_map(energy).collect()
+    }
+
+    /// Σ R_i² of a group in a block of so many rows, over the variance of one.
+    fn energy(
+        &self,
+        noise: &ScoreNoise,
+        rows: usize,
+        asked: &AskedLevel,
+        sums: &[i32],
+        scores: &[f64],
+    ) -> f64 {
+        let numbers = wiped(scores.iter().map(|score| *score as i64 as u64));
+        let message = wiped(asked.message.iter().map(|number| *number as u64));
+        let sums = wiped(sums.iter().map(|sum| i64::from(*sum) as u64));
+        let mut expected = [0; CHECKS];
+        wrapping::dots_u64(&message, &sums, &mut expected);
+        let found = self.weights.sums(&numbers);
+        let rest = |(found, expected): (&u64, &u64)| found.wrapping_sub(*expected) as i64 as f64;
+        let rests = found.iter().zip(&expected).map(rest);
+        let variance = ENERGY * scores.len() as f64 * noise.variance(rows);
+        rests.map(|rest| rest * rest).sum::<f64>() / variance
+    }
+}
+
+/// Numbers that are wiped on drop.
+fn wiped(numbers: impl Iterator<Item = u64>) -> Zeroizing<Vec<u64>> {
+    Zeroizing::new(numbers.collect())
+}
+
+/// What Σ R_i² of a group may be.
+fn limit(rows: usize, signed: bool) -> f64 {
+    let [all, few] = LIMIT;
+    (all + few / rows as f64) * if signed { 1.0 } else { UNSIGNED }
+}
+
+fn dot(row: &[i32], numbers: &[i64]) -> i64 {
+    row.iter()
+        .zip(numbers)
+        .fold(0i64, |sum, (x, y)| sum.wrapping_add(i64::from(*x).wrapping_mul(*y)))
+}

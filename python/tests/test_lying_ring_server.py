@@ -1,0 +1,191 @@
+"""A server that lies in modes `sealed` and `sealed-query`: what it once read of the keys, and what it gets now."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ciphervec
+from ciphervec import Keys, Owner, ServerIndex, _native
+from ciphervec.errors import CiphervecError, TamperedAnswer
+
+D, N = 64, 4096
+HEADER, QUERY_HEAD = 64, 19
+MODES = ("sealed", "sealed-query")
+
+
+class Liar:
+    """An honest server's answers, of which one part is made to depend on one coefficient of a key.
+
+    Before answers were checked, whether the best score reached a threshold was that coefficient.
+    """
+
+    def __init__(self, query: bytes, honest: bytes) -> None:
+        self.bits = query[HEADER + QUERY_HEAD :]
+        self.answer = bytearray(honest)
+
+    def segments(self) -> list[tuple[int, int, int, int]]:
+        """Where the answer to the first query starts in each segment, its rows, level and bits of V."""
+        at = HEADER + 8 + 4
+        assert self.answer[at] == 0  # no mask sums: nothing of a server's is multiplied with a block's secret
+        at += 1
+        count = int.from_bytes(self.answer[at : at + 4], "little")
+        at += 4
+        found = []
+        for _ in range(count):
+            rows = int.from_bytes(self.answer[at + 16 : at + 20], "little")
+            level, at = self.answer[at + 20], at + 22
+            v = self.bits[level]
+            found.append((at, rows, level, v))
+            per = vectors_per_block(level)
+            for start in range(0, rows, per):
+                at += N * v // 8 + (min(per, rows - start) * (v - 6) + 7) // 8
+        return found
+
+    def put(self, at: int, place: int, bits: int, word: int) -> None:
+        bit = place * bits
+        base = at + bit // 8
+        mask = ((1 << bits) - 1) << bit % 8
+        held = int.from_bytes(self.answer[base : base + 8], "little") & ~mask | word << bit % 8
+        self.answer[base : base + 8] = (held & (1 << 64) - 1).to_bytes(8, "little")[
+            : len(self.answer[base : base + 8])
+        ]
+
+    def forged(self, target: int, sign: int, share: float, *, alone: bool) -> bytes:
+        """The first score shifted by `share` of a perfect one times coefficient `target` of the query key;
+        `alone`: all other scores far away."""
+        for first, (at, rows, level, v) in enumerate(self.segments()):
+            per = vectors_per_block(level)
+            for start in range(0, rows, per):
+                n = min(per, rows - start)
+                if alone:
+                    self.answer[at : at + N * v // 8] = bytes(N * v // 8)
+                if first == 0 and start == 0:
+                    word = int((-sign if target else sign) * share * 0.465 * 2**v) % 2**v
+                    self.put(at, (N - target) % N, v, word)
+                far = int(-0.44 * 2 ** (v - 6)) % 2 ** (v - 6)
+                for row in range(n) if alone else ():
+                    if (first, start, row) != (0, 0, 0):
+                        self.put(at + N * v // 8, row, v - 6, far)
+                at += N * v // 8 + (n * (v - 6) + 7) // 8
+        return reframed(self.answer)
+
+
+def vectors_per_block(level: int) -> int:
+    stride = -(-D // 2**level) * 2**level
+    return (N // stride) << level
+
+
+def reframed(answer: bytearray) -> bytes:
+    answer[32:64] = _native.blake3(bytes(answer[:32] + answer[64:]))
+    return bytes(answer)
+
+
+def halves(mode: str, rows: int) -> tuple[Owner, ServerIndex, np.ndarray]:
+    vectors = np.random.default_rng(5).standard_normal((rows, D)).astype(np.float32)
+    spec = ciphervec.IndexSpec("liar", D, "cosine", mode, "standard", incarnation=bytes(range(16)))
+    owner, server = Owner(Keys.generate(), spec), ServerIndex(spec)
+    server.set_evaluation_keys(owner.evaluation().to_bytes())
+    server.add(owner.seal(list(range(rows)), vectors).segment)
+    return owner, server, vectors
+
+
+@pytest.mark.core
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("rows", [1, 300, 5000])
+def test_no_reaction_shows_a_coefficient_of_a_key(mode: str, rows: int) -> None:
+    owner, server, vectors = halves(mode, rows)
+    for target in (0, 1, 77, 4095):
+        for sign in (1, -1):
+            for alone, share in ((True, 0.9), (False, 0.9), (False, 0.01)):
+                query = owner.query(vectors[:1])
+                honest = server.evaluate(query.to_bytes())
+                lie = Liar(query.to_bytes(), honest).forged(target, sign, share, alone=alone)
+                with pytest.raises(TamperedAnswer):
+                    query.open(lie, 1, audience="owner")
+                assert query.open(honest, 1, audience="owner")[0].ids[0] == 0
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_an_answer_to_another_query_is_refused(mode: str) -> None:
+    owner, server, vectors = halves(mode, 1200)
+    query, other = owner.query(vectors[3]), owner.query(vectors[41])
+    with pytest.raises(CiphervecError):
+        query.open(server.evaluate(other.to_bytes()), 1, audience="owner")
+
+
+def test_half_of_the_answers_from_elsewhere_are_refused() -> None:
+    """V of one answer with U of another, each of which was right."""
+    owner, server, vectors = halves("sealed", 1200)
+    query, other = owner.query(vectors[3]), owner.query(vectors[3])
+    mixed = bytearray(server.evaluate(query.to_bytes()))
+    foreign = server.evaluate(other.to_bytes())
+    at, _, _, v = Liar(query.to_bytes(), bytes(mixed)).segments()[0]
+    mixed[at : at + N * v // 8] = foreign[at : at + N * v // 8]
+    with pytest.raises(TamperedAnswer):
+        query.open(reframed(mixed), 1, audience="owner")
+
+
+def lying(collection: Any, change: Any) -> None:
+    """Let the server in this process lie from now on."""
+    server = collection._segments.server
+    evaluate = server.index.evaluate
+
+    class Index:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(server_index, name)
+
+        def evaluate(self, query: bytes) -> bytes:
+            return change(query, evaluate(query))
+
+    server_index = server.index
+    server.index = Index()
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_lie_ends_in_quarantine_and_stays_there(tmp_path: Path, mode: str) -> None:
+    keys = Keys.generate()
+    vectors = np.random.default_rng(1).standard_normal((400, D)).astype(np.float32)
+    asked: list[bytes] = []
+
+    def change(query: bytes, honest: bytes) -> bytes:
+        asked.append(query)
+        return Liar(query, honest).forged(5, 1, 0.9, alone=True)
+
+    with ciphervec.PersistentClient(tmp_path / "db", keys, state=tmp_path / "state") as client:
+        made = client.create_collection("docs", dimension=D, mode=mode)
+        made.add(range(400), vectors)
+        assert made.query(vectors[7], n_results=1, audience="owner")["ids"] == [[7]]
+        assert made.info()["unchecked_blocks"] == 0
+        lying(made, change)
+        with pytest.raises(TamperedAnswer):
+            made.query(vectors[7], n_results=1, audience="owner")
+        assert len(asked) == 1  # not asked again
+        assert len(made.info()["quarantine"]) == 1
+    with ciphervec.PersistentClient(tmp_path / "db", keys, state=tmp_path / "state") as client:
+        assert len(client.get_collection("docs").info()["quarantine"]) == 1
+
+
+def test_checks_go_on_through_deletions_updates_and_filters(tmp_path: Path) -> None:
+    rng = np.random.default_rng(2)
+    vectors = rng.standard_normal((900, D)).astype(np.float32)
+    with ciphervec.PersistentClient(tmp_path / "db", Keys.generate(), state=None) as client:
+        made = client.create_collection("docs", dimension=D, filterable=["team"])
+        made.add(range(900), vectors, metadatas=[{"team": i % 3} for i in range(900)])
+        made.delete(range(0, 200))
+        made.upsert(range(200, 230), vectors[:30], metadatas=[{"team": 0}] * 30)
+        assert made.info()["unchecked_blocks"] == 0
+        found = made.query(vectors[:3], n_results=1, where={"team": 0}, audience="owner")
+        assert found["ids"] == [[200], [201], [202]]
+        made.optimize()
+        assert made.info()["unchecked_blocks"] == 0
+
+        def change(query: bytes, honest: bytes) -> bytes:
+            return Liar(query, honest).forged(5, 1, 0.9, alone=False)
+
+        lying(made, change)
+        with pytest.raises(TamperedAnswer):
+            made.query(vectors[400], n_results=1, audience="owner")
