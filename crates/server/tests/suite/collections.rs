@@ -416,8 +416,9 @@ fn compaction_leaves_rows_where_they_are() {
         };
         let (before, bytes) = (ask(), made.statistics().bytes);
         for upkeep in [
-            (|made| made.compact().map(drop)) as fn(&Collection) -> Result<(), DatabaseError>,
-            |made| made.purge(),
+            (|made: &Collection| made.compact().map(drop))
+                as fn(&Collection) -> Result<(), DatabaseError>,
+            |made: &Collection| made.purge(),
         ] {
             upkeep(&made).unwrap();
             let after = made.statistics();
