@@ -24,6 +24,10 @@ async fn filled(site: &Site, client: &mut Client, headers: &[(&str, &str)]) {
     assert_eq!(site.send("POST", path, headers, frame(&client.add(40))).await.status, 200);
 }
 
+fn headers(value: &str) -> [(&str, &str); 1] {
+    [("authorization", value)]
+}
+
 fn query(client: &Client, epoch: u32) -> Query {
     let rows = random(client.owner.spec().dimension(), 9);
     client.owner.query(&rows, &client.directory, epoch, &[]).unwrap()
@@ -50,7 +54,6 @@ async fn keys_serve_the_token_that_brought_them_and_are_never_replaced() {
     let (admin, alice, mallory) = (bearer(Verb::Admin), bearer(Verb::Query), bearer(Verb::Query));
     let reader = bearer(Verb::Read);
     let site = Site::on(folder, &["--tokens", file.to_str().unwrap()]);
-    let headers = |value| [("authorization", value)];
     let mut client = Client::new("faces", KIND);
     filled(&site, &mut client, &headers(&admin)).await;
     let (asked, keys) = (query(&client, SESSION), client.evaluation(SESSION));
