@@ -11,6 +11,7 @@ import pytest
 
 from ciphervec import HttpClient, Writer
 from ciphervec.errors import CorruptData, RollbackDetected
+from ciphervec.http.cache import BlobCache
 from network import D, Faulty, Make
 
 pytestmark = pytest.mark.core
@@ -108,3 +109,15 @@ def test_a_wrong_wrap_of_a_writers_segment_is_not_kept(
     fooled = make(state=state, transport=Flip("wrap", 99)).get_collection("faces")
     assert fooled.count() == 0 and len(fooled.info()["refused"]) == 1
     assert make(state=state).get_collection("faces").count() == 5
+
+
+@pytest.mark.parametrize("blob", ["sidecar", "tags"])
+def test_nothing_is_put_on_the_disk_before_it_was_found_right(
+    make: Make, faces: None, tmp_path: Path, blob: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not for a moment: the process may be killed in it."""
+    kept: list[str] = []
+    monkeypatch.setattr(BlobCache, "put", lambda cache, address, data: kept.append(address.split("\n")[-1]))
+    with pytest.raises((CorruptData, RollbackDetected)):
+        make(state=tmp_path / "reader", transport=Flip(blob, 99)).get_collection("faces")
+    assert blob not in kept
