@@ -49,7 +49,7 @@ def test_it_lists_and_opens_more_collections_than_it_may_have_files(
         assert httpx.get(f"{server.url}/healthz", trust_env=False, timeout=30).status_code == 200
         with HttpClient(server.url, keys=keys, state=None) as owner:
             books = owner.get_collection("c0")
-            books.add([2], -np.ones((1, D)))
+            books.upsert([2], -np.ones((1, D)))
             assert books.query(np.ones(D), 1)["ids"] == [[1]]
             assert len(owner.list_collections()) == COUNT
         if "-S" in limit and Path("/proc").is_dir():
