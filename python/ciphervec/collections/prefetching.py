@@ -75,9 +75,7 @@ def _fetch(segments: Segments, count: int) -> None:
         ) from None
 
 
-def sealed_with_tokens(
-    segments: Segments, rows: FloatArray, tags: Sequence[bytes]
-) -> SealedQuery | None:
+def sealed_with_tokens(segments: Segments, rows: FloatArray, tags: Sequence[bytes]) -> SealedQuery | None:
     """The questions, under masks whose halves of answers are here; None where there are too few."""
     epoch = segments.owner.epoch if segments.query_keys.refused else segments.query_keys.epoch
     too_few = epoch is None or len(segments.tokens) < len(rows)

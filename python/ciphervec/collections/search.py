@@ -127,7 +127,7 @@ def _ask(
 
         return _opened(streamed, count, allow, segments, audience)
     if routed:
-        query, answer, newer = ask_routed(segments, rows, audience)
+        query, answer, newer = ask_routed(segments, rows)
     else:
         query, answer, newer = _ask_all(segments, rows, tags, audience, query)
     held = segments.owner.quarantined()
