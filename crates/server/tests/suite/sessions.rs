@@ -33,6 +33,10 @@ fn kind(reply: &Reply) -> String {
     reply.json()["type"].as_str().unwrap().to_owned()
 }
 
+fn headers(token: &str) -> [(&str, &str); 1] {
+    [("authorization", token)]
+}
+
 /// Other keys that claim to be those of a session: their owner's name and masks are no secret.
 fn forged(client: &Client, epoch: u32) -> Vec<u8> {
     let other = client.evaluation(epoch + 1);
@@ -50,14 +54,15 @@ async fn keys_serve_the_token_that_brought_them_and_are_never_replaced() {
     let (admin, alice, mallory) = (bearer(Verb::Admin), bearer(Verb::Query), bearer(Verb::Query));
     let reader = bearer(Verb::Read);
     let site = Site::on(folder, &["--tokens", file.to_str().unwrap()]);
-    let headers = |value| [("authorization", value)];
     let mut client = Client::new("faces", KIND);
     filled(&site, &mut client, &headers(&admin)).await;
     let (asked, keys) = (query(&client, SESSION), client.evaluation(SESSION));
-    let ask =
-        async |token| site.send("POST", QUERY, &headers(token), asked.to_bytes().to_vec()).await;
-    let bring =
-        async |token, keys: &[u8]| site.send("PUT", KEYS, &headers(token), keys.to_vec()).await;
+    let ask = async |token: &str| {
+        site.send("POST", QUERY, &headers(token), asked.to_bytes().to_vec()).await
+    };
+    let bring = async |token: &str, keys: &[u8]| {
+        site.send("PUT", KEYS, &headers(token), keys.to_vec()).await
+    };
     let missing = ask(&alice).await;
     assert_eq!(
         (missing.status.as_u16(), kind(&missing)),
