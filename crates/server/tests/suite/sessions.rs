@@ -21,7 +21,7 @@ async fn filled(site: &Site, client: &mut Client, headers: &[(&str, &str)]) {
     let made = site.send("PUT", "/v1/collections/faces", headers, frame(&change)).await;
     assert_eq!(made.status, 201);
     let path = "/v1/collections/faces/commits";
-    assert_eq!(site.send("POST", path, headers, frame(&client.add(40))).await.status, 200);
+    assert_eq!(site.send("POST", path, headers, frame(&client.add(2000))).await.status, 200);
 }
 
 fn query(client: &Client, epoch: u32) -> Query {
