@@ -71,7 +71,7 @@ def answered(segments: Segments, query: bytes, epoch: int, queries: int, sink: S
     they go to `sink`. Other threads may go on while a server across a network works."""
     server = segments.server
     if not server.remote:
-        return _answer(server, query, sink)
+        return server.evaluate(query) if sink is None else Answer(b"", server.evaluate_into(query, sink))
     owner = segments.owner
     with segments.apart():
         answer = _from_remote(segments, server, owner, query, epoch, queries, sink)
@@ -110,9 +110,7 @@ def _hand_over(segments: Segments, server: ServerBackend, owner: Owner, epoch: i
         raise
 
 
-def _answer(
-    server: ServerBackend, query: bytes, sink: Sink | None, again: Callable[[], None] | None = None
-) -> Answer:
+def _answer(server: ServerBackend, query: bytes, sink: Sink | None, again: Callable[[], None]) -> Answer:
     if sink is None:
         return server.evaluate(query, again)
     return Answer(b"", server.evaluate_into(query, sink, again))

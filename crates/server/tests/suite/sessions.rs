@@ -21,7 +21,7 @@ async fn filled(site: &Site, client: &mut Client, headers: &[(&str, &str)]) {
     let made = site.send("PUT", "/v1/collections/faces", headers, frame(&change)).await;
     assert_eq!(made.status, 201);
     let path = "/v1/collections/faces/commits";
-    assert_eq!(site.send("POST", path, headers, frame(&client.add(40))).await.status, 200);
+    assert_eq!(site.send("POST", path, headers, frame(&client.add(2000))).await.status, 200);
 }
 
 fn headers(value: &str) -> [(&str, &str); 1] {
@@ -35,6 +35,10 @@ fn query(client: &Client, epoch: u32) -> Query {
 
 fn kind(reply: &Reply) -> String {
     reply.json()["type"].as_str().unwrap().to_owned()
+}
+
+fn headers(token: &str) -> [(&str, &str); 1] {
+    [("authorization", token)]
 }
 
 /// Other keys that claim to be those of a session: their owner's name and masks are no secret.
@@ -57,10 +61,12 @@ async fn keys_serve_the_token_that_brought_them_and_are_never_replaced() {
     let mut client = Client::new("faces", KIND);
     filled(&site, &mut client, &headers(&admin)).await;
     let (asked, keys) = (query(&client, SESSION), client.evaluation(SESSION));
-    let ask =
-        async |token| site.send("POST", QUERY, &headers(token), asked.to_bytes().to_vec()).await;
-    let bring =
-        async |token, keys: &[u8]| site.send("PUT", KEYS, &headers(token), keys.to_vec()).await;
+    let ask = async |token: &str| {
+        site.send("POST", QUERY, &headers(token), asked.to_bytes().to_vec()).await
+    };
+    let bring = async |token: &str, keys: &[u8]| {
+        site.send("PUT", KEYS, &headers(token), keys.to_vec()).await
+    };
     let missing = ask(&alice).await;
     assert_eq!(
         (missing.status.as_u16(), kind(&missing)),
