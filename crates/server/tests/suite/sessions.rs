@@ -24,10 +24,6 @@ async fn filled(site: &Site, client: &mut Client, headers: &[(&str, &str)]) {
     assert_eq!(site.send("POST", path, headers, frame(&client.add(2000))).await.status, 200);
 }
 
-fn headers(value: &str) -> [(&str, &str); 1] {
-    [("authorization", value)]
-}
-
 fn query(client: &Client, epoch: u32) -> Query {
     let rows = random(client.owner.spec().dimension(), 9);
     client.owner.query(&rows, &client.directory, epoch, &[]).unwrap()

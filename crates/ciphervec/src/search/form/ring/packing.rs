@@ -269,7 +269,7 @@ mod tests {
                 // Every level under the query that serves the deepest.
                 for level in 0..=top {
                     let layout = Layout::new(dimension as usize, level).unwrap();
-                    let words = Ring::answer_words(&layout, vectors(packing.rows), scales, true);
+                    let words = Ring::answer_words(&layout, vectors(packing.rows), scales);
                     let bound = Ring::error_bound(&layout, vectors(packing.rows), scales, words);
                     assert!(
                         bound.tail * f64::from(dimension) < 1.0,
