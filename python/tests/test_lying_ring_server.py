@@ -182,7 +182,7 @@ def test_checks_go_on_through_deletions_updates_and_filters(tmp_path: Path) -> N
     with ciphervec.PersistentClient(tmp_path / "db", Keys.generate()) as client:
         made = client.create_collection("docs", dimension=D, filterable=["team"])
         made.add(range(900), vectors, metadatas=[{"team": i % 3} for i in range(900)])
-        made.delete(range(0, 200))
+        made.delete(range(200))
         made.upsert(range(200, 230), vectors[:30], metadatas=[{"team": 0}] * 30)
         assert made.info()["unchecked_blocks"] == 0
         found = made.query(vectors[:3], n_results=1, where={"team": 0}, audience="owner")

@@ -129,9 +129,7 @@ def test_a_server_is_asked_for_what_it_knows(
     assert set(line.versions) == {version}
 
 
-def test_shorter_answers_say_the_same(
-    keys: Keys, vectors: Callable[..., np.ndarray]
-) -> None:
+def test_shorter_answers_say_the_same(keys: Keys, vectors: Callable[..., np.ndarray]) -> None:
     from ciphervec import IndexSpec
 
     spec = IndexSpec("halves", D, "cosine", "sealed", "standard")

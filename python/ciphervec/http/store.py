@@ -220,7 +220,9 @@ class HttpStore:
             self._cache.put(self._address(*place), data)
 
     def _lacks(self, segment_id: bytes, blob: str) -> bool:
-        return (segment_id, blob) not in self._fetched and not self._cache.has(self._address(segment_id, blob))
+        return (segment_id, blob) not in self._fetched and not self._cache.has(
+            self._address(segment_id, blob)
+        )
 
     def unkept(self) -> list[tuple[bytes, str]]:
         return [*self._fetched, *self._used]
