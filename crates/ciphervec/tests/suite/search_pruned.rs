@@ -104,9 +104,9 @@ proptest! {
         let rows: Vec<usize> = (0..ROWS).filter(|&row| !deleted[row]).collect();
         for _ in 0..2 {
             let opened = made.owner.open(&query, &few, &made.directory, Retrieval::TopK(3), None);
-            prop_assert!(matches!(opened, Err(Error::Tampered { .. })));
+            prop_assert!(matches!(opened, Err(Error::Tampered { .. })), "taken");
             let opened = made.owner.unseal_rows(&pruned, Some(&rows), &made.directory);
-            prop_assert!(matches!(opened, Err(Error::Tampered { .. })));
+            prop_assert!(matches!(opened, Err(Error::Tampered { .. })), "taken");
             made.delete(&deleted);
         }
         prop_assert_eq!(made.directory.unchecked_blocks(&made.owner), 0);

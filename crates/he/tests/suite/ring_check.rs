@@ -24,7 +24,9 @@ fn rows_of(kind: &str, count: usize, dimension: usize, scale: f64) -> Rows {
                 own.iter().zip(of(0)).map(|(x, c)| 0.9 * c + (1.0f64 - 0.81).sqrt() * x).collect()
             }
             "axis" => (0..dimension).map(|i| f64::from(u8::from(i == 0))).collect(),
-            _ => (0..dimension).map(|i| if (i + row) % 2 == 0 { 1.0 } else { -1.0 }).collect(),
+            _ => (0..dimension)
+                .map(|i| if (i + row).is_multiple_of(2) { 1.0 } else { -1.0 })
+                .collect(),
         }
     };
     if kind == "random" {

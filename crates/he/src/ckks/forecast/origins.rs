@@ -176,10 +176,10 @@ impl Origins {
             let next = if order.is_gt() { theirs.next() } else { mine.next() };
             let Some(next) = next else { break };
             let mut next = next.clone();
-            if order.is_eq() {
-                if let Some(other) = theirs.next() {
-                    next.size = next.size.plus(&other.size);
-                }
+            if order.is_eq()
+                && let Some(other) = theirs.next()
+            {
+                next.size = next.size.plus(&other.size);
             }
             parts.push(next);
         }
