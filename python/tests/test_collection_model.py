@@ -116,7 +116,7 @@ class CollectionModel(RuleBasedStateMachine):
     def reopen(self) -> None:
         self.client.close()
         self.client = PersistentClient(self.folder, keys=KEYS)
-        self.collection = self.client.get_collection("model")
+        self.collection = self.client.get_collection("model", allow_open=True)
 
     @rule(colour=st.sampled_from(["red", "green"]), n=st.integers(0, 3), k=st.integers(1, 20))
     @precondition(lambda self: self.plain)

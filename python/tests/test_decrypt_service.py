@@ -276,7 +276,7 @@ def test_answers_that_are_none_to_their_query_suspend_who_brings_them(
 
     other, elsewhere = parties.ledger.add("other", "faces", budget=9)
     with monkeypatch.context() as patch:
-        patch.setattr(type(owner), "open", mismatched)
+        patch.setattr(type(owner), "closest", mismatched)
         replies = [parties.post(body) for _ in range(2)]
         again = Ledger(tmp_path / "ledger.db", clock=lambda: parties.now)
         assert again.get(parties.principal.id).failures == 2

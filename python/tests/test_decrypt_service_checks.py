@@ -219,13 +219,13 @@ def test_what_can_not_be_checked_is_not_opened(
             assert not matcher.match(query)[0].matched and query.disqualified == [written]
             assert matched(Matcher(faces, 0.3), probe, rows[:2]) == [True, True]
             assert matcher.held == 0
-        opened = type(owner).open
+        opened = type(owner).closest
 
         def unchecked(*args: Any, **more: Any) -> Any:
             return [dataclasses.replace(one, checked=False) for one in opened(*args, **more)]
 
         with monkeypatch.context() as patch:
-            patch.setattr(type(owner), "open", unchecked)
+            patch.setattr(type(owner), "closest", unchecked)
             with pytest.raises(Refused):
                 matched(matcher, probe, rows[:1])
 

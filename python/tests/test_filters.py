@@ -241,7 +241,7 @@ def test_fields_of_a_folder_stay_filterable(tmp_path: Path, keys: Keys, rows: np
             made.extend_filterable(["a"])
             made.extend_filterable(["b"])
         with PersistentClient(tmp_path / f"db{number}", keys) as client:
-            made = client.get_collection("x")
+            made = client.get_collection("x", allow_open=bool(number))
             assert made.filterable == ("a", "b")
             assert made.info()["untagged"] == 1
             assert made.query(rows[0], 10, where={"a": 0, "b": 2})["ids"] == [[2]]

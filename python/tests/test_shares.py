@@ -48,6 +48,7 @@ class Asked:
             first = stop
         self.index = self.books._segments.server.index
         self.ids = self.index.segment_ids()
+        self.query(rows, 1)  # brings the query key that shares are copied with
         self.store = self.books._store
 
     def share(self, ids: list[bytes]) -> native.ServerIndex:

@@ -21,9 +21,10 @@ from typing import NamedTuple, Protocol
 
 import ciphervec._native as _native
 
-from ..errors import Conflict
+from ..errors import Conflict, StorageError
 from ..ingest.files import storage_errors
 from ..ingest.ledger_file import LedgerFile
+from ..ingest.remarks import remark
 from .owner import Owner
 
 QUERIES_PER_KEY = 1 << 10
@@ -211,9 +212,14 @@ class QueryKeys:
             raise Conflict("the query key has served as many queries as it may. Ask again.")
 
     def end(self, owner: Owner, *, lasting: bool) -> None:
-        """Let the next query begin a session, of every process. Raises StorageError."""
+        """Let the next query begin a session, of every process; of this one alone, with a warning, where
+        that could not be written down."""
         with self._lock:
-            self._at(owner, lasting).end(self._name)
+            try:
+                self._at(owner, lasting).end(self._name)
+            except StorageError as error:
+                remark(f"that the query key has ended could not be written down: {error}")
+                self._counts = _Memory()
             self._epoch, self._left, self.asked_outside = None, 0, 0
 
     def _at(self, owner: Owner, lasting: bool) -> _Counts:

@@ -19,7 +19,6 @@ from ...ingest.arrays import FloatArray
 from ...ingest.remarks import remark
 from ..allowed import Allowed
 from ..asking import answered, query_epoch
-from ..audience import Audience
 from ..query import Answers, SealedQuery
 from ..segments import Segments
 from ..stores.server_backend import Answer
@@ -28,9 +27,7 @@ from .clustering import Space, squared
 _ATTEMPTS = 3  # where segments come faster than they are asked about
 
 
-def ask_routed(
-    segments: Segments, question: FloatArray, audience: Audience | None
-) -> tuple[SealedQuery, Answer, list[bytes]]:
+def ask_routed(segments: Segments, question: FloatArray) -> tuple[SealedQuery, Answer, list[bytes]]:
     """Ask one question, (1, d). Beside query and answer: segments that may be missing in it,
     none. Raises Conflict when the collection has changed too much meanwhile."""
     for _ in range(_ATTEMPTS):

@@ -41,7 +41,7 @@ def flips(
     folder: Path | None = None,
 ) -> dict[str, Any]:
     """Flips one bit at a time in every file of a collection: `samples` bytes of a long file, all of
-    a short one.
+    a short one. LOCK is left out: what it says is who holds it, for messages.
 
     Raises UndetectedError for the first that opening and `verify` let pass.
     """
@@ -51,7 +51,7 @@ def flips(
         with LocalServer(data) as server:
             _fill(server, Keys.generate())
         root = data / NAME
-        files = sorted(file for file in root.rglob("*") if file.is_file() and file.stat().st_size)
+        files = sorted(file for file in root.rglob("*") if file.is_file() and file.stat().st_size and file.name != "LOCK")
         count = 0
         for file in files:
             notify(f"{file.name[:24]}, {file.stat().st_size:,} bytes")
