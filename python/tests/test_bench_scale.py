@@ -35,11 +35,11 @@ def test_records_of_a_whole_and_a_routed_collection(tmp_path: Path) -> None:
     )
     assert whole["routing"] is None and whole["rows_scanned"] == 3000 and whole["recall_at_10"] == 1
     assert (
-        routed["routing"]["clusters"] == 12 and routed["rows_scanned"] == 5 * routed["routing"]["rows_each"]
+        routed["routing"]["clusters"] == 12 and routed["rows_scanned"] == 6 * routed["routing"]["rows_each"]
     )
     assert 0 < routed["recall_at_10"] <= 1 and routed["rows_scanned_ratio"] == 3000 / routed["rows_scanned"]
-    assert "3 clusters among the 5 of 12" in routed["leak"] and "every segment" in whole["leak"]
-    assert "3 + 2" in done.output
+    assert "3 clusters among the 6 of 12" in routed["leak"] and "every segment" in whole["leak"]
+    assert "3 + 3" in done.output
 
 
 def test_rows_scaled_up_lie_as_the_given_ones_do(tmp_path: Path) -> None:

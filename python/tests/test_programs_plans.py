@@ -202,7 +202,7 @@ REFUSED: dict[str, Case] = {
     "reals, compared": (lambda a: a < 0.5, [real(4)]),
     "reals, ranked": (lambda a: a.argmin(), [real(4)]),
     "an output that is an input": (lambda a: (a, a + 1), [whole(4)]),
-    "too deep": (lambda a: ((a < 3) * a < 4) & ((((a < 5) * a) < 2) * a < 1), [whole(4, bits=22)]),
+    "too deep": (lambda a: ((a < 3) * a < 4) & ((((a < 5) * a) < 2) * a < 1), [whole(4, bits=23)]),
     "a pole": (lambda a: 1 / a, [real(4, low=1e-6)]),
 }
 

@@ -392,22 +392,24 @@ fn answers_and_rows_are_checked_under_every_scheme() {
             let opened = open(&answer(other.to_bytes()));
             assert!(matches!(opened, Err(Error::Tampered { .. })), "{scheme:?} {metric:?}");
             // A device's query, and the answer to another.
-            let foreign = ciphervec::search::Probe::new(
-                spec.clone(),
-                Some(&both.owner.public_key().unwrap()),
-            )
-            .unwrap();
-            let foreign =
-                both.owner.read_query(&foreign.query(&rows(metric, 1, 7)).unwrap()).unwrap();
-            let one = both.owner.query(&rows(metric, 1, 8), &both.directory, 0, &[]).unwrap();
-            let opened = both.owner.open(
-                &foreign,
-                &answer(one.to_bytes()),
-                &both.directory,
-                Retrieval::TopK(1),
-                None,
-            );
-            assert!(matches!(opened, Err(Error::Mismatched { .. })));
+            if matches!(metric, Metric::Cosine | Metric::Hamming) {
+                let foreign = ciphervec::search::Probe::new(
+                    spec.clone(),
+                    Some(&both.owner.public_key().unwrap()),
+                )
+                .unwrap();
+                let foreign =
+                    both.owner.read_query(&foreign.query(&rows(metric, 1, 7)).unwrap()).unwrap();
+                let one = both.owner.query(&rows(metric, 1, 8), &both.directory, 0, &[]).unwrap();
+                let opened = both.owner.open(
+                    &foreign,
+                    &answer(one.to_bytes()),
+                    &both.directory,
+                    Retrieval::TopK(1),
+                    None,
+                );
+                assert!(matches!(opened, Err(Error::Mismatched { .. })));
+            }
             // The same key's ciphertexts of other rows, under the name of a segment.
             let mut another = Both { directory: SegmentDirectory::new(), next: 0, ..both };
             for (count, seed) in [(1, 1), (2, 2), (30, 3)] {

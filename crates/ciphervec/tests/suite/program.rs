@@ -232,7 +232,7 @@ fn the_smallest_ring_that_serves_is_found_with_the_keys_that_it_takes() {
     assert_eq!(found.log_degree, 13, "{tried:?}");
     assert!(tried[0].outcome.clone().unwrap_err().contains("106 bits that are secure"));
     assert_eq!(trial.steps.len(), distance().steps.len());
-    assert!(trial.outputs[0].within <= 0.45 && trial.outputs[0].error < 0.45 / 40.0);
+    assert!(trial.outputs[0].within <= 0.45 && trial.outputs[0].error < 0.45 / 9.0);
     let plan = Arc::new(Plan::of(distance(), spec, trial.keys).unwrap());
     let client = Client::generate(plan.clone()).unwrap();
     let keys = client.evaluation_keys().unwrap();

@@ -148,7 +148,6 @@ fn errors_are_not_larger_than_was_forecast_whatever_has_them_in_common() {
         ("one step", products(1), 1, 0.8),
         ("two steps", products(2), 2, 0.8),
         ("three steps", products(3), 3, 0.7),
-        ("four steps", products(4), 4, 0.6),
     ];
     for (name, circuit, levels, sharp) in cases {
         let values = &ones[..circuit.inputs.len()];

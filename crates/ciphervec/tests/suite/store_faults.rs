@@ -55,7 +55,8 @@ fn every_flipped_byte_is_found() -> Outcome {
     let store = folder.path().join("c");
     small(&store)?;
     let mut flips = 0;
-    for file in files(&store)? {
+    // What LOCK says is who holds it, for messages.
+    for file in files(&store)?.into_iter().filter(|file| !file.ends_with("LOCK")) {
         let good = fs::read(&file)?;
         for at in 0..good.len() {
             for flip in [0x01, 0x80, 0xff] {
