@@ -197,7 +197,6 @@ export class HttpStore {
         `${doing}: ${this.#session.url} lists segment ${segment} but has no ${blob} of it. Ask its operator to verify the ` +
           "collection, and use a token with the verb read.",
       );
-    }
     await this.#await(segment, blob, data);
     return data;
   }
