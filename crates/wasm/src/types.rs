@@ -20,8 +20,9 @@ export interface Network { bytesPerSecond: number; roundTrip: number }
 export interface Packing { level: number; answerBytes: number; seconds: number }
 /** One query's hits, the closest first. */
 export interface Answer { ids: Id[]; scores: Float64Array }
-/** `exact`: whether all depends on rows and queries alone. `disqualified`: writers' segments that failed their check. */
-export interface Answers { answers: Answer[]; exact: boolean; disqualified: Uint8Array[] }
+/** `exact`: whether all depends on rows and queries alone. `checked`: whether all that it rests on was held against
+ * secret sums. `disqualified`: writers' segments that failed their check. */
+export interface Answers { answers: Answer[]; exact: boolean; checked: boolean; disqualified: Uint8Array[] }
 /** What one score says about noise that outlives it, as cosines. */
 export interface Hints { row: number; key: number }
 /** What a writer sealed, blobs by name. */

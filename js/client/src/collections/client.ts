@@ -214,7 +214,7 @@ export class ClientEngine {
       let segments: Segments | null = null;
       try {
         segments = await Segments.open({ native, keys, store, description: described, warn }, call);
-        await this.#pin(name, store, segments, call);
+        await this.#pin(store, segments, call);
         return new CollectionEngine(segments);
       } catch (error) {
         segments?.free();
@@ -228,7 +228,7 @@ export class ClientEngine {
   }
 
   /** Hold the server to what it shows beside a state that was found to be the owner's. */
-  async #pin(name: string, store: HttpStore, segments: Segments, call: Call): Promise<void> {
+  async #pin(store: HttpStore, segments: Segments, call: Call): Promise<void> {
     const { owner, description } = segments;
     const check = (data: Uint8Array) => segments.states.checkAttachment(EVALUATION, data);
     await store.pinEvaluation(description.epoch, check, call);

@@ -39,8 +39,8 @@ import { difference } from "./difference.js";
 import { grown, type Known } from "./grown.js";
 import { Mutex } from "./mutex.js";
 import { Payloads } from "./payloads.js";
-import { QueryKeys } from "./query-keys.js";
 import { refuseHeld } from "./quarantine.js";
+import { QueryKeys } from "./query-keys.js";
 import { COVERED, type Next, type Shown, type State, States } from "./states.js";
 
 /** Rows after which another segment begins. */

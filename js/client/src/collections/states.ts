@@ -166,7 +166,11 @@ export class States {
     if (!["sealed", "sealed-query"].includes(description.spec.mode)) return;
     const expected = this.state?.evaluation ?? null;
     const given = this.#evaluation;
-    const same = given !== null && (expected === null || given.expected === null ? given.expected === expected : equal(given.expected, expected));
+    const same =
+      given !== null &&
+      (expected === null || given.expected === null
+        ? given.expected === expected
+        : equal(given.expected, expected));
     if (same && given.owner === owner && given.epoch === description.epoch) return;
     const keys = owner.evaluation(description.epoch);
     const ours = this.#native.blake3(keys.toBytes());

@@ -276,11 +276,7 @@ export class HttpStore {
   }
 
   /** Fetch small blobs in few requests. What the server does not give as it is listed is left to `read`. */
-  async #fetchSeveral(
-    segments: readonly string[],
-    blob: string,
-    call: Call,
-  ): Promise<void> {
+  async #fetchSeveral(segments: readonly string[], blob: string, call: Call): Promise<void> {
     const doing = `cannot read ${blob} of "${this.#name}"`;
     for (let left = segments; left.length > 0; ) {
       const asked = left.slice(0, SEVERAL);
