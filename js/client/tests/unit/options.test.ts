@@ -153,6 +153,7 @@ test("results of the key owner's own are no JSON until that is asked for", async
     ids: [["a"]],
     distances: [[0.5]],
     scores: [[0.5]],
+    checked: true,
     metadatas: null,
     documents: null,
     embeddings: [[new Float32Array(2)]],
