@@ -167,7 +167,7 @@ def sparse(degree: int, log_modulus: int, weight: int, *, rotations: bool = True
     for rest in range(max(weight, 400), min(degree, 6000) + 1, 200):
         for guessed in range(0, weight + 1, 2):
             left = weight - guessed
-            cost = 0
+            cost = 0.0
             if left > 0:
                 deviation = math.sqrt(left / rest)
                 try:
@@ -267,10 +267,10 @@ def main(arguments: list[str]) -> int:
         print(estimate(int(arguments[0]), int(arguments[1])))
         return 0
     if len(arguments) == 3 and all(one.isdigit() for one in arguments):
-        numbers = [int(one) for one in arguments]
+        degree, log_modulus, weight = (int(one) for one in arguments)
         for rotations in (True, False):
-            one_by_one, in_the_middle = sparse(*numbers, rotations=rotations)
-            theirs = estimator_formulas.sparse(*numbers, rotations)
+            one_by_one, in_the_middle = sparse(degree, log_modulus, weight, rotations=rotations)
+            theirs = estimator_formulas.sparse(degree, log_modulus, weight, rotations)
             print(
                 f"hybrid, rotations {'used' if rotations else 'not used'}: {one_by_one} bits with guesses one by one, "
                 f"{in_the_middle} met in the middle with decoding and memory free; by the lattice estimator's formulas "

@@ -82,7 +82,7 @@ class Resealed:
     def of(self, segments: Segments, taken: Sequence[StoredSegment]) -> NewSegment | None:
         """What these make; None if no row of them is live."""
         key_id = segments.owner.key_id
-        names = [(one.id, segments.owner.names(one.id) or []) for one in taken]
+        names: list[tuple[bytes, Names]] = [(one.id, segments.owner.names(one.id) or []) for one in taken]
         made = self._latest
         dead = None if made is None or made.key_id != key_id else _gone(made.names, names)
         if made is None or dead is None:

@@ -64,7 +64,7 @@ class Plan:
             raise InvalidInput(f"precision must be 1 to 30 bits, got {precision}")
         if gap is not None and not 0 < gap < 0.5:
             raise InvalidInput(f"gap must be a part of the range, above 0 and below 0.5, got {gap}")
-        if isinstance(failure, bool) or not isinstance(failure, int) or not 1 <= failure <= 255:
+        if type(failure) is not int or not 1 <= failure <= 255:
             raise InvalidInput(f"failure must be a whole number of bits, 1 to 255, got {failure!r}")
         if backend is not None and backend not in BACKENDS:
             raise InvalidInput(f"backend must be one of {', '.join(BACKENDS)}, or None, got {backend!r}")

@@ -51,7 +51,9 @@ def flips(
         with LocalServer(data) as server:
             _fill(server, Keys.generate())
         root = data / NAME
-        files = sorted(file for file in root.rglob("*") if file.is_file() and file.stat().st_size and file.name != "LOCK")
+        files = sorted(
+            file for file in root.rglob("*") if file.is_file() and file.stat().st_size and file.name != "LOCK"
+        )
         count = 0
         for file in files:
             notify(f"{file.name[:24]}, {file.stat().st_size:,} bytes")
