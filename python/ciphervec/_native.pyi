@@ -36,6 +36,7 @@ __all__ = [
     "NoisePool",
     "Owner",
     "PaillierPrecompute",
+    "Pattern",
     "Probe",
     "ProgramCandidate",
     "ProgramCircuit",

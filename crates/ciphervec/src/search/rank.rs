@@ -25,7 +25,7 @@ pub enum Retrieval {
     /// Every record whose value is at least (cosine, inner product) or at most (l2, hamming) this.
     Range(f64),
     /// The closest record, if its value is at least (or at most) this. As many rows are settled however many are that
-    /// near, for whoever times the answer: [`EVEN`] of them. More only where the estimates leave more than that in doubt, whose
+    /// near, for whoever times the answer: 64 of them. More only where the estimates leave more than that in doubt, whose
     /// number may show.
     Closest(f64),
 }
