@@ -1,5 +1,5 @@
-"""Programs whose registers have errors in common enter; how often answers are wrong or refused, and how
-far off they are, is held against what the plan says."""
+"""Programs whose registers have errors in common: how often answers are wrong or refused, and how far off they
+are, against what the plan says."""
 
 from __future__ import annotations
 

@@ -1,8 +1,5 @@
-"""Asking: so many queries enter, and the epoch leaves that they are to be made under; their bytes enter,
-and the server's answer leaves. Key owner's side.
-
-Whatever goes to a server under a query key goes through here: counted before it leaves, see
-`query_keys`.
+"""Asks a server under a session's query key, for the key owner. Whatever is asked under one goes through here:
+counted before it leaves, see `query_keys`.
 """
 
 from __future__ import annotations

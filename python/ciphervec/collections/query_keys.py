@@ -1,5 +1,5 @@
-"""Query keys: how many queries are about to be asked enters; the epoch of the key that they may be
-asked under leaves, with them counted. Key owner's side.
+"""Counts the queries of a query key, for the key owner: none is asked that is not counted, on the disk
+where there is a state folder.
 
 A server that answers wrongly and watches what becomes of the answer learns of the query key. So a key
 serves few queries, and a client takes the next one by itself: a *session*, an epoch drawn at random

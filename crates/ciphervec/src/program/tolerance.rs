@@ -1,5 +1,4 @@
-//! Tolerance: what errors of outputs are within and how far they may be off enter; whether they are exact enough leaves. Key
-//! holder, without a key.
+//! Whether the errors of a program's outputs are small enough for the values that were declared. Key holder, without a key.
 
 use super::arrays::{Decoding, Output};
 use super::circuit::{Circuit, Step};

@@ -1,4 +1,4 @@
-//! Checkpoint: a state's number and name enter, 24 characters that two people compare aloud leave, and back. Key owner only.
+//! Checkpoints: the number and the name of an owner's state as 24 characters, which two people compare aloud.
 //!
 //! Crockford's base 32 of the number, 40 bits, and the first 80 bits of the name, in six groups of four. Read without regard to
 //! case, spaces and hyphens; I and L are 1, O is 0.

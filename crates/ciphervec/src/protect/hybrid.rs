@@ -1,5 +1,4 @@
-//! Hybrid public-key encryption: a public key and secret bytes enter, what only the holder of the pair opens leaves. Who has
-//! the public key seals, who has the pair's seed opens.
+//! Hybrid public-key encryption, for wraps of writers' keys: whoever has the public key seals, only the holder of the seed opens.
 //!
 //! HPKE (RFC 9180) in base mode, suite 1: X-Wing (ML-KEM-768 with X25519), SHAKE256, ChaCha20-Poly1305. The vectors rest on
 //! lattices, and a wrap by elliptic curves alone would be weaker than they are.

@@ -1,5 +1,4 @@
-//! Session keys: evaluation keys that clients bring enter; those that a query names leave. Memory only, within a budget.
-//! Server side.
+//! Evaluation keys of sessions, which clients bring. In memory only, within a budget.
 //!
 //! Whoever may query may bring keys. They are filed under the token that brought them, and only its own queries are
 //! answered with them: nobody replaces, uses up or learns of another's. Where there is no room, the token that holds most

@@ -1,5 +1,5 @@
-//! Names of ciphertexts: what was done to which enters, a name leaves. What has one name is one and the
-//! same, and so is the error that a rescale or a key switch adds to it. Both sides.
+//! Names of ciphertexts after what was done to them. Ciphertexts of one name are identical, and so is the
+//! error that a rescale or a key switch adds to them. Both sides.
 
 /// What was done.
 pub(super) mod did {

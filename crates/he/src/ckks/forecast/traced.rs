@@ -1,5 +1,4 @@
-//! Traced forecast: operations on ciphertexts that nobody has enter; what a [`Forecast`] says of them
-//! leaves, and how far off they are with what depends on what. Both sides.
+//! A [`Forecast`] that follows which ciphertexts have an error in common. Both sides.
 //!
 //! Two figures of [`super::super::noise::Noise`] travel with a ciphertext, and cannot say which other
 //! ciphertexts have the same error in them. Where exact answers rest on it, this says more: the

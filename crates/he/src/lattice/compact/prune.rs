@@ -1,6 +1,6 @@
-//! Removed rows: words of the rows that are left in a segment enter, words of all its rows leave. Both sides.
+//! Segments that servers of release 0.1 took deleted rows out of: puts words at the places of the rows that are gone. Both sides.
 //!
-//! Servers of release 0.1 took deleted rows out. A row's words are masked by its number in the
+//! A row's words are masked by its number in the
 //! segment alone, so that taking other rows out changed nothing about them.
 
 use super::Width;

@@ -1,5 +1,5 @@
-//! Query expansion: queries, or halves of two, and evaluation keys enter, the tree's nodes leave. Both sides: the owner checks
-//! answers against the tree that its server expands.
+//! Expands a query into its tree under the evaluation keys. Both sides: the server to answer, the owner to know what an honest
+//! server's tree is.
 //!
 //! A step maps c to (c + τ(c), X^(2^k) (c − τ(c))), τ: X ↦ X^(N/2^k + 1): even and odd multiples of
 //! X^(−2^k) part ways, messages double, and so does the average energy of the noise (‖e + τe‖² + ‖e

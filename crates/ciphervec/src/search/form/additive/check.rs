@@ -1,5 +1,5 @@
-//! Checks of answers and stored rows, additive form: secret weights and integers enter; whether they are those that were sealed
-//! leaves. Owner, and the writer that makes the sums.
+//! Secret sums of a segment's integers, by which the owner refuses scores and rows of the additive form that were altered.
+//! Writers make them, the owner alone compares.
 //!
 //! Rows x_v, queries w and scores s_v are integers that nothing wraps, whatever the scheme. With secret weights of the field of
 //! 2^127 − 1 elements, uniform and drawn for the segment, one a row and one a coordinate,

@@ -1,4 +1,4 @@
-//! Segments that servers of release 0.1 took deleted rows out of: their words enter, words of all rows leave. Both sides.
+//! Segments that servers of release 0.1 took deleted rows out of, read as if all rows were there. Both sides.
 
 use crate::search::form::contract::Pruned;
 #[cfg(feature = "client")]
