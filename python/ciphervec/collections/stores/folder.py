@@ -8,25 +8,24 @@ import os
 import secrets
 import shutil
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import ciphervec._native as _native
 
-from ..._native import IndexSpec
 from ...errors import CorruptData, StorageError
 from ...ingest.files import storage_errors, sync_folder
 from ..pins import FilePins, Pins
 from ..write_batch import ROWS, TAGS, StoredSegment, WriteBatch
-from .server_backend import LocalBackend, ServerBackend
+from .server_backend import LocalStore
 from .store import NAME, CollectionStore, Progress, exists, not_found
 
 _MANIFEST = "manifest-"  # and the number of its commit
 _ABANDONED_AFTER = 3600.0  # seconds
 
 
-class FolderStore:
+class FolderStore(LocalStore):
     """One collection in a folder of immutable files and a manifest, through the native store."""
 
     shared = False  # one writes, and a reader stays at the commit it found
@@ -70,26 +69,6 @@ class FolderStore:
     def read(self, segment_id: bytes, blob: str) -> bytes:
         return self._store.read(segment_id, blob)
 
-    def prefetch(self, segment_ids: Sequence[bytes], blob: str) -> None:
-        pass
-
-    def unkept(self) -> list[tuple[bytes, str]]:
-        return []
-
-    def keep(self, segment_id: bytes, blob: str) -> None:
-        pass
-
-    def drop(self, segment_id: bytes | None = None, blob: str | None = None) -> bool:
-        return False
-
-    def server(
-        self,
-        spec: IndexSpec,
-        without: Collection[bytes] = (),
-        check: Callable[[bytes], object] | None = None,
-    ) -> ServerBackend:
-        return LocalBackend(spec, self, without, check)
-
     def load_into(self, server: _native.ServerIndex, segment_id: bytes, *, tagged: bool) -> None:
         server.add_from(self._store, segment_id, ROWS, self.read(segment_id, TAGS) if tagged else None)
 
@@ -103,9 +82,6 @@ class FolderStore:
             if str(error).startswith("no blob named"):  # and none that is damaged
                 return None
             raise
-
-    def evaluation(self) -> bytes | None:
-        return None  # looked at when they are loaded
 
     def verify(self, progress: Progress | None) -> dict[str, Any]:
         report = self._store.verify(progress)
@@ -136,9 +112,6 @@ class FolderStore:
             )
             return latest if latest > self.version else None
         return None
-
-    def doubt(self) -> None:
-        pass
 
     def purge(self) -> None:
         self._store.purge()

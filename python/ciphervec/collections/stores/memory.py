@@ -3,15 +3,14 @@ the server's side."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import ciphervec._native as _native
 
-from ..._native import IndexSpec
 from ..pins import MemoryPins, Pins
 from ..write_batch import ROWS, TAGS, StoredSegment, WriteBatch
-from .server_backend import LocalBackend, ServerBackend
+from .server_backend import LocalStore
 from .store import CollectionStore, Progress, exists, not_found
 
 
@@ -24,7 +23,7 @@ class _Shown(NamedTuple):
     attachments: dict[str, bytes]
 
 
-class MemoryStore:
+class MemoryStore(LocalStore):
     """One collection in memory. The sealed rows live in the `ServerIndex` once it has them."""
 
     read_only = False
@@ -62,26 +61,6 @@ class MemoryStore:
                 self._blobs.pop((segment_id, name), None)
             self._loaded.pop(segment_id, None)
 
-    def prefetch(self, segment_ids: Sequence[bytes], blob: str) -> None:
-        pass
-
-    def unkept(self) -> list[tuple[bytes, str]]:
-        return []
-
-    def keep(self, segment_id: bytes, blob: str) -> None:
-        pass
-
-    def drop(self, segment_id: bytes | None = None, blob: str | None = None) -> bool:
-        return False
-
-    def server(
-        self,
-        spec: IndexSpec,
-        without: Collection[bytes] = (),
-        check: Callable[[bytes], object] | None = None,
-    ) -> ServerBackend:
-        return LocalBackend(spec, self, without, check)
-
     def read(self, segment_id: bytes, blob: str) -> bytes:
         return self._blobs[segment_id, blob]
 
@@ -99,9 +78,6 @@ class MemoryStore:
     def attached(self, name: str) -> bytes | None:
         return self._shown.attachments.get(name)
 
-    def evaluation(self) -> bytes | None:
-        return None  # looked at when they are loaded
-
     def verify(self, progress: Progress | None) -> dict[str, Any]:
         total = sum(sum(segment.blobs.values()) for segment in self.segments())
         if progress is not None:
@@ -113,9 +89,6 @@ class MemoryStore:
 
     def newer(self) -> int | None:
         return None
-
-    def doubt(self) -> None:
-        pass
 
     def purge(self) -> None:
         pass

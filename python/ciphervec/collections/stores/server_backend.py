@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple, Protocol
 
 import ciphervec._native as _native
@@ -99,6 +99,34 @@ class LocalStore(Protocol):
     def load_into(self, server: _native.ServerIndex, segment_id: bytes, *, tagged: bool) -> None:
         """Hand a segment's sealed rows, and its filter tags if it has any, to the index."""
         ...
+
+    # What is below goes for all of them: reading costs nothing, so that nothing is fetched ahead or kept.
+
+    def server(
+        self,
+        spec: IndexSpec,
+        without: Collection[bytes] = (),
+        check: Callable[[bytes], object] | None = None,
+    ) -> ServerBackend:
+        return LocalBackend(spec, self, without, check)
+
+    def prefetch(self, segment_ids: Sequence[bytes], blob: str) -> None:
+        return
+
+    def unkept(self) -> list[tuple[bytes, str]]:
+        return []
+
+    def keep(self, segment_id: bytes, blob: str) -> None:
+        return
+
+    def drop(self, segment_id: bytes | None = None, blob: str | None = None) -> bool:
+        return False
+
+    def evaluation(self) -> bytes | None:
+        return None  # looked at when they are loaded
+
+    def doubt(self) -> None:
+        return
 
 
 class LocalBackend:
