@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import select
 import signal
@@ -184,16 +185,30 @@ def writer_and_files() -> None:
     made = ciphervec.Client(keys).create_collection("a", D)
     card = ciphervec.WriterCard.from_bytes(made.writer_card("device").to_bytes())
     ciphervec.Writer(card).seal(range(300), rows(300))
-    index = ciphervec.Index(D, keys=keys)
+    index = ciphervec.Index(D)
     index.add(range(300), rows(300))
-    assert index.search(rows(300)[3:4], 1)[0][0].id == 3
+    assert index.search(rows(300)[3], 1).ids == [3]
+
+
+def nearest(x: Any, y: Any) -> Any:
+    return (x * y).sum() + x[0]
+
+
+def programs() -> None:
+    plan = ciphervec.program(nearest).compile(x=ciphervec.secret(16, bits=4), y=ciphervec.secret(16, bits=4))
+    holder = plan.client()
+    server = plan.server(holder.evaluation_keys())
+    x, y = np.arange(16), np.arange(16)[::-1]
+    assert holder.decrypt(server.run(holder.encrypt(x=x, y=y).values())) == nearest(x, y)
 
 
 USES: dict[str, Callable[[], None]] = {
     "elgamal": elgamal_array,
     "paillier vectors": paillier_vectors,
     "collections": collection_in_memory,
+    "writer and files": writer_and_files,
     "ckks": ckks_arrays,
+    "programs": programs,
 }
 
 
@@ -297,6 +312,29 @@ def test_a_fork_has_connections_of_its_own(make: Make) -> None:
     end()
     child(lambda: child(asks))
     assert make().get_collection("forked").count() == 600 + 4
+
+
+@pytest.mark.slow
+def test_a_fork_of_coroutines_has_threads_and_connections_of_its_own(server_url: str) -> None:
+    client = ciphervec.AsyncHttpClient(server_url, keys=ciphervec.Keys.generate(), state=None)
+    vectors = rows(600)
+
+    async def asks(made: Any) -> None:
+        found = await asyncio.gather(*(made.query(vectors[row : row + 1], n_results=1) for row in range(8)))
+        assert [one["ids"] for one in found] == [[[row]] for row in range(8)]
+
+    async def begins() -> Any:
+        made = await client.create_collection("coroutines", D)
+        await made.add(range(600), vectors)
+        await asks(made)
+        return made
+
+    made = asyncio.run(begins())
+    end = begun(lambda: asyncio.run(asks(made)))
+    asyncio.run(asks(made))
+    end()
+    child(lambda: child(lambda: asyncio.run(asks(made))))
+    asyncio.run(client.close())
 
 
 def test_locks_that_the_parents_threads_held_are_open_in_a_child(folder: tuple[Path, Any]) -> None:

@@ -8,6 +8,8 @@ from .base import BIN, PYTHON, Action, StepSkippedError, call, quiet
 
 BACKEND = "CIPHERVEC_BACKEND"
 CORES = min(os.cpu_count() or 1, 8)
+PATIENCE = 900
+"""Seconds that a test may take."""
 
 
 def module(*arguments: str) -> Action:
@@ -29,8 +31,9 @@ def ruff() -> None:
 
 def pytest(*options: str) -> Action:
     """A process a core, each with as few threads as show that there are several. A worker that has done its tests takes
-    some of another's."""
-    command = ["pytest", "-q", "--numprocesses", str(CORES), "--dist", "worksteal", *options]
+    some of another's. One that waits for ever says where, and its test has failed."""
+    patience = ["-o", f"faulthandler_timeout={PATIENCE}", "-o", "faulthandler_exit_on_timeout=true"]
+    command = ["pytest", "-q", "--numprocesses", str(CORES), "--dist", "worksteal", *patience, *options]
     threads = {"RAYON_NUM_THREADS": "2", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     return lambda: call([str(PYTHON), "-m", *command], environment=threads)
 

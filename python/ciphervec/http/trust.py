@@ -349,16 +349,20 @@ def _locked(path: Path) -> Iterator[None]:
     with _state_errors(path):
         # Whoever cleans up takes folders away; what this process has seen is written down again.
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-    try:
+        # A file object, not its number: a call that is interrupted between any two lines closes it, too.
+        file = open(path, "ab", opener=_own_file)  # noqa: SIM115
+    with file:
         if sys.platform == "win32":
             import msvcrt
 
-            msvcrt.locking(handle, msvcrt.LK_LOCK, 1)
+            file.seek(0)
+            msvcrt.locking(file.fileno(), msvcrt.LK_LOCK, 1)
         else:
             import fcntl
 
-            fcntl.flock(handle, fcntl.LOCK_EX)
+            fcntl.flock(file, fcntl.LOCK_EX)
         yield
-    finally:
-        os.close(handle)
+
+
+def _own_file(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
