@@ -91,7 +91,7 @@ def few(monkeypatch: pytest.MonkeyPatch) -> int:
 
 
 def books(client: Any, rows: np.ndarray, mode: str = "sealed", **more: Any) -> Collection:
-    made = client.create_collection("books", D, mode=mode, **more)
+    made = client.create_collection("books", rows.shape[1], mode=mode, **more)
     made.add(list(range(len(rows))), rows)
     return made
 
@@ -173,6 +173,17 @@ def test_keys_that_a_server_has_lost_are_brought_again(tmp_path: Path, keys: Key
                 assert made.query(rows[2], 1)["ids"] == [[2]]
                 assert len(wire.keys) == 3 and len(set(wire.keys)) == 1
                 assert made.info()["query_key"]["queries"] == 6
+
+
+def test_a_server_that_takes_short_bodies_takes_keys(tmp_path: Path, keys: Keys) -> None:
+    """All else that long goes as an upload, in pieces."""
+    vectors = np.random.default_rng(3).standard_normal((40, 512)).astype(np.float32)
+    with (
+        LocalServer(tmp_path / "db", ["--max-body", "256KiB"]) as server,
+        HttpClient(server.url, keys=keys, state=None) as client,
+    ):
+        made = books(client, vectors)
+        assert made.query(vectors[7], 1)["ids"] == [[7]]
 
 
 def test_a_server_that_keeps_no_keys_gets_an_end(make: Make, wire: Wire, rows: np.ndarray) -> None:

@@ -175,8 +175,16 @@ impl App {
     /// # Errors
     /// 413 if it says that it is larger.
     pub fn incoming(&self, request: Request) -> Result<Incoming, Problem> {
+        self.incoming_whole(request, 0)
+    }
+
+    /// The body of a request that clients can't send in pieces: so many bytes are let in under any limit.
+    ///
+    /// # Errors
+    /// 413 if it says that it is larger than both.
+    pub fn incoming_whole(&self, request: Request, most: u64) -> Result<Incoming, Problem> {
         let Limits { max_body, patience, .. } = self.limits;
-        Incoming::new(request, max_body, patience, self.metrics.clone())
+        Incoming::new(request, max_body.max(most), patience, self.metrics.clone())
     }
 
     /// Gives all locks back.

@@ -77,6 +77,8 @@ fn checks(rows: usize) -> usize {
 /// The weights of a segment's checks: those of one full group, which serve all. Wiped on drop.
 pub struct CheckWeights {
     words: Vec<u64>,
+    /// The same modulo 2³²: what is stored of sums needs no more.
+    short: Vec<u32>,
     rows: usize,
 }
 
@@ -89,6 +91,7 @@ impl core::fmt::Debug for CheckWeights {
 impl Drop for CheckWeights {
     fn drop(&mut self) {
         self.words.zeroize();
+        self.short.zeroize();
     }
 }
 
@@ -101,23 +104,42 @@ impl CheckWeights {
         let rows = layout.check_rows();
         let mut bytes = Zeroizing::new(vec![0u8; CHECKS * rows]);
         Stream::new(seed.expose(), 0).fill(&mut bytes);
-        let words = bytes.iter().map(|byte| (2 * i64::from(byte & 7) - 7) as u64);
-        CheckWeights { words: words.collect(), rows }
+        let weights = || bytes.iter().map(|byte| 2 * i64::from(byte & 7) - 7);
+        let short = weights().map(|weight| weight as u32).collect();
+        CheckWeights { words: weights().map(|weight| weight as u64).collect(), short, rows }
     }
 
-    /// Σ_v ρ_iv x_v for each check of a group with these numbers.
+    /// Σ_v ρ_iv x_v for each check of a group with these numbers, modulo 2⁶⁴.
     fn sums(&self, numbers: &[u64]) -> [u64; CHECKS] {
-        let mut sums = [0; CHECKS];
-        if numbers.len() == self.rows {
-            wrapping::dots_u64(numbers, &self.words, &mut sums);
-            return sums;
-        }
-        for (weights, sum) in self.words.chunks_exact(self.rows).zip(&mut sums) {
-            let sum = core::slice::from_mut(sum);
-            wrapping::dots_u64(numbers, &weights[..numbers.len()], sum);
-        }
-        sums
+        sums(numbers, &self.words, self.rows, wrapping::dots_u64)
     }
+
+    /// The same modulo 2³².
+    fn short_sums(&self, numbers: &[u32]) -> [u32; CHECKS] {
+        sums(numbers, &self.short, self.rows, wrapping::dots_u32)
+    }
+
+    fn bytes(&self) -> usize {
+        size_of_val(&self.words[..]) + size_of_val(&self.short[..])
+    }
+}
+
+/// The sums that `dots` forms of a group's numbers, with weights for `rows` of them.
+fn sums<Word: Default + Copy>(
+    numbers: &[Word],
+    weights: &[Word],
+    rows: usize,
+    dots: impl Fn(&[Word], &[Word], &mut [Word]),
+) -> [Word; CHECKS] {
+    let mut sums = [Word::default(); CHECKS];
+    if numbers.len() == rows {
+        dots(numbers, weights, &mut sums);
+        return sums;
+    }
+    for (weights, sum) in weights.chunks_exact(rows).zip(&mut sums) {
+        dots(numbers, &weights[..numbers.len()], core::slice::from_mut(sum));
+    }
+    sums
 }
 
 /// The sums of a block that is being sealed.
@@ -137,9 +159,9 @@ impl<'a> BlockSums<'a> {
         BlockSums { weights, layout: *layout, rows, sums }
     }
 
-    /// Takes in one dimension: the `noisy` numbers of all rows as they are sealed, and without
-    /// their noise.
-    pub fn column(&mut self, dim: usize, noisy: &[u64], exact: impl Fn(usize) -> i64) {
+    /// Takes in one dimension: the `noisy` numbers of all rows as they are sealed, modulo 2³², and
+    /// without their noise.
+    pub fn column(&mut self, dim: usize, noisy: &[u32], exact: impl Fn(usize) -> i64) {
         let (dimension, mut first) = (self.layout.dimension(), 0);
         for group in self.layout.check_groups(self.rows) {
             let count = checks(group.len());
@@ -147,7 +169,7 @@ impl<'a> BlockSums<'a> {
             if group.len() <= FEW {
                 group.zip(out).for_each(|(row, out)| *out = exact(row) as i32);
             } else {
-                let sums = self.weights.sums(&noisy[group]);
+                let sums = self.weights.short_sums(&noisy[group]);
                 out.zip(sums).for_each(|(out, sum)| *out = sum as i32);
             }
             first += count;
@@ -242,9 +264,9 @@ impl AnswerCheck {
                         })
                     }
                     Group::Sums(words) => {
-                        let numbers = wiped(noisy.iter().map(|number| *number as u64));
+                        let numbers = wiped(noisy.iter().map(|number| *number as u32));
                         let sealed = words[dim..].iter().step_by(dimension);
-                        let sums = self.weights.sums(&numbers);
+                        let sums = self.weights.short_sums(&numbers);
                         sums.iter().zip(sealed).all(|(sum, sealed)| *sum as i32 == *sealed)
                     }
                 }
@@ -257,7 +279,7 @@ impl AnswerCheck {
         let group = |group: &Group| match group {
             Group::Rows(words) | Group::Sums(words) => words.len() * WORD,
         };
-        self.weights.words.len() * 8 + self.blocks.iter().flatten().map(group).sum::<usize>()
+        self.weights.bytes() + self.blocks.iter().flatten().map(group).sum::<usize>()
     }
 
     /// Whether `scores`, the centred integers of all rows of a block, can be what an honest server's
@@ -331,9 +353,14 @@ impl AnswerCheck {
     ) -> f64 {
         let numbers = wiped(scores.iter().map(|score| *score as i64 as u64));
         let message = wiped(asked.message.iter().map(|number| *number as u64));
-        let sums = wiped(sums.iter().map(|sum| i64::from(*sum) as u64));
         let mut expected = [0; CHECKS];
-        wrapping::dots_u64(&message, &sums, &mut expected);
+        let mut wide = Zeroizing::new(vec![0; message.len()]);
+        for (sums, expected) in sums.chunks_exact(message.len()).zip(&mut expected) {
+            for (wide, sum) in wide.iter_mut().zip(sums) {
+                *wide = i64::from(*sum) as u64;
+            }
+            wrapping::dots_u64(&message, &wide, core::slice::from_mut(expected));
+        }
         let found = self.weights.sums(&numbers);
         let rest = |(found, expected): (&u64, &u64)| found.wrapping_sub(*expected) as i64 as f64;
         let rests = found.iter().zip(&expected).map(rest);
@@ -343,7 +370,7 @@ impl AnswerCheck {
 }
 
 /// Numbers that are wiped on drop.
-fn wiped(numbers: impl Iterator<Item = u64>) -> Zeroizing<Vec<u64>> {
+fn wiped<Word: Zeroize>(numbers: impl Iterator<Item = Word>) -> Zeroizing<Vec<Word>> {
     Zeroizing::new(numbers.collect())
 }
 

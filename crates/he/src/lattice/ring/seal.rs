@@ -179,7 +179,7 @@ impl<'a, P: Plaintext> Builder<'a, P> {
             (layout.dimension(), layout.rows_in_block(self.plaintext.rows(), block));
         let values = Zeroizing::new(self.block_values(block));
         let mut sums = BlockSums::new(self.weights, layout, rows);
-        let mut column = Zeroizing::new(vec![0u64; rows]);
+        let mut column = Zeroizing::new(vec![0u32; rows]);
         let mut packed = vec![0u8; layout.nodes() * POLY_BYTES];
         let polys = packed.chunks_exact_mut(POLY_BYTES);
         for ((node, (chunk, residue)), out) in layout.node_list().enumerate().zip(polys) {
@@ -189,7 +189,7 @@ impl<'a, P: Plaintext> Builder<'a, P> {
             for (dim, exponent) in layout.node_dims(chunk, residue) {
                 for (row, out) in column.iter_mut().enumerate() {
                     let at = layout.position(row) + exponent;
-                    *out = (work.coefficients[at] + i64::from(work.errors[at])) as u64;
+                    *out = (work.coefficients[at] + i64::from(work.errors[at])) as u32;
                 }
                 sums.column(dim, &column, |row| values[row * dimension + dim]);
             }
