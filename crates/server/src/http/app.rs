@@ -23,6 +23,8 @@ use tokio::sync::Semaphore;
 
 /// Storage operations at once, queries not among them.
 const OPERATIONS: usize = 64;
+/// More than evaluation keys of any dimension take, and what comes with them.
+const EVALUATION_KEYS: u64 = 1 << 20;
 /// How long a look at the place of the collections is good for.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 
@@ -175,16 +177,20 @@ impl App {
     /// # Errors
     /// 413 if it says that it is larger.
     pub fn incoming(&self, request: Request) -> Result<Incoming, Problem> {
-        self.incoming_whole(request, 0)
+        self.incoming_within(request, self.limits.max_body)
     }
 
-    /// The body of a request that clients can't send in pieces: so many bytes are let in under any limit.
+    /// The body of a request that brings evaluation keys, which clients can't send in pieces: it may be
+    /// as long as they are under any limit.
     ///
     /// # Errors
-    /// 413 if it says that it is larger than both.
-    pub fn incoming_whole(&self, request: Request, most: u64) -> Result<Incoming, Problem> {
-        let Limits { max_body, patience, .. } = self.limits;
-        Incoming::new(request, max_body.max(most), patience, self.metrics.clone())
+    /// 413 if it says that it is larger.
+    pub fn incoming_keys(&self, request: Request) -> Result<Incoming, Problem> {
+        self.incoming_within(request, self.limits.max_body.max(EVALUATION_KEYS))
+    }
+
+    fn incoming_within(&self, request: Request, most: u64) -> Result<Incoming, Problem> {
+        Incoming::new(request, most, self.limits.patience, self.metrics.clone())
     }
 
     /// Gives all locks back.

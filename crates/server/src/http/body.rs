@@ -115,6 +115,11 @@ pub struct Incoming {
 }
 
 impl Incoming {
+    /// Bytes that it may have.
+    pub const fn limit(&self) -> u64 {
+        self.limit
+    }
+
     /// The body of a request.
     ///
     /// # Errors

@@ -194,8 +194,8 @@ pub async fn create(
 ) -> Result<Response, Problem> {
     check_name(&name)?;
     let mut share = app.buffers.share();
-    let body = app.incoming(request)?;
-    let (frame, _) = commits::read_frame(&app, body, &mut share, false).await?;
+    let body = app.incoming_keys(request)?;
+    let (frame, _) = commits::read_frame(body, &mut share, false).await?;
     let refused = |_: &change::UploadRef| {
         Err(Problem::bad_request(
             "a new collection has no uploads yet; send its attachments inline",

@@ -37,12 +37,11 @@ pub struct CommitAnswer {
 /// # Errors
 /// 400 for what is no change frame, and those of the body.
 pub async fn read_frame(
-    app: &App,
     mut body: Incoming,
     share: &mut Share,
     hashed: bool,
 ) -> Result<(Frame, blake3::Hasher), Problem> {
-    let mut decoder = Decoder::new(app.limits.max_body, body.length());
+    let mut decoder = Decoder::new(body.limit(), body.length());
     let mut hasher = blake3::Hasher::new();
     while let Some(bytes) = body.next().await? {
         share.grow(bytes.len() as u64)?;
@@ -82,7 +81,7 @@ pub async fn commit(
     let collection = app.collection(&name).await?;
     let mut share = app.buffers.share();
     let body = app.incoming(request)?;
-    let (frame, hasher) = read_frame(&app, body, &mut share, key.is_some()).await?;
+    let (frame, hasher) = read_frame(body, &mut share, key.is_some()).await?;
     let key = key.map(|key| idempotency::commit_key(key, &hasher));
     let uploaded = frame.uploaded_bytes();
     if uploaded > app.limits.max_upload {

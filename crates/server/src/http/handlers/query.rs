@@ -17,8 +17,6 @@ const VERSION_HEADER: HeaderName = HeaderName::from_static("ciphervec-version");
 const HEAD_HEADER: HeaderName = HeaderName::from_static("ciphervec-head");
 const EVALUATION_HEADER: HeaderName = HeaderName::from_static("ciphervec-evaluation");
 const TIMING_HEADER: HeaderName = HeaderName::from_static("server-timing");
-/// More than evaluation keys of any dimension take.
-const EVALUATION_KEYS: u64 = 1 << 20;
 
 /// Answers a sealed query over every segment. A client that leaves takes its query out of the queue.
 #[utoipa::path(post, path = "/v1/collections/{name}/query", tag = "collections", operation_id = "query",
@@ -80,7 +78,7 @@ pub async fn put_query_keys(
 ) -> Result<StatusCode, Problem> {
     let collection = app.collection(&name).await?;
     let mut share = app.buffers.share();
-    let bytes = app.incoming_whole(request, EVALUATION_KEYS)?.all(&mut share).await?;
+    let bytes = app.incoming_keys(request)?.all(&mut share).await?;
     let token = principal.id().to_owned();
     app.blocking(move || {
         let _held = share;
