@@ -5,6 +5,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
+use ciphervec::Error;
 use ciphervec::search::{Flood, Opened, Owner, Retrieval, SegmentDirectory, Selection, Wanted};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
@@ -136,12 +137,18 @@ impl PyAnswerOpener {
         Ok(PyAnswerOpener { task, count, running: Mutex::new(None) })
     }
 
-    /// Begins anew: what was written is forgotten.
-    fn restart(&self, py: Python<'_>) {
-        py.detach(|| {
+    /// Begins anew: what was written is forgotten. Raises TamperedAnswer or MismatchedAnswer if it has failed its check already.
+    fn restart(&self, py: Python<'_>) -> PyResult<()> {
+        let ended = py.detach(|| {
             let before = self.running().take();
             before.map(Running::end)
         });
+        match ended {
+            Some(Ok(Err(error @ (Error::Tampered { .. } | Error::Mismatched { .. })))) => {
+                Err(error.raise())
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The next bytes of the answer. Waits while those before are opened.

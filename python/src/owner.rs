@@ -565,6 +565,15 @@ impl PySealedQuery {
         PyBytes::new(py, self.query.to_bytes())
     }
 
+    /// Which rows the filter chooses, by the owner's own tags: for each segment its id and a byte a row. Only the first word
+    /// counts.
+    fn expect_matching(&self, rows: Vec<([u8; 16], Vec<u8>)>) {
+        let rows = rows
+            .into_iter()
+            .map(|(id, rows)| (SegmentId(id), rows.into_iter().map(|one| one != 0).collect()));
+        self.query.expect_matching(rows);
+    }
+
     /// Milliseconds: `prepare_ms`, and once the answer was opened `decrypt_ms` and `top_k_ms`; and how many rows' noise was taken off
     /// for that, `settled_rows`.
     fn timings<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {

@@ -231,7 +231,7 @@ def test_a_collection_that_has_moved_on_is_asked_again(
         made.query(rows[:1], 1)
 
 
-def test_damaged_answers_say_so_and_give_nothing(
+def test_damage_is_found_out_by_the_checks_where_an_answer_is_opened_as_it_comes(
     make: Make, vectors: Callable[..., np.ndarray], streamed: list[int]
 ) -> None:
     rows, line = vectors(N, D), Faulty()
@@ -244,10 +244,55 @@ def test_damaged_answers_say_so_and_give_nothing(
         return httpx.Response(answer.status_code, headers=answer.headers, content=bytes(content))
 
     line.fault = only("/query", "POST", flip)
-    with pytest.raises(CorruptData, match="checksum"):
+    with pytest.raises(TamperedAnswer):
         made.query(rows[:1], 1)
-    assert made.info()["quarantine"] == []
+    (held,) = made.info()["quarantine"]
+    made.release(held)
     assert made.query(rows[:1], 1)["ids"] == [[0]]
+
+
+def test_a_check_that_failed_is_not_forgotten_with_the_rest(
+    make: Make, vectors: Callable[..., np.ndarray], streamed: list[int]
+) -> None:
+    """A server could watch what follows, as often as it likes, if it cut every answer that it shifts, or gave it another
+    version: then nothing of it is opened."""
+    rows, line = vectors(N, D), Faulty()
+    made = fill(make(transport=line), rows, "sealed-index")
+
+    def shifted(cut: bool) -> Callable[[httpx.Request, Callable[[], httpx.Response]], httpx.Response]:
+        def lie(request: httpx.Request, go: Callable[[], httpx.Response]) -> httpx.Response:
+            answer = go()
+            content = bytearray(answer.content)
+            content[len(content) // 3] ^= 1
+            headers = answer.headers.copy()
+            if cut:
+                return httpx.Response(200, headers=headers, stream=Cut(bytes(content[:-100])))
+            headers["ciphervec-version"] = str(int(headers["ciphervec-version"]) + 1)
+            return httpx.Response(200, headers=headers, content=bytes(content))
+
+        return lie
+
+    sent = line.paths("/query")
+    line.fault = only("/query", "POST", shifted(cut=True))
+    with pytest.raises(TamperedAnswer):
+        made.query(rows[:1], 1)
+    (held,) = made.info()["quarantine"]
+    assert line.paths("/query") <= sent + 2
+    made.release(held)
+    line.fault = only("/query", "POST", shifted(cut=False))
+    assert made.query(rows[:1], 1)["ids"] == [[0]]
+    assert made.info()["quarantine"] == []
+
+
+class Cut(httpx.SyncByteStream):
+    """A connection that breaks off."""
+
+    def __init__(self, content: bytes) -> None:
+        self.content = content
+
+    def __iter__(self) -> Iterator[bytes]:
+        yield self.content
+        raise httpx.ReadError("broken off")
 
 
 def test_the_two_halves_open_them_in_any_pieces(keys: Keys, vectors: Callable[..., np.ndarray]) -> None:

@@ -294,7 +294,7 @@ class Client:
         store = self._database.open_anew(name)
         try:
             description = Description.from_bytes(store.meta(), name, self._keys)
-            segments = Segments(store, description, self._keys, pins=MemoryPins())
+            segments = Segments(store, description, self._keys, self._state, pins=MemoryPins())
             yield segments
             pin = segments.states.pin()
         finally:

@@ -23,6 +23,8 @@ from ..ingest.files import storage_errors, write_file
 from .owner import Owner
 
 _NAME = re.compile(r"[0-9a-f]{32}")
+_STATED = ".stated"
+"""What the file of a segment is called that the owner's state names: a restore may bring back a state that doesn't."""
 
 
 class Quarantine:
@@ -36,14 +38,22 @@ class Quarantine:
             # The description names the collection, and one that was made anew under the same name
             # has another.
             self._folder = folder / "quarantine" / _native.blake3(spec.to_bytes()).hex()[:32]
-        self._held: set[bytes] = set()
+        self._unwritten: set[bytes] = set()
         self._stated: set[bytes] = set()
+        self.stated_before = self._files(_STATED)
+        """Those that a state named which was seen here last."""
 
     def state(self, segment_ids: Sequence[bytes]) -> None:
         """The owner's state names these by now, as long as it does. Raises StorageError."""
         self._stated = set(segment_ids)
         for segment_id in self._stated & self._local():
             self._forget(segment_id)
+        if self._folder is not None:
+            noted = self._files(_STATED)
+            for segment_id in self._stated - noted:
+                self._write(segment_id, "the owner's state names it", _STATED)
+            for segment_id in noted - self._stated:
+                self._remove(segment_id, _STATED)
 
     def segments(self) -> set[bytes]:
         """The ids of the segments held, those included that other processes have put there. Raises
@@ -51,20 +61,28 @@ class Quarantine:
         return self._local() | self._stated
 
     def _local(self) -> set[bytes]:
-        if self._folder is not None:
-            with storage_errors(f"cannot read {self._folder}; choose another folder with CIPHERVEC_STATE"):
-                try:
-                    names = [path.name for path in self._folder.iterdir()]
-                except FileNotFoundError:
-                    names = []
-            self._held = {bytes.fromhex(name) for name in names if _NAME.fullmatch(name)}
-        return set(self._held)
+        return self._files() | self._unwritten
+
+    def _files(self, ending: str = "") -> set[bytes]:
+        if self._folder is None:
+            return set()
+        with storage_errors(f"cannot read {self._folder}; choose another folder with CIPHERVEC_STATE"):
+            try:
+                names = [path.name for path in self._folder.iterdir()]
+            except FileNotFoundError:
+                return set()
+        found = [name.removesuffix(ending) for name in names if name.endswith(ending)]
+        return {bytes.fromhex(name) for name in found if _NAME.fullmatch(name)}
 
     def hold(self, segment_id: bytes, reason: str) -> None:
-        """Put a segment there. Raises StorageError."""
-        self._held.add(segment_id)
-        if self._folder is None:
-            return
+        """Put a segment there: it is, whatever becomes of its file. Raises StorageError."""
+        self._unwritten.add(segment_id)
+        if self._folder is not None:
+            self._write(segment_id, reason)
+            self._unwritten.discard(segment_id)
+
+    def _write(self, segment_id: bytes, reason: str, ending: str = "") -> None:
+        assert self._folder is not None
         with storage_errors(f"cannot write {self._folder}"):
             self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         note = {
@@ -74,14 +92,17 @@ class Quarantine:
             "since": datetime.now(timezone.utc).isoformat(timespec="seconds"),
             "reason": reason,
         }
-        write_file(self._folder / segment_id.hex(), json.dumps(note, indent=1).encode())
+        write_file(self._folder / (segment_id.hex() + ending), json.dumps(note, indent=1).encode())
 
-    def _forget(self, segment_id: bytes) -> None:
-        self._held.discard(segment_id)
+    def _remove(self, segment_id: bytes, ending: str = "") -> None:
         if self._folder is not None:
-            path = self._folder / segment_id.hex()
+            path = self._folder / (segment_id.hex() + ending)
             with storage_errors(f"cannot remove {path}"):
                 path.unlink(missing_ok=True)
+
+    def _forget(self, segment_id: bytes) -> None:
+        self._unwritten.discard(segment_id)
+        self._remove(segment_id)
 
     def enforce(self, owner: Owner, attached: Container[bytes]) -> None:
         """Pass over what failed a check before, here, in another process or in another client of the owner's."""
@@ -98,15 +119,16 @@ class Quarantine:
         and with `skip` all, cost only themselves, and a UserWarning names them."""
         held = owner.quarantined()
         own = [one for one in held if owner.writer_of(one) is None]
-        kept = self._folder is not None or self._stated.issuperset(own)
+        lasting = self._folder is not None and self._unwritten.isdisjoint(own)
+        kept = lasting or self._stated.issuperset(own)
         if own and not (skip and kept):
             remedy = (
                 "Find out what happened first: whoever shifts answers can watch what follows from them. Then seal their rows "
                 "again with optimize(), where the vectors were kept, or use them as they are with release(); "
                 "query(skip_quarantined=True) asks about the others."
                 if kept
-                else "This client keeps nothing between processes and may not commit, so that one failure counts for the "
-                "whole collection. Open it with a state folder, or with a token that may write."
+                else "This client could write that down nowhere: it has no state folder that takes it, and may not commit. So "
+                "one failure counts for the whole collection. Open it with a state folder, or with a token that may write."
             )
             raise Quarantined(
                 f"{len(own)} of the segments of {self._collection!r} failed a check and are in quarantine: "

@@ -47,7 +47,8 @@ class AnswerOpener:
         self._finish = finish
 
     def restart(self) -> None:
-        """The answer comes again, from its start: the connection was lost, say."""
+        """The answer comes again, from its start: the connection was lost, say. Raises TamperedAnswer, or MismatchedAnswer,
+        if what came before has failed its check already: that is not forgotten."""
         self._native.restart()
 
     def write(self, piece: bytes) -> None:
@@ -102,6 +103,11 @@ class SealedQuery:
         self._foreign = foreign
         self.segments = segments
         """The segments that it names; None where it is about all of them."""
+
+    def expect_matching(self, rows: Sequence[tuple[bytes, bytes]]) -> None:
+        """Which rows its filter chooses, by the owner's own tags: of every segment its id and a byte a row. An answer about
+        others is refused."""
+        self._native.expect_matching(rows)
 
     @property
     def nbytes(self) -> int:

@@ -37,6 +37,10 @@ def accept_restore(segments: Segments, seen: Pin | None) -> None:
         raise InvalidInput(
             "its states are not authenticated, so there is nothing to accept: call upgrade() on the collection."
         )
+    # What had failed a check by then has not passed one since.
+    for segment in segments.entries():
+        if segment.id in segments.quarantine.stated_before:
+            owner.quarantine(segment.id)
     change = WriteBatch()
     if seen is not None and seen.epoch > described.epoch and not owner.has_key_pair:
         described = described.with_epoch(seen.epoch + 1)

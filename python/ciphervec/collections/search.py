@@ -3,7 +3,8 @@ owner's side."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from ..ingest.where import Where
 from .allowed import Allowed, Listed
 from .asking import answered, most_queries, query_epoch, renew_for_others
 from .audience import Audience
-from .filtering import passes, passing
+from .filtering import passes, passing, tagged
 from .flooding import DEVIATION
 from .matches import Matches
 from .owner import Owner
@@ -31,6 +32,15 @@ WHOLE = 16 << 20
 
 _LEAST_WORD = 3  # bytes of an answer, a row, nearly
 _SHARE = 16  # of the rows; where one in so many is allowed, the others are ranked as well
+
+
+class _Held(NamedTuple):
+    """What a search passes over: whether it may, and what was in quarantine when it began. While it goes on others may find
+    another segment out, which would be passed over with nobody told: `Segments.refuse_held` refuses that before an answer
+    is opened."""
+
+    skip: bool
+    since: frozenset[bytes]
 
 
 def search(
@@ -51,15 +61,20 @@ def search(
         return []
     if where is not None or among is not None or len(segments.owner) == 0:
         segments.current()
-    segments.quarantine.refuse(segments.owner, skip_quarantined)
-    payloads = segments.payloads
+    segments.refuse_held(skip_quarantined)
+    held = _Held(skip_quarantined, frozenset(segments.owner.quarantined()))
+    payloads, authenticated = segments.payloads, segments.state is not None
     # What the server can't test by tags is tested here first, on metadata opened here: also of
     # segments that have no tags under the present key, because a writer sealed them, who can't
     # make any, or the keys are changing.
-    tagged = where is None or all(map(payloads.has_tags, segments.read_entries()))
+    # A server's tags that no owner authenticates are not used: what followed would depend on the hits.
+    believed = authenticated or segments.owner.spec.mode == "open"
+    usable = where is None or (believed and all(map(payloads.has_tags, segments.read_entries())))
     # What others are shown costs each row that is ranked, so that the rows must be known first.
-    all_by_tags = where is None or (where.complete and tagged and audience != "others" and among is None)
-    allow: Allowed | None = None if where is None or all_by_tags else passing(segments, where)
+    all_by_tags = where is None or (where.complete and usable and audience != "others" and among is None)
+    allow: Allowed | None = (
+        None if where is None or all_by_tags else passing(segments, where, by_tags=believed)
+    )
     if among is not None:
         here = [name for name in dict.fromkeys(among) if name in segments.owner]
         kept = [True] * len(here) if allow is None else allow.has(here)
@@ -78,14 +93,14 @@ def search(
         )
         for start in range(0, len(queries), step):
             part = queries[start : start + step]
-            found += _ask(segments, part, tags, count, within, allow, audience, flooding)
+            found += _ask(segments, part, tags, count, within, allow, audience, flooding, held)
         return found
 
-    found = ask_all([] if where is None or not tagged else payloads.wanted(where), allow)
-    if where is not None and allow is None:
+    found = ask_all([] if where is None or not usable else payloads.wanted(where), allow)
+    if where is not None and allow is None and not authenticated:
         names = list(dict.fromkeys(name for matches in found for name in matches.ids))
         if not passes(segments, where, names):
-            # Tags are the server's to keep, and are not those of these rows: nothing of them counts.
+            # In mode `open` tags are the server's, and are not those of these rows: nothing of them counts.
             found = ask_all([], passing(segments, where, by_tags=False))
     return found
 
@@ -113,6 +128,7 @@ def _ask(
     allow: Allowed | None,
     audience: Audience | None,
     flooding: float,
+    passed_over: _Held,
 ) -> list[Matches]:
     """One message to the server and back. Raises Conflict when the collection has changed too
     much meanwhile."""
@@ -121,16 +137,17 @@ def _ask(
         renew_for_others(segments, len(rows), flooding)
     query = None if routed else sealed_with_tokens(segments, rows, tags)
     if not routed and query is None and is_long(segments.owner, len(rows)):
-
-        def streamed(count: int | None, allow: Sequence[Id] | None) -> list[Matches]:
-            return _ask_streaming(segments, rows, tags, count, within, allow, audience, flooding)
-
-        return _opened(streamed, count, allow, segments, audience)
+        # Never asked twice: whether there are enough hits that are allowed is nobody's to see.
+        listed = None if allow is None else allow.ids()
+        return _ask_streaming(segments, rows, tags, count, within, listed, audience, flooding, passed_over)
     if routed:
         query, answer, newer = ask_routed(segments, rows)
     else:
         query, answer, newer = _ask_all(segments, rows, tags, audience, query)
+    segments.refuse_held(*passed_over)
     held = segments.owner.quarantined()
+    if tags and segments.state is not None:
+        query.expect_matching(tagged(segments, tags))
 
     def opened(count: int | None, allow: Sequence[Id] | None) -> list[Matches]:
         return segments.owner.open(
@@ -173,13 +190,16 @@ def _ask_streaming(
     allow: Sequence[Id] | None,
     audience: Audience | None,
     flooding: float,
+    passed_over: _Held,
 ) -> list[Matches]:
     """As `_ask`, for an answer that is opened as it comes. It has to be one of the state that it was asked
     about: Conflict says that others were faster."""
     epoch = query_epoch(segments, len(rows))
     query = segments.owner.query(rows, tags=tags, answers=answers_of(segments), epoch=epoch)
-    held, version = segments.owner.quarantined(), segments.store.version
-    server = segments.server
+    segments.refuse_held(*passed_over)
+    held, server = segments.owner.quarantined(), segments.server
+    if tags and segments.state is not None:
+        query.expect_matching(tagged(segments, tags))
     opener: AnswerOpener = segments.owner.opener(
         query,
         count,
@@ -189,15 +209,31 @@ def _ask_streaming(
         flooding=flooding,
         local=not server.remote,
     )
-    answer = answered(segments, query.to_bytes(), epoch, query.rows, opener)
-    if answer.version != version:
-        raise Conflict(
-            f"collection {segments.description.spec.collection!r} changes faster than a query takes. Ask again."
-        )
     with segments.checking():
+        try:
+            answered(segments, query.to_bytes(), epoch, query.rows, _OfOneState(opener, segments))
+        except BaseException:
+            opener.restart()  # whatever ended it: what came may have failed its check
+            raise
         found = opener.finish()
     _hold(segments, held)
     return found
+
+
+class _OfOneState:
+    """Has an answer opened as it comes, if it is of the state that it was asked about. Another is Conflict before any of it is
+    opened: the server names the state, and could learn from each what becomes of it."""
+
+    def __init__(self, opener: AnswerOpener, segments: Segments) -> None:
+        self._opener = opener
+        self.write = opener.write
+        self._version = str(segments.store.version) if segments.server.remote else None
+        self._collection = segments.description.spec.collection
+
+    def restart(self, headers: Mapping[str, str]) -> None:
+        if self._version is not None and headers.get("ciphervec-version") != self._version:
+            raise Conflict(f"collection {self._collection!r} changes faster than a query takes. Ask again.")
+        self._opener.restart()
 
 
 def _hold(segments: Segments, held: Sequence[bytes]) -> None:

@@ -24,13 +24,14 @@ from ..errors import (
     CorruptData,
     InvalidInput,
     RollbackDetected,
+    StorageError,
     TamperedAnswer,
     UnsupportedVersion,
     WrongKey,
 )
 from ..ingest.arrays import FloatArray, Id
 from ..ingest.forks import open_in_child
-from ..ingest.remarks import kept_going
+from ..ingest.remarks import kept_going, remark
 from .difference import difference
 from .keys import Keys
 from .owner import Owner
@@ -311,15 +312,28 @@ class Segments:
             raise
 
     def hold(self, segment_ids: Collection[bytes], reason: str) -> None:
-        """Put segments into quarantine."""
+        """Put segments into quarantine: in memory first, then wherever it can be written. What fails of that is no reason to
+        leave out the rest, and `refuse` counts it."""
         for segment_id in segment_ids:
             self.owner.quarantine(segment_id)
-            self.quarantine.hold(segment_id, reason)
-            self.store.drop(segment_id)
+        for segment_id in segment_ids:
+            try:
+                self.quarantine.hold(segment_id, reason)
+            except StorageError as error:
+                remark(f"quarantine could not be written down: {error}")
+            with contextlib.suppress(CiphervecError, OSError):
+                self.store.drop(segment_id)
         if not self.store.read_only:
             # Who may not commit now has it in the state folder, and the next commit says it.
             with contextlib.suppress(CiphervecError, OSError):
                 self.in_turn(self._say_quarantine)
+
+    def refuse_held(self, skip: bool, since: Collection[bytes] | None = None) -> None:
+        """Raise Quarantined where a query would have to do without segments that failed a check, here or in another process
+        with the same state folder; with `since`, only if there are others than those."""
+        self.quarantine.enforce(self.owner, self._standing.deleted)
+        if since is None or not set(self.owner.quarantined()).issubset(since):
+            self.quarantine.refuse(self.owner, skip)
 
     def release(self, segment_id: str) -> None:
         """Take one out of quarantine. Raises InvalidInput, and what a commit raises where the owner's state names it."""

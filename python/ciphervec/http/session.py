@@ -21,6 +21,10 @@ from .transport_types import Lost, Request, Transport
 API = "1"
 MAX_JSON = 256 << 20
 MAX_ANSWER = 1 << 40
+"""Bytes of an answer that is dealt with as it comes."""
+
+MAX_WHOLE = 1 << 30
+"""Bytes of an answer to a query that is kept as a whole."""
 PIECE = 16 << 20
 """Bytes of an upload that go in one request."""
 

@@ -43,7 +43,7 @@ from ..ingest.remarks import kept_going
 from .cache import BlobCache
 from .frame import Place, Upload, blobs, encode, split_blobs
 from .problem import Failed, Reply, error_of, is_problem, loses_uploads, uploads_gone
-from .session import MAX_ANSWER, Changed, Session, Unanswered
+from .session import MAX_ANSWER, MAX_WHOLE, Changed, Session, Unanswered
 from .state import State, committed, public_parameters, read_state
 from .trust import EPOCH, KEY_ID, MASKS, SESSIONS, Lineage, Trust, TrustPins
 
@@ -575,7 +575,7 @@ class RemoteBackend:
             body=query,
             headers=headers,
             ok=(200, 400, 409, 422),
-            limit=MAX_ANSWER,
+            limit=MAX_WHOLE if sink is None else MAX_ANSWER,
             sink=sink,
             again=again,
         )

@@ -41,6 +41,12 @@ class _Body:
         sink: Sink | None = None,
     ) -> None:
         self._response = response
+        coding = response.headers.get("content-encoding", "identity").strip().lower()
+        if coding not in ("", "identity"):
+            raise Lost(
+                f"the answer is compressed ({coding[:20]}), which was not asked for: few bytes could become any number of them",
+                sent=True, final=True,
+            )  # fmt: skip
         good = into is not None and response.status_code in (200, 206)
         # An error may be longer than the blob that was asked for.
         self._limit = limit if good or into is None else max(limit, _LONGEST_ERROR)
@@ -54,7 +60,7 @@ class _Body:
         self.sink = sink if response.status_code == 200 else None
         self._length = 0
         if self.sink is not None:
-            self.sink.restart()
+            self.sink.restart({name.lower(): value for name, value in response.headers.items()})
 
     def take(self, piece: bytes) -> None:
         if self.sink is None:
@@ -258,7 +264,7 @@ def _arguments(request: Request, seconds: float) -> dict[str, Any]:
     return {
         "method": request.method,
         "url": request.url,
-        "headers": request.headers,
+        "headers": {**request.headers, "Accept-Encoding": "identity"},
         "content": request.body,
         "timeout": httpx.Timeout(seconds, connect=min(_CONNECT, seconds)),
     }

@@ -112,7 +112,7 @@ class _Through:
 
     def evaluate_into(self, query: bytes, sink: Sink, again: Callable[[], None] | None = None) -> int:
         answer = self.evaluate(query, again)
-        sink.restart()
+        sink.restart({})
         sink.write(answer.data)
         return answer.version
 

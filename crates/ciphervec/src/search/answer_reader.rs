@@ -1,7 +1,7 @@
 //! Answer reader: the bytes of an answer enter, all at once or as they come; the parts that are asked for leave. Owner only.
 //!
-//! Parts are looked at before the whole is there, and so before its checksum is. What is made of them counts once
-//! [`AnswerReader::finish`] has compared it, and an answer that is damaged is called that, whatever its parts looked like.
+//! Of an answer that is there, the checksum is compared before anything is opened. Parts of one that comes in pieces are looked at
+//! before the whole is there: what is made of them counts once [`AnswerReader::finish`] has compared it.
 
 use super::pieces::Pieces;
 use crate::error::Result;
@@ -58,11 +58,17 @@ impl<'a> AnswerReader<'a> {
             let detail = format!("{HEADER_LEN} header bytes expected, {came} came");
             return Err(Reader::new(WHAT, &[]).error(detail).into());
         }
-        let read = match input {
-            Input::Whole(_) | Input::Stream(_) | Input::Pieces(_) => Incoming::new,
-            Input::Local(_) => Incoming::unchecked,
+        let checked = || Incoming::new(Kind::Response, newest, &header);
+        let frame = match &input {
+            Input::Stream(_) | Input::Pieces(_) => checked()?,
+            Input::Local(_) => Incoming::unchecked(Kind::Response, newest, &header)?,
+            Input::Whole(rest) => {
+                let mut whole = checked()?;
+                whole.update(rest)?;
+                whole.finish()?;
+                Incoming::unchecked(Kind::Response, newest, &header)?
+            }
         };
-        let frame = read(Kind::Response, newest, &header)?;
         Ok(AnswerReader { frame, input, buffer: Vec::new() })
     }
 

@@ -2,7 +2,7 @@
 //! leave. Owner only.
 
 use super::answer_reader::{AnswerReader, Input};
-use super::directory::{SegmentDirectory, Selection};
+use super::directory::{Entry, SegmentDirectory, Selection};
 use super::flood::Flood;
 use super::form::{self, AnswerPart, Runner, expect_key};
 use super::message::{WORDS_VERSION, expect_params, read_bitmap};
@@ -170,14 +170,21 @@ impl Owner {
             self.expect_flooded(directory)?;
         }
         let mut reader = AnswerReader::new(answer, WORDS_VERSION).await?;
-        let read = self.read(&mut reader, query, directory, wanted, run).await;
-        // Whatever was wrong with a part, damage is what is said of a damaged answer.
-        reader.finish().await?;
-        let scoring = read?;
-        scoring.finish()
+        let mut scoring = None;
+        let read = self.read(&mut reader, query, directory, wanted, run, &mut scoring).await;
+        // Damage is what is said of a damaged answer. But a check that has failed is never forgotten, however the answer goes
+        // on or ends: whoever sent it could watch what follows as often as it liked.
+        let ended = reader.finish().await.and(read);
+        match (ended, scoring) {
+            (Ok(()), Some(scoring)) => scoring.finish(),
+            (Ok(()), None) => Err(Reader::new(WHAT, &[]).error("it has not come").into()),
+            (Err(error), scoring) => {
+                Err(scoring.and_then(|scoring| scoring.failure()).unwrap_or(error))
+            }
+        }
     }
 
-    /// Reads an answer from its header to its end.
+    /// Reads an answer from its header to its end, and puts into `scoring` what it says.
     async fn read<'a>(
         &'a self,
         reader: &mut AnswerReader<'_>,
@@ -185,7 +192,8 @@ impl Owner {
         directory: &'a SegmentDirectory,
         wanted: &Wanted<'a>,
         run: Runner<'_>,
-    ) -> Result<Scoring<'a>> {
+        scoring: &mut Option<Scoring<'a>>,
+    ) -> Result<()> {
         let error = |detail: String| Error::from(Reader::new(WHAT, &[]).error(detail));
         expect_params(self.spec(), WHAT, reader.header())?;
         expect_key(WHAT, self.form().response_key(self.root())?, reader.header().key)?;
@@ -207,10 +215,9 @@ impl Owner {
         let opening = self.form().open(self.root(), &query.kept, &levels)?;
         let Wanted { retrieval, selection, newer, flood } = *wanted;
         let asked = Asked { owner: self, query, directory, retrieval, selection, flood };
-        let mut scoring = Scoring::new(asked, opening);
-        self.read_segments(reader, query, directory, newer, &mut scoring, run).await?;
-        reader.expect_end()?;
-        Ok(scoring)
+        let scoring = scoring.insert(Scoring::new(asked, opening));
+        self.read_segments(reader, query, directory, newer, scoring, run).await?;
+        reader.expect_end()
     }
 
     /// Reads past what belongs to all segments: the mask sums of each query at every level, which the
@@ -272,6 +279,7 @@ impl Owner {
                 }
                 false => None,
             };
+            scoring.begin(entry, matching.as_deref());
             self.read_answers(reader, query, (entry, rows, level), matching, scoring, run).await?;
         }
         let missing = directory.entries().iter().zip(seen).find(|(entry, seen)| {
@@ -279,10 +287,9 @@ impl Owner {
                 && query.segments.as_ref().is_none_or(|named| named.contains(&entry.id))
                 && !newer.contains(&entry.id)
                 && !directory.quarantined().contains(&entry.id)
+                && (!query.filtered || chosen(query, entry))
         });
-        if !query.filtered
-            && let Some((missing, _)) = missing
-        {
+        if let Some((missing, _)) = missing {
             let detail = "the server left it out".to_owned();
             return Err(Error::Directory { segment: missing.id.to_string(), detail });
         }
@@ -299,22 +306,14 @@ impl Owner {
         scoring: &mut Scoring<'_>,
         run: Runner<'_>,
     ) -> Result<()> {
-        let mut wanted = true;
-        scoring.begin(entry);
         for (queries, rows, length) in self.parts(reader, query, rows as usize, level).await? {
-            if !wanted {
-                reader.skip(length).await?;
-                continue;
-            }
             let part = AnswerPart { queries, rows, bytes: reader.take(length).await? };
-            let mut kept = Ok(true);
-            run(&mut || kept = scoring.part(entry, &part, matching.as_deref()));
-            wanted = kept?;
+            let mut scored = Ok(());
+            run(&mut || scored = scoring.part(entry, &part, matching.as_deref()));
+            scored?;
         }
         let mut ended = Ok(());
-        if wanted {
-            run(&mut || ended = scoring.end(entry));
-        }
+        run(&mut || ended = scoring.end(entry));
         ended
     }
 
@@ -381,4 +380,10 @@ impl Owner {
         };
         reader.skip(length).await
     }
+}
+
+/// Whether a filter chooses live rows of a segment, as far as the owner knows.
+fn chosen(query: &Query, entry: &Entry) -> bool {
+    let rows = query.matching.get().and_then(|rows| rows.get(&entry.id));
+    rows.is_some_and(|rows| rows.iter().zip(entry.deleted.iter()).any(|(one, gone)| *one && !gone))
 }

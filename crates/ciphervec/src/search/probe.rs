@@ -10,6 +10,7 @@ use crate::error::{Error, Result};
 use crate::index::spec::IndexSpec;
 use crate::index::spec::MAX_QUERIES;
 use ciphervec_he::wire::KeyId;
+use std::sync::OnceLock;
 
 /// Asks an index of mode `sealed-index`, whose queries are plain, and opens no answer. It holds no secret.
 #[derive(Clone, Debug)]
@@ -94,6 +95,7 @@ impl Owner {
             kept: self.form().read_queries(count, key, body)?,
             seconds: 0.0,
             foreign: true,
+            matching: OnceLock::new(),
         })
     }
 }

@@ -12,7 +12,8 @@ use crate::index::spec::MAX_QUERIES;
 use crate::protect::filter::FilterTag;
 use ciphervec_he::lattice::SegmentId;
 use ciphervec_he::lattice::ring::Half;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+use std::sync::OnceLock;
 
 /// A batch of queries, ready to send. `Debug` shows sizes only.
 pub struct Query {
@@ -30,7 +31,12 @@ pub struct Query {
     pub(super) seconds: f64,
     /// Made by somebody else, whose answers are not believed either.
     pub(super) foreign: bool,
+    /// The rows that its filter chooses, segment by segment, where the owner knows.
+    pub(super) matching: Matching,
 }
+
+/// Which rows of each segment a filter chooses.
+pub(super) type Matching = OnceLock<HashMap<SegmentId, Vec<bool>>>;
 
 impl core::fmt::Debug for Query {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
@@ -42,6 +48,12 @@ impl Query {
     /// What the server gets.
     pub fn to_bytes(&self) -> &[u8] {
         &self.bytes
+    }
+
+    /// Says which rows the filter chooses by the owner's own tags, for every segment: an answer about others is none, and is
+    /// refused before it is known which of them would have been hits. Only the first word counts.
+    pub fn expect_matching(&self, rows: impl IntoIterator<Item = (SegmentId, Vec<bool>)>) {
+        self.matching.get_or_init(|| rows.into_iter().collect());
     }
 
     /// Queries in the batch.
@@ -183,6 +195,7 @@ impl Owner {
             kept: encoded.kept,
             seconds: start.seconds(),
             foreign: false,
+            matching: Matching::new(),
         })
     }
 }

@@ -53,7 +53,8 @@ pub(super) struct Asked<'a> {
 /// The hits of every query, as far as segments have come.
 ///
 /// A segment of a writer's that fails its check is left out, and what it brought is forgotten: its writer had a say in what it is
-/// checked with. Another one that does refuses the answer as a whole.
+/// checked with. Another one that does refuses the answer as a whole. Either is found once all of the segment has come, after the
+/// same work as without: when that ends must not tell more than whether.
 pub(super) struct Scoring<'a> {
     asked: Asked<'a>,
     opening: Box<dyn Opening + 'a>,
@@ -64,6 +65,8 @@ pub(super) struct Scoring<'a> {
     checked: bool,
     disqualified: Vec<SegmentId>,
     failed: Vec<SegmentId>,
+    /// The segment that comes now, if its check has failed.
+    out: Option<usize>,
     timings: OwnerTimings,
 }
 
@@ -82,6 +85,7 @@ impl<'a> Scoring<'a> {
             checked: true,
             disqualified: Vec::new(),
             failed: Vec::new(),
+            out: None,
             timings: OwnerTimings::default(),
         }
     }
@@ -90,14 +94,25 @@ impl<'a> Scoring<'a> {
         &self.asked.directory.entries()[index]
     }
 
-    /// A segment comes, part by part.
-    pub fn begin(&mut self, index: usize) {
-        if self.entry(index).is_written() {
+    /// A segment comes, part by part; of it the rows of `matching`, where there is a filter.
+    pub fn begin(&mut self, index: usize, matching: Option<&[bool]>) {
+        let entry = self.entry(index);
+        self.before.clear();
+        if entry.is_written() {
             self.before = self.rankings.iter().map(Ranking::checkpoint).collect();
         }
+        let chosen = self.asked.query.matching.get().map(|rows| rows.get(&entry.id));
+        let other = matching.zip(chosen).is_some_and(|(matching, chosen)| {
+            let rows = matching.iter().zip(entry.deleted.iter()).enumerate();
+            let differs = |(row, (came, gone)): (usize, (&bool, &bool))| {
+                !gone && *came != chosen.is_some_and(|chosen| chosen.get(row) == Some(&true))
+            };
+            rows.fold(false, |differ, row| differ | differs(row))
+        });
+        self.out = other.then_some(index);
     }
 
-    /// Ranks a part of its answers by estimates; whether the rest is wanted too.
+    /// Ranks a part of its answers by estimates.
     ///
     /// # Errors
     /// Damaged answers.
@@ -106,14 +121,14 @@ impl<'a> Scoring<'a> {
         index: usize,
         part: &AnswerPart<'_>,
         matching: Option<&[bool]>,
-    ) -> Result<bool> {
+    ) -> Result<()> {
         let Asked { owner, query, directory, selection, flood, .. } = self.asked;
         let entry = self.entry(index);
-        let (start, mut ranked) = (Stopwatch::start(), 0.0);
+        let (start, mut ranked, mut cosines) = (Stopwatch::start(), 0.0, true);
         let rankings = &mut self.rankings;
         let opened = entry.opened(owner, directory);
         let scored = self.opening.estimate(&opened, part, &mut |of, estimates| {
-            expect_cosines(query, entry, estimates)?;
+            cosines &= are_cosines(query, entry, estimates);
             let start = Stopwatch::start();
             let flooded = flood.map(|flood| flood.add(estimates.cosines));
             match &flooded {
@@ -128,7 +143,11 @@ impl<'a> Scoring<'a> {
         });
         self.timings.decrypt += start.seconds() - ranked;
         self.timings.rank += ranked;
-        self.keeps(index, scored)
+        self.note(index, scored)?;
+        if !cosines {
+            self.out = Some(index);
+        }
+        Ok(())
     }
 
     /// The segment has come; a writer's is settled here, while it can still be left out.
@@ -139,10 +158,19 @@ impl<'a> Scoring<'a> {
         let entry = self.entry(index);
         if entry.is_written() {
             let settled = self.settle(index);
-            if !self.keeps(index, settled)? {
-                return Ok(());
+            self.note(index, settled)?;
+        }
+        if self.out.take().is_some() {
+            if entry.is_written() {
+                self.disqualified.push(entry.id);
+                let before = std::mem::take(&mut self.before);
+                for (ranking, before) in self.rankings.iter_mut().zip(before) {
+                    ranking.back_to(before);
+                }
+            } else {
+                self.failed.push(entry.id);
             }
-            self.before.clear();
+            return Ok(());
         }
         let ranked = entry.deleted.contains(&false);
         let exact = !ranked || entry.exactness == Exactness::Exact;
@@ -152,25 +180,25 @@ impl<'a> Scoring<'a> {
         Ok(())
     }
 
-    /// Whether a segment stays in: not if its check has failed.
-    fn keeps(&mut self, index: usize, outcome: Result<()>) -> Result<bool> {
-        let entry = self.entry(index);
+    /// Notes that a segment's check has failed.
+    fn note(&mut self, index: usize, outcome: Result<()>) -> Result<()> {
         match outcome {
-            Ok(()) => Ok(true),
-            Err(Error::Tampered { .. }) if entry.is_written() => {
-                self.disqualified.push(entry.id);
-                let before = std::mem::take(&mut self.before);
-                for (ranking, before) in self.rankings.iter_mut().zip(before) {
-                    ranking.back_to(before);
-                }
-                Ok(false)
-            }
             Err(Error::Tampered { .. }) => {
-                self.failed.push(entry.id);
-                Ok(false)
+                self.out = Some(index);
+                Ok(())
             }
-            Err(error) => Err(error),
+            outcome => outcome,
         }
+    }
+
+    /// Which segments have failed their check until now, of an answer that is no good anyway.
+    pub fn failure(mut self) -> Option<Error> {
+        self.failed.append(&mut self.disqualified);
+        if let Some(index) = self.out {
+            self.failed.push(self.entry(index).id);
+        }
+        let segments = self.failed;
+        (!segments.is_empty()).then(|| refused(self.asked.query, segments))
     }
 
     /// Takes the noise off those of a segment that may be hits.
@@ -201,18 +229,15 @@ impl<'a> Scoring<'a> {
     /// [`Error::Tampered`], or [`Error::Mismatched`] if somebody else made the query.
     pub fn finish(mut self) -> Result<Opened> {
         for index in 0..self.asked.directory.entries().len() {
-            if !self.failed.is_empty() {
-                break;
-            }
             let settled = self.settle(index);
-            self.keeps(index, settled)?;
+            self.note(index, settled)?;
+            if self.out.take().is_some() {
+                self.failed.push(self.entry(index).id);
+            }
         }
         if !self.failed.is_empty() {
             let segments = self.failed;
-            return Err(match self.asked.query.foreign {
-                true => Error::Mismatched { segments },
-                false => Error::Tampered { segments },
-            });
+            return Err(refused(self.asked.query, segments));
         }
         let start = Stopwatch::start();
         let hits = self.rankings.into_iter().map(Ranking::finish).collect();
@@ -223,21 +248,25 @@ impl<'a> Scoring<'a> {
     }
 }
 
-/// Refuses scores of live rows that no rows have. An answer to another query opens to uniform noise, of which in the compact
+fn refused(query: &Query, segments: Vec<SegmentId>) -> Error {
+    match query.foreign {
+        true => Error::Mismatched { segments },
+        false => Error::Tampered { segments },
+    }
+}
+
+/// Whether live rows can have such scores. An answer to another query opens to uniform noise, of which in the compact
 /// form one score in eight is beyond. Deleted rows that a server of release 0.1 has taken out open to noise as well.
-fn expect_cosines(query: &Query, entry: &Entry, estimates: &Estimates<'_>) -> Result<()> {
+fn are_cosines(query: &Query, entry: &Entry, estimates: &Estimates<'_>) -> bool {
     let largest = match estimates.largest {
         Some(largest) => largest,
         None if query.foreign => 1.0 + SLACK,
-        None => return Ok(()),
+        None => return true,
     };
     if -largest <= estimates.extent.0 && estimates.extent.1 <= largest {
-        return Ok(());
+        return true;
     }
     let deleted = &entry.deleted[estimates.first..];
     let mut live = estimates.cosines.iter().zip(deleted).filter(|(_, deleted)| !**deleted);
-    if live.all(|(cosine, _)| cosine.abs() <= largest) {
-        return Ok(());
-    }
-    Err(Error::Tampered { segments: vec![entry.id] })
+    live.all(|(cosine, _)| cosine.abs() <= largest)
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 import ciphervec._native as _native
@@ -26,8 +26,8 @@ class QueryKeysMissing(CiphervecError):  # noqa: N818
 class Sink(Protocol):
     """Where an answer goes that is too large to be kept."""
 
-    def restart(self) -> None:
-        """An answer begins; whatever came before it is forgotten."""
+    def restart(self, headers: Mapping[str, str]) -> None:
+        """An answer begins, under these headers, named in lower case; whatever came before it is forgotten."""
         ...
 
     def write(self, piece: bytes) -> None:
@@ -160,7 +160,7 @@ class LocalBackend:
         return Answer(self.index.evaluate(query), self._store.version)
 
     def evaluate_into(self, query: bytes, sink: Sink, again: Callable[[], None] | None = None) -> int:
-        sink.restart()
+        sink.restart({})
         self.index.evaluate_into(query, sink.write)
         return self._store.version
 

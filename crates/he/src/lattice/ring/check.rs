@@ -298,13 +298,12 @@ impl AnswerCheck {
     ) -> bool {
         let (groups, rows) = (&self.blocks[block - self.first], scores.len());
         let within = noise.largest(rows, ROW_DEVIATIONS);
-        if !scores.iter().all(|score| score.abs() <= within) {
-            return false;
-        }
-        layout.check_groups(rows).zip(groups).all(|(range, group)| {
+        let sound = scores.iter().fold(true, |sound, score| sound & (score.abs() <= within));
+        // All of it, whatever is found: how long it takes must not tell where.
+        layout.check_groups(rows).zip(groups).fold(sound, |sound, (range, group)| {
             let scores = &mut scores[range];
             let limit = limit(scores.len(), noise.signed);
-            match group {
+            let holds = match group {
                 Group::Rows(words) => {
                     let off = ROW_DEVIATIONS * noise.of_row(rows).sqrt();
                     let growth = f64::exp2(f64::from(layout.level()));
@@ -317,7 +316,8 @@ impl AnswerCheck {
                     })
                 }
                 Group::Sums(sums) => self.energy(noise, rows, asked, sums, scores) <= limit,
-            }
+            };
+            sound & holds
         })
     }
 

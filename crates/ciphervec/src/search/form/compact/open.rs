@@ -92,12 +92,13 @@ impl Opening for CompactScores<'_> {
         let mut sums = Zeroizing::new(vec![0i64; at_once * count * degree]);
         let mut cosines = Zeroizing::new(vec![0.0; at_once * count * degree]);
         let mut extents = Zeroizing::new(vec![(0i64, 0i64); at_once * count]);
+        let mut sound = true;
         for start in (0..rows).step_by(at_once * degree) {
             let blocks = (rows - start).div_ceil(degree).min(at_once);
             let room = { sums.par_chunks_mut(degree).zip(cosines.par_chunks_mut(degree)) }
                 .zip(extents.par_iter_mut());
             // All queries of a block, then those of the next: its weights stay in the cache.
-            let sound = room.take(blocks * count).enumerate().map_init(
+            let checks = room.take(blocks * count).enumerate().map_init(
                 || (Words::zeroed(*width, 0), Scratch::default()),
                 |(words, scratch), (index, ((sums, cosines), extent))| {
                     let (block, query) = (start / degree + index / count, index % count);
@@ -117,9 +118,7 @@ impl Opening for CompactScores<'_> {
                     sound
                 },
             );
-            if sound.min() == Some(false) {
-                return Err(Error::Tampered { segments: vec![segment.id] });
-            }
+            sound &= checks.min().unwrap_or(true);
             for index in 0..blocks * count {
                 let (first, query) = (start + index / count * degree, index % count);
                 let here = index * degree..index * degree + degree.min(rows - first);
@@ -136,7 +135,7 @@ impl Opening for CompactScores<'_> {
                 visit(part.queries.start + query, &estimates)?;
             }
         }
-        Ok(())
+        if sound { Ok(()) } else { Err(Error::Tampered { segments: vec![segment.id] }) }
     }
 
     fn settle(&self, segment: &OpenedSegment<'_>, sums: &[RowSum]) -> Result<Vec<ExactCosine>> {

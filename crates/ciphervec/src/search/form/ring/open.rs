@@ -122,6 +122,7 @@ impl Opening for RingScores<'_> {
         let signed = self.spec.incarnation().is_some();
         let noise = ScoreNoise::of(&layout, vectors(self.rows), scales, words, signed);
         let mut cosines = Zeroizing::new(vec![0.0; rows.len()]);
+        let mut sound = true;
         for query in part.queries.clone() {
             let asked = self.asked[query].iter().find(|asked| asked.level() == level);
             let asked = asked.ok_or_else(|| Error::Directory {
@@ -131,13 +132,11 @@ impl Opening for RingScores<'_> {
             let integers = &self.queries.integers[query * dimension..][..dimension];
             let opener = QueryOpener::new(ring, &self.secret, asked, words);
             let answer = (first, part.answer(query));
-            if !opener.open(&opened, &noise, integers, answer, &mut cosines) {
-                return Err(Error::Tampered { segments: vec![segment.id] });
-            }
+            sound &= opener.open(&opened, &noise, integers, answer, &mut cosines);
             cosines.iter_mut().for_each(|cosine| *cosine *= inverse);
             visit(query, &Estimates { first: rows.start, ..Estimates::settled(&cosines) })?;
         }
-        Ok(())
+        if sound { Ok(()) } else { Err(Error::Tampered { segments: vec![segment.id] }) }
     }
 }
 
