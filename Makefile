@@ -5,7 +5,7 @@ PYTHON ?= python3
 STEPS = $(PYTHON) tools/steps.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check test release compat compat-chroma ray web chromium demo-web bench-web ci bench reproduce faults pictures lint wheel lock clean
+.PHONY: help demo check test release compat compat-chroma ray web chromium demo-web bench-web nightly ci bench reproduce faults pictures lint wheel lock clean
 
 help: ## What each command does
 	@$(STEPS) help
@@ -34,6 +34,9 @@ ray: ## Run sealing, scanners and the front on Ray clusters of this machine
 
 web: ## Build and test what runs in a browser: the client, the console, the demo page
 	@$(STEPS) web
+
+nightly: ## What takes hours: a server that lies 10,000 times, millions of checks, every set at full size
+	@$(STEPS) nightly
 
 chromium: ## Install Chromium for the browser tests of `make web`: Debian, as root
 	@$(STEPS) chromium

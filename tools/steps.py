@@ -177,6 +177,26 @@ TARGETS: dict[str, list[Step]] = {
         Step("browser", "the client and the demo page in Chromium", browser.suite),
         Step("console", "the console's pages in Chromium", browser.console),
     ],
+    "nightly": [
+        *BEGIN,
+        WHEEL,
+        Step(
+            "liar",
+            "10,000 operations beside a server that tells lies of every kind",
+            pytest("python/tests/test_random_liar.py", CIPHERVEC_LIES="10000"),
+        ),
+        Step(
+            "honest",
+            "millions of honest answers' checks",
+            pytest("python/tests/test_honest_answers.py", CIPHERVEC_BLOCKS="500000"),
+        ),
+        Step(
+            "programs",
+            "100,000 answers of a function whose registers have errors in common",
+            pytest("python/tests/test_programs_noise.py", CIPHERVEC_ANSWERS="100000"),
+        ),
+        Step("sets", "Rust tests of sizes to be used", rust.test("--release", "--", "--ignored")),
+    ],
     "chromium": [Step("chromium", "install Debian's browser, as root", browser.chromium)],
     "demo-web": [
         *BEGIN,

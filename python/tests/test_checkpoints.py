@@ -104,7 +104,7 @@ def test_the_program_prints_and_compares_them(tmp_path: Path, vectors: Callable[
     words = ("checkpoint", "db", "faces", "--keys", "my.key")
     assert program(*words).stdout.strip() == expected
     assert program(*words, "--expect", expected).stdout.strip() == expected
-    other = program(*words, "--expect", expected[:-1] + "Z", code=8)
+    other = program(*words, "--expect", expected[:-1] + ("Y" if expected[-1] == "Z" else "Z"), code=8)
     assert "another history" in other.stderr
 
 

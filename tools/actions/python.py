@@ -9,7 +9,8 @@ from .base import BIN, PYTHON, Action, StepSkippedError, call, quiet
 BACKEND = "CIPHERVEC_BACKEND"
 CORES = min(os.cpu_count() or 1, 8)
 PATIENCE = 900
-"""Seconds that a test may take."""
+LONG = 4 * 3600
+"""Seconds that a test may take; and where it was asked for more."""
 
 
 def module(*arguments: str) -> Action:
@@ -29,12 +30,14 @@ def ruff() -> None:
     call([str(PYTHON), "-m", "ruff", "check", "."])
 
 
-def pytest(*options: str) -> Action:
+def pytest(*options: str, **beside: str) -> Action:
     """A process a core, each with as few threads as show that there are several. A worker that has done its tests takes
-    some of another's. One that waits for ever says where, and its test has failed."""
-    patience = ["-o", f"faulthandler_timeout={PATIENCE}", "-o", "faulthandler_exit_on_timeout=true"]
+    some of another's. One that waits for ever says where, and its test has failed. `beside` goes into the environment, of
+    suites that take longer with it."""
+    seconds = LONG if beside else PATIENCE
+    patience = ["-o", f"faulthandler_timeout={seconds}", "-o", "faulthandler_exit_on_timeout=true"]
     command = ["pytest", "-q", "--numprocesses", str(CORES), "--dist", "worksteal", *patience, *options]
-    threads = {"RAYON_NUM_THREADS": "2", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    threads = {"RAYON_NUM_THREADS": "2", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", **beside}
     return lambda: call([str(PYTHON), "-m", *command], environment=threads)
 
 
