@@ -147,6 +147,9 @@ impl PyAnswerOpener {
             Some(Ok(Err(error @ (Error::Tampered { .. } | Error::Mismatched { .. })))) => {
                 Err(error.raise())
             }
+            Some(Ok(Ok(Opened { disqualified: segments, .. }))) if !segments.is_empty() => {
+                Err(Error::Tampered { segments }.raise())
+            }
             _ => Ok(()),
         }
     }

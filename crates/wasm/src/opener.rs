@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use ciphervec::search::{AnswerOpener, Owner, Query, SegmentDirectory};
+use ciphervec::Error;
+use ciphervec::search::{AnswerOpener, Opened, Owner, Query, SegmentDirectory};
 use js_sys::Uint8Array;
 use wasm_bindgen::prelude::*;
 
@@ -54,9 +55,18 @@ impl JsAnswerOpener {
         Ok(JsAnswerOpener { owner, query, directory: directory.0.snapshot(), wish, opener: None })
     }
 
-    /// Begins anew: what was written is forgotten.
-    pub fn restart(&mut self) {
-        self.opener = None;
+    /// Begins anew: what was written is forgotten. Throws TamperedAnswer or MismatchedAnswer, with the `segments` that it is
+    /// about, if that has failed its check already.
+    pub fn restart(&mut self) -> Result<()> {
+        match self.opener.take().map(AnswerOpener::finish) {
+            Some(Err(error @ (Error::Tampered { .. } | Error::Mismatched { .. }))) => {
+                Err(error.into())
+            }
+            Some(Ok(Opened { disqualified: segments, .. })) if !segments.is_empty() => {
+                Err(Error::Tampered { segments }.into())
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The next bytes of the answer: as much is opened as can be. What is wrong with them is thrown by `finish`.

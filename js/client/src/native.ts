@@ -66,6 +66,7 @@ export interface SealedQuery extends Freed {
   readonly nbytes: number;
   readonly rows: number;
   toBytes(): Uint8Array;
+  expectMatching(segmentIds: Uint8Array[], masks: Uint8Array[]): void;
 }
 
 export interface Place {

@@ -77,21 +77,25 @@ async function maskOf(
   return found;
 }
 
-/** Whether all of these ids pass the filter: by the tags that the owner authenticated, which were read when the collection was opened, so that no
- * read shows which rows were found; else by their own metadata, which only the owner can write. */
-export async function allPass(segments: Segments, where: WhereFilter, ids: readonly Id[]): Promise<boolean> {
-  if (segments.state === null)
-    return (await readRecords(segments, ids)).every(({ metadata }) => where.matches(metadata));
-  const wanted = segments.payloads.wanted(where);
-  const entries = new Map(segments.entries().map((segment) => [segment.id, segment]));
-  const masks = new Map<string, Mask | null>();
-  for (const { segment, row } of segments.places(ids)) {
-    const entry = entries.get(segment);
-    if (!masks.has(segment))
-      masks.set(segment, entry === undefined ? null : await segments.payloads.carrying(entry, wanted));
-    if (masks.get(segment)?.[row] !== 1) return false;
+/** Which rows have all of these tags, as their owner authenticated them: of every segment, so that no read tells which rows were found. None of a
+ * segment that its owner did not tag. */
+export async function tagged(
+  segments: Segments,
+  tags: Uint8Array[],
+): Promise<{ segmentIds: Uint8Array[]; masks: Mask[] }> {
+  const entries = segments.readEntries();
+  const masks: Mask[] = [];
+  for (const segment of entries) {
+    const { payloads } = segments;
+    const mask = payloads.hasTags(segment) ? await payloads.carrying(segment, tags) : null;
+    masks.push(mask ?? new Uint8Array(segment.rows));
   }
-  return true;
+  return { segmentIds: entries.map(({ id }) => unhex(id)), masks };
+}
+
+/** Whether all of these ids pass the filter, by their own metadata. */
+export async function allPass(segments: Segments, where: WhereFilter, ids: readonly Id[]): Promise<boolean> {
+  return (await readRecords(segments, ids)).every(({ metadata }) => where.matches(metadata));
 }
 
 /** Why no row passes, if a field is one that no row has, or holds values of other kinds; else nothing. */

@@ -8,14 +8,14 @@ const SHOWN = 8;
 
 /**
  * Throw Quarantined where a query would have to do without segments that failed a check. Writers' segments, and with `skip` all, cost only
- * themselves, and a warning names them. `stated` are those that the owner's state names, null where this client remembers all of them by
- * itself: without either, one failure counts for the whole collection.
+ * themselves, and a warning names them. `outlasts` tells those that will be known in a later session, or to another client of the owner's:
+ * of one that is not, the failure counts for the whole collection.
  */
 export function refuseHeld(
   directory: SegmentDirectory,
   collection: string,
   skip: boolean,
-  stated: ReadonlySet<string> | null,
+  outlasts: (segment: string) => boolean,
   warn: (message: string) => void,
 ): void {
   const held = directory.quarantined();
@@ -26,15 +26,15 @@ export function refuseHeld(
   const few = (ids: readonly string[]) =>
     `${ids.slice(0, SHOWN).join(", ")}${ids.length > SHOWN ? ", ..." : ""}`;
   const own = held.filter((id) => writer(id) === null).map(hex);
-  const kept = stated === null || own.every((id) => stated.has(id));
+  const kept = own.every(outlasts);
   if (own.length > 0 && !(skip && kept))
     throw new Quarantined(
       `${own.length} of the segments of "${collection}" failed a check and are in quarantine: ${few(own)}. ${
         kept
           ? "Find out what happened first: whoever shifts answers can watch what follows from them. Then seal their rows again with the " +
             "Python client's optimize(), or use them as they are with release(); query({skipQuarantined: true}) asks about the others."
-          : "This client keeps nothing between sessions and may not commit, so that one failure counts for the whole collection. Open it " +
-            "with a storage, or with a token that may write."
+          : "This client could write that down nowhere: it has no storage that takes it, and may not commit. So one failure counts for the " +
+            "whole collection. Open it with a storage, or with a token that may write."
       }`,
       own,
     );

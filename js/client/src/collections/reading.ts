@@ -88,9 +88,9 @@ async function unseal(
 }
 
 /** Run what checks segments; one that fails is not used any more from now on. */
-export async function checking<T>(segments: Segments, work: () => T, call: Call): Promise<T> {
+export async function checking<T>(segments: Segments, work: () => T | Promise<T>, call: Call): Promise<T> {
   try {
-    return work();
+    return await work();
   } catch (error) {
     const failed = (error as { segments?: Uint8Array[] }).segments;
     if (failed !== undefined && (error as Error).name === "TamperedAnswer")

@@ -9,7 +9,7 @@ import { METRICS, type Rows, sliceRows } from "../ingest/arrays.js";
 import { concat, hex, unhex } from "../ingest/bytes.js";
 import type { AnswerFormat, AnswerOpener, Answers, Found, SealedQuery } from "../native.js";
 import type { Id, Metric } from "../types.js";
-import { allPass, type Filter, matching } from "./filtering.js";
+import { allPass, type Filter, matching, tagged } from "./filtering.js";
 import { answered, QUERIES_PER_KEY, queryEpoch } from "./query-keys.js";
 import { checking } from "./reading.js";
 import type { Segments } from "./segments.js";
@@ -42,6 +42,17 @@ export interface Question {
   skipQuarantined: boolean;
 }
 
+/** What one message asks, and what its answer is opened under. */
+interface Message extends Question {
+  /** That a row must have to be in the answer. */
+  tags: Uint8Array[];
+  /** Null for all rows. */
+  allow: Id[] | null;
+  /** What was in quarantine when the search began. While it goes on others may find another segment out, which would be passed over with nobody
+   * told. */
+  held: ReadonlySet<string>;
+}
+
 /** One `Matches` per query row. */
 export async function search(segments: Segments, question: Question, call: Call): Promise<Matches[]> {
   const { rows, filter, among } = question;
@@ -49,14 +60,19 @@ export async function search(segments: Segments, question: Question, call: Call)
   if (rows.count === 0) return [];
   if (where !== null || document !== null || among !== null || segments.directory.length === 0)
     await segments.refresh(call);
-  segments.refuseHeld(question.skipQuarantined);
+  await segments.refuseHeld(question.skipQuarantined);
+  const held = segments.quarantined();
   const { payloads } = segments;
+  const authenticated = segments.state !== null;
+  // A server's tags that no owner authenticates are not used: what followed would depend on the hits.
+  const believed = authenticated || segments.description.spec.mode === "open";
   // What the server can't test by tags is tested here first, on metadata opened here: also of segments that have no tags under the present
   // key, because a writer sealed them, who can't make any, or the keys are changing.
-  const tagged = where === null || segments.readEntries().every((segment) => payloads.hasTags(segment));
-  const allByTags = document === null && among === null && (where === null || (where.complete && tagged));
+  const usable =
+    where === null || (believed && segments.readEntries().every((segment) => payloads.hasTags(segment)));
+  const allByTags = document === null && among === null && (where === null || (where.complete && usable));
   let allow: Id[] | null = null;
-  if (!allByTags && (where !== null || document !== null)) allow = await matching(segments, filter, true);
+  if (!allByTags && (where !== null || document !== null)) allow = await matching(segments, filter, believed);
   if (among !== null) {
     const passing = allow === null ? null : new Set(allow);
     allow = [...new Set(among)].filter((id) => segments.directory.has(id) && (passing?.has(id) ?? true));
@@ -69,32 +85,26 @@ export async function search(segments: Segments, question: Question, call: Call)
       exact: true,
       checked: true,
     }));
-  const askAll = async (tags: Uint8Array[], allowed: Id[] | null) => {
+  const askAll = async (tags: Uint8Array[], allow: Id[] | null) => {
     const found: Matches[] = [];
     for (let start = 0; start < rows.count; start += QUERY_ROWS) {
       const part = sliceRows(rows, start, Math.min(start + QUERY_ROWS, rows.count));
-      found.push(...(await ask(segments, { ...question, rows: part }, tags, allowed, call)));
+      found.push(...(await ask(segments, { ...question, rows: part, tags, allow, held }, call)));
     }
     return found;
   };
-  const found = await askAll(where === null || !tagged ? [] : payloads.wanted(where), allow);
-  if (where !== null && allow === null) {
+  const found = await askAll(where === null || !usable ? [] : payloads.wanted(where), allow);
+  if (where !== null && allow === null && !authenticated) {
     const names = [...new Set(found.flatMap(({ ids }) => ids))];
-    // Tags are the server's to keep; where they are not those of these rows, nothing of them counts.
+    // In mode `open` tags are the server's; where they are not those of these rows, nothing of them counts.
     if (!(await allPass(segments, where, names))) return askAll([], await matching(segments, filter, false));
   }
   return found;
 }
 
 /** One message to the server and back. Throws Conflict when the collection has changed too much meanwhile. */
-async function ask(
-  segments: Segments,
-  question: Question,
-  tags: Uint8Array[],
-  allow: Id[] | null,
-  call: Call,
-): Promise<Matches[]> {
-  const { rows, count, within } = question;
+async function ask(segments: Segments, message: Message, call: Call): Promise<Matches[]> {
+  const { rows, count, within, tags, allow } = message;
   const { metric } = segments.description.spec;
   const began = performance.now();
   const format: AnswerFormat =
@@ -114,9 +124,10 @@ async function ask(
   try {
     const large = directory.length * rows.count * LEAST_WORD > WHOLE;
     const ends = { most, threshold, allow: allow ?? undefined };
+    const asked = { query, bytes, epoch, message };
     const answers = large
-      ? await streamed(segments, query, bytes, epoch, ends, call)
-      : await whole(segments, query, bytes, epoch, ends, call);
+      ? await streamed(segments, asked, ends, call)
+      : await whole(segments, asked, ends, call);
     const disqualified = answers.disqualified.map(hex);
     for (const id of disqualified)
       segments.warn(
@@ -131,21 +142,33 @@ async function ask(
   }
 }
 
+/** A message as it is sent. */
+interface Asked {
+  query: SealedQuery;
+  bytes: Uint8Array;
+  epoch: number;
+  message: Message;
+}
+
 interface Ends {
   most: number | undefined;
   threshold: number | undefined;
   allow: Id[] | undefined;
 }
 
+/** To be called right before an answer is opened: which rows its filter chooses is the owner's word, and nothing is passed over that nobody
+ * was told of. Throws Quarantined. */
+async function beforeOpening(segments: Segments, { query, message }: Asked): Promise<void> {
+  if (message.tags.length > 0 && segments.state !== null) {
+    const { segmentIds, masks } = await tagged(segments, message.tags);
+    query.expectMatching(segmentIds, masks);
+  }
+  await segments.refuseHeld(message.skipQuarantined, message.held);
+}
+
 /** Ask about every segment, and open the answer once it is there. */
-async function whole(
-  segments: Segments,
-  query: SealedQuery,
-  bytes: Uint8Array,
-  epoch: number,
-  ends: Ends,
-  call: Call,
-): Promise<Answers> {
+async function whole(segments: Segments, asked: Asked, ends: Ends, call: Call): Promise<Answers> {
+  const { query, bytes, epoch } = asked;
   const known = segments.attached();
   const { losses } = segments;
   const timer = timed(call, bytes.length);
@@ -171,6 +194,7 @@ async function whole(
     if (segments.losses !== losses) throw tooFast(segments);
     newer = [...segments.attached()].filter((id) => !known.has(id)).map(unhex);
   }
+  await beforeOpening(segments, asked);
   const began = performance.now();
   const data = concat(pieces);
   const { owner, directory } = segments;
@@ -185,14 +209,9 @@ async function whole(
 
 /** As `whole`, for an answer that is opened as it comes. It has to be one of the state that it was asked about: Conflict says that others were
  * faster. */
-async function streamed(
-  segments: Segments,
-  query: SealedQuery,
-  bytes: Uint8Array,
-  epoch: number,
-  ends: Ends,
-  call: Call,
-): Promise<Answers> {
+async function streamed(segments: Segments, asked: Asked, ends: Ends, call: Call): Promise<Answers> {
+  const { query, bytes, epoch } = asked;
+  await beforeOpening(segments, asked);
   const { native, owner, directory } = segments;
   const { version } = segments.store;
   const opener: AnswerOpener = new native.AnswerOpener(
@@ -220,12 +239,17 @@ async function streamed(
       timer.came(piece.length);
     },
   };
-  try {
-    await answered(segments, bytes, epoch, query.rows, call, sink);
-    segments.call = call;
-    await segments.settle(call);
+  const opened = async (): Promise<Answers> => {
+    try {
+      await answered(segments, bytes, epoch, query.rows, call, sink);
+      segments.call = call;
+      await segments.settle(call);
+    } catch (error) {
+      opener.restart(); // whatever ended it: what came may have failed its check
+      throw error;
+    }
     const began = performance.now();
-    const answers = await checking(segments, () => opener.finish(), call);
+    const answers = opener.finish();
     call.progress?.({
       phase: "open",
       done: timer.done,
@@ -233,6 +257,9 @@ async function streamed(
       ms: opening + performance.now() - began,
     });
     return answers;
+  };
+  try {
+    return await checking(segments, opened, call);
   } finally {
     opener.free();
   }

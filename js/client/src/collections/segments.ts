@@ -285,17 +285,23 @@ export class Segments {
   }
 
   /** Segments failed a check: they are not used any more from now on, here, in every session that comes later, and, where this client may
-   * commit, in every client of the owner's. */
+   * commit, in every client of the owner's. What fails of that is no reason to leave out the rest, and `refuseHeld` counts it. */
   async hold(segments: readonly string[], reason: string, call: Call): Promise<void> {
-    for (const segment of segments) {
-      this.#directory.quarantine(unhex(segment));
-      await this.store.trust.hold(segment, reason);
-      await this.store.drop(segment);
-    }
+    for (const segment of segments) this.#directory.quarantine(unhex(segment));
+    for (const segment of segments)
+      try {
+        await this.store.trust.hold(segment, reason);
+        await this.store.drop(segment);
+      } catch (error) {
+        this.warn(`quarantine could not be written down: ${(error as Error).message}`);
+      }
     try {
-      await this.inTurn(() => this.#sayQuarantine(call), call);
+      await this.inTurn(async () => {
+        await this.settle(call); // the call may have ended before it did
+        await this.#sayQuarantine(call);
+      }, call);
     } catch (error) {
-      if (!(error instanceof CiphervecError)) throw error;
+      if (!(error instanceof CiphervecError || call.signal?.aborted)) throw error;
       // Who may not commit now remembers it, and the next commit says it.
     }
   }
@@ -322,16 +328,20 @@ export class Segments {
     await this.#took();
   }
 
-  /** Throw Quarantined where a query would have to do without segments that failed a check, see `refuseHeld`. */
-  refuseHeld(skip: boolean): void {
-    const { durable } = this.store.trust;
-    refuseHeld(
-      this.#directory,
-      this.description.spec.collection,
-      skip,
-      durable ? null : this.#stated,
-      this.warn,
-    );
+  /** Ids of the segments in quarantine. */
+  quarantined(): Set<string> {
+    return new Set(this.#directory.quarantined().map(hex));
+  }
+
+  /** Throw Quarantined where a query would have to do without segments that failed a check, here or in another tab or process with the
+   * same storage, see `refuseHeld`; with `since`, only if there are others than those. */
+  async refuseHeld(skip: boolean, since?: ReadonlySet<string>): Promise<void> {
+    const { trust } = this.store;
+    if (trust.durable) await trust.reload();
+    this.#passOver();
+    if (since !== undefined && [...this.quarantined()].every((id) => since.has(id))) return;
+    const outlasts = (id: string) => this.#stated.has(id) || trust.keeps(id);
+    refuseHeld(this.#directory, this.description.spec.collection, skip, outlasts, this.warn);
   }
 
   /** Let go of what lies in the wasm's memory. */
@@ -590,11 +600,16 @@ export class Segments {
         await this.store.keep(segment, blob);
     this.#stated = new Set(this.state?.quarantine.map(hex));
     await this.store.trust.unhold([...this.#stated]);
+    this.#passOver();
+    this.#inStep = true;
+  }
+
+  /** Pass over what failed a check before: here, in another tab or in another client of the owner's. */
+  #passOver(): void {
     const { held } = this;
     for (const id of held.keys()) if (this.#deleted.has(id)) this.#directory.quarantine(unhex(id));
     // Another client has released the others.
     for (const id of this.#directory.quarantined()) if (!held.has(hex(id))) this.#directory.release(id);
-    this.#inStep = true;
   }
 
   /** Commit to the store, with the state that the change makes. Out of step from here on, until the caller has taken the change in as

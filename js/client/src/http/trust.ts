@@ -117,10 +117,15 @@ export class Trust {
 
   /** Why segments are in quarantine, but for those that the owner's state names. */
   get held(): { readonly [segment: string]: string } {
-    return this.#held;
+    return changed(this.#held, this.#toHold);
   }
 
-  /** Put a segment into quarantine. */
+  /** Whether a later session will know that a segment is in quarantine. */
+  keeps(segment: string): boolean {
+    return this.durable && segment in this.#held && !this.#toHold.has(segment);
+  }
+
+  /** Put a segment into quarantine: it is, whether or not that could be written down. Throws StorageError. */
   async hold(segment: string, reason: string): Promise<void> {
     this.#toHold.set(segment, reason);
     await this.#write();
@@ -128,6 +133,7 @@ export class Trust {
 
   /** Take segments out again. */
   async unhold(segments: readonly string[]): Promise<void> {
+    for (const segment of segments) this.#toHold.delete(segment);
     const there = segments.filter((segment) => segment in this.#held);
     for (const segment of there) this.#toHold.set(segment, null);
     if (there.length > 0) await this.#write();
@@ -336,9 +342,8 @@ export class Trust {
   async #write(): Promise<void> {
     await this.#storage.exclusive(this.#entry, async () => {
       await this.reload();
-      for (const [segment, reason] of this.#toHold)
-        if (reason === null) delete this.#held[segment];
-        else this.#held[segment] = reason;
+      const changes = new Map(this.#toHold);
+      this.#held = changed(this.#held, changes);
       const content: Stored = {
         format: FORMAT,
         server: this.#server,
@@ -350,7 +355,9 @@ export class Trust {
         held: this.#held,
       };
       await this.#storage.set(this.#entry, utf8(JSON.stringify(content)));
-      this.#toHold.clear();
+      // Others may have come meanwhile.
+      for (const [segment, reason] of changes)
+        if (this.#toHold.get(segment) === reason) this.#toHold.delete(segment);
     });
   }
 
@@ -361,6 +368,15 @@ export class Trust {
       `client.forget(${JSON.stringify(this.#collection)}).`
     );
   }
+}
+
+/** What is in quarantine after these changes. */
+function changed(held: Values, changes: ReadonlyMap<string, string | null>): Values {
+  const after = { ...held };
+  for (const [segment, reason] of changes)
+    if (reason === null) delete after[segment];
+    else after[segment] = reason;
+  return after;
 }
 
 /** Ids of the keys that were pinned once, oldest first. */

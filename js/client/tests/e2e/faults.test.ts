@@ -301,7 +301,9 @@ describe.skipIf(missing !== "")("faults", () => {
     const refusal = await docs.add({ ids: ["x"], embeddings: [row(0)] }).catch((error: Error) => error);
     expect(refusal).toMatchObject({ name: "StorageError" });
     full.prefix = "none";
-    expect(await docs.has(["x"])).toEqual([true]); // it had been committed, and the next call looked
+    expect(await docs.has(["x"])).toEqual([false]); // nothing was sent that could not be remembered
+    await docs.add({ ids: ["x"], embeddings: [row(0)] });
+    expect(await docs.has(["x"])).toEqual([true]);
   });
 
   test("a Worker that ends takes its keys with it, and every call says so", async () => {

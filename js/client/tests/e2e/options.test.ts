@@ -67,7 +67,7 @@ describe.skipIf(missing !== "")("options", () => {
           : Reflect.get(of, name),
     });
     const { handle } = await call<{ handle: never }>((await clientHandle(server.url, keys)) as never, "get", [
-      "worker",
+      { name: "worker" },
     ]);
     const behind = new Collection(spy as Engine, { handle, facts: {} as never });
     for (const ask of [

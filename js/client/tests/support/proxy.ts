@@ -14,6 +14,8 @@ export interface Answered {
   status: number;
   headers: { [name: string]: string };
   body: Uint8Array;
+  /** Whether the connection breaks off after it, and more was announced. */
+  broken?: boolean;
 }
 
 /** What becomes of an answer: it is given, perhaps altered, or the connection is cut. */
@@ -56,11 +58,13 @@ export class TestProxy {
         return;
       }
       const { "transfer-encoding": _, "content-length": __, ...headers } = fate.headers;
+      const length = fate.body.length + (fate.broken ? 1 : 0);
       response.writeHead(fate.status, {
         ...headers,
-        ...(fate.status !== 204 && fate.status !== 304 && { "content-length": fate.body.length }),
+        ...(fate.status !== 204 && fate.status !== 304 && { "content-length": length }),
       });
-      response.end(fate.body);
+      if (fate.broken) response.write(fate.body, () => request.socket.destroySoon());
+      else response.end(fate.body);
     });
   }
 

@@ -5,6 +5,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { StorageError } from "../../src/errors.js";
 import { Trust } from "../../src/http/trust.js";
 import { utf8 } from "../../src/ingest/bytes.js";
 import type { Keys, Native } from "../../src/native.js";
@@ -166,6 +167,34 @@ describe("trust", () => {
     expect([one.durable, (await open(new MemoryStorage())).durable]).toEqual([true, false]);
     await one.start();
     expect((await open(below)).held).toEqual({});
+  });
+
+  test("what is in quarantine stays there where it can't be written down, and comes with what can", async () => {
+    const below = new IndexedDbStorage("unwritten");
+    const [one, two] = [await open(below), await open(below)];
+    await one.hold("aa", "it failed");
+    const { set } = below;
+    below.set = () => Promise.reject(new StorageError("there is no more room"));
+    await expect(one.hold("bb", "so did this")).rejects.toMatchObject({ name: "StorageError" });
+    await one.reload();
+    expect(one.held).toEqual({ aa: "it failed", bb: "so did this" });
+    expect([one.keeps("aa"), one.keeps("bb"), one.keeps("cc")]).toEqual([true, false, false]);
+    await one.unhold(["bb"]); // the owner's state has it: no reason to write
+    expect(one.held).toEqual({ aa: "it failed" });
+    await expect(one.hold("bb", "again")).rejects.toMatchObject({ name: "StorageError" });
+    below.set = async (name, data) => {
+      one.hold("cc", "meanwhile").catch(() => undefined);
+      below.set = set;
+      await set.call(below, name, data);
+    };
+    await one.see(1, head("a"), 0);
+    expect(one.held).toEqual({ aa: "it failed", bb: "again", cc: "meanwhile" });
+    await one.see(2, head("b"), 1);
+    await two.reload();
+    expect(two.held).toEqual(one.held);
+    const fleeting = await open(new MemoryStorage());
+    await fleeting.hold("aa", "it failed");
+    expect([fleeting.held, fleeting.keeps("aa")]).toEqual([{ aa: "it failed" }, false]);
   });
 
   test("keys are followed where the sealed settings hand the masks on, and never back", async () => {

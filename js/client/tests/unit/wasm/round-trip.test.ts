@@ -166,8 +166,22 @@ test("filters choose rows at the server", () => {
   server.setEvaluationKeys(owner.evaluation(3).toBytes());
   server.add(sealed.segment, tags.toBytes());
   const query = owner.query(rows(1, D, 5), directory, 3, [red]);
-  const opened = owner.open(query, server.evaluate(query.toBytes()), directory, 3);
+  const answer = server.evaluate(query.toBytes());
+  const opened = owner.open(query, answer, directory, 3);
   expect([...(opened.answers[0]?.ids ?? [])].sort()).toEqual(["a", "c"]);
+  expect(thrown(() => query.expectMatching([sealed.id], [])).code).toBe("InvalidInput");
+  expect(thrown(() => query.expectMatching([sealed.id.slice(1)], [tags.matches([red])])).code).toBe(
+    "InvalidInput",
+  );
+  query.expectMatching([sealed.id], [tags.matches([red])]);
+  expect(owner.open(query, answer, directory, 3)).toEqual(opened);
+  // Whether or not they are hits, which whoever chose them would learn.
+  for (const chosen of [tags.matches([red, blue]), tags.matches([blue]), new Uint8Array(3)]) {
+    const other = owner.query(rows(1, D, 5), directory, 3, [red]);
+    other.expectMatching([sealed.id], [chosen]);
+    const refused = thrown(() => owner.open(other, server.evaluate(other.toBytes()), directory, 1));
+    expect([refused.code, refused.segments]).toEqual(["TamperedAnswer", [sealed.id]]);
+  }
 });
 
 test("states open for the key that sealed them", () => {
@@ -257,6 +271,17 @@ test("an answer that was changed in a segment's words is told from a damaged one
   const damaged = answer.slice();
   damaged[answer.length - 9] = (damaged[answer.length - 9] ?? 0) ^ 1;
   expect(thrown(() => owner.open(query, damaged, directory, 1)).code).toBe("CorruptData");
+  // One that is opened as it comes has been looked at by the time that it is found damaged, or comes again.
+  const opener = new search.AnswerOpener(owner, query, directory, 1);
+  for (const ends of [() => opener.finish(), () => opener.restart()]) {
+    opener.write(damaged);
+    const found = thrown(ends);
+    expect([found.code, found.segments]).toEqual(["TamperedAnswer", [sealed.id]]);
+  }
+  opener.write(damaged.slice(0, 40));
+  opener.restart();
+  opener.write(answer);
+  expect(opener.finish().answers[0]?.ids).toEqual([8]);
   const hash = new search.Blake3();
   hash.update(damaged.slice(0, 32));
   hash.update(damaged.slice(64));
