@@ -4,6 +4,7 @@ refused."""
 from __future__ import annotations
 
 import copy
+import functools
 import pickle
 from pathlib import Path
 from typing import Any
@@ -151,6 +152,36 @@ def test_scores_are_computed_on(keyless: ckks.Context) -> None:
     assert np.abs(keyless.decrypt(scores - weights) - (expected - weights)).max() <= bound
     with pytest.raises(InvalidInput, match="shape"):
         scores + np.ones((6, 2))
+
+
+def test_numbers_beyond_the_room_of_their_level_are_refused() -> None:
+    """They came back as others, with an error of 1e-9 beside them. A level more has room for them."""
+    one = ckks.Context.for_depth(1, sums=64)
+    computed: dict[str, Any] = {
+        "a square": lambda x: x * x,
+        "a product with a number": lambda x: x * 39.5,
+        "a sum of products": lambda x: x @ x,
+        "a distance": lambda x: x.squared_distance(-10 * np.ones(64)),
+        "doubled": lambda x: functools.reduce(lambda y, _: y + y, range(7), x * 0.5),
+    }
+    x = np.linspace(-20.4, 25.5, 64)
+    for what, compute in computed.items():
+        with pytest.raises(InvalidInput, match="has room for"):
+            one.decrypt(compute(one.encrypt(x)))
+        two = ckks.Context.for_depth(2, sums=64)
+        right = ((x + 10) ** 2).sum() if what == "a distance" else compute(x)
+        np.testing.assert_allclose(two.decrypt(compute(two.encrypt(x))), right, rtol=1e-6, atol=1e-6)
+    # What may have wrapped around stays so, whatever it is multiplied with.
+    square = one.encrypt(x) * one.encrypt(x)
+    with pytest.raises(InvalidInput, match="has room for"):
+        square - 1000
+    # Of smaller ones their owner can say so.
+    small = one.encrypt(np.full(64, 2.5))
+    answer = small @ small
+    assert answer.magnitude == 1024
+    with pytest.raises(InvalidInput, match="has room for"):
+        one.decrypt(answer)
+    assert abs(one.decrypt(answer.bounded(401)) - 400) < 1e-4
 
 
 @pytest.mark.parametrize("layout", ["slots", "single"])

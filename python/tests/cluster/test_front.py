@@ -82,7 +82,7 @@ def query_of(client: HttpClient, vectors: np.ndarray, count: int = 1) -> bytes:
     seen: list[bytes] = []
     backend = books._segments.server
     kept = backend.evaluate
-    backend.evaluate = lambda query: (seen.append(query), kept(query))[1]
+    backend.evaluate = lambda query, again: (seen.append(query), kept(query, again))[1]
     books.query(vectors[:count], 3)
     return seen[-1]
 

@@ -73,6 +73,12 @@ impl Ciphertext {
         self.meta.magnitude
     }
 
+    /// What numbers may be at most for its modulus to hold them: beyond, they come back as others.
+    pub fn room(&self) -> f64 {
+        let half = f64::exp2(self.params().log_modulus(self.level()) - 1.0);
+        (half - self.meta.noise.bound).max(0.0) / self.meta.scale
+    }
+
     /// The same ciphertext with a bound that the caller knows to hold: the inner product of two
     /// unit vectors is at most 1, whatever the bounds on their coordinates say.
     ///

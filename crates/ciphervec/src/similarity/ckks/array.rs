@@ -114,6 +114,29 @@ impl EncryptedArray {
         self.origin.claimed
     }
 
+    /// Refuses numbers that may be beyond what the modulus of their level holds: they would come back as
+    /// others, with an error that says nothing of it. In layout `coefficients` what is known is a bound on values at roots
+    /// of unity, many times what a coefficient is: where `planned` parameters hold every score of the vectors that are
+    /// encrypted under them, that is gone by.
+    pub(super) fn expect_room(&self, operation: &'static str, planned: bool) -> Result<()> {
+        if planned && self.packing.layout == ArrayLayout::Coefficients {
+            return Ok(());
+        }
+        let mut all = self.left.iter().chain(&self.right);
+        let Some(beyond) = all.find(|cipher| cipher.magnitude() > cipher.room()) else {
+            return Ok(());
+        };
+        let (magnitude, room, level) = (beyond.magnitude(), beyond.room(), beyond.level());
+        Err(Error::CkksSimilarity {
+            operation,
+            detail: format!(
+                "numbers up to {magnitude:.6} may stand in the array, and at level {level} it has room for ±{room:.0}: \
+                beyond that they would come back as others. If they are known to be less, say so (bounded). Else take a \
+                context one level deeper, or smaller numbers"
+            ),
+        })
+    }
+
     /// How many there are, both sides together.
     pub fn ciphertexts(&self) -> usize {
         self.left.len() + self.right.len()

@@ -181,6 +181,7 @@ impl Client {
     /// beyond the interval that was stated for them: they mean nothing.
     pub fn decrypt(&self, array: &EncryptedArray) -> Result<Vec<f64>> {
         expect_key(self.server.key_id(), array.key_id())?;
+        array.expect_room("decryption", self.server.request().is_some())?;
         for condition in &array.origin.conditions {
             let numbers = self.opened(&condition.packing, Side::Left, &condition.ciphertexts)?;
             let margin = condition.ciphertexts.iter().map(error_bound).fold(0.0, f64::max);

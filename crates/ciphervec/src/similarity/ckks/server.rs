@@ -280,6 +280,7 @@ impl Server {
     /// Refuses arrays of another key, and distances.
     pub(super) fn expect(&self, operation: &'static str, array: &EncryptedArray) -> Result<()> {
         array.expect_plain(operation)?;
+        array.expect_room(operation, self.request().is_some())?;
         expect_key(self.key, array.key_id())
     }
 }
