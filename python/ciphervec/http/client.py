@@ -191,7 +191,7 @@ class HttpClient(Client):
         """Drop what was pinned and seen of a collection, to accept one that was restored or made
         anew on purpose. The next `get_collection` trusts what the server shows."""
         with self._open():
-            opened = self._opened.get(name)
+            opened = self._live(name)
             if opened is not None:
                 opened.close()
             self._remote.forget(name)
