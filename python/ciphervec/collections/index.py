@@ -29,6 +29,7 @@ from .audience import Audience
 from .flooding import DEVIATION
 from .keys import Keys
 from .matches import Matches
+from .off_centre import OffCentre
 from .owner import Owner
 from .search import is_long, message_rows
 from .spec import check_key, index_spec, open_refused
@@ -62,6 +63,7 @@ class Index:
         if secret_keys is None and mode != "open":
             secret_keys = Keys.generate()
         self._spec = spec
+        self._off_centre = OffCentre(spec)
         self._server = _native.ServerIndex(spec)
         self._parts: list[index_file.Part] = []
         self._state = b""
@@ -121,6 +123,7 @@ class Index:
         arrays.distinct(labels)
         if labels:
             self.owner.refuse_known(labels)
+            self._off_centre.see(rows)
             segment = self.owner.seal(labels, rows, attach=False)
             self._server.add(segment)
             self.owner.attach(segment.id, segment.sidecar)
@@ -209,6 +212,7 @@ class Index:
         index = cls.__new__(cls)
         index._key_id, index._server, index._parts, index._key_pair, index._state = parts
         index._spec = parts.server.spec
+        index._off_centre = OffCentre(index._spec)
         index._secret_keys, index._owner = None, None
         index._authenticated = False
         if index._spec.mode == "open" and secret_keys is not None and not allow_open:
