@@ -4,7 +4,6 @@ owner's side."""
 from __future__ import annotations
 
 import contextlib
-import os
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from ..errors import CiphervecError, CollectionExists, CollectionNotFound, InvalidInput, RollbackDetected
-from ..ingest.files import StrPath
+from ..ingest.files import StrPath, at_home
 from ..ingest.forks import open_in_child
 from ..ingest.metrics import MetricName
 from ..ingest.network import Network
@@ -459,7 +458,7 @@ class PersistentClient(Client):
         Segments that fail a check are remembered in the user's data folder (or
         CIPHERVEC_STATE), where a copy of `path` doesn't bring them back. Raises StorageError when the folder can't be used.
         """
-        self._path = os.fspath(path)
+        self._path = at_home(path)
         self._root = Path(self._path)
         self._read_only = read_only
         self._start(FolderDatabase(self._path, read_only=read_only), keys, user_folder())

@@ -9,7 +9,6 @@ halves, joined in one process.
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Iterable
 from pathlib import Path
@@ -23,7 +22,7 @@ from .._native import IndexSpec
 from ..errors import CorruptData, InvalidInput, WrongKey
 from ..ingest import arrays
 from ..ingest.arrays import FloatArray, Id, Vectors
-from ..ingest.files import StrPath, read_file, write_file
+from ..ingest.files import StrPath, at_home, read_file, write_file
 from . import index_file
 from .audience import Audience
 from .flooding import DEVIATION
@@ -237,12 +236,12 @@ class Index:
 
     def save(self, path: StrPath) -> None:
         """Write `to_bytes()` to a file, all or nothing. Raises StorageError."""
-        write_file(Path(os.fspath(path)), self.to_bytes())
+        write_file(Path(at_home(path)), self.to_bytes())
 
     @classmethod
     def load(cls, path: StrPath, secret_keys: Keys | None = None, *, allow_open: bool = False) -> Index:
         """Read a file that `save` wrote; as `from_bytes`. Raises StorageError too."""
-        return cls.from_bytes(read_file(Path(os.fspath(path))), secret_keys, allow_open=allow_open)
+        return cls.from_bytes(read_file(Path(at_home(path))), secret_keys, allow_open=allow_open)
 
     def _new_owner(self, secret_keys: Keys | None) -> Owner:
         if secret_keys is not None and not isinstance(secret_keys, Keys):

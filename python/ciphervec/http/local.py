@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
 from ..errors import ServerError
-from ..ingest.files import StrPath
+from ..ingest.files import StrPath, at_home
 
 P = TypeVar("P", bound="LocalProcess")
 _LISTENING = re.compile(r"listening on (https?://\S+)")
@@ -172,5 +172,5 @@ class LocalServer(LocalProcess):
     ) -> None:
         """`data` is made if it isn't there; `arguments` are further ones of `ciphervec serve`; the rest
         as of `LocalProcess`. Raises ServerError."""
-        serve = ["serve", "--data", os.fspath(data), "--listen", listen, *arguments]
+        serve = ["serve", "--data", at_home(data), "--listen", listen, *arguments]
         super().__init__(serve, wait=wait, prefix=prefix)
