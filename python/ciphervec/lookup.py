@@ -7,7 +7,6 @@ two there are only bytes: `client.query(indices)`, `server.embed(query)`, `clien
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from typing import Any, NoReturn, Protocol, TypeAlias, runtime_checkable
 
@@ -18,7 +17,7 @@ import ciphervec._native as _native
 
 from .errors import InvalidInput
 from .ingest import arrays
-from .ingest.files import StrPath
+from .ingest.files import StrPath, at_home
 from .ingest.network import DEFAULT, Network, check_network
 
 __all__ = ["PADDING", "Client", "Server", "explain", "setup"]
@@ -287,13 +286,13 @@ class Client(_Half):
 
         Raises InvalidInput or StorageError; an existing file is never overwritten.
         """
-        self._native.save(os.fspath(path), passphrase, allow_plaintext=allow_plaintext)
+        self._native.save(at_home(path), passphrase, allow_plaintext=allow_plaintext)
 
     @classmethod
     def load(cls, path: StrPath, passphrase: str | None = None) -> Client:
         """Read a file that `save` wrote. Raises WrongKey, CorruptData, StorageError,
         InvalidInput."""
-        return cls(_native.LookupClient.load(os.fspath(path), passphrase))
+        return cls(_native.LookupClient.load(at_home(path), passphrase))
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(

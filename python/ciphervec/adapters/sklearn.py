@@ -17,7 +17,7 @@ import numpy.typing as npt
 from ..collections import neighbors
 from ..collections.audience import Audience
 from ..collections.keys import Keys
-from ..collections.neighbors import Distances, ObjectArray, Rows
+from ..collections.neighbors import EUCLIDEAN, Distances, ObjectArray, Rows
 from ..ingest.arrays import Vectors
 from .support import missing
 
@@ -38,13 +38,14 @@ class EncryptedNearestNeighbors(neighbors.EncryptedNearestNeighbors, BaseEstimat
     checks: input is validated by its rules and in its words, names of features are kept, and
     neighbours come as graphs too.
 
-    Rows are compared as float32. Parameters and fitted attributes are those of the class below, and
+    Rows are compared as float32, under Euclidean metrics less their mean.
+    Parameters and fitted attributes are those of the class below, and
     `feature_names_in_`.
     """
 
     def fit(self: _Self, X: Vectors, y: object = None) -> _Self:
         """Seal the rows of X, shape (n, d), n ≥ 1. `y` is ignored. Raises ValueError."""
-        return super().fit(validate_data(self, X, dtype=np.float32))
+        return super().fit(validate_data(self, X, dtype=self._dtype))
 
     def kneighbors(
         self, X: Vectors | None = None, n_neighbors: int | None = None, return_distance: bool = True
@@ -96,9 +97,14 @@ class EncryptedNearestNeighbors(neighbors.EncryptedNearestNeighbors, BaseEstimat
         # Keys are shared, not copied: a copy would be a secret more.
         return type(self)(**self.get_params(deep=False))
 
-    def _checked(self, X: Vectors | None) -> npt.NDArray[np.float32] | None:
+    def _checked(self, X: Vectors | None) -> npt.NDArray[Any] | None:
         check_is_fitted(self)
-        return None if X is None else validate_data(self, X, dtype=np.float32, reset=False)
+        return None if X is None else validate_data(self, X, dtype=self._dtype, reset=False)
+
+    @property
+    def _dtype(self) -> Any:
+        """What input is validated as: where a mean is subtracted it stays float64 until then."""
+        return [np.float64, np.float32] if self.metric in EUCLIDEAN else np.float32
 
 
 class EncryptedKNeighborsTransformer(

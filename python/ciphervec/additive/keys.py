@@ -3,7 +3,6 @@ all the modules `paillier`, `damgard_jurik`, `okamoto_uchiyama` and `elgamal` sh
 
 from __future__ import annotations
 
-import os
 from typing import Any, NoReturn
 
 import numpy as np
@@ -12,7 +11,7 @@ import numpy.typing as npt
 import ciphervec._native as _native
 
 from ..errors import InvalidInput
-from ..ingest.files import StrPath
+from ..ingest.files import StrPath, at_home
 from ..ingest.passphrase import weakness
 from ..ingest.remarks import remark
 from .encrypted_array import EncryptedArray, Numbers, read_array
@@ -208,7 +207,7 @@ class KeyPair:
         """
         if passphrase and (weak := weakness(passphrase)):
             remark(weak)
-        self._native.save(os.fspath(path), passphrase, allow_plaintext=allow_plaintext)
+        self._native.save(at_home(path), passphrase, allow_plaintext=allow_plaintext)
 
     def to_bytes(self, passphrase: str | None = None, *, allow_plaintext: bool = False) -> bytes:
         """What `save` writes."""
@@ -225,7 +224,7 @@ def load(
     path: StrPath, passphrase: str | None = None, *, insecure: bool = False, schemes: tuple[str, ...]
 ) -> KeyPair:
     """A pair from a file that `save` wrote; each scheme's module says what it takes."""
-    return _of(_native.AdditiveSecretKey.load(os.fspath(path), passphrase, insecure=insecure), schemes)
+    return _of(_native.AdditiveSecretKey.load(at_home(path), passphrase, insecure=insecure), schemes)
 
 
 def from_bytes(

@@ -8,7 +8,6 @@ two messages.
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable
 from typing import Any, NoReturn
@@ -17,7 +16,7 @@ import ciphervec._native as _native
 
 from ..errors import InvalidInput
 from ..ingest import arrays
-from ..ingest.files import StrPath
+from ..ingest.files import StrPath, at_home
 from ..ingest.forks import fresh_in_child
 from .encrypted_array import EncryptedArray
 from .encrypted_vectors import EncryptedVectors, as_rows
@@ -93,7 +92,7 @@ class NoisePool:
         Don't back such files up; they can be made again, and a copy that is used too shows what was
         encrypted. Raises StorageError, also when there is such a file already.
         """
-        self._native.save(os.fspath(path))
+        self._native.save(at_home(path))
 
     @classmethod
     def claim(cls, path: StrPath, keys: KeyPair) -> NoisePool:
@@ -104,7 +103,7 @@ class NoisePool:
         the file stays then.
         """
         pool = cls(keys)
-        pool._native = _native.NoisePool.claim(os.fspath(path), keys._native)
+        pool._native = _native.NoisePool.claim(at_home(path), keys._native)
         return pool
 
     def __len__(self) -> int:

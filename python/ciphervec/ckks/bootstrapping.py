@@ -20,7 +20,7 @@ from weakref import WeakValueDictionary
 import ciphervec._native as _native
 
 from ..errors import InvalidInput
-from ..ingest.files import StrPath, storage_errors, sync_folder
+from ..ingest.files import StrPath, at_home, storage_errors, sync_folder
 
 Progress = Callable[[int, int], None]
 """Called with how many keys are made, and of how many."""
@@ -199,7 +199,7 @@ class BootstrappingKeys:
     def save(self, path: StrPath) -> None:
         """Write the keys to `path`, a key at a time: a reader finds what was there before or all of
         them. Raises StorageError."""
-        target = Path(path)
+        target = Path(at_home(path))
         draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
         with storage_errors(f"cannot write {target}"):
             try:
@@ -228,7 +228,7 @@ class BootstrappingKeys:
             bootstrapper = log_n
         else:
             bootstrapper = Bootstrapper.of(log_n, slots=slots, precise=precise)
-        return cls(bootstrapper, bootstrapper._native.read(os.fspath(path)))
+        return cls(bootstrapper, bootstrapper._native.read(at_home(path)))
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("keys are gigabytes; save() them to a file and load() them there")

@@ -3,7 +3,6 @@ computed on, at a server's."""
 
 from __future__ import annotations
 
-import os
 import struct
 import threading
 from collections.abc import Iterable
@@ -15,7 +14,7 @@ import numpy as np
 import ciphervec._native as _native
 
 from ..errors import CorruptData, InvalidInput, UnsupportedVersion, WrongKey
-from ..ingest.files import StrPath
+from ..ingest.files import StrPath, at_home
 from ..ingest.uses import Use, Uses, user_uses
 from .array import CkksArray, as_interval, as_rows
 from .base import BaseContext
@@ -390,7 +389,7 @@ class Context(BaseContext):
         now on is counted in `<path>.budget`, too, see `publish`. Raises InvalidInput or
         StorageError.
         """
-        self._owner.save(os.fspath(path), passphrase, allow_plaintext=allow_plaintext)
+        self._owner.save(at_home(path), passphrase, allow_plaintext=allow_plaintext)
         self._budgets.append(_budget_beside(path))
 
     @classmethod
@@ -401,7 +400,7 @@ class Context(BaseContext):
         Raises WrongKey when the passphrase does not open it, CorruptData when the file was altered
         or is no such file, StorageError when it cannot be read.
         """
-        return cls(_native.CkksOwner.load(os.fspath(path), passphrase), _budget_beside(path))
+        return cls(_native.CkksOwner.load(at_home(path), passphrase), _budget_beside(path))
 
     def to_bytes(self, passphrase: str | None = None, *, allow_plaintext: bool = False) -> bytes:
         """What `save` writes."""
@@ -438,7 +437,7 @@ def load(path: StrPath, passphrase: str | None = None) -> Context:
 
 def _budget_beside(path: StrPath) -> Path:
     """The ledger that goes with a key file."""
-    file = Path(os.fspath(path)).absolute()
+    file = Path(at_home(path)).absolute()
     return file.with_name(f"{file.name}.budget")
 
 

@@ -15,6 +15,7 @@ from ..collections.stores.folder import FolderDatabase
 from ..errors import InvalidInput
 from ..http import HttpClient
 from ..http.address import is_url
+from ..ingest.files import at_home
 
 Place = Annotated[
     str, typer.Argument(metavar="PLACE", help="The database folder, or the URL of a server: https://…")
@@ -67,7 +68,7 @@ class Access:
 def stored(place: str, access: Access) -> FolderDatabase:
     """The collections in a folder, to be looked at without a key."""
     access.nothing_for_folders()
-    folder = Path(place)
+    folder = Path(at_home(place))
     if not folder.is_dir():
         raise FileNotFoundError(
             f"there is no folder {folder}. Make a collection in it with: ciphervec create"
@@ -82,6 +83,6 @@ def opened(
     if is_url(place):
         return access.client(place, keys)
     access.nothing_for_folders()
-    if not make and not Path(place).exists():
+    if not make and not Path(at_home(place)).exists():
         raise FileNotFoundError(f"there is no folder {place}. Make a collection in it with: ciphervec create")
     return PersistentClient(place, keys, read_only=read_only)

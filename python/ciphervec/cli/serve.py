@@ -10,6 +10,7 @@ import typer
 import ciphervec._native as _native
 
 from ..errors import CiphervecError
+from ..ingest.files import at_home
 from .terminal import command
 
 CONTEXT_SETTINGS = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
@@ -37,5 +38,6 @@ def _run(name: str, words: list[str]) -> None:
             f"`ciphervec {name}` needs the server, and this ciphervec was built without it, as `make demo` does. "
             "`make wheel` in the repository builds one with it and installs it in .venv"
         )
+    words = ["=".join(at_home(part) for part in word.split("=", 1)) for word in words]
     sys.stdout.flush()
     raise typer.Exit(run_server(["ciphervec", name, *words]))

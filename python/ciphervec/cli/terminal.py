@@ -21,6 +21,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 import ciphervec._native as _native
 import ciphervec.errors as errors
 
+from ..ingest.files import at_home
 from .wording import reworded
 
 if TYPE_CHECKING:
@@ -103,6 +104,8 @@ def command(function: Callable[P, None]) -> Callable[P, None]:
 
     @functools.wraps(function)
     def guarded(*args: P.args, **kwargs: P.kwargs) -> None:
+        # A shell leaves `~` alone in `--keys=~/my.key`, and who starts this without a shell has none.
+        kwargs.update({name: _at_home(value) for name, value in kwargs.items()})
         try:
             with _notes():
                 function(*args, **kwargs)
@@ -121,6 +124,12 @@ def command(function: Callable[P, None]) -> Callable[P, None]:
             raise typer.Exit(int(code)) from None
 
     return guarded
+
+
+def _at_home(value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        return type(value)([_at_home(one) for one in value])
+    return Path(at_home(value)) if isinstance(value, Path) else value
 
 
 @contextmanager

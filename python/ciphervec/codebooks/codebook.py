@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from ..errors import CorruptData, InvalidInput
 from ..ingest import archive, arrays
-from ..ingest.files import read_file, write_file
+from ..ingest.files import at_home, read_file, write_file
 from . import gumbel, kmeans
 from .kmeans import Codes, Floats
 from .refine import reconstruct, refine
@@ -109,7 +109,7 @@ class Codebook:
 
     def save(self, path: StrPath) -> None:
         """Write an .npz file, all or nothing. Raises StorageError."""
-        write_file(Path(path), self.to_bytes())
+        write_file(Path(at_home(path)), self.to_bytes())
 
     def to_bytes(self) -> bytes:
         """What `save` writes; the layout is in docs/formats.md."""
@@ -118,7 +118,7 @@ class Codebook:
     @classmethod
     def load(cls, path: StrPath) -> Codebook:
         """Read a file that `save` wrote. Raises CorruptData, UnsupportedVersion or StorageError."""
-        return cls.from_bytes(read_file(Path(path)))
+        return cls.from_bytes(read_file(Path(at_home(path))))
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Codebook:

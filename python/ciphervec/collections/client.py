@@ -4,7 +4,6 @@ owner's side."""
 from __future__ import annotations
 
 import contextlib
-import os
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from ..errors import CiphervecError, CollectionExists, CollectionNotFound, InvalidInput, RollbackDetected
-from ..ingest.files import StrPath
+from ..ingest.files import StrPath, at_home
 from ..ingest.forks import open_in_child
 from ..ingest.metrics import MetricName
 from ..ingest.network import Network
@@ -26,6 +25,7 @@ from .pins import MemoryPins, Pin
 from .restore import accept_restore
 from .routing.clusters import Clusters
 from .segments import Segments
+from .shared import OPENING, opened_in, register
 from .spec import Description, Mode, Precision, SchemeName, refuse_open
 from .states import first_state
 from .stores.copying import copied
@@ -43,6 +43,13 @@ class Client:
     folder."""
 
     _kind: type[Collection] = Collection
+
+    alone = False
+    """Whether no other client of this process may share what this one has open: whoever keeps an account of it sets
+    this before it opens anything."""
+
+    _turn: contextlib.AbstractContextManager[object] = contextlib.nullcontext()
+    """Held while a collection is opened or made."""
 
     def __init__(self, keys: Keys | None = None) -> None:
         """`keys` seals everything; without it, fresh keys are made and held in `client.keys`."""
@@ -133,8 +140,9 @@ class Client:
         meta, beside = description.to_bytes(owner), _beside(owner)
         if description.authenticated:
             beside[STATE] = first_state(owner, description, meta, beside)
-        store = self._database.create(name, meta, beside)
-        return self._collection(name, store, description)
+        with self._turn:
+            store = self._database.create(name, meta, beside)
+            return self._collection(name, store, description)
 
     def _unborn(self, like: Description, choices: Callable[..., Description]) -> Collection:
         """A collection to be made with its first rows."""
@@ -143,7 +151,7 @@ class Client:
         def make(dimension: int, embedding: SavedFunction | None, unborn: Collection) -> Collection:
             with self._open():
                 made = self._create(choices(dimension=dimension, embedding=embedding))
-                self._opened[name] = unborn  # which becomes it
+                self._keep(name, unborn)  # which becomes it
                 return made
 
         made = UnbornCollection(like, make, _forgetter(self), self._kind._query_default)
@@ -180,7 +188,7 @@ class Client:
         """
         embedder = None if embedding_function is None else Embedder(embedding_function)
         with self._open():
-            known = name in self._opened
+            known = self._live(check_name(name)) is not None
             collection = self._get(name, embedder, allow_open=allow_open)
             if expect is not None:
                 try:
@@ -192,23 +200,41 @@ class Client:
             return collection
 
     def _get(self, name: str, embedder: Embedder | None = None, *, allow_open: bool = False) -> Collection:
-        opened = self._opened.get(check_name(name))
+        check_name(name)
+        accept = None if allow_open or self._keys is None else lambda meta: refuse_open(meta, name)
+        with self._turn:
+            known = name in self._opened
+            opened = self._live(name)
+            collection = self._opening(name, accept) if opened is None else opened
         if opened is not None:
+            if not known and accept is not None:
+                accept(opened._store.meta())  # which the client that opened it may have allowed
+            opened._holders.add(self)
+            self._opened[name] = opened
             opened._give(embedder)
             return opened
-        accepts = allow_open or self._keys is None
-        store = self._database.open(name, None if accepts else lambda meta: refuse_open(meta, name))
-        try:
-            collection = self._collection(name, store, Description.from_bytes(store.meta(), name, self._keys))
-        except BaseException:
-            store.close()
-            raise
         try:
             collection._give(embedder)
         except BaseException:
             collection.close()
             raise
         return collection
+
+    def _opening(self, name: str, accept: Callable[[bytes], object] | None) -> Collection:
+        store = self._database.open(name, accept)
+        try:
+            return self._collection(name, store, Description.from_bytes(store.meta(), name, self._keys))
+        except BaseException:
+            store.close()
+            raise
+
+    def _live(self, name: str) -> Collection | None:
+        """The collection of that name that is open here, or in another client of this process in the same folder."""
+        opened = self._opened.get(name)
+        if opened is None or not opened._closed:
+            return opened
+        del self._opened[name]  # another client has closed it
+        return None
 
     def get_or_create_collection(
         self,
@@ -288,7 +314,7 @@ class Client:
     def _anew(self, name: str) -> Iterator[Segments]:
         """What the store shows, without comparing it with what was seen before; afterwards it takes
         the place of that."""
-        opened = self._opened.get(check_name(name))
+        opened = self._live(check_name(name))
         if opened is not None:
             opened.close()
         store = self._database.open_anew(name)
@@ -325,7 +351,7 @@ class Client:
         """Delete a collection and everything in it. Raises CollectionNotFound, StoreLocked,
         StorageError."""
         with self._open():
-            opened = self._opened.get(check_name(name))
+            opened = self._live(check_name(name))
             if isinstance(opened, UnbornCollection):
                 opened.close()
                 return
@@ -382,17 +408,25 @@ class Client:
             yield
 
     def close(self) -> None:
-        """Close every collection, so that another process can write to them. The client can't be used
-        afterwards; closing twice is fine."""
+        """Close every collection, so that another process can write to them; one that another client of this process
+        has open too is closed with the last of them. The client can't be used afterwards; closing twice is fine."""
         with self._lock:
             self._closed = True
             for collection in list(self._opened.values()):
-                collection.close()
+                collection._holders.discard(self)
+                if not collection._holders:
+                    collection.close()
+            self._opened.clear()
 
     def _collection(self, name: str, store: CollectionStore, description: Description) -> Collection:
         collection = self._kind(store, description, self._keys, _forgetter(self), self._state)
-        self._opened[name] = collection
+        collection._holders.add(self)
+        self._keep(name, collection)
         return collection
+
+    def _keep(self, name: str, collection: Collection) -> None:
+        """Have this collection open under that name."""
+        self._opened[name] = collection
 
     def __enter__(self) -> Client:
         return self
@@ -413,16 +447,32 @@ class Client:
 class PersistentClient(Client):
     """Collections in a folder: every method that returned has been written and synced to disk."""
 
+    _turn = OPENING
+
     def __init__(self, path: StrPath, keys: Keys | None = None, *, read_only: bool = False) -> None:
         """`path` is made if it isn't there. `keys` may be left out only for collections in mode
         `open`.
 
-        One process writes to a collection at a time. With `read_only=True` nothing is locked or
-        written there. Segments that fail a check are remembered in the user's data folder (or
+        One process writes to a collection at a time; its clients of one folder share what they have open, if
+        their keys are the same. With `read_only=True` nothing is locked or written there.
+        Segments that fail a check are remembered in the user's data folder (or
         CIPHERVEC_STATE), where a copy of `path` doesn't bring them back. Raises StorageError when the folder can't be used.
         """
-        self._path = os.fspath(path)
+        self._path = at_home(path)
+        self._root = Path(self._path)
+        self._read_only = read_only
         self._start(FolderDatabase(self._path, read_only=read_only), keys, user_folder())
+
+    def _live(self, name: str) -> Collection | None:
+        opened = super()._live(name)
+        if opened is None and not self._read_only and not self.alone:
+            return opened_in(self._root / name, self._keys)
+        return opened
+
+    def _keep(self, name: str, collection: Collection) -> None:
+        super()._keep(name, collection)
+        if not self._read_only:
+            register(self._root / name, collection)
 
     def _readable(self) -> Database:
         return FolderDatabase(self._path, read_only=True)

@@ -3,7 +3,6 @@ others share keys with, leaves in clear. The side of whoever is to open shared k
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import NoReturn
 
@@ -11,7 +10,7 @@ import ciphervec._native as _native
 
 from .._native import Recipient, SharedKeys
 from ..errors import InvalidInput
-from ..ingest.files import StrPath, read_file
+from ..ingest.files import StrPath, at_home, read_file
 from ..ingest.passphrase import weakness
 from ..ingest.remarks import remark
 
@@ -50,13 +49,13 @@ class Identity:
     def load(cls, path: StrPath, passphrase: str | None = None) -> Identity:
         """Read what `save` wrote. Raises WrongKey, CorruptData, StorageError, or InvalidInput when it
         has a passphrase and none is given."""
-        return cls(_native.Identity.load(os.fspath(path), passphrase))
+        return cls(_native.Identity.load(at_home(path), passphrase))
 
     def save(self, path: StrPath, passphrase: str | None = None, *, allow_plaintext: bool = False) -> None:
         """Write the pair to a new file, readable by its owner only, as `Keys.save` does. Raises
         InvalidInput or StorageError."""
         check_passphrase(passphrase, allow_plaintext, "pair")
-        self._native.save(os.fspath(path), passphrase, allow_plaintext=allow_plaintext)
+        self._native.save(at_home(path), passphrase, allow_plaintext=allow_plaintext)
 
     @property
     def name(self) -> str:
@@ -98,7 +97,7 @@ def read_recipient(source: Recipient | bytes | StrPath) -> Recipient:
     StorageError."""
     if isinstance(source, Recipient):
         return source
-    return Recipient.from_bytes(source if isinstance(source, bytes) else read_file(Path(source)))
+    return Recipient.from_bytes(source if isinstance(source, bytes) else read_file(Path(at_home(source))))
 
 
 def read_shared(source: SharedKeys | bytes | StrPath) -> SharedKeys:
@@ -106,7 +105,7 @@ def read_shared(source: SharedKeys | bytes | StrPath) -> SharedKeys:
     StorageError."""
     if isinstance(source, SharedKeys):
         return source
-    return SharedKeys.from_bytes(source if isinstance(source, bytes) else read_file(Path(source)))
+    return SharedKeys.from_bytes(source if isinstance(source, bytes) else read_file(Path(at_home(source))))
 
 
 __all__ = ["Identity", "Recipient", "SharedKeys", "check_passphrase", "read_recipient", "read_shared"]

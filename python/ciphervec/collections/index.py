@@ -9,7 +9,6 @@ halves, joined in one process.
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Iterable
 from pathlib import Path
@@ -23,12 +22,13 @@ from .._native import IndexSpec
 from ..errors import CorruptData, InvalidInput, WrongKey
 from ..ingest import arrays
 from ..ingest.arrays import FloatArray, Id, Vectors
-from ..ingest.files import StrPath, read_file, write_file
+from ..ingest.files import StrPath, at_home, read_file, write_file
 from . import index_file
 from .audience import Audience
 from .flooding import DEVIATION
 from .keys import Keys
 from .matches import Matches
+from .off_centre import OffCentre
 from .owner import Owner
 from .search import is_long, message_rows
 from .spec import check_key, index_spec, open_refused
@@ -62,6 +62,7 @@ class Index:
         if secret_keys is None and mode != "open":
             secret_keys = Keys.generate()
         self._spec = spec
+        self._off_centre = OffCentre(spec)
         self._server = _native.ServerIndex(spec)
         self._parts: list[index_file.Part] = []
         self._state = b""
@@ -121,6 +122,7 @@ class Index:
         arrays.distinct(labels)
         if labels:
             self.owner.refuse_known(labels)
+            self._off_centre.see(rows)
             segment = self.owner.seal(labels, rows, attach=False)
             self._server.add(segment)
             self.owner.attach(segment.id, segment.sidecar)
@@ -209,6 +211,7 @@ class Index:
         index = cls.__new__(cls)
         index._key_id, index._server, index._parts, index._key_pair, index._state = parts
         index._spec = parts.server.spec
+        index._off_centre = OffCentre(index._spec)
         index._secret_keys, index._owner = None, None
         index._authenticated = False
         if index._spec.mode == "open" and secret_keys is not None and not allow_open:
@@ -233,12 +236,12 @@ class Index:
 
     def save(self, path: StrPath) -> None:
         """Write `to_bytes()` to a file, all or nothing. Raises StorageError."""
-        write_file(Path(os.fspath(path)), self.to_bytes())
+        write_file(Path(at_home(path)), self.to_bytes())
 
     @classmethod
     def load(cls, path: StrPath, secret_keys: Keys | None = None, *, allow_open: bool = False) -> Index:
         """Read a file that `save` wrote; as `from_bytes`. Raises StorageError too."""
-        return cls.from_bytes(read_file(Path(os.fspath(path))), secret_keys, allow_open=allow_open)
+        return cls.from_bytes(read_file(Path(at_home(path))), secret_keys, allow_open=allow_open)
 
     def _new_owner(self, secret_keys: Keys | None) -> Owner:
         if secret_keys is not None and not isinstance(secret_keys, Keys):

@@ -13,7 +13,7 @@ import ciphervec._native as _native
 from .._native import EvaluationKeys, IndexSpec, Recipient, SharedKeys
 from ..errors import CorruptData, InvalidInput, StorageError, WrongKey
 from ..ingest.arrays import count
-from ..ingest.files import StrPath, sync_folder
+from ..ingest.files import StrPath, at_home, sync_folder
 from .identity import Identity, check_passphrase, read_recipient, read_shared
 
 
@@ -58,7 +58,7 @@ class Keys:
         or is not a key file, StorageError when it cannot be read, InvalidInput when it has a
         passphrase and none is given.
         """
-        return cls(_native.Keys.load(os.fspath(path), passphrase))
+        return cls(_native.Keys.load(at_home(path), passphrase))
 
     def save(self, path: StrPath, passphrase: str | None = None, *, allow_plaintext: bool = False) -> None:
         """Write the key to a new file, readable by its owner only, encrypted under `passphrase`
@@ -69,7 +69,7 @@ class Keys:
         StorageError.
         """
         check_passphrase(passphrase, allow_plaintext, "key")
-        self._native.save(os.fspath(path), passphrase, allow_plaintext=allow_plaintext)
+        self._native.save(at_home(path), passphrase, allow_plaintext=allow_plaintext)
 
     def recovery_phrase(self) -> str:
         """The key as 24 English words (BIP-39), to be written down and kept like the key itself:
@@ -173,7 +173,7 @@ def shred(path: StrPath, confirm: str | None) -> str:
     aside are not reached from here. Raises InvalidInput without the right `confirm`, CorruptData
     when it is no key file, StorageError.
     """
-    file_path, name = Path(path), os.fspath(path)
+    file_path, name = Path(at_home(path)), os.fspath(path)
     try:
         with file_path.open("r+b") as file:
             head = file.read(_HEAD_BYTES + _ID_BYTES)

@@ -14,6 +14,7 @@ import random
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Literal, TypeVar
 
@@ -144,11 +145,11 @@ class Segments:
         self.payloads = Payloads(
             self.owner,
             self.description.filterable,
-            self._read,
-            self._found,
+            partial(_read, self.store, self._states),  # and not of these segments: a circle would keep
+            partial(_found, self.store),  # a dropped client's lock until the garbage collector comes by
             self.description.originals,
             self.description.untagged,
-            lambda segment_id: self.cluster_of(segment_id) is not None,
+            partial(_is_cluster, self._routing),
         )
         self._standing = Standing()
         self.losses += 1
@@ -236,17 +237,7 @@ class Segments:
             self.store.prefetch([one.id for one in segments if blob in one.blobs], blob)
 
     def _read(self, segment: StoredSegment, blob: str) -> bytes:
-        data = self.store.read(segment.id, blob)
-        self._states.note(segment.id, blob, data)
-        return data
-
-    def _found(self, segment: StoredSegment, blob: str, right: bool) -> bool:
-        """A blob that was read opened, and may be kept from now on; or it did not: whether it was kept from another
-        time, so that it is worth reading once more."""
-        if not right:
-            return self.store.drop(segment.id, blob)
-        self.store.keep(segment.id, blob)
-        return True
+        return _read(self.store, self._states, segment, blob)
 
     def refresh(self) -> None:
         """Take in what others have committed since: sidecars of new segments, deletions, the
@@ -636,3 +627,22 @@ class Segments:
 def _step_aside(turn: int) -> None:
     """Wait a moment: those who met once should not meet again."""
     time.sleep(random.uniform(0, min(0.5, 0.01 * 2**turn)))  # noqa: S311, no secret
+
+
+def _read(store: CollectionStore, states: States, segment: StoredSegment, blob: str) -> bytes:
+    data = store.read(segment.id, blob)
+    states.note(segment.id, blob, data)
+    return data
+
+
+def _found(store: CollectionStore, segment: StoredSegment, blob: str, right: bool) -> bool:
+    """A blob that was read opened, and may be kept from now on; or it did not: whether it was kept from another
+    time, so that it is worth reading once more."""
+    if not right:
+        return store.drop(segment.id, blob)
+    store.keep(segment.id, blob)
+    return True
+
+
+def _is_cluster(routing: OpenedRouting, segment_id: bytes) -> bool:
+    return routing.cluster_of(segment_id) is not None

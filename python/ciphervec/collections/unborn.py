@@ -4,6 +4,7 @@ length is its dimension. Runs on the key owner's side."""
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Collection as Names
 from typing import Any, NoReturn
@@ -45,6 +46,7 @@ class UnbornCollection(Collection):
         self._lock = threading.RLock()
         open_in_child(self._lock)
         self._closed = ""
+        self._holders = weakref.WeakSet()
         self._texts = TextEmbedding()
         self._query_default = query_default
 

@@ -4,6 +4,7 @@ and closed. Runs on the key owner's side."""
 from __future__ import annotations
 
 import contextlib
+import weakref
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from .embedding.function import TextEmbedding
 from .flooding import DEVIATION, FloodingPlan
 from .inventory import inventory
 from .keys import Keys
+from .off_centre import OffCentre
 from .owner import Owner
 from .prefetching import prefetch
 from .restore import upgrade
@@ -50,7 +52,9 @@ class Upkeep:
         self._store = store
         self._on_close = on_close
         self._closed = ""
+        self._holders: weakref.WeakSet[Any] = weakref.WeakSet()  # the clients that have it open
         self._texts = TextEmbedding()
+        self._off_centre = OffCentre(description.spec)
         self._told = 0  # the latest commit that a stale reader was told of
         self._lock = self._segments.lock
 

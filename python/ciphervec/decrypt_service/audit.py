@@ -9,7 +9,7 @@ import time
 from typing import Any
 
 from ..errors import StorageError
-from ..ingest.files import StrPath
+from ..ingest.files import StrPath, at_home
 
 
 class Audit:
@@ -17,7 +17,7 @@ class Audit:
 
     def __init__(self, path: StrPath | None) -> None:
         """None writes nothing. Raises StorageError."""
-        self._path = None if path is None else os.fspath(path)
+        self._path = None if path is None else at_home(path)
         self.note(event="opened")
 
     def note(self, **what: Any) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import http.client
 import json
-import os
 import ssl
 from typing import Any, NamedTuple, NoReturn
 from urllib.parse import urlsplit
@@ -13,7 +12,7 @@ from urllib.parse import urlsplit
 from ..errors import AuthenticationError, CollectionNotFound, InvalidInput, ServerError
 from ..http.address import Token, base_url
 from ..ingest.arrays import Id
-from ..ingest.files import StrPath
+from ..ingest.files import StrPath, at_home
 from .message import Request
 
 _MAX_ANSWER = 1 << 20
@@ -49,7 +48,7 @@ class MatchClient:
             raise InvalidInput("a decrypt service answers nobody without a token; the key owner makes them.")
         self._token = Token(token.strip())
         self._timeout = timeout
-        self._context = ssl.create_default_context(cafile=None if ca is None else os.fspath(ca))
+        self._context = ssl.create_default_context(cafile=None if ca is None else at_home(ca))
 
     def match(self, collection: str, query: bytes, answer: bytes = b"", receipt: bytes = b"") -> Match:
         """Whether the collection holds rows close to the queries, by the owner's threshold.

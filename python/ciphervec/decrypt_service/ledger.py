@@ -11,7 +11,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
-import os
 import secrets
 import sqlite3
 import time
@@ -22,7 +21,7 @@ from pathlib import Path
 from ..collections.stores.store import check_name
 from ..errors import CiphervecError, InvalidInput
 from ..ingest.arrays import count
-from ..ingest.files import StrPath
+from ..ingest.files import StrPath, at_home
 from ..ingest.ledger_file import LedgerFile
 
 CAPABILITIES = ("match", "identify", "scores")
@@ -95,7 +94,7 @@ class Ledger:
 
     def __init__(self, path: StrPath, *, clock: Callable[[], float] = time.time) -> None:
         """`path` is made if it isn't there, readable by its owner alone. Raises StorageError."""
-        self._file = LedgerFile(Path(os.fspath(path)), [_SCHEMA, _FAILURES], _VERSION, "Nothing was opened.")
+        self._file = LedgerFile(Path(at_home(path)), [_SCHEMA, _FAILURES], _VERSION, "Nothing was opened.")
         self._clock = clock
 
     def add(

@@ -4,14 +4,13 @@ Key owner's side."""
 from __future__ import annotations
 
 import asyncio
-import os
 import socket
 import sys
 from typing import TYPE_CHECKING
 
 from ..errors import InvalidInput
 from ..http.address import is_loopback
-from ..ingest.files import StrPath
+from ..ingest.files import StrPath, at_home
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -68,8 +67,8 @@ def serve(
         server_header=False,
         timeout_keep_alive=10,
         timeout_graceful_shutdown=30,
-        ssl_certfile=None if certificate is None else os.fspath(certificate),
-        ssl_keyfile=None if key is None else os.fspath(key),
+        ssl_certfile=None if certificate is None else at_home(certificate),
+        ssl_keyfile=None if key is None else at_home(key),
         ws="none",
         lifespan="off",
     )

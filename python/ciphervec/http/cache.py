@@ -29,7 +29,7 @@ class BlobCache:
         """`folder` None keeps them in memory, at most 256 MiB of them."""
         self._folder = None if folder is None else folder / "blobs"
         self._limit = limit if folder is not None else min(limit, _MEMORY_LIMIT)
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         open_in_child(self._lock)
         self._memory: OrderedDict[str, bytes] = OrderedDict()
         self._held = 0  # bytes

@@ -3,7 +3,6 @@ key owner's side."""
 
 from __future__ import annotations
 
-import os
 import ssl
 from functools import partial
 from pathlib import Path
@@ -20,7 +19,7 @@ from ..collections.spec import Description
 from ..collections.stores.store import CollectionStore, Progress
 from ..collections.write_batch import EVALUATION
 from ..errors import CiphervecError, Conflict, InvalidInput
-from ..ingest.files import StrPath
+from ..ingest.files import StrPath, at_home
 from ..ingest.state_folder import user_folder
 from .address import base_url, by_proxy, token_of
 from .database import HttpDatabase
@@ -125,7 +124,7 @@ class HttpClient(Client):
         if fetch not in ("segments", "collection"):
             raise InvalidInput(f"fetch must be 'segments' or 'collection', got {fetch!r}.")
         folder = (
-            user_folder() if state is True else None if state is None else Path(os.fspath(state)).absolute()
+            user_folder() if state is True else None if state is None else Path(at_home(state)).absolute()
         )
         self._url = url
         self._session = Session(transport, url, token_of(token), timeout, retries)
@@ -191,7 +190,7 @@ class HttpClient(Client):
         """Drop what was pinned and seen of a collection, to accept one that was restored or made
         anew on purpose. The next `get_collection` trusts what the server shows."""
         with self._open():
-            opened = self._opened.get(name)
+            opened = self._live(name)
             if opened is not None:
                 opened.close()
             self._remote.forget(name)
@@ -266,9 +265,9 @@ def verification(ca: StrPath | None, verify: bool | ssl.SSLContext, insecure: bo
         if verify is not True:
             raise InvalidInput("pass either ca=... or verify=..., not both.")
         try:
-            return ssl.create_default_context(cafile=os.fspath(ca))
+            return ssl.create_default_context(cafile=at_home(ca))
         except (OSError, ssl.SSLError) as error:
             raise InvalidInput(
-                f"{os.fspath(ca)!r} is not a file of certificates in PEM form: {error}."
+                f"{at_home(ca)!r} is not a file of certificates in PEM form: {error}."
             ) from error
     return verify

@@ -97,7 +97,7 @@ class HttpStore:
         self._doubted = False
         self._fetched: dict[tuple[bytes, str], bytes] = {}  # and not found right yet
         self._waiting = 0  # bytes of these
-        self._lock = threading.Lock()  # several are fetched at once
+        self._lock = threading.RLock()  # several are fetched at once
         self._used: set[tuple[bytes, str]] = set()  # from the cache, and not found right since
         self._several = True  # whether the server gives several blobs at once, as far as is known
         self._covered = -1  # version whose records have all been fetched

@@ -55,6 +55,14 @@ def vectors(value: Vectors, dimension: int, metric: str, *, what: str = "embeddi
     return _floats(array, metric, what)
 
 
+def doubles(
+    value: Vectors, dimension: int, metric: str, *, what: str = "embeddings"
+) -> npt.NDArray[np.float64]:
+    """As `vectors`, in float64: for what is computed from them before they are rounded."""
+    shape = vectors(value, dimension, metric, what=what).shape
+    return np.asarray(value, np.float64).reshape(shape)
+
+
 def some_vectors(value: Any, rows: int, dimension: int, metric: str) -> tuple[FloatArray, BoolArray]:
     """As `vectors`, for `rows` rows of which some may be None: float32 (rows, dimension), and which of them
     were given. Raises InvalidInput."""

@@ -15,6 +15,11 @@ from ..errors import StorageError
 StrPath: TypeAlias = "str | os.PathLike[str]"
 
 
+def at_home(path: StrPath) -> str:
+    """A path as a caller gives it, `~` being the user's folder, as in a shell: it would be made as a folder of that name."""
+    return os.path.expanduser(os.fspath(path))  # noqa: PTH111, a path may end in a slash that says something
+
+
 def write_file(path: Path, data: bytes) -> None:
     """Write a whole file so that a reader finds the old one or the new one, never a part. Raises
     StorageError."""

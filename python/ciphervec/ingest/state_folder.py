@@ -7,6 +7,8 @@ import os
 import sys
 from pathlib import Path
 
+from .files import at_home
+
 STATE_VARIABLE = "CIPHERVEC_STATE"
 
 
@@ -15,7 +17,7 @@ def user_folder() -> Path:
     user's data."""
     named = os.environ.get(STATE_VARIABLE)
     if named:
-        return Path(named)
+        return Path(at_home(named))
     if sys.platform == "darwin":
         return Path.home() / "Library" / "Application Support" / "ciphervec"
     if sys.platform == "win32":

@@ -3,7 +3,6 @@ compute, with bytes between them. Client and server."""
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ import numpy.typing as npt
 import ciphervec._native as _native
 
 from ..errors import InvalidInput
-from ..ingest.files import StrPath
+from ..ingest.files import StrPath, at_home
 from .analysis import Analysis, analyse
 from .fitting import BACKENDS, FAILURE, FAILURE_FOR_OTHERS, Fitted, fit
 from .graph import Graph, Node
@@ -274,7 +273,7 @@ class Client:
         `allow_plaintext=True`. An existing file is never overwritten. Raises InvalidInput or
         StorageError.
         """
-        self._native.save(os.fspath(path), passphrase, allow_plaintext=allow_plaintext)
+        self._native.save(at_home(path), passphrase, allow_plaintext=allow_plaintext)
 
     @classmethod
     def load(cls, plan: Plan, path: StrPath, passphrase: str | None = None) -> Client:
@@ -284,7 +283,7 @@ class Client:
         given, CorruptData when the file was altered or holds no key of such a plan, StorageError when
         it cannot be read.
         """
-        return cls(plan, _native.ProgramClient.load(plan._native, os.fspath(path), passphrase))
+        return cls(plan, _native.ProgramClient.load(plan._native, at_home(path), passphrase))
 
     @property
     def plan(self) -> Plan:

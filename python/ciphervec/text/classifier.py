@@ -23,7 +23,7 @@ from ..codebooks.codebook import Codebook, Progress, StrPath, counted
 from ..codebooks.kmeans import Codes, Floats
 from ..errors import CorruptData, InvalidInput
 from ..ingest import archive, arrays
-from ..ingest.files import read_file, write_file
+from ..ingest.files import at_home, read_file, write_file
 from .encoder import Documents, Encoder, Numbers, checked, segment_sums
 from .encrypted import Client, Reader, Server
 from .metrics import Metrics, measure
@@ -219,7 +219,7 @@ class Classifier:
 
     def save(self, path: StrPath) -> None:
         """Write an .npz file, all or nothing; both halves are in it. Raises StorageError."""
-        write_file(Path(path), self.to_bytes())
+        write_file(Path(at_home(path)), self.to_bytes())
 
     def to_bytes(self) -> bytes:
         """What `save` writes; the layout is in docs/formats.md."""
@@ -231,7 +231,7 @@ class Classifier:
     @classmethod
     def load(cls, path: StrPath) -> Classifier:
         """Read a file that `save` wrote. Raises CorruptData, UnsupportedVersion or StorageError."""
-        return cls.from_bytes(read_file(Path(path)))
+        return cls.from_bytes(read_file(Path(at_home(path))))
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Classifier:

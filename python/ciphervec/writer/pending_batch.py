@@ -16,7 +16,7 @@ from typing import Any
 
 from ..collections.write_batch import NewSegment, WriteBatch, commit_key
 from ..errors import CorruptData, InvalidInput, UnsupportedVersion
-from ..ingest.files import StrPath, read_file, write_file
+from ..ingest.files import StrPath, at_home, read_file, write_file
 
 _HEAD = struct.Struct("<8sII")
 _MAGIC = b"CVCHANGE"
@@ -72,12 +72,12 @@ class WrittenBatch:
 
     def save(self, path: StrPath) -> None:
         """Write the batch to a file, whole and on the disk when this returns. Raises StorageError."""
-        write_file(Path(path), self.to_bytes())
+        write_file(Path(at_home(path)), self.to_bytes())
 
     @classmethod
     def load(cls, path: StrPath) -> WrittenBatch:
         """Read what `save` wrote. Raises CorruptData, UnsupportedVersion, StorageError."""
-        return cls.from_bytes(read_file(Path(path)))
+        return cls.from_bytes(read_file(Path(at_home(path))))
 
     def __repr__(self) -> str:
         return f"<ciphervec.WrittenBatch of {self.rows:,} rows, {self.nbytes:,} bytes, sealed>"
@@ -122,7 +122,7 @@ def post(url: str, name: str, batch: WrittenBatch, token: str | None, ca: StrPat
             f"a server at {url} is reached with httpx, which isn't here ({error.name} is missing). Install it with: pip "
             "install 'ciphervec[http]'"
         ) from error
-    append(url, name, batch.segments, token=token, ca=None if ca is None else os.fspath(ca))
+    append(url, name, batch.segments, token=token, ca=None if ca is None else at_home(ca))
 
 
 __all__ = ["WrittenBatch", "is_url", "post"]

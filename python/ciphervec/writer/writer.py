@@ -19,7 +19,7 @@ from ..collections.stores.store import Progress, check_name
 from ..collections.write_batch import NewSegment, WriteBatch
 from ..errors import CollectionNotFound, CorruptData, InvalidInput, PinMismatch, StorageError, WrongKey
 from ..ingest.arrays import Id, Vectors
-from ..ingest.files import StrPath
+from ..ingest.files import StrPath, at_home
 from ..ingest.records import payload
 from .pending_batch import WrittenBatch, is_url, post
 
@@ -144,7 +144,7 @@ class Writer:
         elif token is not None:
             raise InvalidInput(f"a token is for a server's URL; {os.fspath(place)!r} is a folder.")
         else:
-            self._append(Path(place), batch)
+            self._append(Path(at_home(place)), batch)
 
     def _append(self, folder: Path, batch: WrittenBatch) -> None:
         store = _native.Store.open(os.fspath(self.folder_of(folder)))
@@ -205,7 +205,7 @@ def read_card(card: WriterCard | bytes | StrPath) -> WriterCard:
     if isinstance(card, bytes):
         return WriterCard.from_bytes(card)
     try:
-        return WriterCard.from_bytes(Path(card).read_bytes())
+        return WriterCard.from_bytes(Path(at_home(card)).read_bytes())
     except OSError as error:
         raise StorageError(f"cannot read the card {os.fspath(card)}: {error.strerror or error}.") from error
 

@@ -4,6 +4,7 @@ server's side."""
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
 import secrets
 import shutil
@@ -15,14 +16,24 @@ from typing import Any
 import ciphervec._native as _native
 
 from ...errors import CorruptData, StorageError
-from ...ingest.files import storage_errors, sync_folder
+from ...ingest.files import at_home, storage_errors, sync_folder
 from ..pins import FilePins, Pins
 from ..write_batch import ROWS, TAGS, StoredSegment, WriteBatch
 from .server_backend import LocalStore
 from .store import NAME, CollectionStore, Progress, exists, not_found
 
+fcntl: Any
+try:
+    fcntl = importlib.import_module("fcntl")
+except ImportError:  # Windows
+    fcntl = None
+
 _MANIFEST = "manifest-"  # and the number of its commit
-_ABANDONED_AFTER = 3600.0  # seconds
+_ABANDONED_AFTER = 3600.0
+"""Seconds after which a draft is nobody's, where its lock can't be asked."""
+
+_UNLOCKED_FOR = 2.0
+"""Seconds that a new draft may be without its lock at most."""
 
 
 class FolderStore(LocalStore):
@@ -128,7 +139,7 @@ class FolderDatabase:
     collections."""
 
     def __init__(self, path: str | os.PathLike[str], *, read_only: bool) -> None:
-        self._root = Path(path)
+        self._root = Path(at_home(path))
         self._read_only = read_only
         if read_only and not self._root.is_dir():
             raise StorageError(f"{self._root} is not a folder; there is nothing to open read-only.")
@@ -156,10 +167,13 @@ class FolderDatabase:
         try:
             store = FolderStore(_native.Store.create(os.fspath(draft), meta), os.fspath(draft))
             store.commit(WriteBatch(attachments=dict(attachments)))
-            store.close()
+            # Under its lock, by which others know that somebody makes it; Windows renames nothing that is open.
+            if fcntl is None:
+                store.close()
             with storage_errors(f"cannot create {self._root / name}"):
                 draft.rename(self._root / name)
                 sync_folder(self._root)
+            store.close()
         except BaseException:
             shutil.rmtree(draft, ignore_errors=True)
             raise
@@ -199,11 +213,13 @@ class FolderDatabase:
         for left in self._root.glob(".trash-*"):
             shutil.rmtree(left, ignore_errors=True)
         for draft in self._root.glob(".new-*"):
-            # Another process may be making a collection right now; that takes seconds, and then it
-            # is gone.
-            with contextlib.suppress(FileNotFoundError):
-                if time.time() - draft.stat().st_mtime > _ABANDONED_AFTER:
+            # Another process may be making a collection right now.
+            with contextlib.suppress(OSError):
+                age = time.time() - draft.stat().st_mtime
+                if age > _ABANDONED_AFTER:
                     shutil.rmtree(draft, ignore_errors=True)
+                elif age > _UNLOCKED_FOR:
+                    _remove_unlocked(draft)
 
     def _exists(self, name: str) -> bool:
         return (self._root / name).is_dir()
@@ -211,6 +227,20 @@ class FolderDatabase:
     def _writable(self, what: str) -> None:
         if self._read_only:
             raise StorageError(f"cannot {what}: {self._root} was opened with read_only=True.")
+
+
+def _remove_unlocked(draft: Path) -> None:
+    """Remove a draft that nobody has locked. Raises OSError where somebody has."""
+    if fcntl is None:
+        return
+    try:
+        lock = (draft / "LOCK").open("rb")
+    except FileNotFoundError:
+        shutil.rmtree(draft, ignore_errors=True)
+        return
+    with lock:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        shutil.rmtree(draft, ignore_errors=True)
 
 
 def _listed(
