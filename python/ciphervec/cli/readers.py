@@ -139,6 +139,8 @@ def read_parquet(path: Path, columns: Columns) -> Table:
     try:
         from pyarrow import parquet
         from pyarrow.lib import ArrowException
+
+        from ..ingest import lists
     except ImportError as error:
         raise InvalidInput(
             "reading .parquet needs pyarrow, which is not installed; pip install 'ciphervec[parquet]'"
@@ -156,8 +158,7 @@ def read_parquet(path: Path, columns: Columns) -> Table:
         raise InvalidInput(
             f"{path} has the columns {', '.join(names)}, and no {columns.embedding!r}. Name it with --embedding-column."
         )
-    lists = table.column(vectors).combine_chunks()
-    rows = _from_lists(lists, f"{path}:{vectors}")
+    rows = lists.vectors(table.column(vectors), f"{path}:{vectors}")
     records = table.drop_columns([vectors]).to_pylist()
     return _with_records(rows, records, columns)
 
@@ -309,21 +310,6 @@ def _rectangular(rows: list[Any], what: str) -> Any:
         raise InvalidInput(
             f"{what}: rows differ in length, or hold something that is not a number ({error})."
         ) from error
-
-
-def _from_lists(lists: Any, what: str) -> Any:
-    """Arrow lists to (n, d) without a Python object per number."""
-    if lists.null_count:
-        raise InvalidInput(f"{what} has {lists.null_count} rows without a vector. Remove them first.")
-    try:
-        flat = lists.flatten().to_numpy(zero_copy_only=False)
-        return (
-            np.asarray(flat, dtype=np.float32).reshape(len(lists), -1)
-            if len(lists)
-            else np.empty((0, 0), np.float32)
-        )
-    except (AttributeError, ValueError, TypeError) as error:
-        raise InvalidInput(f"{what} must hold lists of numbers, all of one length ({error}).") from error
 
 
 def _first(names: Sequence[str], *wanted: str) -> str | None:
