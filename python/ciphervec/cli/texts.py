@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import InvalidInput
+from ..ingest.files import read_text
+from .readers import LONGEST_CELL
 from .terminal import existing
-
-# Larger than any letter or review; the csv module's own limit is 128 KB.
-_LONGEST_FIELD = 1 << 27
 
 
 @dataclass(frozen=True)
@@ -73,7 +72,7 @@ def _joined(names: list[str], records: list[dict[str, str]]) -> list[str]:
 def _records(path: Path, text_columns: str, others: list[str]) -> tuple[list[str], list[dict[str, str]]]:
     """The names of the text columns, and the lines of the table. All columns must be there."""
     names = [name.strip() for name in text_columns.split(",") if name.strip()]
-    csv.field_size_limit(_LONGEST_FIELD)
+    csv.field_size_limit(max(csv.field_size_limit(), LONGEST_CELL))
     reader = csv.DictReader(io.StringIO(_content(path), newline=""))
     try:
         there = reader.fieldnames or []
@@ -98,7 +97,7 @@ def _content(path: Path) -> str:
             return gzip.decompress(path.read_bytes()).decode("utf-8-sig")
         if path.suffix == ".zst":
             return _zstd(path).decode("utf-8-sig")
-        return path.read_bytes().decode("utf-8-sig")
+        return read_text(path)
     except (UnicodeDecodeError, EOFError, gzip.BadGzipFile) as error:
         raise InvalidInput(f"{path} is not a CSV file in UTF-8: {error}") from error
 
