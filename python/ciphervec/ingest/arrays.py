@@ -308,8 +308,8 @@ def count(value: Any, what: str) -> int:
         number = operator.index(value)
     except TypeError:
         number = 0
-    if number < 1 or isinstance(value, bool):
-        raise InvalidInput(f"{what} must be a whole number of at least 1, got {value!r}.")
+    if not 1 <= number <= _INT64_MAX or isinstance(value, bool):
+        raise InvalidInput(f"{what} must be a whole number of at least 1 (and below 2^63), got {value!r}.")
     return number
 
 
