@@ -391,6 +391,15 @@ def test_a_vector_of_the_command_line_is_a_list_of_numbers(program: Program) -> 
         assert "--vector must be a JSON list of numbers" in " ".join(said.split())
 
 
+def test_a_filter_says_a_field_once(program: Program, tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text("id,embedding,n\n1,[1],1\n2,[1],9\n")
+    said = program("import", "db", "docs", "rows.csv").stdout
+    assert "read as id int, n int; --types says otherwise" in said
+    for where in ('{"n": {"$gte": 5}, "n": {"$lt": 20}}', '{"n": {"$gte": 5, "$gte": 0}}'):
+        assert "twice" in program("delete", "db", "docs", "--where", where, code=2).stderr
+    assert stored(program, "docs")["ids"] == [1, 2]
+
+
 def test_values_by_a_file_are_those_by_the_api(program: Program, tmp_path: Path) -> None:
     pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     import datetime

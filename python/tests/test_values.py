@@ -16,7 +16,7 @@ from ciphervec import Client, Collection, InvalidInput, Keys
 
 NAME = uuid.UUID(int=7)
 pd = pytest.importorskip("pandas")
-NOTHING = [pd.NaT, pd.NA, np.datetime64("NaT"), np.timedelta64("NaT"), np.ma.masked]
+NOTHING = [pd.NaT, pd.NA, np.datetime64("NaT"), np.timedelta64("NaT"), np.ma.masked, np.array(pd.NaT)]
 
 
 @pytest.fixture
@@ -58,6 +58,9 @@ def test_no_value_is_no_filter(docs: Collection, value: Any, field: str, operato
         (np.datetime64("2024-03-01"), "2024-03-01T00:00:00"),
         (pd.Timestamp("2024-03-01", tz="Asia/Tokyo"), "2024-02-29T15:00:00+00:00"),
         (pd.Series([3])[0], 3),
+        (np.array(np.datetime64("2024-03-01T12:30:00.000000001")), "2024-03-01T12:30:00.000000001"),
+        (np.array(datetime.date(2024, 3, 1), object), "2024-03-01"),
+        (np.array(3), 3),
     ],
 )
 def test_times_keep_what_they_have(docs: Collection, value: Any, stored: Any) -> None:
@@ -70,6 +73,9 @@ def test_times_keep_what_they_have(docs: Collection, value: Any, stored: Any) ->
     "value",
     [
         np.timedelta64(5, "ns"),
+        np.array(np.timedelta64(5, "ns")),
+        np.array(np.datetime64("20000-01-01")),
+        np.longdouble(1.5),
         np.datetime64("20000-01-01"),
         pd.Timedelta(5),
         float("nan"),
@@ -145,6 +151,7 @@ ROWS = np.eye(4)[:2]
         (lambda: pd.Series([ROWS[0], ROWS[1][:3]]), r"Row 1 has shape \(3,\), and row 0 \(4,\)", None),
         (lambda: pd.Series([ROWS[0], None]), "Row 1 has no vector", None),
         (lambda: [[1, 2, None, 4]], "Row 0 has no vector, or a number missing", None),
+        (lambda: [np.ma.array([1, 2, 3, 4], mask=[0, 1, 0, 0])], "masked array", None),
         (lambda: np.array(["a text"]), "Embed texts first", None),
         (lambda: object(), "Pass an array of numbers", None),
     ],

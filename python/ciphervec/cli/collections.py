@@ -23,7 +23,7 @@ from ..http import HttpClient
 from ..ingest.arrays import Id
 from ..ingest.metrics import METRIC_NAMES
 from ..ingest.nesting import MAX_DEPTH
-from .column_types import Types, named
+from .column_types import Types, named, whole_object
 from .ids import IdType
 from .keygen import scheme_named
 from .network import NetworkOption, network_named
@@ -228,9 +228,7 @@ def add(
     if as_json:
         print_json({"added": len(names), "count": count, "seconds": round(seconds, 3), "types": types_read})
         return
-    if types_read:
-        read_as = ", ".join(f"{column} {of}" for column, of in types_read.items())
-        screen.print(f"read as {read_as}; --types says otherwise", style="dim", markup=False, highlight=False)
+    say_types(types_read)
     rate = f", {len(names) / seconds:,.0f} a second" if seconds > 0 and names else ""
     screen.print(
         f"{len(names):,} vectors sealed in {seconds:.2f} s{rate}; {name} holds {count:,}", highlight=False
@@ -361,6 +359,13 @@ def query(
     )
 
 
+def say_types(types: Mapping[str, str]) -> None:
+    """What the columns of a .csv were read as, where it is one."""
+    if types:
+        read_as = ", ".join(f"{column} {of}" for column, of in types.items())
+        screen.print(f"read as {read_as}; --types says otherwise", style="dim", markup=False, highlight=False)
+
+
 def _keys_again(keys: Path | None) -> str:
     return f" --keys {keys}" if keys else ""
 
@@ -405,7 +410,7 @@ def filter_of(where: str | None) -> Mapping[str, Any] | None:
     if where is None:
         return None
     try:
-        parsed = json.loads(where)
+        parsed = json.loads(where, object_pairs_hook=whole_object)
     except RecursionError:
         raise InvalidInput(f"--where is nested too deep; the limit is {MAX_DEPTH}.") from None
     except ValueError as error:

@@ -109,6 +109,15 @@ def numbers(cells: Sequence[str]) -> list[float]:
     return found
 
 
+def whole_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object, of which json would keep the last of two fields with one name. Raises ValueError."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"it has {next(name for name in names if names.count(name) > 1)!r} twice")
+    return found
+
+
 def _truth(cell: str) -> bool:
     if cell.lower() not in _TRUTH:
         raise ValueError(cell)
@@ -124,5 +133,5 @@ _READ: dict[str, Callable[[str], Any]] = {
     "int": _whole,
     "float": lambda cell: numbers([cell])[0],
     "bool": _truth,
-    "json": json.loads,
+    "json": lambda cell: json.loads(cell, object_pairs_hook=whole_object),
 }

@@ -24,7 +24,7 @@ from ..collections.collection import Collection
 from ..errors import InvalidInput
 from ..ingest.arrays import Id
 from ..ingest.files import open_text
-from .column_types import numbers, typed
+from .column_types import numbers, typed, whole_object
 from .ids import typed_ids
 
 VectorFile = Annotated[Path, typer.Argument(help="A .npy, .npz, .parquet, .csv or .jsonl file of vectors.")]
@@ -277,7 +277,7 @@ def read_jsonl(path: Path, columns: Columns) -> Table:
             if not text.strip():
                 continue
             try:
-                record = json.loads(text, object_pairs_hook=_object)
+                record = json.loads(text, object_pairs_hook=whole_object)
                 rows.append(record.pop(columns.embedding, *([None] if columns.texts else [])))
             except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
                 raise InvalidInput(
@@ -402,12 +402,8 @@ def _table(path: Path, rows: Any, records: list[dict[str, Any]], names: Sequence
     absent = [name for name in columns.leave_out if name not in names]
     if absent and records:
         raise InvalidInput(f"{path} has no {absent[0]!r} to leave out; it has {_list(names)}.")
-    index = [name for name in rest if _INDEX.fullmatch(name) and name not in (columns.id, columns.document)]
-    if index and records:
-        raise InvalidInput(
-            f"{path} has a column {index[0]!r}, as pandas calls an index without a name. Say --leave-out '{index[0]}' to do "
-            f"without it, --id-column '{index[0]}' if it holds the ids, or write the file with index=False."
-        )
+    if records:
+        _refuse_index(rest, columns, path)
     ids = _ids(path, records, columns)
     documents = (
         [record.pop(columns.document, None) for record in records]
@@ -427,6 +423,15 @@ def _table(path: Path, rows: Any, records: list[dict[str, Any]], names: Sequence
         columns.types.get(columns.id),
         types is not None,
     )
+
+
+def _refuse_index(names: Iterable[str], columns: Columns, path: Path) -> None:
+    index = next((n for n in names if _INDEX.fullmatch(n) and n not in (columns.id, columns.document)), None)
+    if index is not None:
+        raise InvalidInput(
+            f"{path} has a column {index!r}, as pandas calls an index without a name. Say --leave-out '{index}' to do "
+            f"without it, --id-column '{index}' if it holds the ids, or write the file with index=False."
+        )
 
 
 def _ids(path: Path, records: list[dict[str, Any]], columns: Columns) -> list[Any] | None:
@@ -455,6 +460,7 @@ def _matching(names: Sequence[str], columns: Columns, path: Path) -> list[str]:
     says which these are."""
     left = [n for n in names if n not in (columns.id, columns.document) and n not in columns.leave_out]
     if not columns.vectors:
+        _refuse_index(left, columns, path)
         if _alike(left) or not names:
             return left
         raise InvalidInput(
@@ -472,19 +478,8 @@ def _matching(names: Sequence[str], columns: Columns, path: Path) -> list[str]:
 
 def _alike(names: Sequence[str]) -> bool:
     """Whether names are those of coordinates: single letters, or one word with a number behind it."""
-    if any(_INDEX.fullmatch(name) for name in names):
-        return False
     stems = {match[1] if (match := _NUMBERED.fullmatch(name)) else None for name in names}
     return all(len(name) == 1 for name in names) or (len(stems) == 1 and None not in stems)
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object, of which json would keep the last of two fields with one name."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        raise ValueError(f"it has {next(name for name in names if names.count(name) > 1)!r} twice")
-    return found
 
 
 def _distinct(names: list[str], path: Path) -> list[str]:

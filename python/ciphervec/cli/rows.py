@@ -16,7 +16,7 @@ from ..collections.spec import MODES, chosen
 from ..errors import CollectionNotFound, InvalidInput
 from ..ingest.arrays import Id
 from ..ingest.metrics import METRIC_NAMES
-from .collections import Name, filter_of
+from .collections import Name, filter_of, say_types
 from .column_types import Types, named
 from .ids import Ids, IdType, asked_ids
 from .network import NetworkOption, network_named
@@ -252,6 +252,7 @@ def import_(
     if as_json:
         print_json({"added": len(added), "count": count})
         return
+    say_types(table.read_as(added, id_column))
     screen.print(f"{len(added):,} rows sealed; {name} holds {count:,}", highlight=False)
 
 

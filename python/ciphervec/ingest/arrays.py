@@ -74,8 +74,11 @@ def some_vectors(value: Any, rows: int, dimension: int, metric: str) -> tuple[Fl
 
 
 def _as_array(value: Any, what: str) -> npt.NDArray[Any]:
-    if isinstance(value, np.ma.MaskedArray):
-        raise InvalidInput(f"{what} is a masked array; fill it first with .filled(value).")
+    rows = (
+        value if isinstance(value, list | tuple) else ()
+    )  # NumPy would make one array of them, without the masks
+    if isinstance(value, np.ma.MaskedArray) or any(isinstance(row, np.ma.MaskedArray) for row in rows):
+        raise InvalidInput(f"{what} is a masked array, or has one in it; fill it first with .filled(value).")
     if isinstance(value, str | bytes):
         raise InvalidInput(f"{what} must be numbers, got {type(value).__name__}. Embed the text first.")
     try:
@@ -317,7 +320,7 @@ def finite(value: Any, what: str) -> float:
     """Check a finite real number and return it as float."""
     try:
         number = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         number = float("nan")
     if not -_FLOAT32_MAX <= number <= _FLOAT32_MAX:
         raise InvalidInput(f"{what} must be a finite number, got {value!r}.")

@@ -22,6 +22,7 @@ knows is made one of them."""
 
 MAX_RECORD_BYTES = 64 << 20
 _ORIGINAL = b"\x01"
+_AS_THEY_ARE = (str, int, float, bool, type(None))
 
 
 class Record(NamedTuple):
@@ -175,11 +176,18 @@ def plain(value: object) -> object:
     ISO 8601 text (one with a time zone in UTC, so that texts compare as times do), a UUID its text, a
     Decimal a number, what stands for no value None; within lists and dicts too. Anything else as it is.
     Raises InvalidInput for an object with a name that is no text, which JSON would make one."""
-    if stands_for_nothing(value):
+    if type(value) in _AS_THEY_ARE:
+        return value
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value[()]
+    if _stands_for_nothing(value):
         return None
-    item = getattr(value, "item", None)
-    if item is not None and getattr(value, "shape", None) == ():
-        value = _time(value) if value.dtype.kind in "mM" else item()  # type: ignore[attr-defined]
+    if isinstance(value, np.datetime64 | np.timedelta64):
+        value = _time(value)
+    elif hasattr(value, "item") and getattr(value, "shape", None) == ():
+        held = value.item()
+        if type(held) is not type(value):  # a long double is its own item
+            return plain(held)
     if isinstance(value, datetime.datetime):
         return (value if value.tzinfo is None else value.astimezone(datetime.timezone.utc)).isoformat()
     if isinstance(value, datetime.date | datetime.time):
@@ -199,7 +207,7 @@ def plain(value: object) -> object:
     return value
 
 
-def stands_for_nothing(value: object) -> bool:
+def _stands_for_nothing(value: object) -> bool:
     """Whether a value stands for there being none: pandas' NA and NaT, NumPy's NaT, a masked number."""
     if isinstance(value, np.datetime64 | np.timedelta64):
         return bool(np.isnat(value))

@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 
 from ..errors import InvalidInput
 from .nesting import check_depth
-from .records import plain, stands_for_nothing
+from .records import plain
 
 MISSING = object()
 """What a row has in a field that it has not."""
@@ -250,11 +250,11 @@ def _values(name: str, operator: str, operand: Any) -> Iterable[Any]:
 
 def _operand(name: str, operator: str, value: Any) -> Any:
     """A value to compare with, as rows have it."""
-    if stands_for_nothing(value):
+    found = plain(value)
+    if found is None and value is not None:
         raise InvalidInput(
             f"{operator} on {name!r} compares with {value!r}, which stands for no value and equals none. For rows that have "
             f'None there say None; for rows without the field, {{"{name}": {{"$exists": False}}}}.'
         )
-    value = plain(value)
-    canonical(value)  # which refuses what is no single value
-    return value
+    canonical(found)  # which refuses what is no single value
+    return found
