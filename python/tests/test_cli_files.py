@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ciphervec import Keys, PersistentClient
-from ciphervec.cli import readers
+from ciphervec.cli import readers, texts
 from program import Program
 
 NAMES = ["id", "ids", "document", "documents", "embedding", "embeddings", "vector", "metadata", "metadatas", "uri",
@@ -120,10 +120,10 @@ def test_columns_of_any_name_are_metadata_in_every_format(
 ) -> None:
     pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     folder = tmp_path_factory.mktemp("formats")
-    texts = st.lists(TEXTS.map(lambda t: "t" + t.replace("\0", "")), min_size=3, max_size=3)
-    fields = {name: data.draw(texts) for name in names}
+    column = st.lists(TEXTS.map(lambda t: "t" + t.replace("\0", "")), min_size=3, max_size=3)
+    fields = {name: data.draw(column) for name in names}
     vectors = np.eye(3, 4, dtype=np.float32)
-    ids, documents = ["x", "y", "z"], data.draw(texts)
+    ids, documents = ["x", "y", "z"], data.draw(column)
     records = [dict(zip(fields, values, strict=True)) for values in zip(*fields.values(), strict=True)] or [
         None
     ] * 3
@@ -363,6 +363,17 @@ def test_files_with_a_byte_order_mark_are_utf8(program: Program, tmp_path: Path)
         assert (
             "UTF-16" in program("list", "http://127.0.0.1:1", "--token-file", "names.txt", code=2).stderr
         ), option
+
+
+def test_texts_of_other_encodings_are_told(tmp_path: Path) -> None:
+    for label in ("a", "b"):
+        (tmp_path / label).mkdir()
+    (tmp_path / "a" / "1.txt").write_bytes(b"\xef\xbb\xbf" + "né".encode())
+    (tmp_path / "b" / "2.txt").write_bytes("né".encode("latin-1"))
+    with pytest.warns(UserWarning, match=r"1 of 2 files are not UTF-8, .*2\.txt"):
+        assert texts.read_labelled(tmp_path, "", "").texts == ["né", "n\ufffd"]
+    with pytest.warns(UserWarning, match="1 of 1 files"):
+        assert texts.read_texts(tmp_path / "b" / "2.txt", "") == ["n\ufffd"]
 
 
 def test_a_passphrase_is_one_with_and_without_a_mark(program: Program, tmp_path: Path) -> None:
