@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import ciphervec
+from ciphervec.adapters.support import nearest, one_each
 
 PACKAGE = Path(ciphervec.__file__).parent
 EXTRAS = {
@@ -50,6 +51,22 @@ except ImportError as error:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert f"ciphervec.adapters.{adapter} needs" in done.stdout
     assert f"pip install 'ciphervec[{extra}]'" in done.stdout
+
+
+@pytest.mark.parametrize("count", [0, 2, 4])
+def test_an_embedder_that_returns_another_number_of_vectors_is_refused(count: int) -> None:
+    with pytest.raises(ciphervec.InvalidInput, match=f"each of the 3 texts .* returned {count}"):
+        one_each([[1.0]] * count, ["a", "b", "c"])
+    assert one_each([[1.0]] * 3, ["a", "b", "c"]) == [[1.0]] * 3
+
+
+def test_a_question_is_one_vector() -> None:
+    docs = ciphervec.Client().create_collection("docs", 2, mode="sealed-index")
+    docs.add([0, 1], [[1, 0], [0, 1]])
+    assert nearest(docs, [1, 0], 1)[0].id == "0"
+    for several in ([[1, 0], [0, 1]], []):
+        with pytest.raises(ciphervec.InvalidInput, match=f"one vector .* got {len(several)}"):
+            nearest(docs, several, 1)
 
 
 def test_nothing_imports_a_framework_unasked() -> None:

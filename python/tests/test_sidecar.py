@@ -4,6 +4,7 @@ own suite says the same is counted by `make compat`."""
 from __future__ import annotations
 
 import base64
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 
 from chroma_api import COLLECTIONS, DATABASE, asked, made, running
 from ciphervec import Client, Keys
-from ciphervec.sidecar import configuration
+from ciphervec.sidecar import configuration, message
 from ciphervec.sidecar.filters import read
 from ciphervec.sidecar.problem import Problem
 from ciphervec.sidecar.rows import Choices
@@ -440,3 +441,10 @@ def test_reset_only_where_it_is_allowed_and_bodies_only_so_large() -> None:
         found = asked(api, path + "/query", {"query_embeddings": [[1, 2]]})
         assert found["distances"][0] == pytest.approx([0], abs=1e-3)  # with the noise of the key
         assert api.get(path + "/count").json() == 1
+
+
+def test_whole_numbers_of_any_size_are_answered() -> None:
+    rows = np.eye(2, dtype=np.float32)
+    for answer in ({"n": 2**70, "v": rows}, {"n": [-(2**64)], "v": [rows[0], rows[1]]}):
+        read = json.loads(message.written(answer))
+        assert read == {"n": answer["n"], "v": rows.tolist()}

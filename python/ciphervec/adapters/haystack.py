@@ -157,7 +157,7 @@ class CiphervecDocumentStore:
             ids, (documents,) = last_of_each(ids, documents)
         if not documents:
             return 0
-        vectors = np.array([self._vector(one) for one in documents])
+        vectors = [self._vector(one) for one in documents]
         metadatas = [_metadata(one) for one in documents]
         texts = [one.content for one in documents]
         try:

@@ -19,7 +19,7 @@ from ..collections.audience import Audience, check_audience
 from ..collections.client import Client
 from ..collections.collection import Collection
 from ..errors import InvalidInput
-from .support import Row, delete, last_of_each, missing, nearest, rows
+from .support import Row, delete, last_of_each, missing, nearest, one_each, rows
 
 try:
     from langchain_core.documents import Document
@@ -75,7 +75,8 @@ class CiphervecVectorStore(VectorStore):
         is given twice the last counts. Ids are made where none are given. Returns them all. Raises
         InvalidInput."""
         given = list(texts)
-        return self._add(given, self._embedding.embed_documents(given), metadatas, ids)
+        vectors = one_each(self._embedding.embed_documents(given), given)
+        return self._add(given, vectors, metadatas, ids)
 
     async def aadd_texts(
         self,
@@ -87,13 +88,13 @@ class CiphervecVectorStore(VectorStore):
     ) -> list[str]:
         """As `add_texts`."""
         given = list(texts)
-        vectors = await self._embedding.aembed_documents(given)
+        vectors = one_each(await self._embedding.aembed_documents(given), given)
         return await run_in_executor(None, self._add, given, vectors, metadatas, ids)
 
     def _add(
         self,
         texts: list[str],
-        vectors: list[list[float]],
+        vectors: Sequence[Sequence[float]],
         metadatas: Sequence[Mapping[str, Any]] | None,
         ids: Sequence[str | None] | None,
     ) -> list[str]:
@@ -225,7 +226,7 @@ class CiphervecVectorStore(VectorStore):
         """Store texts in a collection: the one given, or the one called `name` of a client, which is
         made if it isn't there, with `kwargs` as of `create_collection`. Without either it is in
         memory, under keys of its own, and ends with the process."""
-        vectors = embedding.embed_documents(texts)
+        vectors = one_each(embedding.embed_documents(texts), texts)
         store = cls._of(embedding, vectors, collection, client, name, audience, kwargs)
         store._add(list(texts), vectors, metadatas, ids)
         return store
@@ -245,7 +246,7 @@ class CiphervecVectorStore(VectorStore):
         **kwargs: Any,
     ) -> CiphervecVectorStore:
         """As `from_texts`."""
-        vectors = await embedding.aembed_documents(texts)
+        vectors = one_each(await embedding.aembed_documents(texts), texts)
         store = await run_in_executor(
             None, cls._of, embedding, vectors, collection, client, name, audience, kwargs
         )
@@ -256,7 +257,7 @@ class CiphervecVectorStore(VectorStore):
     def _of(
         cls,
         embedding: Embeddings,
-        vectors: list[list[float]],
+        vectors: Sequence[Sequence[float]],
         collection: Collection | None,
         client: Client | None,
         name: str,

@@ -53,6 +53,8 @@ def nearest(
     if count < 1:
         return []
     found = collection.query(query, count, where or None, ["scores"], ids=ids, audience=audience)
+    if len(found["ids"]) != 1:
+        raise InvalidInput(f"one vector was expected for the question, got {len(found['ids'])}.")
     names, scores = found["ids"][0], found["scores"]
     assert scores is not None
     return rows(
@@ -121,6 +123,16 @@ def recreated(client: Client, collection: Collection) -> Collection:
     }
     client.delete_collection(name)
     return client.create_collection(name, spec.dimension, **choices)
+
+
+def one_each(vectors: Sequence[T], texts: Sequence[str]) -> Sequence[T]:
+    """What an embedder made of texts. Raises InvalidInput unless that is a vector for each."""
+    if len(vectors) != len(texts):
+        raise InvalidInput(
+            f"the embedder must return a vector for each of the {len(texts):,} texts it is given, and returned "
+            f"{len(vectors):,}; nothing was written."
+        )
+    return vectors
 
 
 def last_of_each(ids: Sequence[str], *columns: Sequence[T]) -> tuple[list[str], list[list[T]]]:

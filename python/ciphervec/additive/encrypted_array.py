@@ -40,6 +40,10 @@ class Numbers(NamedTuple):
     floats: bool
 
 
+_LAST = "the last"
+"""The axis along which is summed unless NumPy says another."""
+
+
 class EncryptedArray:
     """Encrypted integers or fixed-point floats: a scalar, a vector or a matrix.
 
@@ -191,8 +195,25 @@ class EncryptedArray:
             table = Ciphertexts.beside([one.transposed() for one in sums]).transposed()
         return self._computed(table, result)
 
-    def sum(self) -> EncryptedArray:
-        """The sum of a vector, or of each row of a matrix."""
+    def __rmatmul__(self, other: Any) -> EncryptedArray:
+        """The dot product of a plain vector, or of each row of a plain matrix, with an encrypted vector."""
+        numbers = as_numbers(other, "the left side of @")
+        if len(self.shape) != 1 or numbers.ndim == 0 or numbers.shape[-1] != self.shape[0]:
+            raise InvalidInput(
+                f"shapes {numbers.shape} and {self.shape} do not match in @: a plain array stands before an encrypted vector "
+                "of as many entries as its rows have, and behind an encrypted matrix."
+            )
+        return self.__matmul__(numbers.T)
+
+    def sum(self, axis: Any = _LAST, dtype: Any = None, out: Any = None) -> EncryptedArray:
+        """The sum of a vector, or of each row of a matrix, which is `np.sum` along the last axis; `np.sum` of all of a
+        matrix is `x.sum().sum()`."""
+        last = (_LAST, -1, len(self.shape) - 1, *([None] if len(self.shape) < 2 else []))
+        if axis not in last or dtype is not None or out is not None:
+            raise InvalidInput(
+                f"an encrypted array of shape {self.shape} is summed along its last axis, without dtype and out, got "
+                f"axis={axis!r}. The sum of a whole matrix is x.sum().sum()."
+            )
         if not self.shape:
             return self
         return self @ np.ones(self.shape[-1], dtype=np.int64)

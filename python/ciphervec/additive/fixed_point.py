@@ -115,7 +115,8 @@ def factors(numbers: npt.NDArray[Any], digits: int) -> Factors:
     error = float(np.abs(np.ldexp(values.astype(np.float64), -fraction) - numbers).max())
     common = int(np.bitwise_or.reduce(values, axis=None))
     spare = min((common & -common).bit_length() - 1, fraction)
-    return Factors(values >> spare, fraction - spare, error)
+    # A shifted array of Python ints without axes would be a bare one.
+    return Factors(np.asarray(values >> spare, values.dtype), fraction - spare, error)
 
 
 def width_of(bits: int) -> int:

@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_group
 
-from .terminal import EXIT_CODES, version
+from .terminal import EXIT_CODES, any_console, version
 
 
 class Row(NamedTuple):
@@ -231,6 +231,7 @@ def _root(
 
 def main() -> None:
     """The `ciphervec` program."""
+    any_console()
     app()
 
 

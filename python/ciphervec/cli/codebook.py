@@ -161,7 +161,7 @@ def show(
 
 
 def _matrix(path: Path, column: str) -> arrays.FloatArray:
-    found = read(path, Columns(embedding=column)).embeddings
+    found = read(path, Columns(embedding=column, alone=True)).embeddings
     if found.ndim != 2 or 0 in found.shape:
         raise InvalidInput(f"{path} must hold (n, d) numbers, got shape {found.shape}.")
     return arrays.vectors(found, found.shape[1], "l2", what=str(path))

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 from rich.text import Text
 
@@ -24,11 +23,25 @@ from ..http import HttpClient
 from ..ingest.arrays import Id
 from ..ingest.metrics import METRIC_NAMES
 from ..ingest.nesting import MAX_DEPTH
-from .column_types import Types, named
+from .column_types import Types, named, whole_object
+from .ids import IdType
 from .keygen import scheme_named
 from .network import NetworkOption, network_named
 from .place import Access, Authority, Insecure, Place, TokenFile, opened
-from .readers import Columns, DocumentColumn, EmbeddingColumn, IdColumn, IdsFile, Table, VectorFile, read
+from .readers import (
+    Columns,
+    DocumentColumn,
+    EmbeddingColumn,
+    IdColumn,
+    IdsFile,
+    LeaveOut,
+    Table,
+    VectorColumns,
+    VectorFile,
+    one_vector,
+    read,
+    vector_columns,
+)
 from .terminal import (
     Json,
     KeyFile,
@@ -149,7 +162,10 @@ def add(
     embedding_column: EmbeddingColumn = "embedding",
     id_column: IdColumn = "id",
     document_column: DocumentColumn = "document",
+    vector_columns_: VectorColumns = None,
+    leave_out: LeaveOut = None,
     types: Types = None,
+    id_type: IdType = None,
     embed: Annotated[
         bool,
         typer.Option(
@@ -171,8 +187,9 @@ def add(
 ) -> None:
     """Seal the vectors of a file, or of its texts, and store them, all or none.
 
-    Columns other than the vector, `id` and `document` become metadata, which is stored encrypted. What
-    a .csv file's columns hold is found out and said: whole numbers, numbers, true and false, or text.
+    Columns other than the vector, `id` and `document` become metadata, which is stored encrypted; an object
+    `metadata` is laid out. What a .csv file's columns hold is found out and said: whole numbers, numbers, true and
+    false, or text. Ids that are whole numbers, written as such, are numbers, unless the rows there have texts.
     Without ids the rows of a new collection are numbered from 0; where rows are there already, say
     `--append` or `--upsert`.
 
@@ -185,13 +202,20 @@ def add(
     - `ciphervec add db notes notes.jsonl --embed --keys my.key`
     - `ciphervec add https://vectors.example faces vectors.npy --keys my.key --token-file write.token`
     """
-    table = read(file, Columns(embedding_column, id_column, document_column, named(types), texts=embed))
+    columns = Columns(
+        embedding_column,
+        id_column,
+        document_column,
+        named(types),
+        embed,
+        vector_columns(vector_columns_),
+        leave_out or (),
+    )
+    table = read(file, columns)
     access = Access(token_file, ca, insecure)
     with opened(place, load_keys(keys, passphrase_file), access) as client:
         collection = client.get_collection(name)
-        if table.types.get(id_column) == "int" and id_column not in named(types) and _texts(collection):
-            table = table.as_texts(id_column)  # as the rows there have them
-        names = _ids(table, ids, collection, file, append=append, upsert=upsert)
+        names = _ids(table, ids, id_type, collection, file, append=append, upsert=upsert)
         began = time.perf_counter()
         with progress(f"sealing into {name}", len(names), quiet=as_json) as step:
             if isinstance(client, HttpClient):
@@ -200,14 +224,11 @@ def add(
             store(names, table.embeddings, table.metadatas, table.documents, progress=step)
         seconds = time.perf_counter() - began
         count = collection.count()
+    types_read = table.read_as(names, id_column)
     if as_json:
-        print_json(
-            {"added": len(names), "count": count, "seconds": round(seconds, 3), "types": dict(table.types)}
-        )
+        print_json({"added": len(names), "count": count, "seconds": round(seconds, 3), "types": types_read})
         return
-    if table.types:
-        read_as = ", ".join(f"{column} {of}" for column, of in table.types.items())
-        screen.print(f"read as {read_as}; --types says otherwise", style="dim", highlight=False)
+    say_types(types_read)
     rate = f", {len(names) / seconds:,.0f} a second" if seconds > 0 and names else ""
     screen.print(
         f"{len(names):,} vectors sealed in {seconds:.2f} s{rate}; {name} holds {count:,}", highlight=False
@@ -261,6 +282,7 @@ def query(
         typer.Option("--skip-quarantined", help="Ask about the others where segments failed a check before."),
     ] = False,
     embedding_column: EmbeddingColumn = "embedding",
+    vector_columns_: VectorColumns = None,
     token_file: TokenFile = None,
     ca: Authority = None,
     insecure: Insecure = False,
@@ -284,7 +306,8 @@ def query(
     - `ciphervec query db notes --text "Where did we leave the keys?" --keys my.key`
     - `ciphervec query https://vectors.example faces probe.npy --keys my.key --token-file query.token`
     """
-    questions = _questions(file, vector, embedding_column, text)
+    columns = Columns(embedding_column, vectors=vector_columns(vector_columns_), alone=True)
+    questions = _questions(file, vector, columns, text)
     filters = filter_of(where)
     access = Access(token_file, ca, insecure)
     with opened(place, load_keys(keys, passphrase_file), access, read_only=True) as client:
@@ -336,22 +359,30 @@ def query(
     )
 
 
+def say_types(types: Mapping[str, str]) -> None:
+    """What the columns of a .csv were read as, where it is one."""
+    if types:
+        read_as = ", ".join(f"{column} {of}" for column, of in types.items())
+        screen.print(f"read as {read_as}; --types says otherwise", style="dim", markup=False, highlight=False)
+
+
 def _keys_again(keys: Path | None) -> str:
     return f" --keys {keys}" if keys else ""
 
 
-def _texts(collection: Collection) -> bool:
-    """Whether there are rows, and all their ids are texts."""
-    names = collection.owner.ids()
-    return bool(names) and all(isinstance(name, str) for name in names)
-
-
 def _ids(
-    table: Table, given: Path | None, collection: Collection, file: Path, *, append: bool, upsert: bool
+    table: Table,
+    given: Path | None,
+    of: str | None,
+    collection: Collection,
+    file: Path,
+    *,
+    append: bool,
+    upsert: bool,
 ) -> list[Id]:
     """From --ids, from the file itself, or numbers. Raises InvalidInput where these could add the
     same rows again."""
-    names = table.names(given)
+    names = table.names(given, of, collection)
     if names is not None:
         return names
     taken = collection.owner.ids()
@@ -364,17 +395,14 @@ def _ids(
     return list(range(first, first + len(table)))
 
 
-def _questions(file: Path | None, vector: str | None, column: str, texts: list[str] | None) -> Any:
+def _questions(file: Path | None, vector: str | None, columns: Columns, texts: list[str] | None) -> Any:
     if [file is None, vector is None, not texts].count(False) != 1:
         raise InvalidInput("give the queries either as a file or with --vector '[0.1, ...]' or --text.")
     if texts:
         return texts
     if file is not None:
-        return read(file, Columns(embedding=column)).embeddings
-    try:
-        return np.asarray([json.loads(vector or "")], dtype=np.float32)
-    except (ValueError, TypeError) as error:
-        raise InvalidInput(f"--vector must be a JSON list of numbers ({error}).") from error
+        return read(file, columns).embeddings
+    return one_vector(vector or "", "--vector")
 
 
 def filter_of(where: str | None) -> Mapping[str, Any] | None:
@@ -382,7 +410,7 @@ def filter_of(where: str | None) -> Mapping[str, Any] | None:
     if where is None:
         return None
     try:
-        parsed = json.loads(where)
+        parsed = json.loads(where, object_pairs_hook=whole_object)
     except RecursionError:
         raise InvalidInput(f"--where is nested too deep; the limit is {MAX_DEPTH}.") from None
     except ValueError as error:

@@ -14,6 +14,7 @@ from ..decrypt_service.ledger import CAPABILITIES, Ledger, Principal
 from ..decrypt_service.matcher import Matcher
 from ..decrypt_service.receipts import Receipts
 from ..errors import InvalidInput
+from ..ingest.files import read_text
 from ..writer.pending_batch import is_url
 from .tables import grid
 from .terminal import Json, KeyFile, PassphraseFile, aside, command, existing, load_keys, print_json, screen
@@ -198,7 +199,7 @@ def _client(
         return PersistentClient(place, held, read_only=True)
     from ..http import HttpClient
 
-    token = None if token_file is None else token_file.read_text().strip()
+    token = None if token_file is None else read_text(token_file).strip()
     return HttpClient(place, token, held, ca=ca)
 
 

@@ -15,7 +15,7 @@ from ..collections.stores.folder import FolderDatabase
 from ..errors import InvalidInput
 from ..http import HttpClient
 from ..http.address import is_url
-from ..ingest.files import at_home
+from ..ingest.files import at_home, read_text
 
 Place = Annotated[
     str, typer.Argument(metavar="PLACE", help="The database folder, or the URL of a server: https://…")
@@ -48,7 +48,7 @@ class Access:
         can see."""
         if self.token_file is None:
             return None
-        lines = self.token_file.read_text().splitlines()
+        lines = read_text(self.token_file).splitlines()
         if not lines or not lines[0].strip():
             raise InvalidInput(f"{self.token_file} holds no token; it should be the first line.")
         return lines[0].strip()

@@ -4,7 +4,6 @@ them, enter; rows leave, on the terminal or in a file. The key owner's side."""
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, Annotated, Any
@@ -14,14 +13,25 @@ import typer
 from ..collections.audience import OwnerResult, check_audience
 from ..collections.collection import Collection
 from ..collections.spec import MODES, chosen
-from ..errors import CollectionNotFound, InvalidInput, UnknownId
+from ..errors import CollectionNotFound, InvalidInput
 from ..ingest.arrays import Id
 from ..ingest.metrics import METRIC_NAMES
-from .collections import Name, filter_of
+from .collections import Name, filter_of, say_types
 from .column_types import Types, named
+from .ids import Ids, IdType, asked_ids
 from .network import NetworkOption, network_named
 from .place import Access, Authority, Insecure, Place, TokenFile, opened
-from .readers import Columns, DocumentColumn, EmbeddingColumn, IdColumn, VectorFile, read
+from .readers import (
+    Columns,
+    DocumentColumn,
+    EmbeddingColumn,
+    IdColumn,
+    LeaveOut,
+    VectorColumns,
+    VectorFile,
+    read,
+    vector_columns,
+)
 from .terminal import (
     Json,
     KeyFile,
@@ -35,10 +45,6 @@ from .terminal import (
     shown,
 )
 
-Ids = Annotated[
-    list[str] | None,
-    typer.Argument(help="Ids. 5 is the number if a row has that, else the text; '\"5\"' is the text."),
-]
 Filter = Annotated[str | None, typer.Option(help='A filter on metadata as JSON, e.g. \'{"lang": "en"}\'.')]
 Audience = Annotated[
     str | None, typer.Option(help="Who will read the vectors, where they carry noise of your key: owner.")
@@ -57,6 +63,7 @@ def get(
     where: Filter = None,
     limit: Annotated[int | None, typer.Option("--limit", "-n", help="At most so many rows.")] = None,
     offset: Annotated[int, typer.Option(help="Pass over so many rows first.")] = 0,
+    id_type: IdType = None,
     token_file: TokenFile = None,
     ca: Authority = None,
     insecure: Insecure = False,
@@ -72,7 +79,7 @@ def get(
     access = Access(token_file, ca, insecure)
     with opened(place, load_keys(keys, passphrase_file), access, read_only=True) as client:
         collection = client.get_collection(name)
-        asked = _ids(collection, ids) if ids else None
+        asked = asked_ids(collection, ids, id_type) if ids else None
         found = collection.get(asked, filter_of(where), limit=limit, offset=offset)
     if as_json:
         print_json(found)
@@ -102,6 +109,7 @@ def delete(
     missing_ok: Annotated[
         bool, typer.Option("--missing-ok", help="Pass over ids that are not there.")
     ] = False,
+    id_type: IdType = None,
     token_file: TokenFile = None,
     ca: Authority = None,
     insecure: Insecure = False,
@@ -123,7 +131,7 @@ def delete(
     access = Access(token_file, ca, insecure)
     with opened(place, load_keys(keys, passphrase_file), access) as client:
         collection = client.get_collection(name)
-        asked = _ids(collection, ids, missing_ok=True) if ids else None
+        asked = asked_ids(collection, ids, id_type, missing_ok=True) if ids else None
         gone = collection.delete(asked, filter_of(where), missing_ok=missing_ok)
         left = collection.count()
     if as_json:
@@ -153,13 +161,18 @@ def export(
     - `ciphervec export db docs rows.jsonl --keys my.key`
     - `ciphervec export db docs - --where '{"lang": "en"}' --keys my.key | wc -l`
     """
+    if str(file) != "-" and file.suffix.lower() != ".jsonl":
+        raise InvalidInput(
+            f"{file} would hold lines of JSON, which `ciphervec import` reads from files that end in .jsonl: other kinds of "
+            "file don't tell a text from a number or none from empty in every place. Name it so."
+        )
     access = Access(token_file, ca, insecure)
     with opened(place, load_keys(keys, passphrase_file), access, read_only=True) as client:
         collection = client.get_collection(name)
         names = collection.get(where=filter_of(where), include=[])["ids"]
         if str(file) == "-":
-            for line in _lines(collection, names, audience):
-                sys.stdout.write(line)
+            for row in _exported(collection, names, audience):
+                print_json(row)
             return
         with file.open("x", encoding="utf-8") as out:
             try:
@@ -185,7 +198,10 @@ def import_(
     embedding_column: EmbeddingColumn = "embedding",
     id_column: IdColumn = "id",
     document_column: DocumentColumn = "document",
+    vector_columns_: VectorColumns = None,
+    leave_out: LeaveOut = None,
     types: Types = None,
+    id_type: IdType = None,
     network: NetworkOption = None,
     upsert: Annotated[
         bool, typer.Option("--upsert", help="Replace rows whose id is there, instead of refusing.")
@@ -206,11 +222,20 @@ def import_(
     - `ciphervec import db docs rows.jsonl --mode sealed-index --filterable lang --keys my.key`
     """
     over = network_named(network)
-    table = read(file, Columns(embedding_column, id_column, document_column, named(types)))
+    columns = Columns(
+        embedding_column,
+        id_column,
+        document_column,
+        named(types),
+        vectors=vector_columns(vector_columns_),
+        leave_out=leave_out or (),
+    )
+    table = read(file, columns)
     access = Access(token_file, ca, insecure)
     with opened(place, load_keys(keys, passphrase_file), access, make=True) as client:
+        there = None
         try:
-            collection = client.get_collection(name, allow_open=mode == "open")
+            collection = there = client.get_collection(name, allow_open=mode == "open")
         except CollectionNotFound:
             collection = client.create_collection(
                 name,
@@ -219,24 +244,26 @@ def import_(
                 filterable=filterable or (),
                 network=over,
             )
+        names = table.names(None, id_type, there)
         store = collection.upsert if upsert else collection.add
         with progress(f"sealing into {name}", len(table), quiet=as_json) as step:
-            added = store(table.ids, table.embeddings, table.metadatas, table.documents, progress=step)
+            added = store(names, table.embeddings, table.metadatas, table.documents, progress=step)
         count = collection.count()
     if as_json:
         print_json({"added": len(added), "count": count})
         return
+    say_types(table.read_as(added, id_column))
     screen.print(f"{len(added):,} rows sealed; {name} holds {count:,}", highlight=False)
 
 
 def _write(out: IO[str], collection: Collection, names: list[Id], audience: str | None) -> None:
     with progress(f"reading {collection.name}", len(names), quiet=False) as step:
-        for done, line in enumerate(_lines(collection, names, audience), 1):
-            out.write(line)
+        for done, row in enumerate(_exported(collection, names, audience), 1):
+            out.write(json.dumps(row, ensure_ascii=False) + "\n")
             step(done, len(names))
 
 
-def _lines(collection: Collection, names: list[Id], audience: str | None) -> Iterator[str]:
+def _exported(collection: Collection, names: list[Id], audience: str | None) -> Iterator[dict[str, Any]]:
     """Rows as they are in the file."""
     parts = ("documents", "metadatas", "embeddings")
     for start in range(0, len(names), _PART):
@@ -255,25 +282,4 @@ def _lines(collection: Collection, names: list[Id], audience: str | None) -> Ite
                 "metadata": part["metadatas"][i],
                 "embedding": part["embeddings"][i].tolist(),
             }
-            yield json.dumps({k: v for k, v in row.items() if v is not None}, ensure_ascii=False) + "\n"
-
-
-def _ids(collection: Collection, words: list[str], *, missing_ok: bool = False) -> list[Id]:
-    """Ids as they are typed. Raises UnknownId."""
-    found: list[Id] = []
-    for word in words:
-        name = _id(collection, word)
-        if not missing_ok and name not in collection:
-            raise UnknownId(f"id {name!r} is not in {collection.name!r}.")
-        found.append(name)
-    return found
-
-
-def _id(collection: Collection, word: str) -> Id:
-    if len(word) > 2 and word[0] == word[-1] == '"':
-        return word[1:-1]
-    try:
-        number = int(word)
-    except ValueError:
-        return word
-    return number if number in collection else word
+            yield {name: value for name, value in row.items() if value is not None}

@@ -3,8 +3,10 @@ command."""
 
 from __future__ import annotations
 
+import codecs
 import enum
 import functools
+import io
 import json
 import os
 import sys
@@ -21,7 +23,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 import ciphervec._native as _native
 import ciphervec.errors as errors
 
-from ..ingest.files import at_home
+from ..ingest.files import at_home, read_text
 from .wording import reworded
 
 if TYPE_CHECKING:
@@ -147,9 +149,21 @@ def _notes() -> Iterator[None]:
         yield
 
 
+def any_console() -> None:
+    """Let output be written wherever it goes: what a console's encoding doesn't have is escaped, and no error."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
 def print_json(value: object) -> None:
-    """One line of JSON per call, numbers and text as they are."""
-    sys.stdout.write(json.dumps(value, ensure_ascii=False) + "\n")
+    """One line of JSON per call, numbers and text as they are; escaped as JSON has it where the console's encoding is
+    not UTF-8."""
+    try:
+        unicode = codecs.lookup(sys.stdout.encoding or "ascii").name == "utf-8"
+    except LookupError:
+        unicode = False
+    sys.stdout.write(json.dumps(value, ensure_ascii=not unicode) + "\n")
 
 
 def version(asked: bool) -> None:
@@ -163,7 +177,7 @@ def passphrase(file: Path | None, prompt: str, *, confirm: bool = False) -> str:
     """From a file, from the environment, or from the keyboard. Never from an argument, which others
     can see."""
     if file is not None:
-        lines = file.read_text().splitlines()
+        lines = read_text(file).splitlines()
         return lines[0] if lines else ""
     given = os.environ.get("CIPHERVEC_PASSPHRASE")
     if given is not None:
@@ -245,12 +259,10 @@ def size(count: float) -> str:
 
 
 def shown(id: str | int) -> str:
-    """An id in a table. A text that reads like a number stands in quotes."""
-    try:
-        int(id)
-    except ValueError:
-        return plain(id)
-    return json.dumps(id)
+    """An id in a table, as a command takes it: a text that would be taken for a number stands in quotes."""
+    from .ids import in_quotes
+
+    return f'"{id}"' if in_quotes(id) else plain(id)
 
 
 def plain(value: Any) -> str:

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import InvalidInput
+from ..ingest.files import read_text
+from ..ingest.remarks import remark
+from .readers import LONGEST_CELL
 from .terminal import existing
-
-# Larger than any letter or review; the csv module's own limit is 128 KB.
-_LONGEST_FIELD = 1 << 27
 
 
 @dataclass(frozen=True)
@@ -43,22 +43,35 @@ def read_texts(path: Path, text_columns: str) -> list[str]:
     file. Raises InvalidInput."""
     existing(path, "file or folder")
     if path.is_dir():
-        return [file.read_text(encoding="utf-8", errors="replace") for file in sorted(path.rglob("*.txt"))]
+        return _contents(sorted(path.rglob("*.txt")))
     if path.suffix == ".txt":
-        return [
-            line for line in path.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()
-        ]
+        return [line for line in _contents([path])[0].splitlines() if line.strip()]
     return _joined(*_records(path, text_columns, []))
 
 
 def _folder(path: Path) -> Labelled:
-    texts, labels = [], []
-    for file in sorted(path.glob("*/*.txt")):
-        texts.append(file.read_text(encoding="utf-8", errors="replace"))
-        labels.append(file.parent.name)
-    if not texts:
+    files = sorted(path.glob("*/*.txt"))
+    if not files:
         raise InvalidInput(f"{path} must hold a folder for each class with .txt files in it.")
-    return Labelled(texts, labels)
+    return Labelled(_contents(files), [file.parent.name for file in files])
+
+
+def _contents(files: list[Path]) -> list[str]:
+    """Whole files of text. Old collections of them are of many encodings, and most of each is read in any."""
+    found, others = [], []
+    for file in files:
+        data = file.read_bytes()
+        try:
+            found.append(data.decode("utf-8-sig"))
+        except UnicodeDecodeError:
+            found.append(data.decode("utf-8", errors="replace"))
+            others.append(file)
+    if others:
+        remark(
+            f"{len(others):,} of {len(files):,} files are not UTF-8, {others[0]} for one: characters that are not became "
+            "U+FFFD. Convert them, with iconv for example, to keep them."
+        )
+    return found
 
 
 def _csv(path: Path, text_columns: str, label_column: str) -> Labelled:
@@ -73,7 +86,7 @@ def _joined(names: list[str], records: list[dict[str, str]]) -> list[str]:
 def _records(path: Path, text_columns: str, others: list[str]) -> tuple[list[str], list[dict[str, str]]]:
     """The names of the text columns, and the lines of the table. All columns must be there."""
     names = [name.strip() for name in text_columns.split(",") if name.strip()]
-    csv.field_size_limit(_LONGEST_FIELD)
+    csv.field_size_limit(max(csv.field_size_limit(), LONGEST_CELL))
     reader = csv.DictReader(io.StringIO(_content(path), newline=""))
     try:
         there = reader.fieldnames or []
@@ -98,7 +111,7 @@ def _content(path: Path) -> str:
             return gzip.decompress(path.read_bytes()).decode("utf-8-sig")
         if path.suffix == ".zst":
             return _zstd(path).decode("utf-8-sig")
-        return path.read_bytes().decode("utf-8-sig")
+        return read_text(path)
     except (UnicodeDecodeError, EOFError, gzip.BadGzipFile) as error:
         raise InvalidInput(f"{path} is not a CSV file in UTF-8: {error}") from error
 

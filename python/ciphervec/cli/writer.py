@@ -14,8 +14,20 @@ from ..errors import InvalidInput
 from ..writer.pending_batch import is_url
 from ..writer.writer import Writer, WrittenBatch
 from .column_types import Types, named
+from .ids import IdType
 from .place import Access, Authority, Place, TokenFile
-from .readers import Columns, DocumentColumn, EmbeddingColumn, IdColumn, IdsFile, VectorFile, read
+from .readers import (
+    Columns,
+    DocumentColumn,
+    EmbeddingColumn,
+    IdColumn,
+    IdsFile,
+    LeaveOut,
+    VectorColumns,
+    VectorFile,
+    read,
+    vector_columns,
+)
 from .terminal import (
     Json,
     KeyFile,
@@ -87,7 +99,10 @@ def add(
     embedding_column: EmbeddingColumn = "embedding",
     id_column: IdColumn = "id",
     document_column: DocumentColumn = "document",
+    vector_columns_: VectorColumns = None,
+    leave_out: LeaveOut = None,
     types: Types = None,
+    id_type: IdType = None,
     token_file: TokenFile = None,
     ca: Authority = None,
     out: Annotated[
@@ -101,7 +116,7 @@ def add(
     """Seal the vectors of a file for the owner of the card, and add them.
 
     Ids have to be given: what is there already is not known here, and of two rows with one id the
-    later counts.
+    later counts. Whole numbers, written as such, are numbers; --id-type says otherwise.
 
     **Examples**
 
@@ -109,8 +124,16 @@ def add(
     - `ciphervec writer add door3.card https://cloud.example rows.parquet --token-file token`
     """
     sealer = Writer(card, fingerprint=fingerprint)
-    table = read(file, Columns(embedding_column, id_column, document_column, named(types)))
-    names = table.names(ids)
+    columns = Columns(
+        embedding_column,
+        id_column,
+        document_column,
+        named(types),
+        vectors=vector_columns(vector_columns_),
+        leave_out=leave_out or (),
+    )
+    table = read(file, columns)
+    names = table.names(ids, id_type)
     if names is None:
         raise InvalidInput(f"{file} holds no ids; give them with --ids, one a line.")
     began = time.perf_counter()

@@ -611,7 +611,7 @@ class Owner:
         return self._directory.ids()
 
     def __contains__(self, id: object) -> bool:
-        return id in self._directory
+        return arrays.stored_id(id) in self._directory
 
     def __len__(self) -> int:
         return len(self._directory)

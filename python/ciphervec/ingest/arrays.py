@@ -82,8 +82,11 @@ def some_vectors(value: Any, rows: int, dimension: int, metric: str) -> tuple[Fl
 
 
 def _as_array(value: Any, what: str) -> npt.NDArray[Any]:
-    if isinstance(value, np.ma.MaskedArray):
-        raise InvalidInput(f"{what} is a masked array; fill it first with .filled(value).")
+    rows = (
+        value if isinstance(value, list | tuple) else ()
+    )  # NumPy would make one array of them, without the masks
+    if isinstance(value, np.ma.MaskedArray) or any(isinstance(row, np.ma.MaskedArray) for row in rows):
+        raise InvalidInput(f"{what} is a masked array, or has one in it; fill it first with .filled(value).")
     if isinstance(value, str | bytes):
         raise InvalidInput(f"{what} must be numbers, got {type(value).__name__}. Embed the text first.")
     try:
@@ -96,9 +99,52 @@ def _as_array(value: Any, what: str) -> npt.NDArray[Any]:
         return array
     if array.dtype.kind not in "fiub":
         raise InvalidInput(
-            f"{what} must be float32 or float64, got dtype {array.dtype}. Convert with .astype('float32')."
+            f"{what} must be float32 or float64, got dtype {array.dtype}. {_remedy(value, array)}"
         )
     return array
+
+
+def _remedy(value: Any, array: npt.NDArray[Any]) -> str:
+    """What makes numbers of something else, of which this is the array."""
+    if array.dtype.kind == "c":
+        return "Pass real numbers, such as its .real."
+    if array.dtype.kind in "mMV":
+        return "Pass numbers, one column for each."
+    if hasattr(value, "toarray"):
+        return "Make a sparse matrix a dense one with .toarray()."
+    missing = next(
+        (i for i, row in enumerate(array.tolist() if array.ndim else ()) if _holds_none(row)), None
+    )
+    if missing is not None:
+        return f"Row {missing} has no vector, or a number missing. Leave it out, or give it one."
+    if array.ndim == 1 and array.size and np.ndim(array[0]):
+        return _stacking(value, array)
+    try:
+        array.astype(np.float32)
+    except (TypeError, ValueError):
+        return (
+            "It holds something that is no number. Embed texts first."
+            if array.ndim
+            else "Pass an array of numbers."
+        )
+    return "Convert with .astype('float32'), or np.asarray(x, 'float32')."
+
+
+def _stacking(value: Any, rows: npt.NDArray[Any]) -> str:
+    """What to do about rows that are arrays of their own, as pandas, polars and Arrow keep them."""
+    sizes = [np.shape(row) for row in rows]
+    other = next((i for i, size in enumerate(sizes) if size != sizes[0]), None)
+    if other is not None:
+        return f"Row {other} has shape {sizes[other]}, and row 0 {sizes[0]}; all need one length."
+    plain = (
+        np.asarray(next(iter(value))).dtype.kind in "fiub"
+    )  # Arrow's scalars are no numbers before they are an array
+    listed = "list(x)" if plain else "list(np.asarray(x))"
+    return f"Its rows are arrays of their own: np.stack({listed}) makes one array of them."
+
+
+def _holds_none(row: object) -> bool:
+    return row is None or (isinstance(row, list) and any(one is None for one in row))
 
 
 def _floats(array: npt.NDArray[Any], metric: str, what: str) -> FloatArray:
@@ -181,21 +227,25 @@ def _signs(bits: npt.NDArray[Any]) -> FloatArray:
     return signs
 
 
-def ids(value: Id | Iterable[Id], *, what: str = "ids") -> list[Id]:
+def ids(value: Id | uuid.UUID | Iterable[Id | uuid.UUID], *, what: str = "ids") -> list[Id]:
     """Check one id or several and return them as a list of str and int, in order.
 
     Strings are 1 to 65,535 bytes of UTF-8; integers fit in 64 signed bits (NumPy's are taken as
-    int). `1` and `"1"` are different ids. Raises InvalidInput.
+    int); a UUID is its text. `1` and `"1"` are different ids. Raises InvalidInput.
     """
-    if isinstance(value, str | int | np.integer):
+    if isinstance(value, str | int | np.integer | uuid.UUID):
         value = [value]
     if isinstance(value, np.ndarray):
+        if value.dtype.kind in "mM":  # whose numbers would become ids
+            raise InvalidInput(
+                f"{what} must be strings or integers, got {value.dtype}. Pass them as strings."
+            )
         if value.ndim != 1:
             raise InvalidInput(f"{what} must be one-dimensional, got shape {_shape(value)}.")
         value = value.tolist()
     if isinstance(value, bytes) or not isinstance(value, Iterable):
         raise InvalidInput(f"{what} must be strings or integers, got {type(value).__name__}.")
-    values = list(value)
+    values: list[Any] = list(value)
     if all(type(one) is int and _INT64_MIN <= one <= _INT64_MAX for one in values):
         return values
     checked: list[Id] = []
@@ -210,7 +260,13 @@ def ids(value: Id | Iterable[Id], *, what: str = "ids") -> list[Id]:
     return checked
 
 
+def stored_id(value: Any) -> Any:
+    """An id as it is stored: a UUID is its text. Anything else as it is."""
+    return str(value) if isinstance(value, uuid.UUID) else value
+
+
 def _id(value: object, what: str) -> Id:
+    value = stored_id(value)
     if isinstance(value, str):
         try:
             size = len(value.encode())
@@ -263,8 +319,8 @@ def count(value: Any, what: str) -> int:
         number = operator.index(value)
     except TypeError:
         number = 0
-    if number < 1 or isinstance(value, bool):
-        raise InvalidInput(f"{what} must be a whole number of at least 1, got {value!r}.")
+    if not 1 <= number <= _INT64_MAX or isinstance(value, bool):
+        raise InvalidInput(f"{what} must be a whole number of at least 1 (and below 2^63), got {value!r}.")
     return number
 
 
@@ -272,7 +328,7 @@ def finite(value: Any, what: str) -> float:
     """Check a finite real number and return it as float."""
     try:
         number = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         number = float("nan")
     if not -_FLOAT32_MAX <= number <= _FLOAT32_MAX:
         raise InvalidInput(f"{what} must be a finite number, got {value!r}.")

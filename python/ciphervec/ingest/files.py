@@ -4,15 +4,17 @@ sides."""
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import secrets
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TypeAlias
+from typing import IO, TypeAlias
 
-from ..errors import StorageError
+from ..errors import InvalidInput, StorageError
 
 StrPath: TypeAlias = "str | os.PathLike[str]"
+_HEAD = 4096
 
 
 def at_home(path: StrPath) -> str:
@@ -41,6 +43,40 @@ def read_file(path: Path) -> bytes:
     """Read a whole file. Raises StorageError."""
     with storage_errors(f"cannot read {path}"):
         return path.read_bytes()
+
+
+def read_text(path: Path) -> str:
+    """A text of UTF-8, without its byte order mark. Raises InvalidInput for one that is something else."""
+    return _decoded(path.read_bytes(), path)
+
+
+@contextlib.contextmanager
+def open_text(path: Path, newline: str = "") -> Iterator[IO[str]]:
+    """The same for a long text, whose lines keep their ends."""
+    with path.open("rb") as file:
+        head = file.peek(_HEAD)[:_HEAD]
+        if b"\0" in head:
+            _decoded(head, path)
+        with io.TextIOWrapper(file, encoding="utf-8-sig", newline=newline) as text:
+            try:
+                yield text
+            except UnicodeDecodeError:
+                _decoded(path.read_bytes(), path)  # which knows the line
+                raise
+
+
+def _decoded(data: bytes, path: Path) -> str:
+    remedy = "Save it as UTF-8, or convert it: iconv -f {} -t UTF-8"
+    if b"\0" in data:
+        raise InvalidInput(f"{path} is UTF-16, or no text. {remedy.format('UTF-16')}")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        column = error.start - (data.rfind(b"\n", 0, error.start) + 1) + 1
+        raise InvalidInput(
+            f"{path}, line {line}: byte {column} is not UTF-8. {remedy.format('LATIN1')} (if that is what it is)"
+        ) from None
 
 
 def sync_folder(path: Path) -> None:

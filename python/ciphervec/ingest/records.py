@@ -22,6 +22,7 @@ knows is made one of them."""
 
 MAX_RECORD_BYTES = 64 << 20
 _ORIGINAL = b"\x01"
+_AS_THEY_ARE = (str, int, float, bool, type(None))
 
 
 class Record(NamedTuple):
@@ -160,10 +161,10 @@ def _metadata(value: object, what: str) -> dict[str, Any] | None:
                 f"{what} has the field {name!r}; names are non-empty strings that don't start with '$'."
             )
     check_depth(value, what)
-    fields = {name: plain(field) for name, field in value.items()}
     try:
-        json.dumps(fields, allow_nan=False).encode()
-    except (TypeError, ValueError) as error:
+        fields = {name: plain(field) for name, field in value.items()}
+        json.dumps(fields, allow_nan=False, ensure_ascii=False).encode()
+    except (TypeError, ValueError) as error:  # InvalidInput is one
         raise InvalidInput(
             f"{what} must hold JSON values (str, int, float, bool, None, list, dict): {error}."
         ) from None
@@ -173,11 +174,20 @@ def _metadata(value: object, what: str) -> dict[str, Any] | None:
 def plain(value: object) -> object:
     """A value as JSON has it: a NumPy scalar is the Python number it stands for, a date or time its
     ISO 8601 text (one with a time zone in UTC, so that texts compare as times do), a UUID its text, a
-    Decimal a number; within lists and dicts too. Anything else as it is."""
-    item = getattr(value, "item", None)
-    if item is not None and getattr(value, "shape", None) == ():
-        # Nanoseconds, which Python's times don't have, would become a bare number.
-        value = value.astype("datetime64[us]").item() if value.dtype.kind == "M" else item()  # type: ignore[attr-defined]
+    Decimal a number, what stands for no value None; within lists and dicts too. Anything else as it is.
+    Raises InvalidInput for an object with a name that is no text, which JSON would make one."""
+    if type(value) in _AS_THEY_ARE:
+        return value
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value[()]
+    if _stands_for_nothing(value):
+        return None
+    if isinstance(value, np.datetime64 | np.timedelta64):
+        value = _time(value)
+    elif hasattr(value, "item") and getattr(value, "shape", None) == ():
+        held = value.item()
+        if type(held) is not type(value):  # a long double is its own item
+            return plain(held)
     if isinstance(value, datetime.datetime):
         return (value if value.tzinfo is None else value.astimezone(datetime.timezone.utc)).isoformat()
     if isinstance(value, datetime.date | datetime.time):
@@ -190,8 +200,30 @@ def plain(value: object) -> object:
     if isinstance(value, list | tuple):
         return [plain(one) for one in value]
     if isinstance(value, dict):
+        strange = [name for name in value if not isinstance(name, str)]
+        if strange:
+            raise InvalidInput(f"an object has the name {strange[0]!r}; names in objects are strings.")
         return {name: plain(one) for name, one in value.items()}
     return value
+
+
+def _stands_for_nothing(value: object) -> bool:
+    """Whether a value stands for there being none: pandas' NA and NaT, NumPy's NaT, a masked number."""
+    if isinstance(value, np.datetime64 | np.timedelta64):
+        return bool(np.isnat(value))
+    return value is np.ma.masked or (
+        type(value).__name__ in ("NAType", "NaTType") and type(value).__module__.startswith("pandas.")
+    )
+
+
+def _time(value: Any) -> object:
+    """NumPy's time as Python's, or as its text where it is finer than Python has. Durations, and years that
+    Python doesn't have, stay what they are: `item()` would make bare numbers of them."""
+    whole = value.astype("datetime64[us]") if value.dtype.kind == "M" else None
+    found = None if whole is None else whole.item()
+    if not isinstance(found, datetime.datetime):
+        return value
+    return found if whole == value else str(np.datetime_as_string(value))
 
 
 def _document(value: object, what: str) -> str | None:

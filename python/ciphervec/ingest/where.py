@@ -11,7 +11,7 @@ numbers, strings with strings, booleans with booleans.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -153,7 +153,10 @@ def canonical(value: Any) -> bytes:
     if isinstance(value, float):
         return b"f" + float.hex(value).encode()
     if isinstance(value, str):
-        return b"s" + value.encode()
+        try:
+            return b"s" + value.encode()
+        except UnicodeEncodeError as error:
+            raise InvalidInput(f"a filter compares with {value!r}, which is not valid Unicode.") from error
     raise InvalidInput(
         f"a filter compares with a string, number, boolean or None, got {type(value).__name__}. Use $in for one of "
         "several values, $contains for a value within a list."
@@ -215,13 +218,11 @@ def _comparison(name: str, operator: Any, operand: Any) -> Part:
     if operator == "$not":
         return Not(_comparisons(name, operand if isinstance(operand, Mapping) else {"$eq": operand}))
     if operator in ("$in", "$nin"):
-        if not isinstance(operand, Sequence | set | frozenset) or isinstance(operand, str):
-            raise InvalidInput(f"{operator} on {name!r} takes a list of values, got {operand!r}.")
-        operands = tuple(one for one in map(plain, operand) if one == one)
-        return Comparison(name, operator, operands)
+        operands = [_operand(name, operator, one) for one in _values(name, operator, operand)]
+        return Comparison(name, operator, tuple(one for one in operands if one == one))
     if operator not in OPERATORS:
         raise InvalidInput(f"unknown operator {operator!r} on {name!r}; known are {' '.join(OPERATORS)}.")
-    operand = plain(operand)
+    operand = _operand(name, operator, operand)
     if operand != operand:
         raise InvalidInput(f"{operator} on {name!r} compares with nan, which nothing is equal to.")
     if operator == "$exists" and not isinstance(operand, bool):
@@ -229,3 +230,31 @@ def _comparison(name: str, operator: Any, operand: Any) -> Part:
     if operator in ORDER and kind(operand) not in ("number", "text"):
         raise InvalidInput(f"{operator} on {name!r} compares with a number or a string, got {operand!r}.")
     return Comparison(name, operator, (operand,))
+
+
+def _values(name: str, operator: str, operand: Any) -> Iterable[Any]:
+    """The values of `$in` and `$nin`: a list, set, array, Series or the like."""
+    if isinstance(operand, Iterator):  # a filter is read more than once
+        raise InvalidInput(
+            f"{operator} on {name!r} takes a list of values, got a {type(operand).__name__}, which can be read once only. "
+            "Pass list(...) of it."
+        )
+    if (
+        not isinstance(operand, Iterable)
+        or isinstance(operand, str | bytes | Mapping)
+        or getattr(operand, "shape", None) == ()
+    ):
+        raise InvalidInput(f"{operator} on {name!r} takes a list of values, got {operand!r}.")
+    return operand
+
+
+def _operand(name: str, operator: str, value: Any) -> Any:
+    """A value to compare with, as rows have it."""
+    found = plain(value)
+    if found is None and value is not None:
+        raise InvalidInput(
+            f"{operator} on {name!r} compares with {value!r}, which stands for no value and equals none. For rows that have "
+            f'None there say None; for rows without the field, {{"{name}": {{"$exists": False}}}}.'
+        )
+    canonical(found)  # which refuses what is no single value
+    return found

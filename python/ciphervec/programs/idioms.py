@@ -16,6 +16,7 @@ _IDIOMS = {
     "together. For TABLE[index] with a table from outside, write ciphervec.programs.take(TABLE, index); parts of an "
     "array are set by np.where or np.concatenate. PLAIN.dot(x) is PLAIN @ x.",
     "item": "Use the array of one number itself; only the client sees its value, after decryption.",
+    "format": "Only the client sees its value, after decryption: format it there.",
     "tolist": "Loop over the array itself: its rows are arrays.",
     "in": "Write np.any(x == value).",
     "setitem": "Write x = np.where(mask, value, x) with a public or secret mask, np.concatenate or np.stack of the "

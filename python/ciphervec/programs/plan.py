@@ -6,7 +6,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -80,6 +80,10 @@ class Plan:
     def to_bytes(self) -> bytes:
         """The plan for the other half. Nothing in it is secret."""
         return self._native.to_bytes()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # As it goes to the other half: without the graph, which holds what the caller's function does.
+        return type(self).from_bytes, (self.to_bytes(),)
 
     @property
     def id(self) -> str:

@@ -198,7 +198,12 @@ def tile(b: Builder, A: Any, reps: Any) -> Node:
 def repeat(b: Builder, a: Any, repeats: int, axis: int | None = None) -> Node:
     a = ravel(b, a) if axis is None else b.node(a)
     place = axis_of(axis or 0, len(a.shape))
-    count = operator.index(repeats)
+    try:
+        count = operator.index(repeats)
+    except TypeError:
+        raise failure(
+            f"np.repeat by {repeats!r}. Repeat all entries as often, or join parts by np.concatenate."
+        ) from None
     wide = (*a.shape[: place + 1], count, *a.shape[place + 1 :])
     spread = b.emit("broadcast_to", expand_dims(b, a, place + 1), shape=wide)
     return b.emit("reshape", spread, shape=(*a.shape[:place], a.shape[place] * count, *a.shape[place + 1 :]))

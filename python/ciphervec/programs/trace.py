@@ -179,6 +179,10 @@ class Traced(np.lib.mixins.NDArrayOperatorsMixin):
     def __index__(self) -> int:
         return self._known("index").__index__()
 
+    def __format__(self, spec: str) -> str:
+        """Without a format it is told what it is; with one its values are."""
+        return format(self._known("format")[()], spec) if spec else repr(self)
+
     def __round__(self, digits: int | None = None) -> Any:
         return np.round(self)
 
@@ -245,6 +249,7 @@ _VALUES = {
     "in": "`in`",
     "array": "the values",
     "item": ".item()",
+    "format": "a format",
     "tolist": ".tolist()",
 }
 """What values are asked for, as errors say it."""

@@ -22,7 +22,7 @@ import ciphervec._native as _native
 
 from ..collections.stores.store import check_name
 from ..errors import CorruptData, InvalidInput, StorageError, StoreLocked
-from ..ingest.files import read_file, storage_errors, sync_folder, write_file
+from ..ingest.files import read_file, read_text, storage_errors, sync_folder, write_file
 from ..ingest.state_folder import user_folder
 from ..writer import Writer, WrittenBatch
 from ..writer.pending_batch import is_url
@@ -130,7 +130,7 @@ def _send(writer: Writer, to: Destination, entry: Entry, seal: Callable[[], Writ
     if done.exists():
         path.unlink(missing_ok=True)
         return False
-    token = None if to.token_file is None else Path(to.token_file).read_text().split()[0]
+    token = None if to.token_file is None else read_text(Path(to.token_file)).split()[0]
     writer.send(to.place, WrittenBatch.load(path), token=token, ca=to.ca)
     write_file(done, b"")
     path.unlink(missing_ok=True)

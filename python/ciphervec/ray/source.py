@@ -19,6 +19,7 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from ..errors import InvalidInput, StorageError
+from ..ingest import lists
 from ..ingest.arrays import Id
 from ..ingest.files import StrPath
 
@@ -129,7 +130,8 @@ def read(block: Any, offset: int, count: int, columns: Columns) -> Rows:
     if columns.metadatas:
         fields = table.select(list(columns.metadatas)).to_pylist()
         metadatas = [{key: value for key, value in row.items() if value is not None} for row in fields]
-    return Rows(ids, _vectors(table.column(columns.embeddings)), documents, metadatas)
+    rows = lists.vectors(table.column(columns.embeddings), f"column {columns.embeddings!r}", offset)
+    return Rows(ids, rows, documents, metadatas)
 
 
 def _of_file(file: str, offset: int, count: int, columns: Columns) -> pa.Table:
@@ -152,21 +154,3 @@ def _of_file(file: str, offset: int, count: int, columns: Columns) -> pa.Table:
 
 def _table(block: Any) -> pa.Table:
     return block if isinstance(block, pa.Table) else pa.Table.from_pandas(block, preserve_index=False)
-
-
-def _vectors(column: pa.ChunkedArray) -> np.ndarray[Any, Any]:
-    """(n, d), float32 or float64, whatever kind of list the column is."""
-    array = column.combine_chunks()
-    if isinstance(array, pa.ChunkedArray):
-        array = pa.concat_arrays(array.chunks)
-    if hasattr(array, "to_numpy_ndarray"):  # a tensor of Ray's or of Arrow's
-        return np.asarray(array.to_numpy_ndarray())
-    if isinstance(array, pa.ExtensionArray):
-        return np.stack(array.to_numpy(zero_copy_only=False))
-    count = len(array)
-    if array.null_count:
-        raise InvalidInput(f"the column of embeddings has {array.null_count:,} rows without one.")
-    flat = array.flatten().to_numpy(zero_copy_only=False)
-    if flat.size % max(count, 1):
-        raise InvalidInput("the embeddings differ in length.")
-    return np.asarray(flat.reshape(count, -1))

@@ -16,6 +16,7 @@ from starlette.datastructures import Headers
 
 from ..errors import InvalidInput
 from ..http.address import is_loopback
+from ..ingest.files import read_text
 from .problem import Problem
 
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
@@ -74,7 +75,7 @@ def read_tokens(file: Path | None) -> list[str]:
     """The lines of a file that are neither empty nor begin with #. Raises InvalidInput for weak ones."""
     if file is None:
         return []
-    lines = [line.strip() for line in file.read_text(encoding="utf-8").splitlines()]
+    lines = [line.strip() for line in read_text(file).splitlines()]
     tokens = [line for line in lines if line and not line.startswith("#")]
     if not tokens:
         raise InvalidInput(f"{file} holds no token; it should have one a line.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import json
 from typing import Any
 
 import numpy as np
@@ -39,7 +40,12 @@ def read(body: bytes) -> dict[str, Any]:
 
 def written(value: Any) -> bytes:
     """JSON, arrays of numbers among it."""
-    return orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY)
+    try:
+        return orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY)
+    except (
+        orjson.JSONEncodeError
+    ):  # a whole number of more than 64 bits, which rows of the Python API may have
+        return json.dumps(value, default=np.ndarray.tolist).encode()
 
 
 def ids(content: dict[str, Any], *, needed: bool = False) -> list[str] | None:

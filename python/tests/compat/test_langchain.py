@@ -147,3 +147,31 @@ def test_what_others_may_see(collections: Collections) -> None:
     document, score = store.similarity_search_with_score("text 3", k=1)[0]
     assert document.page_content.startswith("text") and abs(score - 1) < 0.2
     assert store.max_marginal_relevance_search("text 3", k=2)
+
+
+class Miscounting(DeterministicFakeEmbedding):
+    """Returns so many vectors too many, or too few."""
+
+    off: int
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        found = super().embed_documents([*texts, *(["more"] * max(self.off, 0))])
+        return found[: len(texts) + self.off]
+
+
+@pytest.mark.parametrize("off", [-2, 1])
+def test_an_embedder_that_miscounts_is_refused_and_nothing_is_written(
+    collections: Collections, off: int
+) -> None:
+    embedding, says = Miscounting(size=6, off=off), f"each of the 3 texts .* returned {3 + off}"
+    made = CiphervecVectorStore(collections(6), embedding)
+    texts = ["a", "b", "c"]
+    with pytest.raises(InvalidInput, match=says):
+        made.add_texts(texts)
+    with pytest.raises(InvalidInput, match=says):
+        asyncio.run(made.aadd_texts(texts))
+    with pytest.raises(InvalidInput, match=says):
+        CiphervecVectorStore.from_texts(texts, embedding, collection=made.collection)
+    with pytest.raises(InvalidInput, match=says):
+        asyncio.run(CiphervecVectorStore.afrom_texts(texts, embedding, collection=made.collection))
+    assert made.collection.count() == 0
