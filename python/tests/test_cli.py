@@ -291,7 +291,7 @@ def test_a_locked_folder_has_a_code_of_its_own(program: Program, shelf: Path) ->
     keys = ciphervec.Keys.load(shelf / "my.key")
     np.save(shelf / "more.npy", np.ones((1, DIMENSION), np.float32))
     with ciphervec.PersistentClient(shelf / "db", keys) as client:
-        client.alone = True  # as one of another process is
+        client._alone = True  # as one of another process is
         client.get_collection("items")
         program("add", "db", "items", "more.npy", "--keys", "my.key", code=7)
         # Reading goes on beside a writer.

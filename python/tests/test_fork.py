@@ -273,7 +273,7 @@ def test_a_fork_reads_a_folder_and_leaves_writing_to_its_parent(
 
     child(reads)
     with pytest.raises(StoreLocked), ciphervec.PersistentClient(path, keys=keys) as other:
-        other.alone = True  # as one of another process is
+        other._alone = True  # as one of another process is
         other.get_collection("a").add([600], rows(1, 2))
     made.add([600], rows(1, 2))
     assert made.count() == 601

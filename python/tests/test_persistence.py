@@ -136,7 +136,7 @@ def test_one_writer_at_a_time(tmp_path: Path, vectors: Any) -> None:
     rows = vectors(9, 6)
     fill(tmp_path, keys, rows)
     first, second = PersistentClient(tmp_path, keys=keys), PersistentClient(tmp_path, keys=keys)
-    second.alone = True  # as one of another process is
+    second._alone = True  # as one of another process is
     collection = first.get_collection("things")
     with pytest.raises(StoreLocked, match="locked by another writer"):
         second.get_collection("things")

@@ -23,7 +23,6 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 import ciphervec._native as _native
 import ciphervec.errors as errors
 
-from ..ingest.files import at_home, read_text
 from .wording import reworded
 
 if TYPE_CHECKING:
@@ -129,6 +128,8 @@ def command(function: Callable[P, None]) -> Callable[P, None]:
 
 
 def _at_home(value: Any) -> Any:
+    from ..ingest.files import at_home
+
     if isinstance(value, list | tuple):
         return type(value)([_at_home(one) for one in value])
     return Path(at_home(value)) if isinstance(value, Path) else value
@@ -177,6 +178,8 @@ def passphrase(file: Path | None, prompt: str, *, confirm: bool = False) -> str:
     """From a file, from the environment, or from the keyboard. Never from an argument, which others
     can see."""
     if file is not None:
+        from ..ingest.files import read_text
+
         lines = read_text(file).splitlines()
         return lines[0] if lines else ""
     given = os.environ.get("CIPHERVEC_PASSPHRASE")

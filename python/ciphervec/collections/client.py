@@ -44,7 +44,7 @@ class Client:
 
     _kind: type[Collection] = Collection
 
-    alone = False
+    _alone = False
     """Whether no other client of this process may share what this one has open: whoever keeps an account of it sets
     this before it opens anything."""
 
@@ -465,7 +465,7 @@ class PersistentClient(Client):
 
     def _live(self, name: str) -> Collection | None:
         opened = super()._live(name)
-        if opened is None and not self._read_only and not self.alone:
+        if opened is None and not self._read_only and not self._alone:
             return opened_in(self._root / name, self._keys)
         return opened
 

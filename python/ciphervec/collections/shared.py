@@ -38,7 +38,7 @@ def opened_in(folder: Path, keys: Keys | None) -> Collection | None:
     StoreLocked where one has keys and the other none."""
     place = _place(folder)
     found = None if place is None else _OPEN.get(place)
-    if found is None or found._closed or any(one.alone for one in found._holders):
+    if found is None or found._closed or any(one._alone for one in found._holders):
         return None
     held = found._segments._keys
     if (held is None) != (keys is None):

@@ -81,7 +81,7 @@ class Catalog:
 
     def __init__(self, client: Client, *, allow_open: bool = False) -> None:
         """`allow_open`: collections were to be made in mode `open`."""
-        client.alone = True  # what the catalogue keeps in memory another one must not change
+        client._alone = True  # what the catalogue keeps in memory another one must not change
         self._client, self._allow_open = client, allow_open
         self._shared = isinstance(client, HttpClient)
         self._lock = threading.RLock()
