@@ -1,4 +1,4 @@
-"""Files that enter and leave by the command line: what is read is what was written, for ids, metadata and vectors of
+"""Files of the command line: what is read is what was written, for ids, metadata and vectors of
 every format, or it is refused with file, line and remedy."""
 
 from __future__ import annotations

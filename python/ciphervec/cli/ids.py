@@ -1,5 +1,5 @@
-"""Ids: words of a file or a command line enter; ids as rows have them leave. One rule for every command: a
-whole number is what prints back the same, anything else is a text. Owner's or writer's side."""
+"""Ids as files and command lines write them. One rule for every command: a whole number is what prints back the
+same, anything else is a text."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Tethered program: a command line and a pipe enter; the program runs until the other end of the pipe is
-closed, which the system does for whoever held it, however that process ends. What `LocalServer` starts."""
+"""What `LocalServer` starts: the program, until the other end of a pipe is closed, which the system does for whoever
+held it, however that process ends."""
 
 from __future__ import annotations
 

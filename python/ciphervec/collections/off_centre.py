@@ -1,4 +1,4 @@
-"""Off centre: vectors of an `l2` collection enter; whether its distances can tell them apart leaves. Key owner's side."""
+"""Whether the distances of an `l2` collection can tell its vectors apart. Key owner's side."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Shared collections: the file that a writer has locked enters; the collection that this process has open there
-leaves, so that a second client of a folder goes on with it instead of being locked out. Key owner's side."""
+"""What this process has open in a folder, so that a second client of the folder goes on with it instead of being
+locked out. Key owner's side."""
 
 from __future__ import annotations
 

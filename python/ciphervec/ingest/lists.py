@@ -1,5 +1,5 @@
-"""Lists: a column of Arrow's enters, of a Parquet file or a Dataset; vectors leave, (n, d). Owner's or writer's side,
-and the sealing cluster's. Needs pyarrow."""
+"""Vectors of a column of Arrow lists, of a Parquet file or a Dataset, for whoever seals them: all of one length, or
+refused. Needs pyarrow."""
 
 from __future__ import annotations
 
