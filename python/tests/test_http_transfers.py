@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import httpx
@@ -48,6 +48,24 @@ def test_a_download_has_the_length_that_was_announced() -> None:
     with pytest.raises(ServerError, match="another range"):
         line.session.fetch("/v1/b", 5, "cannot read")
     assert Line(answers(httpx.Response(404))).session.fetch("/v1/b", 3, "cannot read") is None
+
+
+@pytest.mark.parametrize("status", [302, 400, 409, 422, 507])
+def test_an_error_takes_no_more_memory_than_it_may(status: int) -> None:
+    """Whatever was expected: answers that are dealt with as they come may have 2^40 bytes."""
+    piece, taken = bytes(1 << 16), [0]
+
+    class Endless(httpx.SyncByteStream):
+        def __iter__(self) -> Iterator[bytes]:
+            for _ in range(1 << 10):  # a test that fails is to end
+                taken[0] += len(piece)
+                yield piece
+
+    line = Line(lambda request: httpx.Response(status, stream=Endless()))
+    ok = (200, 400, 409, 422)
+    with pytest.raises(ServerError, match="longer than the 1,048,576 bytes expected"):
+        line.session.call("POST", "/v1/q", "cannot query", ok=ok, limit=sessions.MAX_ANSWER)
+    assert taken[0] < (1 << 20) + 4 * len(piece) and len(line.requests) == 1
 
 
 class Uploads:

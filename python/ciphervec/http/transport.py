@@ -48,8 +48,8 @@ class _Body:
                 sent=True, final=True,
             )  # fmt: skip
         good = into is not None and response.status_code in (200, 206)
-        # An error may be longer than the blob that was asked for.
-        self._limit = limit if good or into is None else max(limit, _LONGEST_ERROR)
+        # What went wrong is said in few bytes, whatever was asked for.
+        self._limit = limit if response.is_success else _LONGEST_ERROR
         self._ends = time.monotonic() + seconds
         self._into = into if into is not None and good else bytearray()
         if response.status_code == 200:

@@ -10,7 +10,7 @@
 
 import { Conflict, ServerError } from "../errors.js";
 import type { Call } from "../http/session.js";
-import { type Answer, QueryKeysMissing } from "../http/store.js";
+import { QueryKeysMissing } from "../http/store.js";
 import type { Sink } from "../http/transport.js";
 import { random } from "../ingest/bytes.js";
 import type { Owner } from "../native.js";
@@ -101,7 +101,7 @@ export async function queryEpoch(segments: Segments, queries: number, call: Call
   return held && segments.owner === owner ? epoch : queryEpoch(segments, queries, call);
 }
 
-/** The server's answer to a message of so many queries made under this epoch. */
+/** Have the server answer a message of so many queries made under this epoch; the commit that the answer was computed on. */
 export async function answered(
   segments: Segments,
   query: Uint8Array,
@@ -109,7 +109,7 @@ export async function answered(
   queries: number,
   call: Call,
   sink: Sink,
-): Promise<Answer> {
+): Promise<number> {
   const { owner, queryKeys: keys, lock } = segments;
   const again = () => keys.again(epoch, queries);
   for (let sends = 0; sends < SENDS; sends++) {

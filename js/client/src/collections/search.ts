@@ -18,6 +18,9 @@ import type { Segments } from "./segments.js";
 const QUERY_ROWS = Math.min(1024, QUERIES_PER_KEY);
 /** Bytes of an answer that are held as a whole; a longer one is opened as it comes. */
 const WHOLE = 4 << 20;
+/** The most bytes of an answer that is held as a whole, and of one that is opened as it comes. */
+const MAX_WHOLE = 2 ** 30;
+const MAX_ANSWER = 2 ** 40;
 const LEAST_WORD = 3; // bytes of an answer, a row, nearly
 
 /** The hits of one query, the closest first. */
@@ -174,6 +177,7 @@ async function whole(segments: Segments, asked: Asked, ends: Ends, call: Call): 
   const timer = timed(call, bytes.length);
   const pieces: Uint8Array[] = [];
   const sink: Sink = {
+    most: MAX_WHOLE,
     restart: (_, length) => {
       pieces.length = 0;
       timer.begin(length);
@@ -183,7 +187,7 @@ async function whole(segments: Segments, asked: Asked, ends: Ends, call: Call): 
       timer.came(piece.length);
     },
   };
-  const { version } = await answered(segments, bytes, epoch, query.rows, call, sink);
+  const version = await answered(segments, bytes, epoch, query.rows, call, sink);
   segments.call = call; // others were let in meanwhile
   await segments.settle(call);
   if (version > segments.store.version) await segments.refresh(call);
@@ -225,6 +229,7 @@ async function streamed(segments: Segments, asked: Asked, ends: Ends, call: Call
   const timer = timed(call, bytes.length);
   let opening = 0;
   const sink: Sink = {
+    most: MAX_ANSWER,
     restart: (headers, length) => {
       // Before any of it is opened: which state it is of.
       const now = committed(versionOf(headers), "the server").version;

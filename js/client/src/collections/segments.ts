@@ -18,7 +18,7 @@ import {
 } from "../errors.js";
 import { sleep } from "../http/retry.js";
 import type { Call } from "../http/session.js";
-import type { Answer, HttpStore } from "../http/store.js";
+import type { HttpStore } from "../http/store.js";
 import type { Sink } from "../http/transport.js";
 import { show } from "../ingest/arrays.js";
 import { equal, hex, unhex } from "../ingest/bytes.js";
@@ -254,9 +254,9 @@ export class Segments {
     await this.#took();
   }
 
-  /** The server's answer to a message of queries, from a state with the owner's evaluation keys; `again` is called before it is sent
-   * another time. */
-  evaluate(query: Uint8Array, call: Call, sink?: Sink, again?: () => void): Promise<Answer> {
+  /** Have the server answer a message of queries, from a state with the owner's evaluation keys; the commit that it was computed on.
+   * `again` is called before it is sent another time. */
+  evaluate(query: Uint8Array, call: Call, sink: Sink, again?: () => void): Promise<number> {
     return this.store.evaluate(query, call, (digest) => this.#states.checkEvaluation(digest), sink, again);
   }
 

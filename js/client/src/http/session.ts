@@ -43,7 +43,7 @@ export interface CallParts {
   headers?: { [name: string]: string };
   /** Statuses that are answers. */
   ok?: readonly number[];
-  /** Bytes of the longest answer. */
+  /** Bytes of the longest answer, where no sink takes it. */
   limit?: number;
   /** Where the body of a 200 goes. */
   sink?: Sink;
@@ -123,7 +123,8 @@ export class Session {
    */
   async fetch(path: string, length: number, doing: string, call: Call): Promise<Uint8Array | null> {
     const attempts = new Attempts(this.#timeout, this.#retries, call.signal);
-    const into = new Uint8Array(length);
+    // Not made ahead: how long it is to be is the server's word.
+    let came: Uint8Array[] = [];
     let had = 0;
     for (;;) {
       const from = had;
@@ -138,21 +139,22 @@ export class Session {
           attempts.left,
           call.signal,
           (response) => {
-            if (response.status === 200) had = 0;
-            else if (response.status !== 206) error = [];
+            if (response.status === 200) {
+              came = [];
+              had = 0;
+            } else if (response.status !== 206) error = [];
             else if (!response.headers.get("content-range")?.startsWith(`bytes ${from}-`))
               throw new Lost("the server sent another range than was asked for", { sent: true, final: true });
+            let wrong = 0;
             return (piece) => {
               if (error !== null) {
-                if (error.reduce((sum, one) => sum + one.length, 0) < LONGEST_ERROR) error.push(piece);
+                wrong += piece.length;
+                if (wrong > LONGEST_ERROR) throw tooLong(LONGEST_ERROR);
+                error.push(piece);
                 return;
               }
-              if (had + piece.length > length)
-                throw new Lost(`the answer is longer than the ${length} bytes expected`, {
-                  sent: true,
-                  final: true,
-                });
-              into.set(piece, had);
+              if (had + piece.length > length) throw tooLong(length);
+              came.push(piece);
               had += piece.length;
               call.progress?.({ phase: "read", done: had, total: length });
             };
@@ -166,7 +168,7 @@ export class Session {
           this.#checkApi(reply, doing);
           if (had !== length)
             throw new Changed(`${doing}: ${length} bytes expected, ${had} came. Open it again.`);
-          return into;
+          return concat(came);
         }
         failure = errorOf(reply, doing, this.url);
         if (!RETRY_STATUS.has(status)) throw failure;
@@ -262,14 +264,12 @@ export class Session {
       const streamed = response.status === 200 ? sink : undefined;
       const says = response.headers.get("content-length") ?? "";
       streamed?.restart(response.headers, /^\d{1,15}$/.test(says) ? Number(says) : null);
+      // What went wrong is said in few bytes, whatever was asked for.
+      const most = response.ok ? (streamed?.most ?? limit) : LONGEST_ERROR;
       let length = 0;
       return (piece) => {
         length += piece.length;
-        if (length > limit)
-          throw new Lost(`the answer is longer than the ${limit} bytes expected`, {
-            sent: true,
-            final: true,
-          });
+        if (length > most) throw tooLong(most);
         if (streamed !== undefined) streamed.write(piece);
         else kept.push(piece);
       };
@@ -303,4 +303,8 @@ export class Session {
           "both sides.",
       );
   }
+}
+
+function tooLong(most: number): Lost {
+  return new Lost(`the answer is longer than the ${most} bytes expected`, { sent: true, final: true });
 }

@@ -41,14 +41,7 @@ const AT_ONCE = 6;
 const SMALL = 1 << 20;
 const SEVERAL = 1024;
 const MAX_STATE = 64 << 20;
-const MAX_ANSWER = 2 ** 40;
 const OCTETS = "application/octet-stream";
-
-/** An answer to a query, and the commit it was computed on. */
-export interface Answer {
-  data: Uint8Array;
-  version: number;
-}
 
 /** The server has not got the evaluation keys of the query's session, or not any more. */
 export class QueryKeysMissing extends CiphervecError {}
@@ -336,25 +329,24 @@ export class HttpStore {
   }
 
   /**
-   * Answer one message of queries; `again` is called before it is sent another time. Throws Conflict when the server has moved on to a
-   * state that this query does not suit, QueryKeysMissing. `check` is called with the BLAKE3 of the collection's evaluation keys, and
-   * throws RollbackDetected for others than the owner's.
+   * Have one message of queries answered into `sink`; the commit that the answer was computed on. `again` is called before it is sent
+   * another time. `check` is called with the BLAKE3 of the collection's evaluation keys, and throws RollbackDetected for others than the
+   * owner's. Throws Conflict when the server has moved on to a state that this query does not suit, QueryKeysMissing.
    */
   async evaluate(
     query: Uint8Array,
     call: Call,
     check: (digest: Uint8Array) => void,
-    sink?: Sink,
+    sink: Sink,
     again?: () => void,
-  ): Promise<Answer> {
+  ): Promise<number> {
     const doing = `cannot query "${this.#name}"`;
     const since = this.#trust.version;
     const reply = await this.#session.call("POST", `${this.#path}/query`, doing, call, {
       body: query,
       headers: { "Content-Type": OCTETS },
       ok: [200, 400, 409, 422],
-      limit: MAX_ANSWER,
-      ...(sink && { sink }),
+      sink,
       ...(again && { again }),
     });
     if (reply.status === 409 && isProblem(reply, "query-keys-missing"))
@@ -376,7 +368,7 @@ export class HttpStore {
         if (version === this.#state.version && (await this.#newer(call)) === null) throw error;
         throw new Conflict(`${doing}: its keys change while it is asked. Ask again.`);
       }
-    return { data: reply.body, version };
+    return version;
   }
 
   /** Answer queries of the session that these evaluation keys are of; false where the server knows no sessions. Throws Conflict when it

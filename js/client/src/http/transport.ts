@@ -18,6 +18,8 @@ export interface Sink {
   restart(headers: Headers, length: number | null): void;
   /** Its next bytes. */
   write(piece: Uint8Array): void;
+  /** The most bytes that it takes. */
+  readonly most: number;
 }
 
 /** No answer, or a part of one. `sent`: the server may have seen the request; `final`: trying again is pointless. */
@@ -33,6 +35,13 @@ export class Lost extends Error {
 
 /** What sends: `fetch`, or a stand-in for tests. */
 export type Fetch = (url: string, options: RequestInit) => Promise<Response>;
+
+/** What every request asks for: the interface compresses nothing, and few bytes could become any number of them. */
+const PLAIN = { "Accept-Encoding": "identity" };
+/** Whether that is sent. A browser leaves it out and says for itself what it takes; then only the bytes that come out are counted. */
+const SENDS_PLAIN = new globalThis.Request("http://localhost", { headers: PLAIN }).headers.has(
+  "accept-encoding",
+);
 
 const NOT_SENT = new Set([
   "ECONNREFUSED",
@@ -67,7 +76,7 @@ export async function send(
   try {
     const response = await carrier(request.url, {
       method: request.method,
-      headers: request.headers,
+      headers: { ...PLAIN, ...request.headers },
       body: request.body as BodyInit | null,
       redirect: "manual",
       credentials: "omit",
@@ -76,6 +85,7 @@ export async function send(
       signal: ending.signal,
     });
     answered = true;
+    if (SENDS_PLAIN) refuseCompressed(response);
     const take = sink(response);
     if (response.body !== null) {
       const reader = response.body.getReader();
@@ -97,6 +107,15 @@ export async function send(
     signal?.removeEventListener("abort", stop);
     ending.abort();
   }
+}
+
+function refuseCompressed({ headers }: Response): void {
+  const coding = (headers.get("content-encoding") ?? "").trim().toLowerCase();
+  if (coding !== "" && coding !== "identity")
+    throw new Lost(
+      `the answer is compressed (${coding.slice(0, 20)}), which was not asked for: few bytes could become any number of them`,
+      { sent: true, final: true },
+    );
 }
 
 function lost(error: unknown, answered: boolean): Lost {

@@ -1,5 +1,8 @@
 /** What goes over the wire and what a server may say: frames, states, addresses, pauses, lost connections. */
 
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { gzipSync } from "node:zlib";
 import { describe, expect, test, vi } from "vitest";
 import { newChange, type StoredSegment } from "../../src/collections/change.js";
 import { difference } from "../../src/collections/difference.js";
@@ -12,7 +15,7 @@ import { errorOf } from "../../src/http/problem.js";
 import { Attempts, retryAfter } from "../../src/http/retry.js";
 import { Session } from "../../src/http/session.js";
 import { committed, readState } from "../../src/http/state.js";
-import type { Fetch } from "../../src/http/transport.js";
+import type { Fetch, Sink } from "../../src/http/transport.js";
 
 const ID = "0123456789abcdef0123456789abcdef";
 
@@ -251,6 +254,82 @@ describe("patience", () => {
         () => undefined,
       ),
     ).rejects.toThrow("stays at byte 0");
+  });
+
+  describe("an answer takes no more memory than it may", () => {
+    const PIECE = 64 << 10;
+    /** An answer without an end, and how many bytes of it were taken. */
+    const endless = (status: number, headers: object = {}) => {
+      const told = { bytes: 0 };
+      const body = new ReadableStream<Uint8Array>({
+        pull(stream) {
+          told.bytes += PIECE;
+          if (told.bytes > 64 << 20)
+            stream.close(); // a test that fails is to end
+          else stream.enqueue(new Uint8Array(PIECE));
+        },
+      });
+      const carrier: Fetch = async () =>
+        new Response(body, { status, headers: { "ciphervec-api": "1", ...headers } });
+      return { told, session: new Session(carrier, "https://x", null, 5_000, 6) };
+    };
+    const sink = (most: number): Sink => ({ most, restart: () => undefined, write: () => undefined });
+
+    test.each([
+      ["one that is kept", 200, { limit: 2 << 20 }, 2 << 20],
+      ["one that goes to a sink", 200, { sink: sink(3 << 20) }, 3 << 20],
+      [
+        "an error, whatever was expected",
+        400,
+        { sink: sink(2 ** 40), limit: 2 ** 40, ok: [200, 400] },
+        1 << 20,
+      ],
+    ])("%s", async (_, status, parts, most) => {
+      const { told, session } = endless(status);
+      await expect(session.call("POST", "/v1", "cannot", {}, parts)).rejects.toThrow(
+        `longer than the ${most} bytes expected`,
+      );
+      expect(told.bytes).toBeLessThan(most + 4 * PIECE);
+    });
+
+    test("a blob, and what is said in its place", async () => {
+      for (const [status, length, most] of [
+        [200, 1 << 20, 1 << 20],
+        [503, 2 ** 47, 1 << 20],
+      ] as const) {
+        const { told, session } = endless(status);
+        await expect(session.fetch("/v1", length, "cannot", {})).rejects.toThrow(
+          `longer than the ${most} bytes expected`,
+        );
+        expect(told.bytes).toBeLessThan(most + 4 * PIECE);
+      }
+    });
+
+    test("a blob that is listed with more bytes than there is memory", async () => {
+      const session = new Session(async () => answer(200, "few"), "https://x", null, 5_000, 6);
+      await expect(session.fetch("/v1", 2 ** 47, "cannot", {})).rejects.toThrow("3 came");
+    });
+
+    test("nothing is asked for that is compressed, and nothing compressed is read", async () => {
+      const asked: (string | undefined)[] = [];
+      const bomb = gzipSync(new Uint8Array(1 << 20));
+      const server = createServer((request, response) => {
+        asked.push(request.headers["accept-encoding"]);
+        response.writeHead(200, { "ciphervec-api": "1", "content-encoding": request.url?.slice(1) });
+        response.end(bomb);
+      });
+      await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+      const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+      const session = new Session((to, options) => fetch(to, options), url, null, 5_000, 6);
+      for (const coding of ["gzip", "GZIP", "br", "deflate, gzip"]) {
+        await expect(session.call("GET", `/${coding}`, "cannot", {})).rejects.toThrow("compressed");
+        await expect(session.fetch(`/${coding}`, bomb.length, "cannot", {})).rejects.toThrow("compressed");
+      }
+      expect((await session.call("GET", "/identity", "cannot", {})).body.length).toBe(bomb.length);
+      expect(asked).toEqual(Array(9).fill("identity")); // and never a second time
+      server.close();
+      server.closeAllConnections();
+    });
   });
 
   test("redirects are not followed, other servers are told from ours, certificates are final", async () => {
