@@ -234,11 +234,13 @@ describe("a store", () => {
     const check = (digest: Uint8Array) => {
       if (hex(digest) !== hex(owners)) throw new RollbackDetected("other evaluation keys");
     };
-    await store.evaluate(Uint8Array.of(1), {}, check);
+    const sink = { most: 1 << 20, restart: () => undefined, write: () => undefined };
+    const ask = () => store.evaluate(Uint8Array.of(1), {}, check, sink);
+    expect(await ask()).toBe(server.version);
     server.evaluation = Uint8Array.of(2);
-    await expect(store.evaluate(Uint8Array.of(1), {}, check)).rejects.toBeInstanceOf(RollbackDetected);
+    await expect(ask()).rejects.toBeInstanceOf(RollbackDetected);
     server.before = () => server.version++; // others commit while it is asked
-    await expect(store.evaluate(Uint8Array.of(1), {}, check)).rejects.toBeInstanceOf(Conflict);
+    await expect(ask()).rejects.toBeInstanceOf(Conflict);
     server.before = null;
     await store.refresh({});
     expect(hex(store.evaluation as Uint8Array)).toBe(hex(blake3(server.evaluation)));
