@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Collection as Names
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from ..errors import InvalidInput
@@ -141,12 +141,13 @@ class QueryResult(_Result):
 
 def check_include(include: Names[str], known: tuple[str, ...]) -> list[str]:
     """The parts asked for. Raises InvalidInput naming the ones there are. `ids` always come."""
-    if isinstance(include, str):
-        include = [include]
-    for name in include:
-        if name not in known and name != "ids":
-            raise InvalidInput(f"include has {name!r}; known parts are {', '.join(known)}.")
-    return [name for name in known if name in include]
+    if not isinstance(include, Iterable):
+        raise InvalidInput(f"include must be a list of {', '.join(known)}; got {include!r:.100}.")
+    names = [include] if isinstance(include, str) else list(include)
+    for name in names:
+        if name not in (*known, "ids"):
+            raise InvalidInput(f"include has {name!r:.100}; known parts are {', '.join(known)}.")
+    return [name for name in known if name in names]
 
 
 def _flat(row: Mapping[str, Any]) -> dict[str, Any]:

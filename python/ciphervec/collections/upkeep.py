@@ -31,7 +31,7 @@ from .routing.clusters import Clusters
 from .routing.explaining import Explanation, explain
 from .routing.recluster import Clustered, recluster
 from .segments import Segments
-from .spec import Description
+from .spec import Description, filterable_names
 from .stores.server_backend import LocalBackend
 from .stores.store import CollectionStore, Progress
 
@@ -266,9 +266,7 @@ class Upkeep:
         until when the owner tests filters (`info()["untagged"]` segments). Raises InvalidInput for a
         field that is filterable already, and for collections of release 0.1 before `upgrade()`."""
         with self._open(write=True):
-            if isinstance(fields, str):
-                raise InvalidInput(f"fields must be a list of field names, got the string {fields!r}.")
-            names = list(fields)
+            names = filterable_names(fields, "fields")
             self._segments.current()
             self._segments.in_turn(lambda: extend_filterable(self._segments, names))
 

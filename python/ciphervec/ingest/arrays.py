@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import operator
 import uuid
-from collections.abc import Iterable, Sequence, Sized
+from collections.abc import Iterable, Mapping, Sequence, Sized
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -227,12 +227,17 @@ def _signs(bits: npt.NDArray[Any]) -> FloatArray:
     return signs
 
 
-def ids(value: Id | uuid.UUID | Iterable[Id | uuid.UUID], *, what: str = "ids") -> list[Id]:
+def ids(
+    value: Id | uuid.UUID | Iterable[Id | uuid.UUID], *, what: str = "ids", paired: bool = False
+) -> list[Id]:
     """Check one id or several and return them as a list of str and int, in order.
 
     Strings are 1 to 65,535 bytes of UTF-8; integers fit in 64 signed bits (NumPy's are taken as
-    int); a UUID is its text. `1` and `"1"` are different ids. Raises InvalidInput.
+    int); a UUID is its text. `1` and `"1"` are different ids. `paired`: other lists have an entry for
+    each, so that a set or dict is refused. Raises InvalidInput.
     """
+    if paired:
+        refuse_unordered(value, what)
     if isinstance(value, str | int | np.integer | uuid.UUID):
         value = [value]
     if isinstance(value, np.ndarray):
@@ -243,7 +248,7 @@ def ids(value: Id | uuid.UUID | Iterable[Id | uuid.UUID], *, what: str = "ids") 
         if value.ndim != 1:
             raise InvalidInput(f"{what} must be one-dimensional, got shape {_shape(value)}.")
         value = value.tolist()
-    if isinstance(value, bytes) or not isinstance(value, Iterable):
+    if isinstance(value, bytes | bytearray | memoryview) or not isinstance(value, Iterable):
         raise InvalidInput(f"{what} must be strings or integers, got {type(value).__name__}.")
     values: list[Any] = list(value)
     if all(type(one) is int and _INT64_MIN <= one <= _INT64_MAX for one in values):
@@ -260,13 +265,17 @@ def ids(value: Id | uuid.UUID | Iterable[Id | uuid.UUID], *, what: str = "ids") 
     return checked
 
 
-def stored_id(value: Any) -> Any:
-    """An id as it is stored: a UUID is its text. Anything else as it is."""
-    return str(value) if isinstance(value, uuid.UUID) else value
+def refuse_unordered(value: object, what: str) -> None:
+    """Raise InvalidInput for what has no order that others could have, or names beside its entries."""
+    if isinstance(value, set | frozenset | Mapping):
+        raise InvalidInput(
+            f"{what} must be a list with one entry per row, in the rows' order, got a {type(value).__name__}. Pass a list."
+        )
 
 
 def _id(value: object, what: str) -> Id:
-    value = stored_id(value)
+    if isinstance(value, uuid.UUID):
+        value = str(value)
     if isinstance(value, str):
         try:
             size = len(value.encode())
@@ -274,7 +283,7 @@ def _id(value: object, what: str) -> Id:
             raise InvalidInput(f"{what} is not valid Unicode: {value!r}.") from error
         if not 1 <= size <= MAX_ID_BYTES:
             raise InvalidInput(f"{what} must be 1 to {MAX_ID_BYTES:,} bytes of UTF-8, got {size:,}.")
-        return str(value)
+        return value if type(value) is str else str.__str__(value)  # an Enum's own str() is its name
     if isinstance(value, bool | np.bool_):
         raise InvalidInput(f"{what} must be a string or an integer, got the boolean {value}.")
     try:
@@ -284,7 +293,7 @@ def _id(value: object, what: str) -> Id:
             f"{what} must be a string or an integer, got {type(value).__name__} {value!r}."
         ) from None
     if not _INT64_MIN <= number <= _INT64_MAX:
-        raise InvalidInput(f"{what} must fit in 64 signed bits, got {number}. Pass it as a string.")
+        raise InvalidInput(f"{what} must fit in 64 signed bits, got {shown(number)}. Pass it as a string.")
     return number
 
 
@@ -313,14 +322,14 @@ def same_length(expected: int, value: Sized | None, what: str) -> None:
         raise InvalidInput(f"{what} must have one entry per id: expected {expected}, got {len(value)}.")
 
 
-def count(value: Any, what: str) -> int:
-    """Check a positive whole number and return it as int."""
+def count(value: Any, what: str, least: int = 1) -> int:
+    """Check a whole number of at least 1, or `least`, and return it as int."""
     try:
         number = operator.index(value)
     except TypeError:
-        number = 0
-    if not 1 <= number <= _INT64_MAX or isinstance(value, bool):
-        raise InvalidInput(f"{what} must be a whole number of at least 1 (and below 2^63), got {value!r}.")
+        number = least - 1
+    if not least <= number <= _INT64_MAX or isinstance(value, bool):
+        raise InvalidInput(f"{what} must be a whole number of at least {least} (and below 2^63), got {shown(value)}.")
     return number
 
 
@@ -331,8 +340,16 @@ def finite(value: Any, what: str) -> float:
     except (TypeError, ValueError, OverflowError):
         number = float("nan")
     if not -_FLOAT32_MAX <= number <= _FLOAT32_MAX:
-        raise InvalidInput(f"{what} must be a finite number, got {value!r}.")
+        raise InvalidInput(f"{what} must be a finite number, got {shown(value)}.")
     return number
+
+
+def shown(value: object) -> str:
+    """A value in the text of an error."""
+    try:
+        return f"{value!r:.100}"
+    except ValueError:  # a number of more digits than Python prints
+        return f"a very large {type(value).__name__}"
 
 
 def _shape(array: npt.NDArray[Any]) -> str:
