@@ -41,7 +41,9 @@ class Program:
         outside = [name for name in os.environ if name.startswith("CIPHERVEC_") and name not in given]
         words = list(map(str, arguments))
         done = self._started(words, outside, given) if process else self._called(words, outside, given)
-        assert code is None or done.returncode == code, f"code {done.returncode}\n{done.stdout}\n{done.stderr}"
+        assert code is None or done.returncode == code, (
+            f"code {done.returncode}\n{done.stdout}\n{done.stderr}"
+        )
         assert "Traceback" not in done.stderr
         return done
 

@@ -18,6 +18,7 @@ import numpy.typing as npt
 import ciphervec._native as _native
 
 from ..errors import InvalidInput
+from ..ingest import arrays
 from .base import BaseContext
 from .bootstrapping import BootstrappingKeys
 
@@ -26,13 +27,8 @@ Doubles = npt.NDArray[np.float64]
 
 def as_rows(value: Any, what: str) -> tuple[Doubles, bool]:
     """A C-contiguous (n, d) array of float64, and whether it was a batch. Raises InvalidInput."""
-    try:
-        array = np.asarray(value)
-        if array.dtype.kind == "c":
-            raise InvalidInput(f"{what} must be real numbers, got {array.dtype}.")
-        rows = np.ascontiguousarray(array, dtype=np.float64)
-    except (ValueError, TypeError) as error:
-        raise InvalidInput(f"{what} must be a vector or an (n, d) array of numbers ({error}).") from error
+    array = arrays.numbers(value, what, objects=True)
+    rows = np.ascontiguousarray(array, dtype=np.float64)
     if array.ndim not in (1, 2) or array.size == 0:
         raise InvalidInput(
             f"{what} must be a vector or an (n, d) array of at least one vector, got shape {array.shape}."
@@ -196,7 +192,7 @@ class CkksArray:
     def rotate(self, k: int) -> CkksArray:
         """A vector turned left by k places; in layout "slots", with a dimension that is a power of
         two."""
-        return self._made(self._server.rotate(self._inner, int(k)))
+        return self._made(self._server.rotate(self._inner, arrays.whole(k, "k")))
 
     @property
     def _server(self) -> _native.CkksServer:
@@ -244,7 +240,7 @@ class CkksArray:
     def bounded(self, magnitude: float) -> CkksArray:
         """The same array, with a bound that you know to hold: a sum of two numbers within ±1 may be
         known to lie within ±1, which the array itself cannot see. Raises InvalidInput."""
-        return self._made(self._inner.with_magnitude(float(magnitude)))
+        return self._made(self._inner.with_magnitude(arrays.finite(magnitude, "magnitude")))
 
     def refresh(self, keys: BootstrappingKeys) -> CkksArray:
         """The same numbers with levels to compute with, whatever was left of them: bootstrapping.

@@ -6,6 +6,8 @@ from __future__ import annotations
 import operator
 import uuid
 from collections.abc import Iterable, Mapping, Sequence, Sized
+from decimal import Decimal
+from numbers import Real
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -36,7 +38,7 @@ def vectors(value: Vectors, dimension: int, metric: str, *, what: str = "embeddi
     ceil(dimension / 8)); they leave as -1/+1. Raises InvalidInput, naming the first offending row,
     on a wrong shape or dtype, NaN, infinity, or a zero vector under `cosine`.
     """
-    array = _as_array(value, what)
+    array = numbers(value, what)
     if array.ndim == 1:
         array = array.reshape(0, dimension) if array.size == 0 else array.reshape(1, -1)
     if array.ndim == 2 and array.shape[0] == 0 and array.shape[1] == 0:
@@ -81,7 +83,10 @@ def some_vectors(value: Any, rows: int, dimension: int, metric: str) -> tuple[Fl
     return found, given
 
 
-def _as_array(value: Any, what: str) -> npt.NDArray[Any]:
+def numbers(value: Any, what: str, *, objects: bool = False) -> npt.NDArray[Any]:
+    """An array of whatever NumPy makes one of: of floats, integers or booleans. With `objects` also float64 of Python's
+    own numbers, as large ones and Decimals come. Raises InvalidInput for a masked array, and for what is no number,
+    with what makes numbers of it: a text is not taken for the number it spells."""
     rows = (
         value if isinstance(value, list | tuple) else ()
     )  # NumPy would make one array of them, without the masks
@@ -97,6 +102,11 @@ def _as_array(value: Any, what: str) -> npt.NDArray[Any]:
         ) from error
     if array.size == 0 and array.dtype == np.float64:
         return array
+    if objects and array.dtype == object and all(isinstance(one, Real | Decimal) for one in array.flat):
+        try:
+            return np.asarray(array, np.float64)
+        except OverflowError as error:
+            raise InvalidInput(f"{what} has a number beyond float64's range ({error}).") from error
     if array.dtype.kind not in "fiub":
         raise InvalidInput(
             f"{what} must be float32 or float64, got dtype {array.dtype}. {_remedy(value, array)}"
@@ -329,8 +339,20 @@ def count(value: Any, what: str, least: int = 1) -> int:
     except TypeError:
         number = least - 1
     if not least <= number <= _INT64_MAX or isinstance(value, bool):
-        raise InvalidInput(f"{what} must be a whole number of at least {least} (and below 2^63), got {shown(value)}.")
+        raise InvalidInput(
+            f"{what} must be a whole number of at least {least} (and below 2^63), got {shown(value)}."
+        )
     return number
+
+
+def whole(value: Any, what: str) -> int:
+    """Check a whole number of either sign and return it as int."""
+    try:
+        if not isinstance(value, bool):
+            return operator.index(value)
+    except TypeError:
+        pass
+    raise InvalidInput(f"{what} must be a whole number, got {shown(value)}.")
 
 
 def finite(value: Any, what: str) -> float:

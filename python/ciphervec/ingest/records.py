@@ -198,7 +198,10 @@ def plain(value: object) -> object:
         value = _time(value)
     elif hasattr(value, "item") and getattr(value, "shape", None) == ():
         held = value.item()
-        if type(held) not in (type(value), tuple):  # a long double is its own item; a structure would lose its names
+        if type(held) not in (
+            type(value),
+            tuple,
+        ):  # a long double is its own item; a structure would lose its names
             return plain(held)
     if isinstance(value, datetime.datetime):
         return (value if value.tzinfo is None else value.astimezone(datetime.timezone.utc)).isoformat()
@@ -228,8 +231,8 @@ def _number(value: decimal.Decimal) -> object:
     found = float(value)
     if decimal.Decimal(repr(found)) != value:
         raise InvalidInput(
-            f"the Decimal {value!s:.100} has more digits than a number keeps, which would be {found!r}. Round it, or store it as "
-            "text."
+            f"the Decimal {value!s:.100} has more digits than a number keeps, which would be {found!r}. Round it, or store it "
+            "as text."
         )
     return found
 

@@ -160,7 +160,9 @@ def canonical(value: Any) -> bytes:
         try:
             return b"s" + value.encode()
         except UnicodeEncodeError as error:
-            raise InvalidInput(f"a filter compares with {shown(value)}, which is not valid Unicode.") from error
+            raise InvalidInput(
+                f"a filter compares with {shown(value)}, which is not valid Unicode."
+            ) from error
     raise InvalidInput(
         f"a filter compares with a string, number, boolean or None, got {type(value).__name__}. Use $in for one of "
         "several values, $contains for a value within a list."
@@ -232,7 +234,9 @@ def _comparison(name: str, operator: Any, operand: Any) -> Part:
     if operator == "$exists" and not isinstance(operand, bool):
         raise InvalidInput(f"$exists on {name!r} takes true or false, got {shown(operand)}.")
     if operator in ORDER and kind(operand) not in ("number", "text"):
-        raise InvalidInput(f"{operator} on {name!r} compares with a number or a string, got {shown(operand)}.")
+        raise InvalidInput(
+            f"{operator} on {name!r} compares with a number or a string, got {shown(operand)}."
+        )
     return Comparison(name, operator, (operand,))
 
 
@@ -257,8 +261,8 @@ def _operand(name: str, operator: str, value: Any) -> Any:
     found = plain(value)
     if found is None and value is not None:
         raise InvalidInput(
-            f"{operator} on {name!r} compares with {shown(value)}, which stands for no value and equals none. For rows that have "
-            f'None there say None; for rows without the field, {{"{name}": {{"$exists": False}}}}.'
+            f"{operator} on {name!r} compares with {shown(value)}, which stands for no value and equals none. For rows that "
+            f'have None there say None; for rows without the field, {{"{name}": {{"$exists": False}}}}.'
         )
     canonical(found)  # which refuses what is no single value
     return found

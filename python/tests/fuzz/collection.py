@@ -66,7 +66,9 @@ class CollectionScene(Scene):
         chance = random.Random(seed)
         self.mode = chance.choice(["open", "sealed-index", "sealed-query", "sealed", "sealed"])
         self.metric = chance.choice(["cosine", "ip", "l2", "hamming"])
-        self.precision = chance.choice(["standard", "small", "wide"]) if self.mode == "sealed-index" else "standard"
+        self.precision = (
+            chance.choice(["standard", "small", "wide"]) if self.mode == "sealed-index" else "standard"
+        )
         if self.metric == "hamming":
             self.precision = "standard"
         self.originals = chance.random() < 0.7
@@ -78,7 +80,14 @@ class CollectionScene(Scene):
         self.rows = self.client.create_collection(
             "rows", D, self.metric, self.mode, self.precision, self.filterable, originals=self.originals
         )
-        self.note(place, self.mode, self.metric, self.precision, f"originals={self.originals}", f"filterable={self.filterable}")
+        self.note(
+            place,
+            self.mode,
+            self.metric,
+            self.precision,
+            f"originals={self.originals}",
+            f"filterable={self.filterable}",
+        )
 
     def _opened(self) -> Any:
         if self.place == "memory":
@@ -120,7 +129,9 @@ class CollectionScene(Scene):
              np.packbits(bits, axis=1), bits.tolist(), np.asfortranarray(bits), rows.astype(">f8"), bits[:, ::-1].copy()[:, ::-1]]
         ), True  # fmt: skip
 
-    def _batch(self, chance: random.Random, names: list[tuple[Any, Any]]) -> tuple[list[Any], list[Any], list[tuple[Any, Any]], list[tuple[Any, Any]]]:
+    def _batch(
+        self, chance: random.Random, names: list[tuple[Any, Any]]
+    ) -> tuple[list[Any], list[Any], list[tuple[Any, Any]], list[tuple[Any, Any]]]:
         odd = chance.random() < 0.4
         about = [values.metadata(chance, odd) for _ in names]
         texts = [values.document(chance, odd) for _ in names]
@@ -138,7 +149,12 @@ class CollectionScene(Scene):
             else:
                 drawn.append(values.name(chance, odd))
         if chance.random() < 0.85:  # mostly without one that comes twice
-            drawn = list({repr(stored) if stored is values.REFUSED else stored: (given, stored) for given, stored in drawn}.values())
+            drawn = list(
+                {
+                    repr(stored) if stored is values.REFUSED else stored: (given, stored)
+                    for given, stored in drawn
+                }.values()
+            )
         return drawn
 
     # Verbs.
@@ -158,12 +174,19 @@ class CollectionScene(Scene):
         names = self._names(chance, chance.choice([0, 1, 1, 2, 3, 5]), there)
         given, stored, about, texts = self._batch(chance, names)
         rows = self._vectors(chance, len(names))
-        form, must = self._form(chance, rows) if len(names) else (chance.choice([[], np.empty((0, D)), rows]), True)
+        form, must = (
+            self._form(chance, rows) if len(names) else (chance.choice([[], np.empty((0, D)), rows]), True)
+        )
         right: bool | None = True if must else None
         bad = any(one is values.REFUSED for one in [*stored, *(s for _, s in about), *(s for _, s in texts)])
         if len(names) and chance.random() < 0.06:
             form, bad = values.spoilt(chance, rows, self.metric == "cosine"), True
-            if self.metric == "hamming" and np.asarray(form, dtype=object).dtype == object and isinstance(form, np.ndarray) and form.dtype == bool:
+            if (
+                self.metric == "hamming"
+                and np.asarray(form, dtype=object).dtype == object
+                and isinstance(form, np.ndarray)
+                and form.dtype == bool
+            ):
                 bad, right = False, True
         call = getattr(self.rows, verb)
         metadatas, _ = values.several(chance, [one for one, _ in about])
@@ -175,14 +198,33 @@ class CollectionScene(Scene):
         if made_up:
             ids = None
         bad = bad or (unordered and not made_up)
-        if len(given) == 1 and not unordered and chance.random() < 0.3 and not isinstance(given[0], list | tuple):
+        if (
+            len(given) == 1
+            and not unordered
+            and chance.random() < 0.3
+            and not isinstance(given[0], list | tuple)
+        ):
             ids = None if made_up else given[0]
             metadatas, documents = about[0][0], texts[0][0]
-            if metadatas is not None and not isinstance(about[0][0], dict) and about[0][1] is not values.REFUSED:
+            if (
+                metadatas is not None
+                and not isinstance(about[0][0], dict)
+                and about[0][1] is not values.REFUSED
+            ):
                 metadatas = [about[0][0]]
             if isinstance(texts[0][0], list):
                 documents = [texts[0][0]]
-        self.note(verb, ids, "embeddings", form, "metadatas", [one for one, _ in about], "documents", [one for one, _ in texts], f"bad={bad}")
+        self.note(
+            verb,
+            ids,
+            "embeddings",
+            form,
+            "metadatas",
+            [one for one, _ in about],
+            "documents",
+            [one for one, _ in texts],
+            f"bad={bad}",
+        )
         after = Model()
         after.rows = dict(self.model.rows)
         new = [Row(row, a, t) for row, (_, a), (_, t) in zip(rows, about, texts, strict=True)]
@@ -207,14 +249,30 @@ class CollectionScene(Scene):
         gone = chance.sample(["f", "n", "x", "id"], chance.choice([0, 0, 1, 2]))
         with_about, with_texts = chance.random() < 0.7, chance.random() < 0.5
         bad = bad or any(one is values.REFUSED for one in stored)
-        bad = bad or (with_about and any(s is values.REFUSED for _, s in about)) or (with_texts and any(s is values.REFUSED for _, s in texts))
+        bad = (
+            bad
+            or (with_about and any(s is values.REFUSED for _, s in about))
+            or (with_texts and any(s is values.REFUSED for _, s in texts))
+        )
         fields, _ = values.several(chance, list(gone))
         ids, unordered = values.several(chance, given, ids=True)
         bad = bad or unordered
-        self.note("update", given, "embeddings", vectors, with_about and [one for one, _ in about], with_texts and [one for one, _ in texts], gone, f"bad={bad}")
+        self.note(
+            "update",
+            given,
+            "embeddings",
+            vectors,
+            with_about and [one for one, _ in about],
+            with_texts and [one for one, _ in texts],
+            gone,
+            f"bad={bad}",
+        )
         after = Model()
         after.rows = dict(self.model.rows)
-        changes = [Row(None, a if with_about else None, t if with_texts else None) for (_, a), (_, t) in zip(about, texts, strict=True)]  # type: ignore[arg-type]
+        changes = [
+            Row(None, a if with_about else None, t if with_texts else None)
+            for (_, a), (_, t) in zip(about, texts, strict=True)
+        ]  # type: ignore[arg-type]
         if not bad:
             try:
                 after.update(stored, rows, changes, gone)
@@ -253,8 +311,20 @@ class CollectionScene(Scene):
         given, stored, about, texts = self._batch(chance, names)
         rows, vectors, right, bad = self._some(chance, len(names))
         known, unknown = chance.choice(["merge", "merge", "keep"]), chance.choice(["add", "add", "skip"])
-        bad = bad or any(one is values.REFUSED for one in [*stored, *(s for _, s in about), *(s for _, s in texts)])
-        self.note("merge", given, "embeddings", vectors, [one for one, _ in about], [one for one, _ in texts], known, unknown, f"bad={bad}")
+        bad = bad or any(
+            one is values.REFUSED for one in [*stored, *(s for _, s in about), *(s for _, s in texts)]
+        )
+        self.note(
+            "merge",
+            given,
+            "embeddings",
+            vectors,
+            [one for one, _ in about],
+            [one for one, _ in texts],
+            known,
+            unknown,
+            f"bad={bad}",
+        )
         after = Model()
         after.rows = dict(self.model.rows)
         written = 0
@@ -265,7 +335,14 @@ class CollectionScene(Scene):
             except Refused:
                 bad = True
         taken, found = attempt(
-            lambda: self.rows.merge(given, vectors, [one for one, _ in about], [one for one, _ in texts], known=known, unknown=unknown),
+            lambda: self.rows.merge(
+                given,
+                vectors,
+                [one for one, _ in about],
+                [one for one, _ in texts],
+                known=known,
+                unknown=unknown,
+            ),
             right=False if bad else right,
         )
         if taken:
@@ -284,16 +361,25 @@ class CollectionScene(Scene):
         missing_ok = chance.random() < 0.5
         bad = plain is values.REFUSED or any(one is values.REFUSED for one in stored)
         right: bool | None = True
-        if not bad and ids is not None and not missing_ok and any(one not in self.model.rows for one in stored):
+        if (
+            not bad
+            and ids is not None
+            and not missing_ok
+            and any(one not in self.model.rows for one in stored)
+        ):
             bad = True
-        self.note("delete", stored if ids is not None else None, where, f"missing_ok={missing_ok}", f"bad={bad}")
+        self.note(
+            "delete", stored if ids is not None else None, where, f"missing_ok={missing_ok}", f"bad={bad}"
+        )
         gone: list[Id] = []
         if not bad:
             passing = self.model.passing(plain)
             gone = [name for name in passing if ids is None or name in stored]
             if len(gone) > MOST // 2:
                 return
-        taken, found = attempt(lambda: self.rows.delete(ids, where, missing_ok=missing_ok), right=False if bad else right)
+        taken, found = attempt(
+            lambda: self.rows.delete(ids, where, missing_ok=missing_ok), right=False if bad else right
+        )
         if taken:
             assert found == len(gone), (found, gone)
             for name in gone:
@@ -352,9 +438,17 @@ class CollectionScene(Scene):
         for at, name in enumerate(found["ids"]):
             row = self.model.rows[name]
             if found["metadatas"] is not None:
-                assert values.identical(found["metadatas"][at], row.metadata), (name, found["metadatas"][at], row.metadata)
+                assert values.identical(found["metadatas"][at], row.metadata), (
+                    name,
+                    found["metadatas"][at],
+                    row.metadata,
+                )
             if found["documents"] is not None:
-                assert values.identical(found["documents"][at], row.document), (name, found["documents"][at], row.document)
+                assert values.identical(found["documents"][at], row.document), (
+                    name,
+                    found["documents"][at],
+                    row.document,
+                )
             if found["embeddings"] is not None:
                 self._same_vector(found["embeddings"][at], row.vector)
 
@@ -384,7 +478,9 @@ class CollectionScene(Scene):
         within, radius = chance.choice(
             [(None, None)] * 6 + [(0.7, 0.7), (np.float32(2.5), 2.5), (4, 4), (float("nan"), values.REFUSED), ("x", values.REFUSED), ([1], values.REFUSED)]
         )  # fmt: skip
-        include = chance.choice([["distances", "scores", "metadatas", "documents", "embeddings"], ["distances", "scores"]])
+        include = chance.choice(
+            [["distances", "scores", "metadatas", "documents", "embeddings"], ["distances", "scores"]]
+        )
         bad = bool(spoil) or any(one is values.REFUSED for one in [plain, most, radius, *(stored or [])])
         self.note("query", form, where, count, "ids", stored, "within", within, f"bad={bad}")
         audience = chance.choice(["owner", None])
@@ -396,13 +492,20 @@ class CollectionScene(Scene):
             allowed = [name for name in self.model.passing(plain) if stored is None or name in stored]
             self._ranked(found, asked, allowed, 10 if most is None and radius is None else most, radius)
 
-    def _ranked(self, found: Any, asked: np.ndarray, allowed: list[Id], most: int | None, radius: float | None) -> None:
+    def _ranked(
+        self, found: Any, asked: np.ndarray, allowed: list[Id], most: int | None, radius: float | None
+    ) -> None:
         assert len(found["ids"]) == len(asked)
         if not len(asked):
             return
-        rows = np.array([self.model.rows[name].vector for name in allowed], np.float32).reshape(len(allowed), D)
+        rows = np.array([self.model.rows[name].vector for name in allowed], np.float32).reshape(
+            len(allowed), D
+        )
         exact = self.oracle.distances(self.metric, rows, asked)
-        slack = self.oracle.tolerance(self.metric, self.precision, rows, asked) * (1 if self.originals else 4) + 1e-6
+        slack = (
+            self.oracle.tolerance(self.metric, self.precision, rows, asked) * (1 if self.originals else 4)
+            + 1e-6
+        )
         place = {name: at for at, name in enumerate(allowed)}
         for number, (line, error) in enumerate(zip(exact, slack, strict=True)):
             names, distances, scores = (found[part][number] for part in ("ids", "distances", "scores"))
@@ -422,9 +525,16 @@ class CollectionScene(Scene):
                     assert np.all(line[left] >= radius - error[left]), (line[left], radius)
                     continue
             if len(at) and len(left):
-                assert line[at[-1]] - 2 * error[at[-1]] <= np.min(line[left] + 2 * error[left]), "a closer row was left out"
+                assert line[at[-1]] - 2 * error[at[-1]] <= np.min(line[left] + 2 * error[left]), (
+                    "a closer row was left out"
+                )
             if found["metadatas"] is not None:
-                self._same({part: found[part][number] if found[part] is not None else None for part in ("ids", "metadatas", "documents", "embeddings")})
+                self._same(
+                    {
+                        part: found[part][number] if found[part] is not None else None
+                        for part in ("ids", "metadatas", "documents", "embeddings")
+                    }
+                )
 
     def look(self, chance: random.Random) -> None:
         """`peek`, `in`, `len`, `info`, tables."""
@@ -434,13 +544,17 @@ class CollectionScene(Scene):
         assert found["ids"] == order[:count]
         self._same(found)
         assert len(self.rows) == self.rows.info()["count"] == len(order)
-        names = [values.name(chance) for _ in range(4)] + [(one, one) for one in chance.sample(order, min(2, len(order)))]
+        names = [values.name(chance) for _ in range(4)] + [
+            (one, one) for one in chance.sample(order, min(2, len(order)))
+        ]
         for given, stored in names:
             assert (given in self.rows) == (stored is not values.REFUSED and stored in self.model.rows), given
         assert [one["id"] for one in found.rows()] == found["ids"]
         if values.pd is not None:
             frame = found.to_pandas()
-            assert len(frame) == len(found["ids"]) and (not len(frame) or frame["id"].tolist() == found["ids"])
+            assert len(frame) == len(found["ids"]) and (
+                not len(frame) or frame["id"].tolist() == found["ids"]
+            )
         found._repr_html_()
 
     # The collection itself.
@@ -448,20 +562,68 @@ class CollectionScene(Scene):
     def create(self, chance: random.Random) -> None:
         """Another collection, with choices that may not be."""
         given = {
-            "name": chance.choice(["other", "other", "other", "o", "", "../o", "a/b", "caf\u00e9", "x" * 129, 5, None, "a..b", "rows", "\ud800", "a\n"]),
+            "name": chance.choice(
+                [
+                    "other",
+                    "other",
+                    "other",
+                    "o",
+                    "",
+                    "../o",
+                    "a/b",
+                    "caf\u00e9",
+                    "x" * 129,
+                    5,
+                    None,
+                    "a..b",
+                    "rows",
+                    "\ud800",
+                    "a\n",
+                ]
+            ),
             "dimension": chance.choice([4, 4, 4, np.int64(4), 1, 16_384, 0, -1, 16_385, 4.0, "4", True, [4]]),
-            "metric": chance.choice(["cosine", "l2", "ip", "hamming", "Cosine", "", None, 5, ["l2"], np.str_("l2")]),
+            "metric": chance.choice(
+                ["cosine", "l2", "ip", "hamming", "Cosine", "", None, 5, ["l2"], np.str_("l2")]
+            ),
             "mode": chance.choice(["sealed", "open", "sealed-index", "sealed-query", "SEALED", None, 0, {}]),
             "precision": chance.choice(["standard", "standard", "small", "wide", "high", None, []]),
-            "filterable": chance.choice([(), ["f"], ("f", "g"), "f", ["f", "f"], [""], ["$f"], [5], None, 5, iter(["f"]), {"f"}, ["\ud800"], np.array(["f"])]),
+            "filterable": chance.choice(
+                [
+                    (),
+                    ["f"],
+                    ("f", "g"),
+                    "f",
+                    ["f", "f"],
+                    [""],
+                    ["$f"],
+                    [5],
+                    None,
+                    5,
+                    iter(["f"]),
+                    {"f"},
+                    ["\ud800"],
+                    np.array(["f"]),
+                ]
+            ),
         }
         for key in chance.sample(list(given), chance.choice([3, 4, 5, 6])):
-            given[key] = {"name": "other", "dimension": 4, "metric": "cosine", "mode": "sealed-index", "precision": "standard", "filterable": ()}[key]
+            given[key] = {
+                "name": "other",
+                "dimension": 4,
+                "metric": "cosine",
+                "mode": "sealed-index",
+                "precision": "standard",
+                "filterable": (),
+            }[key]
         self.note("create", given)
         verb = chance.choice(["create_collection", "get_or_create_collection"])
         taken, made = attempt(lambda: getattr(self.client, verb)(**given), right=None)
         if taken:
-            assert made.dimension == given["dimension"] and made.metric == given["metric"] and made.mode == given["mode"]
+            assert (
+                made.dimension == given["dimension"]
+                and made.metric == given["metric"]
+                and made.mode == given["mode"]
+            )
             assert self.client.list_collections() == sorted(["rows", made.name])
             vectors = np.ones((2, made.dimension), np.float32)
             made.add(["a", 1], vectors, [{"f": "x"}, {"f": 1}])

@@ -39,7 +39,11 @@ def _jsonl(chance: random.Random, path: Path, rows: Rows) -> Rows:
         line: dict[str, Any] = {"id": name, "embedding": row.vector.tolist()}
         if row.document is not None:
             line["document"] = row.document
-        safe = beside and row.metadata is not None and not {"id", "document", "embedding", "metadata"} & row.metadata.keys()
+        safe = (
+            beside
+            and row.metadata is not None
+            and not {"id", "document", "embedding", "metadata"} & row.metadata.keys()
+        )
         if safe and row.metadata:
             line.update(row.metadata)
         elif row.metadata is not None:
@@ -55,26 +59,49 @@ def _csv(chance: random.Random, path: Path, rows: Rows) -> Rows:
     made: Rows = []
     kinds = {"t": str, "n": int, "x": float, "b": bool}
     fields = chance.sample(list(kinds), chance.randrange(4))
+    rows = [(name.replace("\0", "0") if isinstance(name, str) else name, row) for name, row in rows]
     numbers = all(type(name) is int and abs(name) < 10**18 for name, _ in rows)
     cells: list[list[str]] = []
-    words = [values.text(chance) for _ in rows]
+    words = [values.text(chance).replace("\0", "0") for _ in rows]
     for (name, row), word in zip(rows, words, strict=True):
-        drawn = {"t": f"t{word}", "n": chance.randrange(-5, 100), "x": chance.choice([0.5, -1.25, 1e-9, 12.0]), "b": chance.random() < 0.5}
+        drawn = {
+            "t": f"t{word}",
+            "n": chance.randrange(-5, 100),
+            "x": chance.choice([0.5, -1.25, 1e-9, 12.0]),
+            "b": chance.random() < 0.5,
+        }
         about = {field: drawn[field] for field in fields}
         shown = {**drawn, "x": f"{drawn['x']:.12f}", "b": str(drawn["b"])}
         document = f"d{word}"
         id_ = name if numbers else str(name)
-        cells.append([str(id_), document, *(str(shown[field]) for field in fields), json.dumps(row.vector.tolist())])
+        cells.append(
+            [str(id_), document, *(str(shown[field]) for field in fields), json.dumps(row.vector.tolist())]
+        )
         made.append((id_, Row(row.vector, about or None, document)))
     order = list(range(len(fields) + 3))
     chance.shuffle(order)
     out = io.StringIO()
-    writer = csv.writer(out, quoting=chance.choice([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]), lineterminator=chance.choice(["\n", "\r\n"]))
+    writer = csv.writer(
+        out,
+        quoting=chance.choice([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]),
+        lineterminator=chance.choice(["\n", "\r\n"]),
+    )
     header = ["id", "document", *fields, "embedding"]
     for line in [header, *cells]:
         writer.writerow([line[at] for at in order])
     path.write_bytes(chance.choice([b"", b"\xef\xbb\xbf"]) + out.getvalue().encode())
-    made = [(name, Row(row.vector, row.metadata and {header[at]: row.metadata[header[at]] for at in order if header[at] in fields}, row.document)) for name, row in made]
+    made = [
+        (
+            name,
+            Row(
+                row.vector,
+                row.metadata
+                and {header[at]: row.metadata[header[at]] for at in order if header[at] in fields},
+                row.document,
+            ),
+        )
+        for name, row in made
+    ]
     return made
 
 
@@ -85,7 +112,9 @@ def _npz(chance: random.Random, path: Path, rows: Rows) -> Rows:
         names = [str(name) for name in names]
     odd = any(str(name).endswith("\0") for name in names)
     names = [f"{name}x" if odd else name for name in names]
-    arrays: dict[str, Any] = {chance.choice(["embedding", "embeddings"]): _layout(chance, np.stack([row.vector for _, row in rows]))}
+    arrays: dict[str, Any] = {
+        chance.choice(["embedding", "embeddings"]): _layout(chance, np.stack([row.vector for _, row in rows]))
+    }
     arrays[chance.choice(["id", "ids"])] = np.array(names)
     scores = [chance.choice([0.5, 1.0, -2.25]) for _ in rows]
     if chance.random() < 0.5:
@@ -96,7 +125,9 @@ def _npz(chance: random.Random, path: Path, rows: Rows) -> Rows:
 
 
 def _layout(chance: random.Random, rows: np.ndarray) -> np.ndarray:
-    return chance.choice([rows, np.asfortranarray(rows), rows.astype(">f4"), rows.astype("f8"), rows.astype("f2")])
+    return chance.choice(
+        [rows, np.asfortranarray(rows), rows.astype(">f4"), rows.astype("f8"), rows.astype("f2")]
+    )
 
 
 def _npy(chance: random.Random, path: Path, rows: Rows) -> Rows:
@@ -109,7 +140,13 @@ def _words(chance: random.Random, path: Path, rows: Rows) -> Rows:
     """GloVe's form: a word can't have a line's end in it, and numbers are as they are printed."""
     made, lines = [], []
     for number, (_, row) in enumerate(rows):
-        word = chance.choice([f"w{number}", f"two words{number}", f"caf\u00e9{number}", f"\u2028{number}", f"{number}"])
+        word = (
+            f"w{number}"
+            if not number
+            else chance.choice(
+                [f"w{number}", f"two words{number}", f"caf\u00e9{number}", f"\u2028{number}", f"{number}"]
+            )
+        )
         lines.append(f"{word} " + " ".join(repr(float(one)) for one in row.vector))
         made.append((word, Row(row.vector, None, None)))
     if all(word.isdecimal() for word, _ in made):
@@ -126,8 +163,18 @@ def _parquet(chance: random.Random, path: Path, rows: Rows) -> Rows:
     numbers = all(type(name) is int for name, _ in rows)
     names = [name if numbers else str(name) for name, _ in rows]
     d = len(rows[0][1].vector)
-    kind = chance.choice([pa.list_(pa.float32()), pa.list_(pa.float32(), d), pa.large_list(pa.float64()), pa.list_(pa.float64())])
-    columns: dict[str, Any] = {"id": names, "embedding": pa.array([row.vector.tolist() for _, row in rows], kind)}
+    kind = chance.choice(
+        [
+            pa.list_(pa.float32()),
+            pa.list_(pa.float32(), d),
+            pa.large_list(pa.float64()),
+            pa.list_(pa.float64()),
+        ]
+    )
+    columns: dict[str, Any] = {
+        "id": names,
+        "embedding": pa.array([row.vector.tolist() for _, row in rows], kind),
+    }
     about: list[dict[str, Any]] = [{} for _ in rows]
     documents: list[str | None] = [None] * len(rows)
     if chance.random() < 0.5:
@@ -140,7 +187,9 @@ def _parquet(chance: random.Random, path: Path, rows: Rows) -> Rows:
         if field == "n":
             columns[field] = pa.array(drawn, chance.choice([pa.int8(), pa.uint64(), pa.int64()]))
         elif field == "day":
-            columns[field] = pa.array([None if one is None else one * 86_400_000_000 for one in drawn], pa.timestamp("us"))
+            columns[field] = pa.array(
+                [None if one is None else one * 86_400_000_000 for one in drawn], pa.timestamp("us")
+            )
             stored = [None if one is None else f"1970-01-0{one + 1}T00:00:00" for one in drawn]
         elif field == "list":
             stored = [None if one is None else [one, None] for one in drawn]
@@ -153,7 +202,7 @@ def _parquet(chance: random.Random, path: Path, rows: Rows) -> Rows:
             columns[field] = pa.array(stored, pa.float32())
         else:
             stored = [None if one is None else f"c{one}" for one in drawn]
-            columns[field] = pa.array(stored).dictionary_encode()
+            columns[field] = pa.array(stored, pa.string()).dictionary_encode()
         for row, one in zip(about, stored, strict=True):
             row[field] = one
     pq.write_table(pa.table(columns), path, row_group_size=chance.choice([1, 2, 100]))
@@ -164,7 +213,23 @@ def _parquet(chance: random.Random, path: Path, rows: Rows) -> Rows:
 def damage(chance: random.Random, path: Path, others: Sequence[Path]) -> None:
     """Make it another file: one that is cut, changed, something else, or somebody else's."""
     data = bytearray(path.read_bytes())
-    way = chance.choice(["cut", "flip", "flips", "zeros", "noise", "empty", "swap", "twice", "latin", "utf16", "text", "insert", "head"])
+    way = chance.choice(
+        [
+            "cut",
+            "flip",
+            "flips",
+            "zeros",
+            "noise",
+            "empty",
+            "swap",
+            "twice",
+            "latin",
+            "utf16",
+            "text",
+            "insert",
+            "head",
+        ]
+    )
     if way == "swap" and others:
         data = bytearray(chance.choice(others).read_bytes())
     elif way == "cut":
@@ -181,7 +246,7 @@ def damage(chance: random.Random, path: Path, others: Sequence[Path]) -> None:
     elif way == "empty":
         data = bytearray()
     elif way == "twice":
-        data += data
+        data = data + bytes(data)
     elif way == "latin":
         data += "caf\u00e9".encode("latin-1")
     elif way == "utf16":
@@ -199,7 +264,9 @@ def damage(chance: random.Random, path: Path, others: Sequence[Path]) -> None:
                                         b'id,embedding\n1,"[1,2,3,4,5,6,7,8"\n2,"[]"\n', b"PK\x03\x04", b"PAR1PAR1", b"\x93NUMPY"]))  # fmt: skip
     elif way == "insert":
         at = chance.randrange(len(data) + 1)
-        data[at:at] = chance.choice([b'"', b",", b"\n", b"\r", b"\0", b"{", b"]", b"\xff", b"nan", b"1e400", b"[" * 2000])
+        data[at:at] = chance.choice(
+            [b'"', b",", b"\n", b"\r", b"\0", b"{", b"]", b"\xff", b"nan", b"1e400", b"[" * 2000]
+        )
     elif way == "head":
         data[: min(len(data), 80)] = chance.randbytes(min(len(data), 80))
     if way == "flip" and path.suffix == ".npz" and zipfile.is_zipfile(path):

@@ -40,7 +40,9 @@ class Model:
             raise Refused(verb)
         self.rows.update(zip(names, rows, strict=True))
 
-    def update(self, names: Sequence[Id], rows: Sequence[Row | None], changes: Sequence[Row], gone: Iterable[str]) -> None:
+    def update(
+        self, names: Sequence[Id], rows: Sequence[Row | None], changes: Sequence[Row], gone: Iterable[str]
+    ) -> None:
         """Fields laid over, documents and vectors replaced where given; `rows` are the vectors."""
         if len(set(names)) < len(names) or any(name not in self.rows for name in names):
             raise Refused("update")
@@ -55,7 +57,12 @@ class Model:
             self.rows[name] = Row(old.vector if row is None else row.vector, about, document)
 
     def merge(
-        self, names: Sequence[Id], rows: Sequence[Row | None], changes: Sequence[Row], known: str, unknown: str
+        self,
+        names: Sequence[Id],
+        rows: Sequence[Row | None],
+        changes: Sequence[Row],
+        known: str,
+        unknown: str,
     ) -> int:
         """One change after the other; a field given as None goes."""
         after, written, before = dict(self.rows), set(), self.rows
@@ -66,7 +73,11 @@ class Model:
             old = after.get(name)
             about = {**((old and old.metadata) or {}), **(change.metadata or {})}
             if change.metadata is not None:
-                about = {k: v for k, v in about.items() if not (k in change.metadata and change.metadata[k] is None)}
+                about = {
+                    k: v
+                    for k, v in about.items()
+                    if not (k in change.metadata and change.metadata[k] is None)
+                }
             vector = row.vector if row is not None else old.vector if old is not None else None
             document = change.document if change.document is not None else old and old.document
             after[name] = Row(vector, about or None, document)  # type: ignore[arg-type]
@@ -96,7 +107,23 @@ def condition(chance: random.Random, depth: int = 0) -> tuple[Any, Any]:
                               {"f": {"$in": "red"}}, {"f": {"$exists": 1}}, {"": 1}, {"f": {"$gt": None}}, {"$and": {"f": 1}},
                               {"f": {"$in": 5}}, {"f": {"$in": (i for i in [1])}}, {"f": {"g": 1}}]), values.REFUSED  # fmt: skip
     field = chance.choice(["f", "f", "n", "x", "caf\u00e9", "a b", "id", "metadata.x", "nowhere"])
-    operator = chance.choice(["", "$eq", "$ne", "$gt", "$gte", "$lt", "$lte", "$in", "$nin", "$contains", "$not_contains", "$exists", "$not"])
+    operator = chance.choice(
+        [
+            "",
+            "$eq",
+            "$ne",
+            "$gt",
+            "$gte",
+            "$lt",
+            "$lte",
+            "$in",
+            "$nin",
+            "$contains",
+            "$not_contains",
+            "$exists",
+            "$not",
+        ]
+    )
     if operator == "$exists":
         true = chance.random() < 0.5
         return {field: {operator: true}}, {field: {operator: true}}
@@ -105,7 +132,9 @@ def condition(chance: random.Random, depth: int = 0) -> tuple[Any, Any]:
         bad = any(plain is values.REFUSED for _, plain in pairs)
         kept = [given for given, _ in pairs]
         given = chance.choice([list, tuple])(kept)
-        return {field: {operator: given}}, values.REFUSED if bad else {field: {operator: [plain for _, plain in pairs]}}
+        return {field: {operator: given}}, values.REFUSED if bad else {
+            field: {operator: [plain for _, plain in pairs]}
+        }
     given, plain = _operand(chance)
     if operator in ("$gt", "$gte", "$lt", "$lte") and (plain is None or isinstance(plain, bool)):
         plain = values.REFUSED

@@ -56,21 +56,28 @@ class ShellScene(Scene):
         return done
 
     def _rows(self, chance: random.Random, most: int = 5) -> files.Rows:
-        names = list(dict.fromkeys(stored for _, stored in (values.name(chance, False) for _ in range(chance.randrange(1, most)))))
+        names = list(
+            dict.fromkeys(
+                stored for _, stored in (values.name(chance, False) for _ in range(chance.randrange(1, most)))
+            )
+        )
         if chance.random() < 0.5:
             names = list(dict.fromkeys(number for number in (chance.randrange(30) for _ in names)))
         else:
             names = [name for name in names if name != "x" * 65_535] or ["a"]
         rows: files.Rows = []
         for name in names:
-            vector = np.array([chance.randrange(1, 33) / 8 * chance.choice([1, -1]) for _ in range(D)], np.float32)
+            vector = np.array(
+                [chance.randrange(1, 33) / 8 * chance.choice([1, -1]) for _ in range(D)], np.float32
+            )
             about = values.metadata(chance, False)[1]
             rows.append((name, Row(vector, about, values.document(chance, False)[1])))
         return rows
 
     def _file(self, chance: random.Random) -> tuple[Path, files.Rows]:
         self.made += 1
-        path = self.folder / f"{chance.choice(['rows', 'two words', 'caf\u00e9', '-dash'])}{self.made}{chance.choice(files.FORMATS)}"
+        stem = chance.choice(["rows", "two words", "caf\u00e9", "-dash"])
+        path = self.folder / f"{stem}{self.made}{chance.choice(files.FORMATS)}"
         rows = files.write(chance, path, self._rows(chance))
         self.note("file", path.name, [(name, row.metadata, row.document) for name, row in rows])
         return path, rows
@@ -123,12 +130,24 @@ class ShellScene(Scene):
             files.damage(chance, path, others)
         if chance.random() < 0.1:
             path = path.rename(path.with_suffix(chance.choice([*files.FORMATS, ".json", "", ".CSV"])))
-        options = chance.choice([[], [], ["--types", "n=int"], ["--vector-columns", "v*"], ["--leave-out", "n"], ["--id-type", "int"], ["--id-column", "n"]])
+        options = chance.choice(
+            [
+                [],
+                [],
+                ["--types", "n=int"],
+                ["--vector-columns", "v*"],
+                ["--leave-out", "n"],
+                ["--id-type", "int"],
+                ["--id-column", "n"],
+            ]
+        )
         verb = chance.choice(["add", "query", "import", "writer"])
         self.note("damaged", path.name, path.read_bytes()[:300])
         before = {name: self._stored(name) for name in self._names()}
         if verb == "writer":
-            self._run("add", "db", "rows", *options, "--ids", path.name, "--", self._file(chance)[0].name, code=None)
+            self._run(
+                "add", "db", "rows", *options, "--ids", path.name, "--", self._file(chance)[0].name, code=None
+            )
         elif verb == "query":
             self._run("query", "db", "rows", "--audience", "owner", "--json", "--", path.name, code=None)
         else:
@@ -145,16 +164,30 @@ class ShellScene(Scene):
         return self._run("list", "db").stdout.split()
 
     def _stored(self, name: str) -> dict[Any, Row]:
-        lines = self._run("export", "db", name, "-").stdout.splitlines()
+        lines = self._run("export", "db", name, "-").stdout.split("\n")[:-1]
         found = [json.loads(line) for line in lines]
-        return {one["id"]: Row(np.array(one["embedding"], np.float32), one.get("metadata"), one.get("document")) for one in found}
+        return {
+            one["id"]: Row(np.array(one["embedding"], np.float32), one.get("metadata"), one.get("document"))
+            for one in found
+        }
 
     def _same(self, found: dict[Any, Row], wanted: dict[Any, Row]) -> None:
-        assert set(found) == set(wanted) and {type(one) for one in found} <= {int, str}, (list(found), list(wanted))
+        assert set(found) == set(wanted) and {type(one) for one in found} <= {int, str}, (
+            list(found),
+            list(wanted),
+        )
         for name, row in wanted.items():
             assert np.array_equal(found[name].vector, row.vector), (name, found[name].vector, row.vector)
-            assert values.identical(found[name].metadata, row.metadata), (name, found[name].metadata, row.metadata)
-            assert values.identical(found[name].document, row.document), (name, found[name].document, row.document)
+            assert values.identical(found[name].metadata, row.metadata), (
+                name,
+                found[name].metadata,
+                row.metadata,
+            )
+            assert values.identical(found[name].document, row.document), (
+                name,
+                found[name].document,
+                row.document,
+            )
 
     def get(self, chance: random.Random) -> None:
         names = chance.sample(list(self.model.rows), min(len(self.model.rows), chance.randrange(3)))
@@ -162,10 +195,32 @@ class ShellScene(Scene):
         given, plain = condition(chance)
         where = plain if chance.random() < 0.5 else None
         if where is values.REFUSED:
-            self._run("get", "db", "rows", "--where", chance.choice(["{", "null", "[]", '{"a": {"$like": 1}}', "NaN", '{"a": NaN}', '"x"', ""]), code=2)
+            self._run(
+                "get",
+                "db",
+                "rows",
+                "--where",
+                chance.choice(["{", "null", "[]", '{"a": {"$like": 1}}', "NaN", '{"a": NaN}', '"x"', ""]),
+                code=2,
+            )
             return
-        words = [name if isinstance(name, int) else json.dumps(name, ensure_ascii=False) if self._numbered(name) else name for name in names]
-        done = self._run("get", "db", "rows", "--json", *(["--where", json.dumps(where)] if where is not None else []), "--", *words)
+        words = [
+            name
+            if isinstance(name, int)
+            else json.dumps(name, ensure_ascii=False)
+            if self._numbered(name)
+            else name
+            for name in names
+        ]
+        done = self._run(
+            "get",
+            "db",
+            "rows",
+            "--json",
+            *(["--where", json.dumps(where)] if where is not None else []),
+            "--",
+            *words,
+        )
         passing = self.model.passing(where)
         wanted = [name for name in names if name in passing] if names else passing
         found = json.loads(done.stdout)
@@ -181,7 +236,11 @@ class ShellScene(Scene):
         return isinstance(name, str) and (name.lstrip("-").isdecimal() or name[:1] == '"')
 
     def delete(self, chance: random.Random) -> None:
-        names = [name for name in self.model.rows if not (isinstance(name, str) and ("\0" in name or len(name) > 999))]
+        names = [
+            name
+            for name in self.model.rows
+            if not (isinstance(name, str) and ("\0" in name or len(name) > 999))
+        ]
         if len(names) < 3:
             return
         name = chance.choice(names)
@@ -211,8 +270,13 @@ class ShellScene(Scene):
         self._run("export", "db", "rows", f"out{self.made}.jsonl")
         if self.model.rows:
             self._run("import", f"copy{self.made}", "rows", f"out{self.made}.jsonl", "--mode", "sealed-index")
-            lines = self._run("export", f"copy{self.made}", "rows", "-").stdout.splitlines()
-            found = {one["id"]: Row(np.array(one["embedding"], np.float32), one.get("metadata"), one.get("document")) for one in map(json.loads, lines)}
+            lines = self._run("export", f"copy{self.made}", "rows", "-").stdout.split("\n")[:-1]
+            found = {
+                one["id"]: Row(
+                    np.array(one["embedding"], np.float32), one.get("metadata"), one.get("document")
+                )
+                for one in map(json.loads, lines)
+            }
             self._same(found, self.model.rows)
 
     def nonsense(self, chance: random.Random) -> None:

@@ -66,7 +66,22 @@ class Plain(enum.Enum):
 ZONE = datetime.timezone(datetime.timedelta(hours=9))
 TEXTS = ["a", "b", "red", "", " ", "7", "007", "7.0", "True", "None", "null", "NaN", "caf\u00e9", "cafe\u0301", "\u65e5\u672c",
          "\U0001f600", "a\0b", "a\0", "line\nend\r\n", "tab\t", '"', "'", "\\", "$eq", "%s{}", "\u2028", "\ufeffx", "x" * 5000]  # fmt: skip
-INTEGERS = [0, 1, -1, 7, 2**31, 2**53, 2**53 + 1, -(2**53) - 1, 2**63 - 1, -(2**63), 2**63, 2**64, 10**30, -(10**30)]
+INTEGERS = [
+    0,
+    1,
+    -1,
+    7,
+    2**31,
+    2**53,
+    2**53 + 1,
+    -(2**53) - 1,
+    2**63 - 1,
+    -(2**63),
+    2**63,
+    2**64,
+    10**30,
+    -(10**30),
+]
 FLOATS = [0.0, -0.0, 0.5, 1.0, -1.0, 7.0, 0.1, 1e300, 5e-324, 2.0**53, 1e22, 123456.789]
 
 
@@ -75,7 +90,9 @@ def text(chance: random.Random) -> str:
 
 
 def _numpy(chance: random.Random) -> tuple[Any, Any]:
-    kind = chance.choice(["?", "i1", "u1", "i2", ">u2", "i4", ">i4", "u8", "i8", "f2", "f4", ">f4", "f8", ">f8", "U", "O"])
+    kind = chance.choice(
+        ["?", "i1", "u1", "i2", ">u2", "i4", ">i4", "u8", "i8", "f2", "f4", ">f4", "f8", ">f8", "U", "O"]
+    )
     if kind == "?":
         true = chance.random() < 0.5
         return np.bool_(true), true
@@ -197,14 +214,18 @@ def metadata(chance: random.Random, odd: bool = True) -> tuple[Any, Any]:
         return None, None
     given: dict[Any, Any] = {}
     stored: Any = {}
-    for name in chance.sample(["f", "n", "x", "caf\u00e9", "a b", "id", "document", "metadata.x"], chance.randrange(5)):
+    for name in chance.sample(
+        ["f", "n", "x", "caf\u00e9", "a b", "id", "document", "metadata.x"], chance.randrange(5)
+    ):
         if name == "f":
             one = chance.choice(["red", "green", 1, 1.0, True, None, "1"])
             pair = (one, one)
         elif odd:
             pair = value(chance)
         else:
-            one = chance.choice([chance.randrange(5), chance.choice(TEXTS), chance.choice(FLOATS), None, True, ["red", 1]])
+            one = chance.choice(
+                [chance.randrange(5), chance.choice(TEXTS), chance.choice(FLOATS), None, True, ["red", 1]]
+            )
             pair = (one, one)
         given[name] = pair[0]
         if pair[1] is REFUSED:
@@ -354,13 +375,26 @@ def vectors(chance: random.Random, rows: np.ndarray) -> tuple[Any, bool]:
         lambda: (rows.tobytes(), False),
     ]
     if len(rows) == 1:
-        forms += [lambda: (rows[0], True), lambda: (rows[0].tolist(), True), lambda: (np.broadcast_to(rows[0], (1, rows.shape[1])), True)]
+        forms += [
+            lambda: (rows[0], True),
+            lambda: (rows[0].tolist(), True),
+            lambda: (np.broadcast_to(rows[0], (1, rows.shape[1])), True),
+        ]
     if np.array_equal(rows, np.rint(rows)):
-        forms += [lambda: (rows.astype(np.int64), True), lambda: (rows.astype(">i2"), True), lambda: (rows.astype(int).tolist(), True)]
+        forms += [
+            lambda: (rows.astype(np.int64), True),
+            lambda: (rows.astype(">i2"), True),
+            lambda: (rows.astype(int).tolist(), True),
+        ]
     if pd is not None:
         forms += [
             lambda: (pd.DataFrame(rows), True),
-            lambda: (pd.DataFrame(rows, index=range(9, 9 + len(rows)), columns=[f"c{i}" for i in range(rows.shape[1])]), True),
+            lambda: (
+                pd.DataFrame(
+                    rows, index=range(9, 9 + len(rows)), columns=[f"c{i}" for i in range(rows.shape[1])]
+                ),
+                True,
+            ),
             lambda: (pd.DataFrame(rows, dtype="Float32"), False),
             lambda: (pd.Series(list(rows)), False),
             lambda: ([pd.Series(row) for row in rows], False),
