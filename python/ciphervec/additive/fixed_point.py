@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import BoundExceeded, InvalidInput
+from ..ingest.arrays import refuse_masked
 
 Integers = npt.NDArray[Any]
 """Of dtype int64, or of Python ints where some do not fit in it."""
@@ -29,8 +30,7 @@ def as_numbers(value: Any, what: str) -> npt.NDArray[Any]:
     InvalidInput."""
     if isinstance(value, str | bytes | bytearray):
         raise InvalidInput(f"{what} must be a number or an array of numbers, got {type(value).__name__}.")
-    if isinstance(value, np.ma.MaskedArray):
-        raise InvalidInput(f"{what} is a masked array; fill it first with .filled(value).")
+    refuse_masked(value, what)
     try:
         array = np.asarray(value)
         if array.dtype == np.float64 and not isinstance(value, np.ndarray):

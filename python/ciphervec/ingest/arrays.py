@@ -87,11 +87,7 @@ def numbers(value: Any, what: str, *, objects: bool = False) -> npt.NDArray[Any]
     """An array of whatever NumPy makes one of: of floats, integers or booleans. With `objects` also float64 of Python's
     own numbers, as large ones and Decimals come. Raises InvalidInput for a masked array, and for what is no number,
     with what makes numbers of it: a text is not taken for the number it spells."""
-    rows = (
-        value if isinstance(value, list | tuple) else ()
-    )  # NumPy would make one array of them, without the masks
-    if isinstance(value, np.ma.MaskedArray) or any(isinstance(row, np.ma.MaskedArray) for row in rows):
-        raise InvalidInput(f"{what} is a masked array, or has one in it; fill it first with .filled(value).")
+    refuse_masked(value, what)
     if isinstance(value, str | bytes):
         raise InvalidInput(f"{what} must be numbers, got {type(value).__name__}. Embed the text first.")
     try:
@@ -112,6 +108,13 @@ def numbers(value: Any, what: str, *, objects: bool = False) -> npt.NDArray[Any]
             f"{what} must be float32 or float64, got dtype {array.dtype}. {_remedy(value, array)}"
         )
     return array
+
+
+def refuse_masked(value: Any, what: str) -> None:
+    """Raise InvalidInput for a masked array, or a list with one in it: NumPy would make numbers of what the mask hides."""
+    rows = value if isinstance(value, list | tuple) else ()
+    if isinstance(value, np.ma.MaskedArray) or any(isinstance(row, np.ma.MaskedArray) for row in rows):
+        raise InvalidInput(f"{what} is a masked array, or has one in it; fill it first with .filled(value).")
 
 
 def _remedy(value: Any, array: npt.NDArray[Any]) -> str:

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import random
+import re
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -60,6 +61,8 @@ def _csv(chance: random.Random, path: Path, rows: Rows) -> Rows:
     kinds = {"t": str, "n": int, "x": float, "b": bool}
     fields = chance.sample(list(kinds), chance.randrange(4))
     rows = [(name.replace("\0", "0") if isinstance(name, str) else name, row) for name, row in rows]
+    if all(re.fullmatch("0|-?[1-9][0-9]*", str(name)) for name, _ in rows):
+        rows = [(int(name), row) for name, row in rows]
     numbers = all(type(name) is int and abs(name) < 10**18 for name, _ in rows)
     cells: list[list[str]] = []
     words = [values.text(chance).replace("\0", "0") for _ in rows]
