@@ -252,7 +252,11 @@ def _sealed(
     """Numbers to integers, checked against their declared bound, and those to ciphertexts."""
     numbers = as_numbers(x, "what is encrypted")
     floats = numbers.dtype == np.float64
-    fraction = (public._fraction if floats else 0) if fraction_bits is None else count(fraction_bits, "fraction_bits", 0)
+    fraction = (
+        (public._fraction if floats else 0)
+        if fraction_bits is None
+        else count(fraction_bits, "fraction_bits", 0)
+    )
     bits = public._default_bits if bits is None else count(bits, "bits")
     if not 1 <= bits < public.message_bits or not 0 <= fraction <= bits:
         raise InvalidInput(

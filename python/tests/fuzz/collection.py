@@ -125,9 +125,20 @@ class CollectionScene(Scene):
             return values.vectors(chance, rows)
         bits = rows > 0
         return chance.choice(
-            [rows, rows.tolist(), bits, bits.astype(np.uint8), bits.astype(float), rows.astype(np.int8),
-             np.packbits(bits, axis=1), bits.tolist(), np.asfortranarray(bits), rows.astype(">f8"), bits[:, ::-1].copy()[:, ::-1]]
-        ), True  # fmt: skip
+            [
+                rows,
+                rows.tolist(),
+                bits,
+                bits.astype(np.uint8),
+                bits.astype(float),
+                rows.astype(np.int8),
+                np.packbits(bits, axis=1),
+                bits.tolist(),
+                np.asfortranarray(bits),
+                rows.astype(">f8"),
+                bits[:, ::-1].copy()[:, ::-1],
+            ]
+        ), True
 
     def _batch(
         self, chance: random.Random, names: list[tuple[Any, Any]]
@@ -279,10 +290,15 @@ class CollectionScene(Scene):
             except Refused:
                 bad = True
         taken, _ = attempt(
-            lambda: self.rows.update(ids, vectors, [one for one, _ in about] if with_about else None,
-                                     [one for one, _ in texts] if with_texts else None, remove_fields=fields),
+            lambda: self.rows.update(
+                ids,
+                vectors,
+                [one for one, _ in about] if with_about else None,
+                [one for one, _ in texts] if with_texts else None,
+                remove_fields=fields,
+            ),
             right=False if bad else right,
-        )  # fmt: skip
+        )
         if taken:
             self.model = after
 
@@ -399,17 +415,48 @@ class CollectionScene(Scene):
         if chance.random() < 0.5:
             where, plain = condition(chance)
         include, parts = chance.choice(
-            [(None, None), ([], []), (["documents"], ["documents"]), ("metadatas", ["metadatas"]), (("ids", "documents"), ["documents"]),
-             ({"embeddings"}, ["embeddings"]), (["scores"], values.REFUSED), (["nothing"], values.REFUSED), (5, values.REFUSED)]
-        )  # fmt: skip
+            [
+                (None, None),
+                ([], []),
+                (["documents"], ["documents"]),
+                ("metadatas", ["metadatas"]),
+                (("ids", "documents"), ["documents"]),
+                ({"embeddings"}, ["embeddings"]),
+                (["scores"], values.REFUSED),
+                (["nothing"], values.REFUSED),
+                (5, values.REFUSED),
+            ]
+        )
         limit, most = chance.choice(
-            [(None, None)] * 4 + [(0, 0), (1, 1), (3, 3), (np.int8(127), 127), (np.uint8(255), 255), (sys.maxsize, sys.maxsize),
-             (2**70, values.REFUSED), (-1, values.REFUSED), ("3", values.REFUSED), (2.0, values.REFUSED), (float("nan"), values.REFUSED)]
-        )  # fmt: skip
+            [(None, None)] * 4
+            + [
+                (0, 0),
+                (1, 1),
+                (3, 3),
+                (np.int8(127), 127),
+                (np.uint8(255), 255),
+                (sys.maxsize, sys.maxsize),
+                (2**70, values.REFUSED),
+                (-1, values.REFUSED),
+                ("3", values.REFUSED),
+                (2.0, values.REFUSED),
+                (float("nan"), values.REFUSED),
+            ]
+        )
         offset, first = chance.choice(
-            [(0, 0)] * 5 + [(1, 1), (4, 4), (np.int8(127), 127), (np.uint64(2), 2), (sys.maxsize, sys.maxsize), (-1, values.REFUSED),
-             ("1", values.REFUSED), (1.0, values.REFUSED), (None, values.REFUSED)]
-        )  # fmt: skip
+            [(0, 0)] * 5
+            + [
+                (1, 1),
+                (4, 4),
+                (np.int8(127), 127),
+                (np.uint64(2), 2),
+                (sys.maxsize, sys.maxsize),
+                (-1, values.REFUSED),
+                ("1", values.REFUSED),
+                (1.0, values.REFUSED),
+                (None, values.REFUSED),
+            ]
+        )
         bad = any(one is values.REFUSED for one in [*stored, plain, parts, most, first])
         self.note("get", stored if ids is not None else None, where, include, limit, offset, f"bad={bad}")
         more = {} if include is None else {"include": include}
@@ -468,16 +515,36 @@ class CollectionScene(Scene):
             form = values.spoilt(chance, asked, self.metric == "cosine")
         where, plain = condition(chance) if chance.random() < 0.5 else (None, None)
         count, most = chance.choice(
-            [(None, None), (1, 1), (3, 3), (50, 50), (np.uint8(255), 255), (2**62, 2**62), (0, values.REFUSED), (-1, values.REFUSED),
-             (2.0, values.REFUSED), ("2", values.REFUSED), (True, values.REFUSED)] + [(2, 2)] * 4
-        )  # fmt: skip
+            [
+                (None, None),
+                (1, 1),
+                (3, 3),
+                (50, 50),
+                (np.uint8(255), 255),
+                (2**62, 2**62),
+                (0, values.REFUSED),
+                (-1, values.REFUSED),
+                (2.0, values.REFUSED),
+                ("2", values.REFUSED),
+                (True, values.REFUSED),
+            ]
+            + [(2, 2)] * 4
+        )
         among = stored = None
         if chance.random() < 0.2:
             names = self._names(chance, chance.choice([0, 1, 4]), 0.8)
             among, stored = [one for one, _ in names], [one for _, one in names]
         within, radius = chance.choice(
-            [(None, None)] * 6 + [(0.7, 0.7), (np.float32(2.5), 2.5), (4, 4), (float("nan"), values.REFUSED), ("x", values.REFUSED), ([1], values.REFUSED)]
-        )  # fmt: skip
+            [(None, None)] * 6
+            + [
+                (0.7, 0.7),
+                (np.float32(2.5), 2.5),
+                (4, 4),
+                (float("nan"), values.REFUSED),
+                ("x", values.REFUSED),
+                ([1], values.REFUSED),
+            ]
+        )
         include = chance.choice(
             [["distances", "scores", "metadatas", "documents", "embeddings"], ["distances", "scores"]]
         )
@@ -733,8 +800,10 @@ class CollectionScene(Scene):
         async def ask() -> None:
             async with ciphervec.AsyncHttpClient(url, keys=KEYS, state=state) as client:
                 rows = await client.get_collection("rows", allow_open=True)
-                found, answers = await asyncio.gather(rows.get(include=["metadatas", "documents", "embeddings"]),
-                                                      rows.query(asked, 3, audience="owner", include=["distances", "scores"]))  # fmt: skip
+                found, answers = await asyncio.gather(
+                    rows.get(include=["metadatas", "documents", "embeddings"]),
+                    rows.query(asked, 3, audience="owner", include=["distances", "scores"]),
+                )
                 self._whole(found)
                 self._ranked(answers, asked, list(self.model.rows), 3, None)
 

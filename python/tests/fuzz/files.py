@@ -123,8 +123,10 @@ def _npz(chance: random.Random, path: Path, rows: Rows) -> Rows:
     if chance.random() < 0.5:
         arrays["score"] = np.array(scores, chance.choice(["f2", "f4", ">f8"]))
     (np.savez_compressed if chance.random() < 0.5 else np.savez)(path, **arrays)
-    return [(name, Row(row.vector, {"score": score} if "score" in arrays else None, None))
-            for name, (_, row), score in zip(names, rows, scores, strict=True)]  # fmt: skip
+    return [
+        (name, Row(row.vector, {"score": score} if "score" in arrays else None, None))
+        for name, (_, row), score in zip(names, rows, scores, strict=True)
+    ]
 
 
 def _layout(chance: random.Random, rows: np.ndarray) -> np.ndarray:
@@ -209,8 +211,10 @@ def _parquet(chance: random.Random, path: Path, rows: Rows) -> Rows:
         for row, one in zip(about, stored, strict=True):
             row[field] = one
     pq.write_table(pa.table(columns), path, row_group_size=chance.choice([1, 2, 100]))
-    return [(name, Row(row.vector, fields if extra else None, text))
-            for name, (_, row), fields, text in zip(names, rows, about, documents, strict=True)]  # fmt: skip
+    return [
+        (name, Row(row.vector, fields if extra else None, text))
+        for name, (_, row), fields, text in zip(names, rows, about, documents, strict=True)
+    ]
 
 
 def damage(chance: random.Random, path: Path, others: Sequence[Path]) -> None:
@@ -255,16 +259,36 @@ def damage(chance: random.Random, path: Path, others: Sequence[Path]) -> None:
     elif way == "utf16":
         data = bytearray(data.decode("utf-8", "replace").encode("utf-16"))
     elif way == "text":
-        data = bytearray(chance.choice([b"null", b"[]", b"{}", b"[[1,2],[3]]", b'"', b"id,embedding\n", b"a,a\n1,2\n", b"\n\n", b"NaN",
-                                        b'{"id": 1, "embedding": null}', b'{"embedding": [NaN, 1, 1, 1, 1, 1, 1, 1]}', b"1" * 5000,
-                                        b'{"id": 1, "embedding": [1,2,3,4,5,6,7,8], "n": ' + b"9" * 5000 + b"}",
-                                        b'{"id": 1, "embedding": [1,2,3,4,5,6,7,8], "n": 1e999}',
-                                        b'{"id": 1e999, "embedding": [1,2,3,4,5,6,7,8]}', b'{"id": [], "embedding": "x"}',
-                                        b'{"id": {}, "embedding": [1,2,3,4,5,6,7,8], "document": 5}',
-                                        b'{"id": "\\ud800", "embedding": [1,2,3,4,5,6,7,8]}',
-                                        b'id,embedding,n\n1,"[1,2,3,4,5,6,7,8]",' + b"9" * 5000 + b"\n",
-                                        b"id,embedding\n" + b"9" * 5000 + b',"[1,2,3,4,5,6,7,8]"\n',
-                                        b'id,embedding\n1,"[1,2,3,4,5,6,7,8"\n2,"[]"\n', b"PK\x03\x04", b"PAR1PAR1", b"\x93NUMPY"]))  # fmt: skip
+        data = bytearray(
+            chance.choice(
+                [
+                    b"null",
+                    b"[]",
+                    b"{}",
+                    b"[[1,2],[3]]",
+                    b'"',
+                    b"id,embedding\n",
+                    b"a,a\n1,2\n",
+                    b"\n\n",
+                    b"NaN",
+                    b'{"id": 1, "embedding": null}',
+                    b'{"embedding": [NaN, 1, 1, 1, 1, 1, 1, 1]}',
+                    b"1" * 5000,
+                    b'{"id": 1, "embedding": [1,2,3,4,5,6,7,8], "n": ' + b"9" * 5000 + b"}",
+                    b'{"id": 1, "embedding": [1,2,3,4,5,6,7,8], "n": 1e999}',
+                    b'{"id": 1e999, "embedding": [1,2,3,4,5,6,7,8]}',
+                    b'{"id": [], "embedding": "x"}',
+                    b'{"id": {}, "embedding": [1,2,3,4,5,6,7,8], "document": 5}',
+                    b'{"id": "\\ud800", "embedding": [1,2,3,4,5,6,7,8]}',
+                    b'id,embedding,n\n1,"[1,2,3,4,5,6,7,8]",' + b"9" * 5000 + b"\n",
+                    b"id,embedding\n" + b"9" * 5000 + b',"[1,2,3,4,5,6,7,8]"\n',
+                    b'id,embedding\n1,"[1,2,3,4,5,6,7,8"\n2,"[]"\n',
+                    b"PK\x03\x04",
+                    b"PAR1PAR1",
+                    b"\x93NUMPY",
+                ]
+            )
+        )
     elif way == "insert":
         at = chance.randrange(len(data) + 1)
         data[at:at] = chance.choice(

@@ -103,9 +103,28 @@ def condition(chance: random.Random, depth: int = 0) -> tuple[Any, Any]:
         bad = any(one is values.REFUSED for _, one in parts)
         return {joint: given}, values.REFUSED if bad else {joint: [one for _, one in parts]}
     if chance.random() < 0.04:
-        return chance.choice([{}, [], "text", {"$xor": []}, {"f": {}}, {"f": {"$like": 1}}, {"f": [1]}, {3: 1}, {"$and": []}, 5,
-                              {"f": {"$in": "red"}}, {"f": {"$exists": 1}}, {"": 1}, {"f": {"$gt": None}}, {"$and": {"f": 1}},
-                              {"f": {"$in": 5}}, {"f": {"$in": (i for i in [1])}}, {"f": {"g": 1}}]), values.REFUSED  # fmt: skip
+        return chance.choice(
+            [
+                {},
+                [],
+                "text",
+                {"$xor": []},
+                {"f": {}},
+                {"f": {"$like": 1}},
+                {"f": [1]},
+                {3: 1},
+                {"$and": []},
+                5,
+                {"f": {"$in": "red"}},
+                {"f": {"$exists": 1}},
+                {"": 1},
+                {"f": {"$gt": None}},
+                {"$and": {"f": 1}},
+                {"f": {"$in": 5}},
+                {"f": {"$in": (i for i in [1])}},
+                {"f": {"g": 1}},
+            ]
+        ), values.REFUSED
     field = chance.choice(["f", "f", "n", "x", "caf\u00e9", "a b", "id", "metadata.x", "nowhere"])
     operator = chance.choice(
         [

@@ -40,14 +40,19 @@ def exact(value: Any) -> Any:
     made = np.empty(array.shape, object)
     for at in np.ndindex(array.shape):
         one = array[at]
-        made[at] = Fraction(int(one)) if isinstance(one, int | np.integer | np.bool_) else Fraction(float(one))
+        made[at] = (
+            Fraction(int(one)) if isinstance(one, int | np.integer | np.bool_) else Fraction(float(one))
+        )
     return made
 
 
 def plain(chance: random.Random, shape: tuple[int, ...], floats: bool, size: int = 100) -> tuple[Any, Any]:
     """Plain numbers in some form, and what they are exactly."""
     if floats:
-        numbers = [chance.choice([0.5, -1.25, 0.1, 3.0, -0.0, 1e-3, float(chance.randrange(-size, size)) / 7]) for _ in range(int(np.prod(shape)))]
+        numbers = [
+            chance.choice([0.5, -1.25, 0.1, 3.0, -0.0, 1e-3, float(chance.randrange(-size, size)) / 7])
+            for _ in range(int(np.prod(shape)))
+        ]
         kinds = ["f8", ">f8", "f4", "f2", "list", "fortran", "strides", "O"]
     else:
         numbers = [chance.randrange(-size, size + 1) for _ in range(int(np.prod(shape)))]
@@ -63,7 +68,9 @@ def plain(chance: random.Random, shape: tuple[int, ...], floats: bool, size: int
         return made if shape else bool(made), exact(made.astype(int))
     if kind == "u8":
         numbers = [abs(one) for one in numbers]
-    array = np.array(numbers, {"list": None, "fortran": None, "strides": None, "O": None, "u8": "u8"}.get(kind, kind)).reshape(shape)
+    array = np.array(
+        numbers, {"list": None, "fortran": None, "strides": None, "O": None, "u8": "u8"}.get(kind, kind)
+    ).reshape(shape)
     held = exact(array)
     if kind == "list":
         return array.tolist(), held
@@ -105,7 +112,12 @@ ODD: list[Callable[[], Any]] = [
     lambda: len,
 ]
 if values.pd is not None:
-    ODD += [lambda: values.pd.NA, lambda: values.pd.NaT, lambda: values.pd.Series(["a"] * 3), lambda: values.pd.Series([1, None, 3], dtype="Int64")]
+    ODD += [
+        lambda: values.pd.NA,
+        lambda: values.pd.NaT,
+        lambda: values.pd.Series(["a"] * 3),
+        lambda: values.pd.Series([1, None, 3], dtype="Int64"),
+    ]
 
 
 class NumbersScene(Scene):
@@ -155,11 +167,22 @@ class NumbersScene(Scene):
         if self.name == "elgamal":
             more = {"bits": 20, **({"fraction_bits": 6} if floats else {})}
         elif chance.random() < 0.3:
-            more = {"bits": chance.choice([80, 100, np.int64(90)])} if not floats else {"bits": 100, "fraction_bits": chance.choice([20, np.int8(30)])}
+            more = (
+                {"bits": chance.choice([80, 100, np.int64(90)])}
+                if not floats
+                else {"bits": 100, "fraction_bits": chance.choice([20, np.int8(30)])}
+            )
         self.note("encrypt", given, more)
         # What is too large for the bits is refused.
-        fits = all(abs(one) < 2 ** (int(more.get("bits", 100)) - int(more.get("fraction_bits", 0 if not floats else 64)) - 1) for one in right.ravel())
-        taken, made = attempt(lambda: by.encrypt(given, **more), right=True if fits and more and self.name != "elgamal" else None)
+        fits = all(
+            abs(one)
+            < 2 ** (int(more.get("bits", 100)) - int(more.get("fraction_bits", 0 if not floats else 64)) - 1)
+            for one in right.ravel()
+        )
+        taken, made = attempt(
+            lambda: by.encrypt(given, **more),
+            right=True if fits and more and self.name != "elgamal" else None,
+        )
         if taken:
             self._keep(made, right)
 
@@ -180,13 +203,24 @@ class NumbersScene(Scene):
         }
         taken, made = attempt(call[way], right=None)
         if taken:
-            self._keep(made, {"add": lambda: a + b, "radd": lambda: a + b, "sub": lambda: a - b, "rsub": lambda: b - a, "neg": lambda: -a}[way]())
+            self._keep(
+                made,
+                {
+                    "add": lambda: a + b,
+                    "radd": lambda: a + b,
+                    "sub": lambda: a - b,
+                    "rsub": lambda: b - a,
+                    "neg": lambda: -a,
+                }[way](),
+            )
 
     def multiply(self, chance: random.Random) -> None:
         left, a = self._pick(chance)
         right, b = plain(chance, chance.choice([left.shape, ()]), chance.random() < 0.4, 9)
         self.note("multiply", left, right)
-        taken, made = attempt((lambda: left * right) if chance.random() < 0.5 else (lambda: right * left), right=None)
+        taken, made = attempt(
+            (lambda: left * right) if chance.random() < 0.5 else (lambda: right * left), right=None
+        )
         if taken:
             self._keep(made, np.asarray(a * b, object))
 
@@ -198,8 +232,12 @@ class NumbersScene(Scene):
         right, b = plain(chance, shape, chance.random() < 0.4, 9)
         if len(left.shape) == 1 and chance.random() < 0.4:
             self.note("rdot", right, left)
-            flipped = np.asarray(right).T if not isinstance(right, list) else np.array(right, object).T.tolist()
-            taken, made = attempt(lambda: np.asarray(flipped, object if isinstance(flipped, list) else None) @ left, right=None)
+            flipped = (
+                np.asarray(right).T if not isinstance(right, list) else np.array(right, object).T.tolist()
+            )
+            taken, made = attempt(
+                lambda: np.asarray(flipped, object if isinstance(flipped, list) else None) @ left, right=None
+            )
             wanted = b.T @ a
         else:
             self.note("dot", left, right)
@@ -247,11 +285,20 @@ class NumbersScene(Scene):
         bad, (made, _) = chance.choice(ODD)(), self._pick(chance)
         self.note("odd", bad)
         attempt(lambda: self.pair.encrypt(bad), right=False)
-        for call in (lambda: made + bad, lambda: made - bad, lambda: made * bad, lambda: made @ bad, lambda: made.__rmatmul__(bad)):
+        for call in (
+            lambda: made + bad,
+            lambda: made - bad,
+            lambda: made * bad,
+            lambda: made @ bad,
+            lambda: made.__rmatmul__(bad),
+        ):
             attempt(call, right=False)
         for bits in ("8", 8.0, 0, -1, None, True, 10**6):
             attempt(functools.partial(self.pair.encrypt, 1, bits=bits), right=None if bits is None else False)
-            attempt(functools.partial(self.pair.encrypt, 1, fraction_bits=bits), right=None if bits in (None, 0) and bits is not False else False)
+            attempt(
+                functools.partial(self.pair.encrypt, 1, fraction_bits=bits),
+                right=None if bits in (None, 0) and bits is not False else False,
+            )
 
 
 class CkksScene(Scene):
@@ -272,10 +319,16 @@ class CkksScene(Scene):
         return chance.choice(self.held) if self.held else (self.context.encrypt([1.0]), np.ones(1))
 
     def _keep(self, made: Any, right: np.ndarray) -> None:
-        found = self.context.decrypt(made)
+        taken, found = attempt(lambda: self.context.decrypt(made), right=None)
+        if not taken:  # it may have no room for what it holds, which it cannot see
+            return
         assert np.shape(found) == right.shape == made.shape, (np.shape(found), right.shape, made.shape)
         # `error` estimates a standard deviation.
-        assert np.all(np.abs(found - right) <= 10 * made.error + 1e-12 * np.abs(right)), (found, right, made.error)
+        assert np.all(np.abs(found - right) <= 10 * made.error + 1e-12 * np.abs(right)), (
+            found,
+            right,
+            made.error,
+        )
         self.held = [*self.held[-8:], (made, right)]
 
     def encrypt(self, chance: random.Random) -> None:
@@ -287,14 +340,18 @@ class CkksScene(Scene):
         if taken:
             self._keep(made, right.astype(float))
 
-    def _other(self, chance: random.Random, left: Any, shapes: list[tuple[int, ...]]) -> tuple[Any, np.ndarray]:
+    def _other(
+        self, chance: random.Random, left: Any, shapes: list[tuple[int, ...]]
+    ) -> tuple[Any, np.ndarray]:
         if chance.random() < 0.5:
             same = [one for one in self.held if one[0].shape == left.shape]
             return chance.choice(same or self.held)
         given, right = plain(chance, chance.choice(shapes), chance.random() < 0.7, 3)
         return given, right.astype(float)
 
-    def _done(self, name: str, left: Any, right: Any, call: Callable[[], Any], wanted: Callable[[], Any]) -> None:
+    def _done(
+        self, name: str, left: Any, right: Any, call: Callable[[], Any], wanted: Callable[[], Any]
+    ) -> None:
         self.note(name, left, right)
         taken, made = attempt(call, right=None)
         if taken:
@@ -324,7 +381,9 @@ class CkksScene(Scene):
         if name == "dot":
             self._done(name, left, right, lambda: left @ right, lambda: (a * b).sum(axis=-1))
         else:
-            self._done(name, left, right, lambda: left.squared_distance(right), lambda: ((a - b) ** 2).sum(axis=-1))
+            self._done(
+                name, left, right, lambda: left.squared_distance(right), lambda: ((a - b) ** 2).sum(axis=-1)
+            )
 
     def total(self, chance: random.Random) -> None:
         made, right = self._pick(chance)
@@ -346,7 +405,14 @@ class CkksScene(Scene):
     def odd(self, chance: random.Random) -> None:
         bad, (made, _) = chance.choice(ODD)(), self._pick(chance)
         self.note("odd", bad)
-        for call in (lambda: self.context.encrypt(bad), lambda: made + bad, lambda: made - bad, lambda: made * bad, lambda: made @ bad,
-                     lambda: made.squared_distance(bad), lambda: self.context.decrypt(bad)):  # fmt: skip
+        for call in (
+            lambda: self.context.encrypt(bad),
+            lambda: made + bad,
+            lambda: made - bad,
+            lambda: made * bad,
+            lambda: made @ bad,
+            lambda: made.squared_distance(bad),
+            lambda: self.context.decrypt(bad),
+        ):
             attempt(call, right=False)
         assert attempt(lambda: self.context.encrypt([Decimal("0.5"), 2]), right=True)[0]

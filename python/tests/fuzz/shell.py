@@ -281,8 +281,35 @@ class ShellScene(Scene):
 
     def nonsense(self, chance: random.Random) -> None:
         """Words that mean nothing, or what is not there."""
-        odd = ["", "-1", "nan", "{", "\u65e5", "x" * 300, "../up", "/", "db", "rows", "9" * 30, "--", "1.5", "[1,2", "[[1]]", "[]", '["a"]',
-               "[1,2,3,4,5,6,7,1e999]", "null", "http://127.0.0.1:1", "my.key", "nowhere.csv", ".", "\udcff", "*", "NaN", "true"]  # fmt: skip
+        odd = [
+            "",
+            "-1",
+            "nan",
+            "{",
+            "\u65e5",
+            "x" * 300,
+            "../up",
+            "/",
+            "db",
+            "rows",
+            "9" * 30,
+            "--",
+            "1.5",
+            "[1,2",
+            "[[1]]",
+            "[]",
+            '["a"]',
+            "[1,2,3,4,5,6,7,1e999]",
+            "null",
+            "http://127.0.0.1:1",
+            "my.key",
+            "nowhere.csv",
+            ".",
+            "\udcff",
+            "*",
+            "NaN",
+            "true",
+        ]
         word = chance.choice(odd)
         commands: list[list[Any]] = [
             ["create", "db", word, "--dim", chance.choice([4, 0, -1, word, "4.0", 10**9])],

@@ -64,8 +64,36 @@ class Plain(enum.Enum):
 
 
 ZONE = datetime.timezone(datetime.timedelta(hours=9))
-TEXTS = ["a", "b", "red", "", " ", "7", "007", "7.0", "True", "None", "null", "NaN", "caf\u00e9", "cafe\u0301", "\u65e5\u672c",
-         "\U0001f600", "a\0b", "a\0", "line\nend\r\n", "tab\t", '"', "'", "\\", "$eq", "%s{}", "\u2028", "\ufeffx", "x" * 5000]  # fmt: skip
+TEXTS = [
+    "a",
+    "b",
+    "red",
+    "",
+    " ",
+    "7",
+    "007",
+    "7.0",
+    "True",
+    "None",
+    "null",
+    "NaN",
+    "caf\u00e9",
+    "cafe\u0301",
+    "\u65e5\u672c",
+    "\U0001f600",
+    "a\0b",
+    "a\0",
+    "line\nend\r\n",
+    "tab\t",
+    '"',
+    "'",
+    "\\",
+    "$eq",
+    "%s{}",
+    "\u2028",
+    "\ufeffx",
+    "x" * 5000,
+]
 INTEGERS = [
     0,
     1,
@@ -249,13 +277,43 @@ def document(chance: random.Random, odd: bool = True) -> tuple[Any, Any]:
     if not odd or chance.random() < 0.8:
         return said, said
     return chance.choice(
-        [(np.str_("np"), "np"), (Colour.RED, "red"), (Text("mine"), "mine"), (5, REFUSED), (b"b", REFUSED), ("\udfff", REFUSED),
-         (float("nan"), REFUSED), ([said], REFUSED), ({"a": 1}, REFUSED)]
-    )  # fmt: skip
+        [
+            (np.str_("np"), "np"),
+            (Colour.RED, "red"),
+            (Text("mine"), "mine"),
+            (5, REFUSED),
+            (b"b", REFUSED),
+            ("\udfff", REFUSED),
+            (float("nan"), REFUSED),
+            ([said], REFUSED),
+            ({"a": 1}, REFUSED),
+        ]
+    )
 
 
-NAMES = ["a", "b", "c", " a", "a ", "7", "007", "7.0", "1_0", "caf\u00e9", "cafe\u0301", "\U0001f600", "a\0", "line\nend", "../x",
-         "$eq", "\u0667", "red", "x" * 65_535, "True", "-7"]  # fmt: skip
+NAMES = [
+    "a",
+    "b",
+    "c",
+    " a",
+    "a ",
+    "7",
+    "007",
+    "7.0",
+    "1_0",
+    "caf\u00e9",
+    "cafe\u0301",
+    "\U0001f600",
+    "a\0",
+    "line\nend",
+    "../x",
+    "$eq",
+    "\u0667",
+    "red",
+    "x" * 65_535,
+    "True",
+    "-7",
+]
 ODD_IDS: list[tuple[Any, Any]] = [
     (np.int8(7), 7),
     (np.uint64(9), 9),
@@ -316,13 +374,17 @@ def several(chance: random.Random, values: list[Any], *, ids: bool = False) -> t
         lambda: (_objects(values), False),
     ]
     if pd is not None:
-        kinds += [lambda: (pd.Series(values, index=range(5, 5 + len(values)), dtype=object), False),
-                  lambda: (pd.Index(values, dtype=object), False)]  # fmt: skip
+        kinds += [
+            lambda: (pd.Series(values, index=range(5, 5 + len(values)), dtype=object), False),
+            lambda: (pd.Index(values, dtype=object), False),
+        ]
     if ids:
         kinds += [lambda: (dict.fromkeys(values), True), lambda: (set(values), True)]
         if all(type(one) is int and abs(one) < 100 for one in values):
-            kinds += [lambda: (np.array(values, chance.choice(["i1", ">i4", "i8"])), False),
-                      lambda: (array.array("q", values), False)]  # fmt: skip
+            kinds += [
+                lambda: (np.array(values, chance.choice(["i1", ">i4", "i8"])), False),
+                lambda: (array.array("q", values), False),
+            ]
     try:
         return chance.choice(kinds)()
     except TypeError:  # what can't be hashed
@@ -400,7 +462,10 @@ def vectors(chance: random.Random, rows: np.ndarray) -> tuple[Any, bool]:
             lambda: ([pd.Series(row) for row in rows], False),
         ]
     if pa is not None:
-        forms += [lambda: (pa.array(rows.tolist()), False), lambda: (pa.FixedShapeTensorArray.from_numpy_ndarray(np.ascontiguousarray(rows)), False)]  # fmt: skip
+        forms += [
+            lambda: (pa.array(rows.tolist()), False),
+            lambda: (pa.FixedShapeTensorArray.from_numpy_ndarray(np.ascontiguousarray(rows)), False),
+        ]
     return chance.choice(forms)()
 
 
