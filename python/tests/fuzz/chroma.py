@@ -8,7 +8,7 @@ import contextlib
 import json
 import random
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import httpx
 import numpy as np
@@ -43,7 +43,16 @@ Row = tuple[np.ndarray, dict[str, Any] | None, str | None]
 class SidecarScene(Scene):
     """One collection behind the sidecar's API."""
 
-    weights = {"add": 6, "upsert": 6, "update": 5, "delete": 3, "get": 8, "query": 8, "wrong": 8, "names": 2}
+    weights: ClassVar = {
+        "add": 6,
+        "upsert": 6,
+        "update": 5,
+        "delete": 3,
+        "get": 8,
+        "query": 8,
+        "wrong": 8,
+        "names": 2,
+    }
 
     def __init__(self, folder: Path, seed: int) -> None:
         super().__init__(folder, seed)
@@ -154,7 +163,6 @@ class SidecarScene(Scene):
 
         def test(row: Row) -> bool:
             there = (row[1] or {}).get(field)
-            equal = there is not None and type(there) is bool == (type(operand) is bool) and there == operand
             equal = (
                 there is not None
                 and (isinstance(there, bool) == isinstance(operand, bool))

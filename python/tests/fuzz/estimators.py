@@ -6,7 +6,7 @@ import functools
 import pickle
 import random
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -24,7 +24,7 @@ KEYS = Keys.generate()
 class EstimatorScene(Scene):
     """Each operation makes its own: what is fitted does not change."""
 
-    weights = {"neighbours": 6, "index": 5, "look_up": 3, "odd": 3}
+    weights: ClassVar = {"neighbours": 6, "index": 5, "look_up": 3, "odd": 3}
 
     def __init__(self, folder: Path, seed: int, *, oracle: Any) -> None:
         super().__init__(folder, seed)
@@ -142,7 +142,7 @@ class EstimatorScene(Scene):
         p, d = chance.choice([(5, 3), (40, 8), (300, 2)])
         tables = rng.integers(-32, 33, (chance.choice([1, 2]), p, d)) / 8
         pooling = chance.choice(["sum", "mean", "none"])
-        strategy = "histogram" if pooling != "none" else chance.choice(["one_hot", "indicator"])
+        strategy = "histogram" if pooling != "none" else "one_hot"
         self.note("look_up", tables.shape, pooling, strategy)
         given, must = values.vectors(chance, tables[0].astype(np.float32))
         if len(tables) == 1 and np.ndim(given) == 2 and must:
@@ -197,8 +197,8 @@ class EstimatorScene(Scene):
         self.note("odd", bad)
         attempt(lambda: EncryptedNearestNeighbors(mode="open").fit(bad), right=False)
         model = EncryptedNearestNeighbors(2, mode="open").fit(np.eye(3))
-        attempt(lambda: Index(3, mode="open").search(bad), right=None if np.size(bad) == 0 else False)
-        attempt(lambda: lookup.setup(bad), right=False)
+        attempt(lambda: Index(3, mode="open").search(bad), right=None if _is_empty(bad) else False)
+        attempt(lambda: lookup.setup(bad), right=None if getattr(bad, "ndim", 0) == 3 else False)
         for parameter, value in (
             ("n_neighbors", 0),
             ("n_neighbors", "2"),
@@ -221,10 +221,13 @@ class EstimatorScene(Scene):
                 right=False,
             )
         for call in (lambda: model.kneighbors(bad), lambda: model.radius_neighbors(bad)):
-            attempt(
-                call,
-                right=None
-                if bad is None
-                or (isinstance(bad, list | np.ndarray) and np.size(np.asarray(bad, object)) == 0)
-                else False,
-            )
+            attempt(call, right=None if bad is None or _is_empty(bad) else False)
+
+
+def _is_empty(value: Any) -> bool:
+    """No rows, to which there are no answers."""
+    return (
+        isinstance(value, list | np.ndarray)
+        and len(np.shape(np.array(value, object))) > 0
+        and len(value) == 0
+    )

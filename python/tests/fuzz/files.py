@@ -93,7 +93,7 @@ def _csv(chance: random.Random, path: Path, rows: Rows) -> Rows:
     for line in [header, *cells]:
         writer.writerow([line[at] for at in order])
     path.write_bytes(chance.choice([b"", b"\xef\xbb\xbf"]) + out.getvalue().encode())
-    made = [
+    return [
         (
             name,
             Row(
@@ -105,7 +105,6 @@ def _csv(chance: random.Random, path: Path, rows: Rows) -> Rows:
         )
         for name, row in made
     ]
-    return made
 
 
 def _npz(chance: random.Random, path: Path, rows: Rows) -> Rows:

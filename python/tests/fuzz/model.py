@@ -24,7 +24,7 @@ class Row(NamedTuple):
     document: str | None
 
 
-class Refused(Exception):  # noqa: N818, no error: an answer
+class RefusedError(Exception):
     """What the model says of a call that must be refused."""
 
 
@@ -37,7 +37,7 @@ class Model:
     def put(self, verb: str, names: Sequence[Id], rows: Sequence[Row]) -> None:
         """`add` or `upsert`."""
         if len(set(names)) < len(names) or (verb == "add" and any(name in self.rows for name in names)):
-            raise Refused(verb)
+            raise RefusedError(verb)
         self.rows.update(zip(names, rows, strict=True))
 
     def update(
@@ -45,7 +45,7 @@ class Model:
     ) -> None:
         """Fields laid over, documents and vectors replaced where given; `rows` are the vectors."""
         if len(set(names)) < len(names) or any(name not in self.rows for name in names):
-            raise Refused("update")
+            raise RefusedError("update")
         for name, row, change in zip(names, rows, changes, strict=True):
             old = self.rows[name]
             about = old.metadata
@@ -83,7 +83,7 @@ class Model:
             after[name] = Row(vector, about or None, document)  # type: ignore[arg-type]
             written.add(name)
         if any(after[name].vector is None for name in written):
-            raise Refused("merge")
+            raise RefusedError("merge")
         self.rows = after
         return len(written)
 
@@ -148,6 +148,9 @@ def condition(chance: random.Random, depth: int = 0) -> tuple[Any, Any]:
         return {field: {operator: true}}, {field: {operator: true}}
     if operator in ("$in", "$nin"):
         pairs = [_operand(chance) for _ in range(chance.randrange(4))]
+        pairs = [
+            (one, one if isinstance(one, float) and one != one else plain) for one, plain in pairs
+        ]  # which no row is equal to
         bad = any(plain is values.REFUSED for _, plain in pairs)
         kept = [given for given, _ in pairs]
         given = chance.choice([list, tuple])(kept)
@@ -169,6 +172,8 @@ def _operand(chance: random.Random) -> tuple[Any, Any]:
         one = chance.choice(["red", "green", 1, 1.0, True, None, "1", 0, 2, 0.5, "a"])
         return one, one
     given, plain = values.scalar(chance)
+    if isinstance(given, float | np.floating) and np.isinf(given):
+        plain = float(given)  # which no row has, and all are less
     if plain is None and given is not None:
         plain = values.REFUSED
     if isinstance(plain, dict):

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -101,8 +101,8 @@ ODD: list[Callable[[], Any]] = [
     lambda: np.array(["1", "2", "3"]),
     lambda: np.zeros((2, 2, 2)),
     lambda: np.empty(0),
-    lambda: [],
-    lambda: {},
+    list,
+    dict,
     lambda: {1, 2, 3},
     lambda: object(),
     lambda: (one for one in [1, 2, 3]),
@@ -123,7 +123,16 @@ if values.pd is not None:
 class NumbersScene(Scene):
     """Arrays under one pair of keys, each beside what it is exactly."""
 
-    weights = {"encrypt": 8, "add": 6, "multiply": 6, "dot": 5, "cut": 3, "same": 3, "odd": 5, "total": 2}
+    weights: ClassVar = {
+        "encrypt": 8,
+        "add": 6,
+        "multiply": 6,
+        "dot": 5,
+        "cut": 3,
+        "same": 3,
+        "odd": 5,
+        "total": 2,
+    }
 
     def __init__(self, folder: Path, seed: int) -> None:
         super().__init__(folder, seed)
@@ -304,7 +313,7 @@ class NumbersScene(Scene):
 class CkksScene(Scene):
     """The same for CKKS, within a few times the error that an array states."""
 
-    weights = {"encrypt": 8, "add": 5, "multiply": 6, "dot": 4, "total": 2, "same": 2, "odd": 4}
+    weights: ClassVar = {"encrypt": 8, "add": 5, "multiply": 6, "dot": 4, "total": 2, "same": 2, "odd": 4}
 
     def __init__(self, folder: Path, seed: int) -> None:
         super().__init__(folder, seed)

@@ -13,7 +13,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 SEED = int(os.environ.get("CIPHERVEC_FUZZ_SEED", "1"))
 STEPS = float(os.environ.get("CIPHERVEC_FUZZ", "1"))
@@ -29,7 +29,7 @@ Operation = tuple[str, int]
 class Scene:
     """What operations are done to, and what says whether they did right. A scene is made for each case."""
 
-    weights: dict[str, int]
+    weights: ClassVar[dict[str, int]]
     """How often an operation comes: the method of that name, which takes a `random.Random`."""
 
     def __init__(self, folder: Path, seed: int) -> None:
@@ -81,11 +81,12 @@ def run(make: Callable[[Path, int], Scene], folder: Path, *, steps: int, cases: 
                 operations = smaller(make, folder, seed, operations, failed)
             scene = make(_place(folder), seed)
             failed = outcome(scene, operations) or failed
+            test = os.environ.get("PYTEST_CURRENT_TEST", "").split()[0]
             words = " ".join(f"{name}:{number}" for name, number in operations)
             log = "\n".join(scene.log[-60:])
             raise AssertionError(
                 f"{log}\n\n{failed}\nseed {seed}, {len(operations)} operations; again, this one alone:\n"
-                f"CIPHERVEC_FUZZ_SEED={seed} CIPHERVEC_FUZZ_ONLY='{words}' pytest {os.environ.get('PYTEST_CURRENT_TEST', '').split()[0]}"
+                f"CIPHERVEC_FUZZ_SEED={seed} CIPHERVEC_FUZZ_ONLY='{words}' pytest '{test}'"
             )
     return seen
 

@@ -6,14 +6,14 @@ from __future__ import annotations
 import json
 import random
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from program import Program
 
 from . import files, values
-from .model import Model, Refused, Row, condition
+from .model import Model, RefusedError, Row, condition
 from .runner import Scene
 
 D = 8
@@ -23,7 +23,7 @@ FORESEEN = {0, 2, 3, 4, 5, 6, 7}
 class ShellScene(Scene):
     """A collection in a folder that only the program opens."""
 
-    weights = {
+    weights: ClassVar = {
         "import_": 4,
         "add": 6,
         "damaged": 10,
@@ -104,7 +104,7 @@ class ShellScene(Scene):
         code = 0
         try:
             after.put("upsert" if upsert else "add", [name for name, _ in rows], [row for _, row in rows])
-        except Refused:
+        except RefusedError:
             code = 5
         verb = chance.choice(["add", "import"])
         self._run(verb, *(["--upsert"] if upsert else []), "--", "db", "rows", path.name, code=code)
@@ -192,7 +192,7 @@ class ShellScene(Scene):
     def get(self, chance: random.Random) -> None:
         names = chance.sample(list(self.model.rows), min(len(self.model.rows), chance.randrange(3)))
         names = [name for name in names if not (isinstance(name, str) and ("\0" in name or len(name) > 999))]
-        given, plain = condition(chance)
+        _, plain = condition(chance)
         where = plain if chance.random() < 0.5 else None
         if where is values.REFUSED:
             self._run(

@@ -40,7 +40,7 @@ class Text(str):
         return "shown"
 
 
-class Colour(str, enum.Enum):  # noqa: UP042, what people write who have no StrEnum
+class Colour(str, enum.Enum):
     RED = "red"
     DEEP = "deep red"
 
