@@ -526,7 +526,7 @@ def _damage_of(says: str) -> Iterator[None]:
             raise
         raise InvalidInput(f"{says}: {error}") from error
     except Exception as error:
-        raise InvalidInput(f"{says}: {error or type(error).__name__}") from error
+        raise InvalidInput(f"{says}: {error!r:.200}") from error
 
 
 def _matrix(array: Any, what: str) -> Any:

@@ -86,7 +86,7 @@ def index_spec(
         ("precision", precision, PRECISIONS),
         ("scheme", scheme, SCHEMES),
     ):
-        if not isinstance(value, str) or value not in known:
+        if value not in tuple(known):  # which compares, and asks no list for its hash
             raise InvalidInput(f"{what} must be one of {', '.join(known)}; got {value!r:.100}.")
     dimension = count(dimension, "dimension")
     if dimension > MAX_DIMENSION:

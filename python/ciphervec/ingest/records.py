@@ -102,7 +102,7 @@ def check(
     return rows
 
 
-def field_names(value: Iterable[str], what: str) -> list[str]:
+def field_names(value: object, what: str) -> list[str]:
     """Several names of metadata fields, checked. Raises InvalidInput."""
     if isinstance(value, str) or not isinstance(value, Iterable):
         raise InvalidInput(f"{what} must be a list of field names, got {value!r:.100}.")
