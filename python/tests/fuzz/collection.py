@@ -55,7 +55,7 @@ class CollectionScene(Questions):
         "copy": 1,
         "threads": 1,
         "fork": 1,
-        "spawn": 0,
+        "spawn": 1,
         "coroutine": 1,
     }
 
