@@ -368,6 +368,8 @@ class Collection(Texts):
     def evaluate(self, query: bytes) -> bytes:
         """The encrypted answer of the server's half to query bytes that somebody else made, see
         `Probe`. Opens nothing. Raises InvalidInput or CorruptData for other bytes."""
+        if not isinstance(query, bytes):
+            raise InvalidInput(f"a query is bytes, got {type(query).__name__}.")
         with self._open():
             return self._segments.in_turn(lambda: self._segments.server.evaluate(query).data)
 

@@ -40,7 +40,7 @@ class Tabular:
 
     def to_pandas(self) -> Any:
         """A DataFrame with a row each; metadata fields are columns of their own, those that are
-        called like another column with `metadata.` before. Raises InvalidInput where pandas is not
+        called like another column, or so already, with `metadata.` before. Raises InvalidInput where pandas is not
         installed."""
         try:
             import pandas  # type: ignore[import-untyped, unused-ignore]
@@ -151,10 +151,11 @@ def check_include(include: Names[str], known: tuple[str, ...]) -> list[str]:
 
 
 def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row with the fields of its metadata beside the rest."""
+    """A row with the fields of its metadata beside the rest. No two have one name: those that could are all called
+    `metadata.` and their name, so that a field is called the same in every row."""
     flat = {name: value for name, value in row.items() if name != "metadata"}
     for name, value in (row.get("metadata") or {}).items():
-        flat[f"metadata.{name}" if name in flat or name == "metadata" else name] = value
+        flat[f"metadata.{name}" if name in row or name.startswith("metadata.") else name] = value
     return flat
 
 

@@ -207,6 +207,8 @@ class Upkeep:
         writer's. Tell the writer its `fingerprint` by another way. The same name gives the same
         card. Raises InvalidInput in mode `open`."""
         with self._open():
+            if not isinstance(writer, str):
+                raise InvalidInput(f"a writer's name is a text, got {writer!r:.100}.")
             return self._segments.owner.writer_card(writer, self.filterable)
 
     def adopt(self, *, take_over: bool = False, progress: Progress | bool | None = None) -> int:
@@ -236,6 +238,8 @@ class Upkeep:
         open, or should not have come. Returns the rows removed. Raises InvalidInput for other
         segments; nothing is removed then."""
         with self._open(write=True):
+            if isinstance(segments, str) or not isinstance(segments, Iterable):
+                raise InvalidInput(f"segments must be a list of their ids, got {segments!r:.100}.")
             wanted = [_segment_id(one) for one in segments]
             return self._segments.in_turn(lambda: discard(self._segments, wanted))
 

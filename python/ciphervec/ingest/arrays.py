@@ -361,7 +361,7 @@ def whole(value: Any, what: str) -> int:
 def finite(value: Any, what: str) -> float:
     """Check a finite real number and return it as float."""
     try:
-        number = float(value)
+        number = float("nan") if isinstance(value, str | bytes | bytearray) else float(value)
     except (TypeError, ValueError, OverflowError):
         number = float("nan")
     if not -_FLOAT32_MAX <= number <= _FLOAT32_MAX:

@@ -325,6 +325,8 @@ class Questions(Scene):
         assert [one["id"] for one in found.rows()] == found["ids"]
         if values.pd is not None:
             frame = found.to_pandas()
+            fields = [name for about in found["metadatas"] for name in about or ()]
+            assert frame.shape[1] == (2 + len(set(fields)) if len(frame) else 0), (list(frame), fields)
             assert len(frame) == len(found["ids"]) and (
                 not len(frame) or frame["id"].tolist() == found["ids"]
             )
