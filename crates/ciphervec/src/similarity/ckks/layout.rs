@@ -428,7 +428,8 @@ mod tests {
         assert!(
             ArrayPacking::new(ArrayLayout::Slots, Spread::Pairs, (0, 4), (4096, 2048)).is_err()
         );
-        let real = ArrayPacking::new(ArrayLayout::Coefficients, Spread::Pairs, (1, 4), (4096, 4096));
+        let real =
+            ArrayPacking::new(ArrayLayout::Coefficients, Spread::Pairs, (1, 4), (4096, 4096));
         assert!(real.unwrap_err().to_string().contains("ring standard"));
     }
 }
