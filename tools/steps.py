@@ -186,6 +186,13 @@ TARGETS: dict[str, list[Step]] = {
             pytest("python/tests/test_random_liar.py", CIPHERVEC_LIES="10000"),
         ),
         Step(
+            "fuzz",
+            "random operations over the public API beside NumPy and a dictionary, others every day",
+            pytest(
+                "python/tests/fuzz", CIPHERVEC_FUZZ="60", CIPHERVEC_FUZZ_SEED=str(int(time.time()) // 86_400)
+            ),
+        ),
+        Step(
             "honest",
             "millions of honest answers' checks",
             pytest("python/tests/test_honest_answers.py", CIPHERVEC_BLOCKS="500000"),

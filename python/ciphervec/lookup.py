@@ -303,10 +303,7 @@ class Client(_Half):
 def _tables(table: npt.ArrayLike | HasTables) -> Floats:
     """(ℓ, p, d), contiguous."""
     values = table.tables if isinstance(table, HasTables) else table
-    try:
-        found = np.asarray(values)
-    except (ValueError, TypeError) as error:
-        raise InvalidInput(f"a table must be a rectangular array of numbers ({error}).") from error
+    found = arrays.numbers(values, "a table")
     if found.dtype.kind not in "fiu":
         raise InvalidInput(f"a table must hold real numbers, got dtype {found.dtype}.")
     found = found[None] if found.ndim == 2 else found
@@ -354,12 +351,11 @@ def _indices(value: Any, tables: int) -> Integers:
 
 
 def _integers(value: Any, what: str) -> Integers:
-    try:
-        found = np.asarray(value)
-    except (ValueError, TypeError) as error:
-        raise InvalidInput(f"{what} must be a rectangular array of integers ({error}).") from error
+    found = arrays.numbers(value, what)
     if found.size and found.dtype.kind not in "iu":
         raise InvalidInput(f"{what} must be integers, got dtype {found.dtype}.")
+    if found.dtype == np.uint64 and found.size and int(found.max()) >= 1 << 63:
+        raise InvalidInput(f"{what} must fit in 64 signed bits, got {found.max()}.")
     return found.astype(np.int64)
 
 

@@ -33,13 +33,17 @@ class Program:
             **environment,
         }
 
-    def __call__(self, *arguments: object, code: int = 0, process: bool = False, **environment: str) -> Done:
-        """Without a keyboard; it must end with `code`, and foresee what happens."""
+    def __call__(
+        self, *arguments: object, code: int | None = 0, process: bool = False, **environment: str
+    ) -> Done:
+        """Without a keyboard; it must end with `code`, where that is not None, and foresee what happens."""
         given = {**self._environment, **environment}
         outside = [name for name in os.environ if name.startswith("CIPHERVEC_") and name not in given]
         words = list(map(str, arguments))
         done = self._started(words, outside, given) if process else self._called(words, outside, given)
-        assert done.returncode == code, f"code {done.returncode}\n{done.stdout}\n{done.stderr}"
+        assert code is None or done.returncode == code, (
+            f"code {done.returncode}\n{done.stdout}\n{done.stderr}"
+        )
         assert "Traceback" not in done.stderr
         return done
 

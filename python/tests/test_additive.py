@@ -80,6 +80,17 @@ def test_wide_integers_follow_pythons(small: Any, a: int, b: int, k: int) -> Non
     assert small.decrypt((x + y) * k - b) == (a + b) * k - b
 
 
+def test_large_integers_in_lists_stay_integers(small: Any) -> None:
+    for numbers in ([2**63 + 1, 5], [2**64 - 1, -1], [[2**70 + 1], [np.int64(3)]]):
+        assert small.decrypt(small.encrypt(numbers, bits=100)).tolist() == numbers
+    for bad in ([np.ma.array([1, 2], mask=[0, 1])], np.array([1 + 2j, 2**70], object), [10**400, 0.5]):
+        with pytest.raises(InvalidInput):
+            small.encrypt(bad)
+    for index in (1.0, "0", None, (0, 0), [0], True):
+        with pytest.raises(InvalidInput, match="whole number"):
+            small.encrypt([1, 2])[index]
+
+
 def test_floats_stay_within_the_stated_error(pair: Any) -> None:
     a, b = 3.141592653589793, -2.718281828459045
     x, y = pair.encrypt(a), pair.encrypt(b)

@@ -535,3 +535,38 @@ def test_results_agree_with_tenseal() -> None:
             ctx = ckks.Context.for_similarity(operation, dimension=512, layout=layout)
             ours = ctx.decrypt(getattr(ctx.encrypt(x), operation)(ctx.encrypt(y)))
             assert abs(ours - answer.decrypt()[0]) < 1e-3
+
+
+def test_a_ring_without_dot_products_in_coefficients_refuses_them() -> None:
+    context = ckks.Context.for_depth(1)
+    with pytest.raises(InvalidInput, match="ring standard"):
+        context.encrypt([1.0, 2.0], layout="coefficients")
+    standard = ckks.Context.for_depth(1, ring="standard")
+    left, right = np.arange(8.0).reshape(2, 4), np.ones((2, 4)) / 2
+    a, b = (standard.encrypt(one, layout="coefficients") for one in (left, right))
+    assert np.abs(standard.decrypt(a @ b) - (left * right).sum(axis=1)).max() < 1e-5
+    assert np.abs(standard.decrypt(a.sum()) - left.sum(axis=1)).max() < 1e-5
+
+
+def test_scores_are_no_vector_and_texts_no_numbers() -> None:
+    context = ckks.Context.for_depth(2, sums=2)
+    x = context.encrypt([[1.0, 2.0], [3.0, 4.0]])
+    scores = x @ x
+    for call in (scores.sum, lambda: scores @ [1.0, 2.0], lambda: scores.squared_distance(scores)):
+        with pytest.raises(InvalidInput, match="no vector"):
+            call()
+    for bad in (
+        "2",
+        ["1", "2"],
+        np.ma.array([1.0, 2.0], mask=[0, 1]),
+        [[1.0], [1.0, 2.0]],
+        np.array([1, 2], "m8[s]"),
+    ):
+        for refused in (lambda bad=bad: x * bad, lambda bad=bad: context.encrypt(bad)):
+            with pytest.raises(InvalidInput):
+                refused()
+    for step in (1.5, "1", True, None):
+        with pytest.raises(InvalidInput, match="whole number"):
+            context.encrypt([1.0, 2.0]).rotate(step)
+    large = context.encrypt([1e21, -2.0])
+    assert np.abs(context.decrypt(large) - [1e21, -2.0]).max() < 10 * large.error

@@ -5,14 +5,17 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import enum
+import sys
 import uuid
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from ciphervec import Client, Collection, InvalidInput, Keys
+from ciphervec import Client, Collection, InvalidInput, Keys, PersistentClient
 
 NAME = uuid.UUID(int=7)
 pd = pytest.importorskip("pandas")
@@ -131,6 +134,69 @@ def test_a_uuid_is_its_text(docs: Collection) -> None:
         docs.add(np.array(["2024-01-01"], "datetime64[ns]"), np.eye(4)[:1])
     with pytest.raises(InvalidInput, match="datetime64"):
         docs.get(np.array(["2024-01-01"], "datetime64[ns]"))
+
+
+class Colour(str, enum.Enum):
+    RED = "red"
+
+
+def test_an_id_is_its_text_or_number_whatever_its_type(docs: Collection) -> None:
+    assert docs.add([Colour.RED, np.int64(7)], np.eye(4)[:2]) == ["red", 7]
+    for one in (Colour.RED, "red", np.str_("red"), 7, np.int64(7), np.uint8(7)):
+        assert one in docs
+    for one in (True, 7.0, "7", None, [7], b"red", np.bool_(True), "\ud800"):
+        assert one not in docs
+    for ids in (bytearray(b"ab"), memoryview(b"ab")):
+        with pytest.raises(InvalidInput, match="must be strings or integers"):
+            docs.add(ids, np.eye(4)[:2])
+
+
+def test_what_goes_with_rows_in_order_has_an_order(docs: Collection) -> None:
+    for call in (docs.add, docs.upsert, docs.merge, docs.update):
+        for ids in ({"a", "b"}, frozenset({"a", "b"}), {"a": 1, "b": 2}):
+            with pytest.raises(InvalidInput, match="in the rows' order"):
+                call(ids, np.eye(4)[:2])
+        for more in (
+            {"metadatas": {1, 2}},
+            {"documents": {"a": "text", "b": "text"}},
+            {"documents": {"x", "y"}},
+        ):
+            with pytest.raises(InvalidInput, match="in the rows' order"):
+                call(["a", "b"], np.eye(4)[:2], **more)
+    assert docs.delete({"a", "b"}) == 2 and docs.get({"c"})["ids"] == ["c"]
+    docs.update("c", remove_fields=(name for name in ["n"]))
+    assert docs.get("c")["metadatas"] == [{"f": 2, "day": "2022-01-01"}]
+
+
+def test_limits_are_whole_numbers_of_any_type(docs: Collection) -> None:
+    for limit in (2, np.int8(2), np.uint64(2)):
+        assert docs.get(limit=limit)["ids"] == ["a", "b"] and docs.get(offset=limit)["ids"] == ["c"]
+    assert docs.get(limit=sys.maxsize, offset=np.int8(1))["ids"] == ["b", "c"]
+    assert docs.get(limit=np.uint8(255))["ids"] == ["a", "b", "c"]
+    for bad in (-1, "2", 2.0, True, 2**63, 10**5000):
+        with pytest.raises(InvalidInput, match=r"^limit must be a whole number of at least 0"):
+            docs.get(limit=bad)
+        with pytest.raises(InvalidInput, match=r"^offset must be a whole number of at least 0"):
+            docs.get(offset=bad)
+
+
+def test_decimals_are_numbers_that_keep_their_digits(docs: Collection) -> None:
+    for text, stored in (("0.1", 0.1), ("1E+3", 1000), ("12345678901234567890", 12345678901234567890)):
+        docs.update("a", metadatas={"n": decimal.Decimal(text)})
+        assert repr(docs.get("a")["metadatas"][0]["n"]) == repr(stored)
+    for text in ("1234567890123456.789", "0.1000000000000000055", "1E+999999"):
+        with pytest.raises(InvalidInput, match=r"digits|float"):
+            docs.update("a", metadatas={"n": decimal.Decimal(text)})
+
+
+def test_a_collection_in_memory_is_copied_whole(docs: Collection, keys: Keys, tmp_path: Path) -> None:
+    client = Client(keys)
+    made = client.create_collection("more", 4)
+    made.add(["a", "b"], np.eye(4)[:2])
+    made.query(np.eye(4)[0])
+    assert client.snapshot("more", tmp_path / "copy") == 2
+    with PersistentClient(tmp_path / "copy", keys) as copies:
+        assert copies.get_collection("more").query(np.eye(4)[1], 1)["ids"] == [["b"]]
 
 
 ROWS = np.eye(4)[:2]

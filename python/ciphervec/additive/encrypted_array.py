@@ -17,6 +17,7 @@ import numpy as np
 
 from .._native import Ciphertexts
 from ..errors import CorruptData, InvalidInput, UnsupportedVersion, WrongKey
+from ..ingest.arrays import whole
 from . import fixed_point
 from .evaluator import Evaluator
 from .fixed_point import as_numbers, factors, largest, negated, product, round_to, to_words, width_of
@@ -106,7 +107,8 @@ class EncryptedArray:
             if step != 1 or stop <= start:
                 raise InvalidInput(f"a slice must be a run of at least one entry, got {index}.")
             return self._cut(start, stop, (stop - start, *self.shape[1:]))
-        at = index + len(self) if index < 0 else index
+        given = whole(index, "an index, if it is no slice,")
+        at = given + len(self) if given < 0 else given
         if not 0 <= at < len(self):
             raise IndexError(f"index {index} is out of range for {len(self)} entries")
         return self._cut(at, at + 1, self.shape[1:])

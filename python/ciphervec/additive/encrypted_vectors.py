@@ -16,6 +16,7 @@ import numpy.typing as npt
 import ciphervec._native as _native
 
 from ..errors import InvalidInput, WrongKey
+from ..ingest.arrays import numbers
 from ..ingest.arrays import vectors as checked_vectors
 from ..ingest.metrics import METRICS
 from .evaluator import Evaluator
@@ -28,15 +29,12 @@ _NONE: Doubles = np.zeros(0)
 
 def as_rows(value: Any, metric: str, what: str) -> Doubles:
     """A C-contiguous (n, d) array of float64; a single vector is one row. Raises InvalidInput."""
-    try:
-        array = np.asarray(value)
-        if array.ndim == 1:
-            array = array[None, :]
-        if array.ndim == 2 and array.size and metric in METRICS and METRICS[metric].bits:
-            array = checked_vectors(array, array.shape[1], metric, what=what)
-        rows = np.ascontiguousarray(array, dtype=np.float64)
-    except (ValueError, TypeError) as error:
-        raise InvalidInput(f"{what} must be an (n, d) array of numbers ({error}).") from error
+    array = numbers(value, what)
+    if array.ndim == 1:
+        array = array[None, :]
+    if array.ndim == 2 and array.size and metric in METRICS and METRICS[metric].bits:
+        array = checked_vectors(array, array.shape[1], metric, what=what)
+    rows = np.ascontiguousarray(array, dtype=np.float64)
     if rows.ndim != 2 or rows.size == 0:
         raise InvalidInput(f"{what} must be an (n, d) array of at least one row, got shape {array.shape}.")
     return rows
@@ -216,7 +214,9 @@ class EncryptedScores:
         )
         found = []
         for name, value, known, count in given:
-            lengths = known if value is None else np.ascontiguousarray(value, dtype=np.float64).reshape(-1)
+            lengths = (
+                known if value is None else np.ascontiguousarray(numbers(value, name), np.float64).reshape(-1)
+            )
             if len(lengths) != count:
                 raise InvalidInput(
                     f"metric {self.metric!r} needs {name}: {count} lengths of the vectors before they were "

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import BoundExceeded, InvalidInput
+from ..ingest.arrays import refuse_masked
 
 Integers = npt.NDArray[Any]
 """Of dtype int64, or of Python ints where some do not fit in it."""
@@ -29,10 +30,13 @@ def as_numbers(value: Any, what: str) -> npt.NDArray[Any]:
     InvalidInput."""
     if isinstance(value, str | bytes | bytearray):
         raise InvalidInput(f"{what} must be a number or an array of numbers, got {type(value).__name__}.")
-    if isinstance(value, np.ma.MaskedArray):
-        raise InvalidInput(f"{what} is a masked array; fill it first with .filled(value).")
+    refuse_masked(value, what)
     try:
         array = np.asarray(value)
+        if array.dtype == np.float64 and not isinstance(value, np.ndarray):
+            # NumPy makes floats of Python's integers where only some of them have 63 bits.
+            listed = np.asarray(value, object)
+            array = listed if all(isinstance(one, int | np.integer) for one in listed.flat) else array
     except (ValueError, TypeError) as error:
         raise InvalidInput(f"{what} must be a rectangular array of numbers ({error}).") from error
     if array.ndim > 2:
@@ -46,10 +50,17 @@ def as_numbers(value: Any, what: str) -> npt.NDArray[Any]:
         return floats
     if array.dtype.kind in "iub":
         return array.astype(object if array.dtype == np.uint64 else np.int64)
-    if array.dtype == object and all(type(one) is int for one in array.flat):
-        return array
-    if array.dtype == object and all(isinstance(one, int | float | np.number) for one in array.flat):
-        return as_numbers(array.astype(np.float64), what)
+    if array.dtype == object and all(isinstance(one, int | np.integer) for one in array.flat):
+        return _objects([int(one) for one in array.flat], array.shape)
+    if array.dtype == object and all(
+        isinstance(one, int | float | np.integer | np.floating) for one in array.flat
+    ):
+        try:
+            return as_numbers(array.astype(np.float64), what)
+        except OverflowError as error:
+            raise InvalidInput(
+                f"{what} has an integer beyond float64's range beside floats ({error})."
+            ) from error
     raise InvalidInput(f"{what} must be integers or floats, got dtype {array.dtype}.")
 
 

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import ciphervec._native as _native
 
 from ..errors import InvalidInput
+from ..ingest.arrays import count
 from ..ingest.files import StrPath, at_home
 from ..ingest.passphrase import weakness
 from ..ingest.remarks import remark
@@ -251,8 +252,12 @@ def _sealed(
     """Numbers to integers, checked against their declared bound, and those to ciphertexts."""
     numbers = as_numbers(x, "what is encrypted")
     floats = numbers.dtype == np.float64
-    fraction = (public._fraction if floats else 0) if fraction_bits is None else fraction_bits
-    bits = public._default_bits if bits is None else bits
+    fraction = (
+        (public._fraction if floats else 0)
+        if fraction_bits is None
+        else count(fraction_bits, "fraction_bits", 0)
+    )
+    bits = public._default_bits if bits is None else count(bits, "bits")
     if not 1 <= bits < public.message_bits or not 0 <= fraction <= bits:
         raise InvalidInput(
             f"bits must be 1 to {public.message_bits - 1} and fraction_bits 0 to bits under this key, got {bits} and "

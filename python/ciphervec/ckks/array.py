@@ -18,21 +18,19 @@ import numpy.typing as npt
 import ciphervec._native as _native
 
 from ..errors import InvalidInput
+from ..ingest import arrays
 from .base import BaseContext
 from .bootstrapping import BootstrappingKeys
 
 Doubles = npt.NDArray[np.float64]
+_ROUNDING = 2.0**-50
+_OF_VECTORS = ("dot", "cosine", "squared_distance", "distance")
 
 
 def as_rows(value: Any, what: str) -> tuple[Doubles, bool]:
     """A C-contiguous (n, d) array of float64, and whether it was a batch. Raises InvalidInput."""
-    try:
-        array = np.asarray(value)
-        if array.dtype.kind == "c":
-            raise InvalidInput(f"{what} must be real numbers, got {array.dtype}.")
-        rows = np.ascontiguousarray(array, dtype=np.float64)
-    except (ValueError, TypeError) as error:
-        raise InvalidInput(f"{what} must be a vector or an (n, d) array of numbers ({error}).") from error
+    array = arrays.numbers(value, what, objects=True)
+    rows = np.ascontiguousarray(array, dtype=np.float64)
     if array.ndim not in (1, 2) or array.size == 0:
         raise InvalidInput(
             f"{what} must be a vector or an (n, d) array of at least one vector, got shape {array.shape}."
@@ -56,6 +54,13 @@ def as_interval(interval: Any, precision_bits: Any) -> tuple[float, float, int]:
             f"lengths must be (low, high) with 0 < low < high, and precision_bits 1 to 40, got ({low}, {high}) and {bits}."
         )
     return low, high, bits
+
+
+def _is_scalar(value: Any) -> bool:
+    try:
+        return np.ndim(value) == 0
+    except ValueError:  # rows that differ in length, which `as_rows` names
+        return False
 
 
 class CkksArray:
@@ -114,8 +119,9 @@ class CkksArray:
 
     @property
     def error(self) -> float:
-        """An estimate of the standard deviation of a number's error, before any root."""
-        return self._inner.error
+        """An estimate of the standard deviation of a number's error, before any root; float64's own rounding of numbers
+        as large as `magnitude` among it, on the way in and out."""
+        return max(self._inner.error, self._inner.magnitude * _ROUNDING)
 
     @property
     def context(self) -> BaseContext:
@@ -190,13 +196,14 @@ class CkksArray:
         return self._combined("distance", other, within, precision_bits)
 
     def sum(self) -> CkksArray:
-        """The sum of each vector's coordinates."""
+        """The sum of each vector's coordinates. Raises InvalidInput for scores, which aren't added up."""
+        self._refuse_scores("sum")
         return self._made(self._server.sum(self._inner))
 
     def rotate(self, k: int) -> CkksArray:
         """A vector turned left by k places; in layout "slots", with a dimension that is a power of
         two."""
-        return self._made(self._server.rotate(self._inner, int(k)))
+        return self._made(self._server.rotate(self._inner, arrays.whole(k, "k")))
 
     @property
     def _server(self) -> _native.CkksServer:
@@ -209,6 +216,8 @@ class CkksArray:
         self, operation: str, other: Any, interval: tuple[float, float] | None = None, precision_bits: int = 0
     ) -> CkksArray:
         server, mine = self._server, self._inner
+        if operation in _OF_VECTORS:
+            self._refuse_scores(operation)
         if isinstance(other, CkksArray):
             if interval is None:
                 return self._made(server.combine(operation, mine, other._inner))
@@ -220,10 +229,18 @@ class CkksArray:
         bounds = as_interval(interval, precision_bits)
         return self._made(server.combine_within_plain(operation, mine, rows, batch, bounds))
 
+    def _refuse_scores(self, operation: str) -> None:
+        """Scores of n vectors are n arrays of one number each, and not a vector of n."""
+        if self._inner.scores and self._inner.batch:
+            raise InvalidInput(
+                f"{operation} goes along a vector, and scores of shape {self.shape} are no vector: each is a number in a "
+                "ciphertext, or slots, of its own. Decrypt them, or compute on them one by one."
+            )
+
     def _plain(self, operation: str, other: Any) -> tuple[Doubles, bool]:
         """Plain numbers as rows for the vectors of this array."""
-        if np.ndim(other) == 0:
-            if operation in ("dot", "cosine", "squared_distance", "distance") and not self._inner.scores:
+        if _is_scalar(other):
+            if operation in _OF_VECTORS and not self._inner.scores:
                 raise InvalidInput(f"{operation} takes a vector or an (n, d) array, got {other!r}.")
             rows, batch = as_rows([other], "a plain number")
             return rows, False
@@ -244,7 +261,7 @@ class CkksArray:
     def bounded(self, magnitude: float) -> CkksArray:
         """The same array, with a bound that you know to hold: a sum of two numbers within ±1 may be
         known to lie within ±1, which the array itself cannot see. Raises InvalidInput."""
-        return self._made(self._inner.with_magnitude(float(magnitude)))
+        return self._made(self._inner.with_magnitude(arrays.finite(magnitude, "magnitude")))
 
     def refresh(self, keys: BootstrappingKeys) -> CkksArray:
         """The same numbers with levels to compute with, whatever was left of them: bootstrapping.

@@ -14,6 +14,7 @@ import numpy as np
 import ciphervec._native as _native
 
 from ..errors import CorruptData, InvalidInput, UnsupportedVersion, WrongKey
+from ..ingest.arrays import count, finite, whole
 from ..ingest.files import StrPath, at_home
 from ..ingest.uses import Use, Uses, user_uses
 from .array import CkksArray, as_interval, as_rows
@@ -147,7 +148,7 @@ class Context(BaseContext):
             operation,
             layout,
             _whole(dimension, "dimension"),
-            magnitude=float(magnitude),
+            magnitude=finite(magnitude, "magnitude"),
             precision_bits=_whole(precision_bits, "precision_bits"),
             plain=plain,
             quantum=quantum,
@@ -178,7 +179,7 @@ class Context(BaseContext):
             precision_bits=_whole(precision_bits, "precision_bits"),
             ring_name=ring,
             quantum=quantum,
-            rotations=[int(step) for step in rotations],
+            rotations=_steps(rotations),
             sums=_whole(sums, "sums"),
         )
         return cls(owner)
@@ -217,7 +218,7 @@ class Context(BaseContext):
             sizes,
             ring_name=ring,
             quantum=quantum,
-            rotations=[int(step) for step in rotations],
+            rotations=_steps(rotations),
             sums=_whole(sums, "sums"),
         )
         return cls(owner)
@@ -241,7 +242,7 @@ class Context(BaseContext):
         are large. Raises InvalidInput.
         """
         bootstrapper = Bootstrapper.of(_whole(log_n, "log_n"), slots=slots, precise=precise)
-        steps = [int(step) for step in rotations]
+        steps = _steps(rotations)
         context = cls(bootstrapper._native.owner(steps, _whole(sums, "sums")))
         context._bootstrapper = bootstrapper
         return context
@@ -446,9 +447,13 @@ def _shaped(numbers: Any, shape: tuple[int, ...]) -> Any:
 
 
 def _whole(value: Any, what: str) -> int:
-    if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer) or value < 0:
-        raise InvalidInput(f"{what} must be a whole number, got {value!r}.")
-    return int(value)
+    return count(value, what, 0)
+
+
+def _steps(rotations: Iterable[int]) -> list[int]:
+    if not isinstance(rotations, Iterable):
+        raise InvalidInput(f"rotations must be a list of whole numbers, got {rotations!r:.100}.")
+    return [whole(step, "rotations") for step in rotations]
 
 
 def _as_bytes(data: Any) -> bytes:

@@ -6,11 +6,11 @@ Each reader finds the vectors and one record a row; what of a record is what is 
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import json
 import re
-import zipfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -158,13 +158,13 @@ def read(path: Path, columns: Columns) -> Table:
 def read_npy(path: Path, columns: Columns) -> Table:
     """An (n, d) array, or (d,) for a single vector. Mapped, not read: the vectors need not fit in
     memory twice."""
-    return Table(_matrix(_load(path, mmap=True), str(path)))
+    return Table(_matrix(_load(path, archive=False), str(path)))
 
 
 def read_npz(path: Path, columns: Columns) -> Table:
     """`embedding` or `embeddings` and, if there are any, `ids` and `documents`; arrays with one value for each
     row are metadata. The only array under whatever name."""
-    with _load(path, mmap=False) as archive:
+    with _load(path, archive=True) as archive:
         names = archive.files
         vectors = _first(names, columns.embedding, columns.embedding + "s") or (
             names[0] if len(names) == 1 else None
@@ -198,17 +198,14 @@ def read_parquet(path: Path, columns: Columns) -> Table:
     metadata."""
     try:
         from pyarrow import parquet
-        from pyarrow.lib import ArrowException
 
         from ..ingest import lists
     except ImportError as error:
         raise InvalidInput(
             "reading .parquet needs pyarrow, which is not installed; pip install 'ciphervec[parquet]'"
         ) from error
-    try:
+    with _damage_of(f"{path} is not a Parquet file"):
         table = parquet.ParquetFile(path).read()
-    except (ArrowException, OSError) as error:
-        raise InvalidInput(f"{path} is not a Parquet file: {error}") from error
     names = _distinct(table.column_names, path)
     vectors = _first(names, columns.embedding, columns.embedding + "s")
     used = [vectors] if vectors else []
@@ -227,7 +224,9 @@ def read_parquet(path: Path, columns: Columns) -> Table:
     if columns.alone:
         return Table(rows)
     rest = table.drop_columns([*used, *(name for name in columns.leave_out if name in names)])
-    return _table(path, rows, rest.to_pylist(), names, columns, rest.column_names)
+    with _damage_of(f"{path} holds what is no value of a row's metadata"):
+        records = rest.to_pylist()
+    return _table(path, rows, records, names, columns, rest.column_names)
 
 
 def read_csv(path: Path, columns: Columns) -> Table:
@@ -497,18 +496,37 @@ def _list(names: Iterable[str]) -> str:
     return ", ".join(shown[:_NAMED]) + (f" and {more:,} more" if more > 0 else "") if shown else "no column"
 
 
-def _load(path: Path, *, mmap: bool) -> Any:
-    try:
-        return np.load(path, mmap_mode="r" if mmap else None, allow_pickle=False)
-    except (ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise InvalidInput(f"{path} is not a NumPy file of plain numbers: {error}") from error
+def _load(path: Path, *, archive: bool) -> Any:
+    """The array of a .npy, mapped, or the open archive of an .npz."""
+    with _damage_of(f"{path} is not a NumPy file of plain numbers"):
+        found = np.load(path, mmap_mode=None if archive else "r", allow_pickle=False)
+    if isinstance(found, np.ndarray) == archive:
+        raise InvalidInput(
+            f"{path} holds {'one array, as .npy files do' if archive else 'several arrays, as .npz files do'}: rename it."
+        )
+    return found
 
 
 def _member(archive: Any, name: str, path: Path) -> Any:
+    with _damage_of(f"{path}:{name} is no array of plain numbers or texts"):
+        found = archive[name]
+    if not isinstance(found, np.ndarray):  # a file in the archive that is no array comes as its bytes
+        raise InvalidInput(f"{path}:{name} is no array.")
+    return found
+
+
+@contextlib.contextmanager
+def _damage_of(says: str) -> Iterator[None]:
+    """Whatever NumPy or Arrow raises of bytes that they cannot read, tokenize's and zlib's own errors among it, is
+    InvalidInput. What the system refuses stays what it is."""
     try:
-        return archive[name]
-    except (ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise InvalidInput(f"{path}:{name} is no array of plain numbers or texts: {error}") from error
+        yield
+    except OSError as error:
+        if error.errno is not None:
+            raise
+        raise InvalidInput(f"{says}: {error}") from error
+    except Exception as error:
+        raise InvalidInput(f"{says}: {error!r:.200}") from error
 
 
 def _matrix(array: Any, what: str) -> Any:

@@ -93,7 +93,7 @@ class Codebook:
         """(len(ids), d) float32, or all n rows. Raises InvalidInput for an id that is not a row."""
         if ids is None:
             return reconstruct(self._codes, self._tables)
-        at = np.asarray(ids)
+        at = arrays.numbers(ids, "ids")
         if at.size == 0:
             at = at.astype(np.int64)
         if at.ndim != 1 or at.dtype.kind not in "iu":
@@ -219,7 +219,7 @@ def counted(total: int, progress: Progress | None) -> Callable[[], None]:
 
 def _matrix(value: npt.ArrayLike, shape: tuple[int, int] | None = None) -> Floats:
     """A finite float32 matrix, of that shape if one is named."""
-    array: Any = np.asarray(value)
+    array: Any = arrays.numbers(value, "matrix")
     if array.ndim != 2 or 0 in array.shape or shape not in (None, array.shape):
         wanted = shape or "(n, d), n and d at least 1"
         raise InvalidInput(f"matrix must have shape {wanted}, got {array.shape}.")
@@ -227,7 +227,7 @@ def _matrix(value: npt.ArrayLike, shape: tuple[int, int] | None = None) -> Float
 
 
 def _codes(value: npt.ArrayLike) -> Codes:
-    array = np.asarray(value)
+    array = arrays.numbers(value, "codes")
     if array.ndim != 2 or array.dtype.kind not in "iu":
         raise InvalidInput(
             f"codes must be (n, tables) whole numbers, got shape {array.shape} of {array.dtype}."
@@ -240,7 +240,7 @@ def _codes(value: npt.ArrayLike) -> Codes:
 
 
 def _tables(value: npt.ArrayLike) -> Floats:
-    array: Any = np.asarray(value)
+    array: Any = arrays.numbers(value, "tables")
     if array.ndim != 3 or 0 in array.shape or len(array) > MAX_TABLES or array.shape[1] > MAX_ROWS:
         raise InvalidInput(
             f"tables must be (tables, rows, d), at most {MAX_TABLES} of {MAX_ROWS} rows, got shape {array.shape}."

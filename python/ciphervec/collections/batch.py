@@ -52,7 +52,8 @@ class Batch:
         faults: dict[int, str] = {}
         rows = _checked(faults, lambda: arrays.vectors(embeddings, spec.dimension, spec.metric))
         names = _checked(
-            faults, lambda: arrays.fresh_ids(_count(embeddings)) if ids is None else arrays.ids(ids)
+            faults,
+            lambda: arrays.fresh_ids(_count(embeddings)) if ids is None else arrays.ids(ids, paired=True),
         )
         if rows is not None and names is not None:
             arrays.same_length(len(names), rows, "embeddings")

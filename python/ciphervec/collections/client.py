@@ -365,7 +365,10 @@ class Client:
         CollectionExists when the folder has one, CorruptData, StorageError."""
         with self._open():
             source = self._readable()
-            return copied(lambda: source.open(name), FolderDatabase(folder, read_only=False), name, progress)
+            check_name(name)
+            return copied(
+                lambda: source.open(name), FolderDatabase(at_home(folder), read_only=False), name, progress
+            )
 
     def restore(
         self,
@@ -379,7 +382,8 @@ class Client:
         here, see `accept_restore`; `allow_open` as of `get_collection`. Raises CollectionExists when it is still there
         (delete it first), CollectionNotFound, PinMismatch, CorruptData, StorageError."""
         with self._open():
-            source = FolderDatabase(folder, read_only=True)
+            source = FolderDatabase(at_home(folder), read_only=True)
+            check_name(name)
             if self._keys is not None and not allow_open:
                 source.open(name, lambda meta: refuse_open(meta, name)).close()
             try:

@@ -139,7 +139,7 @@ class Collection(Texts):
             self._segments.current()
             arrays.distinct(names)
             changes = records.check(names, metadatas, documents)
-            gone = records.field_names(remove_fields, "remove_fields")
+            gone = frozenset(records.field_names(remove_fields, "remove_fields"))
             given, there = arrays.some_vectors(vectors, len(names), self.dimension, self.metric)
             left = [name for name, one in zip(names, there, strict=True) if not one]
 
@@ -254,8 +254,8 @@ class Collection(Texts):
             names = (
                 None if ids is None else [name for name in arrays.ids(ids) if name in self._segments.owner]
             )
-            start = arrays.count(offset + 1, "offset + 1") - 1
-            stop = None if limit is None else start + arrays.count(limit + 1, "limit + 1") - 1
+            start = arrays.count(offset, "offset", 0)
+            stop = None if limit is None else start + arrays.count(limit, "limit", 0)
             found, unsealed = self._segments.in_turn(
                 lambda: self._rows(self._select(names, where, stop)[start:stop], parts),
             )
@@ -368,6 +368,8 @@ class Collection(Texts):
     def evaluate(self, query: bytes) -> bytes:
         """The encrypted answer of the server's half to query bytes that somebody else made, see
         `Probe`. Opens nothing. Raises InvalidInput or CorruptData for other bytes."""
+        if not isinstance(query, bytes):
+            raise InvalidInput(f"a query is bytes, got {type(query).__name__}.")
         with self._open():
             return self._segments.in_turn(lambda: self._segments.server.evaluate(query).data)
 

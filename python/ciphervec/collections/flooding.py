@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from .._native import IndexSpec
 from ..errors import InvalidInput
+from ..ingest.arrays import finite
 from ..ingest.uses import Use, Uses
 
 DEVIATION = 2.0**-8
@@ -74,11 +75,12 @@ class Place(NamedTuple):
 
 def check_deviation(deviation: float) -> float:
     """Raises InvalidInput outside of 2⁻¹² to 2⁻⁴."""
-    if not NARROWEST <= deviation <= WIDEST:
+    found = finite(deviation, "flooding")
+    if not NARROWEST <= found <= WIDEST:
         raise InvalidInput(
             f"flooding must be a standard deviation of 2^-12 to 2^-4, as a cosine; got {deviation!r}."
         )
-    return float(deviation)
+    return found
 
 
 def cost(deviation: float) -> int:

@@ -117,7 +117,7 @@ class Index:
         Raises DuplicateId or InvalidInput; nothing is added then.
         """
         rows = arrays.vectors(vectors, self.ndim, self.metric, what="vectors")
-        labels = self._next_labels(len(rows)) if keys is None else arrays.ids(keys, what="keys")
+        labels = self._next_labels(len(rows)) if keys is None else arrays.ids(keys, what="keys", paired=True)
         arrays.same_length(len(labels), rows, "vectors")
         arrays.distinct(labels)
         if labels:

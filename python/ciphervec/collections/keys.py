@@ -84,6 +84,8 @@ class Keys:
         beside them or that `info()` of the collection says, none. Raises InvalidInput, which names
         the place of a word that is not in the list, or WrongKey.
         """
+        if not isinstance(words, str):
+            raise InvalidInput(f"a recovery phrase is a text of 24 words, got {type(words).__name__}.")
         return _expected(cls(_native.Keys.from_recovery_phrase(words)), key_id, "these words are of")
 
     def share(self, recipients: Iterable[Recipient | bytes | StrPath]) -> SharedKeys:

@@ -81,9 +81,9 @@ class EncryptedNearestNeighbors:
 
     def fit(self: _Self, X: Vectors, y: object = None) -> _Self:
         """Seal the rows of X, shape (n, d), n ≥ 1. `y` is ignored. Raises InvalidInput."""
-        if self.metric not in _METRICS:
+        if self.metric not in tuple(_METRICS):  # which compares, and asks no list for its hash
             raise InvalidInput(f"metric must be one of {', '.join(_METRICS)}; got {self.metric!r}.")
-        shape = np.shape(X)
+        shape = arrays.numbers(X, "X").shape
         if len(shape) != 2 or 0 in shape:
             raise InvalidInput(f"X must have shape (n, d) with n and d of at least 1, got {shape}.")
         index = Index(

@@ -171,7 +171,7 @@ class Owner:
         be packed for the whole. Raises InvalidInput, or DuplicateId when an id repeats or is
         already attached; nothing is sealed then.
         """
-        names = arrays.ids(ids)
+        names = arrays.ids(ids, paired=True)
         rows = arrays.vectors(embeddings, self._spec.dimension, self._spec.metric)
         arrays.same_length(len(names), rows, "embeddings")
         if not names:
@@ -611,7 +611,12 @@ class Owner:
         return self._directory.ids()
 
     def __contains__(self, id: object) -> bool:
-        return arrays.stored_id(id) in self._directory
+        if type(id) is not str and type(id) is not int:
+            try:
+                (id,) = arrays.ids([id])  # type: ignore[list-item]
+            except InvalidInput:
+                return False  # what can't be an id
+        return id in self._directory
 
     def __len__(self) -> int:
         return len(self._directory)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Collection as Names
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from ..errors import InvalidInput
@@ -40,7 +40,7 @@ class Tabular:
 
     def to_pandas(self) -> Any:
         """A DataFrame with a row each; metadata fields are columns of their own, those that are
-        called like another column with `metadata.` before. Raises InvalidInput where pandas is not
+        called like another column, or so already, with `metadata.` before. Raises InvalidInput where pandas is not
         installed."""
         try:
             import pandas  # type: ignore[import-untyped, unused-ignore]
@@ -141,19 +141,21 @@ class QueryResult(_Result):
 
 def check_include(include: Names[str], known: tuple[str, ...]) -> list[str]:
     """The parts asked for. Raises InvalidInput naming the ones there are. `ids` always come."""
-    if isinstance(include, str):
-        include = [include]
-    for name in include:
-        if name not in known and name != "ids":
-            raise InvalidInput(f"include has {name!r}; known parts are {', '.join(known)}.")
-    return [name for name in known if name in include]
+    if not isinstance(include, Iterable):
+        raise InvalidInput(f"include must be a list of {', '.join(known)}; got {include!r:.100}.")
+    names = [include] if isinstance(include, str) else list(include)
+    for name in names:
+        if name not in (*known, "ids"):
+            raise InvalidInput(f"include has {name!r:.100}; known parts are {', '.join(known)}.")
+    return [name for name in known if name in names]
 
 
 def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row with the fields of its metadata beside the rest."""
+    """A row with the fields of its metadata beside the rest. No two have one name: those that could are all called
+    `metadata.` and their name, so that a field is called the same in every row."""
     flat = {name: value for name, value in row.items() if name != "metadata"}
     for name, value in (row.get("metadata") or {}).items():
-        flat[f"metadata.{name}" if name in flat or name == "metadata" else name] = value
+        flat[f"metadata.{name}" if name in row or name.startswith("metadata.") else name] = value
     return flat
 
 

@@ -56,7 +56,7 @@ class Roc:
     ) -> Roc:  # fmt: skip
         """From rows (n, d) and whose they are: every pair with equal labels, and of those with
         different ones as many as there are, or `pairs` drawn at random. Raises InvalidInput."""
-        array = np.asarray(vectors)
+        array = arrays.numbers(vectors, "vectors")
         names = np.asarray(labels)
         if array.ndim != 2 or names.shape != array.shape[:1]:
             raise InvalidInput(f"rows (n, d) and n labels are needed, got {array.shape} and {names.shape}.")
@@ -148,10 +148,9 @@ class Roc:
 
 
 def _scores(value: npt.ArrayLike, what: str) -> ScoreArray:
-    try:
-        scores = np.sort(np.asarray(value, np.float64).ravel())
-    except (TypeError, ValueError) as error:
-        raise InvalidInput(f"{what} must be scores, a sequence of numbers ({error}).") from None
+    scores = np.sort(
+        np.asarray(arrays.numbers(value, f"the scores {what!r}", objects=True), np.float64).ravel()
+    )
     if len(scores) == 0 or not np.isfinite(scores).all():
         raise InvalidInput(f"{what} must be at least one finite score, got {len(scores)}.")
     return scores

@@ -21,9 +21,10 @@ import ciphervec._native as _native
 
 from .._native import IndexSpec
 from ..errors import CorruptData, InvalidInput, PinMismatch, UnsupportedVersion, WrongKey
-from ..ingest.arrays import count
+from ..ingest.arrays import count, refuse_unordered
 from ..ingest.metrics import METRICS
 from ..ingest.network import DEFAULT, Network, check_network, read_network, stored
+from ..ingest.records import field_names
 from .embedding.function import SavedFunction
 from .keys import Keys, native_for
 from .owner import Owner
@@ -85,8 +86,8 @@ def index_spec(
         ("precision", precision, PRECISIONS),
         ("scheme", scheme, SCHEMES),
     ):
-        if value not in known:
-            raise InvalidInput(f"{what} must be one of {', '.join(known)}; got {value!r}.")
+        if value not in tuple(known):  # which compares, and asks no list for its hash
+            raise InvalidInput(f"{what} must be one of {', '.join(known)}; got {value!r:.100}.")
     dimension = count(dimension, "dimension")
     if dimension > MAX_DIMENSION:
         raise InvalidInput(
@@ -153,7 +154,7 @@ class Description:
         # One of the same name, dropped before or made elsewhere, has nothing in common with it.
         incarnation = secrets.token_bytes(16)
         spec = index_spec(check_name(name), dimension, metric, mode, precision, scheme, bits, incarnation)
-        fields = field_names(filterable)
+        fields = filterable_names(filterable)
         if routing is not None:
             if not isinstance(routing, Clusters):
                 raise InvalidInput(f"routing must be ciphervec.Clusters, got {type(routing).__name__}.")
@@ -179,7 +180,7 @@ class Description:
         """The same collection with further filterable fields, for which the segments there are now have
         no tags. Raises InvalidInput."""
         self._refuse_former("which would find less than there is")
-        following = field_names([*self.filterable, *field_names(fields)])
+        following = filterable_names([*self.filterable, *fields])
         return replace(self, filterable=following, untagged=tuple(segments))
 
     def with_embedding(self, function: SavedFunction | None) -> Description:
@@ -315,16 +316,10 @@ def open_refused(what: str) -> PinMismatch:
     )
 
 
-def field_names(filterable: Sequence[str]) -> tuple[str, ...]:
-    """Names of filterable fields, checked. Raises InvalidInput."""
-    if isinstance(filterable, str):
-        raise InvalidInput(f"filterable must be a list of field names, got the string {filterable!r}.")
-    fields: tuple[Any, ...] = tuple(filterable)
-    for one in fields:
-        if not isinstance(one, str) or not one or one.startswith("$"):
-            raise InvalidInput(
-                f"filterable holds {one!r}; field names are non-empty strings without leading '$'."
-            )
+def filterable_names(filterable: Iterable[str], what: str = "filterable") -> tuple[str, ...]:
+    """Names of filterable fields, which keep their order, checked. Raises InvalidInput."""
+    refuse_unordered(filterable, what)
+    fields = tuple(field_names(filterable, what))
     if len(set(fields)) != len(fields):
         raise InvalidInput(f"filterable names a field twice: {', '.join(fields)}.")
     return fields

@@ -322,7 +322,7 @@ class States:
         """That the state of this checkpoint is the present one, or comes before it. Raises InvalidInput,
         RollbackDetected."""
         state = self._present()
-        point = _native.read_checkpoint(checkpoint)
+        point = _native.read_checkpoint(checkpoint) if isinstance(checkpoint, str) else None
         if point is None:
             raise InvalidInput(
                 f"{checkpoint!r} is no checkpoint: those have 24 characters, digits and letters but U, as "

@@ -268,7 +268,7 @@ class UnbornCollection(Collection):
 
 def _length(embeddings: Vectors, metric: str = "cosine") -> int:
     """Numbers in a row."""
-    array = np.asarray(embeddings)
+    array = arrays.numbers(embeddings, "embeddings")
     if METRICS[metric].bits and array.dtype == np.uint8:
         raise InvalidInput(
             "rows of packed bits don't say how many there are; make the collection with dimension=..."

@@ -31,7 +31,7 @@ from .routing.clusters import Clusters
 from .routing.explaining import Explanation, explain
 from .routing.recluster import Clustered, recluster
 from .segments import Segments
-from .spec import Description
+from .spec import Description, filterable_names
 from .stores.server_backend import LocalBackend
 from .stores.store import CollectionStore, Progress
 
@@ -207,6 +207,8 @@ class Upkeep:
         writer's. Tell the writer its `fingerprint` by another way. The same name gives the same
         card. Raises InvalidInput in mode `open`."""
         with self._open():
+            if not isinstance(writer, str):
+                raise InvalidInput(f"a writer's name is a text, got {writer!r:.100}.")
             return self._segments.owner.writer_card(writer, self.filterable)
 
     def adopt(self, *, take_over: bool = False, progress: Progress | bool | None = None) -> int:
@@ -236,6 +238,8 @@ class Upkeep:
         open, or should not have come. Returns the rows removed. Raises InvalidInput for other
         segments; nothing is removed then."""
         with self._open(write=True):
+            if isinstance(segments, str) or not isinstance(segments, Iterable):
+                raise InvalidInput(f"segments must be a list of their ids, got {segments!r:.100}.")
             wanted = [_segment_id(one) for one in segments]
             return self._segments.in_turn(lambda: discard(self._segments, wanted))
 
@@ -266,9 +270,7 @@ class Upkeep:
         until when the owner tests filters (`info()["untagged"]` segments). Raises InvalidInput for a
         field that is filterable already, and for collections of release 0.1 before `upgrade()`."""
         with self._open(write=True):
-            if isinstance(fields, str):
-                raise InvalidInput(f"fields must be a list of field names, got the string {fields!r}.")
-            names = list(fields)
+            names = filterable_names(fields, "fields")
             self._segments.current()
             self._segments.in_turn(lambda: extend_filterable(self._segments, names))
 

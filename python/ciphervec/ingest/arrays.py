@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import operator
 import uuid
-from collections.abc import Iterable, Sequence, Sized
+from collections.abc import Iterable, Mapping, Sequence, Sized
+from decimal import Decimal
+from numbers import Real
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -36,7 +38,7 @@ def vectors(value: Vectors, dimension: int, metric: str, *, what: str = "embeddi
     ceil(dimension / 8)); they leave as -1/+1. Raises InvalidInput, naming the first offending row,
     on a wrong shape or dtype, NaN, infinity, or a zero vector under `cosine`.
     """
-    array = _as_array(value, what)
+    array = numbers(value, what)
     if array.ndim == 1:
         array = array.reshape(0, dimension) if array.size == 0 else array.reshape(1, -1)
     if array.ndim == 2 and array.shape[0] == 0 and array.shape[1] == 0:
@@ -81,12 +83,11 @@ def some_vectors(value: Any, rows: int, dimension: int, metric: str) -> tuple[Fl
     return found, given
 
 
-def _as_array(value: Any, what: str) -> npt.NDArray[Any]:
-    rows = (
-        value if isinstance(value, list | tuple) else ()
-    )  # NumPy would make one array of them, without the masks
-    if isinstance(value, np.ma.MaskedArray) or any(isinstance(row, np.ma.MaskedArray) for row in rows):
-        raise InvalidInput(f"{what} is a masked array, or has one in it; fill it first with .filled(value).")
+def numbers(value: Any, what: str, *, objects: bool = False) -> npt.NDArray[Any]:
+    """An array of whatever NumPy makes one of: of floats, integers or booleans. With `objects` also float64 of Python's
+    own numbers, as large ones and Decimals come. Raises InvalidInput for a masked array, and for what is no number,
+    with what makes numbers of it: a text is not taken for the number it spells."""
+    refuse_masked(value, what)
     if isinstance(value, str | bytes):
         raise InvalidInput(f"{what} must be numbers, got {type(value).__name__}. Embed the text first.")
     try:
@@ -97,11 +98,23 @@ def _as_array(value: Any, what: str) -> npt.NDArray[Any]:
         ) from error
     if array.size == 0 and array.dtype == np.float64:
         return array
+    if objects and array.dtype == object and all(isinstance(one, Real | Decimal) for one in array.flat):
+        try:
+            return np.asarray(array, np.float64)
+        except OverflowError as error:
+            raise InvalidInput(f"{what} has a number beyond float64's range ({error}).") from error
     if array.dtype.kind not in "fiub":
         raise InvalidInput(
             f"{what} must be float32 or float64, got dtype {array.dtype}. {_remedy(value, array)}"
         )
     return array
+
+
+def refuse_masked(value: Any, what: str) -> None:
+    """Raise InvalidInput for a masked array, or a list with one in it: NumPy would make numbers of what the mask hides."""
+    rows = value if isinstance(value, list | tuple) else ()
+    if isinstance(value, np.ma.MaskedArray) or any(isinstance(row, np.ma.MaskedArray) for row in rows):
+        raise InvalidInput(f"{what} is a masked array, or has one in it; fill it first with .filled(value).")
 
 
 def _remedy(value: Any, array: npt.NDArray[Any]) -> str:
@@ -227,12 +240,17 @@ def _signs(bits: npt.NDArray[Any]) -> FloatArray:
     return signs
 
 
-def ids(value: Id | uuid.UUID | Iterable[Id | uuid.UUID], *, what: str = "ids") -> list[Id]:
+def ids(
+    value: Id | uuid.UUID | Iterable[Id | uuid.UUID], *, what: str = "ids", paired: bool = False
+) -> list[Id]:
     """Check one id or several and return them as a list of str and int, in order.
 
     Strings are 1 to 65,535 bytes of UTF-8; integers fit in 64 signed bits (NumPy's are taken as
-    int); a UUID is its text. `1` and `"1"` are different ids. Raises InvalidInput.
+    int); a UUID is its text. `1` and `"1"` are different ids. `paired`: other lists have an entry for
+    each, so that a set or dict is refused. Raises InvalidInput.
     """
+    if paired:
+        refuse_unordered(value, what)
     if isinstance(value, str | int | np.integer | uuid.UUID):
         value = [value]
     if isinstance(value, np.ndarray):
@@ -243,7 +261,7 @@ def ids(value: Id | uuid.UUID | Iterable[Id | uuid.UUID], *, what: str = "ids") 
         if value.ndim != 1:
             raise InvalidInput(f"{what} must be one-dimensional, got shape {_shape(value)}.")
         value = value.tolist()
-    if isinstance(value, bytes) or not isinstance(value, Iterable):
+    if isinstance(value, bytes | bytearray | memoryview) or not isinstance(value, Iterable):
         raise InvalidInput(f"{what} must be strings or integers, got {type(value).__name__}.")
     values: list[Any] = list(value)
     if all(type(one) is int and _INT64_MIN <= one <= _INT64_MAX for one in values):
@@ -260,13 +278,17 @@ def ids(value: Id | uuid.UUID | Iterable[Id | uuid.UUID], *, what: str = "ids") 
     return checked
 
 
-def stored_id(value: Any) -> Any:
-    """An id as it is stored: a UUID is its text. Anything else as it is."""
-    return str(value) if isinstance(value, uuid.UUID) else value
+def refuse_unordered(value: object, what: str) -> None:
+    """Raise InvalidInput for what has no order that others could have, or names beside its entries."""
+    if isinstance(value, set | frozenset | Mapping):
+        raise InvalidInput(
+            f"{what} must be a list with one entry per row, in the rows' order, got a {type(value).__name__}. Pass a list."
+        )
 
 
 def _id(value: object, what: str) -> Id:
-    value = stored_id(value)
+    if isinstance(value, uuid.UUID):
+        value = str(value)
     if isinstance(value, str):
         try:
             size = len(value.encode())
@@ -274,7 +296,7 @@ def _id(value: object, what: str) -> Id:
             raise InvalidInput(f"{what} is not valid Unicode: {value!r}.") from error
         if not 1 <= size <= MAX_ID_BYTES:
             raise InvalidInput(f"{what} must be 1 to {MAX_ID_BYTES:,} bytes of UTF-8, got {size:,}.")
-        return str(value)
+        return value if type(value) is str else str.__str__(value)  # an Enum's own str() is its name
     if isinstance(value, bool | np.bool_):
         raise InvalidInput(f"{what} must be a string or an integer, got the boolean {value}.")
     try:
@@ -284,7 +306,7 @@ def _id(value: object, what: str) -> Id:
             f"{what} must be a string or an integer, got {type(value).__name__} {value!r}."
         ) from None
     if not _INT64_MIN <= number <= _INT64_MAX:
-        raise InvalidInput(f"{what} must fit in 64 signed bits, got {number}. Pass it as a string.")
+        raise InvalidInput(f"{what} must fit in 64 signed bits, got {shown(number)}. Pass it as a string.")
     return number
 
 
@@ -313,26 +335,46 @@ def same_length(expected: int, value: Sized | None, what: str) -> None:
         raise InvalidInput(f"{what} must have one entry per id: expected {expected}, got {len(value)}.")
 
 
-def count(value: Any, what: str) -> int:
-    """Check a positive whole number and return it as int."""
+def count(value: Any, what: str, least: int = 1) -> int:
+    """Check a whole number of at least 1, or `least`, and return it as int."""
     try:
         number = operator.index(value)
     except TypeError:
-        number = 0
-    if not 1 <= number <= _INT64_MAX or isinstance(value, bool):
-        raise InvalidInput(f"{what} must be a whole number of at least 1 (and below 2^63), got {value!r}.")
+        number = least - 1
+    if not least <= number <= _INT64_MAX or isinstance(value, bool):
+        raise InvalidInput(
+            f"{what} must be a whole number of at least {least} (and below 2^63), got {shown(value)}."
+        )
     return number
+
+
+def whole(value: Any, what: str) -> int:
+    """Check a whole number of either sign and return it as int."""
+    try:
+        if not isinstance(value, bool):
+            return operator.index(value)
+    except TypeError:
+        pass
+    raise InvalidInput(f"{what} must be a whole number, got {shown(value)}.")
 
 
 def finite(value: Any, what: str) -> float:
     """Check a finite real number and return it as float."""
     try:
-        number = float(value)
+        number = float("nan") if isinstance(value, str | bytes | bytearray) else float(value)
     except (TypeError, ValueError, OverflowError):
         number = float("nan")
     if not -_FLOAT32_MAX <= number <= _FLOAT32_MAX:
-        raise InvalidInput(f"{what} must be a finite number, got {value!r}.")
+        raise InvalidInput(f"{what} must be a finite number, got {shown(value)}.")
     return number
+
+
+def shown(value: object) -> str:
+    """A value in the text of an error."""
+    try:
+        return f"{value!r:.100}"
+    except ValueError:  # a number of more digits than Python prints
+        return f"a very large {type(value).__name__}"
 
 
 def _shape(array: npt.NDArray[Any]) -> str:

@@ -19,7 +19,10 @@ _HEAD = 4096
 
 def at_home(path: StrPath) -> str:
     """A path as a caller gives it, `~` being the user's folder, as in a shell: it would be made as a folder of that name."""
-    return os.path.expanduser(os.fspath(path))  # noqa: PTH111, a path may end in a slash that says something
+    try:
+        return os.path.expanduser(os.fspath(path))  # noqa: PTH111, a path may end in a slash that says something
+    except TypeError as error:
+        raise InvalidInput(f"a path is a text or a pathlib.Path, got {type(path).__name__}.") from error
 
 
 def write_file(path: Path, data: bytes) -> None:

@@ -6,14 +6,15 @@ from __future__ import annotations
 import datetime
 import decimal
 import json
+import re
 import uuid
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from ..errors import CorruptData, InvalidInput, InvalidRows
-from .arrays import BoolArray, FloatArray, Id, same_length
+from .arrays import BoolArray, FloatArray, Id, refuse_unordered, same_length
 from .nesting import check_depth
 
 Metadata: TypeAlias = Mapping[str, Any]
@@ -21,8 +22,12 @@ Metadata: TypeAlias = Mapping[str, Any]
 knows is made one of them."""
 
 MAX_RECORD_BYTES = 64 << 20
+MAX_DIGITS = 4300
+"""Of a whole number; Python reads and prints no more."""
 _ORIGINAL = b"\x01"
 _AS_THEY_ARE = (str, int, float, bool, type(None))
+_UNPAIRED = re.compile("[\ud800-\udfff]")
+"""Half of a pair of UTF-16, which no UTF-8 has."""
 
 
 class Record(NamedTuple):
@@ -97,11 +102,17 @@ def check(
     return rows
 
 
-def field_names(value: Collection[str], what: str) -> frozenset[str]:
+def field_names(value: object, what: str) -> list[str]:
     """Several names of metadata fields, checked. Raises InvalidInput."""
-    if isinstance(value, str) or not all(isinstance(one, str) for one in value):
-        raise InvalidInput(f"{what} must be a list of field names, got {value!r}.")
-    return frozenset(value)
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        raise InvalidInput(f"{what} must be a list of field names, got {value!r:.100}.")
+    names = list(value)
+    for one in names:
+        if not isinstance(one, str) or not one or one.startswith("$") or _UNPAIRED.search(one):
+            raise InvalidInput(
+                f"{what} holds {one!r:.100}; field names are non-empty texts of valid Unicode without leading '$'."
+            )
+    return [*map(str.__str__, names)]
 
 
 def payload(record: Record, what: str) -> bytes:
@@ -142,6 +153,7 @@ def listed(value: object | None, single: type, what: str) -> list[object] | None
         return None
     if isinstance(value, single):
         return [value]
+    refuse_unordered(value, what)
     try:
         return list(value)  # type: ignore[call-overload, no-any-return]
     except TypeError:
@@ -186,7 +198,10 @@ def plain(value: object) -> object:
         value = _time(value)
     elif hasattr(value, "item") and getattr(value, "shape", None) == ():
         held = value.item()
-        if type(held) is not type(value):  # a long double is its own item
+        if type(held) not in (
+            type(value),
+            tuple,
+        ):  # a long double is its own item; a structure would lose its names
             return plain(held)
     if isinstance(value, datetime.datetime):
         return (value if value.tzinfo is None else value.astimezone(datetime.timezone.utc)).isoformat()
@@ -195,8 +210,7 @@ def plain(value: object) -> object:
     if isinstance(value, uuid.UUID):
         return str(value)
     if isinstance(value, decimal.Decimal):
-        whole = value.is_finite() and value == value.to_integral_value()
-        return int(value) if whole else float(value)
+        return _number(value)
     if isinstance(value, list | tuple):
         return [plain(one) for one in value]
     if isinstance(value, dict):
@@ -205,6 +219,22 @@ def plain(value: object) -> object:
             raise InvalidInput(f"an object has the name {strange[0]!r}; names in objects are strings.")
         return {name: plain(one) for name, one in value.items()}
     return value
+
+
+def _number(value: decimal.Decimal) -> object:
+    """A Decimal as the number that reads the same, or as it is where there is none. Raises InvalidInput for one with
+    more digits than numbers of JSON keep, which would be another."""
+    if not value.is_finite():
+        return float(value)
+    if value.adjusted() < MAX_DIGITS and value == value.to_integral_value():
+        return int(value)
+    found = float(value)
+    if decimal.Decimal(repr(found)) != value:
+        raise InvalidInput(
+            f"the Decimal {value!s:.100} has more digits than a number keeps, which would be {found!r}. Round it, or store it "
+            "as text."
+        )
+    return found
 
 
 def _stands_for_nothing(value: object) -> bool:

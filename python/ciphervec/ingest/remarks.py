@@ -10,7 +10,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 
-from ..errors import StorageError
+from ..errors import InvalidInput, StorageError
 
 _PACKAGE = __name__.partition(".")[0]
 _BETWEEN = {_PACKAGE, "contextlib", "functools"}  # top-level modules of frames that are no caller's
@@ -60,4 +60,6 @@ def reporting(
     """What to call with progress: what was given, or for True a line on standard error."""
     if isinstance(progress, bool):
         return Line(what) if progress else None
+    if progress is not None and not callable(progress):
+        raise InvalidInput(f"progress must be a function of (done, total), or True; got {progress!r:.100}.")
     return progress

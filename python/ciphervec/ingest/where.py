@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from ..errors import InvalidInput
+from .arrays import shown
 from .nesting import check_depth
 from .records import plain
 
@@ -149,14 +150,19 @@ def canonical(value: Any) -> bytes:
     if isinstance(value, float) and math.isfinite(value) and value.is_integer():
         value = int(value)
     if isinstance(value, int):
-        return b"i%d" % value
+        try:
+            return b"i%d" % value
+        except ValueError as error:  # more digits than Python prints, and than metadata have
+            raise InvalidInput(f"a filter compares with a number of too many digits: {error}.") from error
     if isinstance(value, float):
         return b"f" + float.hex(value).encode()
     if isinstance(value, str):
         try:
             return b"s" + value.encode()
         except UnicodeEncodeError as error:
-            raise InvalidInput(f"a filter compares with {value!r}, which is not valid Unicode.") from error
+            raise InvalidInput(
+                f"a filter compares with {shown(value)}, which is not valid Unicode."
+            ) from error
     raise InvalidInput(
         f"a filter compares with a string, number, boolean or None, got {type(value).__name__}. Use $in for one of "
         "several values, $contains for a value within a list."
@@ -187,7 +193,7 @@ def _passes(part: Part, metadata: Mapping[str, Any]) -> bool:
 
 def _filter(where: object) -> Part:
     if not isinstance(where, Mapping) or not where:
-        raise InvalidInput(f'where must be a non-empty dict such as {{"lang": "en"}}, got {where!r}.')
+        raise InvalidInput(f'where must be a non-empty dict such as {{"lang": "en"}}, got {shown(where)}.')
     return _all([_condition(name, condition) for name, condition in where.items()])
 
 
@@ -198,7 +204,7 @@ def _all(parts: Sequence[Part]) -> Part:
 def _condition(name: object, condition: Any) -> Part:
     if name in ("$and", "$or"):
         if not isinstance(condition, Sequence) or isinstance(condition, str) or not condition:
-            raise InvalidInput(f"{name} takes a non-empty list of filters, got {condition!r}.")
+            raise InvalidInput(f"{name} takes a non-empty list of filters, got {shown(condition)}.")
         parts = tuple(_filter(part) for part in condition)
         return All(parts) if name == "$and" else Some(parts)
     if name == "$not":
@@ -226,9 +232,11 @@ def _comparison(name: str, operator: Any, operand: Any) -> Part:
     if operand != operand:
         raise InvalidInput(f"{operator} on {name!r} compares with nan, which nothing is equal to.")
     if operator == "$exists" and not isinstance(operand, bool):
-        raise InvalidInput(f"$exists on {name!r} takes true or false, got {operand!r}.")
+        raise InvalidInput(f"$exists on {name!r} takes true or false, got {shown(operand)}.")
     if operator in ORDER and kind(operand) not in ("number", "text"):
-        raise InvalidInput(f"{operator} on {name!r} compares with a number or a string, got {operand!r}.")
+        raise InvalidInput(
+            f"{operator} on {name!r} compares with a number or a string, got {shown(operand)}."
+        )
     return Comparison(name, operator, (operand,))
 
 
@@ -244,7 +252,7 @@ def _values(name: str, operator: str, operand: Any) -> Iterable[Any]:
         or isinstance(operand, str | bytes | Mapping)
         or getattr(operand, "shape", None) == ()
     ):
-        raise InvalidInput(f"{operator} on {name!r} takes a list of values, got {operand!r}.")
+        raise InvalidInput(f"{operator} on {name!r} takes a list of values, got {shown(operand)}.")
     return operand
 
 
@@ -253,8 +261,8 @@ def _operand(name: str, operator: str, value: Any) -> Any:
     found = plain(value)
     if found is None and value is not None:
         raise InvalidInput(
-            f"{operator} on {name!r} compares with {value!r}, which stands for no value and equals none. For rows that have "
-            f'None there say None; for rows without the field, {{"{name}": {{"$exists": False}}}}.'
+            f"{operator} on {name!r} compares with {shown(value)}, which stands for no value and equals none. For rows that "
+            f'have None there say None; for rows without the field, {{"{name}": {{"$exists": False}}}}.'
         )
     canonical(found)  # which refuses what is no single value
     return found

@@ -156,10 +156,10 @@ def array(found: list[Any]) -> FloatArray:
     if len(lengths) > 1:
         raise invalid("Inconsistent dimensions in provided embeddings")
     try:
-        rows = np.array(found, np.float64)
+        rows = np.array(found)  # without a type, of which texts that spell numbers would become some
     except (TypeError, ValueError):
         rows = np.empty(0)
-    if rows.ndim != 2 or not all(type(one) in _NUMBERS for row in found[:1] for one in row):
+    if rows.ndim != 2 or rows.dtype.kind not in "iuf" or not all(type(one) in _NUMBERS for one in found[0]):
         raise Problem(422, "embeddings: expected numbers only.")
     return _single(rows)
 

@@ -59,7 +59,7 @@ class Texts(Upkeep):
         embedder = self._embedder(saved)
         texts = texts_of(documents, "documents")
         if ids is not None:
-            ids = arrays.ids(ids)
+            ids = arrays.ids(ids, paired=True)
             arrays.distinct(ids)
             arrays.same_length(len(ids), texts, "documents")
         # Not under the lock: this may take its time, or ask another service.
@@ -73,7 +73,7 @@ class Texts(Upkeep):
     ) -> tuple[list[Id], Vectors | Sequence[Vectors | None] | None, object | None]:
         """Changes of rows as they were given; where a document has no vector it has that of the function,
         if the collection has one. Vectors that stay are None."""
-        names = arrays.ids(ids)
+        names = arrays.ids(ids, paired=True)
         some = embeddings is None or (isinstance(embeddings, list) and any(one is None for one in embeddings))
         if documents is None or not some:
             return names, embeddings, documents

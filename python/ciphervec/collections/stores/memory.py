@@ -62,13 +62,12 @@ class MemoryStore(LocalStore):
             self._loaded.pop(segment_id, None)
 
     def read(self, segment_id: bytes, blob: str) -> bytes:
+        if blob == ROWS and (segment_id, ROWS) not in self._blobs:
+            return self._loaded[segment_id].segment(segment_id)
         return self._blobs[segment_id, blob]
 
     def load_into(self, server: _native.ServerIndex, segment_id: bytes, *, tagged: bool) -> None:
-        rows = self._blobs.get((segment_id, ROWS))
-        if rows is None:  # the collection was closed and is opened again
-            rows = self._loaded[segment_id].segment(segment_id)
-        server.add(rows, self.read(segment_id, TAGS) if tagged else None)
+        server.add(self.read(segment_id, ROWS), self.read(segment_id, TAGS) if tagged else None)
         self._loaded[segment_id] = server
         self._blobs.pop((segment_id, ROWS), None)
 

@@ -184,13 +184,23 @@ impl ArrayPacking {
     /// slots.
     ///
     /// # Errors
-    /// [`Error::Range`] for a shape of nothing, or for vectors that a ciphertext has no room for.
+    /// [`Error::Range`] for a shape of nothing, or for vectors that a ciphertext has no room for;
+    /// [`Error::CkksSimilarity`] for layout `coefficients` in a ring with as many slots as
+    /// coefficients: its products are those of cosines, and hold no dot products.
     pub fn new(
         layout: ArrayLayout,
         spread: Spread,
         (rows, dimension): (usize, usize),
         (degree, slots): (usize, usize),
     ) -> Result<Self> {
+        if layout == ArrayLayout::Coefficients && slots == degree {
+            return Err(Error::CkksSimilarity {
+                operation: "layout coefficients",
+                detail: "a context of ring standard is needed, and this one is of ring real; say \
+                         ring=\"standard\" when it is made, or take layout slots or single"
+                    .to_owned(),
+            });
+        }
         let room = match layout {
             ArrayLayout::Slots => slots,
             ArrayLayout::Coefficients => degree,
@@ -418,5 +428,8 @@ mod tests {
         assert!(
             ArrayPacking::new(ArrayLayout::Slots, Spread::Pairs, (0, 4), (4096, 2048)).is_err()
         );
+        let real =
+            ArrayPacking::new(ArrayLayout::Coefficients, Spread::Pairs, (1, 4), (4096, 4096));
+        assert!(real.unwrap_err().to_string().contains("ring standard"));
     }
 }
