@@ -25,8 +25,7 @@ fn halves(
     sizes: (usize, usize, usize),
 ) -> (Server, Client) {
     let pooling = Pooling::None;
-    let options =
-        Options { strategy, transport, pooling, precision_bits, ..Options::default() };
+    let options = Options { strategy, transport, pooling, precision_bits, ..Options::default() };
     let shape = Shape { rows: sizes.1, columns: sizes.2, precision_bits, levels: 0 };
     let instance = || Instance::Tokens(recipe(strategy, transport, shape).unwrap());
     let table = Table::new(values, sizes).unwrap();
@@ -56,7 +55,9 @@ fn worst(server: &Server, indices: &[i64], found: &[f64]) -> f64 {
     };
     let tokens = indices.chunks_exact(tables).zip(found.chunks_exact(columns));
     tokens
-        .flat_map(|(token, found)| (0..columns).map(move |column| (found[column] - row(token, column)).abs()))
+        .flat_map(|(token, found)| {
+            (0..columns).map(move |column| (found[column] - row(token, column)).abs())
+        })
         .fold(0.0, f64::max)
 }
 
@@ -70,12 +71,23 @@ fn hard(sizes: (usize, usize, usize)) -> Vec<(&'static str, Vec<f64>)> {
     let (tables, rows, columns) = sizes;
     let of = |value: &dyn Fn(usize, usize) -> f64| -> Vec<f64> {
         let place = |k: usize| (k / columns % rows, k % columns);
-        (0..tables * rows * columns).map(|k| { let (row, column) = place(k); value(row, column) * (1.0 + 1e-3 * number(k)) }).collect()
+        (0..tables * rows * columns)
+            .map(|k| {
+                let (row, column) = place(k);
+                value(row, column) * (1.0 + 1e-3 * number(k))
+            })
+            .collect()
     };
     vec![
         ("even", of(&|row, column| number(row * columns + column))),
-        ("one column", of(&|row, column| if column == 1 { 1e4 * number(row) } else { number(row) })),
-        ("one number", of(&|row, column| if (row, column) == (rows - 1, 0) { 1e3 } else { number(row) })),
+        (
+            "one column",
+            of(&|row, column| if column == 1 { 1e4 * number(row) } else { number(row) }),
+        ),
+        (
+            "one number",
+            of(&|row, column| if (row, column) == (rows - 1, 0) { 1e3 } else { number(row) }),
+        ),
         ("constant", of(&|_, _| 7.0)),
         ("alternating", of(&|row, _| if row % 2 == 0 { 1.0 } else { -1.0 })),
         ("smooth", of(&|row, column| (row as f64 / rows as f64 + column as f64).sin())),
@@ -90,7 +102,11 @@ fn inputs(sizes: (usize, usize, usize), tokens: usize) -> [Vec<i64>; 3] {
     let of = |index: &dyn Fn(usize) -> usize| -> Vec<i64> {
         (0..tokens * tables).map(|at| (index(at / tables) % rows) as i64).collect()
     };
-    [of(&|_| rows - 1), of(&|token| if token < tokens / 2 { 0 } else { rows - 1 }), of(&|token| token * 7)]
+    [
+        of(&|_| rows - 1),
+        of(&|token| if token < tokens / 2 { 0 } else { rows - 1 }),
+        of(&|token| token * 7),
+    ]
 }
 
 #[test]
@@ -116,7 +132,10 @@ fn bounds_hold_for_hard_tables_and_correlated_indices() {
                     if name == "even" {
                         let planned = server.recipe().unwrap().answer_bytes() as f64;
                         let ratio = length as f64 / planned;
-                        assert!((0.8..1.2).contains(&ratio), "{what}: {length} B, {planned} planned");
+                        assert!(
+                            (0.8..1.2).contains(&ratio),
+                            "{what}: {length} B, {planned} planned"
+                        );
                     }
                 }
             }
@@ -131,20 +150,20 @@ fn bits_follow_the_precision() {
     let sizes = (1, 16, 4);
     let (_, values) = hard(sizes).swap_remove(0);
     let mut bytes = Vec::new();
-    for precision_bits in [4, 8, 12] {
+    for precision_bits in [9, 12, 15] {
         let (server, client) =
             halves((Strategy::OneHot, Transport::Standard, precision_bits), &values, sizes);
         let indices = &inputs(sizes, server.recipe().unwrap().batch())[2];
         let (length, found) = ask(&server, &client, indices);
         let off = worst(&server, indices, &found);
         let spec = server.spec();
-        assert!(spec.rounding() > 0.9 * spec.error_bound() && off > 0.05 * spec.rounding(), "{off:e}");
+        assert!(off <= spec.error_bound() && off > 0.05 * spec.rounding(), "{off:e}");
         bytes.push(length);
     }
-    // Four columns of 2^11 coefficients, 4 bits less in both parts: a bit more or less in either.
+    // Four columns of 2^11 coefficients, 3 bits more in both parts, and a bit more or less in either.
     for pair in bytes.windows(2) {
         let bits = (pair[1] - pair[0]) as f64 * 8.0 / (4 << LOG_DEGREE) as f64;
-        assert!((7.0..=9.0).contains(&bits), "{bits}");
+        assert!((5.0..=7.0).contains(&bits), "{bits}");
     }
 }
 

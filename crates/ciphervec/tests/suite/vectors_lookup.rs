@@ -123,7 +123,8 @@ fn version_1_answers_and_opens_as_it_did() {
 /// rounded, are within the bound that it states.
 #[test]
 fn version_1_of_tokens_keeps_its_bound() {
-    let folder = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../vectors/v1/lookup-tokens"));
+    let folder =
+        PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../vectors/v1/lookup-tokens"));
     let get = |name: &str| std::fs::read(folder.join(name)).unwrap();
     let (secret, _) = keyfile::decode_secret(&get("plain.key"), Sort::Scheme, None).unwrap();
     let client = Client::from_secret_bytes(&secret).unwrap();
@@ -135,6 +136,9 @@ fn version_1_of_tokens_keeps_its_bound() {
     let rows = [-3.0, 0.25, 1.0, -2.5, 0.0, 0.0, 0.5, 4.0];
     assert_eq!(found.len(), rows.len());
     for (found, expected) in found.iter().zip(rows) {
-        assert!((found - expected).abs() <= server.spec().error_bound() && server.spec().error_bound() < 2e-4);
+        assert!(
+            (found - expected).abs() <= server.spec().error_bound()
+                && server.spec().error_bound() < 2e-4
+        );
     }
 }

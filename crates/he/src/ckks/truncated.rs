@@ -15,7 +15,7 @@ use super::spec::{ParamsSpec, Ring};
 use super::tail::deviations;
 use crate::error::{Error, Result};
 use crate::wire::KeyId;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 /// −log2 of the chance that a slot is off by more than is said, for each part of a ciphertext.
 const CHANCE_BITS: f64 = 67.0;
@@ -44,6 +44,21 @@ pub(super) fn restore_from_bits(words: &mut [u64], q: u64, bits: u32) {
         let wide = (u128::from(*word) * u128::from(q) + half) >> bits;
         *word = if wide == u128::from(q) { 0 } else { wide as u64 };
     }
+}
+
+/// What each part is within, in standard deviations. A uniform number and a ternary one have lighter
+/// tails than Gaussian numbers of their variance, so that Chernoff's bound for those holds for sums of
+/// these: of one such value in a slot, of the product of two, and for s² of each of three.
+fn tails(ring: Ring) -> &'static [f64; 3] {
+    static TAILS: LazyLock<[[f64; 3]; 2]> = LazyLock::new(|| {
+        [Ring::Standard, Ring::ConjugateInvariant].map(|ring| {
+            let within = |bits: f64, keyed: f64| deviations(bits, keyed, ring, 1.0);
+            let each = within(CHANCE_BITS + 2.0, 0.0);
+            [within(CHANCE_BITS, 0.0), within(CHANCE_BITS, 1.0), each * each * each]
+        })
+    });
+    let [standard, real] = &*TAILS;
+    if ring == Ring::Standard { standard } else { real }
 }
 
 /// How many bits a coefficient keeps of c_0, of c_1 and, in degree 2, of c_2.
@@ -159,19 +174,9 @@ impl Truncation {
         parts.map(square).sum::<f64>().sqrt() / scale
     }
 
-    /// What a part takes from a slot at the most, times the scale. A uniform number and a ternary
-    /// one have lighter tails than Gaussian numbers of their variance, so that Chernoff's bound for
-    /// those holds for sums of these: of one such value in a slot, of the product of two, and for s²
-    /// of each of three.
+    /// What a part takes from a slot at the most, times the scale.
     fn part_error(&self, part: usize, bits: u32) -> f64 {
-        let ring = self.ring;
-        let gaussian = deviations(CHANCE_BITS, 0.0, ring, 1.0);
-        let tail = match part {
-            0 => gaussian,
-            1 => deviations(CHANCE_BITS, 1.0, ring, 1.0),
-            _ => deviations(CHANCE_BITS + 2.0, 0.0, ring, 1.0).powi(3),
-        };
-        tail * self.spread(part, bits)
+        tails(self.ring)[part] * self.spread(part, bits)
     }
 
     /// Refuses another ring or base prime.

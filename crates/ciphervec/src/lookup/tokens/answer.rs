@@ -74,7 +74,7 @@ pub(super) fn answer_bytes(params: &ParamsSpec, design: &Design<'_>) -> usize {
     let peak = TYPICAL_PEAK * (each as f64).sqrt();
     // A factor that fills the modulus is an integer.
     let scale = f64::exp2(f64::from(params.base_bits) - 0.5) / (ROOM * peak);
-    let all = params.base_bits as usize * (design.degree() + 1) << params.log_degree >> 3;
+    let all = params.base_bits as usize * (design.degree() + 1) * ((1 << params.log_degree) / 8);
     let one = Truncation::planned(params, design.degree(), scale, allowed(&design.shape, 1.0))
         .map_or(all, |truncation| truncation.bytes());
     design.shape.columns.div_ceil(each) * one
@@ -115,20 +115,25 @@ fn write(recipe: &Recipe, (peak, rounding): (f64, f64), group: &[Ciphertext]) ->
     let params = recipe.params();
     let evaluator = Evaluator::without_keys(params.clone());
     let lowered = group.iter().map(|one| Ok(evaluator.lower(one, peak, ROOM)?));
-    let lowered: Vec<Ciphertext> = lowered.collect::<Result<_>>()?;
+    let mut lowered: Vec<Ciphertext> = lowered.collect::<Result<_>>()?;
+    let scales: Vec<f64> = lowered.iter().map(Ciphertext::scale).collect();
     let joined = match lowered.as_slice() {
-        [re, im] => &evaluator.join_parts(re, im)?,
-        _ => &lowered[0],
+        [re, im] => evaluator.join_parts(re, im)?,
+        _ => lowered.swap_remove(0),
     };
-    let scales = || lowered.iter().map(Ciphertext::scale);
-    let (least, most) = (scales().fold(f64::INFINITY, f64::min), scales().fold(0.0, f64::max));
+    let (least, most) = smallest_and_largest(&scales);
     let slack = SLACK * f64::exp2(params.log_modulus(0)) / most;
     let truncation = Truncation::within(params, joined.degree(), least, rounding.min(slack))?;
     let mut out = Vec::with_capacity(8 * group.len() + 3 + truncation.bytes());
-    scales().for_each(|scale| out.extend_from_slice(&scale.to_le_bytes()));
+    scales.iter().for_each(|scale| out.extend_from_slice(&scale.to_le_bytes()));
     out.extend(truncation.bits().iter().map(|bits| *bits as u8));
     joined.truncate(&truncation, &mut out)?;
     Ok(out)
+}
+
+fn smallest_and_largest(scales: &[f64]) -> (f64, f64) {
+    let fold = |first, of: fn(f64, f64) -> f64| scales.iter().copied().fold(first, of);
+    (fold(f64::INFINITY, f64::min), fold(0.0, f64::max))
 }
 
 /// Looked-up rows as a client reads them.
@@ -176,14 +181,10 @@ impl<'a> TokensAnswer<'a> {
             let scales: Vec<f64> = scales.collect::<Result<_>>()?;
             let bits = reader.take(parts)?.iter().map(|bits| u32::from(*bits)).collect();
             let truncation = Truncation::of(recipe.params(), bits)?;
-            let (most, allowed) =
-                (scales.iter().copied().fold(f64::INFINITY, f64::min), spec.rounding());
-            let off = truncation.error(most);
-            // Not a comparison the other way round: a scale may be no number.
-            if !(most > 0.0
-                && scales.iter().all(|scale| scale.is_finite())
-                && off <= allowed * NEARLY)
-            {
+            let numbers = scales.iter().all(|scale| *scale > 0.0 && scale.is_finite());
+            let off = truncation.error(smallest_and_largest(&scales).0);
+            let allowed = spec.rounding();
+            if !numbers || off > allowed * NEARLY {
                 let detail = format!(
                     "numbers are rounded by up to {off:.3e} where the description of the table says \
                      {allowed:.3e}; ask the server again, or take the description that it has now"
@@ -193,8 +194,11 @@ impl<'a> TokensAnswer<'a> {
             let coefficients = reader.take(truncation.bytes())?;
             Ok(Group { scales, truncation, coefficients })
         };
-        let batch = |_| (0..columns).step_by(each).map(&mut group).collect::<Result<_>>();
-        let batches = (0..count).map(batch).collect::<Result<_>>()?;
+        let mut batches = Vec::new();
+        for _ in 0..count {
+            let groups = (0..columns).step_by(each).map(&mut group);
+            batches.push(groups.collect::<Result<Vec<_>>>()?);
+        }
         reader.finish()?;
         Ok(TokensAnswer { key, nonce, memo, batches })
     }

@@ -6,7 +6,9 @@
 
 use super::recipe::Recipe;
 use crate::error::Result;
-use crate::lookup::serialize::{expect_params, expect_scheme, expect_spec, header};
+#[cfg(feature = "client")]
+use crate::lookup::serialize::header;
+use crate::lookup::serialize::{expect_params, expect_scheme, expect_spec};
 use crate::lookup::spec::Spec;
 use ciphervec_he::ckks::Ciphertext;
 use ciphervec_he::lattice::SegmentId;

@@ -253,6 +253,9 @@ impl Recipe {
         };
         let squares: Vec<f64> = (0..columns).map(squares).collect();
         let mean = squares.iter().sum::<f64>() / columns as f64;
+        if mean == 0.0 {
+            return 0.0;
+        }
         let largest = squares.iter().copied().fold(0.0, f64::max).sqrt();
         let peak = magnitudes(tables, columns).into_iter().fold(0.0, f64::max);
         let peak = peak * ((tables.len() * self.columns_each()) as f64 / mean).sqrt();
