@@ -5,6 +5,8 @@
 //! `client`, turns documents into a query and the answer into numbers. Between the two there are
 //! only bytes. `docs/lookup.md` says what each side learns.
 
+#[cfg(all(test, feature = "hazmat"))]
+mod answer_tests;
 #[cfg(feature = "client")]
 mod client;
 #[cfg(all(test, feature = "hazmat"))]

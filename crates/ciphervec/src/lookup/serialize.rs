@@ -2,8 +2,10 @@
 //!
 //! `strategy u8 | tables u32 | rows u32 | columns u32 | zero row u8 | pooling u8 | limit u32 | bytes
 //! of a word or bits of precision u8 | levels u8 | digest 16 | scale of counts f64 | scale of weights
-//! f64 | unit f64 | bound f64`; the scales and the unit are 1 where a strategy has none. In version 2
-//! `transport u8` follows; in version 1, which is written wherever it says all, it is 0, standard.
+//! f64 | unit f64 | bound f64`; the scales and the unit are 1 where a strategy has none. In versions 2
+//! and 3 `transport u8` follows, which is 0, standard, in version 1, and in version 3 `rounding f64`.
+//! Strategy `histogram` has version 1, all others version 3, and versions 1 and 2 where an earlier
+//! release wrote them.
 
 use super::histogram::scales::HistogramScales;
 use super::options::{Options, Pooling};
@@ -19,6 +21,8 @@ use ciphervec_he::wire::{self, Header, KeyId, Kind, Reader, Scheme};
 const MAX_LOG_SCALE: f64 = 1024.0;
 /// The version of a description that names a transport, and of messages in it.
 pub(super) const TRANSPORT_VERSION: u16 = 2;
+/// The version of a description that says how far answers are rounded.
+const ROUNDED_VERSION: u16 = 3;
 
 impl Spec {
     /// The description, framed. Public.
@@ -40,9 +44,13 @@ impl Spec {
             payload.extend_from_slice(&number.to_le_bytes());
         }
         let mut version = wire::VERSION;
-        if transport != Transport::Standard {
+        if transport != Transport::Standard || self.rounding.is_some() {
             payload.push(transport as u8);
             version = TRANSPORT_VERSION;
+        }
+        if let Some(rounding) = self.rounding {
+            payload.extend_from_slice(&rounding.to_le_bytes());
+            version = ROUNDED_VERSION;
         }
         let mut frame = vec![0; wire::HEADER_LEN];
         frame.extend_from_slice(&payload);
@@ -63,7 +71,7 @@ impl Spec {
     /// # Errors
     /// Damaged or malformed bytes, sizes that no table has, and options that do not go together.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
-        let (version, header, payload) = wire::open_version(Kind::Spec, TRANSPORT_VERSION, bytes)?;
+        let (version, header, payload) = wire::open_version(Kind::Spec, ROUNDED_VERSION, bytes)?;
         let mut reader = Reader::new("the description of a lookup", payload);
         expect_scheme(&header, &reader)?;
         let strategy =
@@ -82,20 +90,22 @@ impl Spec {
         let limit = reader.u32()? as usize;
         let (detail, levels) = (reader.u8()?, usize::from(reader.u8()?));
         let digest = reader.array()?;
-        let mut scale = || {
+        let scale = |reader: &mut Reader<'_>| -> Result<f64> {
             let scale = reader.f64()?;
             if scale > 0.0 && scale.log2().abs() <= MAX_LOG_SCALE {
                 return Ok(scale);
             }
-            Err(reader.error(format!("a positive scale expected, got {scale}")))
+            Err(reader.error(format!("a positive scale expected, got {scale}")).into())
         };
-        let [count, weight, unit, bound] = [scale()?, scale()?, scale()?, scale()?];
+        let mut next = || scale(&mut reader);
+        let [count, weight, unit, bound] = [next()?, next()?, next()?, next()?];
         let transport = match version {
-            TRANSPORT_VERSION => Transport::from_byte(reader.u8()?)
-                .filter(|transport| *transport != Transport::Standard)
+            TRANSPORT_VERSION | ROUNDED_VERSION => Transport::from_byte(reader.u8()?)
+                .filter(|one| *one != Transport::Standard || version == ROUNDED_VERSION)
                 .ok_or_else(|| reader.error("a transport other than standard expected"))?,
             _ => Transport::Standard,
         };
+        let rounding = (version == ROUNDED_VERSION).then(|| scale(&mut reader)).transpose()?;
         if header.key != KeyId::default() {
             return Err(reader.error("a description names no key").into());
         }
@@ -109,8 +119,10 @@ impl Spec {
         let instance = Instance::new(&options, shape)?;
         let most = if pooling == Pooling::Mean { 1.0 } else { limit as f64 };
         let fits = match &instance {
-            Instance::Histogram(scheme) => count * most <= scheme.capacity(),
-            Instance::Tokens(_) => [count, weight, unit] == [1.0; 3],
+            Instance::Histogram(scheme) => count * most <= scheme.capacity() && rounding.is_none(),
+            Instance::Tokens(_) => {
+                [count, weight, unit] == [1.0; 3] && rounding.is_none_or(|most| most <= bound)
+            }
         };
         if !fits || zero_row && shape.1 < 2 {
             return Err(reader.error("sizes that fit each other expected").into());
@@ -118,7 +130,7 @@ impl Spec {
         reader.finish()?;
         let scales = histogram.then_some(HistogramScales { count, weight, unit, bound });
         let params = instance.param_id();
-        let spec = Spec { shape, zero_row, digest, options, scales, bound, params };
+        let spec = Spec { shape, zero_row, digest, options, scales, bound, rounding, params };
         expect_params("the description of a lookup", &spec, &header)?;
         Ok(spec)
     }

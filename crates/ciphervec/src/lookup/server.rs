@@ -6,10 +6,11 @@ use super::options::Options;
 use super::serialize::{expect_params, expect_scheme, frame};
 use super::spec::{Instance, Spec};
 use super::table::Table;
+use super::tokens::answer::write_answer;
 use super::tokens::compact::Compact;
 use super::tokens::compact::messages::{CompactQuery, RootKeys, read_keys};
 use super::tokens::embed::{embed, generate};
-use super::tokens::messages::{TokensAnswer, TokensQuery};
+use super::tokens::messages::TokensQuery;
 use super::tokens::recipe::Recipe;
 use super::tokens::weights::Weights;
 use crate::error::{Error, Result};
@@ -140,16 +141,17 @@ impl Server {
         match &self.prepared {
             Prepared::Histogram { scheme, weights } => self.sums(scheme, weights, query),
             Prepared::Tokens { recipe, weights, keys } => {
+                let prepared = (recipe, weights);
                 if let Some(compact) = recipe.compact_layout() {
                     let query = CompactQuery::from_bytes(&self.spec, (recipe, compact), query)?;
                     let batches = self.look_up_roots((recipe, compact), weights, keys, &query)?;
                     let CompactQuery { key, nonce, memo, .. } = query;
-                    return Ok(TokensAnswer { key, nonce, memo, batches }.to_bytes(&self.spec));
+                    return write_answer(&self.spec, prepared, (key, nonce, memo), &batches);
                 }
                 let query = TokensQuery::from_bytes(&self.spec, recipe, query)?;
                 let batches = self.look_up(recipe, weights, keys, &query)?;
                 let TokensQuery { key, nonce, memo, .. } = query;
-                Ok(TokensAnswer { key, nonce, memo, batches }.to_bytes(&self.spec))
+                write_answer(&self.spec, prepared, (key, nonce, memo), &batches)
             }
         }
     }
@@ -281,11 +283,13 @@ impl Server {
         if table.digest() != spec.digest {
             return Err(reader.error("these are not the tables of the description").into());
         }
-        let server = Server::new(table, spec.options)?;
-        if *server.spec() != spec {
+        let (fresh, instance) = Spec::new(&table, spec.options)?;
+        // Of an earlier release, or of a machine whose last bits are others: clients have been told.
+        let promised = Spec { bound: spec.bound, rounding: spec.rounding, ..fresh };
+        if promised != spec {
             return Err(reader.error("these tables have another description").into());
         }
-        Ok(server)
+        Self::of(table, spec, instance)
     }
 
     /// The sums of documents.

@@ -5,7 +5,6 @@ use super::histogram::scales::HistogramScales;
 use super::options::{Options, Pooling};
 use super::strategy::Strategy;
 use super::table::{Table, TableDigest};
-use super::tokens::bound::TAIL_DEVIATIONS;
 use super::tokens::design::Shape;
 use super::tokens::recipe::Recipe;
 use super::transport::Transport;
@@ -15,6 +14,9 @@ use ciphervec_he::params::ParamId;
 
 /// Most rows of a table whose index is written as one number: beyond, nothing is precise enough.
 const MAX_NUMBER_ROWS: usize = 1 << 12;
+
+/// What rounding may take of a bound that an earlier release wrote, whose answers were whole.
+const OF_EARLIER_BOUND: f64 = 1.0 / 32.0;
 
 /// The public description of a table that is looked up in: shape, digest, strategy and scales. A
 /// client needs nothing else.
@@ -27,6 +29,9 @@ pub struct Spec {
     /// In strategy `histogram`.
     pub(super) scales: Option<HistogramScales>,
     pub(super) bound: f64,
+    /// What rounding takes from a number of an answer at the most: in strategies that look up token by
+    /// token, and unless an earlier release wrote the description.
+    pub(super) rounding: Option<f64>,
     pub(super) params: ParamId,
 }
 
@@ -84,22 +89,21 @@ impl Spec {
     /// The same of an instance that is there.
     pub(super) fn of(table: &Table, options: Options, instance: &Instance) -> Result<Self> {
         let shape = (table.tables(), table.rows(), table.columns());
-        let (scales, bound) = match instance {
+        let (scales, bound, rounding) = match instance {
             Instance::Histogram(scheme) => {
                 let scales = HistogramScales::new(scheme, table, options.pooling, options.limit)?;
-                (Some(scales), scales.bound)
+                (Some(scales), scales.bound, None)
             }
             Instance::Tokens(recipe) => {
                 let tables: Vec<&[f64]> = (0..shape.0).map(|at| table.table(at)).collect();
-                let longest = if options.pooling == Pooling::Sum { options.limit } else { 1 };
-                let bound = TAIL_DEVIATIONS * recipe.bound(&tables) * longest as f64;
-                // A table of zeros is off by nothing that this is a part of.
-                (None, bound.max(f64::MIN_POSITIVE))
+                let rounding = recipe.answer_rounding(&tables)?;
+                let bound = longest(&options) * (recipe.number_bound(&tables) + rounding);
+                (None, bound, Some(rounding))
             }
         };
         let (zero_row, digest, params) =
             (table.has_zero_row(), table.digest(), instance.param_id());
-        Ok(Spec { shape, zero_row, digest, options, scales, bound, params })
+        Ok(Spec { shape, zero_row, digest, options, scales, bound, rounding, params })
     }
 
     /// ℓ: tables that are summed, and indices a token.
@@ -143,10 +147,16 @@ impl Spec {
     }
 
     /// No number of an answer is off by more, but with probability 2^-64: for a strategy that looks
-    /// up token by token nine and a half times the root mean square of Theorem 5.1, and that for
-    /// every token where rows are summed.
+    /// up token by token what its ciphertexts are off by and what their rounding takes
+    /// (`docs/lookup.md`, sections "Errors" and "Answers"), for every token where rows are summed.
     pub fn error_bound(&self) -> f64 {
         self.bound
+    }
+
+    /// What rounding takes from a number of an answer at the most, in strategies that look up token by
+    /// token. A bound of an earlier release has a margin for estimates, of which it is a small part.
+    pub fn rounding(&self) -> f64 {
+        self.rounding.unwrap_or(OF_EARLIER_BOUND * self.bound / longest(&self.options))
     }
 
     /// The strategy.
@@ -163,4 +173,9 @@ impl Spec {
     pub(super) fn dimension(&self) -> usize {
         self.tables() * self.rows()
     }
+}
+
+/// How many tokens' errors a number may have.
+fn longest(options: &Options) -> f64 {
+    if options.pooling == Pooling::Sum { options.limit as f64 } else { 1.0 }
 }

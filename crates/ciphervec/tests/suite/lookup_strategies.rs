@@ -255,6 +255,19 @@ fn few_indices_share_a_ciphertext() {
     assert!(SmallBatch::new((64, 1 << 16, 3), 1).is_err());
 }
 
+/// What 50 numbers of a token take on their way back, in float32 200 bytes.
+#[test]
+fn answers_take_few_bytes() {
+    for strategy in [Strategy::IveDigits, Strategy::Ive, Strategy::OneHot] {
+        for rows in [256, 1024] {
+            let shape = Shape { rows, columns: 50, precision_bits: 14, levels: 0 };
+            let recipe = Recipe::new(strategy, shape).unwrap();
+            let bytes = recipe.answer_bytes() as f64 / recipe.batch() as f64;
+            assert!((250.0..400.0).contains(&bytes), "{strategy}, {rows} rows: {bytes:.1}");
+        }
+    }
+}
+
 fn request() -> Request {
     Request {
         rows: 100,

@@ -118,3 +118,27 @@ fn version_1_answers_and_opens_as_it_did() {
         assert!(error <= server.spec().error_bound() && error < 1e-3, "{found} for {expected}");
     }
 }
+
+/// A table of release 0.1 that is looked up in token by token: its description stays what it was, and answers of today, which are
+/// rounded, are within the bound that it states.
+#[test]
+fn version_1_of_tokens_keeps_its_bound() {
+    let folder =
+        PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../vectors/v1/lookup-tokens"));
+    let get = |name: &str| std::fs::read(folder.join(name)).unwrap();
+    let (secret, _) = keyfile::decode_secret(&get("plain.key"), Sort::Scheme, None).unwrap();
+    let client = Client::from_secret_bytes(&secret).unwrap();
+    let server = Server::from_bytes(&get("tables")).unwrap();
+    assert_eq!((server.spec().strategy(), server.spec()), (Strategy::OneHot, client.spec()));
+    assert_eq!((server.spec().to_bytes(), server.to_bytes()), (get("description"), get("tables")));
+    let found = client.decode(&server.answer(&get("query")).unwrap()).unwrap();
+    // Rows 2 and 0, padding, and row 1.
+    let rows = [-3.0, 0.25, 1.0, -2.5, 0.0, 0.0, 0.5, 4.0];
+    assert_eq!(found.len(), rows.len());
+    for (found, expected) in found.iter().zip(rows) {
+        assert!(
+            (found - expected).abs() <= server.spec().error_bound()
+                && server.spec().error_bound() < 2e-4
+        );
+    }
+}

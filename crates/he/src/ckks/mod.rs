@@ -45,6 +45,7 @@ mod sign_search;
 mod small_polynomial;
 mod spec;
 mod tail;
+mod truncated;
 mod widths;
 mod work;
 
@@ -80,5 +81,6 @@ pub use polynomial::{Basis, Polynomial};
 pub use sign::Sign;
 pub use spec::{ParamsSpec, Ring};
 pub use tail::{Deviation, deviations};
+pub use truncated::Truncation;
 pub use widths::Stage;
 pub use work::{LevelWork, Work};

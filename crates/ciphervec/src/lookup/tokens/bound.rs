@@ -12,6 +12,8 @@ use super::candidate::Candidate;
 use super::design::Design;
 use ciphervec_he::ckks::Ring;
 
+/// −log2 of the chance that a number is off by more than its bound says, before it is rounded.
+pub(super) const CHANCE_BITS: f64 = 66.0;
 /// A Gaussian exceeds this many standard deviations with probability below 2^-64.
 pub(in crate::lookup) const TAIL_DEVIATIONS: f64 = 9.5;
 /// σ, σ² of fresh noise with the rounding of the message, the variance of a rounding, and that of a
@@ -22,9 +24,9 @@ const ROUNDING: f64 = 1.0 / 12.0;
 const TERNARY: f64 = 2.0 / 3.0;
 /// The largest sum of looked-up numbers, in root mean squares, that parameters leave room for
 /// without losing precision.
-const PEAK: f64 = 16.0;
+pub(super) const PEAK: f64 = 16.0;
 /// The largest of many weights, in root mean squares.
-const LARGEST: f64 = 5.0;
+pub(super) const LARGEST: f64 = 5.0;
 /// Room that a modulus has for the sign and the error.
 pub(super) const ROOM: f64 = 2.1;
 /// Most bits of a weight: what processors of all kinds multiply in one go.
@@ -82,16 +84,27 @@ impl<'a> Errors<'a> {
 
     /// The root mean square error of a result over that of the table's numbers.
     pub fn relative(&self, candidate: &Candidate) -> f64 {
+        self.parts(candidate, [PEAK, LARGEST])[0]
+    }
+
+    /// The same of the real and of the imaginary part of a result, for tables whose sums are at most
+    /// `peak` root mean squares and whose weights at most `largest` of theirs.
+    pub fn parts(&self, candidate: &Candidate, [peak, largest]: [f64; 2]) -> [f64; 2] {
         let [bottom, scale] = candidate.scales().map(|bits| f64::exp2(f64::from(bits)));
         let sums = if self.design.sum_level() == 0 { bottom } else { scale };
-        let mut square = 0.0;
+        let (mut square, mut imaginary) = (0.0, 0.0);
         for (basis, growth) in self.design.bases.iter().zip(&self.growth) {
             let basis_error = self.basis(basis, growth, candidate, [scale, sums]);
             square += basis_error / basis.mean_square();
+            // A power and its conjugate are real together, but for the key switch of the latter.
+            if basis.kind() == Kind::Powers {
+                imaginary += self.switched(candidate, [scale, sums]) / basis.mean_square();
+            }
         }
         let mean_square: f64 = self.design.bases.iter().map(Basis::mean_square).product();
         if self.design.multiplies() && !self.design.folded {
             square += (self.rounding / sums).powi(2) / mean_square;
+            imaginary += (self.rounding / sums).powi(2) / mean_square;
         }
         // Weights have what room the modulus leaves them.
         let spec = &candidate.spec;
@@ -104,9 +117,10 @@ impl<'a> Errors<'a> {
         let functions: f64 = self.design.bases.iter().map(|basis| basis.size() as f64).product();
         let orthogonal = (functions * mean_square).sqrt();
         // And few enough bits: the largest of weights that are spread as evenly as functions are.
-        let most = f64::exp2(f64::from(WEIGHT_BITS)) * orthogonal / LARGEST;
-        let weight = (modulus / (ROOM * PEAK * sums)).min(most);
-        (square + ROUNDING * (orthogonal / weight).powi(2)).sqrt()
+        let most = f64::exp2(f64::from(WEIGHT_BITS)) * orthogonal / largest;
+        let weight = (modulus / (ROOM * peak * sums)).min(most);
+        let rounded = ROUNDING * (orthogonal / weight).powi(2);
+        [(square + rounded).sqrt(), imaginary.sqrt()]
     }
 
     /// The mean square error of a function where weights or another digit's functions meet it.
@@ -117,7 +131,7 @@ impl<'a> Errors<'a> {
         candidate: &Candidate,
         [scale, sums]: [f64; 2],
     ) -> f64 {
-        let landed = if self.design.multiplies() { scale } else { sums };
+        let landed = self.landed([scale, sums]);
         let rounding = (self.rounding / scale).powi(2);
         if basis.kind() == Kind::Indicator {
             return indicator_error(basis.size(), rounding) + (self.rounding / landed).powi(2);
@@ -128,16 +142,24 @@ impl<'a> Errors<'a> {
         // The last step lands at the level of the sums. There powers are conjugated, which nothing
         // divides afterwards: of a part, doubled, the landing counts four times.
         let landing = (self.rounding / landed).powi(2);
+        match basis.kind() {
+            Kind::Given => made,
+            Kind::Powers => made + 5.0 * landing + self.switched(candidate, [scale, sums]),
+            _ => made + landing,
+        }
+    }
+
+    /// The scale at which functions are made.
+    fn landed(&self, [scale, sums]: [f64; 2]) -> f64 {
+        if self.design.multiplies() { scale } else { sums }
+    }
+
+    /// The mean square error of the key switch of a conjugation.
+    fn switched(&self, candidate: &Candidate, scales: [f64; 2]) -> f64 {
         let spec = &candidate.spec;
         let narrow =
             spec.base_bits as i32 - (spec.special_bits * spec.special_primes as u32) as i32;
-        match basis.kind() {
-            Kind::Given => made,
-            Kind::Powers => {
-                made + 5.0 * landing + (self.switch / landed * f64::exp2(f64::from(narrow))).powi(2)
-            }
-            _ => made + landing,
-        }
+        (self.switch / self.landed(scales) * f64::exp2(f64::from(narrow))).powi(2)
     }
 }
 

@@ -1,8 +1,9 @@
 //! Token client: documents enter, ciphertexts leave; looked-up rows enter, rows or sums of them
 //! leave in clear. Client side.
 
+use super::answer::{Group, TokensAnswer};
 use super::compact::messages::CompactQuery;
-use super::messages::{TokensAnswer, TokensQuery};
+use super::messages::TokensQuery;
 use super::recipe::Recipe;
 use crate::error::{Error, Result};
 use crate::lookup::documents::Documents;
@@ -112,9 +113,10 @@ impl TokensClient {
             return Err(Error::Lookup { operation: "decode", detail });
         }
         let mut rows = vec![0.0; tokens * columns];
-        for (first, outputs) in answer.batches.iter().enumerate() {
-            let opened = outputs.par_iter().map(|one| Ok(self.secret.decrypt(one)?.decode()));
-            for (column, values) in opened.collect::<Result<Vec<_>>>()?.iter().enumerate() {
+        for (first, groups) in answer.batches.iter().enumerate() {
+            let opened = groups.par_iter().map(|group| self.open(group));
+            let opened = opened.collect::<Result<Vec<_>>>()?;
+            for (column, values) in opened.iter().flatten().enumerate() {
                 let rows = rows[first * batch * columns..].chunks_exact_mut(columns);
                 rows.zip(values).for_each(|(row, value)| row[column] = *value);
             }
@@ -122,6 +124,17 @@ impl TokensClient {
         let padded = rows.chunks_exact_mut(columns).zip(&memo.padding);
         padded.filter(|(_, padding)| **padding).for_each(|(row, _)| row.fill(0.0));
         Ok(pooled(rows, &memo, (columns, spec.pooling())))
+    }
+
+    /// The numbers of each column of a group.
+    fn open(&self, group: &Group<'_>) -> Result<Vec<Vec<f64>>> {
+        let plain =
+            self.secret.decrypt(&group.ciphertext(self.recipe.params(), self.secret.key_id())?)?;
+        let values = plain.decode_complex();
+        let part = |(at, scale): (usize, &f64)| -> Vec<f64> {
+            values.iter().map(|value| [value.re, value.im][at] / scale).collect()
+        };
+        Ok(group.scales.iter().enumerate().map(part).collect())
     }
 
     fn seal_memo(

@@ -13,7 +13,7 @@ use super::recipe::Recipe;
 use crate::error::Result;
 use ciphervec_arith::pcmm::{self, Weights};
 use ciphervec_arith::{NttTable, ntt_primes, poly};
-use ciphervec_he::ckks::{Ciphertext, ParamsSpec, Ring, SeededCiphertext};
+use ciphervec_he::ckks::{ParamsSpec, Ring, SeededCiphertext};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Instant;
@@ -249,14 +249,6 @@ impl Recipe {
             Some(compact) => compact.ring().query_bytes(lists),
             None => lists * SeededCiphertext::bytes_at(params, params.max_level()),
         }
-    }
-
-    /// Bytes of a batch's answer.
-    pub fn answer_bytes(&self) -> usize {
-        let design = self.design();
-        let degree = if design.relinearises() || !design.multiplies() { 1 } else { 2 };
-        let level = if self.shape().levels > 0 { self.shape().levels } else { design.sum_level() };
-        self.shape().columns * Ciphertext::bytes_at(self.params(), level, degree)
     }
 
     /// Bytes of the evaluation keys.

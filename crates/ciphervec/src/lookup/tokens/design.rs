@@ -93,6 +93,11 @@ impl Design<'_> {
         !given || (self.multiplies() && !(self.folded && self.shape.levels == 0))
     }
 
+    /// The degree in s of results: products that are not relinearised have 2.
+    pub fn degree(&self) -> usize {
+        if self.relinearises() || !self.multiplies() { 1 } else { 2 }
+    }
+
     /// Whether powers are conjugated after their sums with weights: where there are fewer columns.
     pub fn parts(&self) -> Parts {
         match self.bases {

@@ -1,15 +1,14 @@
-//! Token messages: ciphertexts enter, framed bytes leave, and back. Both sides.
+//! Token queries: ciphertexts enter, framed bytes leave, and back; what answers begin with as well.
+//! Both sides.
 //!
-//! Every part has its length before it as u32:
-//!
-//! - a query: `description's id 16 | nonce 16 | memo | batches u32 | ciphertexts by batch, table,
-//!   entry`;
-//! - an answer: `description's id 16 | nonce 16 | memo | batches u32 | ciphertexts by batch,
-//!   column`.
+//! `description's id 16 | nonce 16 | memo | batches u32 | ciphertexts by batch, table, entry`; memo and
+//! ciphertexts have their length before them as u32.
 
 use super::recipe::Recipe;
 use crate::error::Result;
-use crate::lookup::serialize::{expect_params, expect_scheme, expect_spec, header};
+#[cfg(feature = "client")]
+use crate::lookup::serialize::header;
+use crate::lookup::serialize::{expect_params, expect_scheme, expect_spec};
 use crate::lookup::spec::Spec;
 use ciphervec_he::ckks::Ciphertext;
 use ciphervec_he::lattice::SegmentId;
@@ -39,7 +38,8 @@ impl<'a> TokensQuery<'a> {
     }
 
     pub fn from_bytes(spec: &Spec, recipe: &Recipe, bytes: &'a [u8]) -> Result<Self> {
-        let (key, nonce, memo, mut reader, batches) = open(Kind::Query, spec, bytes)?;
+        let (_, key, nonce, memo, mut reader, batches) =
+            open((Kind::Query, wire::VERSION), spec, bytes)?;
         let each = spec.tables() * recipe.entries();
         let ciphertexts = ciphertexts(&mut reader, recipe, batches.checked_mul(each))?;
         reader.finish()?;
@@ -47,36 +47,8 @@ impl<'a> TokensQuery<'a> {
     }
 }
 
-/// Looked-up rows as a client reads them.
-pub(in crate::lookup) struct TokensAnswer<'a> {
-    pub key: KeyId,
-    pub nonce: SegmentId,
-    pub memo: &'a [u8],
-    /// By batch and column.
-    pub batches: Vec<Vec<Ciphertext>>,
-}
-
-impl<'a> TokensAnswer<'a> {
-    pub fn to_bytes(&self, spec: &Spec) -> Vec<u8> {
-        let mut out = head(spec, self.nonce, self.memo, self.batches.len());
-        self.batches.iter().flatten().for_each(|one| put(&mut out, &one.to_bytes()));
-        header(Kind::Response, spec.params, self.key).seal(&mut out);
-        out
-    }
-
-    #[cfg(feature = "client")]
-    pub fn from_bytes(spec: &Spec, recipe: &Recipe, bytes: &'a [u8]) -> Result<Self> {
-        let (key, nonce, memo, mut reader, batches) = open(Kind::Response, spec, bytes)?;
-        let columns = spec.columns();
-        let all = ciphertexts(&mut reader, recipe, batches.checked_mul(columns))?;
-        reader.finish()?;
-        let batches = all.chunks_exact(columns).map(<[Ciphertext]>::to_vec).collect();
-        Ok(TokensAnswer { key, nonce, memo, batches })
-    }
-}
-
 /// Room for a header, and what queries and answers start with.
-fn head(spec: &Spec, nonce: SegmentId, memo: &[u8], batches: usize) -> Vec<u8> {
+pub(super) fn head(spec: &Spec, nonce: SegmentId, memo: &[u8], batches: usize) -> Vec<u8> {
     let mut out = vec![0; wire::HEADER_LEN];
     out.extend_from_slice(&spec.id());
     out.extend_from_slice(&nonce.0);
@@ -85,13 +57,16 @@ fn head(spec: &Spec, nonce: SegmentId, memo: &[u8], batches: usize) -> Vec<u8> {
     out
 }
 
-/// Reads what [`head`] wrote: key, nonce, memo, the rest, and the number of batches.
-fn open<'a>(
-    kind: Kind,
+/// What [`head`] wrote: version, key, nonce, memo, the rest, and the number of batches.
+type Opened<'a> = (u16, KeyId, SegmentId, &'a [u8], Reader<'a>, usize);
+
+/// Reads what [`head`] wrote, of a frame of some version up to the one that is known.
+pub(super) fn open<'a>(
+    (kind, newest): (Kind, u16),
     spec: &Spec,
     bytes: &'a [u8],
-) -> Result<(KeyId, SegmentId, &'a [u8], Reader<'a>, usize)> {
-    let (header, payload) = wire::open(kind, bytes)?;
+) -> Result<Opened<'a>> {
+    let (version, header, payload) = wire::open_version(kind, newest, bytes)?;
     let what = if kind == Kind::Query { "a query of a lookup" } else { "an answer of a lookup" };
     let mut reader = Reader::new(what, payload);
     expect_scheme(&header, &reader)?;
@@ -100,7 +75,7 @@ fn open<'a>(
     let nonce = SegmentId(reader.array()?);
     let memo = take(&mut reader)?;
     let batches = reader.u32()? as usize;
-    Ok((header.key, nonce, memo, reader, batches))
+    Ok((version, header.key, nonce, memo, reader, batches))
 }
 
 /// `count` ciphertexts of one key.

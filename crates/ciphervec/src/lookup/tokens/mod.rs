@@ -6,6 +6,7 @@
 //! bootstraps indices that were sent in few bytes;
 //! [`embed`](self::embed::embed) sums the functions with a table's [`weights`].
 
+pub(super) mod answer;
 mod basis;
 pub(super) mod bound;
 mod candidate;

@@ -7,10 +7,11 @@ use super::candidate::Candidate;
 use super::compact::{Compact, CompactPlan};
 use super::design::{Design, Shape, design};
 use super::parameters;
+use super::weights::magnitudes;
 use crate::error::{Error, Result};
 use crate::lookup::strategy::Strategy;
 use crate::lookup::transport::Transport;
-use ciphervec_he::ckks::{Complex, KeyPlan, Params};
+use ciphervec_he::ckks::{Complex, KeyPlan, Params, deviations};
 use std::sync::Arc;
 
 /// A strategy, made concrete for a shape.
@@ -225,22 +226,59 @@ impl Recipe {
     /// The root mean square error to expect of a looked-up number, over the root mean square of the
     /// table's numbers.
     pub fn relative_error(&self) -> f64 {
+        self.with_errors(|errors, candidate| errors.relative(candidate))
+    }
+
+    fn with_errors<T>(&self, of: impl FnOnce(&Errors<'_>, &Candidate) -> T) -> T {
         let (design, params) = (self.design(), self.params());
-        if let Some(compact) = &self.compact {
-            return compact.relative_error();
+        let errors = Errors::new(&design, params.spec().log_degree);
+        match &self.compact {
+            Some(compact) => {
+                let (spec, deviation) = compact.estimate();
+                of(&errors.with_input(deviation), &Candidate { spec, last_bits: None })
+            }
+            None => of(&errors, &Candidate { spec: *params.spec(), last_bits: params.last_bits() }),
         }
-        let candidate = Candidate { spec: *params.spec(), last_bits: params.last_bits() };
-        Errors::new(&design, params.spec().log_degree).relative(&candidate)
+    }
+
+    /// What no number of rows looked up in `tables` is off by more before it is rounded, except with
+    /// a chance below 2⁻⁶⁵. An error is a value of the key times a Gaussian number; it is that of
+    /// [`Self::bound`] without its margin, or of the largest column where that is larger; and of two
+    /// columns in one ciphertext each has the other's imaginary part.
+    pub(in crate::lookup) fn number_bound(&self, tables: &[&[f64]]) -> f64 {
+        let Shape { rows, columns, .. } = self.shape;
+        let squares = |column: usize| -> f64 {
+            let values = tables.iter().flat_map(|table| table.iter().skip(column).step_by(columns));
+            values.map(|value| value * value).sum::<f64>() / rows as f64
+        };
+        let squares: Vec<f64> = (0..columns).map(squares).collect();
+        let mean = squares.iter().sum::<f64>() / columns as f64;
+        if mean == 0.0 {
+            return 0.0;
+        }
+        let largest = squares.iter().copied().fold(0.0, f64::max).sqrt();
+        let peak = magnitudes(tables, columns).into_iter().fold(0.0, f64::max);
+        let peak = peak * ((tables.len() * self.columns_each()) as f64 / mean).sqrt();
+        let functions: usize = self.bases.iter().map(Basis::size).product();
+        let spread =
+            [peak.clamp(bound::PEAK, f64::MAX), (functions as f64).sqrt().max(bound::LARGEST)];
+        let [real, imaginary] = self.with_errors(|errors, one| errors.parts(one, spread));
+        let off = if self.columns_each() == 2 { real.hypot(imaginary) } else { real };
+        let tail = deviations(bound::CHANCE_BITS, 1.0, self.params.ring(), 1.0);
+        tail * off * largest.max(self.spectral(tables))
+    }
+
+    /// ‖M‖₂/√d of tables of which rows are summed.
+    fn spectral(&self, tables: &[&[f64]]) -> f64 {
+        let columns = self.shape.columns;
+        let norm = |table: &&[f64]| bound::spectral_norm(table, columns).powi(2);
+        (tables.iter().map(norm).sum::<f64>() / columns as f64).sqrt()
     }
 
     /// What the root mean square error of looked-up rows stays below: the shape of Theorem 5.1,
     /// with the spectral norms of the `tables` themselves in place of C_T (√d + √p). Tables are
     /// row-major, one row of numbers for each index.
     pub fn bound(&self, tables: &[&[f64]]) -> f64 {
-        let shape = self.shape();
-        let per_column = (shape.columns as f64).sqrt();
-        let square: f64 =
-            tables.iter().map(|table| bound::spectral_norm(table, shape.columns).powi(2)).sum();
-        bound::MARGIN * self.relative_error() * square.sqrt() / per_column
+        bound::MARGIN * self.relative_error() * self.spectral(tables)
     }
 }

@@ -18,6 +18,8 @@ pub struct Weights {
     /// By column: what weights are multiplied by, and what sums are at most.
     pub(super) scales: Vec<f64>,
     pub(super) magnitudes: Vec<f64>,
+    /// Columns that share a ciphertext of an answer.
+    each: usize,
 }
 
 impl Weights {
@@ -46,15 +48,8 @@ impl Weights {
         let values: Vec<Vec<f64>> =
             tables.iter().map(|table| change_basis(recipe, table, columns)).collect();
         let functions = values[0].len() / columns;
-        let largest = |column: usize| -> f64 {
-            let of = |table: &&[f64]| {
-                table.chunks_exact(columns).map(|row| row[column].abs()).fold(0.0, f64::max)
-            };
-            tables.iter().map(of).sum()
-        };
-        // A column of zeros has a size too.
-        let magnitudes: Vec<f64> =
-            (0..columns).map(|column| largest(column).max(f64::exp2(-60.0))).collect();
+        let magnitudes = magnitudes(tables, columns);
+        let each = recipe.columns_each();
         let params = recipe.params();
         let level = recipe.design().sum_level();
         let room = f64::exp2(params.log_modulus(level)) / (ROOM * params.scale(level));
@@ -63,7 +58,7 @@ impl Weights {
             let most = weights.fold(0.0f64, |most, weight| most.max(weight.abs()));
             let fits =
                 f64::exp2(f64::from(WEIGHT_BITS)) / most.max(magnitudes[column] * f64::EPSILON);
-            let scale = fits.min(room / magnitudes[column]);
+            let scale = fits.min(room / peak(&magnitudes, each, column));
             // What a rescale takes to a canonical scale is multiplied by an integer first, which
             // must be large.
             if recipe.shape().levels > 0 {
@@ -73,7 +68,13 @@ impl Weights {
             }
         };
         let scales = (0..columns).map(scale).collect();
-        Ok(Weights { columns, functions, values, scales, magnitudes })
+        Ok(Weights { columns, functions, values, scales, magnitudes, each })
+    }
+
+    /// What the numbers of a column are at most, together with those of the column that it shares a
+    /// ciphertext with.
+    pub(super) fn peak(&self, column: usize) -> f64 {
+        peak(&self.magnitudes, self.each, column)
     }
 
     /// Tables.
@@ -94,6 +95,24 @@ impl Weights {
         let rows: Vec<Vec<f64>> = (0..self.columns).map(pick).collect();
         Ok(PlainMatrix::with_scales(&rows, &self.scales)?)
     }
+}
+
+/// What the sums of rows of `tables` are at most, column by column.
+pub(super) fn magnitudes(tables: &[&[f64]], columns: usize) -> Vec<f64> {
+    let largest = |column: usize| -> f64 {
+        let of = |table: &&[f64]| {
+            table.chunks_exact(columns).map(|row| row[column].abs()).fold(0.0, f64::max)
+        };
+        tables.iter().map(of).sum()
+    };
+    // A column of zeros has a size too.
+    (0..columns).map(|column| largest(column).max(f64::exp2(-60.0))).collect()
+}
+
+fn peak(magnitudes: &[f64], each: usize, column: usize) -> f64 {
+    let first = column - column % each;
+    let group = magnitudes.iter().skip(first).take(each);
+    group.fold(0.0f64, |most, one| most.max(*one)) * (each as f64).sqrt()
 }
 
 /// `[column][function]`: weights whose sums with the functions of an index are its row.

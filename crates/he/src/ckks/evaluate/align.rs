@@ -50,6 +50,44 @@ impl Evaluator {
         Ok(a.become_with(parts, &expected))
     }
 
+    /// The same numbers, `most` or less in absolute value, at level 0 and the largest scale at which
+    /// they are within 1/`room` of the modulus: integers fill what room there is before a rescale, so
+    /// that the error grows by nothing but the roundings of those.
+    ///
+    /// # Errors
+    /// [`crate::Error::Range`] for another ciphertext.
+    pub fn lower(&self, a: &Ciphertext, most: f64, room: f64) -> Result<Ciphertext> {
+        self.check(a)?;
+        let chain = self.chain();
+        let largest = |level: usize| chain.log_modulus(level).exp2() / (room * most);
+        let mut result = a.clone();
+        loop {
+            let level = result.level();
+            if level > 0 && result.scale() <= largest(level - 1) {
+                result = self.drop_to(&result, level - 1)?;
+                continue;
+            }
+            let factor = (largest(level) / result.scale()).floor().max(1.0);
+            let scale = factor * result.scale();
+            result = self.scale_up(result, factor, scale);
+            if level == 0 {
+                return Ok(result);
+            }
+            result = self.rescale(&result)?;
+        }
+    }
+
+    /// `re + i im` of real numbers, whatever the scale of `im`: at that of `re` its numbers are others.
+    ///
+    /// # Errors
+    /// [`crate::Error::Range`] in the conjugate-invariant ring, and as [`Self::add`].
+    pub fn join_parts(&self, re: &Ciphertext, im: &Ciphertext) -> Result<Ciphertext> {
+        let mut turned = self.multiply_by_i(im)?;
+        turned.meta.magnitude *= im.scale() / re.scale();
+        turned.meta.scale = re.scale();
+        self.add(re, &turned)
+    }
+
     /// The same numbers at a lower level and at its canonical scale.
     ///
     /// # Errors

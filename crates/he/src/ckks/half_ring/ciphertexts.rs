@@ -6,6 +6,7 @@
 #[cfg(feature = "client")]
 use super::super::serialize::pack_bits;
 use super::super::serialize::{open, unpack_bits};
+use super::super::truncated::restore_from_bits;
 use super::HalfRing;
 use crate::error::{Error, Result};
 use crate::wire::{self, Header, KeyId, Kind, Scheme};
@@ -40,26 +41,6 @@ impl HalfRing {
         { stream }.uniform(self.table.modulus(), &mut limb);
         limb
     }
-
-    /// The bits that are sent of residues: b 2^bits/q_0, rounded, modulo 2^bits.
-    #[cfg(feature = "client")]
-    pub(super) fn rounded(&self, residues: &mut [u64]) {
-        let q = u128::from(self.params.prime(0).value());
-        for residue in residues {
-            let scaled = (u128::from(*residue) << self.bits) + q / 2;
-            *residue = (scaled / q) as u64 & ((1 << self.bits) - 1);
-        }
-    }
-
-    /// The residues that were rounded, as near as can be told.
-    fn restored(&self, residues: &mut [u64]) {
-        let q = self.params.prime(0).value();
-        let half = (1u128 << self.bits) / 2;
-        for residue in residues {
-            let wide = (u128::from(*residue) * u128::from(q) + half) >> self.bits;
-            *residue = if wide == u128::from(q) { 0 } else { wide as u64 };
-        }
-    }
 }
 
 impl CompactCiphertexts {
@@ -90,7 +71,7 @@ impl CompactCiphertexts {
         };
         let mut residues = vec![0; ring.messages()];
         unpack_bits(bytes, self.bits, &mut residues);
-        ring.restored(&mut residues);
+        restore_from_bits(&mut residues, ring.params.prime(0).value(), self.bits);
         Ok(residues)
     }
 

@@ -5,6 +5,7 @@ use super::super::base_switch::{BaseSwitchKey, Pair, tables};
 use super::super::entropy::Entropy;
 use super::super::keys::SecretKey;
 use super::super::small_polynomial::SmallPolynomial;
+use super::super::truncated::round_to_bits;
 use super::switch::spread;
 use super::{CompactCiphertexts, HalfRing, RingSwitchKey};
 use crate::error::{Error, Result};
@@ -84,7 +85,7 @@ impl HalfRingKey<'_> {
                 .lift(&mut noise, m);
             poly::add_assign(&mut message, &noise, m);
             poly::add_assign(&mut constant, &message, m);
-            ring.rounded(&mut constant);
+            round_to_bits(&mut constant, m.value(), ring.bits);
             out.push(&constant);
         }
         Ok(out)

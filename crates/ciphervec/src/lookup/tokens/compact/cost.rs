@@ -4,6 +4,7 @@
 use super::plan::{CompactPlan, TRANSFORMS};
 use crate::error::Result;
 use crate::lookup::strategy::Strategy;
+use crate::lookup::tokens::answer::answer_bytes;
 use crate::lookup::tokens::cost::{Counter, Operations};
 use crate::lookup::tokens::design::{Design, Shape, design};
 use crate::lookup::transport::Transport;
@@ -12,8 +13,6 @@ use crate::lookup::transport::Transport;
 const QUERY_HEAD: usize = 2 * 64 + 32 + 8 + 21;
 /// Bytes of a memo beside its bits, sealed.
 const MEMO_HEAD: usize = 64;
-/// Bytes of what stands before the residues of an answer's ciphertext.
-const CIPHERTEXT_HEAD: usize = 64 + 42;
 
 /// What a lookup with compact transport takes for one batch, before its parameters are made.
 pub(in crate::lookup) struct CompactCost {
@@ -47,14 +46,13 @@ impl CompactCost {
         let lists = tables * bases.len();
         let mut generation = design.generation(&plan.params).repeated(tables);
         generation += plan.roots(lists);
-        let level = if shape.levels > 0 { shape.levels } else { design.sum_level() };
         Ok(CompactCost {
             batch: plan.batch(),
             depth: design.top_level() - shape.levels,
             generation,
             sums: design.sums(&plan.params, tables),
             query_bytes: plan.query_bytes(lists),
-            answer_bytes: plan.answer_bytes(shape.columns, level),
+            answer_bytes: answer_bytes(&plan.params, &design),
             key_bytes: plan.key_bytes(),
             error: plan.error,
             #[cfg(all(test, feature = "hazmat"))]
@@ -109,12 +107,6 @@ impl CompactPlan {
     fn query_bytes(&self, lists: usize) -> usize {
         let each = self.batch() / 8 * self.bits as usize;
         QUERY_HEAD + MEMO_HEAD + self.batch() / 8 + lists * each
-    }
-
-    /// Bytes of a batch's answer, two polynomials a column at `level`.
-    fn answer_bytes(&self, columns: usize, level: usize) -> usize {
-        let bits = self.params.base_bits as usize + level * (self.params.scale_bits as usize + 1);
-        columns * (CIPHERTEXT_HEAD + 2 * self.batch() * 2 * bits / 8)
     }
 
     /// About the bytes of the keys: those of coefficients-to-slots at the top, and few at lower

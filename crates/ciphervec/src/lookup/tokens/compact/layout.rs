@@ -3,7 +3,7 @@
 
 use super::plan::CompactPlan;
 use crate::error::{Error, Result};
-use ciphervec_he::ckks::{Exponential, HalfRing};
+use ciphervec_he::ckks::{Exponential, HalfRing, ParamsSpec};
 use std::sync::Arc;
 
 /// What takes compact queries to roots of unity.
@@ -11,7 +11,8 @@ use std::sync::Arc;
 pub(in crate::lookup) struct Compact {
     exponential: Exponential,
     ring: Arc<HalfRing>,
-    error: f64,
+    params: ParamsSpec,
+    deviation: f64,
 }
 
 impl Compact {
@@ -44,7 +45,7 @@ impl Compact {
 
     fn of(plan: &CompactPlan, exponential: Exponential) -> Result<Self> {
         let ring = Arc::new(HalfRing::new(exponential.params(), plan.bits)?);
-        Ok(Compact { exponential, ring, error: plan.error })
+        Ok(Compact { exponential, ring, params: plan.params, deviation: plan.deviation })
     }
 
     /// What makes roots of numbers.
@@ -57,9 +58,9 @@ impl Compact {
         &self.ring
     }
 
-    /// The relative root mean square error of a looked-up row.
-    pub fn relative_error(&self) -> f64 {
-        self.error
+    /// What estimates of the work on roots look at, and the standard deviation of a part of one.
+    pub fn estimate(&self) -> (ParamsSpec, f64) {
+        (self.params, self.deviation)
     }
 
     /// The half-ring ciphertext, of those of a batch, and the place in it of the number that becomes

@@ -133,6 +133,8 @@ pub(in crate::lookup::tokens) struct CompactPlan {
     pub params: ParamsSpec,
     /// Bits of a coefficient.
     pub bits: u32,
+    /// The standard deviation of a part of a root.
+    pub deviation: f64,
     /// The relative root mean square error of a looked-up row.
     pub error: f64,
     /// The least precision that a root must have.
@@ -199,11 +201,13 @@ impl CompactPlan {
 
     fn of(family: &Family, spec: ExponentialSpec, design: &Design<'_>, bits: u32) -> Self {
         let candidate = family.candidate(&spec);
-        let errors = Errors::new(design, family.log_degree).with_input(family.deviation(bits));
+        let deviation = family.deviation(bits);
+        let errors = Errors::new(design, family.log_degree).with_input(deviation);
         CompactPlan {
             spec,
             params: candidate.spec,
             bits,
+            deviation,
             error: errors.relative(&candidate),
             root_bits: family.root_bits,
             switches: family.switches,

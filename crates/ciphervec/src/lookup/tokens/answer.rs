@@ -1,0 +1,205 @@
+//! Token answers: looked-up rows enter, the fewest bytes that their bound allows leave, and back.
+//! Both sides.
+//!
+//! `description's id 16 | nonce 16 | memo, its length before it as u32 | batches u32 | ciphertexts`,
+//! batch after batch, each with a column, or in the standard ring with two as real and imaginary
+//! parts: `scale f64 of each column | bits u8 of each part | coefficients, part by part`.
+
+use super::bound::{ROOM, TAIL_DEVIATIONS};
+use super::design::{Design, Shape};
+use super::messages::{head, open};
+use super::recipe::Recipe;
+use super::weights::{Weights, magnitudes};
+#[cfg(feature = "client")]
+use crate::error::Error;
+use crate::error::Result;
+use crate::lookup::serialize::header;
+use crate::lookup::spec::Spec;
+use ciphervec_arith::parallel::*;
+#[cfg(feature = "client")]
+use ciphervec_he::ckks::Params;
+use ciphervec_he::ckks::{Ciphertext, Evaluator, ParamsSpec, Ring, Truncation};
+use ciphervec_he::lattice::SegmentId;
+use ciphervec_he::wire::{KeyId, Kind};
+#[cfg(feature = "client")]
+use std::sync::Arc;
+
+/// The version of an answer whose coefficients are rounded.
+const ROUNDED_VERSION: u16 = 2;
+/// Part of the modulus that roundings may take, beside numbers that have 1/[`ROOM`] of it.
+const SLACK: f64 = 0.01;
+/// Numbers of a column over the root mean square of all, where nothing is known of a table.
+const TYPICAL_PEAK: f64 = 6.0;
+/// Two machines may differ in the last bits of what they derive.
+#[cfg(feature = "client")]
+const NEARLY: f64 = 1.0 + 1e-9;
+
+impl Recipe {
+    /// Columns of a ciphertext of an answer.
+    pub(in crate::lookup) fn columns_each(&self) -> usize {
+        columns_each(self.params().ring())
+    }
+
+    /// Bytes of a batch's answer, for a table whose numbers are about of one size.
+    pub fn answer_bytes(&self) -> usize {
+        answer_bytes(self.params().spec(), &self.design())
+    }
+
+    /// What no number of an answer from `tables` is off by more because it was rounded, except with
+    /// a chance below 2⁻⁶⁵: what the precision allows, or what all bits leave.
+    ///
+    /// # Errors
+    /// None for recipes of lookups.
+    pub(in crate::lookup) fn answer_rounding(&self, tables: &[&[f64]]) -> Result<f64> {
+        let Shape { rows, columns, .. } = *self.shape();
+        let square: f64 = tables.iter().copied().flatten().map(|value| value * value).sum();
+        let peak = magnitudes(tables, columns).into_iter().fold(0.0, f64::max);
+        let room = ROOM * peak * (self.columns_each() as f64).sqrt();
+        // A factor that fills the modulus is an integer.
+        let scale = f64::exp2(self.params().log_modulus(0)) / (2.0 * room);
+        let finest = Truncation::finest(self.params(), self.design().degree())?.error(scale);
+        Ok(allowed(self.shape(), (square / (rows * columns) as f64).sqrt()).max(finest))
+    }
+}
+
+/// What rounding may take from a number where numbers have this root mean square: b bits below it,
+/// for as many standard deviations as a Gaussian error stays within.
+fn allowed(shape: &Shape, root_mean_square: f64) -> f64 {
+    TAIL_DEVIATIONS * f64::exp2(-f64::from(shape.precision_bits)) * root_mean_square
+}
+
+/// Bytes of a batch's answer under such parameters.
+pub(super) fn answer_bytes(params: &ParamsSpec, design: &Design<'_>) -> usize {
+    let each = columns_each(params.ring);
+    let peak = TYPICAL_PEAK * (each as f64).sqrt();
+    // A factor that fills the modulus is an integer.
+    let scale = f64::exp2(f64::from(params.base_bits) - 0.5) / (ROOM * peak);
+    let all = params.base_bits as usize * (design.degree() + 1) * ((1 << params.log_degree) / 8);
+    let one = Truncation::planned(params, design.degree(), scale, allowed(&design.shape, 1.0))
+        .map_or(all, |truncation| truncation.bytes());
+    design.shape.columns.div_ceil(each) * one
+}
+
+/// Columns of a ciphertext of an answer: real numbers leave imaginary parts to others.
+fn columns_each(ring: Ring) -> usize {
+    if ring == Ring::Standard { 2 } else { 1 }
+}
+
+/// Looked-up rows, `batches` of a ciphertext a column, as they travel.
+///
+/// # Errors
+/// [`ciphervec_he::Error::Range`] where the description is of an earlier release and promises more
+/// than the modulus holds.
+pub(in crate::lookup) fn write_answer(
+    spec: &Spec,
+    (recipe, weights): (&Recipe, &Weights),
+    (key, nonce, memo): (KeyId, SegmentId, &[u8]),
+    batches: &[Vec<Ciphertext>],
+) -> Result<Vec<u8>> {
+    let mut out = head(spec, nonce, memo, batches.len());
+    let each = recipe.columns_each();
+    for batch in batches {
+        let groups: Vec<&[Ciphertext]> = batch.chunks(each).collect();
+        let written = groups
+            .par_iter()
+            .enumerate()
+            .map(|(at, group)| write(recipe, (weights.peak(at * each), spec.rounding()), group));
+        written.collect::<Result<Vec<_>>>()?.iter().for_each(|one| out.extend_from_slice(one));
+    }
+    header(Kind::Response, spec.params, key).seal_version(ROUNDED_VERSION, &mut out);
+    Ok(out)
+}
+
+/// One column or two, whose numbers together are at most `peak`.
+fn write(recipe: &Recipe, (peak, rounding): (f64, f64), group: &[Ciphertext]) -> Result<Vec<u8>> {
+    let params = recipe.params();
+    let evaluator = Evaluator::without_keys(params.clone());
+    let lowered = group.iter().map(|one| Ok(evaluator.lower(one, peak, ROOM)?));
+    let mut lowered: Vec<Ciphertext> = lowered.collect::<Result<_>>()?;
+    let scales: Vec<f64> = lowered.iter().map(Ciphertext::scale).collect();
+    let joined = match lowered.as_slice() {
+        [re, im] => evaluator.join_parts(re, im)?,
+        _ => lowered.swap_remove(0),
+    };
+    let (least, most) = smallest_and_largest(&scales);
+    let slack = SLACK * f64::exp2(params.log_modulus(0)) / most;
+    let truncation = Truncation::within(params, joined.degree(), least, rounding.min(slack))?;
+    let mut out = Vec::with_capacity(8 * group.len() + 3 + truncation.bytes());
+    scales.iter().for_each(|scale| out.extend_from_slice(&scale.to_le_bytes()));
+    out.extend(truncation.bits().iter().map(|bits| *bits as u8));
+    joined.truncate(&truncation, &mut out)?;
+    Ok(out)
+}
+
+fn smallest_and_largest(scales: &[f64]) -> (f64, f64) {
+    let fold = |first, of: fn(f64, f64) -> f64| scales.iter().copied().fold(first, of);
+    (fold(f64::INFINITY, f64::min), fold(0.0, f64::max))
+}
+
+/// Looked-up rows as a client reads them.
+#[cfg(feature = "client")]
+pub(in crate::lookup) struct TokensAnswer<'a> {
+    pub key: KeyId,
+    pub nonce: SegmentId,
+    pub memo: &'a [u8],
+    pub batches: Vec<Vec<Group<'a>>>,
+}
+
+/// One column or two.
+#[cfg(feature = "client")]
+pub(in crate::lookup) struct Group<'a> {
+    /// Of each column.
+    pub scales: Vec<f64>,
+    truncation: Truncation,
+    coefficients: &'a [u8],
+}
+
+#[cfg(feature = "client")]
+impl Group<'_> {
+    /// What is decrypted, at scale 1.
+    pub fn ciphertext(&self, params: &Arc<Params>, key: KeyId) -> Result<Ciphertext> {
+        Ok(Ciphertext::from_truncated(params, &self.truncation, (key, 1.0), self.coefficients)?)
+    }
+}
+
+#[cfg(feature = "client")]
+impl<'a> TokensAnswer<'a> {
+    /// # Errors
+    /// Damaged or malformed bytes, an answer of another table, [`Error::Lookup`] where numbers were
+    /// rounded more than the description says.
+    pub fn from_bytes(spec: &Spec, recipe: &Recipe, bytes: &'a [u8]) -> Result<Self> {
+        let (version, key, nonce, memo, mut reader, count) =
+            open((Kind::Response, ROUNDED_VERSION), spec, bytes)?;
+        if version != ROUNDED_VERSION {
+            let detail = format!("an answer of version {ROUNDED_VERSION} expected, got {version}");
+            return Err(reader.error(detail).into());
+        }
+        let (columns, each) = (spec.columns(), recipe.columns_each());
+        let parts = recipe.design().degree() + 1;
+        let mut group = |first: usize| -> Result<Group<'a>> {
+            let scales = (first..columns.min(first + each)).map(|_| Ok(reader.f64()?));
+            let scales: Vec<f64> = scales.collect::<Result<_>>()?;
+            let bits = reader.take(parts)?.iter().map(|bits| u32::from(*bits)).collect();
+            let truncation = Truncation::of(recipe.params(), bits)?;
+            let numbers = scales.iter().all(|scale| *scale > 0.0 && scale.is_finite());
+            let off = truncation.error(smallest_and_largest(&scales).0);
+            let allowed = spec.rounding();
+            if !numbers || off > allowed * NEARLY {
+                let detail = format!(
+                    "numbers are rounded by up to {off:.3e} where the description of the table says \
+                     {allowed:.3e}; ask the server again, or take the description that it has now"
+                );
+                return Err(Error::Lookup { operation: "decode", detail });
+            }
+            let coefficients = reader.take(truncation.bytes())?;
+            Ok(Group { scales, truncation, coefficients })
+        };
+        let mut batches = Vec::new();
+        for _ in 0..count {
+            let groups = (0..columns).step_by(each).map(&mut group);
+            batches.push(groups.collect::<Result<Vec<_>>>()?);
+        }
+        reader.finish()?;
+        Ok(TokensAnswer { key, nonce, memo, batches })
+    }
+}
