@@ -42,6 +42,16 @@ impl Raise for DecodeError {
     }
 }
 
+impl Raise for ciphervec_client::Error {
+    fn raise(self) -> PyErr {
+        let message = self.to_string();
+        match self {
+            Self::Corrupt(_) => CorruptData::new_err(message),
+            _ => InvalidInput::new_err(message),
+        }
+    }
+}
+
 impl Raise for IdError {
     fn raise(self) -> PyErr {
         InvalidInput::new_err(self.to_string())

@@ -1,11 +1,16 @@
-//! Keyed tags of filterable fields enter, the rows that carry them leave; the server's side.
+//! Filters on metadata and documents, and the keyed tags that tell of some of them without opening anything.
 
 use ciphervec::protect::filter::FilterTags;
+use ciphervec_client::record;
+use ciphervec_client::{FieldKinds, Filter, Table};
 use numpy::PyArray1;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::errors::Raise;
+use crate::owner::PyOwner;
+
+type Mask<'py> = Bound<'py, PyArray1<bool>>;
 
 /// Per row of a segment, the tags of its filterable fields.
 #[pyclass(name = "FilterTags", module = "ciphervec._native", frozen)]
@@ -23,7 +28,7 @@ impl PyFilterTags {
     }
 
     /// Which rows carry all of these tags.
-    fn matches<'py>(&self, py: Python<'py>, all_of: Vec<[u8; 16]>) -> Bound<'py, PyArray1<bool>> {
+    fn matches<'py>(&self, py: Python<'py>, all_of: Vec<[u8; 16]>) -> Mask<'py> {
         let found = py.detach(|| self.0.matches(&all_of));
         PyArray1::from_vec(py, found)
     }
@@ -46,4 +51,117 @@ impl PyFilterTags {
     ) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
         Ok((slf.get_type().getattr("from_bytes")?, (slf.get().to_bytes(slf.py()),)))
     }
+}
+
+/// A checked filter, from the JSON of `where` and of `where_document`.
+#[pyclass(name = "Filter", module = "ciphervec._native", frozen)]
+pub struct PyFilter(Filter);
+
+#[pymethods]
+impl PyFilter {
+    #[new]
+    fn new(metadata: Option<&str>, document: Option<&str>, filterable: Vec<String>) -> PyResult<Self> {
+        Ok(Self(Filter::new(metadata, document, &filterable).map_err(Raise::raise)?))
+    }
+
+    /// Whether a row with this record passes.
+    fn matches(&self, record: &[u8]) -> PyResult<bool> {
+        self.0.matches(record).map_err(Raise::raise)
+    }
+
+    /// Whether keyed tags are the whole filter, so that no record needs to be opened.
+    #[getter]
+    fn complete(&self) -> bool {
+        self.0.is_complete()
+    }
+
+    /// Whether documents are tested too.
+    #[getter]
+    fn has_document(&self) -> bool {
+        self.0.has_document()
+    }
+
+    /// The (field, canonical value) pairs that must all hold on filterable fields.
+    #[getter]
+    fn equalities<'py>(&self, py: Python<'py>) -> Vec<(String, Bound<'py, PyBytes>)> {
+        let found = self.0.equalities().iter();
+        found.map(|(field, value)| (field.clone(), PyBytes::new(py, value))).collect()
+    }
+
+    /// The tags that every row has which passes.
+    fn tags<'py>(&self, py: Python<'py>, owner: &PyOwner) -> Vec<Bound<'py, PyBytes>> {
+        let tags = self.0.equalities().iter().map(|(field, value)| owner.tag(field, value));
+        tags.map(|tag| PyBytes::new(py, &tag)).collect()
+    }
+
+    /// Which of a segment's rows may pass as far as their tags tell, and whether that is all there is to test.
+    fn bound<'py>(
+        &self,
+        py: Python<'py>,
+        owner: &PyOwner,
+        tags: Option<&PyFilterTags>,
+        rows: usize,
+    ) -> (Mask<'py>, bool) {
+        let found = py.detach(|| {
+            self.0.bound(rows, tags.map(|tags| &tags.0), |field, value| owner.tag(field, value))
+        });
+        (PyArray1::from_vec(py, found.rows), found.exact)
+    }
+
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(pyo3::exceptions::PyTypeError::new_err("a filter can't be pickled; make it again from `where`"))
+    }
+}
+
+/// The metadata of the rows of a segment by field, which tells at once which rows pass.
+#[pyclass(name = "MetadataTable", module = "ciphervec._native", frozen)]
+pub struct PyTable(Table);
+
+#[pymethods]
+impl PyTable {
+    #[new]
+    fn new(records: Vec<Bound<'_, PyBytes>>) -> PyResult<Self> {
+        let table = Table::new(records.iter().map(|one| one.as_bytes())).map_err(Raise::raise)?;
+        Ok(Self(table))
+    }
+
+    /// By row, whether its metadata passes; of documents it knows nothing.
+    fn matches<'py>(&self, py: Python<'py>, filter: &PyFilter) -> Mask<'py> {
+        let found = py.detach(|| self.0.matches(&filter.0));
+        PyArray1::from_vec(py, found)
+    }
+
+    /// About how much memory it takes.
+    #[getter]
+    fn nbytes(&self) -> usize {
+        self.0.nbytes()
+    }
+}
+
+/// Why no row of these tables passes the filter; nothing where its fields and their kinds do not tell.
+#[pyfunction]
+pub fn why_no_row_passes(filter: &PyFilter, tables: Vec<PyRef<'_, PyTable>>) -> String {
+    let mut kinds = FieldKinds::default();
+    for table in tables {
+        kinds.add(&table.0);
+    }
+    kinds.why_none(&filter.0)
+}
+
+/// What a tag is made of for a scalar in JSON: bytes that are equal exactly where two scalars are equal under `$eq`.
+#[pyfunction]
+pub fn canonical<'py>(py: Python<'py>, json: &str) -> PyResult<Bound<'py, PyBytes>> {
+    Ok(PyBytes::new(py, &ciphervec_client::canonical(json).map_err(Raise::raise)?))
+}
+
+/// The tags of a record's filterable fields.
+#[pyfunction]
+pub fn record_tags<'py>(
+    py: Python<'py>,
+    owner: &PyOwner,
+    filterable: Vec<String>,
+    record: &[u8],
+) -> PyResult<Vec<Bound<'py, PyBytes>>> {
+    let tags = record::tags(record, &filterable, |field, value| owner.tag(field, value));
+    Ok(tags.map_err(Raise::raise)?.iter().map(|tag| PyBytes::new(py, tag)).collect())
 }

@@ -74,6 +74,11 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<pattern::PyPattern>()?;
     module.add_class::<probe::PyProbe>()?;
     module.add_class::<filter::PyFilterTags>()?;
+    module.add_class::<filter::PyFilter>()?;
+    module.add_class::<filter::PyTable>()?;
+    module.add_function(wrap_pyfunction!(filter::why_no_row_passes, module)?)?;
+    module.add_function(wrap_pyfunction!(filter::canonical, module)?)?;
+    module.add_function(wrap_pyfunction!(filter::record_tags, module)?)?;
     module.add_class::<records::PyRecordBatch>()?;
     module.add_class::<store::PyStore>()?;
     module.add_class::<store::PyStagedSegments>()?;

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use ciphervec::protect::filter::FilterTag;
 use ciphervec::protect::records::{self, Place, RecordBatch};
 use ciphervec::search::{
     AnswerFormat, Expected, Flood, Hit, Opened, Owner, OwnerTimings, Query, Retrieval,
@@ -34,6 +35,13 @@ pub type Answers<'py> = (Vec<Answer<'py>>, bool, bool, Vec<Bound<'py, PyBytes>>)
 /// The half that holds the keys.
 #[pyclass(name = "Owner", module = "ciphervec._native", frozen)]
 pub struct PyOwner(pub Owner);
+
+impl PyOwner {
+    /// The keyed hash of a filterable field's value.
+    pub fn tag(&self, field: &str, value: &[u8]) -> FilterTag {
+        self.0.filter_tag(field, value)
+    }
+}
 
 /// The key that one segment's records are sealed under: the directory knows it where it is not the owner's own.
 fn root_of(
@@ -485,7 +493,7 @@ impl PyOwner {
 
     /// The keyed hash of a filterable field's value.
     fn filter_tag<'py>(&self, py: Python<'py>, field: &str, value: &[u8]) -> Bound<'py, PyBytes> {
-        PyBytes::new(py, &self.0.filter_tag(field, value))
+        PyBytes::new(py, &self.tag(field, value))
     }
 
     fn __reduce__(&self) -> PyResult<()> {

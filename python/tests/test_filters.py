@@ -170,11 +170,11 @@ def test_tables_stay_within_their_budget(
 
 
 UNPASSABLE: list[tuple[dict[str, Any], str]] = [
-    ({"yaer": {"$gt": 2004}}, "no row has a field 'yaer': there are 'lang', 'tags', 'year'"),
-    ({"year": "2004"}, "'year' holds numbers, and is compared with texts"),
-    ({"lang": {"$in": [1, 2]}}, "'lang' holds texts, and is compared with numbers"),
-    ({"tags": "odd"}, r"'tags' holds lists, and is compared with texts; \$contains looks into lists"),
-    ({"year": {"$contains": 2}}, r"'year' holds numbers, and \$contains looks into lists and texts"),
+    ({"yaer": {"$gt": 2004}}, 'no row has a field "yaer": there are "lang", "tags", "year"'),
+    ({"year": "2004"}, '"year" holds numbers, and is compared with texts'),
+    ({"lang": {"$in": [1, 2]}}, '"lang" holds texts, and is compared with numbers'),
+    ({"tags": "odd"}, r'"tags" holds lists, and is compared with texts; \$contains looks into lists'),
+    ({"year": {"$contains": 2}}, r'"year" holds numbers, and \$contains looks into lists and texts'),
 ]
 
 

@@ -71,6 +71,17 @@ impl Failure {
     }
 }
 
+#[cfg(feature = "search")]
+impl From<ciphervec_client::Error> for Failure {
+    fn from(error: ciphervec_client::Error) -> Self {
+        let sort = match error {
+            ciphervec_client::Error::Corrupt(_) => Sort::CorruptData,
+            _ => Sort::InvalidInput,
+        };
+        Failure::new(sort, error.to_string())
+    }
+}
+
 impl From<Failure> for JsValue {
     fn from(failure: Failure) -> Self {
         let error = js_sys::Error::new(&failure.message);

@@ -17,6 +17,7 @@ import type {
   OneOrMany,
   QueryPart,
   QueryResult,
+  Vector,
   Vectors,
   Where,
   WhereDocument,
@@ -35,8 +36,8 @@ export interface AddOptions extends CallOptions {
 /** Changes of rows that are here. */
 export interface UpdateOptions extends CallOptions {
   ids: OneOrMany<Id>;
-  /** Left out, vectors stay. */
-  embeddings?: Vectors;
+  /** Left out, vectors stay; so do those of rows that have null here. */
+  embeddings?: Vectors | readonly (Vector | null)[];
   /** Fields that are laid over those that are there. */
   metadatas?: OneOrMany<Metadata | null>;
   documents?: OneOrMany<string | null>;
@@ -173,8 +174,19 @@ export class Collection {
    * that of the old one, with a warning. Rejects with UnknownId.
    */
   async update(options: UpdateOptions): Promise<void> {
-    const { removeFields } = known(options, UPDATE, "update");
-    return this.#call("update", { ...rowsOf(options), ...(removeFields && { removeFields }) }, options);
+    const { removeFields, embeddings } = known(options, UPDATE, "update");
+    const listed: readonly unknown[] = Array.isArray(embeddings) ? embeddings : [];
+    const there = listed.includes(null) ? listed.map((one) => one !== null) : undefined;
+    const vectors = (there ? listed.filter((one) => one !== null) : embeddings) as Vectors | undefined;
+    return this.#call(
+      "update",
+      {
+        ...rowsOf({ ...options, ...(vectors !== undefined && { embeddings: vectors }) } as GivenRows),
+        ...(there && { there }),
+        ...(removeFields && { removeFields }),
+      },
+      options,
+    );
   }
 
   /** Delete the rows with these ids, or those that pass the filter, or both at once; how many. */
@@ -286,13 +298,14 @@ function refuseJson(): never {
   );
 }
 
+/** Rows as a caller gives them. */
+interface GivenRows extends Omit<UpdateOptions, "ids" | "embeddings"> {
+  ids?: OneOrMany<Id>;
+  embeddings?: Vectors;
+}
+
 /** Rows as they cross to the Worker. */
-export function rowsOf({
-  ids,
-  embeddings,
-  metadatas,
-  documents,
-}: Omit<UpdateOptions, "ids"> & { ids?: OneOrMany<Id> }) {
+export function rowsOf({ ids, embeddings, metadatas, documents }: GivenRows) {
   return {
     ...(ids !== undefined && { ids }),
     ...(embeddings !== undefined && { embeddings: flatten(embeddings) }),

@@ -239,6 +239,19 @@ export interface FilterTags extends Freed {
   toBytes(): Uint8Array;
 }
 
+export interface Filter extends Freed {
+  readonly complete: boolean;
+  matches(record: Uint8Array): boolean;
+  tags(owner: Owner): Uint8Array[];
+  /** A byte a row, 1 where it may pass; and one more, 1 where that is all there is to test. */
+  bound(owner: Owner, tags: FilterTags, rows: number): Uint8Array;
+}
+
+export interface FieldKinds extends Freed {
+  add(records: Uint8Array[]): void;
+  whyNone(filter: Filter): string;
+}
+
 /** The module. */
 export interface Native {
   version(): string;
@@ -298,6 +311,15 @@ export interface Native {
   WriterCard: { fromBytes(data: Uint8Array): WriterCard };
   Writer: new (card: WriterCard) => Writer;
   RecordBatch: { fromBytes(data: Uint8Array): RecordBatch };
+  mergeRecord(
+    record: Uint8Array,
+    metadata: string | undefined,
+    document: string | undefined,
+    removed: string[],
+  ): Uint8Array;
+  recordTags(owner: Owner, filterable: string[], record: Uint8Array): Uint8Array[];
+  Filter: new (metadata: string | undefined, document: string | undefined, filterable: string[]) => Filter;
+  FieldKinds: new () => FieldKinds;
   FilterTags: { new (rows: Uint8Array[][]): FilterTags; fromBytes(data: Uint8Array): FilterTags };
 }
 

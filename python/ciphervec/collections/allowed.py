@@ -12,8 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
-from ..ingest.arrays import Id
-from ..ingest.columns import Mask
+from ..ingest.arrays import BoolArray, Id
 from .owner import Owner
 
 
@@ -53,7 +52,7 @@ class Marked:
     """Rows by segment, in the order of insertion: `masks` has a row's mark for each of the rows of a
     segment."""
 
-    def __init__(self, owner: Owner, masks: Mapping[bytes, Mask]) -> None:
+    def __init__(self, owner: Owner, masks: Mapping[bytes, BoolArray]) -> None:
         self._owner, self._masks = owner, masks
         self._count = sum(int(np.count_nonzero(mask)) for mask in masks.values())
 

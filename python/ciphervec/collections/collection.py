@@ -9,11 +9,12 @@ from typing import Any, NoReturn, cast
 
 import numpy as np
 
+from .._native import Filter
 from ..errors import InvalidInput
 from ..ingest import arrays, records
 from ..ingest.arrays import FloatArray, Id, Vectors
 from ..ingest.remarks import remark, reporting
-from ..ingest.where import Where
+from ..ingest.where import row_filter
 from . import filtering, reading
 from .audience import (
     Audience,
@@ -197,19 +198,21 @@ class Collection(Texts):
         ids: Id | Iterable[Id] | None = None,
         where: Mapping[str, Any] | None = None,
         *,
+        where_document: Mapping[str, Any] | None = None,
         missing_ok: bool = False,
     ) -> int:
-        """Delete the rows with these ids, or those that pass the filter, or both at once; returns
+        """Delete the rows with these ids, or those that pass the filters, or both at once; returns
         how many.
 
         The sealed rows leave the disk with the next `optimize`. Raises UnknownId when one of `ids`
         is not here, unless `missing_ok`; nothing is deleted then.
         """
         with self._open(write=True):
-            if ids is None and where is None:
+            if ids is None and where is None and where_document is None:
                 raise InvalidInput(
-                    "delete() needs ids=... or where=...; to drop everything use delete_collection."
+                    "delete() needs ids=..., where=... or where_document=...; to drop everything use delete_collection."
                 )
+            test = row_filter(where, where_document, self.filterable)
             self._segments.current()
             names = None if ids is None else list(dict.fromkeys(arrays.ids(ids)))
 
@@ -219,7 +222,7 @@ class Collection(Texts):
                     there = [name for name in names if name in self._segments.owner]
                 elif names is not None:
                     self._segments.owner.places(names)
-                passing = self._select(there, where)
+                passing = self._select(there, test)
                 delete(self._segments, passing)
                 return len(passing)
 
@@ -233,10 +236,15 @@ class Collection(Texts):
         *,
         limit: int | None = None,
         offset: int = 0,
+        where_document: Mapping[str, Any] | None = None,
         audience: Audience | None = None,
     ) -> GetResult:
         """Rows by id (in the order asked; ids that are not here are left out), by filter, or all of
         them.
+
+        `where` is a filter on metadata: `{"lang": "en"}`, or one of `$eq $ne $gt $gte $lt $lte $in $nin
+        $contains $not_contains $exists $not` on a field, and `$and`, `$or`, `$not` of filters;
+        `where_document` one on documents: `$contains`, `$not_contains`, `$and`, `$or`.
 
         `include` may name `metadatas`, `documents` and `embeddings`: those are float32
         (n, dimension), as they were put in. `limit` and `offset` cut the list.
@@ -251,13 +259,14 @@ class Collection(Texts):
             self._segments.current()
             parts = check_include(include, GET_INCLUDE)
             named = check_audience(audience)
+            test = row_filter(where, where_document, self.filterable)
             names = (
                 None if ids is None else [name for name in arrays.ids(ids) if name in self._segments.owner]
             )
             start = arrays.count(offset, "offset", 0)
             stop = None if limit is None else start + arrays.count(limit, "limit", 0)
             found, unsealed = self._segments.in_turn(
-                lambda: self._rows(self._select(names, where, stop)[start:stop], parts),
+                lambda: self._rows(self._select(names, test, stop)[start:stop], parts),
             )
             outdated = bool(self._segments.owner.outdated())
             noisy = unsealed and (noisy_vectors(self.spec) or outdated)
@@ -285,6 +294,7 @@ class Collection(Texts):
         *,
         query_texts: str | Iterable[str] | None = None,
         ids: Id | Iterable[Id] | None = None,
+        where_document: Mapping[str, Any] | None = None,
         within: float | None = None,
         audience: Audience | None = None,
         flooding: float = DEVIATION,
@@ -300,7 +310,7 @@ class Collection(Texts):
         `n_results` is 10 unless given; fewer come back when fewer are here. `within` keeps the rows
         at a distance of at most that, all of them unless `n_results` is given too. `where` keeps
         the rows whose metadata passes: equality on `filterable` fields is tested by the server on
-        keyed hashes, anything else here after decryption. `ids` keeps those of them that are here; the
+        keyed hashes, anything else here after decryption, as `where_document` is. `ids` keeps those of them that are here; the
         server does not learn which. `include` is distances, scores, metadatas
         and documents unless given; distances and scores where the collection is on a server, see
         `HttpClient`.
@@ -333,7 +343,7 @@ class Collection(Texts):
         with self._open():
             parts = check_include(self._query_default if include is None else include, QUERY_INCLUDE)
             queries = arrays.vectors(query_embeddings, self.dimension, self.metric, what="query_embeddings")
-            test = None if where is None else Where(where, self.filterable)
+            test = row_filter(where, where_document, self.filterable)
             if n_results is None:
                 limit = 10 if within is None else None
             else:
@@ -401,7 +411,7 @@ class Collection(Texts):
         queries: FloatArray,
         count: int | None,
         within: float | None,
-        where: Where | None,
+        where: Filter | None,
         parts: list[str],
         audience: Audience | None,
         flooding: float,
@@ -419,21 +429,20 @@ class Collection(Texts):
         wanted = [part for part in parts if part in GET_INCLUDE]
         return found, [self._rows(matches.ids, wanted)[0] for matches in found]
 
-    def _say_why(self, where: Where) -> None:
+    def _say_why(self, where: Filter) -> None:
         """Warn about a filter that no row can pass as the collection is, which is mostly a slip."""
         why = filtering.explain(self._segments, where) if len(self._segments.owner) else ""
         if why:
             remark(f"no row of {self.name!r} passes the filter: {why}.")
 
     def _select(
-        self, names: list[Id] | None, where: Mapping[str, Any] | None, most: int | None = None
+        self, names: list[Id] | None, where: Filter | None, most: int | None = None
     ) -> list[Id]:
         if where is None:
             return self._segments.owner.ids() if names is None else names
-        test = Where(where, self.filterable)
-        passing = filtering.matching(self._segments, test, most=most if names is None else None)
+        passing = filtering.matching(self._segments, where, most=most if names is None else None)
         if not passing:
-            self._say_why(test)
+            self._say_why(where)
         if names is None:
             return passing
         allowed = set(passing)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -15,9 +15,7 @@ import ciphervec._native as _native
 
 from ..errors import CorruptData
 from ..ingest.arrays import BoolArray, FloatArray, Id
-from ..ingest.columns import Mask, Table, combined
-from ..ingest.records import Metadata, Record, originals, payload, read_original
-from ..ingest.where import EQUAL, NEGATIVE, All, Comparison, Not, Part, Some, Where, canonical
+from ..ingest.records import Record, originals, payload, read_original
 from .batch import Batch
 from .owner import Owner
 from .routing.padding import open_bundle
@@ -27,8 +25,6 @@ TABLE_BYTES = 256 << 20
 """Memory for the tables that filters are tested on; the ones unused for longest leave first."""
 
 _BUNDLES = 8  # opened clusters that are held
-_ABSENT = object()
-
 _T = TypeVar("_T")
 
 
@@ -36,7 +32,7 @@ class Tables:
     """The opened metadata of segments, by field, within a budget of memory."""
 
     def __init__(self) -> None:
-        self._held: OrderedDict[bytes, Table] = OrderedDict()
+        self._held: OrderedDict[bytes, _native.MetadataTable] = OrderedDict()
         self._looks: dict[bytes, int] = {}
         self.nbytes = 0
         """Bytes held, about."""
@@ -44,7 +40,7 @@ class Tables:
     def __len__(self) -> int:
         return len(self._held)
 
-    def get(self, segment_id: bytes) -> Table | None:
+    def get(self, segment_id: bytes) -> _native.MetadataTable | None:
         """The table of a segment, if it is held."""
         if segment_id in self._held:
             self._held.move_to_end(segment_id)
@@ -55,7 +51,7 @@ class Tables:
         self._looks[segment_id] = self._looks.get(segment_id, 0) + rows
         return self._looks[segment_id]
 
-    def keep(self, segment_id: bytes, table: Table) -> None:
+    def keep(self, segment_id: bytes, table: _native.MetadataTable) -> None:
         """Hold a table; others leave where it takes their room."""
         self.forget(segment_id)
         self._held[segment_id] = table
@@ -184,37 +180,6 @@ class Payloads:
             self._tags[segment.id] = table
         return table
 
-    def wanted(self, where: Where) -> list[bytes]:
-        """The tags that a row has which passes the filter."""
-        return [self._owner.filter_tag(name, value) for name, value in where.tags]
-
-    def bound(self, segment: StoredSegment, where: Where) -> tuple[Mask, bool]:
-        """Which rows may pass the filter as far as tags tell, and whether that is all there is to
-        test."""
-        mask, exact = self._bound(segment, where.root)
-        return np.ones(segment.rows, np.bool_) if mask is None else mask, exact
-
-    def _bound(self, segment: StoredSegment, part: Part) -> tuple[Mask | None, bool]:
-        """The same of a part; None where tags tell nothing."""
-        if isinstance(part, Comparison):
-            if part.operator not in EQUAL or part.field not in self._filterable:
-                return None, False
-            mask: Mask = np.zeros(segment.rows, np.bool_)
-            tags = self.tags(segment)
-            if tags is not None:
-                for option in part.options:
-                    mask |= tags.matches([self._owner.filter_tag(part.field, option)])
-            return ~mask if part.operator in NEGATIVE else mask, True
-        if isinstance(part, Not):
-            inner, exact = self._bound(segment, part.part)
-            return (~inner, True) if exact and inner is not None else (None, False)
-        parts = [self._bound(segment, one) for one in part.parts]
-        masks = [one for one, _ in parts if one is not None]
-        exact = all(one for _, one in parts)
-        if not masks or (isinstance(part, Some) and len(masks) < len(parts)):
-            return None, False
-        return combined(masks, every=isinstance(part, All)), exact
-
     def seal(self, segment_id: bytes, batch: Batch, owner: Owner) -> dict[str, bytes]:
         """The blobs beside the rows of a new segment, under the keys of `owner`."""
         blobs = {}
@@ -224,7 +189,7 @@ class Payloads:
         if self._keep_originals and (batch.original is None or batch.original.any()):
             vectors = originals(batch.rows, batch.original)
             blobs[ORIGINALS] = owner.seal_records(segment_id, batch.ids, vectors).to_bytes()
-        tags = [self._row_tags(record.metadata, owner) for record in batch.records]
+        tags = [owner.record_tags(self._filterable, one) for one in payloads] if self._filterable else []
         if any(tags):
             blobs[TAGS] = _native.FilterTags(tags).to_bytes()
         return blobs
@@ -237,19 +202,8 @@ class Payloads:
         for blob in (RECORDS, ORIGINALS):
             self._bundles.pop((segment_id, blob), None)
 
-    def _row_tags(self, metadata: Metadata | None, owner: Owner) -> list[bytes]:
-        return [
-            owner.filter_tag(name, canonical(value))
-            for name in self._filterable
-            if metadata and (value := metadata.get(name, _ABSENT)) is not _ABSENT and _scalar(value)
-        ]
-
 
 def _has(segment: StoredSegment, blob: str) -> bool:
     """Whether to read a blob. Whoever may only query is shown no blobs at all: reading one then says
     so, unless it was read before."""
     return blob in segment.blobs or not segment.blobs
-
-
-def _scalar(value: Any) -> bool:
-    return value is None or isinstance(value, str | int | float)

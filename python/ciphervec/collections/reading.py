@@ -19,10 +19,15 @@ _AHEAD = 1024
 
 def records(segments: Segments, ids: Sequence[Id]) -> list[Record]:
     """The metadata and document of each id. Raises UnknownId."""
+    return list(map(Record.from_bytes, payloads(segments, ids)))
+
+
+def payloads(segments: Segments, ids: Sequence[Id]) -> list[bytes]:
+    """The same as the bytes that were sealed."""
     entries = {segment.id: segment for segment in segments.entries()}
     places = segments.owner.places(ids)
     return [
-        segments.payloads.record(entries[at], row, name) for name, (at, row) in zip(ids, places, strict=True)
+        segments.payloads.payload(entries[at], row, name) for name, (at, row) in zip(ids, places, strict=True)
     ]
 
 

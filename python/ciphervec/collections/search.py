@@ -8,9 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+import ciphervec._native as _native
+
 from ..errors import Conflict
 from ..ingest.arrays import FloatArray, Id
-from ..ingest.where import Where
 from .allowed import Allowed, Listed
 from .asking import answered, most_queries, query_epoch, renew_for_others
 from .audience import Audience
@@ -48,7 +49,7 @@ def search(
     queries: FloatArray,
     count: int | None,
     within: float | None,
-    where: Where | None,
+    where: _native.Filter | None,
     audience: Audience | None = None,
     flooding: float = DEVIATION,
     among: Sequence[Id] | None = None,
@@ -96,7 +97,7 @@ def search(
             found += _ask(segments, part, tags, count, within, allow, audience, flooding, held)
         return found
 
-    found = ask_all([] if where is None or not usable else payloads.wanted(where), allow)
+    found = ask_all([] if where is None or not usable else segments.owner.filter_tags(where), allow)
     if where is not None and allow is None and not authenticated:
         names = list(dict.fromkeys(name for matches in found for name in matches.ids))
         if not passes(segments, where, names):

@@ -17,7 +17,7 @@ from ..ingest import arrays
 from ..ingest.arrays import Id, Vectors
 from ..ingest.forks import open_in_child
 from ..ingest.metrics import METRICS
-from ..ingest.where import Where
+from ..ingest.where import row_filter
 from .audience import Audience, check_audience
 from .batch import NO_VECTORS
 from .collection import Collection
@@ -157,6 +157,7 @@ class UnbornCollection(Collection):
         ids: Id | Iterable[Id] | None = None,
         where: Mapping[str, Any] | None = None,
         *,
+        where_document: Mapping[str, Any] | None = None,
         missing_ok: bool = False,
     ) -> int:
         if ids is not None and not missing_ok:
@@ -171,13 +172,13 @@ class UnbornCollection(Collection):
         *,
         limit: int | None = None,
         offset: int = 0,
+        where_document: Mapping[str, Any] | None = None,
         audience: Audience | None = None,
     ) -> GetResult:
         self._alive()
         check_audience(audience)
         parts = check_include(include, GET_INCLUDE)
-        if where is not None:
-            Where(where, self.filterable)
+        row_filter(where, where_document, self.filterable)
         empty: dict[str, Any] = {
             name: np.empty((0, 0), np.float32) if name == "embeddings" else [] for name in parts
         }
@@ -198,6 +199,7 @@ class UnbornCollection(Collection):
         include: Names[str] | None = None,
         *,
         query_texts: str | Iterable[str] | None = None,
+        where_document: Mapping[str, Any] | None = None,
         within: float | None = None,
         audience: Audience | None = None,
         flooding: float = DEVIATION,
@@ -207,8 +209,7 @@ class UnbornCollection(Collection):
         check_audience(audience)
         check_deviation(flooding)
         parts = check_include(self._query_default if include is None else include, QUERY_INCLUDE)
-        if where is not None:
-            Where(where, self.filterable)
+        row_filter(where, where_document, self.filterable)
         rows = self._asked(query_embeddings, query_texts)
         asked = arrays.vectors(rows, _length(rows), self.metric, what="query_embeddings")
         empty: dict[str, Any] = {name: [[] for _ in asked] for name in parts}

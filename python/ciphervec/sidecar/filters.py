@@ -10,7 +10,8 @@ from typing import Any
 import ciphervec._native as _native
 
 from ..errors import InvalidInput
-from ..ingest.where import Where
+from ..ingest.records import Record
+from ..ingest.where import row_filter
 from . import configuration
 from .problem import Problem, invalid
 
@@ -90,8 +91,8 @@ def _test(part: _Part) -> Test:
     if isinstance(part, _Fields):
         if part.where is None:
             return lambda row: True
-        fields = Where(part.where, ())
-        return lambda row: fields.matches(row[0])
+        fields = row_filter(part.where, None, ())
+        return lambda row: fields is None or fields.matches(Record(row[0]).to_bytes())
     tests = [_test(one) for one in part.parts]
     combine = all if part.every else any
     return lambda row: combine(test(row) for test in tests)

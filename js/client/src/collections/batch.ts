@@ -11,7 +11,8 @@ import {
   sameLength,
   sliceRows,
 } from "../ingest/arrays.js";
-import { type Record, recordsOf } from "../ingest/records.js";
+import { changed, changesOf } from "../ingest/records.js";
+import type { Native } from "../native.js";
 import type { Id, Metric } from "../types.js";
 import type { NewSegment } from "./change.js";
 
@@ -27,7 +28,8 @@ export interface GivenRows {
 export interface Batch {
   ids: Id[];
   rows: Rows;
-  records: Record[];
+  /** What is sealed beside each row; empty where nothing is. */
+  records: Uint8Array[];
   /** Which rows are as they were put in, and not unsealed; null: all of them. */
   original: boolean[] | null;
   /** What they were sealed into, so that a second attempt sends the same bytes. */
@@ -36,12 +38,17 @@ export interface Batch {
   alone: boolean;
 }
 
-export function newBatch(ids: Id[], rows: Rows, records: Record[], original: boolean[] | null = null): Batch {
+export function newBatch(
+  ids: Id[],
+  rows: Rows,
+  records: Uint8Array[],
+  original: boolean[] | null = null,
+): Batch {
   return { ids, rows, records, original, sealed: [], alone: false };
 }
 
 /** Rows for a collection of this kind. Throws InvalidInput, InvalidRows naming all that is wrong, DuplicateId. */
-export function batchOf(given: GivenRows, dimension: number, metric: Metric): Batch {
+export function batchOf(native: Native, given: GivenRows, dimension: number, metric: Metric): Batch {
   const { embeddings } = given;
   if (embeddings === undefined)
     throw new InvalidInput(
@@ -63,10 +70,15 @@ export function batchOf(given: GivenRows, dimension: number, metric: Metric): Ba
   const ids =
     given.ids === undefined || given.ids === null ? freshIds(count) : checked(() => idsOf(given.ids));
   if (ids !== null) sameLength(ids.length, count, "embeddings");
-  const records = checked(() => recordsOf(ids?.length ?? count, given.metadatas, given.documents));
-  if (faults.size > 0 || rows === null || ids === null || records === null) throw InvalidRows.of(faults);
+  const changes = checked(() => changesOf(ids?.length ?? count, given.metadatas, given.documents));
+  if (faults.size > 0 || rows === null || ids === null || changes === null) throw InvalidRows.of(faults);
   distinct(ids);
-  return newBatch(ids, rows, records);
+  const nothing = new Uint8Array(0);
+  return newBatch(
+    ids,
+    rows,
+    changes.map((change) => changed(native, nothing, change)),
+  );
 }
 
 /** Rows from `start` up to `stop` of a batch. */

@@ -15,15 +15,16 @@ import {
   sameLength,
 } from "../ingest/arrays.js";
 import { hex, unhex } from "../ingest/bytes.js";
-import { merged, type Record, recordsOf, without } from "../ingest/records.js";
-import { documentTest, WhereFilter } from "../ingest/where.js";
+import { changed, changesOf, recordOf } from "../ingest/records.js";
+import { rowFilter } from "../ingest/where.js";
+import type { Filter } from "../native.js";
 import type { Audience, GetPart, GetResult, Id, Metric, QueryPart, QueryResult } from "../types.js";
 import { batchOf, type GivenRows, newBatch } from "./batch.js";
 import { WRAP } from "./change.js";
 import { remove, write } from "./changes.js";
-import { explain, type Filter, matching } from "./filtering.js";
+import { explain, matching } from "./filtering.js";
 import { QUERIES_PER_KEY } from "./query-keys.js";
-import { readRecords, readVectors } from "./reading.js";
+import { readPayloads, readRecords, readVectors, withStored } from "./reading.js";
 import { type Matches, search } from "./search.js";
 import type { Segments } from "./segments.js";
 
@@ -97,7 +98,7 @@ export class CollectionEngine {
   /** Seal and store new rows; their ids. */
   add(given: GivenRows, call: Call): Promise<Id[]> {
     return this.#alone(call, async (segments) => {
-      const batch = batchOf(given, this.#dimension, this.#metric);
+      const batch = batchOf(segments.native, given, this.#dimension, this.#metric);
       await segments.inTurn(async () => {
         segments.refuseKnown(batch.ids);
         await write(segments, batch, [], call);
@@ -109,7 +110,7 @@ export class CollectionEngine {
   /** As `add`, but a row whose id is here is replaced. */
   upsert(given: GivenRows, call: Call): Promise<Id[]> {
     return this.#alone(call, async (segments) => {
-      const batch = batchOf(given, this.#dimension, this.#metric);
+      const batch = batchOf(segments.native, given, this.#dimension, this.#metric);
       await segments.inTurn(async () => {
         const known = batch.ids.filter((id) => segments.directory.has(id));
         await write(segments, batch, known, call);
@@ -119,26 +120,28 @@ export class CollectionEngine {
   }
 
   /** Change rows that are here. */
-  update(given: GivenRows & { removeFields?: unknown }, call: Call): Promise<void> {
+  update(given: GivenRows & { removeFields?: unknown; there?: boolean[] }, call: Call): Promise<void> {
     return this.#alone(call, async (segments) => {
       const ids = idsOf(given.ids);
       await segments.refresh(call);
-      const changes = recordsOf(ids.length, given.metadatas, given.documents);
+      const changes = changesOf(ids.length, given.metadatas, given.documents);
       const gone = fieldList(given.removeFields);
       distinct(ids);
       const { embeddings } = given;
-      const rows = embeddings === undefined ? null : this.#rows(embeddings, "embeddings");
-      if (rows !== null) sameLength(ids.length, rows.count, "embeddings");
+      const there = given.there ?? ids.map(() => embeddings !== undefined);
+      sameLength(ids.length, there.length, "embeddings");
+      const left = ids.filter((_, i) => !there[i]);
+      const rows = left.length === ids.length ? null : this.#rows(embeddings as Flat, "embeddings");
+      if (rows !== null) sameLength(ids.length - left.length, rows.count, "embeddings");
       await segments.inTurn(async () => {
-        const old = await readRecords(segments, ids);
-        const kept = rows === null ? await readVectors(segments, ids, call) : null;
-        const records = old.map((record, i) => {
-          const change = changes[i];
-          const left = without(record, gone);
-          return change === undefined ? left : merged(left, change);
-        });
-        if (rows === null) this.#sayStale(old, records);
-        const batch = newBatch(ids, rows ?? (kept?.rows as Rows), records, kept?.original ?? null);
+        const old = await readPayloads(segments, ids);
+        const vectors = await withStored(segments, ids, there, rows, call);
+        const records = changes.map((change, i) =>
+          changed(segments.native, old[i] as Uint8Array, change, gone),
+        );
+        const stay = <T>(of: T[]) => of.filter((_, i) => !there[i]);
+        this.#sayStale(stay(old), stay(records));
+        const batch = newBatch(ids, vectors.rows, records, vectors.original);
         await write(segments, batch, ids, call);
       }, call);
     });
@@ -151,7 +154,7 @@ export class CollectionEngine {
   ): Promise<number> {
     return this.#alone(call, async (segments) => {
       const filter = this.#filter(given);
-      if (given.ids === undefined && isEmpty(filter))
+      if (given.ids === undefined && filter === null)
         throw new InvalidInput(
           "delete() needs ids, where or whereDocument; to drop everything use client.deleteCollection.",
         );
@@ -216,10 +219,13 @@ export class CollectionEngine {
       const wanted = GET_PARTS.filter((part) => (parts as string[]).includes(part));
       const { found, beside } = await segments.inTurn(async () => {
         const { skipQuarantined = false } = question;
-        const found = await search(segments, { rows, count, within, filter, among, skipQuarantined }, call);
+        const found = await search(
+          segments,
+          { rows, count, within, where: filter, among, skipQuarantined },
+          call,
+        );
         const nothing = found.length > 0 && found.every(({ ids }) => ids.length === 0);
-        if (filter.where !== null && within === null && among === null && nothing)
-          await this.#sayWhy(filter.where);
+        if (filter !== null && within === null && among === null && nothing) await this.#sayWhy(filter);
         const beside: GetResult[] = [];
         for (const { ids } of found) beside.push(await this.#rowsOf(ids, wanted, call));
         return { found, beside };
@@ -357,11 +363,9 @@ export class CollectionEngine {
     return rowsOf(flat, this.#dimension, this.#metric, what);
   }
 
-  #filter({ where, whereDocument }: { where?: unknown; whereDocument?: unknown }): Filter {
-    return {
-      where: where === undefined ? null : new WhereFilter(where, this.#segments.description.filterable),
-      document: whereDocument === undefined ? null : documentTest(whereDocument),
-    };
+  #filter({ where, whereDocument }: { where?: unknown; whereDocument?: unknown }): Filter | null {
+    const { native, description } = this.#segments;
+    return rowFilter(native, where, whereDocument, description.filterable);
   }
 
   /** Throws InvalidInput, with what to do instead. */
@@ -375,10 +379,10 @@ export class CollectionEngine {
   }
 
   /** Warn about rows whose document changes and whose vector does not. */
-  #sayStale(old: Record[], records: Record[]): void {
-    const stale = old.filter(
-      ({ document }, i) => document !== null && document !== records[i]?.document,
-    ).length;
+  #sayStale(old: Uint8Array[], records: Uint8Array[]): void {
+    const stale = old.map(recordOf).filter(({ document }, i) => {
+      return document !== null && document !== recordOf(records[i] as Uint8Array).document;
+    }).length;
     if (stale > 0)
       this.#segments.warn(
         `${stale} ${stale === 1 ? "row" : "rows"} got another document and kept the vector of the old one: searches find the new text by ` +
@@ -386,15 +390,15 @@ export class CollectionEngine {
       );
   }
 
-  async #select(names: Id[] | null, filter: Filter, most = Number.POSITIVE_INFINITY): Promise<Id[]> {
-    if (isEmpty(filter)) return names ?? this.#segments.directory.ids();
+  async #select(names: Id[] | null, filter: Filter | null, most = Number.POSITIVE_INFINITY): Promise<Id[]> {
+    if (filter === null) return names ?? this.#segments.directory.ids();
     const passing = await matching(
       this.#segments,
       filter,
       true,
       names === null ? most : Number.POSITIVE_INFINITY,
     );
-    if (passing.length === 0 && filter.where !== null) await this.#sayWhy(filter.where);
+    if (passing.length === 0) await this.#sayWhy(filter);
     if (names === null) return passing;
     const allowed = new Set(passing);
     return names.filter((name) => allowed.has(name));
@@ -423,13 +427,11 @@ export class CollectionEngine {
   }
 
   /** Warn about a filter that no row can pass as the collection is, which is mostly a slip. */
-  async #sayWhy(where: WhereFilter): Promise<void> {
+  async #sayWhy(where: Filter): Promise<void> {
     const why = this.#segments.directory.length > 0 ? await explain(this.#segments, where) : "";
     if (why !== "") this.#segments.warn(`no row of "${this.facts().name}" passes the filter: ${why}.`);
   }
 }
-
-const isEmpty = ({ where, document }: Filter): boolean => where === null && document === null;
 
 /** Who will read it. Throws InvalidInput for another name than the two. */
 function checkAudience(audience: unknown): Audience | null {

@@ -5,23 +5,13 @@
  */
 
 import { unhex } from "../ingest/bytes.js";
-import { comparisons, kind, type WhereFilter } from "../ingest/where.js";
+import type { Filter } from "../native.js";
 import type { Id } from "../types.js";
 import { RECORDS, type StoredSegment } from "./change.js";
 import type { Mask } from "./payloads.js";
-import { readRecords } from "./reading.js";
+import { readPayloads } from "./reading.js";
 import type { Segments } from "./segments.js";
 
-/** Whether a document passes. */
-export type DocumentTest = (document: string | null) => boolean;
-
-/** What rows must pass. */
-export interface Filter {
-  where: WhereFilter | null;
-  document: DocumentTest | null;
-}
-
-const SHOWN = 12; // fields that an explanation names
 const MOST_READ = 32 << 20; // bytes of records that are read for one
 const MANY = 1 << 14; // rows opened between two breaths
 
@@ -49,26 +39,23 @@ export async function matching(
 async function maskOf(
   segments: Segments,
   segment: StoredSegment,
-  { where, document }: Filter,
+  filter: Filter,
   byTags: boolean,
   names: readonly (Id | null)[],
   most: number,
 ): Promise<Mask> {
   const { payloads } = segments;
   let mask: Mask = new Uint8Array(segment.rows).fill(1);
-  let exact = where === null;
-  if (where !== null && byTags && payloads.hasTags(segment)) {
-    const bound = await payloads.bound(segment, where.root);
-    mask = bound.mask ?? mask;
-    exact = bound.exact && segments.state !== null;
+  if (byTags && payloads.hasTags(segment)) {
+    const bound = await payloads.bound(segment, filter);
+    if (bound.exact && segments.state !== null) return bound.mask;
+    mask = bound.mask;
   }
-  if (exact && document === null) return mask;
   const found: Mask = new Uint8Array(segment.rows);
   let count = 0;
   for (const [row, name] of names.entries()) {
     if (name === null || mask[row] !== 1) continue;
-    const record = await payloads.record(segment, row, name);
-    if ((exact || where?.matches(record.metadata) !== false) && (document?.(record.document) ?? true)) {
+    if (filter.matches(await payloads.payload(segment, row, name))) {
       found[row] = 1;
       if (++count >= most) break;
     }
@@ -93,42 +80,23 @@ export async function tagged(
   return { segmentIds: entries.map(({ id }) => unhex(id)), masks };
 }
 
-/** Whether all of these ids pass the filter, by their own metadata. */
-export async function allPass(segments: Segments, where: WhereFilter, ids: readonly Id[]): Promise<boolean> {
-  return (await readRecords(segments, ids)).every(({ metadata }) => where.matches(metadata));
+/** Whether all of these ids pass the filter, by their own records. */
+export async function allPass(segments: Segments, where: Filter, ids: readonly Id[]): Promise<boolean> {
+  return (await readPayloads(segments, ids)).every((record) => where.matches(record));
 }
 
 /** Why no row passes, if a field is one that no row has, or holds values of other kinds; else nothing. */
-export async function explain(segments: Segments, where: WhereFilter): Promise<string> {
+export async function explain(segments: Segments, where: Filter): Promise<string> {
   const entries = segments.readEntries();
   if (entries.reduce((sum, { blobs }) => sum + (blobs[RECORDS] ?? 0), 0) > MOST_READ) return "";
-  const there = new Map<string, Set<string>>();
-  for (const segment of entries)
-    for (const [row, name] of (segments.directory.names(unhex(segment.id)) ?? []).entries()) {
-      const { metadata } = await segments.payloads.record(segment, row, name);
-      for (const [field, value] of Object.entries(metadata ?? {}))
-        there.set(field, (there.get(field) ?? new Set()).add(kind(value)));
-    }
-  const faults = new Set<string>();
-  for (const { field, operator, operands } of comparisons(where.root)) {
-    const kinds = there.get(field);
-    const asked = new Set(operands.map(kind));
-    if (operator === "$exists" || (asked.size === 1 && asked.has("none"))) continue;
-    if (kinds === undefined) {
-      const names = [...there.keys()].sort();
-      const more = names.length > SHOWN ? ` and ${names.length - SHOWN} more` : "";
-      const known =
-        names.length > 0 ? `there are ${names.slice(0, SHOWN).join(", ")}${more}` : "no row has metadata";
-      faults.add(`no row has a field "${field}": ${known}`);
-    } else if (operator === "$contains" || operator === "$not_contains") {
-      if (!kinds.has("list") && !kinds.has("text"))
-        faults.add(
-          `"${field}" holds ${[...kinds].join(" and ")}, and ${operator} looks into lists and texts`,
-        );
-    } else if (![...asked].some((one) => kinds.has(one)))
-      faults.add(
-        `"${field}" holds ${[...kinds].join(" and ")}, and is compared with ${[...asked].join(" and ")}`,
-      );
+  const kinds = new segments.native.FieldKinds();
+  for (const segment of entries) {
+    const records: Uint8Array[] = [];
+    for (const [row, name] of (segments.directory.names(unhex(segment.id)) ?? []).entries())
+      records.push(await segments.payloads.payload(segment, row, name));
+    kinds.add(records);
   }
-  return [...faults].join("; ");
+  const why = kinds.whyNone(where);
+  kinds.free();
+  return why;
 }

@@ -12,7 +12,7 @@ import type { Id } from "../types.js";
 import { type Batch, newBatch } from "./batch.js";
 import { ORIGINALS, type StoredSegment, WRAP } from "./change.js";
 import { hasKeyPair } from "./description.js";
-import { readRecords, readVectors } from "./reading.js";
+import { readPayloads, readVectors } from "./reading.js";
 import type { Segments } from "./segments.js";
 
 /** Rows that one addition seals again at most. */
@@ -79,7 +79,7 @@ export async function joined(
   const data = new Float32Array((ids.length + batch.ids.length) * dimension);
   data.set(rows.data);
   data.set(batch.rows.data, rows.data.length);
-  const records = [...(await readRecords(segments, ids)), ...batch.records];
+  const records = [...(await readPayloads(segments, ids)), ...batch.records];
   const fresh = batch.original ?? batch.ids.map(() => true);
   const all = [...ids, ...batch.ids];
   return newBatch(all, { data, count: all.length, dimension }, records, [...original, ...fresh]);

@@ -4,17 +4,18 @@
  */
 
 import { isOneOf } from "../errors.js";
-import { show } from "../ingest/arrays.js";
-import { unhex, utf8 } from "../ingest/bytes.js";
-import { fromBytes, originalBytes, type Record, readOriginal, toBytes } from "../ingest/records.js";
-import { canonical, isEquality, isNegative, type Part, type WhereFilter } from "../ingest/where.js";
-import type { FilterTags, Native, Owner, RecordBatch, SegmentDirectory } from "../native.js";
-import type { Id, Metadata } from "../types.js";
+import { unhex } from "../ingest/bytes.js";
+import { originalBytes, readOriginal } from "../ingest/records.js";
+import type { Filter, FilterTags, Native, Owner, RecordBatch, SegmentDirectory } from "../native.js";
+import type { Id } from "../types.js";
 import type { Batch } from "./batch.js";
 import { ORIGINALS, RECORDS, type StoredSegment, TAGS } from "./change.js";
 
 /** Bytes of opened records that are held, about. */
 const MOST_OPENED = 64 << 20;
+
+/** The bytes of an empty record. */
+export const NOTHING = new Uint8Array(0);
 
 /** Rows of a segment that pass a filter, a byte each. */
 export type Mask = Uint8Array;
@@ -38,7 +39,7 @@ export class Payloads {
   readonly #records = new Map<string, RecordBatch>();
   readonly #tags = new Map<string, FilterTags>();
   /** Records that were opened, by row of a segment, all of them forgotten where they grow too many. */
-  readonly #opened = new Map<string, Map<number, Record>>();
+  readonly #opened = new Map<string, Map<number, Uint8Array>>();
   #openedBytes = 0;
 
   constructor(parts: PayloadParts) {
@@ -49,9 +50,9 @@ export class Payloads {
     return this.#parts.filterable;
   }
 
-  /** What is stored beside one row; an empty record for a deleted one. */
-  async record(segment: StoredSegment, row: number, id: Id | null): Promise<Record> {
-    if (!hasBlob(segment, RECORDS) || id === null) return { metadata: null, document: null };
+  /** The bytes of what is stored beside one row; none of a deleted one. */
+  async payload(segment: StoredSegment, row: number, id: Id | null): Promise<Uint8Array> {
+    if (!hasBlob(segment, RECORDS) || id === null) return NOTHING;
     const known = this.#opened.get(segment.id)?.get(row);
     if (known !== undefined) return known;
     const { native, owner, directory, read } = this.#parts;
@@ -63,13 +64,12 @@ export class Payloads {
       }
       return owner.openRecord(unhex(segment.id), batch, row, id, directory);
     });
-    const record = fromBytes(bytes);
-    const opened = this.#opened.get(segment.id) ?? new Map<number, Record>();
-    this.#opened.set(segment.id, opened.set(row, record));
+    const opened = this.#opened.get(segment.id) ?? new Map<number, Uint8Array>();
+    this.#opened.set(segment.id, opened.set(row, bytes));
     this.#openedBytes += bytes.length;
     if (this.#openedBytes > MOST_OPENED) this.#opened.clear();
     if (this.#opened.size === 0) this.#openedBytes = 0;
-    return record;
+    return bytes;
   }
 
   /** The vectors of these rows as they were put in, null where they were not kept. None of a writer's: that they are those searched is the
@@ -120,8 +120,8 @@ export class Payloads {
   }
 
   /** The tags that a row has which passes the filter. */
-  wanted(where: WhereFilter): Uint8Array[] {
-    return where.tags.map(([name, value]) => this.#parts.owner.filterTag(name, value));
+  wanted(where: Filter): Uint8Array[] {
+    return where.tags(this.#parts.owner);
   }
 
   /** Which of a segment's rows carry all of these tags; null where it has none. */
@@ -129,38 +129,21 @@ export class Payloads {
     return (await this.#tagsOf(segment))?.matches(tags) ?? null;
   }
 
-  /** Which rows may pass the filter as far as tags tell, null where they tell nothing; and whether that is all there is to test. */
-  async bound(segment: StoredSegment, part: Part): Promise<{ mask: Mask | null; exact: boolean }> {
-    const nothing = { mask: null, exact: false };
-    if ("field" in part) {
-      if (!isEquality(part.operator) || !this.#parts.filterable.includes(part.field)) return nothing;
-      const mask = new Uint8Array(segment.rows);
-      const tags = await this.#tagsOf(segment);
-      for (const option of tags === null ? [] : part.options)
-        tags?.matches([this.#parts.owner.filterTag(part.field, utf8(option))]).forEach((one, row) => {
-          mask[row] = (mask[row] as number) | one;
-        });
-      return { mask: isNegative(part.operator) ? inverse(mask) : mask, exact: true };
-    }
-    if ("not" in part) {
-      const inner = await this.bound(segment, part.not);
-      return inner.exact && inner.mask !== null ? { mask: inverse(inner.mask), exact: true } : nothing;
-    }
-    const every = "all" in part;
-    const parts = await Promise.all((every ? part.all : part.some).map((one) => this.bound(segment, one)));
-    const masks = parts.flatMap(({ mask }) => (mask === null ? [] : [mask]));
-    if (masks.length === 0 || (!every && masks.length < parts.length)) return nothing;
-    const combined = new Uint8Array(segment.rows).map((_, row) =>
-      Number(every ? masks.every((mask) => mask[row] === 1) : masks.some((mask) => mask[row] === 1)),
-    );
-    return { mask: combined, exact: parts.every(({ exact }) => exact) };
+  /** Which rows may pass the filter as far as tags tell, and whether that is all there is to test. */
+  async bound(segment: StoredSegment, where: Filter): Promise<{ mask: Mask; exact: boolean }> {
+    const { native, owner } = this.#parts;
+    const tags = await this.#tagsOf(segment);
+    const none = tags === null ? new native.FilterTags([]) : null;
+    const found = where.bound(owner, tags ?? (none as FilterTags), segment.rows);
+    none?.free();
+    return { mask: found.slice(0, segment.rows), exact: found[segment.rows] === 1 };
   }
 
   /** The blobs beside the rows of a new segment. */
   seal(segment: Uint8Array, batch: Batch): { [name: string]: Uint8Array } {
     const { native, owner, keepOriginals, filterable } = this.#parts;
     const blobs: { [name: string]: Uint8Array } = {};
-    const records = batch.records.map((record, i) => toBytes(record, `id ${show(batch.ids[i] as Id)}`));
+    const { records } = batch;
     const sealed = (payloads: Uint8Array[]) => {
       const made = owner.sealRecords(segment, batch.ids, payloads);
       const bytes = made.toBytes();
@@ -170,7 +153,8 @@ export class Payloads {
     if (records.some((one) => one.length > 0)) blobs[RECORDS] = sealed(records);
     if (keepOriginals && (batch.original?.some(Boolean) ?? true))
       blobs[ORIGINALS] = sealed(originalBytes(batch.rows, batch.original));
-    const tags = batch.records.map(({ metadata }) => rowTags(owner, filterable, metadata));
+    const tags =
+      filterable.length === 0 ? [] : records.map((one) => native.recordTags(owner, [...filterable], one));
     if (tags.some((row) => row.length > 0)) {
       const table = new native.FilterTags(tags);
       blobs[TAGS] = table.toBytes();
@@ -209,16 +193,3 @@ export class Payloads {
 function hasBlob(segment: StoredSegment, blob: string): boolean {
   return blob in segment.blobs || Object.keys(segment.blobs).length === 0;
 }
-
-function rowTags(owner: Owner, filterable: readonly string[], metadata: Metadata | null): Uint8Array[] {
-  const found: Uint8Array[] = [];
-  for (const name of filterable) {
-    if (metadata === null || !Object.hasOwn(metadata, name)) continue;
-    const value = metadata[name];
-    if (value === null || typeof value !== "object")
-      found.push(owner.filterTag(name, utf8(canonical(value))));
-  }
-  return found;
-}
-
-const inverse = (mask: Mask): Mask => mask.map((one) => 1 - one);

@@ -3,19 +3,24 @@
 import type { Call } from "../http/session.js";
 import { METRICS, type Rows } from "../ingest/arrays.js";
 import { hex } from "../ingest/bytes.js";
-import type { Record } from "../ingest/records.js";
+import { type Record, recordOf } from "../ingest/records.js";
 import type { Id, Metric } from "../types.js";
 import { ROWS } from "./change.js";
+import { NOTHING } from "./payloads.js";
 import type { Segments } from "./segments.js";
 
 /** The metadata and document of each id. Throws UnknownId. */
 export async function readRecords(segments: Segments, ids: readonly Id[]): Promise<Record[]> {
+  return (await readPayloads(segments, ids)).map(recordOf);
+}
+
+/** The same as the bytes that were sealed. */
+export async function readPayloads(segments: Segments, ids: readonly Id[]): Promise<Uint8Array[]> {
   const entries = new Map(segments.entries().map((segment) => [segment.id, segment]));
-  const found: Record[] = [];
+  const found: Uint8Array[] = [];
   for (const [i, { segment, row }] of segments.places(ids).entries()) {
     const entry = entries.get(segment);
-    const empty = { metadata: null, document: null };
-    found.push(entry === undefined ? empty : await segments.payloads.record(entry, row, ids[i] as Id));
+    found.push(entry === undefined ? NOTHING : await segments.payloads.payload(entry, row, ids[i] as Id));
   }
   return found;
 }
@@ -68,6 +73,29 @@ export async function readVectors(
       });
     }
   }
+  return { rows, original };
+}
+
+/** A vector for each id: the next of those given where one is `there`, else the stored one. And which are as they were put in. */
+export async function withStored(
+  segments: Segments,
+  ids: readonly Id[],
+  there: readonly boolean[],
+  given: Rows | null,
+  call: Call,
+): Promise<{ rows: Rows; original: boolean[] }> {
+  const missing = ids.filter((_, i) => !there[i]);
+  const stored = await readVectors(segments, missing, call);
+  if (given !== null && missing.length === 0) return { rows: given, original: ids.map(() => true) };
+  const { dimension } = stored.rows;
+  const rows = { data: new Float32Array(ids.length * dimension), count: ids.length, dimension };
+  const next = { given: 0, stored: 0 };
+  const original = there.map((one, i) => {
+    const at = one ? next.given++ : next.stored++;
+    const from = one && given !== null ? given : stored.rows;
+    rows.data.set(from.data.subarray(at * dimension, (at + 1) * dimension), i * dimension);
+    return one || stored.original[at] === true;
+  });
   return { rows, original };
 }
 

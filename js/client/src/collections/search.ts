@@ -7,9 +7,9 @@ import { versionOf } from "../http/store.js";
 import type { Sink } from "../http/transport.js";
 import { METRICS, type Rows, sliceRows } from "../ingest/arrays.js";
 import { concat, hex, unhex } from "../ingest/bytes.js";
-import type { AnswerFormat, AnswerOpener, Answers, Found, SealedQuery } from "../native.js";
+import type { AnswerFormat, AnswerOpener, Answers, Filter, Found, SealedQuery } from "../native.js";
 import type { Id, Metric } from "../types.js";
-import { allPass, type Filter, matching, tagged } from "./filtering.js";
+import { allPass, matching, tagged } from "./filtering.js";
 import { answered, QUERIES_PER_KEY, queryEpoch } from "./query-keys.js";
 import { checking } from "./reading.js";
 import type { Segments } from "./segments.js";
@@ -39,7 +39,7 @@ export interface Question {
   rows: Rows;
   count: number | null;
   within: number | null;
-  filter: Filter;
+  where: Filter | null;
   among: readonly Id[] | null;
   /** Ask about the others where segments failed a check before. */
   skipQuarantined: boolean;
@@ -58,11 +58,9 @@ interface Message extends Question {
 
 /** One `Matches` per query row. */
 export async function search(segments: Segments, question: Question, call: Call): Promise<Matches[]> {
-  const { rows, filter, among } = question;
-  const { where, document } = filter;
+  const { rows, where, among } = question;
   if (rows.count === 0) return [];
-  if (where !== null || document !== null || among !== null || segments.directory.length === 0)
-    await segments.refresh(call);
+  if (where !== null || among !== null || segments.directory.length === 0) await segments.refresh(call);
   await segments.refuseHeld(question.skipQuarantined);
   const held = segments.quarantined();
   const { payloads } = segments;
@@ -73,9 +71,9 @@ export async function search(segments: Segments, question: Question, call: Call)
   // key, because a writer sealed them, who can't make any, or the keys are changing.
   const usable =
     where === null || (believed && segments.readEntries().every((segment) => payloads.hasTags(segment)));
-  const allByTags = document === null && among === null && (where === null || (where.complete && usable));
+  const allByTags = among === null && (where === null || (where.complete && usable));
   let allow: Id[] | null = null;
-  if (!allByTags && (where !== null || document !== null)) allow = await matching(segments, filter, believed);
+  if (!allByTags && where !== null) allow = await matching(segments, where, believed);
   if (among !== null) {
     const passing = allow === null ? null : new Set(allow);
     allow = [...new Set(among)].filter((id) => segments.directory.has(id) && (passing?.has(id) ?? true));
@@ -100,7 +98,7 @@ export async function search(segments: Segments, question: Question, call: Call)
   if (where !== null && allow === null && !authenticated) {
     const names = [...new Set(found.flatMap(({ ids }) => ids))];
     // In mode `open` tags are the server's; where they are not those of these rows, nothing of them counts.
-    if (!(await allPass(segments, where, names))) return askAll([], await matching(segments, filter, false));
+    if (!(await allPass(segments, where, names))) return askAll([], await matching(segments, where, false));
   }
   return found;
 }

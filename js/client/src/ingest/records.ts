@@ -1,11 +1,11 @@
-/** Records: a row's metadata and document enter; the JSON bytes that get sealed leave, and back. Key owner's side. */
+/** Records: a row's metadata and document as callers give and get them, beside the JSON bytes that are sealed. */
 
 import { CorruptData, InvalidInput, InvalidRows } from "../errors.js";
+import type { Native } from "../native.js";
 import type { Metadata } from "../types.js";
 import { type Rows, sameLength } from "./arrays.js";
-import { text, utf8 } from "./bytes.js";
+import { text } from "./bytes.js";
 import { parse, plain, stringify } from "./json.js";
-import { kind } from "./where.js";
 
 const MAX_RECORD_BYTES = 64 << 20;
 const ORIGINAL = 1;
@@ -16,14 +16,20 @@ export interface Record {
   document: string | null;
 }
 
-/** Each id's metadata and document, checked. Throws InvalidInput naming every offending row. */
-export function recordsOf(count: number, metadatas: unknown, documents: unknown): Record[] {
+/** What a caller gives of a row: its metadata, as JSON, and its document. */
+export interface RecordChange {
+  metadata: string | null;
+  document: string | null;
+}
+
+/** Each id's metadata and document, checked. Throws InvalidRows naming every offending row. */
+export function changesOf(count: number, metadatas: unknown, documents: unknown): RecordChange[] {
   const left = listed(metadatas, "object", "metadatas");
   const right = listed(documents, "string", "documents");
   sameLength(count, left?.length, "metadatas");
   sameLength(count, right?.length, "documents");
   const faults = new Map<number, string>();
-  const records = Array.from({ length: count }, (_, i) => {
+  const changes = Array.from({ length: count }, (_, i) => {
     try {
       return {
         metadata: left === null ? null : metadataOf(left[i], `metadatas[${i}]`),
@@ -36,58 +42,34 @@ export function recordsOf(count: number, metadatas: unknown, documents: unknown)
     }
   });
   if (faults.size > 0) throw InvalidRows.of(faults);
-  return records;
+  return changes;
 }
 
-/** The record with what is given laid over it. */
-export function merged(old: Record, { metadata, document }: Record): Record {
-  const fields = metadata === null ? old.metadata : { ...old.metadata, ...metadata };
-  return { metadata: fields, document: document ?? old.document };
-}
-
-/** The record without these fields of its metadata. */
-export function without(record: Record, fields: readonly string[]): Record {
-  if (record.metadata === null || fields.length === 0) return record;
-  const left = Object.entries(record.metadata).filter(([name]) => !fields.includes(name));
-  return { ...record, metadata: Object.fromEntries(left) };
-}
-
-/** UTF-8 JSON; nothing at all for an empty record. Throws InvalidInput beyond 64 MiB. */
-export function toBytes({ metadata, document }: Record, what: string): Uint8Array {
-  if (metadata === null && document === null) return new Uint8Array(0);
-  const content = { ...(metadata !== null && { metadata }), ...(document !== null && { document }) };
-  const data = utf8(stringify(content));
-  if (data.length > MAX_RECORD_BYTES)
+/** The bytes of a record with a change laid over it, and without some fields of its metadata before. Throws InvalidInput beyond 64 MiB. */
+export function changed(
+  native: Native,
+  old: Uint8Array,
+  { metadata, document }: RecordChange,
+  removed: readonly string[] = [],
+): Uint8Array {
+  const bytes = native.mergeRecord(old, metadata ?? undefined, document ?? undefined, [...removed]);
+  if (bytes.length > MAX_RECORD_BYTES)
     throw new InvalidInput(
-      `the metadata and document of ${what} take ${data.length} bytes; the limit is ${MAX_RECORD_BYTES}. Store a ` +
-        "reference to the document instead.",
+      `the metadata and document of a row take ${bytes.length} bytes; the limit is ${MAX_RECORD_BYTES}. Store a reference to the ` +
+        "document instead.",
     );
-  return data;
+  return bytes;
 }
 
-/** Read what `toBytes`, here or in Python, wrote. Throws CorruptData. */
-export function fromBytes(data: Uint8Array): Record {
+/** What a caller gets of the bytes of a record. Throws CorruptData. */
+export function recordOf(data: Uint8Array): Record {
   if (data.length === 0) return { metadata: null, document: null };
-  let content: unknown;
   try {
-    content = parse(text(data));
+    const { metadata = null, document = null } = parse(text(data)) as Partial<Record>;
+    return { metadata, document };
   } catch (error) {
     throw new CorruptData(`a stored record is not the JSON object expected: ${String(error)}.`);
   }
-  const {
-    metadata = null,
-    document = null,
-    ...others
-  } = (kind(content) === "object" ? content : {}) as {
-    [field: string]: unknown;
-  };
-  const sound =
-    kind(content) === "object" &&
-    Object.keys(others).length === 0 &&
-    (metadata === null || kind(metadata) === "object") &&
-    (document === null || typeof document === "string");
-  if (!sound) throw new CorruptData("a stored record holds something else than metadata and document.");
-  return { metadata: metadata as Metadata | null, document: document as string | null };
 }
 
 /** Of each row the bytes to seal so that it is read back as it was put in; empty where it is not `there`. */
@@ -122,16 +104,18 @@ function listed(value: unknown, single: "object" | "string", what: string): unkn
   throw new InvalidInput(`${what} must be a list with one entry per id, got ${typeof value}.`);
 }
 
-function metadataOf(value: unknown, what: string): Metadata | null {
+function metadataOf(value: unknown, what: string): string | null {
   if (value === undefined || value === null) return null;
-  if (kind(value) !== "object" || value instanceof Date)
-    throw new InvalidInput(`${what} must be an object or null, got ${kind(value)}.`);
+  if (typeof value !== "object" || Array.isArray(value) || value instanceof Date)
+    throw new InvalidInput(
+      `${what} must be an object or null, got ${Array.isArray(value) ? "an array" : typeof value}.`,
+    );
   for (const name of Object.keys(value as object))
     if (name === "" || name.startsWith("$"))
       throw new InvalidInput(
         `${what} has the field ${JSON.stringify(name)}; names are not empty and don't start with "$".`,
       );
-  return plain(value, what) as Metadata;
+  return stringify(plain(value, what));
 }
 
 function documentOf(value: unknown, what: string): string | null {

@@ -9,11 +9,10 @@ import { decodeAdded, encode } from "../http/frame.js";
 import { errorOf, problemOf } from "../http/problem.js";
 import { type Call, Session } from "../http/session.js";
 import type { Fetch } from "../http/transport.js";
-import { show, sliceRows } from "../ingest/arrays.js";
+import { sliceRows } from "../ingest/arrays.js";
 import { hex, utf8 } from "../ingest/bytes.js";
-import { toBytes } from "../ingest/records.js";
 import type { Native, Writer, WriterCard } from "../native.js";
-import type { Id, Metric } from "../types.js";
+import type { Metric } from "../types.js";
 
 const SEGMENT_BYTES = 16 << 20;
 /** Times its rows that a segment is packed for at most: a server takes none that is packed for far more than it sees. */
@@ -61,10 +60,9 @@ export class WriterEngine {
   /** Seal rows as `add` takes them, and keep nothing: the bytes of a batch. */
   async seal(given: GivenRows, call: Call): Promise<{ bytes: Uint8Array; rows: number }> {
     const { dimension, metric } = this.facts();
-    const batch = batchOf(given, dimension, metric as Metric);
+    const batch = batchOf(this.#native, given, dimension, metric as Metric);
     const total = batch.ids.length;
     if (total === 0) throw new InvalidInput("there is nothing to seal: 0 ids were given.");
-    const payloads = batch.records.map((record, i) => toBytes(record, `id ${show(batch.ids[i] as Id)}`));
     const add: NewSegment[] = [];
     const step = segmentRows(dimension);
     for (let start = 0; start < total; start += step) {
@@ -74,7 +72,7 @@ export class WriterEngine {
       const sealed = this.#writer.seal(
         rows,
         batch.ids.slice(start, stop),
-        payloads.slice(start, stop),
+        batch.records.slice(start, stop),
         expected,
       );
       const blobs: { [name: string]: Uint8Array } = { [ROWS]: sealed.segment, [SIDECAR]: sealed.sidecar };

@@ -5,8 +5,7 @@ import { InvalidInput, InvalidRows } from "../../src/errors.js";
 import { distinct, flatten, freshIds, idsOf, rowsOf } from "../../src/ingest/arrays.js";
 import { fromBase64, toBase64 } from "../../src/ingest/bytes.js";
 import { parse, plain, stringify } from "../../src/ingest/json.js";
-import { fromBytes, originalBytes, readOriginal, recordsOf, toBytes } from "../../src/ingest/records.js";
-import { canonical, documentTest, WhereFilter } from "../../src/ingest/where.js";
+import { changesOf, originalBytes, readOriginal } from "../../src/ingest/records.js";
 
 describe("JSON", () => {
   test("whole numbers beyond 2^53 stay what they are", () => {
@@ -57,104 +56,6 @@ describe("JSON", () => {
     const endless: unknown[] = [];
     endless.push(endless);
     expect(() => plain(endless, "x")).toThrow(InvalidInput);
-  });
-});
-
-describe("filters", () => {
-  test.each([
-    // ciphervec.ingest.where.canonical(value)
-    [null, "n"],
-    [true, "b1"],
-    [1, "i1"],
-    [1e300, `i${BigInt(1e300)}`],
-    [-0, "i0"],
-    [2n ** 62n, "i4611686018427387904"],
-    [0.1, "f0x1.999999999999ap-4"],
-    [-2.5, "f-0x1.4000000000000p+1"],
-    [5e-324, "f0x0.0000000000001p-1022"],
-    [1.7976931348623157e-300, "f0x1.3432f0cb68e61p-996"],
-    ["ü", "sü"],
-  ])("the canonical form %#", (value, expected) => {
-    expect(canonical(value)).toBe(expected);
-  });
-
-  const row = { lang: "en", year: 1999, share: 0.5, tags: ["a", 1, null], none: null, ok: true };
-  test.each([
-    [{ lang: "en" }, true],
-    [{ lang: { $ne: "de" }, year: { $gt: 1998, $lte: 1999 } }, true],
-    [{ year: "1999" }, false],
-    [{ year: { $gt: "1" } }, false],
-    [{ ok: 1 }, false],
-    [{ missing: { $ne: 1 } }, true],
-    [{ missing: { $gt: 1 } }, false],
-    [{ missing: null }, false],
-    [{ none: null }, true],
-    [{ tags: { $contains: "a" } }, true],
-    [{ tags: { $contains: 1n } }, true],
-    [{ tags: "a" }, false],
-    [{ lang: { $contains: "n" } }, true],
-    [{ lang: { $not_contains: "x" } }, true],
-    [{ lang: { $in: ["de", "en"] } }, true],
-    [{ lang: { $nin: ["de", "en"] } }, false],
-    [{ year: { $exists: false } }, false],
-    [{ $or: [{ lang: "de" }, { share: 0.5 }] }, true],
-    [{ $and: [{ lang: "en" }, { $not: { year: { $lt: 2000 } } }] }, false],
-    [{ year: { $not: { $gte: 2000 } } }, true],
-    [{ constructor: { $exists: true } }, false],
-    // "\uffff" < "\U0001f600" in Python, which compares code points
-    [{ lang: { $lt: "\uffff" } }, true],
-  ])("filter %# of a row", (where, expected) => {
-    expect(new WhereFilter(where, []).matches(row)).toBe(expected);
-  });
-
-  test("texts are compared by code point", () => {
-    expect(new WhereFilter({ x: { $gt: "\uffff" } }, []).matches({ x: "😀" })).toBe(true);
-    expect(new WhereFilter({ x: { $gt: "a" } }, []).matches({ x: "ab" })).toBe(true);
-  });
-
-  test("equalities on filterable fields become tags, the rest is tested here", () => {
-    const all = new WhereFilter({ a: 1, $and: [{ b: "x" }] }, ["a", "b"]);
-    expect(all.complete).toBe(true);
-    expect(all.tags.map(([name, value]) => [name, new TextDecoder().decode(value)])).toEqual([
-      ["a", "i1"],
-      ["b", "sx"],
-    ]);
-    for (const where of [{ a: { $gt: 1 } }, { $or: [{ a: 1 }] }, { c: 1 }]) {
-      const filter = new WhereFilter(where, ["a", "b"]);
-      expect([filter.complete, filter.tags]).toEqual([false, []]);
-    }
-  });
-
-  test.each([
-    [{}, "not empty"],
-    [[], "not empty"],
-    ["lang", "not empty"],
-    [{ $and: [] }, "non-empty list"],
-    [{ $xor: [] }, "$xor"],
-    [{ a: { $near: 1 } }, "$near"],
-    [{ a: { $in: "abc" } }, "takes a list"],
-    [{ a: { $gt: true } }, "number or a string"],
-    [{ a: { $eq: Number.NaN } }, "NaN"],
-    [{ a: {} }, "empty"],
-    [{ a: [1] }, "$in"],
-    [{ a: { $exists: 1 } }, "true or false"],
-  ])("%# is refused", (where, says) => {
-    expect(() => new WhereFilter(where, [])).toThrow(says);
-  });
-
-  test("documents", () => {
-    const passes = documentTest({
-      $and: [{ $contains: "cat" }, { $or: [{ $not_contains: "dog" }, { $contains: "!" }] }],
-    });
-    expect(["a cat", "a cat, a dog", "cat dog!", "dog", null].map(passes)).toEqual([
-      true,
-      false,
-      true,
-      false,
-      false,
-    ]);
-    for (const bad of [{}, { $contains: "" }, { $like: "x" }, { $and: [] }, "cat", null])
-      expect(() => documentTest(bad)).toThrow(InvalidInput);
   });
 });
 
@@ -239,26 +140,6 @@ describe("arrays", () => {
 });
 
 describe("records", () => {
-  test("there and back", () => {
-    const [record] = recordsOf(1, [{ a: 1, b: [2n ** 60n, "ü"], "1": "x" }], ["text"]);
-    expect(fromBytes(toBytes(record as never, "x"))).toEqual(record);
-    expect(toBytes({ metadata: null, document: null }, "x").length).toBe(0);
-  });
-
-  test("what is no record is corrupt", () => {
-    for (const bad of [
-      "[]",
-      '{"a": 1}',
-      '{"metadata": 1}',
-      '{"document": {}}',
-      "{",
-      "null",
-      '{"metadata": {}, "document": "x", "z": 0}',
-    ])
-      expect(() => fromBytes(new TextEncoder().encode(bad))).toThrow("record");
-    expect(() => fromBytes(Uint8Array.of(0xff))).toThrow("record");
-  });
-
   test("originals are kept to the last bit", () => {
     const row = Float32Array.of(1.5, -0, 1e-45, 3.4e38);
     const [bytes] = originalBytes({ data: row, count: 1, dimension: 4 }, null);
@@ -268,9 +149,9 @@ describe("records", () => {
   });
 
   test("faults of rows are told at once", () => {
-    expect(() => recordsOf(3, [{ $a: 1 }, { a: Number.NaN }, {}], ["", 5, null])).toThrow(
+    expect(() => changesOf(3, [{ $a: 1 }, { a: Number.NaN }, {}], ["", 5, null])).toThrow(
       /2 rows[\s\S]*metadatas\[0\][\s\S]*metadatas\[1\]/,
     );
-    expect(() => recordsOf(2, [{}], null)).toThrow("expected 2, got 1");
+    expect(() => changesOf(2, [{}], null)).toThrow("expected 2, got 1");
   });
 });

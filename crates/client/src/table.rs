@@ -1,0 +1,175 @@
+//! Tables: the metadata of many rows by field, which tell at once which rows pass a filter.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use crate::error::Result;
+use crate::filter::{Comparison, Filter, Operator, Part};
+use crate::record::Record;
+use crate::value::{Kind, Value};
+
+/// Fields that an explanation names.
+const SHOWN: usize = 12;
+
+/// One field: the values that there are, and by row which it is, 0 for none and else one more than its place.
+#[derive(Debug)]
+struct Column {
+    places: Vec<u32>,
+    values: Vec<Value>,
+}
+
+impl Column {
+    fn rows_that_match(&self, comparison: &Comparison) -> Vec<bool> {
+        let mut truth = vec![comparison.matches(None)];
+        truth.extend(self.values.iter().map(|value| comparison.matches(Some(value))));
+        self.places.iter().map(|place| truth[*place as usize]).collect()
+    }
+
+    fn nbytes(&self) -> usize {
+        let text = |value: &Value| match value {
+            Value::Text(text) => text.len(),
+            Value::List(items) => items.len() * size_of::<Value>(),
+            _ => 0,
+        };
+        4 * self.places.len()
+            + self.values.iter().map(|value| size_of::<Value>() + text(value)).sum::<usize>()
+    }
+}
+
+/// The metadata of the rows of a segment.
+#[derive(Debug)]
+pub struct Table {
+    rows: usize,
+    columns: BTreeMap<String, Column>,
+}
+
+impl Table {
+    /// Of the records of its rows.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`](crate::Error::Corrupt) where bytes are no record.
+    pub fn new<'a>(records: impl ExactSizeIterator<Item = &'a [u8]>) -> Result<Self> {
+        let rows = records.len();
+        let mut columns: BTreeMap<String, (Vec<u32>, HashMap<Value, u32>)> = BTreeMap::new();
+        for (row, record) in records.enumerate() {
+            for (name, json) in Record::read(record)?.metadata.unwrap_or_default().0 {
+                if !columns.contains_key(&*name) {
+                    columns.insert(name.clone().into_owned(), (vec![0; rows], HashMap::new()));
+                }
+                if let Some((places, values)) = columns.get_mut(&*name) {
+                    let next = 1 + values.len() as u32;
+                    places[row] = *values.entry(Value::read(json)).or_insert(next);
+                }
+            }
+        }
+        let column = |(places, known): (Vec<u32>, HashMap<Value, u32>)| {
+            let mut values = vec![Value::None; known.len()];
+            for (value, place) in known {
+                values[place as usize - 1] = value;
+            }
+            Column { places, values }
+        };
+        Ok(Self { rows, columns: columns.into_iter().map(|(name, found)| (name, column(found))).collect() })
+    }
+
+    /// About how much memory it takes.
+    pub fn nbytes(&self) -> usize {
+        self.columns.values().map(Column::nbytes).sum()
+    }
+
+    /// By row, whether its metadata passes: what [`Filter::matches`] says of each, but for documents.
+    pub fn matches(&self, filter: &Filter) -> Vec<bool> {
+        self.part(&filter.root)
+    }
+
+    fn part(&self, part: &Part) -> Vec<bool> {
+        let join = |parts: &[Part], every: bool| {
+            let mut found = vec![every; self.rows];
+            for part in parts {
+                let passed = self.part(part);
+                found.iter_mut().zip(passed).for_each(|(row, passed)| {
+                    *row = if every { *row && passed } else { *row || passed };
+                });
+            }
+            found
+        };
+        match part {
+            Part::All(parts) => join(parts, true),
+            Part::Any(parts) => join(parts, false),
+            Part::Not(part) => self.part(part).iter().map(|row| !row).collect(),
+            Part::Comparison(one) => match self.columns.get(&one.field) {
+                Some(column) => column.rows_that_match(one),
+                None => vec![one.matches(None); self.rows],
+            },
+        }
+    }
+}
+
+/// What kinds of values the fields of rows have, which tells why no row passes a filter.
+#[derive(Debug, Default)]
+pub struct FieldKinds(BTreeMap<String, BTreeSet<Kind>>);
+
+impl FieldKinds {
+    /// Those of a segment's rows too.
+    pub fn add(&mut self, table: &Table) {
+        for (name, column) in &table.columns {
+            let kinds = self.0.entry(name.clone()).or_default();
+            kinds.extend(column.values.iter().map(Value::kind));
+        }
+    }
+
+    /// Why no row passes, where a field is one that no row has, or holds values of other kinds; else nothing.
+    pub fn why_none(&self, filter: &Filter) -> String {
+        let mut comparisons = Vec::new();
+        filter.root.comparisons(&mut comparisons);
+        let mut faults: Vec<String> = Vec::new();
+        for fault in comparisons.into_iter().filter_map(|one| self.fault(one)) {
+            if !faults.contains(&fault) {
+                faults.push(fault);
+            }
+        }
+        faults.join("; ")
+    }
+
+    fn fault(&self, one: &Comparison) -> Option<String> {
+        let asked: BTreeSet<Kind> = one.operands.iter().map(Value::kind).collect();
+        if one.operator == Operator::Exists || asked.iter().eq([&Kind::None]) {
+            return None;
+        }
+        let Some(kinds) = self.0.get(&one.field) else { return Some(self.unknown(&one.field)) };
+        if one.operator == Operator::Contains {
+            let looks = kinds.contains(&Kind::List) || kinds.contains(&Kind::Text);
+            return (!looks).then(|| {
+                format!(
+                    "{:?} holds {}, and {} looks into lists and texts",
+                    one.field,
+                    listed(kinds),
+                    one.written
+                )
+            });
+        }
+        let hint = if kinds.contains(&Kind::List) { "; $contains looks into lists" } else { "" };
+        kinds.is_disjoint(&asked).then(|| {
+            format!("{:?} holds {}, and is compared with {}{hint}", one.field, listed(kinds), listed(&asked))
+        })
+    }
+
+    fn unknown(&self, field: &str) -> String {
+        let names: Vec<String> = self.0.keys().take(SHOWN).map(|name| format!("{name:?}")).collect();
+        let more = match self.0.len().saturating_sub(SHOWN) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let known = match names.len() {
+            0 => "no row has metadata".to_owned(),
+            _ => format!("there are {}{more}", names.join(", ")),
+        };
+        format!("no row has a field {field:?}: {known}")
+    }
+}
+
+fn listed(kinds: &BTreeSet<Kind>) -> String {
+    match kinds.len() {
+        0 => "nothing".to_owned(),
+        _ => kinds.iter().map(Kind::to_string).collect::<Vec<_>>().join(" and "),
+    }
+}

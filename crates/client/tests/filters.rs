@@ -1,0 +1,113 @@
+//! Filters against `vectors/client/filters.json`, which both clients run too.
+
+use std::error::Error;
+
+use ciphervec_client::record::merge;
+use ciphervec_client::{Bound, Filter, Table};
+use ciphervec::protect::filter::{FilterTags, tag};
+use serde_json::Value;
+
+type Outcome = Result<(), Box<dyn Error>>;
+
+const CASES: &str = include_str!("../../../vectors/client/filters.json");
+
+fn cases(part: &str) -> Result<Vec<Value>, Box<dyn Error>> {
+    let all: Value = serde_json::from_str(CASES)?;
+    Ok(all[part].as_array().ok_or("no such part")?.clone())
+}
+
+#[test]
+fn a_filter_means_what_its_grammar_says_row_by_row_and_in_a_table() -> Outcome {
+    for case in cases("metadata")? {
+        let filter = Filter::new(Some(&case["where"].to_string()), None, &[])?;
+        let record = merge(b"", Some(&case["row"].to_string()), None, &[])?;
+        let passes = case["passes"].as_bool().ok_or("passes")?;
+        assert_eq!(filter.matches(&record)?, passes, "{case}");
+        let rows: [&[u8]; 3] = [&record, b"", &record];
+        let table = Table::new(rows.into_iter())?;
+        assert_eq!(table.matches(&filter), [passes, filter.matches(b"")?, passes], "{case}");
+    }
+    Ok(())
+}
+
+#[test]
+fn tags_never_leave_out_a_row_that_passes_and_decide_where_they_say_so() -> Outcome {
+    let fields = ["x".to_owned(), "y".to_owned()];
+    let made = |field: &str, value: &[u8]| tag(&[7; 32], field, value);
+    for case in cases("metadata")? {
+        let filter = Filter::new(Some(&case["where"].to_string()), None, &fields)?;
+        let record = merge(b"", Some(&case["row"].to_string()), None, &[])?;
+        let mut tags = FilterTags::new();
+        tags.push(&ciphervec_client::record::tags(&record, &fields, made)?)?;
+        tags.push(&[])?;
+        let Bound { rows, exact } = filter.bound(2, Some(&tags), made);
+        let passes = [filter.matches(&record)?, filter.matches(b"")?];
+        if exact {
+            assert_eq!(rows, passes, "{case}");
+        }
+        assert!(rows.iter().zip(passes).all(|(may, does)| *may || !does), "{case}");
+        let carried = |one: &(String, Vec<u8>)| tags.row(0).contains(&made(&one.0, &one.1));
+        assert!(!passes[0] || filter.equalities().iter().all(carried), "{case}");
+    }
+    Ok(())
+}
+
+#[test]
+fn what_is_no_filter_is_refused_with_what_came() -> Outcome {
+    for case in cases("refused")? {
+        let error = Filter::new(Some(&case["where"].to_string()), None, &[]).err().ok_or("taken")?;
+        let says = case["says"].as_str().ok_or("says")?;
+        assert!(error.to_string().contains(says), "{error} without {says:?}");
+    }
+    for case in cases("documents_refused")? {
+        let error = Filter::new(None, Some(&case["where_document"].to_string()), &[]).err().ok_or("taken")?;
+        let says = case["says"].as_str().ok_or("says")?;
+        assert!(error.to_string().contains(says), "{error} without {says:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn documents_are_tested_by_what_they_contain() -> Outcome {
+    for case in cases("documents")? {
+        let filter = Filter::new(None, Some(&case["where_document"].to_string()), &[])?;
+        let record = merge(b"", None, case["document"].as_str(), &[])?;
+        assert_eq!(Some(filter.matches(&record)?), case["passes"].as_bool(), "{case}");
+        assert!(filter.has_document() && !filter.is_complete());
+    }
+    Ok(())
+}
+
+#[test]
+fn values_that_stay_keep_their_text_and_their_place() -> Outcome {
+    let record = br#"{"metadata":{"price":2.0,"zero":-0.0,"10":1,"2":12345678901234567890,"x":null},"document":"\u00fc"}"#;
+    let merged = merge(record, Some(r#"{"2":[1.50],"team":"blue"}"#), None, &["x".to_owned()])?;
+    assert_eq!(
+        String::from_utf8(merged)?,
+        r#"{"metadata":{"price":2.0,"zero":-0.0,"10":1,"2":[1.50],"team":"blue"},"document":"ü"}"#
+    );
+    assert_eq!(merge(b"", None, None, &[])?, b"");
+    assert_eq!(merge(b"", Some("{}"), Some("a"), &[])?, br#"{"metadata":{},"document":"a"}"#);
+    Ok(())
+}
+
+#[test]
+fn what_is_no_record_is_corrupt() -> Outcome {
+    let filter = Filter::new(Some(r#"{"a": 1}"#), None, &[])?;
+    for bad in [
+        &b"[]"[..],
+        br#"{"a": 1}"#,
+        br#"{"metadata": 1}"#,
+        br#"{"document": {}}"#,
+        b"{",
+        b"null",
+        br#"{"metadata": {}, "document": "x", "z": 0}"#,
+        br#"{"metadata": {"a": }}"#,
+        &[0xff],
+    ] {
+        let error = filter.matches(bad).err().ok_or("taken")?;
+        assert!(error.to_string().contains("record"), "{error}");
+        assert!(Table::new([bad].into_iter()).is_err());
+    }
+    Ok(())
+}

@@ -1,0 +1,98 @@
+/** The scripts of vectors/client that every client runs: the same calls, results and errors. */
+
+import { readFileSync } from "node:fs";
+import { Client, type Collection, Keys } from "@ciphervec/client";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { missing, TestServer } from "../support/server.js";
+
+interface Step {
+  call: string;
+  with: { [name: string]: unknown };
+  gives?: unknown;
+  raises?: string;
+  says?: string;
+}
+
+interface Script {
+  name: string;
+  create: { [name: string]: unknown };
+  steps: Step[];
+}
+
+const FILE = new URL("../../../../vectors/client/calls.json", import.meta.url);
+const LONG = /(?<=[[:,\s])-?\d{16,}(?=[\],}\s])/g;
+const { scripts } = JSON.parse(readFileSync(FILE, "utf8").replace(LONG, '{"$long":"$&"}')) as {
+  scripts: Script[];
+};
+
+/** With the numbers that JSON has none for, and those that JavaScript has as bigints. */
+function read(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(read);
+  if (typeof value !== "object" || value === null) return value;
+  const { $float, $long } = value as { $float?: string; $long?: string };
+  if ($long !== undefined) return BigInt($long);
+  if ($float !== undefined)
+    return { inf: Infinity, "-inf": -Infinity, nan: Number.NaN }[$float as "inf" | "-inf" | "nan"];
+  return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, read(one)]));
+}
+
+const camel = (name: string) => name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
+
+async function check(docs: Collection, step: Step): Promise<void> {
+  const given = read(step.with) as { [name: string]: unknown };
+  const options = Object.fromEntries(Object.entries(given).map(([name, one]) => [camel(name), one]));
+  const method = (docs as unknown as { [name: string]: (options: object) => Promise<unknown> })[step.call];
+  const call = (method as (options: object) => Promise<unknown>).call(docs, options);
+  if (step.raises !== undefined) {
+    const error = await call.then(
+      () => null,
+      (caught: Error) => caught,
+    );
+    expect(step.raises.split("|"), `${error}`).toContain(error?.name);
+    const says = (step.says ?? "").split("|");
+    expect(
+      says.some((one) => error?.message.includes(one)),
+      `${error}`,
+    ).toBe(true);
+    return;
+  }
+  const found = await call;
+  if (typeof step.gives !== "object" || step.gives === null || Array.isArray(step.gives)) {
+    if (step.gives !== undefined) expect(found).toEqual(read(step.gives));
+    return;
+  }
+  for (const [part, right] of Object.entries(read(step.gives) as object)) {
+    const came = (found as { [part: string]: unknown })[part];
+    if (["scores", "distances", "embeddings"].includes(part))
+      (right as number[][]).forEach((row, i) => {
+        row.forEach((one, j) => {
+          expect((came as ArrayLike<number>[])[i]?.[j]).toBeCloseTo(one, 2);
+        });
+      });
+    else expect(came).toEqual(right);
+  }
+}
+
+describe.skipIf(missing !== "")("conformance", () => {
+  let server: TestServer;
+  let keys: Keys;
+
+  beforeAll(async () => {
+    server = await TestServer.start();
+    keys = await Keys.generate();
+  });
+  afterAll(async () => {
+    await keys?.dispose();
+    await server?.stop();
+  });
+
+  test.each(scripts.map((script, i) => [script.name, script, i] as const))("%s", async (_, script, i) => {
+    const client = new Client({ url: server.url, keys, storage: "memory", onWarning: () => undefined });
+    const docs = await client.createCollection({ name: `script-${i}`, ...script.create } as never);
+    for (const [number, step] of script.steps.entries())
+      await check(docs, step).catch((error: Error) => {
+        error.message = `step ${number}, ${JSON.stringify(step)}: ${error.message}`;
+        throw error;
+      });
+  });
+});
