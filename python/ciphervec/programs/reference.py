@@ -189,6 +189,15 @@ def _counts(values: Sequence[Array], attributes: Attributes) -> Array:
     return np.asarray(meant.sum(axis=attributes["axes"])) if attributes["axes"] else meant
 
 
+def _digits(values: Sequence[Array], attributes: Attributes) -> Array:
+    step, size = attributes["step"], 1 << attributes["bits"]
+    places = np.rint(_number(values[0]) * step.denominator / step.numerator).astype(np.int64) - attributes["low"]
+    digits = places[..., None] >> attributes["bits"] * np.arange(attributes["digits"]) & size - 1
+    among = np.arange(size)
+    meant = among < digits[..., None] if attributes["below"] else among == digits[..., None]
+    return meant.astype(np.int64)
+
+
 _FUNCTIONS: dict[str, Callable[[Array], Any]] = {
     "exp": np.exp,
     "log": np.log,
@@ -231,4 +240,6 @@ _APPLY: dict[str, Callable[[Sequence[Array], Attributes], Any]] = {
     "take": lambda values, _: values[0][values[1].astype(np.int64)],
     "look_up": lambda values, _: values[2][values[0].astype(np.int64), values[1].astype(np.int64)],
     "counts": _counts,
+    "digits": _digits,
+    "either": _ufunc(np.add),
 }
