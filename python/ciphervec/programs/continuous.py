@@ -85,7 +85,12 @@ def _extreme(node: Node, condition: Node) -> bool:
 def _same(one: Node, other: Node) -> bool:
     if one is other:
         return True
-    return one.constant and other.constant and one.shape == other.shape and np.array_equal(one.value, other.value)
+    return (
+        one.constant
+        and other.constant
+        and one.shape == other.shape
+        and np.array_equal(one.value, other.value)
+    )
 
 
 def _span(node: Node) -> float:

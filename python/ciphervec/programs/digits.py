@@ -58,7 +58,9 @@ def by_digits(graph: Graph, most_slots: int) -> Graph | None:
 
 
 def _shape(node: Node) -> _Shape | None:
-    if node.op not in ("less", "equal") or not all(one.constant or shown(one) is not None for one in node.inputs):
+    if node.op not in ("less", "equal") or not all(
+        one.constant or shown(one) is not None for one in node.inputs
+    ):
         return None
     kind = compared_kind(node)
     if kind.step is None:
@@ -110,9 +112,7 @@ def _compared(builder: Builder, node: Node, found: Mapping[Node, Node], shape: _
 
 
 def _halves(builder: Builder, node: Node, count: int) -> tuple[Node, Node]:
-    """The lower digits and the higher ones."""
+    """Lower digits, and the next higher of each, as which digits stand half their number apart."""
     whole = [(0, length, 1) for length in node.shape[:-1]]
-    first, second = (
-        builder.emit("slice", node, slices=(*whole, (start, count, 1))) for start in (0, count)
-    )
+    first, second = (builder.emit("slice", node, slices=(*whole, (start, count, 1))) for start in (0, count))
     return first, second

@@ -17,8 +17,8 @@ from .continuous import continuous, without_rankings
 from .digits import MOST_SLOTS, MOST_SLOTS_AT_ALL, by_digits
 from .draft import NOISES, Draft, DraftOutput
 from .graph import Graph, Node
-from .kinds import Kind
 from .joining import joined
+from .kinds import Kind
 from .linear import linear
 from .lookups import looks_up, without_lookups
 from .lower import lower

@@ -109,7 +109,9 @@ def _draft(graph: Graph, found: Affine, known: dict[Node, Leaf], shape: _Shape) 
             totals[answer] = draft.step("add_vector", total, draft.vector(values))
     first = 0
     for name, node in zip(graph.names, graph.outputs, strict=True):
-        draft.outputs.append(_output(name, node, first, unit, [one for one in totals if one is not None], shape))
+        draft.outputs.append(
+            _output(name, node, first, unit, [one for one in totals if one is not None], shape)
+        )
         first += node.size
     return draft
 

@@ -11,7 +11,6 @@ from .builder import Builder
 from .graph import Graph, Node
 from .kinds import Declared, Kind
 
-
 Rule: TypeAlias = Callable[[Builder, Node, Mapping[Node, Node]], "Node | None"]
 """Gets a node and what has become of those before it, and says what becomes of it; None for the same
 operation."""

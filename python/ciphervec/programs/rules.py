@@ -298,7 +298,11 @@ def _function(its: Operands, node: Node) -> Value:
     off = 2.0**-its.precision.functions * (node.kind.high - node.kind.low)
     with np.errstate(all="ignore"):
         coefficients = interpolated(_FUNCTIONS[name], centre, reach, off)
-        if coefficients is None and reach > half and interpolated(_FUNCTIONS[name], centre, half, off) is not None:
+        if (
+            coefficients is None
+            and reach > half
+            and interpolated(_FUNCTIONS[name], centre, half, off) is not None
+        ):
             # It is what comes before that reaches too far.
             raise TooCoarseError
     if coefficients is None:

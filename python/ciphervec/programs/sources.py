@@ -12,7 +12,7 @@ import numpy as np
 from .blocks import Indices, Reading
 from .graph import Graph, Node
 from .kinds import Kind
-from .reference import apply
+from .reference import apply, halves
 from .source import failure_at
 
 _SHAPING = ("reshape", "broadcast_to", "transpose", "slice", "roll", "concatenate")
@@ -149,7 +149,7 @@ def _digits(node: Node) -> Leaf:
     finer = kind.step / given["step"]
     length = given["digits"] << given["bits"]
     reading = (int(finer), given["low"], given["bits"], given["digits"], given["below"])
-    places = np.arange(length).reshape(node.shape[-2:])
+    places = np.arange(length).reshape(node.shape[-2:])[halves(given["digits"])]
     return Leaf(node, elements[..., None, None] * length + places, reading)
 
 

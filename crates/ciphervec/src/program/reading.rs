@@ -7,8 +7,9 @@ use zeroize::Zeroizing;
 
 /// Most indices that are told apart.
 const MAX_COUNT: usize = 1 << 20;
-/// Most bits of a digit, and of all digits of a number: up to 53, doubles have every integer.
+/// Most bits of a digit.
 const MAX_DIGIT_BITS: u32 = 16;
+/// Most bits of a number that has digits: doubles have every integer of so many.
 const MAX_BITS: u32 = 53;
 /// Most numbers of a view.
 const MAX_READ: u64 = 1 << 26;
@@ -105,20 +106,21 @@ impl Reading {
     /// that an input of this shape does not have; and digits of numbers that have none, or more.
     pub(super) fn check(self, shape: &[u32], numbers: &Numbers) -> Result<()> {
         let elements = elements(shape).unwrap_or(0);
-        let length = self.length(elements);
-        if length > MAX_READ {
-            let what = "the numbers of a view";
-            return Err(range(what, format!("at most {MAX_READ} of them"), length));
-        }
         match self {
-            Reading::Numbers => Ok(()),
+            Reading::Numbers => {}
             Reading::Counts { count, terms, inner } => {
-                check_counts(elements, numbers, [count, terms, inner])
+                check_counts(elements, numbers, [count, terms, inner])?;
             }
             Reading::Digits { finer, low, bits, digits, .. } => {
-                check_digits(numbers, (finer, low), bits, digits)
+                check_digits(numbers, (finer, low), bits, digits)?;
             }
         }
+        let length = self.length(elements);
+        if self != Reading::Numbers && length > MAX_READ {
+            let what = "counts or digits";
+            return Err(range(what, format!("at most {MAX_READ} of them"), length));
+        }
+        Ok(())
     }
 }
 
@@ -139,16 +141,12 @@ fn check_counts(elements: u64, numbers: &Numbers, [count, terms, inner]: [u32; 3
 
 fn check_digits(numbers: &Numbers, (finer, low): (u32, i64), bits: u32, digits: u32) -> Result<()> {
     within("the bits of a digit", 1..=MAX_DIGIT_BITS as usize, bits as usize)?;
-    within("the digits of a number", 1..=(MAX_BITS / bits) as usize, digits as usize)?;
-    within(
-        "the steps below numbers that have digits",
-        0..=1 << MAX_BITS,
-        low.unsigned_abs() as usize,
-    )?;
+    within("the digits of a number", 1..=(64 / bits) as usize, digits as usize)?;
     let step = numbers.step / f64::from(finer);
     let [first, last] = [numbers.low, numbers.high].map(|end| (end / step).round() - low as f64);
-    // Also where there is no step, or none that is finer.
-    if first >= 0.0 && last < f64::from(bits * digits).exp2() && step > 0.0 && step.is_finite() {
+    let places = f64::from((bits * digits).min(MAX_BITS)).exp2();
+    let exact = low.unsigned_abs() <= 1 << MAX_BITS && step > 0.0 && step.is_finite();
+    if exact && first >= 0.0 && last < places {
         return Ok(());
     }
     let expected = format!("multiples of a step with {digits} digits of {bits} bits");
