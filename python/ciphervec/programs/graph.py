@@ -211,9 +211,9 @@ OPERATIONS: Mapping[str, Operation] = MappingProxyType(
         # count: int, axes: tuple[int, ...], which may be empty. How often each of 0 … count - 1 is among
         # integers along axes, which go; an axis of that length comes last. Made while lowering.
         "counts": Operation(1, 1, ("count", "axes"), _counted),
-        # step: Fraction; low, bits, digits: int; below: bool. How many steps numbers are above low of them, as
-        # digits of so many bits, neighbours half their number apart, along two axes more: 1 for each digit's value and 0 for all
-        # others, or 1 for all values below it. Made while lowering.
+        # step: Fraction; low, bits, digits: int; below: bool. How many steps numbers are above low of
+        # them, as digits of so many bits, neighbours half their number apart, along two axes more: 1 for
+        # each digit's value and 0 for all others, or 1 for all values below it. Made while lowering.
         "digits": Operation(1, 1, ("step", "low", "bits", "digits", "below"), _in_digits),
         # Zeros and ones, of which never both are one: their sum. Made while lowering.
         "either": _BINARY,

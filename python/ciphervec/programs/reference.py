@@ -206,7 +206,7 @@ def _digits(values: Sequence[Array], attributes: Attributes) -> Array:
     digits = places[..., None] >> attributes["bits"] * order & size - 1
     among = np.arange(size)
     meant = among < digits[..., None] if attributes["below"] else among == digits[..., None]
-    return meant.astype(np.int64)
+    return np.asarray(meant, dtype=np.int64)
 
 
 _FUNCTIONS: dict[str, Callable[[Array], Any]] = {
