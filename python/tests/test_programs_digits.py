@@ -27,7 +27,8 @@ def test_digits_say_which_number_is_smaller(bits: int) -> None:
         x=(one := secret(8, bits=bits)), y=one
     )
     digits = by_digits(graph, MOST_SLOTS_AT_ALL)
-    assert digits is not None and not digits.count()["less"] + digits.count()["equal"]
+    assert digits is not None and not digits.count()["less"]
+    assert bits == 1 or not digits.count()["equal"]
     random = np.random.default_rng(bits)
     for _ in range(20):
         x, y = neighbours(random, bits, 8)

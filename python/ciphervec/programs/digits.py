@@ -67,6 +67,9 @@ def _shape(node: Node) -> _Shape | None:
         return None
     low, high = (round(end / kind.step) for end in (Fraction(kind.low), Fraction(kind.high)))
     width = (high - low).bit_length()
+    if node.op == "equal" and width <= 1:
+        # The square of their difference says as much.
+        return None
     places = math.prod(map(padded, node.shape))
     found = None
     digits = 1
