@@ -23,8 +23,15 @@ type RawBlock = (u64, u64, Vec<(u32, i64, i64)>);
 type RawPlacement = (Vec<RawBlock>, bool);
 /// `(step, low, high)`, a step of 0 for reals.
 type RawNumbers = (f64, f64, f64);
-/// `(count, terms, inner)` of counts, or nothing for the numbers themselves.
-type RawReading = Option<(u32, u32, u32)>;
+/// What of an input's numbers stands in a view, if not they themselves.
+#[derive(FromPyObject)]
+enum Read {
+    /// `(count, terms, inner)`.
+    Counts(u32, u32, u32),
+    /// `(finer, low, bits, digits, below)`.
+    Digits(u32, i64, u32, u32, bool),
+}
+type RawReading = Option<Read>;
 /// `(name, shape, numbers, [(registers, unit, placement, reading), …])`.
 type RawInput = (String, Vec<u32>, RawNumbers, Vec<(u32, f64, RawPlacement, RawReading)>);
 /// `(name, shape, numbers, unit, registers, placement, decoding)`.
@@ -44,7 +51,13 @@ fn placement((blocks, coefficients): RawPlacement) -> Placement {
 }
 
 fn reading(raw: RawReading) -> Reading {
-    raw.map_or(Reading::Numbers, |(count, terms, inner)| Reading::Counts { count, terms, inner })
+    match raw {
+        None => Reading::Numbers,
+        Some(Read::Counts(count, terms, inner)) => Reading::Counts { count, terms, inner },
+        Some(Read::Digits(finer, low, bits, digits, below)) => {
+            Reading::Digits { finer, low, bits, digits, below }
+        }
+    }
 }
 
 fn numbers((step, low, high): RawNumbers) -> Numbers {

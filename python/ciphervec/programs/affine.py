@@ -13,6 +13,8 @@ from .kinds import Array
 from .reference import apply, computed
 from .sources import shaping
 
+_READ = ("counts", "digits")
+"""What clients make of inputs before they encrypt them."""
 _MOST = 1 << 23
 """Most numbers that are worked with at a time."""
 
@@ -22,7 +24,7 @@ class Affine:
     """result = Σ weights[source] @ source + added, all as one row of numbers."""
 
     weights: Mapping[Node, Array]
-    """For each secret input, or counts of one: a row for every number of the results."""
+    """For each secret input, or counts or digits of one: a row for every number of the results."""
     added: Array
 
 
@@ -62,9 +64,9 @@ def affine(graph: Graph) -> Affine:
 
 
 def sources_of(graph: Graph) -> list[Node]:
-    """What the results of a graph are sums of, if they are: its inputs, and counts of them."""
-    used = {one for node in graph.nodes if node.op != "counts" for one in node.inputs}
-    both = [node for node in graph.nodes if _given(node) and node.op in ("input", "counts")]
+    """What the results of a graph are sums of, if they are: its inputs, and counts and digits of them."""
+    used = {one for node in graph.nodes if node.op not in _READ for one in node.inputs}
+    both = [node for node in graph.nodes if _given(node) and node.op in ("input", *_READ)]
     return [node for node in both if node in used or node in graph.outputs]
 
 
@@ -74,7 +76,7 @@ def _given(node: Node) -> bool:
 
 
 def _obstacle(node: Node) -> str | None:
-    if node.op in ("input", "counts", "add", "subtract", "negative", "sum") or shaping(node):
+    if node.op in ("input", *_READ, "add", "subtract", "negative", "sum") or shaping(node):
         return None
     if node.op == "multiply":
         several = sum(not one.constant for one in node.inputs) > 1

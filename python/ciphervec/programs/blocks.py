@@ -13,8 +13,10 @@ Loop = tuple[int, int, int]
 """How often, how far the element moves, how far the place."""
 Block = tuple[int, int, list[Loop]]
 """The first element, its place, and loops from there, the outermost first."""
-Reading = tuple[int, int, int]
-"""Of what counts are: how many integers there are, how many are counted together, how far apart."""
+Reading = tuple[int, int, int] | tuple[int, int, int, int, bool]
+"""Of what counts are: how many integers there are, how many are counted together, how far apart. Of what
+digits are: how many steps a step of the input is, the number that is 0 in those, bits of a digit, how many
+there are, and whether all values below one are meant."""
 
 
 def blocks(elements: Indices, strides: Sequence[int], place: int) -> list[Block]:

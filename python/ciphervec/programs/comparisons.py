@@ -7,7 +7,8 @@ polynomials are made for a gap of half a step (docs/programs.md has the formulas
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -35,15 +36,18 @@ class Precision:
     ahead: float = 1.0
     """How many times as large computed numbers that are compared stand in slots until they have been
     subtracted: errors on the way are as much smaller beside them, for a level to scale differences to ±1."""
+    continuous: Mapping[Node, float] = field(default_factory=dict)
+    """Gaps of comparisons whose results are as near as that, if numbers are."""
 
 
 def margin(kind: Kind, reach: float, precision: Precision, node: Node) -> tuple[float, float]:
     """What is added to a difference so that it is never 0, and how far from 0 it then is: half a step,
-    or the declared gap."""
+    the declared gap, or what the precision of a continuous result allows."""
     gap = None if precision.gap is None else precision.gap * (kind.high - kind.low)
     if kind.step is not None:
         half = 0.5 * float(kind.step)
         return half, max(half, gap or 0.0)
+    gap = precision.continuous.get(node, gap)
     if gap is None:
         raise failure_at(
             node.where,

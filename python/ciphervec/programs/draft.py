@@ -18,9 +18,9 @@ Vector = npt.NDArray[np.float64]
 Step = tuple[str, int, int, float]
 """An operation, its registers, or a register and a constant or polynomial, and its number."""
 
-NOISES = ((1 / 16, False), (1 / 4, False), (1 / 4, True))
+NOISES = ((1 / 16, False), (1 / 4, True), (1 / 4, False))
 """Parts of the gap of a sign that noise may take: more of it asks for more levels, less for wider scales; and whether later
-stages stand more, as much as they lead away from 0."""
+stages stand more, as much as they lead away from 0. Narrow scales leave room for special primes, and keys are smaller."""
 _TWO = ("add", "subtract", "multiply")
 
 
@@ -79,7 +79,7 @@ class Draft:
         placed: list[Block],
         reading: Reading | None = None,
     ) -> tuple[int, ...]:
-        """The registers of an input, or of counts of it, that stands there; the same ones for the same
+        """The registers of an input, or of counts or digits of it, that stands there; the same ones for the same
         places."""
         wanted = (registers, unit, placed, reading)
         if wanted not in source.views:

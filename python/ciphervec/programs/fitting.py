@@ -13,8 +13,11 @@ import ciphervec._native as _native
 from ..errors import InvalidInput, ProgramError
 from .affine import NotAffineError
 from .comparisons import Precision, TooCoarseError
+from .continuous import continuous, without_rankings
+from .digits import MOST_SLOTS, MOST_SLOTS_AT_ALL, by_digits
 from .draft import NOISES, Draft, DraftOutput
 from .graph import Graph, Node
+from .joining import joined
 from .kinds import Kind
 from .linear import linear
 from .lookups import looks_up, without_lookups
@@ -26,6 +29,8 @@ from .units import COMPARING
 _TRUTH_BITS = (4.0, 6.0, 8.0, 10.0, 12.0, 14.0, 17.0, 20.0, 24.0, 28.0, 32.0)
 """Precisions of comparisons that are tried, the coarsest that is enough being the fastest."""
 _LOG_SLOTS = (13, 14, 15, 16, 17)
+_DIGITS_MS = 2.0
+"""Milliseconds of a run below which nothing is compared by digits."""
 _LONG_MS = 500.0
 """Milliseconds of a run below which nothing is bootstrapped."""
 _AHEAD = 256.0
@@ -42,6 +47,8 @@ FAILURE_FOR_OTHERS = 128
 BACKENDS = ("ckks", "linear")
 """Slots, which compute anything; and coefficients, for sums with public weights, which take no keys."""
 
+DIGITS = "compared by digits"
+"""What is done with numbers that the client encrypts, where it is faster than signs of their differences."""
 COMPARED, LOOKED_UP = "compared with all rows", "looked up by bootstrapping"
 """What is done with computed integers that tables are indexed by."""
 
@@ -101,6 +108,7 @@ def fit(
     asked: _Asked = {"failure": failure, "quantum": quantum}
     parts = cut(graph) if graph.revealed else None
     sealed = parts.sealed if parts else graph
+    sealed = joined(without_rankings(sealed))
     lowered = without_lookups(sealed)
     found: dict[str, Fitted] = {}
     refused: dict[str, Exception] = {}
@@ -120,6 +128,11 @@ def fit(
         attempt(name, lowered, name, COMPARED if several and name == "ckks" else "")
     if several and min((one.milliseconds for one in found.values()), default=math.inf) > _LONG_MS:
         attempt(LOOKED_UP, without_lookups(sealed, bootstrapped=True), "ckks", LOOKED_UP)
+    least = min((one.milliseconds for one in found.values()), default=math.inf)
+    digits = by_digits(lowered, MOST_SLOTS if found else MOST_SLOTS_AT_ALL) if least > _DIGITS_MS else None
+    if digits is not None:
+        for name in BACKENDS if backend is None else (backend,):
+            attempt(f"{name}, {DIGITS}", digits, name)
     if not found:
         why = refused[backend or "ckks"]
         raise why if isinstance(why, ProgramError) else ProgramError(f"{graph.name}: not {backend}: {why}.")
@@ -182,19 +195,22 @@ def _fitted(name: str, drafts: Iterable[_Tried], asked: _Asked) -> _Fit:
     best: _Fit | None = None
     refused: Exception | None = None
     for draft, allowed in drafts:
+        tried: list[_native.ProgramCandidate] = []
         try:
-            for noise in NOISES:
+            for place, noise in enumerate(NOISES):
                 circuit = draft.circuit(noise)
                 tried = circuit.candidates(allowed, **asked)
-                if tried[-1].refused is None or not draft.signs:
+                if tried[-1].refused is None:
+                    found = (draft, circuit, tried, allowed)
+                    best = found if best is None or _milliseconds(found[2]) < _milliseconds(best[2]) else best
+                # What takes long is tried the other way as well.
+                served = tried[-1].refused is None and (place > 0 or _milliseconds(tried) < _LONG_MS)
+                if served or not draft.signs:
                     break
         except InvalidInput as error:
             refused = ProgramError(f"{name}: {error}")
             continue
-        if tried[-1].refused is None:
-            found = (draft, circuit, tried, allowed)
-            best = found if best is None or _milliseconds(found[2]) < _milliseconds(best[2]) else best
-        elif best is None:
+        if best is None:
             rings = (
                 (f"2^{one.log_degree}{' refreshing' * one.refreshing}", one.refused) for one in tried[-3:]
             )
@@ -217,7 +233,10 @@ def precise(
     worst = graph.outputs[-1]
     for further, bits in enumerate(_TRUTH_BITS):
         try:
-            draft = lower(graph, most_slots, Precision(bits, precision + 2 + further, gap, ahead))
+            functions = precision + 2 + further
+            # Half of what a result may be off by at most, and less than truths lead to.
+            near = continuous(graph, max(precision + 1, bits + 0.5))
+            draft = lower(graph, most_slots, Precision(bits, functions, gap, ahead, near))
         except TooCoarseError:
             continue
         allowed = []

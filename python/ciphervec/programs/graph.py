@@ -140,6 +140,10 @@ def _counted(inputs: Sequence[Node], attributes: Attributes) -> Shape:
     return (*left, attributes["count"])
 
 
+def _in_digits(inputs: Sequence[Node], attributes: Attributes) -> Shape:
+    return (*inputs[0].shape, attributes["digits"], 1 << attributes["bits"])
+
+
 def _looked_up(inputs: Sequence[Node], attributes: Attributes) -> Shape:
     return _elementwise(inputs[:2], attributes)
 
@@ -207,6 +211,12 @@ OPERATIONS: Mapping[str, Operation] = MappingProxyType(
         # count: int, axes: tuple[int, ...], which may be empty. How often each of 0 … count - 1 is among
         # integers along axes, which go; an axis of that length comes last. Made while lowering.
         "counts": Operation(1, 1, ("count", "axes"), _counted),
+        # step: Fraction; low, bits, digits: int; below: bool. How many steps numbers are above low of
+        # them, as digits of so many bits, neighbours half their number apart, along two axes more: 1 for
+        # each digit's value and 0 for all others, or 1 for all values below it. Made while lowering.
+        "digits": Operation(1, 1, ("step", "low", "bits", "digits", "below"), _in_digits),
+        # Zeros and ones, of which never both are one: their sum. Made while lowering.
+        "either": _BINARY,
         # Integers, public integers, and a public table of two axes: table[a, b], broadcast. By bootstrapping.
         # Made while lowering.
         "look_up": Operation(3, 3, (), _looked_up),

@@ -46,7 +46,7 @@ def fold(f: Callable[[Any, Any], Any], x: Any, axis: int = 0, *, length: int = 1
 
 
 def _fold(f: Callable[[Any, Any], Any], values: Any, axis: int) -> Any:
-    order = _halves(values.shape[axis])
+    order = reference.halves(values.shape[axis])
     if order != list(range(len(order))):
         values = values[(slice(None),) * axis + (np.array(order),)]
     left: list[Any] = []
@@ -63,14 +63,6 @@ def _fold(f: Callable[[Any, Any], Any], values: Any, axis: int) -> Any:
             rest = _both(f, one, rest)
         values = _both(f, values, rest)
     return values
-
-
-def _halves(count: int) -> list[int]:
-    """The order in which neighbours stand half the length apart, and their results do, and so on: parts
-    without steps are all that a round takes, and what is left over is the last."""
-    inner = _halves(count // 2) if count > 1 else []
-    pairs = [2 * one + second for second in (0, 1) for one in inner]
-    return pairs + [count - 1] * (count % 2)
 
 
 def _both(f: Callable[[Any, Any], Any], first: Any, second: Any) -> Any:

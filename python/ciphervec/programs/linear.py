@@ -41,8 +41,6 @@ def linear(graph: Graph) -> list[Draft]:
     found = affine(graph)
     if not found.weights or not all(one.any() for one in found.weights.values()):
         raise NotAffineError("an input does not matter")
-    if not sum(np.abs(one).sum(axis=1) for one in found.weights.values()).all():
-        raise NotAffineError("a result is a constant")
     return [_draft(graph, found, known, shape) for shape in shapes]
 
 
@@ -103,12 +101,17 @@ def _draft(graph: Graph, found: Affine, known: dict[Node, Leaf], shape: _Shape) 
         added = np.zeros(shape.slots)
         for row, value in _rows(found.added, answer, shape):
             added[shape.place(row)] = value / unit
-        if added.any() and total is not None:
+        if total is None:
+            # Its results are the same for all inputs.
+            total = totals[answer] = draft.step("multiply_integer", -1, 0, 0.0)
+        if added.any():
             values = _native.ProgramCircuit.slots_of(added)
             totals[answer] = draft.step("add_vector", total, draft.vector(values))
     first = 0
     for name, node in zip(graph.names, graph.outputs, strict=True):
-        draft.outputs.append(_output(name, node, first, unit, [one or 0 for one in totals], shape))
+        draft.outputs.append(
+            _output(name, node, first, unit, [one for one in totals if one is not None], shape)
+        )
         first += node.size
     return draft
 

@@ -81,7 +81,7 @@ class Operands:
 
     def source(self, leaf: Leaf) -> DraftInput:
         """The input that a leaf shows."""
-        if leaf.source.op == "counts":
+        if leaf.source.op in ("counts", "digits"):
             return self.inputs[shown_input(leaf.source.inputs[0])]
         return self.inputs[leaf.source]
 

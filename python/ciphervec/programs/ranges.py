@@ -266,6 +266,10 @@ def _counts(inputs: Sequence[Node], attributes: Attributes) -> Kind:
     return Kind(_ONE, 0.0, float(terms))
 
 
+def _zero_or_one(_: Sequence[Node], __: Attributes) -> Kind:
+    return BOOLEAN.number()
+
+
 _RULES: dict[str, Callable[[Sequence[Node], Attributes], Kind]] = {
     "add": _add,
     "subtract": _subtract,
@@ -296,5 +300,7 @@ _RULES: dict[str, Callable[[Sequence[Node], Attributes], Kind]] = {
     "roll": _alike,
     "take": _take,
     "counts": _counts,
+    "digits": _zero_or_one,
+    "either": _zero_or_one,
     "look_up": _looked_up,
 }

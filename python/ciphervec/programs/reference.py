@@ -189,6 +189,26 @@ def _counts(values: Sequence[Array], attributes: Attributes) -> Array:
     return np.asarray(meant.sum(axis=attributes["axes"])) if attributes["axes"] else meant
 
 
+def halves(count: int) -> list[int]:
+    """The order in which neighbours stand half the length apart, and their results do, and so on: parts
+    without steps are all that a round takes, and what is left over is the last."""
+    inner = halves(count // 2) if count > 1 else []
+    pairs = [2 * one + second for second in (0, 1) for one in inner]
+    return pairs + [count - 1] * (count % 2)
+
+
+def _digits(values: Sequence[Array], attributes: Attributes) -> Array:
+    step, size = attributes["step"], 1 << attributes["bits"]
+    places = (
+        np.rint(_number(values[0]) * step.denominator / step.numerator).astype(np.int64) - attributes["low"]
+    )
+    order = np.array(halves(attributes["digits"]))
+    digits = places[..., None] >> attributes["bits"] * order & size - 1
+    among = np.arange(size)
+    meant = among < digits[..., None] if attributes["below"] else among == digits[..., None]
+    return np.asarray(meant, dtype=np.int64)
+
+
 _FUNCTIONS: dict[str, Callable[[Array], Any]] = {
     "exp": np.exp,
     "log": np.log,
@@ -231,4 +251,6 @@ _APPLY: dict[str, Callable[[Sequence[Array], Attributes], Any]] = {
     "take": lambda values, _: values[0][values[1].astype(np.int64)],
     "look_up": lambda values, _: values[2][values[0].astype(np.int64), values[1].astype(np.int64)],
     "counts": _counts,
+    "digits": _digits,
+    "either": _ufunc(np.add),
 }

@@ -9,7 +9,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from .comparisons import MOST_DEGREE, interpolated, margin, positive, truth
+from . import continuous
+from .comparisons import MOST_DEGREE, TooCoarseError, interpolated, margin, positive, truth
 from .graph import Node
 from .kinds import Kind
 from .looking_up import looked_up
@@ -18,7 +19,7 @@ from .ranking import chosen, count, ordered
 from .rearranging import gathered, sliced, unmoved
 from .source import failure_at
 from .units import compared_kind, compared_unit
-from .values import FIRST, Value
+from .values import FIRST, FULL, Value
 
 _FUNCTIONS: Mapping[str, Callable[..., object]] = {
     "exp": np.exp,
@@ -57,6 +58,14 @@ def _add(its: Operands, node: Node, *, subtract: bool = False) -> Value:
     return arithmetic.add(a, b, subtract=subtract)
 
 
+def _either(its: Operands, node: Node) -> Value:
+    """Where both are exact in every slot, so is what they are together, by what never both are."""
+    arithmetic = its.arithmetic(node)
+    total = _add(its, node)
+    alone = all(its.values[one].high <= 1.0 for one in node.inputs if one in its.values)
+    return arithmetic.bound(replace(total, high=1.0), 1.0 + total.error) if alone else total
+
+
 def _subtract(its: Operands, node: Node) -> Value:
     return _add(its, node, subtract=True)
 
@@ -66,7 +75,7 @@ def _negative(its: Operands, node: Node) -> Value:
 
 
 def _multiply(its: Operands, node: Node) -> Value:
-    arithmetic, unit = its.arithmetic(node), its.units[node]
+    arithmetic, unit, exact = its.arithmetic(node), its.units[node], node.kind.exact
     for place in (0, 1):
         values = its.constant(node, place)
         if values is None:
@@ -79,7 +88,7 @@ def _multiply(its: Operands, node: Node) -> Value:
     first, second = node.inputs
     if first is second:
         a = its.value(node, 0, math.sqrt(unit))
-        return arithmetic.multiply(a, a)
+        return arithmetic.multiply(a, a, exact=exact)
     computed = [one not in its.layout.leaves for one in node.inputs]
     if computed[0] == computed[1]:
         a, b = its.value(node, 0, math.sqrt(unit)), its.value(node, 1, math.sqrt(unit))
@@ -89,12 +98,12 @@ def _multiply(its: Operands, node: Node) -> Value:
     else:
         b = its.value(node, 1, unit)
         a = its.value(node, 0, unit / b.unit)
-    return arithmetic.multiply(a, b)
+    return arithmetic.multiply(a, b, exact=exact)
 
 
 def _sum(its: Operands, node: Node) -> Value:
     arithmetic, tracks = its.arithmetic(node), its.tracks(node)
-    a = its.value(node, 0, its.units[node])
+    before = a = its.value(node, 0, its.units[node])
     lengths = {
         track: node.inputs[0].shape[axis]
         for axis in node.attributes["axes"]
@@ -106,25 +115,38 @@ def _sum(its: Operands, node: Node) -> Value:
         a = arithmetic.sum(a, track)
     for track in set(lengths) - varying:
         a = arithmetic.multiply_number(a, float(lengths[track]))
-    return _of_one_row(its, node, a)
+    return _of_one_row(its, node, before, a)
 
 
-def _of_one_row(its: Operands, node: Node, a: Value) -> Value:
+def _of_one_row(its: Operands, node: Node, before: Value, a: Value) -> Value:
     """A sum over rows of a table of which few are meant: of slots that the sum crosses two indices' rows
     may be in it, and never more."""
     product = node.inputs[0]
     leaves = [its.layout.leaves.get(one) for one in product.inputs]
     if product.op != "multiply" or not any(leaf is not None and leaf.reading for leaf in leaves):
         return a
-    low, high = 2 * min(0.0, node.kind.low), 2 * max(0.0, node.kind.high)
+    # Never where it comes around.
+    most = 1 if all(a.states[track] == FULL for track in set(a.states) - set(before.states)) else 2
+    low, high = most * min(0.0, node.kind.low), most * max(0.0, node.kind.high)
     return its.arithmetic(node).bounded(replace(a, low=max(low, a.low), high=min(high, a.high)))
 
 
 def _where(its: Operands, node: Node) -> Value:
-    arithmetic, unit = its.arithmetic(node), its.units[node]
     known = its.constant(node, 0)
     if known is not None:
         return _picked(its, node, known)
+    chosen, condition = _chosen(its, node), node.inputs[0]
+    if condition not in its.precision.continuous:
+        return chosen
+    # The larger of two numbers that are off is off by no more than they are.
+    off = [its.values[one].error if one in its.values else 0.0 for one in node.inputs]
+    reach = compared_unit(condition, its.precision) + off[1] + off[2]
+    mixed = continuous.mixed(node, its.precision.continuous)
+    return replace(chosen, error=max(off[1:]) + off[0] * reach + mixed)
+
+
+def _chosen(its: Operands, node: Node) -> Value:
+    arithmetic, unit, exact = its.arithmetic(node), its.units[node], node.kind.exact
     chosen = its.value(node, 0, 1.0)
     x, y = (its.constant(node, place) for place in (1, 2))
     tracks = its.tracks(node)
@@ -134,13 +156,14 @@ def _where(its: Operands, node: Node) -> Value:
     if x is not None:
         b = its.value(node, 2, unit)
         difference = plus(arithmetic, arithmetic.negate(b), x, tracks)
-        return arithmetic.add(arithmetic.multiply(chosen, difference), b)
+        return arithmetic.add(arithmetic.multiply(chosen, difference, exact=exact), b)
     if y is not None:
         a = its.value(node, 1, unit)
         difference = plus(arithmetic, a, -y, tracks)
-        return plus(arithmetic, arithmetic.multiply(chosen, difference), y, tracks)
+        return plus(arithmetic, arithmetic.multiply(chosen, difference, exact=exact), y, tracks)
     a, b = its.value(node, 1, unit), its.value(node, 2, unit)
-    return arithmetic.add(arithmetic.multiply(chosen, arithmetic.add(a, b, subtract=True)), b)
+    difference = arithmetic.add(a, b, subtract=True)
+    return arithmetic.add(arithmetic.multiply(chosen, difference, exact=exact), b)
 
 
 def _picked(its: Operands, node: Node, known: np.ndarray) -> Value:
@@ -196,6 +219,9 @@ def _less(its: Operands, node: Node) -> Value:
     half, gap = _margin(its, node)
     arithmetic = its.arithmetic(node)
     shifted = arithmetic.add_number(_subtracted(its, node), -half)
+    if node in its.precision.continuous:
+        # Numbers that are off are compared as they are.
+        gap += shifted.error
     return positive(arithmetic, shifted, gap, its.precision.bits)
 
 
@@ -234,9 +260,12 @@ def _absolute(its: Operands, node: Node) -> Value:
     arithmetic = its.arithmetic(node)
     a = its.value(node, 0, compared_unit(node, its.precision))
     half = _margin(its, node)[0]
+    if node in its.precision.continuous:
+        gap += a.error
     # At 0 either sign will do.
     signs = truth(arithmetic, arithmetic.add_number(a, half), gap, its.precision.bits)
-    return arithmetic.multiply_number(arithmetic.multiply(a, signs), 2.0)
+    found = arithmetic.multiply_number(arithmetic.multiply(a, signs), 2.0)
+    return replace(found, error=found.error + continuous.mixed(node, its.precision.continuous))
 
 
 def _margin(its: Operands, node: Node) -> tuple[float, float]:
@@ -269,6 +298,13 @@ def _function(its: Operands, node: Node) -> Value:
     off = 2.0**-its.precision.functions * (node.kind.high - node.kind.low)
     with np.errstate(all="ignore"):
         coefficients = interpolated(_FUNCTIONS[name], centre, reach, off)
+        if (
+            coefficients is None
+            and reach > half
+            and interpolated(_FUNCTIONS[name], centre, half, off) is not None
+        ):
+            # It is what comes before that reaches too far.
+            raise TooCoarseError
     if coefficients is None:
         raise failure_at(
             node.where,
@@ -327,6 +363,7 @@ def _take(its: Operands, node: Node) -> Value:
 
 _RULES: Mapping[str, Callable[[Operands, Node], Value]] = {
     "add": _add,
+    "either": _either,
     "subtract": _subtract,
     "negative": _negative,
     "multiply": _multiply,

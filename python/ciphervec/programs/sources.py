@@ -12,7 +12,7 @@ import numpy as np
 from .blocks import Indices, Reading
 from .graph import Graph, Node
 from .kinds import Kind
-from .reference import apply
+from .reference import apply, halves
 from .source import failure_at
 
 _SHAPING = ("reshape", "broadcast_to", "transpose", "slice", "roll", "concatenate")
@@ -25,10 +25,10 @@ class Leaf:
     """An input or a constant as an operation reads it: which element stands at each index."""
 
     source: Node
-    """The input, constant, or counts of an input."""
+    """The input, constant, or counts or digits of an input."""
     elements: Indices
     reading: Reading | None = None
-    """What counts are of, if they are."""
+    """How counts or digits are made of the input, if they are."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +58,8 @@ def leaves(graph: Graph) -> dict[Node, Leaf]:
             found[node] = Leaf(node, np.arange(node.size, dtype=np.int64).reshape(node.shape))
         elif node.op == "counts":
             found[node] = _counts(node)
+        elif node.op == "digits":
+            found[node] = _digits(node)
         elif shaping(node):
             inputs = node.inputs[:1] if node.op == "take" else node.inputs
             sources = {found[one].source for one in inputs if one in found}
@@ -89,10 +91,13 @@ def shown(node: Node) -> Indices | None:
     """Which element of an input stands at each index, of an array that only shows that input."""
     if node.op == "input":
         return np.arange(node.size, dtype=np.int64).reshape(node.shape)
-    if node.op not in _SHAPING or len(node.inputs) != 1:
+    if node.op not in _SHAPING:
         return None
-    inner = shown(node.inputs[0])
-    return None if inner is None else _moved(node, [inner])
+    inner = [shown(one) for one in node.inputs]
+    known = [one for one in inner if one is not None]
+    if len(known) < len(inner) or len(set(map(shown_input, node.inputs))) > 1:
+        return None
+    return _moved(node, known)
 
 
 def shown_input(node: Node) -> Node:
@@ -135,6 +140,17 @@ def _counts(node: Node) -> Leaf:
             "which has other ways.",
         )
     return Leaf(node, groups[..., None] * count + np.arange(count), reading)
+
+
+def _digits(node: Node) -> Leaf:
+    elements, given = shown(node.inputs[0]), node.attributes
+    kind = shown_input(node.inputs[0]).kind.number()
+    assert elements is not None and kind.step is not None
+    finer = kind.step / given["step"]
+    length = given["digits"] << given["bits"]
+    reading = (int(finer), given["low"], given["bits"], given["digits"], given["below"])
+    places = np.arange(length).reshape(node.shape[-2:])[halves(given["digits"])]
+    return Leaf(node, elements[..., None, None] * length + places, reading)
 
 
 def _below(node: Node, elements: Indices) -> list[tuple[Node, Indices]]:

@@ -7,7 +7,7 @@ leads to that, it costs nothing."""
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from .comparisons import Precision, margin
 from .graph import Graph, Node
@@ -76,7 +76,11 @@ def ranked_unit(node: Node, precision: Precision) -> float:
 
 def compared_kind(node: Node) -> Kind:
     """The kind of the numbers that a comparison looks at: on the finest grid that all are on."""
-    kinds = [one.kind.number() for one in node.inputs]
+    return common_kind([one.kind.number() for one in node.inputs])
+
+
+def common_kind(kinds: Sequence[Kind]) -> Kind:
+    """That of the numbers of one kind or two, on the finest grid that all are on."""
     if len(kinds) == 1:
         return kinds[0]
     low, high = min(one.low for one in kinds), max(one.high for one in kinds)

@@ -20,7 +20,7 @@ has, or at the first one alone."""
 
 
 _LARGEST_SLOT = 2.0**40
-"""What products may have in slots; beyond, their factors are scaled down."""
+"""What products of reals may have in slots; beyond, their factors are scaled down."""
 _FAR = 1.5
 """A server's bound is replaced by the true one where it is over it by this factor."""
 Combine = Callable[[float, float], float]
@@ -160,8 +160,9 @@ class Arithmetic:
             Value(registers, tracks, states, low, high, unit, pad, a.error + b.error, tracked)
         )
 
-    def multiply(self, a: Value, b: Value) -> Value:
-        if a.reach * b.reach > _LARGEST_SLOT * a.unit * b.unit:
+    def multiply(self, a: Value, b: Value, *, exact: bool = False) -> Value:
+        """The product; `exact` if it is rounded, so that its factors are not scaled down."""
+        if not exact and a.reach * b.reach > _LARGEST_SLOT * a.unit * b.unit:
             # Squares of squares soon leave what a modulus has room for: that is worth a level.
             same = a.registers == b.registers
             a = self.scaled_down(a)

@@ -23,7 +23,7 @@ pub struct View {
     pub registers: u32,
     /// Slots hold numbers divided by this.
     pub unit: f64,
-    /// Which numbers: the input's, or counts of them.
+    /// Which numbers: the input's, counts of them, or their digits.
     pub reading: Reading,
     /// Where they stand.
     pub placement: Placement,
@@ -75,7 +75,7 @@ impl Input {
         }
         let mut registers = Vec::new();
         for view in &self.views {
-            let mut scaled = view.reading.of(values);
+            let mut scaled = view.reading.of(values, &self.numbers);
             scaled.iter_mut().for_each(|x| *x /= view.unit);
             registers.extend(view.placement.scatter(&scaled, view.registers as usize, slots));
         }

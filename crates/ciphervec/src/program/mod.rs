@@ -14,6 +14,7 @@ mod clear;
 mod client;
 mod fit;
 mod footprint;
+mod list_bytes;
 mod look_up;
 mod machine;
 mod numbers;
@@ -31,6 +32,7 @@ mod simulated;
 mod step_bytes;
 mod tolerance;
 mod trial;
+mod view_bytes;
 
 pub use arrays::{Answer, Decoding, Input, Output, Register, View};
 pub use circuit::{Circuit, Step};

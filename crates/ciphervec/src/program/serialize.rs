@@ -4,19 +4,17 @@
 //! and UTF-8, a real number is an f64.
 //!
 //! - a plan: `parameters, a list of bytes | key sets | log2 of slots u8 | inputs | constants |
-//!   polynomials | signs | steps | outputs`, and, as far as there are any, `counts | coefficients`;
+//!   polynomials | signs | steps | outputs`, and, as far as there are any, `counts | coefficients |
+//!   failure u8 | digits`;
 //! - a key set: `level u8 | relinearise u8 | list of i64`;
 //! - an array: `name | list of u32 | step, low, high f64`; an input goes on with a list of views
 //!   (`registers u32 | unit f64 | placement`), an output with `unit f64 | list of registers u32 |
 //!   placement | decoding u8`;
 //! - a placement: a list of blocks, `element u64 | place u64 | list of (count u32, element i64,
 //!   place i64)`;
-//! - counts: `number of the input u32 | number of its view u32 | count, terms, inner u32`, in order;
-//! - coefficients, arrays that stand in them and not in slots: `0 u8 | number of the input u32 |
-//!   number of its view u32`, or `1 u8 | number of the output u32 | 0 u32`, in order;
 //! - a constant: a list of f64; a polynomial: `basis u8 | low, high f64 | list of f64`; a sign: `gap,
 //!   alpha, noise f64`, the noise of a graded one below 0;
-//! - a step: what [`super::step_bytes`] writes.
+//! - a step: what [`super::step_bytes`] writes; counts and what follows: what [`super::view_bytes`] does.
 //!
 //! Version 2 is that of plans whose steps refresh registers: before all of this stands what
 //! [`super::refreshing`] writes, and a sign goes on with `levels, noise f64` of its early stages,
@@ -28,6 +26,7 @@ use super::arrays::{Decoding, Input, MAX_DIMENSIONS, MAX_NAME, Output, View};
 use super::circuit::{
     Circuit, MAX_CONSTANTS, MAX_DEGREE, MAX_PARTS, MAX_REGISTERS, MAX_SIGNS, MAX_SLOTS,
 };
+use super::list_bytes::{f64_of, flag, items, length, list, real};
 use super::look_up::MAX_TABLES;
 use super::numbers::Numbers;
 use super::placement::{Block, Domain, Loop, MAX_BLOCKS, MAX_LOOPS, Placement};
@@ -36,6 +35,7 @@ use super::reading::Reading;
 use super::refreshed::kept;
 use super::refreshing::{diagonals, in_full, read_spec, write_spec};
 use super::step_bytes::{STEP_BYTES, read_step, step_bytes};
+use super::view_bytes::{read_kinds, write_kinds};
 use crate::error::Result;
 use ciphervec_he::ckks::{Basis, BootstrapSpec, LookupTable, Params, ParamsSpec, Polynomial, Sign};
 use ciphervec_he::wire::{self, HEADER_LEN, Header, KeyId, Kind, Reader, Scheme};
@@ -141,8 +141,8 @@ impl<'a> PlanBytes<'a> {
             }
             Ok(KeySet { level, relinearise, rotations: rotations.into_iter().collect() })
         })?;
-        let (circuit, signs, tables) = read_circuit(&mut reader, version)?;
-        let failure = read_failure(&mut reader)?;
+        let (mut circuit, signs, tables) = read_circuit(&mut reader, version)?;
+        let failure = read_kinds(&mut reader, &mut circuit)?;
         let plainer = |spec: &BootstrapSpec| tables.is_empty() && !in_full(spec);
         if version == LOOKING_UP && refreshing.as_ref().is_some_and(plainer) {
             return Err(reader.error("a plan of version 2 expected, this looks nothing up").into());
@@ -275,40 +275,6 @@ fn write_circuit(circuit: &Circuit, (version, failure): (u16, u8), out: &mut Vec
     write_kinds(circuit, failure, out);
 }
 
-/// What [`read_kinds`] reads; nothing where all views are of numbers, in slots, and nothing is said of
-/// failures.
-fn write_kinds(circuit: &Circuit, failure: u8, out: &mut Vec<u8>) {
-    let mut counts: Vec<[u32; 5]> = Vec::new();
-    let mut coefficients: Vec<(u8, [u32; 2])> = Vec::new();
-    for (input, one) in circuit.inputs.iter().enumerate() {
-        for (view, held) in one.views.iter().enumerate() {
-            if let Reading::Counts { count, terms, inner } = held.reading {
-                counts.push([input as u32, view as u32, count, terms, inner]);
-            }
-            if held.placement.domain == Domain::Coefficients {
-                coefficients.push((0, [input as u32, view as u32]));
-            }
-        }
-    }
-    for (index, output) in circuit.outputs.iter().enumerate() {
-        if output.placement.domain == Domain::Coefficients {
-            coefficients.push((1, [index as u32, 0]));
-        }
-    }
-    if !counts.is_empty() || !coefficients.is_empty() || failure > 0 {
-        list(out, &counts, |out, one| one.iter().for_each(|x| out.extend(x.to_le_bytes())));
-    }
-    if !coefficients.is_empty() || failure > 0 {
-        list(out, &coefficients, |out, (kind, one)| {
-            out.push(*kind);
-            one.iter().for_each(|x| out.extend(x.to_le_bytes()));
-        });
-    }
-    if failure > 0 {
-        out.push(failure);
-    }
-}
-
 /// A circuit without its signs and tables, and what they are to be.
 fn read_circuit(
     reader: &mut Reader<'_>,
@@ -316,7 +282,7 @@ fn read_circuit(
 ) -> Result<(Circuit, Vec<SignShape>, Vec<TableShape>)> {
     let log_slots = u32::from(reader.u8()?);
     let slots = 1usize.checked_shl(log_slots).ok_or_else(|| reader.error("too many slots"))?;
-    let mut inputs = items(reader, 33, MAX_PARTS, |reader| {
+    let inputs = items(reader, 33, MAX_PARTS, |reader| {
         let (name, shape, numbers) = read_array(reader)?;
         let views = items(reader, 16, MAX_REGISTERS, |reader| {
             let (registers, unit) = (reader.u32()?, f64_of(reader)?);
@@ -356,7 +322,7 @@ fn read_circuit(
         _ => Vec::new(),
     };
     let steps = items(reader, STEP_BYTES, MAX_REGISTERS, read_step)?;
-    let mut outputs = items(reader, 46, MAX_PARTS, |reader| {
+    let outputs = items(reader, 46, MAX_PARTS, |reader| {
         let (name, shape, numbers) = read_array(reader)?;
         let unit = f64_of(reader)?;
         let registers = items(reader, 4, MAX_REGISTERS, |reader| Ok(reader.u32()?))?;
@@ -370,8 +336,6 @@ fn read_circuit(
         };
         Ok(Output { name, shape, numbers, unit, registers, placement, decoding })
     })?;
-    read_counts(reader, &mut inputs)?;
-    read_coefficients(reader, &mut inputs, &mut outputs)?;
     let circuit = Circuit {
         slots,
         inputs,
@@ -383,77 +347,6 @@ fn read_circuit(
         outputs,
     };
     Ok((circuit, asked, tables))
-}
-
-/// Which views hold counts of an input's numbers, if any does.
-fn read_counts(reader: &mut Reader<'_>, inputs: &mut [Input]) -> Result<()> {
-    if reader.remaining() == 0 {
-        return Ok(());
-    }
-    let counts = items(reader, 20, MAX_REGISTERS, |reader| {
-        let mut one = [0; 5];
-        for field in &mut one {
-            *field = reader.u32()?;
-        }
-        Ok(one)
-    })?;
-    let ascending = counts.is_sorted_by(|a, b| a[..2] < b[..2]);
-    if counts.is_empty() && reader.remaining() == 0 || !ascending {
-        return Err(reader.error("counts of views in ascending order expected").into());
-    }
-    for [input, view, count, terms, inner] in counts {
-        let found = inputs.get_mut(input as usize).and_then(|one| one.views.get_mut(view as usize));
-        let Some(found) = found else {
-            return Err(reader.error(format!("no view {view} of input {input}")).into());
-        };
-        found.reading = Reading::Counts { count, terms, inner };
-    }
-    Ok(())
-}
-
-/// Which arrays stand in coefficients, if any does.
-fn read_coefficients(
-    reader: &mut Reader<'_>,
-    inputs: &mut [Input],
-    outputs: &mut [Output],
-) -> Result<()> {
-    if reader.remaining() == 0 {
-        return Ok(());
-    }
-    let arrays = items(reader, 9, MAX_REGISTERS, |reader| {
-        Ok([u32::from(reader.u8()?), reader.u32()?, reader.u32()?])
-    })?;
-    let listed = !arrays.is_empty() || reader.remaining() > 0;
-    if !listed || !arrays.is_sorted_by(|a, b| a < b) {
-        return Err(reader.error("arrays in coefficients in ascending order expected").into());
-    }
-    for one in arrays {
-        let [kind, index, view] = one.map(|x| x as usize);
-        let placement = match kind {
-            0 => inputs
-                .get_mut(index)
-                .and_then(|input| input.views.get_mut(view))
-                .map(|view| &mut view.placement),
-            1 if view == 0 => outputs.get_mut(index).map(|output| &mut output.placement),
-            _ => None,
-        };
-        let Some(placement) = placement else {
-            return Err(reader.error(format!("no array {kind} {index} {view}")).into());
-        };
-        placement.domain = Domain::Coefficients;
-    }
-    Ok(())
-}
-
-/// log2 of one over the chance that an answer is wrong or refused, if that is said.
-fn read_failure(reader: &mut Reader<'_>) -> Result<u8> {
-    if reader.remaining() == 0 {
-        return Ok(0);
-    }
-    match reader.u8()? {
-        0 => Err(reader.error("a chance of failure above 0 bits expected").into()),
-        bits => Ok(bits),
-    }
 }
 
 type Array = (String, Vec<u32>, Numbers);
@@ -497,50 +390,4 @@ fn read_placement(reader: &mut Reader<'_>) -> Result<Placement> {
         Ok(Block { element, place, loops })
     })?;
     Ok(Placement { blocks, domain: Domain::Slots })
-}
-
-fn flag(reader: &mut Reader<'_>) -> Result<bool> {
-    match reader.u8()? {
-        0 => Ok(false),
-        1 => Ok(true),
-        other => Err(reader.error(format!("0 or 1 expected, got {other}")).into()),
-    }
-}
-
-fn length(out: &mut Vec<u8>, count: usize) {
-    out.extend((count as u32).to_le_bytes());
-}
-
-fn real(out: &mut Vec<u8>, number: &f64) {
-    out.extend(number.to_le_bytes());
-}
-
-fn f64_of(reader: &mut Reader<'_>) -> Result<f64> {
-    Ok(f64::from_le_bytes(reader.array()?))
-}
-
-fn list<T>(out: &mut Vec<u8>, items: &[T], write: impl Fn(&mut Vec<u8>, &T)) {
-    length(out, items.len());
-    items.iter().for_each(|item| write(out, item));
-}
-
-/// A list of at most so many items, of at least `least` bytes each; nothing is allocated for items
-/// that cannot be there.
-fn items<T>(
-    reader: &mut Reader<'_>,
-    least: usize,
-    most: usize,
-    read: impl Fn(&mut Reader<'_>) -> Result<T>,
-) -> Result<Vec<T>> {
-    let count = reader.u32()? as usize;
-    if count > most || count > reader.remaining() / least {
-        let left = reader.remaining();
-        let detail = format!("at most {most} items expected, got {count} in {left} bytes");
-        return Err(reader.error(detail).into());
-    }
-    let mut all = Vec::with_capacity(count);
-    for _ in 0..count {
-        all.push(read(reader)?);
-    }
-    Ok(all)
 }

@@ -404,6 +404,61 @@ fn counts_that_an_input_does_not_have_are_refused() {
     spoil("the integers", |input| input.views[0].reading = counts(u32::MAX, 4, 1));
 }
 
+/// The digits of three numbers from −2 on, in steps of a quarter.
+fn digits(below: bool) -> Circuit {
+    let reading = Reading::Digits { finer: 2, low: -8, bits: 2, digits: 2, below };
+    let numbers = Numbers { step: 0.5, low: -1.5, high: 1.5 };
+    let views = vec![View { registers: 1, unit: 1.0, reading, placement: row(24, 1) }];
+    let mut circuit = table();
+    circuit.inputs = vec![Input { name: "x".into(), shape: vec![3], numbers, views }];
+    circuit.outputs[0].numbers = Numbers { step: 0.0, low: -1e3, high: 1e3 };
+    circuit
+}
+
+#[test]
+fn digits_of_an_input_stand_in_its_slots() {
+    // 2, 8 and 14 quarters above −2, in base 4: 02, 20 and 32.
+    let numbers = [-1.5, 0.0, 1.5];
+    let own = [0., 0., 1., 0., 1., 0., 0., 0., 1., 0., 0., 0., 0., 0., 1., 0.];
+    let last = [0., 0., 1., 0., 0., 0., 0., 1.];
+    let found = &digits(false).inputs[0].scatter(&numbers, 32).unwrap()[0][..24];
+    assert_eq!(found, [&own[..], &last].concat());
+    let own = [1., 1., 0., 0., 0., 0., 0., 0., 0., 0., 0., 0., 1., 1., 0., 0.];
+    let last = [1., 1., 0., 0., 1., 1., 1., 0.];
+    let found = &digits(true).inputs[0].scatter(&numbers, 32).unwrap()[0][..24];
+    assert_eq!(found, [&own[..], &last].concat());
+    for failure in [0, 64] {
+        let plan = Plan::new(digits(true), params(1), keys(1, &[1, 2, 4, 8])).unwrap();
+        let plan = if failure > 0 { plan.with_failure(failure) } else { plan };
+        let bytes = plan.to_bytes();
+        let back = Plan::from_bytes(&bytes).unwrap();
+        assert_eq!((back.circuit(), back.failure()), (&digits(true), failure));
+        assert_eq!(back.to_bytes(), bytes);
+    }
+}
+
+#[test]
+fn digits_that_an_input_does_not_have_are_refused() {
+    let spoil = |what: &str, change: fn(&mut Input)| {
+        let mut circuit = digits(false);
+        change(&mut circuit.inputs[0]);
+        let error = circuit.check().expect_err(what).to_string();
+        assert!(error.contains(what), "{what}: {error}");
+    };
+    fn read(finer: u32, low: i64, bits: u32, digits: u32) -> Reading {
+        Reading::Digits { finer, low, bits, digits, below: false }
+    }
+    spoil("what has digits", |input| input.numbers.high = 2.0);
+    spoil("what has digits", |input| input.numbers.low = -2.5);
+    spoil("what has digits", |input| input.numbers.step = 0.0);
+    spoil("what has digits", |input| input.views[0].reading = read(0, -8, 2, 2));
+    spoil("what has digits", |input| input.views[0].reading = read(2, i64::MIN, 2, 2));
+    spoil("the bits of a digit", |input| input.views[0].reading = read(2, -8, 0, 2));
+    spoil("the bits of a digit", |input| input.views[0].reading = read(2, -8, 17, 2));
+    spoil("the digits of a number", |input| input.views[0].reading = read(2, -8, 2, u32::MAX));
+    spoil("a placement", |input| input.views[0].reading = read(2, -8, 4, 1));
+}
+
 #[test]
 fn a_plan_comes_back_from_its_bytes_and_not_from_others() {
     for seed in 0..4 {

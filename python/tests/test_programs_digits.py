@@ -1,0 +1,144 @@
+"""Comparisons of what clients encrypt, digit by digit and many in one, are those of NumPy: in the graph, on
+plain numbers, and encrypted."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import ciphervec
+from ciphervec import programs, public, secret
+from ciphervec.programs.digits import MOST_SLOTS_AT_ALL, by_digits
+from ciphervec.programs.joining import joined
+
+
+def neighbours(random: np.random.Generator, bits: int, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers with others that are equal, next to them, or differ in one bit and anything below."""
+    x = random.integers(0, 1 << bits, count)
+    bit = 1 << random.integers(0, bits, count)
+    other = (x ^ bit) & -bit | random.integers(0, bit)
+    near = np.clip(x + random.integers(-1, 2, count), 0, (1 << bits) - 1)
+    return x, np.where(random.integers(0, 2, count) == 0, near, other)
+
+
+@pytest.mark.parametrize("bits", [1, 4, 7, 8, 11, 16, 24, 32, 48])
+def test_digits_say_which_number_is_smaller(bits: int) -> None:
+    graph = ciphervec.program(lambda x, y: (x < y, x == y, x <= y, x != y)).trace(
+        x=(one := secret(8, bits=bits)), y=one
+    )
+    digits = by_digits(graph, MOST_SLOTS_AT_ALL)
+    assert digits is not None and not digits.count()["less"]
+    assert bits == 1 or not digits.count()["equal"]
+    random = np.random.default_rng(bits)
+    for _ in range(20):
+        x, y = neighbours(random, bits, 8)
+        for found, expected in zip(
+            programs.evaluate(digits, {"x": x, "y": y}), (x < y, x == y, x <= y, x != y), strict=True
+        ):
+            assert (found == expected).all()
+
+
+def test_numbers_on_different_grids_have_digits_of_a_common_one() -> None:
+    plan = ciphervec.program(lambda x, y: (x < y, x == y)).compile(
+        x=secret(40, low=-3, high=25, step=0.25), y=secret(40, low=-2, high=2, step=0.1)
+    )
+    random = np.random.default_rng(2)
+    for _ in range(5):
+        x, y = random.integers(-12, 101, 40) / 4, random.integers(-20, 21, 40) / 10
+        x[:10] = y[:10] = random.choice([-1.5, -0.5, 0.5, 1, 2], 10)
+        found = plan.clear(x=x, y=y)
+        assert (found[0] == (x < y)).all() and (found[1] == (np.rint(20 * x) == np.rint(20 * y))).all()
+
+
+@pytest.mark.parametrize("bits", [24, 32])
+def test_wide_numbers_are_compared_encrypted(bits: int) -> None:
+    function = lambda x, y: (x < y, x == y)  # noqa: E731
+    plan = ciphervec.program(function).compile(x=(one := secret(20, bits=bits)), y=one)
+    assert plan.analyse().levels <= 5
+    x, y = neighbours(np.random.default_rng(3), bits, 20)
+    run = plan.evaluate(x=x, y=y)
+    for found, expected in zip(run.encrypted, function(x, y), strict=True):
+        assert (found == expected).all()
+
+
+def test_one_number_among_many_is_found_and_counted() -> None:
+    @ciphervec.program
+    def known(x, ids):
+        return np.any(ids == x), np.sum(ids == x), np.sum(ids < x)
+
+    plan = known.compile(x=secret((), bits=16), ids=secret(100, bits=16))
+    random = np.random.default_rng(4)
+    ids = random.integers(0, 1 << 16, 100)
+    ids[70:73] = ids[5]
+    for x in (ids[5], ids[0], 3, 65_535):
+        assert plan.clear(x=x, ids=ids) == known(x, ids)
+    assert plan.evaluate(x=ids[5], ids=ids).encrypted == known(ids[5], ids)
+
+
+def test_thresholds_of_bytes_are_sums_without_a_key() -> None:
+    function = lambda x: (x > 100, x == 7, x > 30)  # noqa: E731
+    plan = ciphervec.program(function).compile(x=secret(5, bits=8))
+    assert plan.analyse().backend == "linear"
+    for x in ([0, 7, 100, 101, 255], [30, 31, 6, 8, 7]):
+        for found, expected in zip(plan.evaluate(x=x).encrypted, function(np.array(x)), strict=True):
+            assert (found == expected).all()
+
+
+def test_a_plan_with_digits_comes_back_from_its_bytes() -> None:
+    plan = ciphervec.program(lambda x, y: x < y).compile(x=(one := secret(4, bits=32)), y=one)
+    back = programs.Plan.from_bytes(plan.to_bytes())
+    assert back.to_bytes() == plan.to_bytes() and back.failure == plan.failure
+    client = back.client()
+    x, y = np.array([1, 2**32 - 1, 7, 77]), np.array([2**31, 5, 7, 78])
+    answer = back.server(client.evaluation_keys()).run(client.encrypt(x=x, y=y).values())
+    assert (client.decrypt(answer) == (x < y)).all()
+
+
+def tree(x):
+    low = np.where(x[:, 1] > 30, 1, np.where(x[:, 2] > 5, 2, 3))
+    return np.where(x[:, 0] > 100, low, np.where(x[:, 3] > 60, 4, np.where(x[:, 1] > 200, 5, 6)))
+
+
+def columns(x):
+    return (x[:, 0] >= 100) & (x[:, 1] >= 30) & (x[:, 2] >= 77) & (x[:, 3] >= 200)
+
+
+@pytest.mark.parametrize("function", [tree, columns])
+def test_comparisons_that_do_not_need_one_another_are_one(function) -> None:
+    declared = secret((10, 4), bits=8)
+    graph = joined(ciphervec.program(function).trace(x=declared))
+    assert graph.count()["less"] == 1
+    plan = ciphervec.program(function).compile(x=declared)
+    random = np.random.default_rng(6)
+    for _ in range(10):
+        x = random.integers(0, 256, (10, 4))
+        assert (programs.evaluate(graph, {"x": x}) == function(x)).all()
+        assert (plan.clear(x=x) == function(x)).all()
+    assert (plan.evaluate(x=x).encrypted == function(x)).all()
+
+
+def test_what_would_be_told_apart_more_finely_is_not_joined() -> None:
+    graph = ciphervec.program(lambda x, y, z: (x > 3, y > 3000, x[0] > y, z > 0.5)).trace(
+        x=secret(4, bits=4), y=secret(4, bits=16), z=secret(4, low=0, high=1, step=1 / 1024)
+    )
+    assert joined(graph).count()["less"] == 2
+
+
+def test_reals_of_several_inputs_are_joined_under_a_gap() -> None:
+    def function(x, y):
+        return np.where(x > 0.25, np.where(y > 0.5, 1, 2), np.where(y > 0.75, 3, 4))
+
+    one = secret(6, low=0, high=1, real=True)
+    plan = ciphervec.program(function).compile(x=one, y=one, gap=2**-5)
+    assert joined(ciphervec.program(function).trace(x=one, y=one)).count()["less"] == 1
+    x, y = np.array([0.1, 0.2, 0.3, 0.9, 0.5, 0]), np.array([0.6, 0.8, 0.4, 0.55, 0.9, 1])
+    assert (plan.clear(x=x, y=y) == function(x, y)).all()
+
+
+def test_public_numbers_have_digits_as_well() -> None:
+    codes = np.random.default_rng(7).integers(0, 1 << 20, 50)
+    plan = ciphervec.program(lambda x, codes: np.sum(codes == x)).compile(secret(bits=20), public(codes))
+    assert plan.analyse().levels <= 4
+    assert [int(plan.clear(x=x)) for x in (codes[3], codes[3] ^ 1)] == [
+        np.sum(codes == x) for x in (codes[3], codes[3] ^ 1)
+    ]
