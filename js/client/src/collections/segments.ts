@@ -31,7 +31,6 @@ import {
   newChange,
   SIDECAR,
   type StoredSegment,
-  TAGS,
   WRAP,
 } from "./change.js";
 import { type Description, hasKeyPair, ownerOf, readDescription, readsAlike } from "./description.js";
@@ -451,7 +450,6 @@ export class Segments {
           `segment ${segment.id} of collection "${this.description.spec.collection}" does not open, and its owner stored it: ${message}`,
         );
       }
-      if (shown.state !== null && TAGS in segment.blobs) await this.#read(segment, TAGS, call);
     }
   }
 
