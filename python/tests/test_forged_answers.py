@@ -53,7 +53,9 @@ class Party:
         assert answer[HEAD - 1] == 0 and answer[HEAD : HEAD + 4] == struct.pack("<I", len(self.segments))
         starts = sorted(answer.index(one.id, HEAD) for one in self.segments)
         found = [answer[at:to] for at, to in zip(starts, [*starts[1:], len(answer)], strict=True)]
-        return answer[:HEAD], sorted(found, key=lambda part: [one.id for one in self.segments].index(part[:16]))
+        return answer[:HEAD], sorted(
+            found, key=lambda part: [one.id for one in self.segments].index(part[:16])
+        )
 
 
 def together(head: bytes, segments: list[bytes], after: bytes = b"") -> bytes:
@@ -68,7 +70,7 @@ Forge = Callable[[bytes, bytes, bytes], bytes]
 LIES: dict[str, tuple[Forge, str]] = {
     "parameters": (lambda head, a, b: together(marked(head, 8, b"\1" * 8), [a, b]), "parameter"),
     "index": (lambda head, a, b: together(marked(head, HEADER, bytes(8)), [a, b]), "another index"),
-    "queries": (lambda head, a, b: together(marked(head, HEADER + 8, b"\2\0\0\0"), [a, b]), "answers to 1 queries expected, 2 came"),
+    "queries": (lambda head, a, b: together(marked(head, HEADER + 8, b"\2\0\0\0"), [a, b]), "1 queries expected, 2 came"),
     "rows": (lambda head, a, b: together(head, [marked(a, 16, b"\x13\0\0\0"), b]), "20 rows at level . expected, 19 rows"),
     "level": (lambda head, a, b: together(head, [marked(a, 20, bytes([a[20] ^ 1])), b]), "20 rows at level"),
     "unknown": (lambda head, a, b: together(head, [a, b, bytes(16) + a[16:]]), "does not know it"),
@@ -209,7 +211,7 @@ def test_evaluation_keys_are_the_owners_for_this_index(keys: Keys, mode: str) ->
 def test_a_segment_is_attached_once(keys: Keys) -> None:
     party = Party(keys, "sealed-index")
     first = party.segments[0]
-    with pytest.raises(CiphervecError, match="already|twice"):
+    with pytest.raises(CiphervecError, match=r"already|twice"):
         party.owner.attach(first.id, first.sidecar, standing="stored")
     assert len(party.owner) == 40
 
@@ -302,7 +304,9 @@ def test_halves_of_answers_are_of_what_was_asked(keys: Keys, mode: str) -> None:
 
     def filtered(answer: bytes) -> bytes:
         one, two = whole(answer)
-        return fitted(answer[: head + 4] + marked(one, MARK, b"\1")[: MARK + 1] + bytes(3) + one[MARK + 1 :] + two)
+        return fitted(
+            answer[: head + 4] + marked(one, MARK, b"\1")[: MARK + 1] + bytes(3) + one[MARK + 1 :] + two
+        )
 
     lies: list[tuple[Callable[[bytes], bytes], str]] = [
         (lambda answer: forged(answer, 4, b"\2\0"), "was asked for, version 2 came"),

@@ -1,10 +1,11 @@
-"""The tables of checks that `make mutants` takes out: each text is there once, each test is there, and what is left compiles."""
+"""The tables of checks that `make mutants` takes out: each text is there once, each test is there, what is left compiles."""
 
 from __future__ import annotations
 
 import ast
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
@@ -51,9 +52,9 @@ def test_what_does_not_fit_is_named(mutants: ModuleType) -> None:
         ({"tests": (f"{test}_at_all",)}, "there is no test"),
         ({"covered_by": ("another",)}, "another is no entry"),
     ):
-        assert says in "\n".join(mutants.faults([mutants.replace(good, **wrong)]))
-    rust = mutants.replace(good, file="crates/ciphervec/src/protect/state.rs", find="const VERSION: u32 = «3»;")
-    assert "overlap" in "\n".join(mutants.faults([rust, mutants.replace(rust, id="two", find="VERSION: u32 = «3»;")]))
+        assert says in "\n".join(mutants.faults([replace(good, **wrong)]))
+    rust = replace(good, file="crates/ciphervec/src/protect/state.rs", find="const VERSION: u32 = «3»;")
+    assert "overlap" in "\n".join(mutants.faults([rust, replace(rust, id="two", find="VERSION: u32 = «3»;")]))
     assert "one is there twice" in mutants.faults([good, good])
 
 

@@ -12,11 +12,25 @@ import numpy as np
 import pytest
 
 from attacks import forged
-from ciphervec import Keys, PersistentClient, Writer, ckks
-from ciphervec.collections import search
+from ciphervec import Client, Clusters, Keys, PersistentClient, Writer, ckks
+from ciphervec.collections import query_keys, search
+from ciphervec.collections.pins import Pin, latest
 from ciphervec.collections.quarantine import Quarantine
+from ciphervec.collections.routing.table import SLOTS
+from ciphervec.collections.write_batch import ORIGINALS, RECORDS, NewSegment, WriteBatch
 from ciphervec.decrypt_service import Receipts
-from ciphervec.errors import CorruptData, InvalidInput, Quarantined, RollbackDetected, TamperedAnswer
+from ciphervec.errors import (
+    CommitUncertain,
+    Conflict,
+    CorruptData,
+    InvalidInput,
+    PoolExhausted,
+    Quarantined,
+    RollbackDetected,
+    TamperedAnswer,
+)
+from ciphervec.ingest.records import originals
+from ciphervec.ingest.uses import Use, Uses
 from liar import Liar
 from network import Cut, D, Faulty, Make, only
 
@@ -50,7 +64,9 @@ def test_what_is_read_again_in_doubt_is_compared_with_the_state(
             if turn[0] == "damage":
                 turn[0] = "swap"
                 data = data[:-1] + bytes([data[-1] ^ 1])
-        return httpx.Response(answer.status_code, headers={"ciphervec-api": "1", **kept_headers(answer)}, content=data)
+        return httpx.Response(
+            answer.status_code, headers={"ciphervec-api": "1", **kept_headers(answer)}, content=data
+        )
 
     seen: list[str] = []
     net.fault = fault
@@ -82,7 +98,9 @@ def test_rows_that_a_newer_version_takes_out_are_missed(make: Make, rows: np.nda
     def lie(told: dict[str, Any]) -> dict[str, Any]:
         return {
             **told,
-            "segments": [{**one, "deleted": [1]} if one["id"] == segment else one for one in told["segments"]],
+            "segments": [
+                {**one, "deleted": [1]} if one["id"] == segment else one for one in told["segments"]
+            ],
         }
 
     evil.lie = lie
@@ -137,10 +155,19 @@ def test_a_receipt_is_for_one_answer_to_one_query_of_one_collection() -> None:
     receipts = Receipts(Receipts.generate_key())
     receipt = receipts.issue("faces", b"query", b"answer")
     assert receipts.check(receipt, "faces", b"query", b"answer")
-    for others in (("face", b"query", b"answer"), ("faces", b"quer", b"answer"), ("faces", b"query", b"answe")):
+    for others in (
+        ("face", b"query", b"answer"),
+        ("faces", b"quer", b"answer"),
+        ("faces", b"query", b"answe"),
+    ):
         assert not receipts.check(receipt, *others), others
     later = (int.from_bytes(receipt[:8], "little") + 30).to_bytes(8, "little")
-    for wrong in (receipt[:-1], receipt + b"\0", receipt[:-1] + bytes([receipt[-1] ^ 1]), later + receipt[8:]):
+    for wrong in (
+        receipt[:-1],
+        receipt + b"\0",
+        receipt[:-1] + bytes([receipt[-1] ^ 1]),
+        later + receipt[8:],
+    ):
         assert not receipts.check(wrong, "faces", b"query", b"answer")
     assert not Receipts(Receipts.generate_key()).check(receipt, "faces", b"query", b"answer")
 
@@ -252,7 +279,7 @@ def test_results_of_segments_of_release_0_1_are_not_for_others(tmp_path: Path) -
         faces = client.get_collection("faces")
         query = np.ones(faces.dimension, np.float32)
         faces.query(query, 1, audience="owner")
-        with pytest.raises(InvalidInput, match="segments of release 0.1"):
+        with pytest.raises(InvalidInput, match=r"segments of release 0\.1"):
             faces.query(query, 1, audience="others")
 
 
@@ -264,6 +291,82 @@ def test_a_key_keeps_the_policy_that_it_has_published_under(tmp_path: Path) -> N
     again = ckks.Context.load(tmp_path / "k.key")
     with pytest.raises(InvalidInput, match="keep to the first"):
         again.publish(again.encrypt([0.5]), uses=500, statistical_bits=4)
+
+
+def test_queries_that_are_sent_again_count_in_memory_too(keys: Keys, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(query_keys, "QUERIES_PER_KEY", 3)
+    owner = Client(keys).create_collection("faces", D, mode="sealed").owner
+    counts = query_keys.QueryKeys(None)
+    epoch, _ = counts.take(owner, 2, lasting=False)
+    counts.again(epoch, 1)
+    with pytest.raises(Conflict, match="as many queries as it may"):
+        counts.again(epoch, 1)
+
+
+def test_of_several_ledgers_the_one_that_knows_most_counts(tmp_path: Path) -> None:
+    """An old copy of one of them, put back, gives nothing back."""
+    here, there = tmp_path / "here.db", tmp_path / "there.db"
+    both = Uses([here, there])
+    both.reserve({"key": Use(1, 4, "spent")})
+    shutil.copy(there, tmp_path / "old.db")
+    both.reserve({"key": Use(2, 4, "spent")})
+    shutil.copy(tmp_path / "old.db", there)
+    with pytest.raises(PoolExhausted):
+        Uses([here, there]).reserve({"key": Use(2, 4, "spent")})
+    assert Uses([there]).used("key") == 3, "it has learnt of them"
+    assert Uses([here, there]).reserve({"key": Use(1, 4, "spent")}) == {"key": 4}
+
+
+def test_of_two_pins_the_one_that_left_the_others_lineage_counts() -> None:
+    before, after = Pin("o", "a", 90, "n", 0), Pin("o", "b", 3, "m", 0, ("a",))
+    assert latest(before, after) == latest(after, before) == after
+    further = before._replace(sequence=91)
+    assert latest(before, further) == latest(further, before) == further
+
+
+def test_a_commit_that_became_another_version_is_uncertain(make: Make, rows: np.ndarray) -> None:
+    net = Faulty()
+    faces = make(transport=net).create_collection("faces", D, mode="sealed-index")
+
+    def later(request: httpx.Request, go: Callable[[], httpx.Response]) -> httpx.Response:
+        told = go().json()
+        return httpx.Response(
+            200, headers={"ciphervec-api": "1"}, json={**told, "version": told["version"] + 1}
+        )
+
+    net.fault = only("/commits", "POST", later)
+    with pytest.raises(CommitUncertain, match="made version"):
+        faces.add("a", rows[0])
+
+
+def test_a_writers_word_for_kept_vectors_is_not_taken(rows: np.ndarray) -> None:
+    """Who has a card can seal any vector as the one that was put in."""
+    faces = Client().create_collection("faces", D, mode="sealed-index")
+    writer = Writer(faces.writer_card("door"))
+    sealed = NewSegment(*writer._native.seal(rows[:1], ["x"], originals(rows[1:2], None), None))
+    blobs = {ORIGINALS if name == RECORDS else name: data for name, data in sealed.blobs.items()}
+    assert ORIGINALS in blobs
+    faces._store.commit(WriteBatch(add=[NewSegment(sealed.id, 1, blobs)]))
+    faces._segments.reload()
+    (found,) = faces.get(["x"], include=["embeddings"])["embeddings"]
+    assert np.abs(found - rows[0] / np.linalg.norm(rows[0])).max() < 1e-3
+
+
+def test_centroids_that_are_put_back_are_found_out(rows: np.ndarray) -> None:
+    """Sealed by the owner as well, and of clusters that are no more: questions would go elsewhere."""
+    pytest.importorskip("sklearn")
+    faces = Client().create_collection("faces", D, routing=Clusters(count=4, probes=1, decoys=1))
+    faces.add(list(range(40)), rows)
+    faces.recluster()
+    store, segments = faces._store, faces._segments
+    old = store.attachment(SLOTS[segments.routing.active.slot])
+    faces.recluster()
+    honest = type(store).attachment
+    slot = SLOTS[segments.routing.active.slot]
+    segments.reload()
+    store.attachment = lambda name: old if name == slot else honest(store, name)
+    with pytest.raises(CorruptData, match="centroids"):
+        faces.query(rows[0], 1)
 
 
 @pytest.mark.parametrize("mode", ["sealed", "sealed-index"])
