@@ -96,8 +96,8 @@ def read_tables() -> list[Mutant]:
     found = []
     for path in sorted(TABLES.glob("*.toml")):
         for entry in toml.loads(path.read_text())["mutant"]:
-            lists = {name: tuple(entry.pop(name, ())) for name in ("tests", "covered_by")}
-            found.append(Mutant(**entry, **lists))
+            tests, others = tuple(entry.pop("tests", ())), tuple(entry.pop("covered_by", ()))
+            found.append(Mutant(**entry, tests=tests, covered_by=others))
     return found
 
 

@@ -236,6 +236,14 @@ def test_the_public_key_of_a_card_is_one(keys: Keys) -> None:
         Writer(forged(card, 8, b"\1" * 8))
 
 
+def test_a_probe_names_no_key(keys: Keys) -> None:
+    owner = Party(keys, "sealed-index").owner
+    good = Probe(owner.spec).query(ROWS[3])
+    assert owner.read_query(good).rows == 1
+    with pytest.raises(WrongKey):
+        owner.read_query(forged(good, 16, b"\5" * 8))
+
+
 @pytest.mark.parametrize("scheme", ["elgamal", "paillier"])
 def test_probes_and_scores_of_the_additive_schemes_fit(scheme: str) -> None:
     more: dict[str, Any] = {} if scheme == "elgamal" else {"bits": 2048}

@@ -10,15 +10,18 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
+from starlette.testclient import TestClient
 
 from attacks import forged
-from ciphervec import Client, Clusters, Keys, PersistentClient, Writer, ckks
+from ciphervec import Client, Clusters, Keys, PersistentClient, Probe, Writer, WrittenBatch, ckks
 from ciphervec.collections import query_keys, search
 from ciphervec.collections.pins import Pin, latest
 from ciphervec.collections.quarantine import Quarantine
 from ciphervec.collections.routing.table import SLOTS
 from ciphervec.collections.write_batch import ORIGINALS, RECORDS, NewSegment, WriteBatch
-from ciphervec.decrypt_service import Receipts
+from ciphervec.decrypt_service import Ledger, Matcher, Receipts, Refused, Unknown
+from ciphervec.decrypt_service.app import application
+from ciphervec.decrypt_service.message import Request
 from ciphervec.errors import (
     CommitUncertain,
     Conflict,
@@ -31,7 +34,7 @@ from ciphervec.errors import (
 )
 from ciphervec.ingest.records import originals
 from ciphervec.ingest.uses import Use, Uses
-from liar import Liar
+from liar import Liar, frame
 from network import Cut, D, Faulty, Make, only
 
 FIXTURES = Path(__file__).parent / "fixtures" / "rounded"
@@ -80,6 +83,19 @@ def test_what_is_read_again_in_doubt_is_compared_with_the_state(
     turn[0] = "honest"
     faces.refresh()
     assert {one[0] for one in faces.get(where={"team": "a"})["ids"]} == {"a"} and faces.count() == 41
+
+
+def test_tags_are_the_same_whenever_they_are_read(make: Make, rows: np.ndarray) -> None:
+    """A client that keeps nothing asks for them again, and is given those of another segment."""
+    owner = make().create_collection("faces", D, mode="sealed-index", filterable=["team"])
+    for team in "ab":
+        owner.add([f"{team}{i}" for i in range(20)], rows[:20], metadatas=[{"team": team}] * 20)
+    evil = Liar()
+    faces = make(state=None, transport=evil, cache_bytes=0).get_collection("faces")
+    one, two = ((one.id.hex(), owner._store.read(one.id, "tags")) for one in owner._segments.entries())
+    evil.blobs = {f"{one[0]}/tags": two[1], f"{two[0]}/tags": one[1]}
+    with pytest.raises(CorruptData, match="is another one than before"):
+        faces.get(where={"team": "a"})
 
 
 def kept_headers(answer: httpx.Response) -> dict[str, str]:
@@ -293,6 +309,20 @@ def test_a_key_keeps_the_policy_that_it_has_published_under(tmp_path: Path) -> N
         again.publish(again.encrypt([0.5]), uses=500, statistical_bits=4)
 
 
+def test_a_batch_that_was_read_adds_and_does_nothing_else() -> None:
+    """Whoever carries a device's batch about could have it remove what is there, by whoever may."""
+    adds: dict[str, Any] = {"add": [], "remove": [], "delete_rows": {}, "attachments": []}
+    assert WrittenBatch.from_bytes(frame(adds)).rows == 0
+    for more in (
+        {"remove": ["00" * 16]},
+        {"delete_rows": {"00" * 16: [0]}},
+        {"attachments": [{"name": "state", "length": 0}]},
+        {"meta": {"length": 0}},
+    ):
+        with pytest.raises(CorruptData, match="more than add segments"):
+            WrittenBatch.from_bytes(frame({**adds, **more}))
+
+
 def test_queries_that_are_sent_again_count_in_memory_too(keys: Keys, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(query_keys, "QUERIES_PER_KEY", 3)
     owner = Client(keys).create_collection("faces", D, mode="sealed").owner
@@ -367,6 +397,29 @@ def test_centroids_that_are_put_back_are_found_out(rows: np.ndarray) -> None:
     store.attachment = lambda name: old if name == slot else honest(store, name)
     with pytest.raises(CorruptData, match="centroids"):
         faces.query(rows[0], 1)
+
+
+def test_a_decrypt_service_takes_few_queries_at_once_and_bearers_of_tokens_alone(
+    rows: np.ndarray, tmp_path: Path
+) -> None:
+    faces = Client().create_collection("faces", D, mode="sealed-index")
+    faces.add(list(range(20)), rows[:20])
+    matcher, probe, ledger = Matcher(faces, 0.2, max_queries=3), Probe(faces.spec), Ledger(tmp_path / "l.db")
+    assert len(matcher.match(matcher.read(probe.query(rows[:3])))) == 3
+    with pytest.raises(Refused):
+        matcher.read(probe.query(rows[:4]))
+    principal, token = ledger.add("door", "faces", budget=9)
+    http, body = TestClient(application([matcher], ledger)), Request(probe.query(rows[0])).to_bytes()
+    for scheme, status in (("Bearer", 200), ("bearer", 200), ("Basic", 401), ("", 401)):
+        headers = {"Authorization": f"{scheme} {token}"}
+        assert http.post("/v1/match/faces", content=body, headers=headers).status_code == status
+    for wrong in (body + b"x", body[:-1]):
+        with pytest.raises(CorruptData):
+            Request.from_bytes(wrong)
+    ledger.authenticate(token)
+    ledger.revoke(principal.id)  # between a request's token and its charge
+    with pytest.raises(Unknown):
+        ledger.charge(principal.id, 1)
 
 
 @pytest.mark.parametrize("mode", ["sealed", "sealed-index"])
