@@ -36,7 +36,7 @@ def test_python_without_a_check_is_python(mutants: ModuleType) -> None:
     for one in mutants.read_tables():
         if one.file.endswith(".py"):
             source = (ROOT / one.file).read_text()
-            assert ast.dump(ast.parse(one.without(source))) != ast.dump(ast.parse(source)), one.id
+            assert one.without(source) != source and ast.parse(one.without(source)), one.id
 
 
 def test_what_does_not_fit_is_named(mutants: ModuleType) -> None:

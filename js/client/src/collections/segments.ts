@@ -24,15 +24,7 @@ import { show } from "../ingest/arrays.js";
 import { equal, hex, unhex } from "../ingest/bytes.js";
 import type { Keys, Native, Owner, SegmentDirectory } from "../native.js";
 import type { Id } from "../types.js";
-import {
-  type Change,
-  EVALUATION,
-  KEY_PAIR,
-  newChange,
-  SIDECAR,
-  type StoredSegment,
-  WRAP,
-} from "./change.js";
+import { type Change, EVALUATION, KEY_PAIR, newChange, SIDECAR, type StoredSegment, WRAP } from "./change.js";
 import { type Description, hasKeyPair, ownerOf, readDescription, readsAlike } from "./description.js";
 import { difference } from "./difference.js";
 import { grown, type Known } from "./grown.js";

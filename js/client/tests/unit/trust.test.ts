@@ -97,7 +97,9 @@ describe("trust", () => {
     await trust.follow("k2", lineage);
     expect([trust.pinned(KEY_ID), warnings.length]).toEqual(["k2", 1]);
     // And never back.
-    await expect(trust.follow("k1", { ...lineage, keyId: "k1", epoch: 9 })).rejects.toBeInstanceOf(PinMismatch);
+    await expect(trust.follow("k1", { ...lineage, keyId: "k1", epoch: 9 })).rejects.toBeInstanceOf(
+      PinMismatch,
+    );
   });
 
   test("a tab with old pins does not put them back", async () => {
@@ -130,7 +132,8 @@ describe("states", () => {
   let warnings: string[];
   const description = { authenticated: true, epoch: 0, spec: { mode: "sealed" } } as unknown as Description;
   // A sealed state is its JSON here: whether it is authentic is the wasm's to say.
-  const sealed = () => utf8(JSON.stringify([Number(shown.sequence), hex(shown.segmentsDigest), hex(shown.lineage)]));
+  const sealed = () =>
+    utf8(JSON.stringify([Number(shown.sequence), hex(shown.segmentsDigest), hex(shown.lineage)]));
   const owner = {
     openState: () => shown,
     evaluation: () => ({ toBytes: () => Uint8Array.of(1), free: () => undefined }),
@@ -247,7 +250,11 @@ describe("states", () => {
     await expect(look(anew())).rejects.toThrow("state 4");
     authenticate({ sequence: 6n, ancestors: [new Uint8Array(16).fill(7)] });
     await expect(look(anew())).rejects.toThrow("another history");
-    authenticate({ sequence: 6n, lineage: new Uint8Array(16).fill(1), ancestors: [new Uint8Array(16).fill(7)] });
+    authenticate({
+      sequence: 6n,
+      lineage: new Uint8Array(16).fill(1),
+      ancestors: [new Uint8Array(16).fill(7)],
+    });
     await expect(look(anew())).rejects.toThrow("accepted a restore");
     const many = Array.from({ length: 256 }, (_, i) => new Uint8Array(16).fill(i));
     authenticate({ sequence: 900n, lineage: new Uint8Array(16).fill(1), ancestors: many });
