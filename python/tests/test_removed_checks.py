@@ -126,6 +126,11 @@ def test_rows_that_a_newer_version_takes_out_are_missed(make: Make, rows: np.nda
     evil.lie = None
     faces.refresh()
     assert faces.count() == 4 and "b" in faces
+    owner.delete("a")
+    evil.lie = lie  # as many rows are gone, and another one
+    for look in (faces.refresh, lambda: make(transport=evil).get_collection("faces")):
+        with pytest.raises(RollbackDetected):
+            look()
 
 
 def test_rows_that_a_server_takes_out_of_a_writers_segment_are_told(
