@@ -5,7 +5,7 @@ PYTHON ?= python3
 STEPS = $(PYTHON) tools/steps.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check test release compat compat-chroma ray web chromium demo-web bench-web nightly ci bench reproduce faults pictures lint wheel lock clean
+.PHONY: help demo check test release compat compat-chroma ray web chromium demo-web bench-web nightly mutants ci bench reproduce faults pictures lint wheel lock clean
 
 help: ## What each command does
 	@$(STEPS) help
@@ -37,6 +37,9 @@ web: ## Build and test what runs in a browser: the client, the console, the demo
 
 nightly: ## What takes hours: a server that lies 10,000 times, millions of checks, every set at full size
 	@$(STEPS) nightly
+
+mutants: ## Take each check of what strangers send out, and see whether a test fails
+	@$(STEPS) mutants
 
 chromium: ## Install Chromium for the browser tests of `make web`: Debian, as root
 	@$(STEPS) chromium

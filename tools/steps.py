@@ -90,6 +90,7 @@ CHROMA = Step("chroma", "install Chroma in .venv-chroma", chroma.install, True)
 CHROMA_API = Step("chroma-api", "Chroma's own suite against the sidecar", chroma.suite(chroma.API))
 WASM = Step("wasm", "compile the key holder's half to WebAssembly", wasm.build)
 NPM = Step("npm", "install what js/package-lock.json names", web.install, True)
+MUTANTS = Step("mutants", "each check taken out, and the tests that must notice", script("tools/mutants.py"))
 TARGETS: dict[str, list[Step]] = {
     "demo": [*BEGIN, DEMO_WHEEL, Step("demo", "the main job on real input", program("demo"))],
     "check": [
@@ -203,6 +204,14 @@ TARGETS: dict[str, list[Step]] = {
             pytest("python/tests/test_programs_noise.py", CIPHERVEC_ANSWERS="100000"),
         ),
         Step("sets", "Rust tests of sizes to be used", rust.test("--release", "--", "--ignored")),
+        NPM,
+        MUTANTS,
+    ],
+    "mutants": [
+        *BEGIN,
+        Step("install", "install the pinned test tools", setup.install_test_tools, True),
+        NPM,
+        MUTANTS,
     ],
     "chromium": [Step("chromium", "install Debian's browser, as root", browser.chromium)],
     "demo-web": [

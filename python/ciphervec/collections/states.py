@@ -108,19 +108,14 @@ class States:
             return Shown(None, entries)
         sealed, state = self._read(owner)
         meta = self._store.meta()
-        if state.key != description.key_id:
-            raise self._rolled_back(f"a state under the keys {state.key}, not {description.key_id}")
-        if description.spec.incarnation not in (None, state.origin):
-            raise self._rolled_back("the state of another collection of this name")
-        if state.description != _native.blake3(meta) or state.epoch != description.epoch:
+        # Key, epoch and incarnation stand in the description.
+        if state.description != _native.blake3(meta):
             raise self._rolled_back(
                 f"a description of epoch {description.epoch} that is not the one of state {state.sequence}, of epoch "
                 f"{state.epoch}"
             )
         aside = dict(state.aside)
         rest = [segment for segment in entries if aside.get(segment.id) != []] if aside else entries
-        if len(rest) < state.segments:
-            raise self._rolled_back(f"{len(rest)} segments where state {state.sequence} has {state.segments}")
         self.consumed = self._read_consumed(state)
         self._sealed, self.state = sealed, state
         return Shown(state, rest[: state.segments], rest[state.segments :], aside)
@@ -137,8 +132,9 @@ class States:
             )
 
     def doubt(self) -> None:
-        """What was read of blobs may be wrong: none of it is compared with what is read from now on."""
-        self._digests = {}
+        """What was read of blobs may be wrong: none of it is compared with what is read from now on, which the state
+        has to name anew."""
+        self._digests, self._counted, self._leaves = {}, {}, {}
 
     def check(self, shown: Shown) -> None:
         """Compare the segments with the state, once their blobs were read, and the state with what

@@ -344,13 +344,16 @@ mod tests {
         };
         let more = [blobs.to_vec(), vec!["wrap".to_owned()]].concat();
         let swapped = [("sidecar".to_owned(), [2; 32])];
+        let renamed = ["cols".to_owned(), "sidecar".to_owned()];
         let turned: Vec<_> = blobs.iter().rev().cloned().collect();
         for other in [
             SegmentFacts { id: &[2; 16], ..facts },
             SegmentFacts { rows: 6, ..facts },
             SegmentFacts { deleted: &[1], ..facts },
             SegmentFacts { deleted: &[1, 3, 4], ..facts },
+            SegmentFacts { deleted: &[1, 4], ..facts },
             SegmentFacts { blobs: &more, ..facts },
+            SegmentFacts { blobs: &renamed, ..facts },
             SegmentFacts { digests: &swapped, ..facts },
             SegmentFacts { digests: &[], ..facts },
         ] {
