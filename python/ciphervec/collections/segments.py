@@ -52,6 +52,7 @@ from .write_batch import (
     ROUTING,
     ROWS,
     SIDECAR,
+    TAGS,
     WRAP,
     StoredSegment,
     WriteBatch,
@@ -186,6 +187,8 @@ class Segments:
                     f"segment {segment.id.hex()} of collection {self.description.spec.collection!r} does not open, and its "
                     f"owner stored it: {error}"
                 ) from error
+            if shown.state is not None and TAGS in segment.blobs:
+                self._read(segment, TAGS)
 
     def _attach_appended(self, shown: Shown) -> None:
         """Take in what came since the owner's state: segments of writers. Whatever else was put

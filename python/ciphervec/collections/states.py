@@ -108,14 +108,19 @@ class States:
             return Shown(None, entries)
         sealed, state = self._read(owner)
         meta = self._store.meta()
-        # Key, epoch and incarnation stand in the description.
-        if state.description != _native.blake3(meta):
+        if state.key != description.key_id:
+            raise self._rolled_back(f"a state under the keys {state.key}, not {description.key_id}")
+        if description.spec.incarnation not in (None, state.origin):
+            raise self._rolled_back("the state of another collection of this name")
+        if state.description != _native.blake3(meta) or state.epoch != description.epoch:
             raise self._rolled_back(
                 f"a description of epoch {description.epoch} that is not the one of state {state.sequence}, of epoch "
                 f"{state.epoch}"
             )
         aside = dict(state.aside)
         rest = [segment for segment in entries if aside.get(segment.id) != []] if aside else entries
+        if len(rest) < state.segments:
+            raise self._rolled_back(f"{len(rest)} segments where state {state.sequence} has {state.segments}")
         self.consumed = self._read_consumed(state)
         self._sealed, self.state = sealed, state
         return Shown(state, rest[: state.segments], rest[state.segments :], aside)
@@ -318,7 +323,7 @@ class States:
         """That the state of this checkpoint is the present one, or comes before it. Raises InvalidInput,
         RollbackDetected."""
         state = self._present()
-        point = _native.read_checkpoint(checkpoint) if isinstance(checkpoint, str) else None
+        point = _native.read_checkpoint(checkpoint)
         if point is None:
             raise InvalidInput(
                 f"{checkpoint!r} is no checkpoint: those have 24 characters, digits and letters but U, as "

@@ -24,7 +24,16 @@ import { show } from "../ingest/arrays.js";
 import { equal, hex, unhex } from "../ingest/bytes.js";
 import type { Keys, Native, Owner, SegmentDirectory } from "../native.js";
 import type { Id } from "../types.js";
-import { type Change, EVALUATION, KEY_PAIR, newChange, SIDECAR, type StoredSegment, WRAP } from "./change.js";
+import {
+  type Change,
+  EVALUATION,
+  KEY_PAIR,
+  newChange,
+  SIDECAR,
+  type StoredSegment,
+  TAGS,
+  WRAP,
+} from "./change.js";
 import { type Description, hasKeyPair, ownerOf, readDescription, readsAlike } from "./description.js";
 import { difference } from "./difference.js";
 import { grown, type Known } from "./grown.js";
@@ -442,6 +451,7 @@ export class Segments {
           `segment ${segment.id} of collection "${this.description.spec.collection}" does not open, and its owner stored it: ${message}`,
         );
       }
+      if (shown.state !== null && TAGS in segment.blobs) await this.#read(segment, TAGS, call);
     }
   }
 

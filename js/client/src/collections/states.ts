@@ -90,13 +90,19 @@ export class States {
       return { state: null, counted: entries, appended: [], aside: new Map() };
     }
     const { sealed, state } = await this.#read(owner, call);
-    // Key, epoch and incarnation stand in the description.
-    if (!equal(state.description, this.#native.blake3(this.#store.meta)))
+    if (state.key !== description.keyId)
+      throw this.#rolledBack(`a state under the keys ${state.key}, not ${description.keyId}`);
+    const { incarnation } = description.spec;
+    if (incarnation !== undefined && !equal(incarnation, state.origin))
+      throw this.#rolledBack("the state of another collection of this name");
+    if (!equal(state.description, this.#native.blake3(this.#store.meta)) || state.epoch !== description.epoch)
       throw this.#rolledBack(
         `a description of epoch ${description.epoch} that is not the one of state ${state.sequence}, of epoch ${state.epoch}`,
       );
     const aside = new Map(state.aside.map(({ segmentId, rows }) => [hex(segmentId), Array.from(rows)]));
     const rest = entries.filter((segment) => aside.get(segment.id)?.length !== 0);
+    if (rest.length < state.segments)
+      throw this.#rolledBack(`${rest.length} segments where state ${state.sequence} has ${state.segments}`);
     this.consumed = await this.#readConsumed(state, call);
     this.#sealed = sealed;
     this.state = state;
