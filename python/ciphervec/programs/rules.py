@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from .comparisons import MOST_DEGREE, interpolated, margin, positive, truth
+from .comparisons import MOST_DEGREE, interpolated, margin, mixing, positive, truth
 from .graph import Node
 from .kinds import Kind
 from .looking_up import looked_up
@@ -121,10 +121,30 @@ def _of_one_row(its: Operands, node: Node, a: Value) -> Value:
 
 
 def _where(its: Operands, node: Node) -> Value:
-    arithmetic, unit = its.arithmetic(node), its.units[node]
     known = its.constant(node, 0)
     if known is not None:
         return _picked(its, node, known)
+    picked = _picked_secretly(its, node)
+    condition = node.inputs[0]
+    if condition.op != "less" or not _same(condition.inputs, node.inputs[1:]):
+        return picked
+    # The larger or the smaller of two: halfway between them where they are near.
+    half, gap = _margin(its, condition)
+    return mixing(picked, half, 0.5 * gap)
+
+
+def _same(compared: tuple[Node, ...], branches: tuple[Node, ...]) -> bool:
+    """Whether a choice is between the two numbers that were compared."""
+
+    def alike(a: Node, b: Node) -> bool:
+        return a is b or (a.constant and b.constant and np.array_equal(a.value, b.value))
+
+    orders = (compared, compared[::-1])
+    return any(all(alike(a, b) for a, b in zip(one, branches, strict=True)) for one in orders)
+
+
+def _picked_secretly(its: Operands, node: Node) -> Value:
+    arithmetic, unit = its.arithmetic(node), its.units[node]
     chosen = its.value(node, 0, 1.0)
     x, y = (its.constant(node, place) for place in (1, 2))
     tracks = its.tracks(node)
@@ -230,13 +250,13 @@ def _sign(its: Operands, node: Node) -> Value:
 
 
 def _absolute(its: Operands, node: Node) -> Value:
-    _, gap = _margin(its, node)
+    half, gap = _margin(its, node)
     arithmetic = its.arithmetic(node)
     a = its.value(node, 0, compared_unit(node, its.precision))
-    half = _margin(its, node)[0]
     # At 0 either sign will do.
     signs = truth(arithmetic, arithmetic.add_number(a, half), gap, its.precision.bits)
-    return arithmetic.multiply_number(arithmetic.multiply(a, signs), 2.0)
+    product = arithmetic.multiply_number(arithmetic.multiply(a, signs), 2.0)
+    return mixing(product, half, gap)
 
 
 def _margin(its: Operands, node: Node) -> tuple[float, float]:

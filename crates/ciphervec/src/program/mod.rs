@@ -25,6 +25,7 @@ mod refresh_search;
 mod refreshed;
 mod refreshing;
 mod serialize;
+mod rounding;
 mod server;
 #[cfg(feature = "client")]
 mod simulated;

@@ -7,7 +7,7 @@ use crate::error::Result;
 use ciphervec_he::ckks::{Basis, LookupTable, Polynomial, Sign};
 
 /// A machine on bounds of absolute values.
-struct Reach;
+pub(super) struct Reach;
 
 /// A bound for every register, those of inputs first.
 ///
@@ -29,7 +29,7 @@ pub(super) fn reaches(circuit: &Circuit) -> Result<Vec<f64>> {
     Ok(found)
 }
 
-fn largest(values: &[f64]) -> f64 {
+pub(super) fn largest(values: &[f64]) -> f64 {
     values.iter().fold(0.0, |most: f64, value| most.max(value.abs()))
 }
 
