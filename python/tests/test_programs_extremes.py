@@ -140,3 +140,30 @@ def test_random_programs_are_exact_at_the_ends_or_refused(seed: int) -> None:
     family = FAMILIES[random.integers(len(FAMILIES))]
     function, declared = family(int(random.integers(42, 53)), int(random.choice([4, 30, 64, 700, 2000])))
     _exact_or_refused(function, declared, seed)
+
+
+@ciphervec.program
+def _nearest_and_farthest(x: Any, y: Any) -> Any:
+    distances = np.abs(x - y)
+    return distances.min(1), distances.argmin(1), distances.min(1).max()
+
+
+@ciphervec.program
+def _second_price(bids: Any) -> Any:
+    return np.where(np.arange(12) == np.argmax(bids), 0, bids).max()
+
+
+@pytest.mark.skipif(_DRAWN <= 24, reason="minutes, and keys of gigabytes: see make nightly")
+@pytest.mark.parametrize(
+    ("program", "declared"),
+    [
+        (_nearest_and_farthest, {"x": secret((5, 6), bits=5), "y": secret((5, 6), bits=5)}),
+        (_second_price, {"bids": secret(12, bits=8)}),
+    ],
+)
+def test_a_server_stops_at_no_plan_that_compiles(program: Any, declared: dict[str, Any]) -> None:
+    """A server follows errors less closely than a trial, and looks at them before each stage of a sign."""
+    plan = program.compile(**declared)
+    *_, given = _extremes(declared, np.random.default_rng(1))
+    run = plan.evaluate(**given)
+    assert run.largest_error == 0

@@ -4,6 +4,7 @@
 use super::circuit::Circuit;
 use super::numbers::range;
 use super::plan::{KeySet, Plan};
+use super::reference::reference;
 use super::refreshed::{Refreshed, kept, specs};
 use super::tolerance::{Asked, inexact};
 use super::trial::{SPARE_BITS, Trial};
@@ -145,7 +146,7 @@ impl Candidate {
     }
 
     /// The same with what a run takes on this machine, which is timed for it. Candidates are chosen
-    /// among by [`Calibration::reference`], so that a plan is the same wherever it is made.
+    /// among by a table of times, so that a plan is the same wherever it is made.
     ///
     /// # Errors
     /// None for a degree that was tried.
@@ -230,7 +231,7 @@ fn in_ring(
     needs: Needs,
 ) -> Result<core::result::Result<(ParamsSpec, Trial), String>> {
     let limit = max_log_modulus(1 << log_degree, asked.security).unwrap_or(0);
-    let calibration = Calibration::reference(log_degree)?;
+    let calibration = reference(log_degree)?;
     let mut why = String::new();
     // Wide outputs take a level that is left; nothing takes more than two.
     for levels in needs.depth..=needs.depth + 2 {

@@ -21,6 +21,7 @@ mod placement;
 mod plan;
 mod reach;
 mod reading;
+mod reference;
 mod refresh_search;
 mod refreshed;
 mod refreshing;

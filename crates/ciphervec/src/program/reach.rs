@@ -29,7 +29,7 @@ pub(super) fn reaches(circuit: &Circuit) -> Result<Vec<f64>> {
     Ok(found)
 }
 
-pub(super) fn largest(values: &[f64]) -> f64 {
+fn largest(values: &[f64]) -> f64 {
     values.iter().fold(0.0, |most: f64, value| most.max(value.abs()))
 }
 

@@ -3,6 +3,7 @@
 
 use super::circuit::{Circuit, Step};
 use super::reach::reaches;
+use super::reference::reference;
 use super::refresh_search::{Node, computed_alike, search};
 use super::tolerance::{Asked, inexact};
 use super::trial::Trial;
@@ -114,7 +115,7 @@ impl Refreshed {
         if circuit.slots > most {
             return Ok(Err(format!("{} slots are needed, it refreshes {most}", circuit.slots)));
         }
-        let calibration = Calibration::reference(bootstrapper.params().spec().log_degree)?;
+        let calibration = reference(bootstrapper.params().spec().log_degree)?;
         let levels = bootstrapper.spec().levels;
         let mut why = String::new();
         for top in (1..=levels).rev().take(KEPT_BACK) {

@@ -1,5 +1,5 @@
-//! Calibration: a ring degree enters, what a transform and a product take leave, on this machine or
-//! by a table that is the same everywhere. Both sides.
+//! Calibration: a ring degree enters, what a transform and a product take on this machine leave.
+//! Both sides.
 
 use std::time::{Duration, Instant};
 
@@ -27,25 +27,7 @@ pub struct Calibration {
     pub product_ms: f64,
 }
 
-/// Microseconds of a transform and of a product for degrees from 2^12 on, as one thread of an AMD
-/// Zen 4 with AVX-512 and IFMA takes them.
-const REFERENCE: [(f64, f64); 6] =
-    [(1.0, 1.0), (1.0, 1.0), (1.0, 1.0), (1.0, 1.0), (1.0, 1.0), (1.0, 1.0)];
-const FIRST: u32 = 12;
-
 impl Calibration {
-    /// What plans are chosen by: the same on every machine, and at all times.
-    ///
-    /// # Errors
-    /// [`crate::Error::Range`] for a degree below 2^12 or above 2^17.
-    pub fn reference(log_degree: u32) -> Result<Self> {
-        let last = FIRST + REFERENCE.len() as u32 - 1;
-        within("log2 of the ring degree", FIRST..=last, (log_degree, ""))?;
-        let (transform, product) = REFERENCE[(log_degree - FIRST) as usize];
-        let (transform_ms, product_ms) = (transform / 1e3, product / 1e3);
-        Ok(Calibration { log_degree, transform_ms, product_ms })
-    }
-
     /// Times both; the quickest round counts, which is the one that was not interrupted.
     ///
     /// # Errors

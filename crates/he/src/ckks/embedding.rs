@@ -14,16 +14,6 @@ use super::Complex;
 use super::fft::Fft;
 use super::roots_of_unity::root_of_unity;
 
-/// What a pass of a transform rounds of the root mean square of slots, standard deviation: over slots
-/// of random numbers and of such as stand in few coefficients.
-const ROUNDED: f64 = 0.5 / (1u64 << 53) as f64;
-
-/// The standard deviation of what a transform between slots and coefficients rounds in a slot, of the
-/// root mean square of all.
-pub fn transform_rounding(slots: usize) -> f64 {
-    ROUNDED * f64::from(slots.max(2).ilog2()).sqrt()
-}
-
 /// Plans of all sizes up to one, each made when it is first used.
 #[derive(Debug)]
 struct Plans(Vec<OnceLock<Fft>>);

@@ -55,7 +55,7 @@ pub use bootstrap::{
 };
 pub use calibration::Calibration;
 pub use ciphertext::{Ciphertext, SeededCiphertext};
-pub use embedding::{Embedding, RealEmbedding, transform_rounding};
+pub use embedding::{Embedding, RealEmbedding};
 pub use entropy::Entropy;
 pub use evaluate::{Decomposed, Evaluator};
 pub use expected::Expected;
