@@ -81,8 +81,7 @@ fn fastest_last(mut tried: Vec<Candidate>) -> Vec<Candidate> {
     for one in &mut tried {
         let Some(milliseconds) = one.milliseconds() else { continue };
         let times = milliseconds / least;
-        one.outcome =
-            Err(format!("it serves, and is predicted to take {times:.2} times as long"));
+        one.outcome = Err(format!("it serves, and is predicted to take {times:.2} times as long"));
         one.refreshed = None;
     }
     tried.push(fastest);

@@ -25,8 +25,8 @@ mod reference;
 mod refresh_search;
 mod refreshed;
 mod refreshing;
-mod serialize;
 mod rounding;
+mod serialize;
 mod server;
 #[cfg(feature = "client")]
 mod simulated;

@@ -8,8 +8,8 @@ use super::plan::{KeySet, Plan};
 use super::tolerance::{FAILURE_BITS, OutputForecast, traced};
 use crate::error::{Error, Result};
 use ciphervec_he::ckks::{
-    Bootstrapper, Calibration, Encoding, EncryptionKey, Expected, Forecast, LookupTable,
-    LevelWork, ParamsSpec, Polynomial, Ring, Sign, Traced, TracedForecast, Tracing, Work,
+    Bootstrapper, Calibration, Encoding, EncryptionKey, Expected, Forecast, LevelWork, LookupTable,
+    ParamsSpec, Polynomial, Ring, Sign, Traced, TracedForecast, Tracing, Work,
 };
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
