@@ -203,6 +203,11 @@ TARGETS: dict[str, list[Step]] = {
             "100,000 answers of a function whose registers have errors in common",
             pytest("python/tests/test_programs_noise.py", CIPHERVEC_ANSWERS="100000"),
         ),
+        Step(
+            "extremes",
+            "1,000 programs of wide integers at the ends of their ranges, and deep ones encrypted",
+            pytest("python/tests/test_programs_extremes.py", CIPHERVEC_EXTREMES="1000"),
+        ),
         Step("sets", "Rust tests of sizes to be used", rust.test("--release", "--", "--ignored")),
         NPM,
         MUTANTS,

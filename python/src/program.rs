@@ -70,6 +70,7 @@ fn decoding(name: &str) -> PyResult<Decoding> {
         "booleans" => Ok(Decoding::Booleans),
         "one_hot" => Ok(Decoding::OneHot),
         "largest" => Ok(Decoding::Largest),
+        "most" => Ok(Decoding::Most),
         other => Err(InvalidInput::new_err(format!("unknown decoding {other:?}"))),
     }
 }
@@ -80,6 +81,7 @@ fn decoding_name(decoding: Decoding) -> &'static str {
         Decoding::Booleans => "booleans",
         Decoding::OneHot => "one_hot",
         Decoding::Largest => "largest",
+        Decoding::Most => "most",
     }
 }
 
@@ -189,6 +191,12 @@ impl PyProgramCircuit {
         Ok(tried.into_iter().map(PyProgramCandidate).collect())
     }
 
+    /// How far the rounding of doubles may take each output's numbers off, but for a chance of
+    /// `2^-failure`.
+    fn rounding(&self, failure: u8) -> PyResult<Vec<f64>> {
+        self.0.rounding(failure).map_err(Raise::raise)
+    }
+
     /// The values in as many slots as there are coefficients of a polynomial, a power of two.
     #[staticmethod]
     fn slots_of<'py>(
@@ -245,6 +253,11 @@ impl PyProgramCandidate {
             *held = (step.level, step.error_bits, held.2 + step.milliseconds);
         }
         found
+    }
+
+    /// The same, timed on this machine.
+    fn timed(&self, py: Python<'_>) -> PyResult<Self> {
+        Ok(PyProgramCandidate(work(py, || self.0.clone().timed())?))
     }
 
     /// Whether registers are refreshed.

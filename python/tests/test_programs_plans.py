@@ -5,7 +5,10 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -316,3 +319,31 @@ def test_samples_declare_and_the_plan_runs() -> None:
         found = plan.clear(x=x)
         assert found == (max(x) - min(x) < 4)
         assert not isinstance(found, tuple) and found.dtype == bool
+
+
+_COMPILED = """
+import numpy as np
+import ciphervec
+from ciphervec import secret
+for function, one in (
+    (lambda x: np.argmin(x), secret(16, bits=6)),
+    (lambda x: np.any(x < 100) & (x.sum() > 50), secret(20, low=0, high=400)),
+    (lambda x: np.exp(x) @ np.arange(6), secret(6, low=-1, high=1, real=True)),
+):
+    plan = ciphervec.program(function).compile(x=one)
+    print(plan.id, plan.key_bytes)
+"""
+
+
+def test_two_processes_choose_the_same_plans() -> None:
+    said = {
+        subprocess.run(
+            [sys.executable, "-c", _COMPILED],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(said) == 1 and next(iter(said)).count("\n") == 3

@@ -366,3 +366,56 @@ def test_ten_thousand_operations() -> None:
     assert np.array_equal(evaluate(graph, {"x": x}), f(x))
     assert len(str(graph).splitlines()) == len(graph) + 1
     del graph
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, b: np.pad(b, 1, constant_values=-3),
+        lambda x, b: np.pad(b, 1) | np.pad(~b, 1, constant_values=True),
+        lambda x, b: b ^ np.ones_like(b),
+        lambda x, b: b & np.full_like(b, 0.5),
+        lambda x, b: x + np.full_like(x, 2.0),
+        lambda x, b: x + np.full_like(x, 0.5, dtype=float),
+        lambda x, b: x + 1 if isinstance(x, np.ndarray) else x + 2,
+    ],
+)
+def test_kinds_are_kept_as_numpy_keeps_them(function) -> None:
+    graph = ciphervec.program(function).trace(x=secret(4, bits=6), b=secret(4, boolean=True))
+    given = {"x": np.array([0, 1, 40, 63]), "b": np.array([True, False, False, True])}
+    found, expected = evaluate(graph, given), function(**given)
+    assert isinstance(found, np.ndarray) and found.dtype == expected.dtype
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_what_numpy_rounds_or_wraps_around_is_refused() -> None:
+    for function, why in (
+        (lambda x: np.pad(x, 1, constant_values=0.5), "drops the fraction"),
+        (lambda x: np.full_like(x, 0.5) + x, "drops the fraction"),
+        (lambda x: x.astype(np.int8) * np.int8(100), "wraps around"),
+    ):
+        with pytest.raises(ciphervec.ProgramError, match=why):
+            ciphervec.program(function).trace(x=secret(4, bits=6))
+
+
+def test_errors_that_a_function_catches_are_raised() -> None:
+    def guarded(x):
+        try:
+            return np.arange(int(x[0]))
+        except Exception:
+            return x + 1
+
+    with pytest.raises(ciphervec.ProgramError, match="guarded catches an error of tracing"):
+        ciphervec.program(guarded).trace(x=secret(4, bits=6))
+
+
+def test_what_a_graph_cannot_see_of_its_function_is_said() -> None:
+    @ciphervec.program
+    def parts(x, k=3):
+        return x * k if type(x) is np.ndarray else x + k
+
+    run = parts.compile(x=secret(4, bits=4)).evaluate(x=[1, 2, 3, 4])
+    assert isinstance(run.plain, np.ndarray) and run.plain.tolist() == [3, 6, 9, 12]
+    assert run.largest_error == 5
+    (said,) = run.differences
+    assert said.startswith(__file__) and "result[0] is 3 plainly, and 4 as it was traced" in said

@@ -44,7 +44,7 @@ class OutputReport:
     error: float
     """Standard deviation of the noise in a number."""
     allowed: float
-    """What noise may be off by for the number to be right."""
+    """What a number may be off by to be right: noise, and of reals what numbers closer than the gap add."""
     within: float
     """What noise is within, but for the chance that the plan was asked for."""
 
@@ -226,7 +226,7 @@ def analyse(fitted: Fitted, native: _native.ProgramPlan, milliseconds: float) ->
         program=fitted.graph.name,
         operations=operations,
         outputs=tuple(
-            OutputReport(output.name, output.shape, str(output.kind), error, allowed, within)
+            OutputReport(output.name, output.shape, str(output.kind), error, allowed + output.near, within)
             for output, error, allowed, within in zip(
                 fitted.draft.outputs,
                 fitted.chosen.errors,

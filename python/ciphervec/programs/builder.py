@@ -17,7 +17,7 @@ from .graph import OPERATIONS, Node
 from .kinds import Array, Declared, Kind, Shape, constant_array, constant_kind, snap
 from .ranges import infer
 from .reference import apply
-from .source import Line, caller, failure
+from .source import Line, caller, failure, forget
 
 Slices: TypeAlias = tuple[tuple[int, int, int], ...]
 COMMUTATIVE = {"add", "multiply", "equal", "logical_and", "logical_or", "logical_xor"}
@@ -131,7 +131,8 @@ class Builder:
     def _folded(self, op: str, inputs: tuple[Node, ...], attributes: dict[str, Any]) -> Node:
         try:
             kind = infer(op, inputs, attributes)
-        except ProgramError:
+        except ProgramError as error:
+            forget(error)
             # Of its values, not of its inputs' ranges, it depends whether a constant is allowed.
             kind = Kind(None, -math.inf, math.inf)
         with np.errstate(all="ignore"):

@@ -57,6 +57,14 @@ def margin(kind: Kind, reach: float, precision: Precision, node: Node) -> tuple[
     return 0.0, min(gap, 0.5 * reach)
 
 
+def mixing(a: Value, half: float, gap: float) -> Value:
+    """`a`, a real number times its sign, off by how far that is from its absolute value where the number
+    is less than `gap` from 0: a sign is as far from 0 there as a line to ±1 at the gap, at least. Where
+    numbers are on a grid (`half` is not 0), what is not one of theirs is refused when it is decrypted."""
+    near = 0.0 if half else 0.25 * gap
+    return replace(a, error=a.error + near, near=a.near + near)
+
+
 def positive(arithmetic: Arithmetic, a: Value, gap: float, bits: float) -> Value:
     """Whether `a`, which is never closer to 0 than `gap`, is positive: 0 or 1, in a unit of ½."""
     signs = truth(arithmetic, a, gap, bits)
@@ -80,7 +88,7 @@ def truth(arithmetic: Arithmetic, a: Value, gap: float, bits: float) -> Value:
     pad = None if a.pad is None or abs(a.pad) < gap else 0.5 * float(np.sign(a.pad))
     low, high = -0.5 * (1 + off), 0.5 * (1 + off)
     made = replace(a, registers=registers, low=low, high=high, unit=0.5, pad=pad, alone=False)
-    return replace(made, error=0.5 * off, tracked=1 + off)
+    return replace(made, error=0.5 * off, tracked=1 + off, near=0.0)
 
 
 class TooCoarseError(Exception):

@@ -37,7 +37,7 @@ def continuous(graph: Graph, bits: float) -> dict[Node, float]:
             found[node] = 2.0**-bits * _span(node) / (2 * _PART)
         elif node.op == "less" and not all(one.kind.exact for one in node.inputs):
             users = readers.get(node, [])
-            if node not in graph.outputs and users and all(_extreme(one, node) for one in users):
+            if node not in graph.outputs and users and all(is_extreme(one, node) for one in users):
                 found[node] = 2.0**-bits * min(map(_span, users)) / _PART
     return found
 
@@ -73,7 +73,7 @@ def _least(builder: Builder, node: Node, values: Node) -> Node:
     return builder.emit("reshape", least, shape=node.shape)
 
 
-def _extreme(node: Node, condition: Node) -> bool:
+def is_extreme(node: Node, condition: Node) -> bool:
     """Whether it is the smaller or the larger of the numbers that the condition compares."""
     if node.op != "where" or node.inputs[0] is not condition:
         return False

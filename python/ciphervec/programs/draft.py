@@ -49,6 +49,10 @@ class DraftOutput:
     decoding: str
     error: float
     """How far numbers are off for what polynomials stand in for."""
+    near: float = 0.0
+    """The part of `error` that numbers closer than the gap add."""
+    counted: int = 0
+    """How many of the largest ranks are true, of a mask that the client makes of ranks."""
 
 
 class Draft:
@@ -157,7 +161,7 @@ class Draft:
             (
                 one.name,
                 one.shape,
-                _numbers(one.kind),
+                (1.0, 0.0, float(one.counted)) if one.counted else _numbers(one.kind),
                 one.unit,
                 [places[register] for register in one.registers],
                 (one.blocks, self.coefficients),

@@ -136,7 +136,11 @@ def fit(
     if not found:
         why = refused[backend or "ckks"]
         raise why if isinstance(why, ProgramError) else ProgramError(f"{graph.name}: not {backend}: {why}.")
-    best = min(found.values(), key=lambda one: one.milliseconds)
+    chosen = min(found.values(), key=lambda one: one.milliseconds)
+    # By a table that is the same everywhere, and only then timed here: a plan does not depend on where
+    # and when it is made.
+    found = {name: _timed(one) for name, one in found.items()}
+    best = next(one for one in found.values() if one.circuit is chosen.circuit)
     others = {name: _cost(one) for name, one in found.items() if one is not best}
     reasons = {name: str(error) for name, error in refused.items()}
     if best.way == LOOKED_UP and "ckks" in {**others, **reasons}:
@@ -144,6 +148,11 @@ def fit(
         others.pop("ckks", None)
         reasons.pop("ckks", None)
     return replace(best, others={**others, **reasons})
+
+
+def _timed(fitted: Fitted) -> Fitted:
+    """With what a run is predicted to take on this machine."""
+    return replace(fitted, candidates=[*fitted.candidates[:-1], fitted.chosen.timed()])
 
 
 def _cost(fitted: Fitted) -> str:
@@ -194,11 +203,13 @@ def _fitted(name: str, drafts: Iterable[_Tried], asked: _Asked) -> _Fit:
     """The draft that is fastest, in the ring that serves it."""
     best: _Fit | None = None
     refused: Exception | None = None
-    for draft, allowed in drafts:
+    for draft, most in drafts:
         tried: list[_native.ProgramCandidate] = []
+        allowed: list[float] = []
         try:
             for place, noise in enumerate(NOISES):
                 circuit = draft.circuit(noise)
+                allowed = allowed or _left_by_rounding(draft, most, circuit.rounding(asked["failure"]))
                 tried = circuit.candidates(allowed, **asked)
                 if tried[-1].refused is None:
                     found = (draft, circuit, tried, allowed)
@@ -207,6 +218,9 @@ def _fitted(name: str, drafts: Iterable[_Tried], asked: _Asked) -> _Fit:
                 served = tried[-1].refused is None and (place > 0 or _milliseconds(tried) < _LONG_MS)
                 if served or not draft.signs:
                     break
+        except ProgramError as error:
+            refused = error
+            continue
         except InvalidInput as error:
             refused = ProgramError(f"{name}: {error}")
             continue
@@ -219,6 +233,28 @@ def _fitted(name: str, drafts: Iterable[_Tried], asked: _Asked) -> _Fit:
     if best is None:
         raise refused if refused is not None else ProgramError(f"{name}: no ring serves.")
     return best
+
+
+def _left_by_rounding(draft: Draft, allowed: list[float], rounded: list[float]) -> list[float]:
+    """How far noise may take each output off, after the rounding of the doubles that it is encoded and
+    decoded with.
+
+    Raises ProgramError, with the line, where that leaves nothing, which no ring can help.
+    """
+    for output, most, off in zip(draft.outputs, allowed, rounded, strict=True):
+        if off >= most:
+            owner = next(
+                (draft.owners[one] for one in output.registers if one >= 0 and draft.owners[one]), None
+            )
+            what = f"{output.name} has {output.kind}"
+            message = (
+                f"{what}, and is encoded and decoded in doubles, whose rounding may take it off by {off:.2g} where "
+                f"{most:.2g} is allowed: about {off / most:.2g} times too wide. Declare narrower numbers; a coarser step=, "
+                "or real=True, if fewer digits do; or compute it in two halves, as x // 2**20 and x % 2**20 taken before "
+                "encrypting."
+            )
+            raise failure_at(owner.where, f"{owner.spoken}: {message}") if owner else ProgramError(message)
+    return [most - off for most, off in zip(allowed, rounded, strict=True)]
 
 
 def _milliseconds(candidates: list[_native.ProgramCandidate]) -> float:
@@ -242,7 +278,7 @@ def precise(
         allowed = []
         for node, output in zip(graph.outputs, draft.outputs, strict=True):
             most = _most(output, precision)
-            allowed.append(most - output.error)
+            allowed.append(most - (output.error - output.near))
             if allowed[-1] < most / 3:
                 worst = node
                 break

@@ -15,7 +15,7 @@ from .graph import Graph, Node
 from .layout import RANKINGS, Layout, listed_axes, padded, pair_slots
 from .moving import places
 from .operands import Operands
-from .ranking import count, number, rank
+from .ranking import count, number, rank, told_apart
 from .rules import emit
 from .source import failure_at
 from .sources import Part
@@ -98,7 +98,7 @@ def _output(its: Operands, name: str, node: Node) -> DraftOutput:
         return _ranked_output(its, name, node, shown[0])
     registers: list[int] = []
     placed: list[Block] = []
-    unit, error = 0.0, 0.0
+    unit, error, near = 0.0, 0.0, 0.0
     for part in shown:
         arithmetic, value = its.arithmetic(part.source), its.values[part.source]
         unit = unit or value.unit
@@ -117,9 +117,21 @@ def _output(its: Operands, name: str, node: Node) -> DraftOutput:
         order = np.zeros(arithmetic.space.registers, dtype=np.int64)
         order[used] = [registers.index(value.registers[one]) for one in used]
         placed += _standing(part, order[held] * its.draft.slots + slot)
-        error = max(error, value.error)
+        error, near = max(error, value.error), max(near, value.near)
     decoding = "booleans" if node.kind.boolean else "numbers"
-    return DraftOutput(name, node.shape, node.kind, unit, tuple(registers), placed, decoding, error)
+    return DraftOutput(name, node.shape, node.kind, unit, tuple(registers), placed, decoding, error, near)
+
+
+def _of_ranks(marked: DraftOutput, source: Node, part: Part) -> DraftOutput:
+    """A mask that the client makes of the ranks of whole lists."""
+    whole = np.array_equal(part.elements.reshape(-1), np.arange(source.size))
+    if not whole or source.attributes["axis"] != len(source.shape) - 1 or marked.shape != source.shape:
+        raise failure_at(
+            source.where,
+            "programs.topk_mask with a gap is returned as it is, along the last axis: its client marks the largest "
+            "of whole lists. Transpose, slice or reshape the numbers before, or the mask at the client.",
+        )
+    return replace(marked, decoding="most", counted=source.attributes["k"])
 
 
 def _known(its: Operands, node: Node) -> str:
@@ -161,11 +173,13 @@ def _ranked_output(its: Operands, name: str, node: Node, part: Part) -> DraftOut
             name, node.shape, node.kind, unit, registers, _standing(part, standing), "numbers", error
         )
     registers = tuple(draft.step("add_number", one, 0, ranked.offset / unit) for one in ranked.registers)
+    apart = told_apart(its, source)
     if source.op == "topk_mask":
-        return DraftOutput(
+        marked = DraftOutput(
             name, node.shape, node.kind, unit, registers, _standing(part, standing), "booleans", error
         )
-    decoding = "one_hot" if its.precision.gap is None else "largest"
+        return marked if apart else _of_ranks(marked, source, part)
+    decoding = "one_hot" if apart else "largest"
     listed = count(source)
     row = np.arange(listed)
     hot = Part(source, part.elements[..., None] * listed + row)

@@ -122,7 +122,9 @@ def moved(
     tracked = a.tracked * max(1.0, a.unit / unit) * len(moves)
     low, high = min(a.low, 0.0), max(a.high, 0.0)
     states = dict.fromkeys(others, FULL)
-    return target.bounded(Value(registers, varying, states, low, high, unit, 0.0, a.error, tracked))
+    return target.bounded(
+        Value(registers, varying, states, low, high, unit, 0.0, a.error, tracked, near=a.near)
+    )
 
 
 def _period(a: Value, space: Space) -> int:

@@ -53,7 +53,7 @@ class Pairs:
         self.j: Vector = (self.i + self.k) % length
 
     @property
-    def last(self) -> int:
+    def place(self) -> int:
         """The place of the first element in the last row."""
         return (self.length - 1) * self.row
 
@@ -143,7 +143,7 @@ class Pairs:
         scaled = tuple(draft.step("multiply_number", one, 0, factor) for one in shifted)
         value = Value(scaled, {}, {}, -1.0, 1.0, 1.0, None)
         signs = truth(self.arithmetic, value, 0.75 / reach, bits)
-        return Ranked(signs.registers, self.last, 0.5, 0.5, signs.error)
+        return Ranked(signs.registers, self.place, 0.5, 0.5, signs.error)
 
     def places(self, ranks: tuple[int, ...], bits: float) -> tuple[tuple[int, ...], float]:
         """Twice whether the rank of x_i is (i + k) mod P, in rows k below P; how far that is off. What

@@ -4,7 +4,7 @@ compute, with bytes between them. Client and server."""
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -19,7 +19,7 @@ from .analysis import Analysis, analyse
 from .fitting import BACKENDS, FAILURE, FAILURE_FOR_OTHERS, Fitted, fit
 from .graph import Graph, Node
 from .kinds import Array, Kind
-from .reference import check_inputs, evaluate
+from .reference import check_inputs, evaluate, parted, typed
 
 _WRITE_MS = 1.5e-6
 """Milliseconds that a byte of an answer takes to write: 1.3 to 1.8 ns were measured, on AVX-512."""
@@ -28,9 +28,15 @@ _WRITE_MS = 1.5e-6
 class Plan:
     """A program with everything that both halves must agree on."""
 
-    def __init__(self, native: _native.ProgramPlan, fitted: Fitted | None = None) -> None:
+    def __init__(
+        self,
+        native: _native.ProgramPlan,
+        fitted: Fitted | None = None,
+        function: Callable[..., Any] | None = None,
+    ) -> None:
         """Not for callers: use `Program.compile`, or `Plan.from_bytes`."""
         self._native = native
+        self._function = function
         self.fitted = fitted
         """The graph that it was made of; None for a plan that was read from bytes."""
 
@@ -44,10 +50,13 @@ class Plan:
         failure: int = FAILURE,
         quantum: bool = False,
         backend: str | None = None,
+        function: Callable[..., Any] | None = None,
     ) -> Plan:
-        """The plan that is predicted to be fastest.
+        """The plan that is predicted to be fastest. It is chosen by a table of times that comes with the
+        package, so that the same graph gives the same plan everywhere.
 
         Args:
+            graph: what is computed.
             precision: bits; real results are off by less than 2^-precision of their range.
             gap: reals, and integers too wide to be told apart, that are closer than this part of their
                 range may compare either way.
@@ -55,6 +64,7 @@ class Plan:
                 results of, or refusals, takes 128.
             quantum: take the parameter table for quantum computers.
             backend: "ckks" or "linear" where the faster one is not wanted.
+            function: what was traced, of arrays by the names of the inputs, for `evaluate`.
 
         Raises ProgramError for what cannot be computed on encrypted arrays, with the line that asks for
         it, and if no ring serves.
@@ -70,7 +80,7 @@ class Plan:
         fitted = fit(
             graph, precision=float(precision), gap=gap, failure=failure, quantum=quantum, backend=backend
         )
-        return cls(_native.ProgramPlan(fitted.circuit, fitted.chosen), fitted)
+        return cls(_native.ProgramPlan(fitted.circuit, fitted.chosen), fitted, function)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Plan:
@@ -179,13 +189,18 @@ class Plan:
         return [np.ascontiguousarray(given[name], dtype=np.float64).reshape(-1) for name in self.inputs]
 
     def evaluate(self, **inputs: npt.ArrayLike) -> Evaluation:
-        """Run the program plainly and encrypted, with a key made for the purpose, and compare.
+        """Run the function plainly, and the program encrypted, with a key made for the purpose, and compare.
+        Where the graph that was traced gives something else than the function does, the result says so.
 
         Args: an array for every input. Raises InvalidInput for arrays other than were declared.
         """
         fitted = self._fitted()
         start = time.perf_counter()
-        expected = evaluate(fitted.graph, inputs)
+        expected = traced = evaluate(fitted.graph, inputs)
+        if self._function is not None:
+            given = check_inputs(fitted.graph, inputs)
+            nodes = {node.attributes["name"]: node for node in fitted.graph.inputs}
+            expected = self._function(**{name: typed(given[name], nodes[name].kind)[()] for name in nodes})
         plain = time.perf_counter()
         client = self.client()
         keys = client.evaluation_keys()
@@ -212,7 +227,8 @@ class Plan:
             "answer": len(answer),
         }
         milliseconds = {name: 1e3 * value for name, value in times.items()}
-        return Evaluation(self, expected, found, milliseconds, sizes, _by_node(fitted, steps))
+        differences = parted(fitted.graph, _several(expected), _several(traced))
+        return Evaluation(self, expected, found, milliseconds, sizes, _by_node(fitted, steps), differences)
 
     def _fitted(self) -> Fitted:
         if self.fitted is None:
@@ -228,7 +244,7 @@ class Plan:
         for name, _, step, _ in self._native.outputs:
             shape, decoding, values = named[name]
             value = values.reshape(shape)
-            if decoding == "booleans":
+            if decoding in ("booleans", "most"):
                 value = value.astype(np.bool_)
             elif decoding in ("one_hot", "largest") or (step >= 1 and float(step).is_integer()):
                 value = np.rint(value).astype(np.int64)
@@ -381,6 +397,7 @@ class Evaluation:
 
     plan: Plan
     plain: Array | tuple[Array, ...]
+    """What the function itself returns; of a plan that was made of a graph, what that gives in NumPy."""
     encrypted: Array | tuple[Array, ...]
     milliseconds: Mapping[str, float]
     """Of plain, keygen, load, encrypt, run and decrypt."""
@@ -388,6 +405,8 @@ class Evaluation:
     """Bytes of keys, query and answer."""
     operations: Mapping[Node, tuple[float, float]]
     """Predicted and measured milliseconds of every operation of the graph."""
+    differences: tuple[str, ...] = ()
+    """Where the graph that was traced gives something else than the function, in words."""
 
     @property
     def largest_error(self) -> float:
@@ -403,5 +422,5 @@ class Evaluation:
         return self.plan.milliseconds
 
 
-def _several(value: Array | tuple[Array, ...]) -> tuple[Array, ...]:
-    return value if isinstance(value, tuple) else (value,)
+def _several(value: Any) -> tuple[Array, ...]:
+    return tuple(value) if isinstance(value, tuple | list) else (value,)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import functools
 import inspect
 import math
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, ParamSpec, TypeVar
 
@@ -20,7 +21,7 @@ from .loops import at_once
 from .plan import Plan
 from .reference import observe
 from .revealing import checked, local_variables
-from .source import Line, failure
+from .source import Line, failure, failure_at, noticing
 from .trace import Traced
 
 P = ParamSpec("P")
@@ -77,7 +78,14 @@ class Program(Generic[P, R]):
                     f"the argument {name!r} of {self.name} is {type(value).__name__}: say secret(shape, bits=8) or "
                     "public(array), so that it is clear who may see it."
                 )
-        returned, found = self._returned(bound, reveal)
+        with noticing() as made:
+            returned, found = self._returned(bound, reveal)
+        if made:
+            raise failure_at(
+                Line(made[0].file, made[0].line),
+                f"{self.name} catches an error of tracing and goes on, which it does not do with arrays: "
+                f"{str(made[0]).removeprefix(f'{made[0].file}:{made[0].line}: ')} Leave the try around it out.",
+            )
         single = not isinstance(returned, tuple | list)
         values = [returned] if single else list(returned)
         if not values or any(one is None or isinstance(one, str | tuple | list | dict) for one in values):
@@ -160,8 +168,25 @@ class Program(Generic[P, R]):
         it, and if no parameters serve.
         """
         names = (reveal,) if isinstance(reveal, str) else tuple(dict.fromkeys(reveal))
-        graph = self._sampled(self._bound(arguments, named), names)
-        return Plan.of(graph, precision=precision, gap=gap, failure=failure, quantum=quantum, backend=backend)
+        bound = self._bound(arguments, named)
+        given = {
+            name: one.value if isinstance(one, Declared) else one for name, one in bound.arguments.items()
+        }
+        graph = self._sampled(bound, names)
+        return Plan.of(
+            graph,
+            precision=precision,
+            gap=gap,
+            failure=failure,
+            quantum=quantum,
+            backend=backend,
+            function=lambda **inputs: self._plainly({**given, **inputs}),
+        )
+
+    def _plainly(self, arguments: dict[str, Any]) -> Any:
+        """The function itself, for all arguments by name."""
+        bound = inspect.BoundArguments(self.signature, OrderedDict(arguments))
+        return self.function(*bound.args, **bound.kwargs)
 
     def _bound(self, args: Any, named: dict[str, Any]) -> inspect.BoundArguments:
         for parameter in self.signature.parameters.values():

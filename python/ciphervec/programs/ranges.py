@@ -111,6 +111,9 @@ def _where(inputs: Sequence[Node], _: Attributes) -> Kind:
         return BOOLEAN
     a, b = yes.kind.number(), no.kind.number()
     step = _common([a, b])
+    if yes.constant and no.constant and a.integer and b.integer:
+        # What lies between the two is a number that the choice does not give.
+        step = Fraction(max(1, math.gcd(*(int(one) for side in (yes, no) for one in np.unique(side.value)))))
     found = [a, b]
     if condition.op == "less":
         smaller, larger = condition.inputs

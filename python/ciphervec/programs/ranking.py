@@ -23,6 +23,9 @@ from .wide_pairs import WidePairs
 
 _IN_PLACE = ("add", "subtract", "negative", "multiply", "reshape", "broadcast_to", "transpose")
 """Operations that cost little, and whose numbers stay where they are."""
+_GO_ON = "Return it, and go on with it at the client"
+_OFF = 0.125
+"""How far a sum of truths takes a rank off: a quarter of the two between ranks in slots."""
 Emit = Callable[[Operands, Node], Value]
 
 
@@ -32,8 +35,10 @@ def rank(its: Operands, node: Node, emit: Emit) -> Ranked:
     pairs = _pairs(its, node)
     rows, around, kind, falling = _operands(its, node, pairs, emit)
     if node.op == "min":
-        _told_apart(its, node, kind, "Return np.argmin or np.argmax, which name one of those that are near")
+        _told_apart(its, node, "Return np.argmin or np.argmax, which name one of those that are near")
     ranks = pairs.ranks(rows, around, kind, its.precision, node, falling=falling)
+    if not told_apart(its, node):
+        return _in_ranks(its, node, pairs, ranks)
     bits = _bits(its, node, kind, pairs) if node.op == "min" or its.layout.readers[node] else 3.0
     if node.op == "topk_mask":
         limit, above = pairs.number(pairs.count - node.attributes["k"] - 0.5), True
@@ -57,7 +62,7 @@ def ordered(its: Operands, node: Node, emit: Emit) -> Value:
     at once, and the sum of the numbers times that."""
     pairs, draft = _pairs(its, node), its.draft
     rows, around, kind, falling = _operands(its, node, pairs, emit)
-    _told_apart(its, node, kind, "Rank them by programs.topk_mask or np.argmin, which take a gap")
+    _told_apart(its, node, "Rank them by programs.topk_mask or np.argmin, which take a gap")
     ranks = pairs.ranks(rows, around, kind, its.precision, node, falling=falling)
     places, off = pairs.places(ranks, _bits(its, node, kind, pairs) + 1.0)
     if node.op == "sort":
@@ -86,11 +91,28 @@ def ordered(its: Operands, node: Node, emit: Emit) -> Value:
     return its.arithmetic(node).bound(value, value.reach)
 
 
-def _told_apart(its: Operands, node: Node, kind: Kind, instead: str) -> None:
+def _in_ranks(its: Operands, node: Node, pairs: Pairs | WidePairs, ranks: tuple[int, ...]) -> Ranked:
+    """Ranks themselves, for the client to name the least or mark the largest of: those of numbers closer
+    than the gap are in between, and no threshold parts them. One number further from another than the
+    gap has a rank that is higher by 1 at least."""
+    first = 0.5 * pairs.number(0.0)
+    if node.op == "topk_mask":
+        return Ranked(ranks, pairs.place, 0.5, -first, _OFF)
+    upside_down = tuple(its.draft.step("negate", one) for one in ranks)
+    return Ranked(upside_down, pairs.place, 0.5, pairs.count + first, _OFF)
+
+
+def told_apart(its: Operands, node: Node) -> bool:
+    """Whether a ranking tells all numbers apart, and not only those further apart than a gap."""
+    kind = node.inputs[0].kind.number()
+    half, gap = margin(kind, kind.high - kind.low, its.precision, node)
+    return gap <= half
+
+
+def _told_apart(its: Operands, node: Node, instead: str) -> None:
     """Refuses what is a mixture of numbers that are near one another, and as many times too large or
     too small as those are."""
-    half, gap = margin(kind, kind.high - kind.low, its.precision, node)
-    if gap > half:
+    if not told_apart(its, node):
         raise failure_at(
             node.where,
             f"{node.spoken} needs numbers that can all be told apart, and these may be as close as they like, or closer "
@@ -201,6 +223,7 @@ def number(its: Operands, node: Node) -> Value:
     if node.op == "argmin":
         return chosen(its, node, np.arange(count(node), dtype=np.float64))
     if node.op == "topk_mask":
+        _told_apart(its, node, _GO_ON)
         registers = tuple(
             draft.step("add_number", one, 0, ranked.offset / ranked.unit) for one in ranked.registers
         )
@@ -222,8 +245,7 @@ def number(its: Operands, node: Node) -> Value:
 
 def chosen(its: Operands, node: Node, table: np.ndarray) -> Value:
     """The entry of a table, at the first index, that an arg-min names."""
-    instead = "Return it, and go on with it at the client"
-    _told_apart(its, node, node.inputs[0].kind.number(), instead)
+    _told_apart(its, node, _GO_ON)
     ranked, draft = its.ranked[node], its.draft
     entries = np.zeros(_pairs(its, node).block)
     entries[ranked.place : ranked.place + len(table)] = table

@@ -114,6 +114,30 @@ def _refuse_any(name: str, value: Array, refused: Array, why: str) -> None:
         )
 
 
+def parted(graph: Graph, own: Sequence[Array], traced: Sequence[Array]) -> tuple[str, ...]:
+    """Where the results of a function and those of the graph that was traced of it are not the same, in
+    words."""
+    found = []
+    for node, name, mine, theirs in zip(graph.outputs, graph.names, own, traced, strict=True):
+        a, b = np.asarray(mine, dtype=np.float64), np.asarray(theirs, dtype=np.float64)
+        if a.shape != b.shape:
+            found.append(f"{node.where}: {name} has shape {a.shape} plainly, and {b.shape} as it was traced.")
+            continue
+        # Sums in another order round otherwise; a number on a grid is the nearest one to it.
+        off = (
+            2.0**-30 * max(node.kind.largest, 1.0) if node.kind.step is None else 0.25 * float(node.kind.step)
+        )
+        apart = ~(np.abs(a - b) <= off)
+        if apart.any():
+            place = tuple(int(one[0]) for one in np.nonzero(np.atleast_1d(apart)))[: a.ndim]
+            where = f"{name}[{', '.join(map(str, place))}]" if place else name
+            found.append(
+                f"{node.where}: {where} is {a[place]:g} plainly, and {b[place]:g} as it was traced: the function goes "
+                "another way with arrays, or NumPy rounds or wraps around where programs do not."
+            )
+    return tuple(found)
+
+
 def typed(value: Array, kind: Kind) -> Array:
     """Numbers as a caller sees them: int64 where the kind says integers."""
     return np.rint(value).astype(np.int64) if kind.integer else value

@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from . import continuous
-from .comparisons import MOST_DEGREE, TooCoarseError, interpolated, margin, positive, truth
+from .comparisons import MOST_DEGREE, TooCoarseError, interpolated, margin, mixing, positive, truth
 from .graph import Node
 from .kinds import Kind
 from .looking_up import looked_up
@@ -136,13 +136,17 @@ def _where(its: Operands, node: Node) -> Value:
     if known is not None:
         return _picked(its, node, known)
     chosen, condition = _chosen(its, node), node.inputs[0]
-    if condition not in its.precision.continuous:
+    if condition in its.precision.continuous:
+        # The larger of two numbers that are off is off by no more than they are.
+        off = [its.values[one].error if one in its.values else 0.0 for one in node.inputs]
+        reach = compared_unit(condition, its.precision) + off[1] + off[2]
+        mixed = continuous.mixed(node, its.precision.continuous)
+        return replace(chosen, error=max(off[1:]) + off[0] * reach + mixed)
+    if condition.op != "less" or not continuous.is_extreme(node, condition):
         return chosen
-    # The larger of two numbers that are off is off by no more than they are.
-    off = [its.values[one].error if one in its.values else 0.0 for one in node.inputs]
-    reach = compared_unit(condition, its.precision) + off[1] + off[2]
-    mixed = continuous.mixed(node, its.precision.continuous)
-    return replace(chosen, error=max(off[1:]) + off[0] * reach + mixed)
+    # The larger or the smaller of two: halfway between them where they are near.
+    half, gap = _margin(its, condition)
+    return mixing(chosen, half, 0.5 * gap)
 
 
 def _chosen(its: Operands, node: Node) -> Value:
@@ -256,16 +260,18 @@ def _sign(its: Operands, node: Node) -> Value:
 
 
 def _absolute(its: Operands, node: Node) -> Value:
-    _, gap = _margin(its, node)
+    half, gap = _margin(its, node)
     arithmetic = its.arithmetic(node)
     a = its.value(node, 0, compared_unit(node, its.precision))
-    half = _margin(its, node)[0]
-    if node in its.precision.continuous:
+    near = node in its.precision.continuous
+    if near:
         gap += a.error
     # At 0 either sign will do.
     signs = truth(arithmetic, arithmetic.add_number(a, half), gap, its.precision.bits)
-    found = arithmetic.multiply_number(arithmetic.multiply(a, signs), 2.0)
-    return replace(found, error=found.error + continuous.mixed(node, its.precision.continuous))
+    product = arithmetic.multiply_number(arithmetic.multiply(a, signs), 2.0)
+    if near:
+        return replace(product, error=product.error + continuous.mixed(node, its.precision.continuous))
+    return mixing(product, half, gap)
 
 
 def _margin(its: Operands, node: Node) -> tuple[float, float]:

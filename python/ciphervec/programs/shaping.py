@@ -12,6 +12,7 @@ import numpy as np
 
 from .builder import Builder, axis_of
 from .graph import Node
+from .kinds import Shape
 from .source import failure
 
 
@@ -220,7 +221,7 @@ def pad(b: Builder, array: Any, pad_width: Any, mode: str = "constant", constant
         edges: list[Any] = []
         for width in pair:
             shape = (*node.shape[:axis], width, *node.shape[axis + 1 :])
-            edges.append([np.full(shape, constant_values)] if width else [])
+            edges.append([_of_kind("pad", node, shape, constant_values)] if width else [])
         node = concatenate(b, [*edges[0], node, *edges[1]], axis)
     return node
 
@@ -248,11 +249,28 @@ def split(b: Builder, ary: Any, indices_or_sections: Any, axis: int = 0) -> list
 
 def filled(value: float) -> Callable[..., Any]:
     """`np.zeros_like` and its kin: plain arrays of the shape."""
-    return lambda b, a, dtype=None: np.full(b.node(a).shape, value, dtype=dtype or np.float64)
+    return lambda b, a, dtype=None: full_like(b, a, value, dtype)
 
 
 def full_like(b: Builder, a: Any, fill_value: Any, dtype: Any = None) -> Any:
-    return np.full(b.node(a).shape, fill_value, dtype=dtype)
+    node = b.node(a)
+    if dtype is not None:
+        return np.full(node.shape, fill_value, dtype=dtype)
+    return _of_kind("full_like", node, node.shape, fill_value)
+
+
+def _of_kind(name: str, node: Node, shape: Shape, value: Any) -> Any:
+    """A plain array of one value, beside others: booleans for booleans, as in NumPy. Of integers it cannot be
+    told here whether NumPy would have them as floats, which keep a fraction, or drops it."""
+    if node.kind.boolean:
+        return np.full(shape, value, dtype=np.bool_)
+    given = np.asarray(value)
+    if node.kind.integer and given.dtype.kind == "f" and (given != np.rint(given)).any():
+        raise failure(
+            f"np.{name} of {node.kind} with {value}: NumPy drops the fraction if the array holds integers. Give a whole "
+            f"number; or keep the fraction by np.full(shape, {value}), and np.concatenate to put parts together."
+        )
+    return np.full(shape, value)
 
 
 FUNCTIONS: Mapping[Any, Callable[..., Any]] = {

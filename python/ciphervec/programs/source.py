@@ -4,11 +4,17 @@ leaves, and errors that name it. Runs wherever a program is traced."""
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import NamedTuple
 
 from ..errors import ProgramError
 
 _OWN = __name__.rpartition(".")[0]
+
+
+_made: ContextVar[list[ProgramError] | None] = ContextVar("_made", default=None)
 
 
 class Line(NamedTuple):
@@ -36,8 +42,29 @@ def _skipped(module: str) -> bool:
 def failure(message: str, where: Line | None = None) -> ProgramError:
     """The error to raise: `message` behind the line of the user's file, that of the caller unless
     another is given."""
-    where = where or caller()
-    return ProgramError(f"{where}: {message}", file=where.file, line=where.line)
+    error = failure_at(where or caller(), message)
+    noticed = _made.get()
+    if noticed is not None:
+        noticed.append(error)
+    return error
+
+
+@contextmanager
+def noticing() -> Iterator[list[ProgramError]]:
+    """The errors of `failure` that are made meanwhile, those that a traced function catches among them."""
+    made: list[ProgramError] = []
+    token = _made.set(made)
+    try:
+        yield made
+    finally:
+        _made.reset(token)
+
+
+def forget(error: ProgramError) -> None:
+    """Keep an error that nobody is to be told of from being noticed."""
+    noticed = _made.get()
+    if noticed is not None and error in noticed:
+        noticed.remove(error)
 
 
 def failure_at(where: Line, message: str) -> ProgramError:

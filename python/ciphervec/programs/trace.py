@@ -45,6 +45,11 @@ class Traced(np.lib.mixins.NDArrayOperatorsMixin):
 
     # What an array is.
 
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        """An array, to a function that asks by isinstance: it goes the way that it goes with arrays."""
+        return np.ndarray
+
     @property
     def shape(self) -> Shape:
         return self.node.shape
@@ -144,6 +149,8 @@ class Traced(np.lib.mixins.NDArrayOperatorsMixin):
     def _wrapped(self, value: Any) -> Any:
         if isinstance(value, Node):
             return Traced(self.builder, value)
+        if isinstance(value, Traced):
+            return value
         if isinstance(value, np.ndarray | np.number | np.bool_):
             return Traced(self.builder, self.builder.constant(value)) if np.size(value) else value
         if type(value) in (tuple, list):
@@ -209,12 +216,15 @@ class Traced(np.lib.mixins.NDArrayOperatorsMixin):
             raise failure(f"astype({wanted}) of {self.kind}. bool, int and float work.")
         if wanted.kind != "f" and not self.kind.number().integer:
             raise failure(f"astype({wanted}) of {self.kind} rounds. {idiom('round')}")
-        if (
+        outside = (
             wanted.kind != "f"
             and not np.iinfo(wanted).min <= self.kind.low <= self.kind.high <= np.iinfo(wanted).max
-        ):
+        )
+        # What is computed of integers of 8 or 16 bits wraps around in NumPy, and is soon beyond them.
+        if outside or (wanted.kind in "iu" and wanted.itemsize < 4):
             raise failure(
-                f"astype({wanted}) of {self.kind} wraps around. Leave it out: programs have no narrow types."
+                f"astype({wanted}) of {self.kind}, or what is computed of it, wraps around. Leave it out: programs have "
+                "no narrow types."
             )
         return self._wrapped(self.builder.number(self.node))
 

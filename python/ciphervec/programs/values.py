@@ -50,6 +50,8 @@ class Value:
     """The bound on what slots hold that the server knows, from those of the operands."""
     alone: bool = False
     """Whether slots hold 0 but at the first index of tracks where it is `FIRST`."""
+    near: float = 0.0
+    """The part of `error` that numbers closer than the gap add, which the precision asked for is not of."""
 
     @property
     def reach(self) -> float:
@@ -157,7 +159,18 @@ class Arithmetic:
         pad = self._pad(a, b, tracks, lambda x, y: x - y if subtract else x + y)
         tracked = a.tracked + b.tracked
         return self.bounded(
-            Value(registers, tracks, states, low, high, unit, pad, a.error + b.error, tracked)
+            Value(
+                registers,
+                tracks,
+                states,
+                low,
+                high,
+                unit,
+                pad,
+                a.error + b.error,
+                tracked,
+                near=a.near + b.near,
+            )
         )
 
     def multiply(self, a: Value, b: Value, *, exact: bool = False) -> Value:
@@ -180,8 +193,9 @@ class Arithmetic:
         if pad is None and any(one.pad == 0 and set(one.tracks) == set(tracks) for one in (a, b)):
             pad = None if self._apart(a, b, tracks) else 0.0
         error = a.reach * b.error + b.reach * a.error + a.error * b.error
-        tracked = a.tracked * b.tracked
-        return self.bounded(Value(registers, tracks, states, low, high, a.unit * b.unit, pad, error, tracked))
+        near = min(error, (a.reach + a.error) * b.near + (b.reach + b.error) * a.near)
+        tracked, unit = a.tracked * b.tracked, a.unit * b.unit
+        return self.bounded(Value(registers, tracks, states, low, high, unit, pad, error, tracked, near=near))
 
     def _pad(self, a: Value, b: Value, tracks: Mapping[int, int], combine: Combine) -> float | None:
         """What is at indices that the result does not have, if that is one number."""
@@ -222,10 +236,11 @@ class Arithmetic:
             return self.multiply_number(self.negate(a), -number)
         if number == 0:
             registers = self.each("multiply_integer", a, 0.0)
-            return replace(a, registers=registers, low=0.0, high=0.0, pad=0.0, error=0.0)
+            return replace(a, registers=registers, low=0.0, high=0.0, pad=0.0, error=0.0, near=0.0)
         pad = None if a.pad is None else a.pad * number
         low, high, unit = a.low * number, a.high * number, a.unit * number
-        return replace(a, low=low, high=high, unit=unit, pad=pad, error=a.error * number)
+        error, near = a.error * number, a.near * number
+        return replace(a, low=low, high=high, unit=unit, pad=pad, error=error, near=near)
 
     def in_unit(self, a: Value, unit: float) -> Value:
         """The same array in another unit: free if the ratio is an integer."""
@@ -259,7 +274,7 @@ class Arithmetic:
         new = [track for track in varying if track not in a.tracks]
         pad = a.pad if all(a.states.get(track) == PARTIAL for track in new) else None
         tracked = a.tracked + _declared(values / a.unit)
-        return Value(registers, varying, states, low, high, a.unit, pad, a.error, tracked)
+        return Value(registers, varying, states, low, high, a.unit, pad, a.error, tracked, near=a.near)
 
     def multiply_vector(self, a: Value, values: Vector, tracks: Sequence[int | None], unit: float) -> Value:
         """`a` times a constant, in a unit of one's choice; zero at indices that there are not."""
@@ -271,9 +286,11 @@ class Arithmetic:
             for one, vector, mask in zip(a.registers, vectors, self._inside(varying, states), strict=True)
         )
         corners = [x * y for x in (a.low, a.high) for y in (0.0, float(values.min()), float(values.max()))]
-        error = a.error * float(np.abs(values).max())
+        most = float(np.abs(values).max())
+        error, near = a.error * most, a.near * most
         tracked = a.tracked * _declared(values * (a.unit / unit))
-        found = Value(registers, varying, states, min(corners), max(corners), unit, 0.0, error, tracked)
+        low, high = min(corners), max(corners)
+        found = Value(registers, varying, states, low, high, unit, 0.0, error, tracked, near=near)
         return self.bounded(found)
 
     def _inside(self, varying: Mapping[int, int], states: Mapping[int, str]) -> list[Vector]:
@@ -310,11 +327,20 @@ class Arithmetic:
         slopes = np.polynomial.chebyshev.chebval(
             np.linspace(-1, 1, 513), np.polynomial.chebyshev.chebder(coefficients)
         )
-        moved = float(np.abs(slopes).max()) * a.error / a.unit
+        steepest = float(np.abs(slopes).max()) / a.unit
+        moved, near = steepest * a.error, steepest * a.near
         low, high, error = low - moved, high + moved, off + moved
         tracked = max(abs(low), abs(high)) / unit
         value = replace(
-            a, registers=registers, low=low, high=high, unit=unit, pad=pad, error=error, alone=False
+            a,
+            registers=registers,
+            low=low,
+            high=high,
+            unit=unit,
+            pad=pad,
+            error=error,
+            alone=False,
+            near=near,
         )
         return self.bound(value, tracked * unit)
 
@@ -359,7 +385,7 @@ class Arithmetic:
         most = count if a.pad == 0 and FIRST not in a.states.values() else lying.length
         low, high = most * min(a.low, 0.0), most * max(a.high, 0.0)
         total = Value(tuple(registers), tracks, states, low, high, a.unit, None, a.error * count)
-        total = replace(total, tracked=a.tracked * lying.length)
+        total = replace(total, tracked=a.tracked * lying.length, near=a.near * count)
         if a.pad is not None:
             total = replace(total, pad=lying.length * a.pad)
         return self.add_number(total, -pads) if pads else total

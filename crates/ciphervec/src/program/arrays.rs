@@ -100,9 +100,12 @@ pub enum Decoding {
     Booleans = 1,
     /// The index, along the last axis, of the one that is true.
     OneHot = 2,
-    /// The index, along the last axis, of the largest, where several may be true in part: of numbers
-    /// closer than the gap that was declared either may be named.
+    /// The index, along the last axis, of the largest: of the rank that says which number is meant,
+    /// where those closer than the gap that was declared have ranks in between.
     Largest = 3,
+    /// True, along the last axis, at as many of the largest as the output's numbers go up to, and false
+    /// elsewhere; of ranks as well.
+    Most = 4,
 }
 
 /// An array that the key holder decrypts.
@@ -154,7 +157,7 @@ impl Output {
         let mut values = self.placement.gather(registers, count, slots);
         let step = match self.decoding {
             Decoding::Numbers => self.numbers.step,
-            Decoding::Largest => 0.0,
+            Decoding::Largest | Decoding::Most => 0.0,
             Decoding::Booleans | Decoding::OneHot => 1.0,
         };
         for (index, value) in values.iter_mut().enumerate() {
@@ -194,6 +197,11 @@ impl Output {
                 let extent = self.shape.last().map_or(1, |extent| *extent as usize);
                 values.chunks(extent).map(|row| self.largest(row)).collect()
             }
+            Decoding::Most => {
+                let extent = self.shape.last().map_or(1, |extent| *extent as usize);
+                let rows = values.chunks(extent).map(|row| self.most(row));
+                Ok(rows.collect::<Result<Vec<_>>>()?.concat())
+            }
         }
     }
 
@@ -231,6 +239,19 @@ impl Output {
         }
     }
 
+    /// 1 at the places of the largest, 0 at the others; of equal ones the first count.
+    fn most(&self, row: &[f64]) -> Result<Vec<f64>> {
+        if let Some(index) = row.iter().position(|x| !x.is_finite()) {
+            return Err(self.refuse(format!("ranks were expected, got {}", row[index])));
+        }
+        let mut places: Vec<usize> = (0..row.len()).collect();
+        places.sort_by(|&a, &b| row[b].total_cmp(&row[a]));
+        let mut found = vec![0.0; row.len()];
+        let count = self.numbers.high as usize;
+        places.iter().take(count).for_each(|&place| found[place] = 1.0);
+        Ok(found)
+    }
+
     /// The place of the largest, which has to stand out from zeros.
     fn largest(&self, row: &[f64]) -> Result<f64> {
         let places = (0..row.len()).max_by(|&a, &b| row[a].total_cmp(&row[b]));
@@ -242,8 +263,9 @@ impl Output {
 
     fn refuse(&self, detail: String) -> Error {
         let detail = format!(
-            "{:?}: {detail}. The noise was larger than planned for, or the server computed \
-             something else; the answer is not used",
+            "{:?}: {detail}. Numbers closer than a gap= that was asked for were compared, the noise \
+             was larger than planned for, or the server computed something else; the answer is not \
+             used",
             self.name
         );
         Error::Program { operation: "an output", detail }

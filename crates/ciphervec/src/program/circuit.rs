@@ -295,8 +295,8 @@ impl Circuit {
         for &register in &output.registers {
             within("a register of an output", 0..=registers - 1, register as usize)?;
         }
-        let named = matches!(output.decoding, Decoding::OneHot | Decoding::Largest);
-        if named && output.shape.is_empty() {
+        let along = !matches!(output.decoding, Decoding::Numbers | Decoding::Booleans);
+        if along && output.shape.is_empty() {
             return Err(range("the shape of a one-hot output", "of at least one axis", "none"));
         }
         output.placement.check(elements, (output.registers.len() * self.slots) as u64, self.slots)

@@ -4,6 +4,7 @@
 use super::circuit::Circuit;
 use super::numbers::range;
 use super::plan::{KeySet, Plan};
+use super::reference::reference;
 use super::refreshed::{Refreshed, kept, specs};
 use super::tolerance::{Asked, inexact};
 use super::trial::{SPARE_BITS, Trial};
@@ -79,11 +80,8 @@ fn fastest_last(mut tried: Vec<Candidate>) -> Vec<Candidate> {
     let fastest = tried.remove(place);
     for one in &mut tried {
         let Some(milliseconds) = one.milliseconds() else { continue };
-        one.outcome = Err(format!(
-            "it serves, and is predicted to take {:.1} s where {:.1} s are enough",
-            milliseconds / 1e3,
-            least / 1e3
-        ));
+        let times = milliseconds / least;
+        one.outcome = Err(format!("it serves, and is predicted to take {times:.2} times as long"));
         one.refreshed = None;
     }
     tried.push(fastest);
@@ -144,6 +142,20 @@ impl Candidate {
             }
             Err(why) => Candidate { outcome: Err(why), ..one },
         })
+    }
+
+    /// The same with what a run takes on this machine, which is timed for it. Candidates are chosen
+    /// among by a table of times, so that a plan is the same wherever it is made.
+    ///
+    /// # Errors
+    /// None for a degree that was tried.
+    pub fn timed(mut self) -> Result<Self> {
+        let calibration = Calibration::measure(self.log_degree)?;
+        if let Some(one) = &mut self.refreshed {
+            one.milliseconds = one.bootstrapper.work()?.milliseconds(&calibration);
+        }
+        self.outcome = self.outcome.map(|(spec, trial)| (spec, trial.timed(&calibration)));
+        Ok(self)
     }
 
     /// What a run is predicted to take on one thread, if it serves.
@@ -218,7 +230,7 @@ fn in_ring(
     needs: Needs,
 ) -> Result<core::result::Result<(ParamsSpec, Trial), String>> {
     let limit = max_log_modulus(1 << log_degree, asked.security).unwrap_or(0);
-    let calibration = Calibration::measure(log_degree)?;
+    let calibration = reference(log_degree)?;
     let mut why = String::new();
     // Wide outputs take a level that is left; nothing takes more than two.
     for levels in needs.depth..=needs.depth + 2 {

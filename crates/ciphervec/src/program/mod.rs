@@ -22,9 +22,11 @@ mod placement;
 mod plan;
 mod reach;
 mod reading;
+mod reference;
 mod refresh_search;
 mod refreshed;
 mod refreshing;
+mod rounding;
 mod serialize;
 mod server;
 #[cfg(feature = "client")]

@@ -7,7 +7,7 @@ use crate::error::Result;
 use ciphervec_he::ckks::{Basis, LookupTable, Polynomial, Sign};
 
 /// A machine on bounds of absolute values.
-struct Reach;
+pub(super) struct Reach;
 
 /// A bound for every register, those of inputs first.
 ///

@@ -3,6 +3,7 @@
 
 use super::circuit::{Circuit, Step};
 use super::reach::reaches;
+use super::reference::reference;
 use super::refresh_search::{Node, computed_alike, search};
 use super::tolerance::{Asked, inexact};
 use super::trial::Trial;
@@ -114,7 +115,7 @@ impl Refreshed {
         if circuit.slots > most {
             return Ok(Err(format!("{} slots are needed, it refreshes {most}", circuit.slots)));
         }
-        let calibration = Calibration::measure(bootstrapper.params().spec().log_degree)?;
+        let calibration = reference(bootstrapper.params().spec().log_degree)?;
         let levels = bootstrapper.spec().levels;
         let mut why = String::new();
         for top in (1..=levels).rev().take(KEPT_BACK) {
@@ -165,7 +166,9 @@ fn attempt(
         return Ok(Attempt::Refused(too_deep(&nodes, levels)));
     };
     let (circuit, steps) = insert(&split, &reach, &chosen.refreshed);
-    let trial = match Trial::refreshing(&circuit, bootstrapper, calibration, asked.failure) {
+    let tried = Trial::served(&circuit, bootstrapper)
+        .and_then(|()| Trial::refreshing(&circuit, bootstrapper, calibration, asked.failure));
+    let trial = match tried {
         Ok(trial) => trial,
         Err(Error::Scheme(ciphervec_he::Error::Level { .. })) if top > 1 => {
             return Ok(Attempt::TooDeep);

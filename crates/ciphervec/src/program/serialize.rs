@@ -332,6 +332,7 @@ fn read_circuit(
             1 => Decoding::Booleans,
             2 => Decoding::OneHot,
             3 => Decoding::Largest,
+            4 => Decoding::Most,
             other => return Err(reader.error(format!("unknown decoding {other}")).into()),
         };
         Ok(Output { name, shape, numbers, unit, registers, placement, decoding })

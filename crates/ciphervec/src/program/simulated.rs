@@ -7,7 +7,7 @@ use super::clear::{Clear, decoded, placed};
 use super::machine::{Machine, execute};
 use super::plan::Plan;
 use super::tolerance::{FAILURE_BITS, traced};
-use super::trial::TrialMachine;
+use super::trial::{Trial, TrialMachine};
 use crate::error::Result;
 use ciphervec_he::ckks::{Deviation, LookupTable, ParamsSpec, Polynomial, Ring, Sign, Traced};
 use ciphervec_he::gaussian;
@@ -49,8 +49,11 @@ impl Simulated {
     /// [`Self::answers`] of a plan.
     ///
     /// # Errors
-    /// As [`Self::answers`].
+    /// As [`Self::answers`], and where a server would stop.
     pub fn of(plan: &Plan, seed: [u8; 32], inputs: &[Vec<f64>]) -> Result<Vec<Answer>> {
+        if let Some(bootstrapper) = plan.bootstrapper() {
+            Trial::served(plan.circuit(), bootstrapper)?;
+        }
         Self::on(plan.circuit(), TrialMachine::simulating(plan), seed, inputs)
     }
 

@@ -8,7 +8,7 @@ use super::plan::{KeySet, Plan};
 use super::tolerance::{FAILURE_BITS, OutputForecast, traced};
 use crate::error::{Error, Result};
 use ciphervec_he::ckks::{
-    Bootstrapper, Calibration, Encoding, EncryptionKey, Expected, Forecast, LookupTable,
+    Bootstrapper, Calibration, Encoding, EncryptionKey, Expected, Forecast, LevelWork, LookupTable,
     ParamsSpec, Polynomial, Ring, Sign, Traced, TracedForecast, Tracing, Work,
 };
 use std::cell::{Cell, RefCell};
@@ -25,6 +25,8 @@ pub struct StepForecast {
     pub level: usize,
     /// log2 of the standard deviation of the error in a slot.
     pub error_bits: f64,
+    /// What it takes, of all levels together.
+    pub work: LevelWork,
     /// Milliseconds on one thread.
     pub milliseconds: f64,
 }
@@ -50,6 +52,14 @@ impl Trial {
     /// Milliseconds of all steps.
     pub fn milliseconds(&self) -> f64 {
         self.steps.iter().map(|step| step.milliseconds).sum()
+    }
+
+    /// The same, timed by another calibration.
+    pub(super) fn timed(mut self, calibration: &Calibration) -> Self {
+        for step in &mut self.steps {
+            step.milliseconds = step.work.milliseconds(calibration);
+        }
+        self
     }
 
     /// Tries a circuit out under parameters that nobody has made. Errors are looked for beyond what
@@ -89,6 +99,20 @@ impl Trial {
         Self::on(circuit, &TrialMachine::refreshing(bootstrapper, tracing), calibration)
     }
 
+    /// Refuses a circuit that a server with this bootstrapper would stop at: it follows errors less
+    /// closely than a trial does, and looks at them before each stage of a sign.
+    ///
+    /// # Errors
+    /// As the server's.
+    pub(super) fn served(circuit: &Circuit, bootstrapper: &Arc<Bootstrapper>) -> Result<()> {
+        // With a chance of one in two a trial's own look at errors refuses nothing that the server's
+        // does not.
+        let tracing = Tracing { bits: 0.0, slots: usize::MAX, local: false, dependent: false };
+        let machine = TrialMachine::refreshing(bootstrapper, tracing);
+        let registers = machine.inputs(circuit)?;
+        execute(circuit, &machine, registers, |_, _| Ok(())).map(|_| ())
+    }
+
     /// Tries a plan out, and says what it takes on this machine, which is timed for it.
     ///
     /// # Errors
@@ -112,9 +136,9 @@ impl Trial {
     }
 
     fn on(circuit: &Circuit, machine: &TrialMachine, calibration: &Calibration) -> Result<Self> {
-        let refresh_ms = match &machine.bootstrapper {
-            Some(bootstrapper) => bootstrapper.work()?.milliseconds(calibration),
-            None => 0.0,
+        let refresh = match &machine.bootstrapper {
+            Some(bootstrapper) => bootstrapper.work()?.total(),
+            None => LevelWork::default(),
         };
         let registers = machine.inputs(circuit)?;
         let forecast = machine.traced.forecast();
@@ -133,16 +157,18 @@ impl Trial {
                 machine.needs.borrow_mut().rotate(by, register.level);
             }
             machine.above(register)?;
-            let more = match circuit.steps[step] {
-                Step::Refresh(_) => refresh_ms,
+            let mut work = work.total();
+            work += match circuit.steps[step] {
+                Step::Refresh(_) => refresh,
                 // All that are looked up together, with the first of them.
-                Step::LookUp(..) => machine.looked_up.take().milliseconds(calibration),
-                _ => 0.0,
+                Step::LookUp(..) => machine.looked_up.take().total(),
+                _ => LevelWork::default(),
             };
             steps.push(StepForecast {
                 level: register.level,
                 error_bits: traced.deviation().std.log2(),
-                milliseconds: work.milliseconds(calibration) + more,
+                work,
+                milliseconds: 0.0,
             });
             Ok(())
         })?;
@@ -154,7 +180,7 @@ impl Trial {
             }
         }
         if let Some(last) = steps.last_mut() {
-            last.milliseconds += rest.milliseconds(calibration);
+            last.work += rest.total();
         }
         let left = machine.left.get();
         let expected = outputs.iter().map(Traced::expected);
@@ -173,7 +199,8 @@ impl Trial {
             arrived.push(worst);
         }
         let keys = machine.needs.take().sets();
-        Ok(Trial { steps, outputs: arrived, levels_sent, keys, left, largest })
+        let tried = Trial { steps, outputs: arrived, levels_sent, keys, left, largest };
+        Ok(tried.timed(calibration))
     }
 }
 

@@ -25,6 +25,14 @@ pub struct LevelWork {
     pub rotations: u64,
 }
 
+impl LevelWork {
+    /// Milliseconds of one thread.
+    pub fn milliseconds(&self, calibration: &Calibration) -> f64 {
+        let LevelWork { transforms, products, .. } = *self;
+        transforms as f64 * calibration.transform_ms + products as f64 * calibration.product_ms
+    }
+}
+
 impl core::ops::AddAssign for LevelWork {
     fn add_assign(&mut self, other: Self) {
         self.transforms += other.transforms;
@@ -55,8 +63,7 @@ impl Work {
 
     /// Milliseconds of one thread.
     pub fn milliseconds(&self, calibration: &Calibration) -> f64 {
-        let LevelWork { transforms, products, .. } = self.total();
-        transforms as f64 * calibration.transform_ms + products as f64 * calibration.product_ms
+        self.total().milliseconds(calibration)
     }
 
     /// Adds what was done at `level`.
