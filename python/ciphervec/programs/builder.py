@@ -39,17 +39,17 @@ class Builder:
     @contextmanager
     def at(self, where: Line, called: str = "") -> Iterator[None]:
         """Nodes made meanwhile were asked for by that line, and by what it calls."""
-        before, self._where = self._where, where
+        before = self._where, self._called
+        self._where, self._called = where, called
         try:
-            with self.calling(called):
-                yield
+            yield
         finally:
-            self._where = before
+            self._where, self._called = before
 
     @contextmanager
     def calling(self, called: str) -> Iterator[None]:
-        """Nodes made meanwhile are what this function is written in terms of."""
-        before, self._called = self._called, called
+        """Nodes made meanwhile are what this function is written in terms of; or the one that it is part of."""
+        before, self._called = self._called, self._called or called
         try:
             yield
         finally:

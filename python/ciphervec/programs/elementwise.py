@@ -5,15 +5,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
+from ..errors import ProgramError
 from .builder import Builder
 from .graph import Node
+from .smooth import SMOOTH
 from .source import failure
+from .tabulating import applied, bits, tabulated
 
-Handler = Callable[..., Node]
+Handler = Callable[..., Any]
 
 
 def add(b: Builder, x: Any, y: Any) -> Node:
@@ -67,6 +71,9 @@ def power(b: Builder, x: Any, y: Any) -> Node:
     if x.constant and not y.constant and x.kind.low > 0:
         return b.emit("function", b.emit("multiply", b.number(y), np.log(x.value)), name="exp")
     if not y.constant or y.kind.low != y.kind.high:
+        known = applied(b, np.power, [x, y]) if x.kind.exact and y.kind.exact else None
+        if isinstance(known, Node):
+            return known
         raise failure(
             "a power with an exponent that is secret, or not the same everywhere. Use np.exp(y * np.log(x)), or "
             "np.where between the few powers that may be needed."
@@ -146,14 +153,31 @@ def bitwise(op: str, sign: str) -> Handler:
     def handler(b: Builder, *inputs: Any) -> Node:
         nodes = [b.node(one) for one in inputs]
         if not all(one.kind.boolean for one in nodes):
+            known = _bitwise(b, op, nodes)
+            if known is not None:
+                return known
             kinds = " and ".join(str(one.kind) for one in nodes)
             raise failure(
-                f"{sign} is for booleans, this is {kinds}. Compare first, as in (x > 3) {sign} (y < 5); bits of an "
-                "encrypted integer cannot be reached."
+                f"{sign} is for booleans, this is {kinds}. Compare first, as in (x > 3) {sign} (y < 5); bits are "
+                "reached of integers from 0 on that have few values."
             )
         return b.emit(op, *nodes)
 
     return handler
+
+
+def _bitwise(b: Builder, op: str, nodes: list[Node]) -> Node | None:
+    """Of integers."""
+    if op == "logical_not":
+        # In two's complement.
+        return b.emit("subtract", -1, nodes[0]) if nodes[0].kind.integer else None
+    ufunc = {"logical_and": np.bitwise_and, "logical_or": np.bitwise_or, "logical_xor": np.bitwise_xor}[op]
+    if not all(one.kind.integer or one.kind.boolean for one in nodes):
+        return None
+    if any(one.constant for one in nodes):
+        found = applied(b, ufunc, nodes)
+        return found if isinstance(found, Node) else None
+    return bits(b, op, *nodes)
 
 
 def maximum(b: Builder, x: Any, y: Any) -> Node:
@@ -193,16 +217,20 @@ def hypot(b: Builder, x: Any, y: Any) -> Node:
 
 
 def rounding(name: str) -> Handler:
-    """Nothing is to be done with integers, and nothing can be with others."""
+    """Nothing is to be done with integers; others are looked up, or compared with where it changes."""
+    f = getattr(np, name)
 
     def handler(b: Builder, x: Any, decimals: int = 0) -> Node:
         node = b.number(x)
-        if not node.kind.integer or decimals < 0:
+        if node.kind.integer and decimals >= 0:
+            return node
+        found = applied(b, lambda values: f(values, decimals) if decimals else f(values), [node])
+        if not isinstance(found, Node):
             raise failure(
-                f"np.{name} of {node.kind}. Encrypted numbers cannot be rounded: round before encrypting and declare "
-                "step=, or compare with thresholds, as in (x[..., None] >= edges).sum(-1)."
+                f"np.{name} of {node.kind}, which changes in too many places, or has no grid. Round before encrypting "
+                "and declare step=, or compare with thresholds, as in (x[..., None] >= edges).sum(-1)."
             )
-        return node
+        return found
 
     return handler
 
@@ -229,6 +257,105 @@ def _reciprocal(b: Builder, x: Any) -> Node:
 
 def _positive(b: Builder, x: Any) -> Node:
     return b.number(x)
+
+
+def smooth(name: str) -> Handler:
+    """A smooth function: of integers of few values by a table, of others by a polynomial."""
+
+    def handler(b: Builder, x: Any) -> Node:
+        x = b.number(x)
+        known = tabulated(b, SMOOTH[name].plain, x) if x.kind.integer else None
+        return b.emit("function", x, name=name) if known is None else known
+
+    return handler
+
+
+def _factor(factor: float) -> Handler:
+    return lambda b, x: b.emit("multiply", b.number(x), factor)
+
+
+def _floor_divide(b: Builder, x: Any, y: Any) -> Node:
+    found = _floored(b, np.floor_divide, x, y)
+    if found is None:
+        raise _too_many("np.floor_divide", "//", x, y, b)
+    return found
+
+
+def _floored(b: Builder, f: np.ufunc, x: Any, y: Any) -> Node | None:
+    found = applied(b, f, [x, y])
+    return found if isinstance(found, Node) else None
+
+
+def _remainder(b: Builder, x: Any, y: Any) -> Node:
+    found = _floored(b, np.remainder, x, y)
+    x, y = b.number(x), b.number(y)
+    if found is None and y.constant and y.size == 1 and y.kind.low > 0 and y.kind.exact and x.kind.exact:
+        # Of many values: what is left of whole parts, if those are few.
+        whole = _floored(b, np.floor_divide, x, y)
+        if whole is not None:
+            step = _finest(x, y)
+            rest = b.emit("subtract", x, b.emit("multiply", whole, y))
+            return b.emit("within", rest, low=0.0, high=y.kind.low - step)
+    if found is None:
+        raise _too_many("np.remainder", "%", x, y, b)
+    return found
+
+
+def _finest(x: Node, y: Node) -> float:
+    """The step of what x is off from multiples of y."""
+    kind = b_kind = y.kind.step
+    assert x.kind.step is not None and kind is not None and b_kind is not None
+    return float(
+        Fraction(
+            math.gcd(x.kind.step.numerator * kind.denominator, kind.numerator * x.kind.step.denominator),
+            x.kind.step.denominator * kind.denominator,
+        )
+    )
+
+
+def _divmod(b: Builder, x: Any, y: Any) -> tuple[Node, Node]:
+    return _floor_divide(b, x, y), _remainder(b, x, y)
+
+
+def _too_many(name: str, sign: str, x: Any, y: Any, b: Builder) -> ProgramError:
+    kinds = f"{b.node(x).kind} {sign} {b.node(y).kind}"
+    return failure(
+        f"{name} of {kinds}: a table of so many values is too long, and the result changes in too many places. Declare "
+        "fewer values, send digits of the number as inputs of their own, or do it before encrypting."
+    )
+
+
+def _left_shift(b: Builder, x: Any, y: Any) -> Node:
+    y = b.node(y)
+    if y.constant and y.kind.integer and y.kind.low >= 0:
+        return b.emit("multiply", b.number(x), 1 << y.value)
+    found = applied(b, np.left_shift, [x, y])
+    if not isinstance(found, Node):
+        raise _too_many("np.left_shift", "<<", x, y, b)
+    return found
+
+
+def _heaviside(b: Builder, x: Any, y: Any) -> Node:
+    x = b.number(x)
+    return where(b, less(b, 0, x), 1, where(b, equal(b, x, 0), y, 0))
+
+
+def _signbit(b: Builder, x: Any) -> Node:
+    return less(b, b.number(x), 0)
+
+
+def _copysign(b: Builder, x: Any, y: Any) -> Node:
+    size = absolute(b, b.number(x))
+    return where(b, _signbit(b, y), b.emit("negative", size), size)
+
+
+def _logaddexp(b: Builder, x: Any, y: Any) -> Node:
+    both = (b.emit("function", b.number(one), name="exp") for one in (x, y))
+    return b.emit("function", b.emit("add", *both), name="log")
+
+
+def _always(answer: bool) -> Handler:
+    return lambda b, x: b.constant(np.full(b.node(x).shape, answer))
 
 
 UFUNCS: Mapping[np.ufunc, Handler] = {
@@ -273,6 +400,23 @@ UFUNCS: Mapping[np.ufunc, Handler] = {
     np.minimum: minimum,
     np.fmax: maximum,
     np.fmin: minimum,
+    **{getattr(np, name): smooth(name) for name in SMOOTH if isinstance(getattr(np, name), np.ufunc)},
+    np.deg2rad: _factor(math.pi / 180),
+    np.radians: _factor(math.pi / 180),
+    np.rad2deg: _factor(180 / math.pi),
+    np.degrees: _factor(180 / math.pi),
+    np.floor_divide: _floor_divide,
+    np.remainder: _remainder,
+    np.divmod: _divmod,
+    np.left_shift: _left_shift,
+    np.heaviside: _heaviside,
+    np.signbit: _signbit,
+    np.copysign: _copysign,
+    np.logaddexp: _logaddexp,
+    np.conjugate: _positive,
+    np.isfinite: _always(True),
+    np.isnan: _always(False),
+    np.isinf: _always(False),
     np.floor: rounding("floor"),
     np.ceil: rounding("ceil"),
     np.trunc: rounding("trunc"),

@@ -21,7 +21,7 @@ from .plan import Plan
 from .reference import observe
 from .revealing import checked, local_variables
 from .source import Line, failure
-from .trace import Traced
+from .trace import Traced, taking_lists
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -119,10 +119,11 @@ class Program(Generic[P, R]):
         """What the function returns, and its local variables if any of them are asked for."""
         code = getattr(inspect.unwrap(self.function), "__code__", None)
         try:
-            if not reveal or code is None:
-                return self.function(*bound.args, **bound.kwargs), {}
-            with local_variables(code) as found:
-                return self.function(*bound.args, **bound.kwargs), found
+            with taking_lists():
+                if not reveal or code is None:
+                    return self.function(*bound.args, **bound.kwargs), {}
+                with local_variables(code) as found:
+                    return self.function(*bound.args, **bound.kwargs), found
         except ProgramError:
             raise
         except Exception as error:

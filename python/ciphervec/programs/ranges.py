@@ -15,6 +15,7 @@ import numpy as np
 
 from .graph import Attributes, Node
 from .kinds import BOOLEAN, LARGEST, Kind, snap
+from .smooth import SMOOTH
 from .source import failure
 
 _ONE = Fraction(1)
@@ -172,6 +173,8 @@ def _rounded(kind: Kind, terms: int, scale: float) -> Kind:
 def _function(inputs: Sequence[Node], attributes: Attributes) -> Kind:
     name, kind = attributes["name"], inputs[0].kind.number()
     low, high = kind.low, kind.high
+    if name in SMOOTH:
+        return _monotone(*SMOOTH[name].between(low, high))
     if name == "reciprocal":
         if low <= 0 <= high:
             raise failure(

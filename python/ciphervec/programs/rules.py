@@ -16,6 +16,7 @@ from .looking_up import looked_up
 from .operands import Operands, plus, times
 from .ranking import chosen, count, ordered
 from .rearranging import gathered, sliced, unmoved
+from .smooth import SMOOTH
 from .source import failure_at
 from .units import compared_kind, compared_unit
 from .values import FIRST, Value
@@ -27,6 +28,7 @@ _FUNCTIONS: Mapping[str, Callable[..., object]] = {
     "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
     "sqrt": np.sqrt,
     "reciprocal": lambda x: 1 / x,
+    **{name: one.plain for name, one in SMOOTH.items()},
 }
 
 
