@@ -86,6 +86,13 @@ class Builder:
         """`value` if it is a node, or the constant that it is."""
         return value if isinstance(value, Node) else self.constant(value)
 
+    def known(self, value: Any) -> Node:
+        """The node of `value`; the constant that it is, if it can be one number only."""
+        node = self.node(value)
+        if node.kind.low < node.kind.high or node.op == "input":
+            return node
+        return self.constant(np.full(node.shape, node.kind.low), node.kind)
+
     def emit(self, op: str, *operands: Any, **attributes: Any) -> Node:
         """The node of an operation of the table; operands may be arrays and numbers too.
 
@@ -248,6 +255,25 @@ class Builder:
                 if inside.shape == node.shape:
                     return self.emit("function", inside, name="sigmoid")
         return None
+
+    def again(self, node: Node, new: dict[Node, Node]) -> Node:
+        """The node on what its inputs have become, by `new`, where all of them are noted."""
+        todo = [node]
+        while todo:
+            top = todo[-1]
+            missing = [one for one in top.inputs if one not in new]
+            if top not in new and missing:
+                todo.extend(missing)
+                continue
+            todo.pop()
+            if top not in new:
+                inputs = [new[one] for one in top.inputs]
+                if all(one is other for one, other in zip(inputs, top.inputs, strict=True)):
+                    new[top] = top
+                else:
+                    with self.at(top.where, top.called):
+                        new[top] = self.emit(top.op, *inputs, **top.attributes)
+        return new[node]
 
     def kept_axis(self, node: Node, axis: int, *, keepdims: bool) -> Node:
         """Put back the axis that an operation took away, if that is asked for."""

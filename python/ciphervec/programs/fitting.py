@@ -19,7 +19,7 @@ from .kinds import Kind
 from .linear import linear
 from .lookups import looks_up, without_lookups
 from .lower import lower
-from .revealing import Cut, cut
+from .revealing import Cut, cut, returned
 from .source import failure_at
 from .units import COMPARING
 
@@ -99,13 +99,14 @@ def fit(
     Raises ProgramError for what cannot be computed on encrypted arrays, and if no ring serves.
     """
     asked: _Asked = {"failure": failure, "quantum": quantum}
-    parts = cut(graph) if graph.revealed else None
+    parts = cut(graph) if graph.revealed or any(node.constant for node in graph.outputs) else None
     sealed = parts.sealed if parts else graph
     lowered = without_lookups(sealed)
     found: dict[str, Fitted] = {}
     refused: dict[str, Exception] = {}
 
     def attempt(name: str, of: Graph, backend: str, way: str = "") -> None:
+        of = of if backend == "linear" else returned(of)
         try:
             if backend == "linear":
                 tried = _fitted(graph.name, _linear(of, precision), asked)

@@ -12,14 +12,15 @@ from typing import Any, Generic, ParamSpec, TypeVar
 import numpy as np
 
 from ..errors import ProgramError
+from . import loops, networks
 from .builder import Builder
 from .fitting import FAILURE
 from .graph import Graph, Node
 from .kinds import BOOLEAN, LARGEST, Declared, Kind, constant_array, constant_kind
-from .loops import at_once
 from .plan import Plan
 from .reference import observe
 from .revealing import checked, local_variables
+from .selections import selected
 from .source import Line, failure
 from .trace import Traced, taking_lists
 
@@ -85,10 +86,10 @@ class Program(Generic[P, R]):
                 f"{self.name} must return an array or a tuple of arrays, it returned {returned!r:.80}.",
                 self.where,
             )
-        outputs = [one.node if isinstance(one, Traced) else builder.constant(one) for one in values]
+        outputs = [builder.known(one.node if isinstance(one, Traced) else one) for one in values]
         arrays = {name: one.node for name, one in found.items() if isinstance(one, Traced)}
         shown = [checked(name, arrays.get(name), [*arrays], outputs) for name in reveal]
-        final = at_once(builder, [*outputs, *shown])
+        final = selected(builder, loops.at_once(builder, networks.at_once(builder, [*outputs, *shown])))
         revealed = dict(zip(reveal, final[len(outputs) :], strict=True))
         return Graph.of(self.name, inputs, final[: len(outputs)], single=single, revealed=revealed)
 
