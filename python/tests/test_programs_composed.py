@@ -191,3 +191,27 @@ VECTORIZED = np.vectorize(lambda one, other: max(one, other) - 2)
 def test_lists_of_arrays(name: str) -> None:
     agrees(LISTS[name], np.array([3, -1, 4]), declared=[secret(3, low=-3, high=6)])
     assert isinstance(np.array([1, 2]), np.ndarray) and np.array.__module__ == "numpy"
+
+
+GRIDS: dict[str, Callable[[Any], Any]] = {
+    "between integers": lambda x: (x < 3.7, x > 3.7, x <= -0.2, x >= 1 / 3, x == 2.5, x != 0.1),
+    "many": lambda x: x[:, None] < [0.1, 1.9, 1e9, -1e9, 2 + 1 / 3],
+    "an integer that is a float": lambda x: (x < 3 + 1e-13, x == 0.1 * 30),
+    "the larger of them": lambda x: np.log(np.maximum(x, 1 / 3)),
+    "root of few": lambda x: np.sqrt(np.abs(x)),
+    "cut": lambda x: (x / 4).astype(int),
+}
+
+
+@pytest.mark.parametrize("name", GRIDS)
+def test_numbers_between_those_of_a_grid(name: str) -> None:
+    agrees(GRIDS[name], np.array([3, -2, 4, 0, 1, 7]), declared=[secret(6, low=-3, high=7)])
+
+
+def test_tenths_are_told_apart_by_floats() -> None:
+    tenths = secret(4, low=0, high=1, step=0.1)
+    graph = ciphervec.program(lambda x: (x < 0.3, x >= 0.3, x == 0.3, x > 0.25)).trace(x=tenths)
+    assert all(one.kind.exact for node in graph.nodes if node.op == "less" for one in node.inputs)
+    below, above, same, over = ciphervec.programs.evaluate(graph, {"x": [0.1, 0.2, 0.3, 0.4]})
+    assert below.tolist() == [True, True, False, False] and above.tolist() == [False, False, True, True]
+    assert same.tolist() == [False, False, True, False] and over.tolist() == [False, False, True, True]

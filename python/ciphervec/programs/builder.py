@@ -99,6 +99,8 @@ class Builder:
         Raises ProgramError where shapes or ranges do not allow it.
         """
         inputs = tuple(self.node(one) for one in operands)
+        if op in ("less", "equal"):
+            inputs = self._on_one_grid(op, inputs)
         if op in COMMUTATIVE and inputs[0].serial > inputs[1].serial:
             inputs = inputs[::-1]
         key = (op, *(one.serial for one in inputs), *attributes.values())
@@ -185,6 +187,29 @@ class Builder:
         elif op == "function" and attributes["name"] == "reciprocal":
             return self._sigmoid(first)
         return None
+
+    def _on_one_grid(self, op: str, inputs: tuple[Node, ...]) -> tuple[Node, ...]:
+        """A public real that numbers on a grid are compared with, as the point of the grid with the same
+        outcomes: x < 3.7 is x < 4 for integers. A tenth is the point that it is a float of."""
+        for place, number in enumerate(inputs):
+            kind = inputs[1 - place].kind.number()
+            if not number.constant or number.kind.exact or kind.step is None:
+                continue
+            step = float(kind.step)
+            exact = number.value.astype(np.float64) / step
+            near = np.rint(exact)
+            slack = 1e-9 if kind.decimal else 0.0
+            on_grid = np.abs(exact - near) <= slack * np.maximum(1.0, np.abs(near))
+            least, most = round(kind.low / step), round(kind.high / step)
+            if op == "equal":
+                points = np.where(on_grid, near, most + 1)
+            else:
+                points = np.where(on_grid, near, np.ceil(exact) if place else np.floor(exact))
+            points = np.clip(points, least - 1, most + 1) * step
+            grid = Kind(kind.step, float(points.min()), float(points.max()))
+            point = self.constant(snap(points, grid), None if constant_kind(points).exact else grid)
+            return (point, inputs[1]) if place == 0 else (inputs[0], point)
+        return inputs
 
     def _alone(self, op: str, node: Node, shape: Shape) -> Node:
         """What a ranking makes of lists of one number."""

@@ -55,6 +55,14 @@ def function(name: str) -> Handler:
     return lambda b, x: b.emit("function", b.number(x), name=name)
 
 
+def root(b: Builder, x: Any) -> Node:
+    """Near 0, where no polynomial is close, by a table if the numbers are few."""
+    x = b.number(x)
+    steep = x.kind.exact and 0 <= x.kind.low < x.kind.high / 32
+    known = tabulated(b, np.sqrt, x) if steep else None
+    return b.emit("function", x, name="sqrt") if known is None else known
+
+
 def divide(b: Builder, x: Any, y: Any) -> Node:
     x, y = b.number(x), b.number(y)
     if not y.constant:
@@ -80,7 +88,7 @@ def power(b: Builder, x: Any, y: Any) -> Node:
         )
     exponent = y.kind.low
     if exponent == 0.5:
-        found = b.emit("function", x, name="sqrt")
+        found = root(b, x)
     elif exponent == -0.5:
         found = b.emit("function", b.emit("function", x, name="sqrt"), name="reciprocal")
     elif exponent != int(exponent):
@@ -181,11 +189,21 @@ def _bitwise(b: Builder, op: str, nodes: list[Node]) -> Node | None:
 
 
 def maximum(b: Builder, x: Any, y: Any) -> Node:
-    return where(b, less(b, x, y), y, x)
+    x, y = b.node(x), b.node(y)
+    return _bounded(b, where(b, less(b, x, y), y, x), max(x.kind.low, y.kind.low), math.inf)
 
 
 def minimum(b: Builder, x: Any, y: Any) -> Node:
-    return where(b, less(b, y, x), y, x)
+    x, y = b.node(x), b.node(y)
+    return _bounded(b, where(b, less(b, y, x), y, x), -math.inf, min(x.kind.high, y.kind.high))
+
+
+def _bounded(b: Builder, node: Node, low: float, high: float) -> Node:
+    """A number of which more is known than its comparison says, which may be with the nearest point of a grid."""
+    kind = node.kind
+    if kind.boolean or (kind.low >= low and kind.high <= high):
+        return node
+    return b.emit("within", node, low=max(low, kind.low), high=min(high, kind.high))
 
 
 def where(b: Builder, condition: Any, *branches: Any) -> Node:
@@ -213,7 +231,7 @@ def square(b: Builder, x: Any) -> Node:
 
 def hypot(b: Builder, x: Any, y: Any) -> Node:
     x, y = b.number(x), b.number(y)
-    return b.emit("function", b.emit("add", square(b, x), square(b, y)), name="sqrt")
+    return root(b, b.emit("add", square(b, x), square(b, y)))
 
 
 def rounding(name: str) -> Handler:
@@ -372,7 +390,7 @@ UFUNCS: Mapping[np.ufunc, Handler] = {
     np.absolute: absolute,
     np.fabs: absolute,
     np.sign: sign,
-    np.sqrt: function("sqrt"),
+    np.sqrt: root,
     np.exp: function("exp"),
     np.log: function("log"),
     np.tanh: function("tanh"),

@@ -20,8 +20,10 @@ MOST_SHOWN = 1024
 """Values of an input that the client can encrypt as ones and zeros."""
 _MOST_ONES = 1 << 20
 """Ones and zeros that an input may become."""
-_MOST_STEPS = 128
+_MOST_STEPS = 1024
 """Places where a function of many values may change."""
+_MOST_COMPARED = 1 << 15
+"""Comparisons with those places."""
 _MOST_POINTS = 1 << 20
 """Values of which it is seen where a function changes."""
 Plain = Callable[..., Any]
@@ -103,8 +105,10 @@ def stepwise(b: Builder, f: Plain, node: Node) -> Node | None:
         return None
     number = values.astype(np.float64) if values.dtype.kind == "b" else values
     places = np.flatnonzero(np.diff(number)) + 1
-    if not 0 < len(places) <= _MOST_STEPS:
-        return b.constant(np.full(node.shape, values[0])) if not len(places) else None
+    if not len(places):
+        return b.constant(np.full(node.shape, values[0]))
+    if len(places) > _MOST_STEPS or len(places) * node.size > _MOST_COMPARED:
+        return None
     steps = np.diff(number)[places - 1]
     rows = b.emit("reshape", node, shape=(*node.shape, 1))
     passed = b.emit("logical_not", b.emit("less", rows, grid[places]))

@@ -240,7 +240,7 @@ class Traced(np.lib.mixins.NDArrayOperatorsMixin):
         if wanted.kind not in "iuf":
             raise failure(f"astype({wanted}) of {self.kind}. bool, int and float work.")
         if wanted.kind != "f" and not self.kind.number().integer:
-            raise failure(f"astype({wanted}) of {self.kind} rounds. {idiom('round')}")
+            return np.trunc(self).astype(dtype)
         if (
             wanted.kind != "f"
             and not np.iinfo(wanted).min <= self.kind.low <= self.kind.high <= np.iinfo(wanted).max
