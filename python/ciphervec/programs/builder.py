@@ -91,7 +91,7 @@ class Builder:
         node = self.node(value)
         if node.kind.low < node.kind.high or node.op == "input":
             return node
-        return self.constant(np.full(node.shape, node.kind.low), node.kind)
+        return self.constant(np.full(node.shape, node.kind.low + 0.0), node.kind)
 
     def emit(self, op: str, *operands: Any, **attributes: Any) -> Node:
         """The node of an operation of the table; operands may be arrays and numbers too.

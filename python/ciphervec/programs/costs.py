@@ -9,10 +9,10 @@ from typing import NamedTuple
 _UNITS = ((1e9, "GB"), (1e6, "MB"), (1e3, "KB"), (1, "B"))
 _MAKING, _LOADING = 10e-9, 8e-9
 """Seconds that a byte of keys takes on one thread: 8 to 13 ns, and 5 to 11, were measured on AVX-512."""
-_HELD = 3.8
-"""Bytes that a server holds for a byte of keys as sent: 3.1 to 3.8 were measured for 10 to 266 MB."""
+_HELD = 3.5
+"""Bytes that a server holds for a byte of keys as sent: 2.9 to 3.8 were measured for 10 to 266 MB."""
 _AT_WORK = 22
-"""Registers that a step takes beside those that stand there: 16 to 22 were measured."""
+"""Registers that a step takes beside those that stand there: 19 to 25 were measured."""
 
 LONG_SECONDS = 30.0
 """A run of more says so before it starts."""

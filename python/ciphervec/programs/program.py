@@ -21,7 +21,7 @@ from .plan import Plan
 from .reference import observe
 from .revealing import checked, local_variables
 from .selections import selected
-from .source import Line, failure
+from .source import Line, caller, failure
 from .trace import Traced, taking_lists
 
 P = ParamSpec("P")
@@ -69,7 +69,8 @@ class Program(Generic[P, R]):
         inputs: list[Node] = []
         for name, value in bound.arguments.items():
             if isinstance(value, Declared):
-                node = builder.input(name, value)
+                with builder.at(self.where or caller()):
+                    node = builder.input(name, value)
                 bound.arguments[name] = Traced(builder, node)
                 if not node.constant:
                     inputs.append(node)

@@ -76,7 +76,8 @@ def _subtract(inputs: Sequence[Node], _: Attributes) -> Kind:
 
 def _negative(inputs: Sequence[Node], _: Attributes) -> Kind:
     a = inputs[0].kind
-    return Kind(a.step, -a.high, -a.low)
+    # Zero less a number has no negative zero.
+    return Kind(a.step, 0.0 - a.high, 0.0 - a.low)
 
 
 def _multiply(inputs: Sequence[Node], _: Attributes) -> Kind:

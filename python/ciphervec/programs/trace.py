@@ -129,6 +129,10 @@ class Traced(np.lib.mixins.NDArrayOperatorsMixin):
             return self._composed(f"np.{name}", ACCUMULATE[ufunc], inputs, {"axis": 0, **options})
         if method == "reduce" and ufunc is np.logical_xor:
             return self._composed(f"np.{name}", parity, inputs, {"axis": 0, **options})
+        if method == "__call__":
+            kinds = ", ".join(str(one.kind) for one in inputs if is_traced(one))
+            many = all(one.kind.exact for one in inputs if is_traced(one))
+            raise failure(f"np.{name} of {kinds} is not supported. {idiom('table' if many else 'reals')}")
         raise failure(f"np.{name} of secret arrays is not supported. {idiom(name)}")
 
     def __array_function__(
