@@ -9,13 +9,8 @@ import numpy as np
 import pytest
 
 import ciphervec
-from ciphervec import ProgramError, secret
-from tracing import Make, agrees, booleans, positive, reals, signed
-
-RANDOM = np.random.default_rng(4)
-X = RANDOM.integers(0, 7, 9)
-M = RANDOM.integers(-3, 4, (3, 4))
-EDGES = np.array([1, 3, 6])
+from ciphervec import secret
+from tracing import Make, agrees, booleans, reals, signed
 
 
 def codes(random: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
@@ -175,12 +170,12 @@ LISTS: dict[str, Callable[[Any], Any]] = {
     "mean along": lambda x: np.mean([x, x * 2], axis=0),
     "prod of a tuple": lambda x: np.prod((x[0], x[2])),
     "where": lambda x: np.where(x[:2] > 1, [x[2], x[0]], 5),
-    "operator": lambda x: x[:2] + [x[2], 1],
+    "operator": lambda x: np.add(x[:2], [x[2], 1]),
     "cumsum": lambda x: np.cumsum([x[1], x[0], x[2]]),
     "cov": lambda x: np.cov([x[0], x[1], x[2]]),
     "dot": lambda x: np.dot([x[0], x[1]], [3, 4]),
     "maximum": lambda x: np.maximum(x[:2], [x[2], x[2]]),
-    "vectorize": lambda x: np.vectorize(lambda one: "even odd".split()[int(one) % 2] == "odd")(x),
+    "vectorize": lambda x: np.vectorize(lambda one: ("even", "odd")[int(one) % 2] == "odd")(x),
     "vectorize of two": lambda x: VECTORIZED(x, x[::-1]),
     "frompyfunc": lambda x: np.frompyfunc(lambda one: one * 2 + 1, 1, 1)(x) * 1,
 }

@@ -266,7 +266,10 @@ def test_one_array_by_einsum() -> None:
     for subscripts in ("ijk->kj", "ijk->", "ijk->jki", "kji"):
         agrees(functools.partial(np.einsum, subscripts), x)
     for subscripts in ("ii", "ii->i", "iij->j", "iji->ij"):
-        agrees(functools.partial(np.einsum, subscripts), np.arange(27).reshape(3, 3, 3)[:, :, : len(subscripts)] if "j" in subscripts else x[0, :, :3])
+        agrees(
+            functools.partial(np.einsum, subscripts),
+            np.arange(27).reshape(3, 3, 3)[:, :, : len(subscripts)] if "j" in subscripts else x[0, :, :3],
+        )
 
 
 def test_three_arrays_by_einsum() -> None:

@@ -16,7 +16,6 @@ from .fitting import Fitted
 from .graph import Node
 from .refusals import spoken
 
-
 _FEW_KEYS = 1_000_000
 """Bytes of keys that nobody asks about."""
 

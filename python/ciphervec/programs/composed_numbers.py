@@ -4,7 +4,6 @@ with traced arrays."""
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -257,9 +256,7 @@ def quantile(
     return np.reshape(found, np.shape(parts) + kept) if keepdims else found
 
 
-def percentile(
-    a: Any, q: Any, axis: Any = None, *, method: str = "linear", keepdims: bool = False
-) -> Any:
+def percentile(a: Any, q: Any, axis: Any = None, *, method: str = "linear", keepdims: bool = False) -> Any:
     return quantile(a, q, axis, method=method, keepdims=keepdims, scale=100.0)
 
 
@@ -338,8 +335,6 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
         if change and place < high:
             total = total + change * (x - place if place <= low else np.maximum(x - place, 0))
     return total if np.shape(total) == np.shape(x) else total + x * 0
-
-
 
 
 def _finite(answer: bool) -> Callable[..., Any]:

@@ -69,7 +69,9 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axi
     if lengths == (2, 2):
         return a[..., 0] * b[..., 1] - a[..., 1] * b[..., 0]
     if lengths != (3, 3):
-        raise failure(f"np.cross of vectors of {lengths[0]} and {lengths[1]} numbers; both have 3, or both 2.")
+        raise failure(
+            f"np.cross of vectors of {lengths[0]} and {lengths[1]} numbers; both have 3, or both 2."
+        )
     turned = [(1, 2), (2, 0), (0, 1)]
     parts = [a[..., i] * b[..., j] - a[..., j] * b[..., i] for i, j in turned]
     return np.moveaxis(np.stack(parts, axis=-1), -1, axisc)
@@ -152,7 +154,9 @@ def delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
             )
         before, after = (np.take(arr, np.arange(length - 1) + one, axis=axis) for one in (0, 1))
         mask = np.arange(length - 1) < obj
-        return np.where(np.reshape(mask, (-1,) + (1,) * (np.ndim(arr) - axis % np.ndim(arr) - 1)), before, after)
+        return np.where(
+            np.reshape(mask, (-1,) + (1,) * (np.ndim(arr) - axis % np.ndim(arr) - 1)), before, after
+        )
     return np.take(arr, np.delete(np.arange(length), obj), axis=axis)
 
 
@@ -162,7 +166,7 @@ def take_along_axis(arr: Any, indices: Any, axis: int | None = -1) -> Any:
     last, places = np.moveaxis(arr, axis, -1), np.moveaxis(indices, axis, -1)
     count = np.shape(last)[-1]
     kind = getattr(indices, "kind", None)
-    if kind is not None and not (kind.integer and 0 <= kind.low and kind.high < count):
+    if kind is not None and not (kind.integer and kind.low >= 0 and kind.high < count):
         raise failure(
             f"np.take_along_axis by {kind} along an axis of {count}. Declare the index with low=0, high={count - 1}, or "
             f"use np.clip(index, 0, {count - 1})."

@@ -37,7 +37,7 @@ def histogram(
     b: Builder, a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
 ) -> tuple[Node, Array]:
     node = ravel(b, b.number(a))
-    if isinstance(bins, Node) or isinstance(bins, str) or (np.ndim(bins) == 0 and range is None):
+    if isinstance(bins, Node | str) or (np.ndim(bins) == 0 and range is None):
         raise failure(
             f"np.histogram with bins={bins!r:.40} and range={range}: its edges would tell the least and the largest. Say "
             "range=(low, high), or public edges as bins=."
@@ -64,7 +64,13 @@ def histogram(
 
 
 def isin(
-    b: Builder, element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *, kind: Any = None
+    b: Builder,
+    element: Any,
+    test_elements: Any,
+    assume_unique: bool = False,
+    invert: bool = False,
+    *,
+    kind: Any = None,
 ) -> Node:
     node, tested = b.node(element), ravel(b, test_elements)
     found: Node | None = None

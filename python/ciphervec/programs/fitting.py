@@ -137,7 +137,9 @@ def fit(
 
 
 def _cost(fitted: Fitted) -> str:
-    return f"predicted to take {duration(fitted.milliseconds)}, in a ring of degree 2^{fitted.chosen.log_degree}"
+    return (
+        f"predicted to take {duration(fitted.milliseconds)}, in a ring of degree 2^{fitted.chosen.log_degree}"
+    )
 
 
 def _on_slots(graph: Graph, precision: float, gap: float | None, asked: _Asked) -> _Fit:

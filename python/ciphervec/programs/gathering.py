@@ -58,8 +58,14 @@ def _maker(original: Callable[..., Any], is_traced: Callable[[Any], bool]) -> Ca
     def make(given: Any, dtype: Any = None, *args: Any, **options: Any) -> Any:
         if not _holds(given, is_traced):
             return original(given, dtype, *args, **options)
-        if args or options.keys() - {"copy", "order", "ndmin"} or options.get("order") not in (None, "K", "C"):
-            raise failure(f"np.{original.__name__} of secret arrays with more than a type. np.stack makes arrays.")
+        if (
+            args
+            or options.keys() - {"copy", "order", "ndmin"}
+            or options.get("order") not in (None, "K", "C")
+        ):
+            raise failure(
+                f"np.{original.__name__} of secret arrays with more than a type. np.stack makes arrays."
+            )
         found = together(given, is_traced)
         if np.ndim(found) < options.get("ndmin", 0):
             found = np.reshape(found, (1,) * (options["ndmin"] - np.ndim(found)) + np.shape(found))

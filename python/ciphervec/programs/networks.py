@@ -165,12 +165,15 @@ def _networks(nodes: Sequence[Node], kept: set[Node]) -> Iterable[_Network]:
         for one in node.inputs:
             users.setdefault(one, []).append(node)
     # Rankings want numbers that can be told apart.
-    members = {node for node in nodes if extreme(node) is not None and node.kind.exact and not node.kind.boolean}
+    members = {
+        node for node in nodes if extreme(node) is not None and node.kind.exact and not node.kind.boolean
+    }
     # A comparison that more is made of than the smaller or larger of its two is a loop's, and `loops` knows it.
     watched = {
         one
         for node in nodes
-        if node.op == "less" and any(user.op == "where" and user not in members for user in users.get(node, []))
+        if node.op == "less"
+        and any(user.op == "where" and user not in members for user in users.get(node, []))
         for one in (node, *node.inputs)
     }
     group: dict[Node, list[Node]] = {}

@@ -27,6 +27,7 @@ _SPOKEN = (
         r"the number of signs must be 0 to (\d+), got (\d+)",
         r"numbers of \2 different ranges are compared, and \1 are the most",
     ),
+    (r"^.* expected, got \S+(; .*)?$", "a step does not fit the sizes of its numbers"),
 )
 _REMEDIES = (
     (

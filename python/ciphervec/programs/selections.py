@@ -124,9 +124,7 @@ def _of_the_rest(builder: Builder, node: Node, lists: Node) -> Node | None:
         return None
     ordered = builder.emit("sort", rest, axis=axis)
     place = length - 1 - taken if largest else taken
-    slices = tuple(
-        (place, 1, 1) if one == axis else (0, count, 1) for one, count in enumerate(rest.shape)
-    )
+    slices = tuple((place, 1, 1) if one == axis else (0, count, 1) for one, count in enumerate(rest.shape))
     found = builder.emit("reshape", builder.emit("slice", ordered, slices=slices), shape=node.shape)
     return builder.emit("negative", found) if largest else found
 

@@ -131,15 +131,19 @@ def _below(node: Node, f: Plain) -> tuple[Node, Plain] | None:
     if node.op == "negative":
         return node.inputs[0], lambda values: f(-values)
     if node.op in ("add", "subtract", "multiply") and not node.kind.boolean:
+        first, second = node.inputs
         ufunc: Plain = getattr(np, node.op)
-        for place in (0, 1):
-            fixed, other = node.inputs[place], node.inputs[1 - place]
-            if fixed.constant and fixed.size == 1 and other.shape == node.shape and not other.kind.boolean:
-                number = fixed.value.reshape(())
-                if place:
-                    return other, lambda values: f(ufunc(values, number))
-                return other, lambda values: f(ufunc(number, values))
+        if second.constant and second.size == 1 and _all_of(first, node):
+            right = second.value.reshape(())
+            return first, lambda values: f(ufunc(values, right))
+        if first.constant and first.size == 1 and _all_of(second, node):
+            left = first.value.reshape(())
+            return second, lambda values: f(ufunc(left, values))
     return None
+
+
+def _all_of(operand: Node, node: Node) -> bool:
+    return operand.shape == node.shape and not operand.kind.boolean
 
 
 def _called(f: Plain, *values: Array) -> Array:
