@@ -160,6 +160,7 @@ def test_of_one_array(name: str) -> None:
         agrees(f, make(np.random.default_rng(seed + len(name)), shape))
 
 
+VECTORIZED: Callable[..., Any] = np.vectorize(lambda one, other: max(one, other) - 2)
 LISTS: dict[str, Callable[[Any], Any]] = {
     "array": lambda x: np.array([x[0], x[1] * 2, 3]) @ np.array([1, 2, 3]),
     "array of rows": lambda x: np.array([[x[0], x[1]], [0, x[2]]]) @ np.array([1, 2]),
@@ -179,7 +180,6 @@ LISTS: dict[str, Callable[[Any], Any]] = {
     "vectorize of two": lambda x: VECTORIZED(x, x[::-1]),
     "frompyfunc": lambda x: np.frompyfunc(lambda one: one * 2 + 1, 1, 1)(x) * 1,
 }
-VECTORIZED = np.vectorize(lambda one, other: max(one, other) - 2)
 
 
 @pytest.mark.parametrize("name", LISTS)

@@ -58,7 +58,7 @@ def function(name: str) -> Handler:
 def root(b: Builder, x: Any) -> Node:
     """Near 0, where no polynomial is close, by a table if the numbers are few."""
     x = b.number(x)
-    steep = x.kind.exact and 0 <= x.kind.low < x.kind.high / 32
+    steep = x.kind.exact and 0 <= x.kind.low < x.kind.high / 2000
     known = tabulated(b, np.sqrt, x) if steep else None
     return b.emit("function", x, name="sqrt") if known is None else known
 

@@ -175,7 +175,7 @@ def _looked_up(b: Builder, few: Few, table: Array) -> Node:
         step = base.kind.step
         assert step is not None
         base = b.emit("multiply", base, b.fraction(step.denominator, np.array(step.numerator)))
-    if low > 0 and low + len(table) <= MOST_LOOKED_UP:
+    if low > 0 and low + len(table) <= (MOST_LOOKED_UP if shown(base) is None else 2 * MOST_SHOWN):
         # The client counts from 0 on.
         table = np.concatenate([np.broadcast_to(table[0], (low, *table.shape[1:])), table])
     elif low:
