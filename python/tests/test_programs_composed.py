@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -64,6 +65,9 @@ ONE: dict[str, tuple[Callable[[Any], Any], tuple[int, ...], list[Make]]] = {
         (2, 5),
         [booleans],
     ),
+    "bitwise_or.reduce": (np.bitwise_or.reduce, (3, 4), [booleans]),
+    "bitwise_xor.reduce": (lambda x: np.bitwise_xor.reduce(x, axis=1), (3, 4), [booleans]),
+    "outer": (lambda x: (np.subtract.outer(x, x[0]), np.equal.outer([1, 2], x)), (2, 3), [signed]),
     "partition": (lambda x: np.partition(x, 3)[3], (8,), [signed]),
     "quantile": (lambda x: np.quantile(x, 0.3), (8,), [signed]),
     "quantiles": (lambda x: np.quantile(x, [0.1, 0.5, 1.0], axis=1), (2, 6), [signed]),
@@ -136,6 +140,8 @@ ONE: dict[str, tuple[Callable[[Any], Any], tuple[int, ...], list[Make]]] = {
     "remainder": (lambda x: x % 3, (2, 4), [signed, codes]),
     "remainder by each": (lambda x: x % np.array([2, 3, 5, 7]), (2, 4), [codes]),
     "divided into": (lambda x: 100 // (x + 1), (5,), [codes]),
+    "remainder of many": (lambda x: (x * 1000) % 777, (4,), [signed]),
+    "divided by a secret": (lambda x: ((x * 9) // (x[::-1] + 1), (x * 9) % (x[::-1] + 1)), (5,), [codes]),
     "divmod": (lambda x: divmod(x, 4), (5,), [codes]),
     "fmod": (lambda x: np.fmod(x, 4), (5,), [signed]),
     "gcd": (lambda x: np.gcd(x, 6), (5,), [codes]),
@@ -210,3 +216,15 @@ def test_tenths_are_told_apart_by_floats() -> None:
     below, above, same, over = ciphervec.programs.evaluate(graph, {"x": [0.1, 0.2, 0.3, 0.4]})
     assert below.tolist() == [True, True, False, False] and above.tolist() == [False, False, True, True]
     assert same.tolist() == [False, False, True, False] and over.tolist() == [False, False, True, True]
+
+
+def test_public_tenths_beside_tenths_stay_tenths() -> None:
+    def f(x: Any) -> Any:
+        return x + 0.1 == 0.3, np.where(x > 0.2, x, 0.05) - 0.15, x - 1 / 3
+
+    graph = ciphervec.program(f).trace(x=secret(3, low=0, high=1, step=0.1))
+    same, chosen, real = graph.outputs
+    assert chosen.kind.step == Fraction(1, 20) and real.kind.step == Fraction(1, 30)
+    found, less, _ = ciphervec.programs.evaluate(graph, {"x": [0.1, 0.2, 0.3]})
+    assert found.tolist() == [False, True, False]
+    np.testing.assert_allclose(less, [-0.1, -0.1, 0.15], atol=1e-12)

@@ -101,6 +101,8 @@ class Builder:
         inputs = tuple(self.node(one) for one in operands)
         if op in ("less", "equal"):
             inputs = self._on_one_grid(op, inputs)
+        elif op in ("add", "subtract", "where"):
+            inputs = self._as_decimals(inputs)
         if op in COMMUTATIVE and inputs[0].serial > inputs[1].serial:
             inputs = inputs[::-1]
         key = (op, *(one.serial for one in inputs), *attributes.values())
@@ -187,6 +189,15 @@ class Builder:
         elif op == "function" and attributes["name"] == "reciprocal":
             return self._sigmoid(first)
         return None
+
+    def _as_decimals(self, inputs: tuple[Node, ...]) -> tuple[Node, ...]:
+        """Public floats beside decimal fixed point as what was written: 0.1 as a tenth."""
+        if not any(one.kind.decimal for one in inputs):
+            return inputs
+        return tuple(
+            one if one.kind.exact or not one.constant else self.constant(one.value, _decimals(one.value))
+            for one in inputs
+        )
 
     def _on_one_grid(self, op: str, inputs: tuple[Node, ...]) -> tuple[Node, ...]:
         """A public real that numbers on a grid are compared with, as the point of the grid with the same
@@ -317,6 +328,18 @@ class Builder:
         """`value` as booleans: True for what is not zero."""
         node = self.node(value)
         return node if node.kind.boolean else self.emit("logical_not", self.emit("equal", node, 0))
+
+
+def _decimals(value: Array) -> Kind | None:
+    """The kind of floats that are short fractions, as 0.1 is a tenth; None if they are not."""
+    numbers = np.unique(value)
+    if len(numbers) > 64:
+        return None
+    written = [Fraction(float(one)).limit_denominator(10_000) for one in numbers]
+    if any(float(short) != one for short, one in zip(written, numbers, strict=True)):
+        return None
+    common = math.lcm(*(one.denominator for one in written))
+    return Kind(Fraction(1, common), float(numbers[0]), float(numbers[-1])) if common <= 1 << 20 else None
 
 
 def axis_of(axis: Any, ndim: int) -> int:

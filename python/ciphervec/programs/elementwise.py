@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from .builder import Builder
 from .graph import Node
 from .smooth import SMOOTH
 from .source import failure
-from .tabulating import applied, bits, tabulated
+from .tabulating import MOST_COMPARED, applied, bits, tabulated
 
 Handler = Callable[..., Any]
 
@@ -293,53 +292,49 @@ def _factor(factor: float) -> Handler:
 
 
 def _floor_divide(b: Builder, x: Any, y: Any) -> Node:
-    found = _floored(b, np.floor_divide, x, y)
+    found = applied(b, np.floor_divide, [x, y])
+    if not isinstance(found, Node):
+        found = _counted_parts(b, b.number(x), b.number(y))
     if found is None:
-        raise _too_many("np.floor_divide", "//", x, y, b)
+        raise _too_many("np.floor_divide", "//", b.node(x), b.node(y))
     return found
 
 
-def _floored(b: Builder, f: np.ufunc, x: Any, y: Any) -> Node | None:
-    found = applied(b, f, [x, y])
-    return found if isinstance(found, Node) else None
+def _counted_parts(b: Builder, x: Node, y: Node) -> Node | None:
+    """How many times a secret number that is above 0 goes into another, if it is never many times."""
+    if y.constant or not (x.kind.integer and y.kind.integer) or x.kind.low < 0 or y.kind.low < 1:
+        return None
+    most = int(x.kind.high // y.kind.low)
+    if most * math.prod(_joint(x, y)) > MOST_COMPARED:
+        return None
+    multiples = b.emit(
+        "multiply", b.emit("reshape", y, shape=(*y.shape, 1)), np.arange(1, most + 1, dtype=np.int64)
+    )
+    reached = less_equal(b, multiples, b.emit("reshape", x, shape=(*x.shape, 1)))
+    return b.emit("sum", reached, axes=(len(reached.shape) - 1,), keepdims=False)
 
 
 def _remainder(b: Builder, x: Any, y: Any) -> Node:
-    found = _floored(b, np.remainder, x, y)
+    found = applied(b, np.remainder, [x, y])
+    if isinstance(found, Node):
+        return found
     x, y = b.number(x), b.number(y)
-    if found is None and y.constant and y.size == 1 and y.kind.low > 0 and y.kind.exact and x.kind.exact:
-        # Of many values: what is left of whole parts, if those are few.
-        whole = _floored(b, np.floor_divide, x, y)
-        if whole is not None:
-            step = _finest(x, y)
-            rest = b.emit("subtract", x, b.emit("multiply", whole, y))
-            return b.emit("within", rest, low=0.0, high=y.kind.low - step)
-    if found is None:
-        raise _too_many("np.remainder", "%", x, y, b)
-    return found
-
-
-def _finest(x: Node, y: Node) -> float:
-    """The step of what x is off from multiples of y."""
-    kind = b_kind = y.kind.step
-    assert x.kind.step is not None and kind is not None and b_kind is not None
-    return float(
-        Fraction(
-            math.gcd(x.kind.step.numerator * kind.denominator, kind.numerator * x.kind.step.denominator),
-            x.kind.step.denominator * kind.denominator,
-        )
-    )
+    if y.kind.low <= 0 or not y.kind.exact or not x.kind.exact:
+        raise _too_many("np.remainder", "%", x, y)
+    # Of many values: what is left of whole parts.
+    whole = _floor_divide(b, x, y)
+    rest = b.emit("subtract", x, b.emit("multiply", whole, y))
+    return b.emit("within", rest, low=0.0, high=y.kind.high - float(rest.kind.step or 0))
 
 
 def _divmod(b: Builder, x: Any, y: Any) -> tuple[Node, Node]:
     return _floor_divide(b, x, y), _remainder(b, x, y)
 
 
-def _too_many(name: str, sign: str, x: Any, y: Any, b: Builder) -> ProgramError:
-    kinds = f"{b.node(x).kind} {sign} {b.node(y).kind}"
+def _too_many(name: str, sign: str, x: Node, y: Node) -> ProgramError:
     return failure(
-        f"{name} of {kinds}: a table of so many values is too long, and the result changes in too many places. Declare "
-        "fewer values, send digits of the number as inputs of their own, or do it before encrypting."
+        f"{name} of {x.kind} {sign} {y.kind}: a table of so many values is too long, and the result changes in too many "
+        "places. Declare fewer values, send digits of the number as inputs of their own, or do it before encrypting."
     )
 
 
@@ -349,7 +344,7 @@ def _left_shift(b: Builder, x: Any, y: Any) -> Node:
         return b.emit("multiply", b.number(x), 1 << y.value)
     found = applied(b, np.left_shift, [x, y])
     if not isinstance(found, Node):
-        raise _too_many("np.left_shift", "<<", x, y, b)
+        raise _too_many("np.left_shift", "<<", b.node(x), y)
     return found
 
 

@@ -22,7 +22,7 @@ _MOST_ONES = 1 << 20
 """Ones and zeros that an input may become."""
 _MOST_STEPS = 1024
 """Places where a function of many values may change."""
-_MOST_COMPARED = 1 << 15
+MOST_COMPARED = 1 << 15
 """Comparisons with those places."""
 _MOST_POINTS = 1 << 20
 """Values of which it is seen where a function changes."""
@@ -107,7 +107,7 @@ def stepwise(b: Builder, f: Plain, node: Node) -> Node | None:
     places = np.flatnonzero(np.diff(number)) + 1
     if not len(places):
         return b.constant(np.full(node.shape, values[0]))
-    if len(places) > _MOST_STEPS or len(places) * node.size > _MOST_COMPARED:
+    if len(places) > _MOST_STEPS or len(places) * node.size > MOST_COMPARED:
         return None
     steps = np.diff(number)[places - 1]
     rows = b.emit("reshape", node, shape=(*node.shape, 1))

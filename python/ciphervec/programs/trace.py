@@ -44,6 +44,12 @@ _LISTS = (
 """Handlers that take lists of arrays, or indices, as they are."""
 _COMPOSED: dict[Any, Callable[..., Any]] = {**PARTS, **NUMBERS}
 """Functions that take traced arrays and are written in others."""
+_BITWISE: dict[np.ufunc, np.ufunc] = {
+    np.bitwise_and: np.logical_and,
+    np.bitwise_or: np.logical_or,
+    np.bitwise_xor: np.logical_xor,
+}
+"""What they are of booleans."""
 _UFUNCS: dict[np.ufunc, Callable[..., Any]] = {**elementwise.UFUNCS, **products.UFUNCS}
 
 
@@ -125,8 +131,14 @@ class Traced(np.lib.mixins.NDArrayOperatorsMixin):
                 found = tabulating.applied(self.builder, ufunc, [self._unwrapped(one) for one in inputs])
             if found is not None:
                 return self._wrapped(found)
+        if method == "outer" and not options:
+            one, other = inputs
+            return ufunc(np.reshape(one, np.shape(one) + (1,) * np.ndim(other)), other)
         if method == "accumulate" and ufunc in ACCUMULATE:
             return self._composed(f"np.{name}", ACCUMULATE[ufunc], inputs, {"axis": 0, **options})
+        truths = _BITWISE.get(ufunc)
+        if method == "reduce" and truths is not None and self.kind.boolean:
+            return truths.reduce(self, **options)
         if method == "reduce" and ufunc is np.logical_xor:
             return self._composed(f"np.{name}", parity, inputs, {"axis": 0, **options})
         if method == "__call__":
