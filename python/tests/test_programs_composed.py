@@ -223,7 +223,7 @@ def test_public_tenths_beside_tenths_stay_tenths() -> None:
         return x + 0.1 == 0.3, np.where(x > 0.2, x, 0.05) - 0.15, x - 1 / 3
 
     graph = ciphervec.program(f).trace(x=secret(3, low=0, high=1, step=0.1))
-    same, chosen, real = graph.outputs
+    _, chosen, real = graph.outputs
     assert chosen.kind.step == Fraction(1, 20) and real.kind.step == Fraction(1, 30)
     found, less, _ = ciphervec.programs.evaluate(graph, {"x": [0.1, 0.2, 0.3]})
     assert found.tolist() == [False, True, False]
