@@ -144,3 +144,12 @@ def test_reals_stay_pairs() -> None:
     """Rankings want numbers that can be told apart."""
     graph = ciphervec.program(lambda x: fold(np.maximum, x)).trace(x=secret(5, low=0, high=1, real=True))
     assert graph.count()["min"] == 0 and graph.count()["where"] == 3
+
+
+def test_what_is_shown_is_what_the_client_goes_on_with() -> None:
+    def f(x: Any) -> Any:
+        least = x.min()
+        return least < 3
+
+    graph = ciphervec.program(f)._traced(ciphervec.program(f)._bound((secret(5, bits=4),), {}), ["least"])
+    assert graph.count()["min"] == 1 and graph.outputs[0].inputs[0] is graph.revealed["least"]

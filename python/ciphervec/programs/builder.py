@@ -204,7 +204,7 @@ class Builder:
         outcomes: x < 3.7 is x < 4 for integers. A tenth is the point that it is a float of."""
         for place, number in enumerate(inputs):
             kind = inputs[1 - place].kind.number()
-            if not number.constant or number.kind.exact or kind.step is None:
+            if not number.constant or inputs[1 - place].constant or number.kind.exact or kind.step is None:
                 continue
             step = float(kind.step)
             exact = number.value.astype(np.float64) / step

@@ -28,10 +28,12 @@ MOST_PAIRS = 1 << 16
 """Slots that the pairs of several lists may take."""
 
 
-def at_once(builder: Builder, outputs: Sequence[Node]) -> list[Node]:
-    """The outputs with networks of minima and maxima of four or more numbers made rankings."""
+def at_once(builder: Builder, outputs: Sequence[Node], shown: Sequence[Node] = ()) -> list[Node]:
+    """The outputs and what is shown to the client, with networks of minima and maxima of four or more numbers
+    made rankings, but for those of which a part is shown."""
+    outputs = [*outputs, *shown]
     nodes = reached(outputs)
-    networks = list(_networks(nodes, set(outputs)))
+    networks = [one for one in _networks(nodes, set(outputs)) if not set(one.members) & set(shown)]
     new: dict[Node, Node] = {}
     by_root = {root: one for one in networks for root in one.roots}
     for node in nodes:

@@ -90,7 +90,8 @@ class Program(Generic[P, R]):
         outputs = [builder.known(one.node if isinstance(one, Traced) else one) for one in values]
         arrays = {name: one.node for name, one in found.items() if isinstance(one, Traced)}
         shown = [checked(name, arrays.get(name), [*arrays], outputs) for name in reveal]
-        final = selected(builder, loops.at_once(builder, networks.at_once(builder, [*outputs, *shown])))
+        final = loops.at_once(builder, networks.at_once(builder, outputs, shown))
+        final = selected(builder, final[: len(outputs)], final[len(outputs) :])
         revealed = dict(zip(reveal, final[len(outputs) :], strict=True))
         return Graph.of(self.name, inputs, final[: len(outputs)], single=single, revealed=revealed)
 

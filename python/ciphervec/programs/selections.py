@@ -23,13 +23,17 @@ class _Extreme(NamedTuple):
     largest: bool
 
 
-def selected(builder: Builder, outputs: Sequence[Node]) -> list[Node]:
-    """The outputs, written with fewer rankings; each is what it was on every input."""
+def selected(builder: Builder, outputs: Sequence[Node], shown: Sequence[Node] = ()) -> list[Node]:
+    """The outputs and what is shown to the client, written with fewer rankings; each is what it was on every
+    input. What comes of what is shown stays that: the client does it in the clear."""
     new: dict[Node, Node] = {}
+    outputs = [*outputs, *shown]
     for node in reached(outputs):
         inputs = [new[one] for one in node.inputs]
-        with builder.at(node.where, node.called):
-            found = _simpler(builder, node, inputs)
+        found = None
+        if not any(one in shown for one in node.inputs):
+            with builder.at(node.where, node.called):
+                found = _simpler(builder, node, inputs)
         new[node] = builder.again(node, new) if found is None else found
     return [new[node] for node in outputs]
 
