@@ -90,6 +90,9 @@ ONE: dict[str, tuple[Callable[[Any], Any], tuple[int, ...], list[Make]]] = {
     "isin itself": (lambda x: np.isin(x[:3], x[3:]), (8,), [codes]),
     "array_equal": (lambda x: np.array_equal(x, x[::-1]), (4,), [signed]),
     "array_equal of shapes": (lambda x: x.sum() + np.array_equal(x, x[:2]), (4,), [signed]),
+    "isclose, but for two": (lambda x: np.isclose(x, x[::-1], atol=2.5), (6,), [signed]),
+    "histogram of computed": (lambda x: np.histogram(x * x[::-1], 5, (0, 50))[0], (12,), [codes]),
+    "rounded product": (lambda x: np.floor(x * x[::-1] / 4), (5,), [codes]),
     "isclose": (lambda x: np.isclose(x, 3), (6,), [signed]),
     "allclose": (lambda x: np.allclose(x, x[::-1]), (4,), [signed]),
     "kron": (lambda x: np.kron(x, [[1, 2], [3, -4]]), (2, 3), [signed]),
@@ -216,6 +219,22 @@ def test_tenths_are_told_apart_by_floats() -> None:
     below, above, same, over = ciphervec.programs.evaluate(graph, {"x": [0.1, 0.2, 0.3, 0.4]})
     assert below.tolist() == [True, True, False, False] and above.tolist() == [False, False, True, True]
     assert same.tolist() == [False, False, True, False] and over.tolist() == [False, False, True, True]
+
+
+def test_functions_of_fixed_point() -> None:
+    def f(x: Any) -> Any:
+        return np.round(x), np.floor(x), np.ceil(x), np.trunc(x - 4), x % 1, np.sin(x), np.round(x * 0.4, 1)
+
+    graph = ciphervec.program(f).trace(x=secret(9, low=0, high=7.75, step=0.25))
+    x = np.array([0, 0.25, 0.5, 1.5, 2.5, 3.75, 4.0, 7.5, 7.75])
+    for found, wanted in zip(ciphervec.programs.evaluate(graph, {"x": x}), f(x), strict=True):
+        np.testing.assert_allclose(found, wanted, atol=1e-12)
+    tenths = ciphervec.program(lambda x: (np.round(x), x // 0.3)).trace(x=secret(4, low=0, high=2, step=0.1))
+    x = np.array([0.1, 0.5, 0.6, 1.5])
+    for found, wanted in zip(
+        ciphervec.programs.evaluate(tenths, {"x": x}), (np.round(x), x // 0.3), strict=True
+    ):
+        np.testing.assert_array_equal(found, wanted)
 
 
 def test_public_tenths_beside_tenths_stay_tenths() -> None:

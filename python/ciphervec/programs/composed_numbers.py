@@ -4,6 +4,7 @@ with traced arrays."""
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -294,11 +295,10 @@ def array_equiv(a1: Any, a2: Any) -> Any:
 
 
 def isclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Any:
-    whole = [one for one in (a, b) if _whole(one)]
-    largest = max((_largest(one) for one in (a, b)), default=0.0)
-    if len(whole) == 2 and atol + rtol * largest < 1:
-        return np.equal(a, b)
-    return np.absolute(a - b) <= atol + rtol * np.absolute(b)
+    least, most = math.floor(atol), math.floor(atol + rtol * _largest(b))
+    if _whole(a) and _whole(b) and least == most:
+        return np.absolute(np.subtract(a, b)) <= least if least else np.equal(a, b)
+    return np.absolute(np.subtract(a, b)) <= atol + rtol * np.absolute(b)
 
 
 def _whole(a: Any) -> bool:

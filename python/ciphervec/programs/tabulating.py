@@ -11,7 +11,7 @@ import numpy as np
 
 from .builder import Builder
 from .graph import Node
-from .kinds import Array, snap
+from .kinds import Array, Kind, snap
 from .lookups import MOST_LOOKED_UP
 from .source import failure
 from .sources import shown
@@ -26,6 +26,8 @@ MOST_COMPARED = 1 << 15
 """Comparisons with those places."""
 _MOST_POINTS = 1 << 20
 """Values of which it is seen where a function changes."""
+_MANY = 1 << 13
+"""Comparisons beyond which looking up by bootstrapping may be faster."""
 Plain = Callable[..., Any]
 
 
@@ -90,7 +92,7 @@ def one_hot(b: Builder, node: Node, count: int) -> Node:
     return _looked_up(b, few, few.values[:, None] == np.arange(count))
 
 
-def stepwise(b: Builder, f: Plain, node: Node) -> Node | None:
+def stepwise(b: Builder, f: Plain, node: Node, most: int = _MOST_STEPS) -> Node | None:
     """f, which takes an array, of numbers on a grid, where it changes in few places; None where in many."""
     kind = node.kind
     if kind.step is None or kind.boolean:
@@ -107,7 +109,7 @@ def stepwise(b: Builder, f: Plain, node: Node) -> Node | None:
     places = np.flatnonzero(np.diff(number)) + 1
     if not len(places):
         return b.constant(np.full(node.shape, values[0]))
-    if len(places) > _MOST_STEPS or len(places) * node.size > MOST_COMPARED:
+    if len(places) > most or len(places) * node.size > MOST_COMPARED:
         return None
     steps = np.diff(number)[places - 1]
     rows = b.emit("reshape", node, shape=(*node.shape, 1))
@@ -172,9 +174,7 @@ def _looked_up(b: Builder, few: Few, table: Array) -> Node:
     """table, which has a row for each number that `few.base` may be, for those that it is."""
     base, low = few.base, few.low
     if not base.kind.integer:
-        step = base.kind.step
-        assert step is not None
-        base = b.emit("multiply", base, b.fraction(step.denominator, np.array(step.numerator)))
+        base = _in_steps(b, base)
     if low > 0 and low + len(table) <= (MOST_LOOKED_UP if shown(base) is None else 2 * MOST_SHOWN):
         # The client counts from 0 on.
         table = np.concatenate([np.broadcast_to(table[0], (low, *table.shape[1:])), table])
@@ -221,9 +221,11 @@ def _each(b: Builder, f: Plain, node: Node, shape: tuple[int, ...]) -> Node | tu
     if isinstance(several, tuple):
         found = [_each(b, _nth(f, number), node, shape) for number in range(len(several))]
         return None if any(one is None for one in found) else tuple(found)  # type: ignore[arg-type]
-    one = tabulated(b, f, node)
-    if one is None:
-        one = stepwise(b, f, node)
+    few = few_values(node) if not node.kind.boolean else None
+    # What is computed is compared with every row of a table, so that fewer comparisons are better.
+    most = len(few.values) // 2 if few is not None and shown(few.base) is None else 0
+    one = stepwise(b, f, node, most) if most and few is not None and node.size * most < _MANY else None
+    one = one or tabulated(b, f, node) or stepwise(b, f, node)
     if one is None or one.shape == shape:
         return one
     return b.emit("broadcast_to", one, shape=shape)
@@ -253,10 +255,15 @@ def _of_two(b: Builder, f: Plain, nodes: Sequence[Node]) -> Node | tuple[Node, .
 
 def _index(b: Builder, few: Few) -> Node:
     """Which of its numbers it is, from 0 on."""
-    step = few.base.kind.step
+    return b.emit("subtract", _in_steps(b, few.base), few.low)
+
+
+def _in_steps(b: Builder, node: Node) -> Node:
+    """A number on a grid as the integer that counts its steps."""
+    step = node.kind.step
     assert step is not None
-    whole = b.emit("multiply", few.base, b.fraction(step.denominator, np.array(step.numerator)))
-    return b.emit("subtract", whole, few.low)
+    many = 1 / step
+    return b.emit("multiply", node, b.constant(float(many), Kind(many, float(many), float(many))))
 
 
 def bits(b: Builder, op: str, x: Node, y: Node) -> Node | None:
