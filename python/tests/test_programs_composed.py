@@ -247,3 +247,21 @@ def test_public_tenths_beside_tenths_stay_tenths() -> None:
     found, less, _ = ciphervec.programs.evaluate(graph, {"x": [0.1, 0.2, 0.3]})
     assert found.tolist() == [False, True, False]
     np.testing.assert_allclose(less, [-0.1, -0.1, 0.15], atol=1e-12)
+
+
+ENCRYPTED: dict[str, Callable[[Any], Any]] = {
+    "tables": lambda x: (x % 3, x // 4, x & 5, np.isin(x, [2, 9]), np.histogram(x, 4, (0, 16))[0], np.sin(x)),
+    "sums": lambda x: (np.convolve(x, [1, -2, 3]), np.linalg.det(np.reshape(x, (2, 2))), np.cov(x), x),
+    "truths": lambda x: (np.logical_xor.reduce(x > 7), np.select([x < 3, x < 9], [x, 2 * x], 5)),
+    "order": lambda x: (np.maximum.accumulate(x[:3] & 3), x.min() < 4),
+}
+
+
+@pytest.mark.parametrize("name", ENCRYPTED)
+def test_encrypted(name: str) -> None:
+    f = ENCRYPTED[name]
+    plan = ciphervec.program(lambda x: f(x)).compile(x=secret(4, bits=4))
+    x = np.array([3, 15, 0, 9])
+    for found, wanted, kind in zip(plan.evaluate(x=x).encrypted, f(x), plan.results, strict=True):
+        most = 1e-9 if kind.exact else 2.0**-12 * (kind.high - kind.low)
+        np.testing.assert_allclose(found, np.asarray(wanted, np.float64), rtol=0, atol=most)

@@ -14,8 +14,7 @@ from .kinds import Array
 from .reductions import some
 from .shaping import ravel, sliced
 from .source import failure
-from .sources import shown
-from .tabulating import few_values, one_hot, tabulated
+from .tabulating import counted, few_values, one_hot, tabulated
 
 
 def bincount(b: Builder, x: Any, weights: Any = None, minlength: int = 0) -> Node:
@@ -51,7 +50,7 @@ def histogram(
         return np.stack([np.histogram([one], edges)[0] > 0 for one in values.tolist()])
 
     few = few_values(node)
-    rows = tabulated(b, which, node) if few is not None and shown(few.base) is not None else None
+    rows = tabulated(b, which, node) if few is not None and counted(few.base) else None
     if rows is None:
         numbers = b.emit("reshape", node, shape=(node.size, 1))
         reached = b.emit("logical_not", b.emit("less", numbers, edges[:-1]))

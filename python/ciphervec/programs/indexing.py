@@ -13,8 +13,7 @@ from .graph import Node
 from .kinds import Shape
 from .shaping import moveaxis, ravel, sliced
 from .source import failure
-from .sources import shown
-from .tabulating import few_values, tabulated
+from .tabulating import counted, few_values, tabulated
 
 
 def getitem(b: Builder, node: Node, key: Any) -> Node:
@@ -137,7 +136,7 @@ def _looked_up(b: Builder, node: Node, parts: list[Any]) -> Node:
 def _of_an_input(b: Builder, node: Node, index: Node) -> Node | None:
     """A public table looked up by what is made of an input alone, as table[x - 1]: a table for the input."""
     few = few_values(index) if node.constant and not index.constant else None
-    if few is None or few.base is index or shown(few.base) is None or few.values.dtype.kind != "i":
+    if few is None or few.base is index or not counted(few.base) or few.values.dtype.kind != "i":
         return None
     if few.values.min() < 0 or few.values.max() >= node.shape[0]:
         return None

@@ -88,11 +88,7 @@ def _largest(its: Operands, node: Node) -> bool:
 
 def _output(its: Operands, name: str, node: Node) -> DraftOutput:
     if node in its.layout.leaves:
-        raise failure_at(
-            node.where,
-            f"{its.graph.name} returns {_known(its, node)}, which is not computed from encrypted arrays: the client has "
-            "it already. Leave it out.",
-        )
+        raise failure_at(node.where, f"{name} is not computed of what is encrypted.")
     shown = its.layout.returned[node]
     if len(shown) == 1 and shown[0].source in its.ranked:
         return _ranked_output(its, name, node, shown[0])
@@ -120,14 +116,6 @@ def _output(its: Operands, name: str, node: Node) -> DraftOutput:
         error = max(error, value.error)
     decoding = "booleans" if node.kind.boolean else "numbers"
     return DraftOutput(name, node.shape, node.kind, unit, tuple(registers), placed, decoding, error)
-
-
-def _known(its: Operands, node: Node) -> str:
-    source = its.layout.leaves[node].source
-    if source.constant:
-        return "numbers that are public, or that ranges decide"
-    name = source.attributes.get("name", "an input")
-    return f"the input {name!r}" if source is node else f"the input {name!r} in another order"
 
 
 def _standing(part: Part, places: Indices) -> list[Block]:

@@ -74,8 +74,7 @@ def few_values(node: Node) -> Few | None:
         return None
     low = round(kind.low / float(kind.step))
     count = round(kind.high / float(kind.step)) - low + 1
-    elements = shown(base)
-    most = MOST_LOOKED_UP if elements is None else min(MOST_SHOWN, _MOST_ONES // max(base.size, 1))
+    most = min(MOST_SHOWN, _MOST_ONES // max(base.size, 1)) if counted(base) else MOST_LOOKED_UP
     if count > most:
         return None
     grid = snap((low + np.arange(count)) * float(kind.step), kind)
@@ -83,9 +82,14 @@ def few_values(node: Node) -> Few | None:
     return Few(base, low, values.astype(np.int64) if node.kind.integer else values)
 
 
+def counted(base: Node) -> bool:
+    """Whether the client can encrypt which number it is as ones and zeros: those of an input, from 0 on."""
+    return base.kind.integer and base.kind.low >= 0 and shown(base) is not None
+
+
 def one_hot(b: Builder, node: Node, count: int) -> Node:
     """For integers, which of 0 … count - 1 each is, along a new last axis; an input needs no comparison."""
-    few = few_values(node) if shown(node) is not None else None
+    few = few_values(node) if counted(node) else None
     if few is None or few.base is not node:
         rows = b.emit("reshape", b.number(node), shape=(*node.shape, 1))
         return b.emit("equal", rows, np.arange(count))
@@ -175,7 +179,7 @@ def _looked_up(b: Builder, few: Few, table: Array) -> Node:
     base, low = few.base, few.low
     if not base.kind.integer:
         base = _in_steps(b, base)
-    if low > 0 and low + len(table) <= (MOST_LOOKED_UP if shown(base) is None else 2 * MOST_SHOWN):
+    if low > 0 and low + len(table) <= (2 * MOST_SHOWN if counted(base) else MOST_LOOKED_UP):
         # The client counts from 0 on.
         table = np.concatenate([np.broadcast_to(table[0], (low, *table.shape[1:])), table])
     elif low:
@@ -223,7 +227,7 @@ def _each(b: Builder, f: Plain, node: Node, shape: tuple[int, ...]) -> Node | tu
         return None if any(one is None for one in found) else tuple(found)  # type: ignore[arg-type]
     few = few_values(node) if not node.kind.boolean else None
     # What is computed is compared with every row of a table, so that fewer comparisons are better.
-    most = len(few.values) // 2 if few is not None and shown(few.base) is None else 0
+    most = len(few.values) // 2 if few is not None and not counted(few.base) else 0
     one = stepwise(b, f, node, most) if most and few is not None and node.size * most < _MANY else None
     one = one or tabulated(b, f, node) or stepwise(b, f, node)
     if one is None or one.shape == shape:
