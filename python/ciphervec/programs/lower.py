@@ -88,7 +88,7 @@ def _largest(its: Operands, node: Node) -> bool:
 
 def _output(its: Operands, name: str, node: Node) -> DraftOutput:
     if node in its.layout.leaves:
-        raise failure_at(node.where, f"{name} is not computed of what is encrypted.")
+        raise failure_at(node.where, f"{name} is not computed from encrypted arrays.")
     shown = its.layout.returned[node]
     if len(shown) == 1 and shown[0].source in its.ranked:
         return _ranked_output(its, name, node, shown[0])
