@@ -113,8 +113,9 @@ def setup(
 
     `padding` adds a row of zeros to every table, so that padding is zero for a server that goes on
     computing; a client's own results have it as zero anyway. `precision_bits` is what a looked-up
-    row's error is below its size, and answers have no more bits than that takes; in strategy "histogram" `word_bytes`, 4 to 6, are the bytes of an
-    encrypted count, and the bound on the error follows. Raises InvalidInput.
+    row's error is below its size, and answers have no more bits than that takes; in strategy "histogram"
+    `word_bytes`, 4 to 6, are the bytes of an encrypted count, and the bound on the error follows. Raises
+    InvalidInput.
     """
     tables = _tables(table)
     if "auto" in (strategy, transport):

@@ -66,7 +66,9 @@ def test_a_script_gives_what_it_says(
     docs = client.create_collection("script", **script["create"])
     for number, step in enumerate(script["steps"]):
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of filters that no row passes, of documents that leave their vectors
+            warnings.simplefilter(
+                "ignore"
+            )  # of filters that no row passes, of documents that leave their vectors
             try:
                 check(getattr(docs, step["call"]), step)
             except BaseException as error:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import ciphervec
@@ -64,6 +64,8 @@ def lookups(draw: st.DrawFn) -> tuple[programs.Graph, list[np.ndarray]]:
 @given(lookups())
 def test_rows_of_public_tables_are_those_that_numpy_looks_up(case: tuple[programs.Graph, Any]) -> None:
     graph, arrays = case
+    # What ranges decide, the client fills in.
+    assume(not any(node.constant for node in graph.outputs))
     given_names = dict(zip([node.attributes["name"] for node in graph.inputs], arrays, strict=True))
     lowered = without_lookups(graph)
     assert "take" not in lowered.count()

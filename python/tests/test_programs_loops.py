@@ -190,7 +190,8 @@ def test_a_loop_is_the_same_graph(name: str) -> None:
 @pytest.mark.parametrize("better", [lambda x, best: x < best, lambda x, best: x > best])
 def test_a_start_that_may_be_the_best(start: Any, better: Callable[[Any, Any], Any]) -> None:
     graph = same(running(better, start))
-    assert graph.count()["less"] <= 2
+    # Whether any is below the start, and whether any of those is true.
+    assert graph.count()["less"] <= 4
 
 
 @pytest.mark.parametrize("better", [lambda x, best: x <= best, lambda x, best: best <= x])

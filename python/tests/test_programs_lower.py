@@ -53,7 +53,7 @@ CASES: dict[str, Case] = {
     ),
     "sum over what a minimum was taken from": (lambda a: (a - a.min()).sum(), [secret(5, low=4, high=9)]),
     "negatives of the minimum and its place": (lambda a: (-a.argmin(), 0 - (-a.min())), [whole(4)]),
-    "minimum of nothing but zeros": (lambda a: (a * 0).min() + 1, [whole(3)]),
+    "minimum of nothing but zeros": (lambda a: (a * 0).min() + a, [whole(3)]),
     "sum of a scalar's neighbours": (lambda a: ((a.sum() < a[:, :, None]) * -3).sum(1), [whole(3, 5)]),
     "sum over an axis of sums": (lambda a, b: (a * 0.25 + 0.5 + b).sum(), [real(2, 1), whole(5)]),
     "choice that is known": (

@@ -265,6 +265,19 @@ def test_one_array_by_einsum() -> None:
     x = np.arange(24).reshape(2, 3, 4)
     for subscripts in ("ijk->kj", "ijk->", "ijk->jki", "kji"):
         agrees(functools.partial(np.einsum, subscripts), x)
+    for subscripts in ("ii", "ii->i", "iij->j", "iji->ij"):
+        agrees(
+            functools.partial(np.einsum, subscripts),
+            np.arange(27).reshape(3, 3, 3)[:, :, : len(subscripts)] if "j" in subscripts else x[0, :, :3],
+        )
+
+
+def test_three_arrays_by_einsum() -> None:
+    random = np.random.default_rng(8)
+    x, y, z = random.integers(-3, 4, (2, 3)), random.integers(-3, 4, (3, 4)), random.integers(-3, 4, 4)
+    for subscripts in ("ij,jk,k->i", "ij,jk,k", "ij,jk,k->kji"):
+        agrees(functools.partial(np.einsum, subscripts), x, y, z)
+    agrees(lambda x, z: np.einsum("i,ij,j->", z[:2], x, z[:3]), x, z)
 
 
 def test_looking_up() -> None:

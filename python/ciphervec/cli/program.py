@@ -19,6 +19,7 @@ import ciphervec._native as _native
 from ..errors import InvalidInput
 from ..programs import Evaluation, Plan
 from ..programs.analysis import Analysis, OperationReport
+from ..programs.costs import duration
 from ..programs.drawing import dot, svg
 from .measuring import at_least, write
 from .program_halves import HALVES
@@ -248,7 +249,7 @@ def show_run(done: Evaluation, analysis: Analysis, threads: int) -> None:
     screen.print()
     sent = ", ".join(f"{name} {size(count)}" for name, count in done.sizes.items())
     screen.print(
-        f"A run: {spent['run']:.1f} ms, predicted {done.predicted_ms:.1f} ms; {sent}", highlight=False
+        f"A run: {duration(spent['run'])}, predicted {duration(done.predicted_ms)}; {sent}", highlight=False
     )
     wrong, bound = done.largest_error, max(one.allowed for one in analysis.outputs)
     verdict = "as in the clear" if wrong == 0 else f"off by at most {wrong:.1e}, {bound:.1e} allowed"

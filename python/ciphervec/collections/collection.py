@@ -435,9 +435,7 @@ class Collection(Texts):
         if why:
             remark(f"no row of {self.name!r} passes the filter: {why}.")
 
-    def _select(
-        self, names: list[Id] | None, where: Filter | None, most: int | None = None
-    ) -> list[Id]:
+    def _select(self, names: list[Id] | None, where: Filter | None, most: int | None = None) -> list[Id]:
         if where is None:
             return self._segments.owner.ids() if names is None else names
         passing = filtering.matching(self._segments, where, most=most if names is None else None)

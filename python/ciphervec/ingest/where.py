@@ -47,13 +47,17 @@ def _written(value: Any, at: str) -> str:
         raise InvalidInput(
             f"{at} takes a list of values, got a {type(value).__name__}, which can be read once only. Pass list(...) of it."
         )
-    if isinstance(value, Iterable) and not isinstance(value, str | bytes) and getattr(value, "shape", None) != ():
+    if (
+        isinstance(value, Iterable)
+        and not isinstance(value, str | bytes)
+        and getattr(value, "shape", None) != ()
+    ):
         return "[" + ",".join(_written(one, at) for one in value if _is_something(one)) + "]"
     found = plain(value)
     if found is None and value is not None:
         raise InvalidInput(
-            f"{at} compares with {shown(value)}, which stands for no value and equals none. For rows that have None there say None; "
-            'for rows without the field, {"$exists": False}.'
+            f"{at} compares with {shown(value)}, which stands for no value and equals none. For rows that have None "
+            'there say None; for rows without the field, {"$exists": False}.'
         )
     if isinstance(found, float) and not math.isfinite(found):
         if math.isnan(found):

@@ -11,10 +11,13 @@ from dataclasses import asdict, dataclass
 
 import ciphervec._native as _native
 
+from .costs import duration, key_costs, size
 from .fitting import Fitted
 from .graph import Node
+from .refusals import spoken
 
-_UNITS = ((1e9, "GB"), (1e6, "MB"), (1e3, "KB"), (1, "B"))
+_FEW_KEYS = 1_000_000
+"""Bytes of keys that nobody asks about."""
 
 
 @dataclass(frozen=True)
@@ -117,6 +120,14 @@ class Analysis:
     peak: int
     """The most ciphertexts that the server holds at a time."""
     key_bytes: int
+    keygen_seconds: float
+    """What the client takes to make keys, about, on one thread; once for any number of runs."""
+    load_seconds: float
+    """What the server takes to load them."""
+    held_bytes: int
+    """The server's memory for the keys of a client, about."""
+    run_bytes: int
+    """The same at most, while it runs the program on one thread."""
     query_bytes: int
     answer_bytes: int
     milliseconds: float
@@ -140,9 +151,14 @@ class Analysis:
             f"{self.security}",
             f"{self.levels} levels of {self.scale_bits} bits, {self.slots} slots, {self.registers} ciphertexts in, "
             f"at most {self.peak} held",
-            f"keys {_size(self.key_bytes)}, query {_size(self.query_bytes)}, answer {_size(self.answer_bytes)}; "
-            f"a run is predicted to take {self.milliseconds:.3g} ms on one thread",
+            f"keys {size(self.key_bytes)}, query {size(self.query_bytes)}, answer {size(self.answer_bytes)}; "
+            f"a run is predicted to take {duration(self.milliseconds)} on one thread",
         ]
+        if self.key_bytes > _FEW_KEYS:
+            head.append(
+                f"keys take some {duration(1e3 * self.keygen_seconds)} to make and {duration(1e3 * self.load_seconds)} to "
+                f"load, once; the server's memory: {size(self.held_bytes)} for a client, {size(self.run_bytes)} in a run"
+            )
         if self.refreshing is not None:
             head.append(self._refreshes(self.refreshing))
         rows = [_row(one) for one in self.operations]
@@ -186,22 +202,22 @@ class Analysis:
         return "\n".join([self._refreshes(one), after, *places, *others])
 
     def _refreshes(self, one: RefreshReport) -> str:
-        kept = f"to {one.precision_bits:.1f} bits, with keys of {_size(one.key_bytes)}"
+        kept = f"to {one.precision_bits:.1f} bits, with keys of {size(one.key_bytes)}"
         if not one.count:
-            return f"{self._looks_up(one)}, with keys of {_size(one.key_bytes)}; nothing else is refreshed"
+            return f"{self._looks_up(one)}, with keys of {size(one.key_bytes)}; nothing else is refreshed"
         share = one.count * one.milliseconds / max(self.milliseconds, 1e-9)
         fewest = "the fewest that serve" if one.fewest else "the fewest found"
         return (
-            f"{one.count} refreshes, {fewest}, {one.levels} levels from one to the next: {one.milliseconds / 1e3:.3g} s "
+            f"{one.count} refreshes, {fewest}, {one.levels} levels from one to the next: {duration(one.milliseconds)} "
             f"each, {100 * share:.0f}% of a run, {kept}{f'; {self._looks_up(one)}' if one.look_ups else ''}"
         )
 
     def _looks_up(self, one: RefreshReport) -> str:
         share = 100 * one.look_up_milliseconds / max(self.milliseconds, 1e-9)
-        each = one.look_up_milliseconds / max(one.look_ups, 1) / 1e3
+        each = duration(one.look_up_milliseconds / max(one.look_ups, 1))
         many = "1 look-up" if one.look_ups == 1 else f"{one.look_ups} look-ups"
         cleaned = ("", " of integers cleaned once", " of integers cleaned twice")[min(one.cleanings, 2)]
-        return f"{many}{cleaned} by bootstrapping: {each:.3g} s each, {share:.0f}% of a run"
+        return f"{many}{cleaned} by bootstrapping: {each} each, {share:.0f}% of a run"
 
     def _repr_html_(self) -> str:
         """The same for a notebook."""
@@ -222,6 +238,7 @@ def analyse(fitted: Fitted, native: _native.ProgramPlan, milliseconds: float) ->
     """What a plan takes and how exact it is."""
     log_degree, modulus_bits, levels, scale_bits = native.parameters
     operations = tuple(_operations(fitted))
+    keys = key_costs(native.key_bytes, log_degree, modulus_bits, scale_bits, fitted.circuit.peak)
     return Analysis(
         program=fitted.graph.name,
         operations=operations,
@@ -236,7 +253,8 @@ def analyse(fitted: Fitted, native: _native.ProgramPlan, milliseconds: float) ->
             )
         ),
         candidates=tuple(
-            CandidateReport(one.log_degree, one.refused, one.refreshing) for one in fitted.candidates
+            CandidateReport(one.log_degree, one.refused and spoken(one.refused), one.refreshing)
+            for one in fitted.candidates
         ),
         scheme="CKKS, real coefficients" if fitted.draft.coefficients else "CKKS, real slots",
         backend=fitted.backend,
@@ -250,6 +268,10 @@ def analyse(fitted: Fitted, native: _native.ProgramPlan, milliseconds: float) ->
         registers=fitted.draft.input_registers,
         peak=fitted.circuit.peak,
         key_bytes=native.key_bytes,
+        keygen_seconds=keys.making_seconds,
+        load_seconds=keys.loading_seconds,
+        held_bytes=keys.held_bytes,
+        run_bytes=keys.most_bytes,
         query_bytes=native.input_bytes,
         answer_bytes=native.answer_bytes(fitted.chosen.levels_sent),
         milliseconds=milliseconds,
@@ -337,6 +359,9 @@ def _title(node: Node) -> str:
 def _revealed(fitted: Fitted) -> Iterable[str]:
     if fitted.cut is None:
         return
+    for name, node in zip(fitted.graph.names, fitted.graph.outputs, strict=True):
+        if node.constant:
+            yield f"{name}: numbers that are public; the client has them without a run"
     for name, node in fitted.graph.revealed.items():
         many = "1 number" if node.size == 1 else f"all {node.size} numbers"
         yield f"{name}: the client sees {many}, not only what is made of them"
@@ -369,8 +394,3 @@ def _aligned(rows: list[tuple[str, ...]]) -> list[str]:
     return [
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
     ]
-
-
-def _size(count: int) -> str:
-    unit, name = next((unit, name) for unit, name in _UNITS if count >= unit or unit == 1)
-    return f"{count / unit:.3g} {name}"

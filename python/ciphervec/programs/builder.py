@@ -39,17 +39,17 @@ class Builder:
     @contextmanager
     def at(self, where: Line, called: str = "") -> Iterator[None]:
         """Nodes made meanwhile were asked for by that line, and by what it calls."""
-        before, self._where = self._where, where
+        before = self._where, self._called
+        self._where, self._called = where, called
         try:
-            with self.calling(called):
-                yield
+            yield
         finally:
-            self._where = before
+            self._where, self._called = before
 
     @contextmanager
     def calling(self, called: str) -> Iterator[None]:
-        """Nodes made meanwhile are what this function is written in terms of."""
-        before, self._called = self._called, called
+        """Nodes made meanwhile are what this function is written in terms of; or the one that it is part of."""
+        before, self._called = self._called, self._called or called
         try:
             yield
         finally:
@@ -86,12 +86,23 @@ class Builder:
         """`value` if it is a node, or the constant that it is."""
         return value if isinstance(value, Node) else self.constant(value)
 
+    def known(self, value: Any) -> Node:
+        """The node of `value`; the constant that it is, if it can be one number only."""
+        node = self.node(value)
+        if node.kind.low < node.kind.high or node.op == "input":
+            return node
+        return self.constant(np.full(node.shape, node.kind.low + 0.0), node.kind)
+
     def emit(self, op: str, *operands: Any, **attributes: Any) -> Node:
         """The node of an operation of the table; operands may be arrays and numbers too.
 
         Raises ProgramError where shapes or ranges do not allow it.
         """
         inputs = tuple(self.node(one) for one in operands)
+        if op in ("less", "equal"):
+            inputs = self._on_one_grid(op, inputs)
+        elif op in ("add", "subtract", "where"):
+            inputs = self._as_decimals(inputs)
         if op in COMMUTATIVE and inputs[0].serial > inputs[1].serial:
             inputs = inputs[::-1]
         key = (op, *(one.serial for one in inputs), *attributes.values())
@@ -180,6 +191,38 @@ class Builder:
             return self._sigmoid(first)
         return None
 
+    def _as_decimals(self, inputs: tuple[Node, ...]) -> tuple[Node, ...]:
+        """Public floats beside decimal fixed point as what was written: 0.1 as a tenth."""
+        if not any(one.kind.decimal for one in inputs):
+            return inputs
+        return tuple(
+            one if one.kind.exact or not one.constant else self.constant(one.value, _decimals(one.value))
+            for one in inputs
+        )
+
+    def _on_one_grid(self, op: str, inputs: tuple[Node, ...]) -> tuple[Node, ...]:
+        """A public real that numbers on a grid are compared with, as the point of the grid with the same
+        outcomes: x < 3.7 is x < 4 for integers. A tenth is the point that it is a float of."""
+        for place, number in enumerate(inputs):
+            kind = inputs[1 - place].kind.number()
+            if not number.constant or inputs[1 - place].constant or number.kind.exact or kind.step is None:
+                continue
+            step = float(kind.step)
+            exact = number.value.astype(np.float64) / step
+            near = np.rint(exact)
+            slack = 1e-9 if kind.decimal else 0.0
+            on_grid = np.abs(exact - near) <= slack * np.maximum(1.0, np.abs(near))
+            least, most = round(kind.low / step), round(kind.high / step)
+            if op == "equal":
+                points = np.where(on_grid, near, most + 1)
+            else:
+                points = np.where(on_grid, near, np.ceil(exact) if place else np.floor(exact))
+            points = np.clip(points, least - 1, most + 1) * step
+            grid = Kind(kind.step, float(points.min()), float(points.max()))
+            point = self.constant(snap(points, grid), None if constant_kind(points).exact else grid)
+            return (point, inputs[1]) if place == 0 else (inputs[0], point)
+        return inputs
+
     def _alone(self, op: str, node: Node, shape: Shape) -> Node:
         """What a ranking makes of lists of one number."""
         if op in ("argmin", "argsort"):
@@ -250,6 +293,25 @@ class Builder:
                     return self.emit("function", inside, name="sigmoid")
         return None
 
+    def again(self, node: Node, new: dict[Node, Node]) -> Node:
+        """The node on what its inputs have become, by `new`, where all of them are noted."""
+        todo = [node]
+        while todo:
+            top = todo[-1]
+            missing = [one for one in top.inputs if one not in new]
+            if top not in new and missing:
+                todo.extend(missing)
+                continue
+            todo.pop()
+            if top not in new:
+                inputs = [new[one] for one in top.inputs]
+                if all(one is other for one, other in zip(inputs, top.inputs, strict=True)):
+                    new[top] = top
+                else:
+                    with self.at(top.where, top.called):
+                        new[top] = self.emit(top.op, *inputs, **top.attributes)
+        return new[node]
+
     def kept_axis(self, node: Node, axis: int, *, keepdims: bool) -> Node:
         """Put back the axis that an operation took away, if that is asked for."""
         return (
@@ -267,6 +329,18 @@ class Builder:
         """`value` as booleans: True for what is not zero."""
         node = self.node(value)
         return node if node.kind.boolean else self.emit("logical_not", self.emit("equal", node, 0))
+
+
+def _decimals(value: Array) -> Kind | None:
+    """The kind of floats that are short fractions, as 0.1 is a tenth; None if they are not."""
+    numbers = np.unique(value)
+    if len(numbers) > 64:
+        return None
+    written = [Fraction(float(one)).limit_denominator(10_000) for one in numbers]
+    if any(float(short) != one for short, one in zip(written, numbers, strict=True)):
+        return None
+    common = math.lcm(*(one.denominator for one in written))
+    return Kind(Fraction(1, common), float(numbers[0]), float(numbers[-1])) if common <= 1 << 20 else None
 
 
 def axis_of(axis: Any, ndim: int) -> int:

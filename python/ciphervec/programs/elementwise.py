@@ -9,11 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import ProgramError
 from .builder import Builder
 from .graph import Node
+from .smooth import SMOOTH
 from .source import failure
+from .tabulating import MOST_COMPARED, applied, bits, tabulated
 
-Handler = Callable[..., Node]
+Handler = Callable[..., Any]
 
 
 def add(b: Builder, x: Any, y: Any) -> Node:
@@ -51,6 +54,14 @@ def function(name: str) -> Handler:
     return lambda b, x: b.emit("function", b.number(x), name=name)
 
 
+def root(b: Builder, x: Any) -> Node:
+    """Near 0, where no polynomial is close, by a table if the numbers are few."""
+    x = b.number(x)
+    steep = x.kind.exact and 0 <= x.kind.low < x.kind.high / 2000
+    known = tabulated(b, np.sqrt, x) if steep else None
+    return b.emit("function", x, name="sqrt") if known is None else known
+
+
 def divide(b: Builder, x: Any, y: Any) -> Node:
     x, y = b.number(x), b.number(y)
     if not y.constant:
@@ -67,13 +78,16 @@ def power(b: Builder, x: Any, y: Any) -> Node:
     if x.constant and not y.constant and x.kind.low > 0:
         return b.emit("function", b.emit("multiply", b.number(y), np.log(x.value)), name="exp")
     if not y.constant or y.kind.low != y.kind.high:
+        known = applied(b, np.power, [x, y]) if x.kind.exact and y.kind.exact else None
+        if isinstance(known, Node):
+            return known
         raise failure(
             "a power with an exponent that is secret, or not the same everywhere. Use np.exp(y * np.log(x)), or "
             "np.where between the few powers that may be needed."
         )
     exponent = y.kind.low
     if exponent == 0.5:
-        found = b.emit("function", x, name="sqrt")
+        found = root(b, x)
     elif exponent == -0.5:
         found = b.emit("function", b.emit("function", x, name="sqrt"), name="reciprocal")
     elif exponent != int(exponent):
@@ -146,22 +160,49 @@ def bitwise(op: str, sign: str) -> Handler:
     def handler(b: Builder, *inputs: Any) -> Node:
         nodes = [b.node(one) for one in inputs]
         if not all(one.kind.boolean for one in nodes):
+            known = _bitwise(b, op, nodes)
+            if known is not None:
+                return known
             kinds = " and ".join(str(one.kind) for one in nodes)
             raise failure(
-                f"{sign} is for booleans, this is {kinds}. Compare first, as in (x > 3) {sign} (y < 5); bits of an "
-                "encrypted integer cannot be reached."
+                f"{sign} is for booleans, this is {kinds}. Compare first, as in (x > 3) {sign} (y < 5); bits are "
+                "reached of integers from 0 on that have few values."
             )
         return b.emit(op, *nodes)
 
     return handler
 
 
+def _bitwise(b: Builder, op: str, nodes: list[Node]) -> Node | None:
+    """Of integers."""
+    if op == "logical_not":
+        # In two's complement.
+        return b.emit("subtract", -1, nodes[0]) if nodes[0].kind.integer else None
+    ufunc = {"logical_and": np.bitwise_and, "logical_or": np.bitwise_or, "logical_xor": np.bitwise_xor}[op]
+    if not all(one.kind.integer or one.kind.boolean for one in nodes):
+        return None
+    if any(one.constant for one in nodes):
+        found = applied(b, ufunc, nodes)
+        return found if isinstance(found, Node) else None
+    return bits(b, op, *nodes)
+
+
 def maximum(b: Builder, x: Any, y: Any) -> Node:
-    return where(b, less(b, x, y), y, x)
+    x, y = b.node(x), b.node(y)
+    return _bounded(b, where(b, less(b, x, y), y, x), max(x.kind.low, y.kind.low), math.inf)
 
 
 def minimum(b: Builder, x: Any, y: Any) -> Node:
-    return where(b, less(b, y, x), y, x)
+    x, y = b.node(x), b.node(y)
+    return _bounded(b, where(b, less(b, y, x), y, x), -math.inf, min(x.kind.high, y.kind.high))
+
+
+def _bounded(b: Builder, node: Node, low: float, high: float) -> Node:
+    """A number of which more is known than its comparison says, which may be with the nearest point of a grid."""
+    kind = node.kind
+    if kind.boolean or (kind.low >= low and kind.high <= high):
+        return node
+    return b.emit("within", node, low=max(low, kind.low), high=min(high, kind.high))
 
 
 def where(b: Builder, condition: Any, *branches: Any) -> Node:
@@ -189,20 +230,24 @@ def square(b: Builder, x: Any) -> Node:
 
 def hypot(b: Builder, x: Any, y: Any) -> Node:
     x, y = b.number(x), b.number(y)
-    return b.emit("function", b.emit("add", square(b, x), square(b, y)), name="sqrt")
+    return root(b, b.emit("add", square(b, x), square(b, y)))
 
 
 def rounding(name: str) -> Handler:
-    """Nothing is to be done with integers, and nothing can be with others."""
+    """Nothing is to be done with integers; others are looked up, or compared with where it changes."""
+    f = getattr(np, name)
 
     def handler(b: Builder, x: Any, decimals: int = 0) -> Node:
         node = b.number(x)
-        if not node.kind.integer or decimals < 0:
+        if node.kind.integer and decimals >= 0:
+            return node
+        found = applied(b, lambda values: f(values, decimals) if decimals else f(values), [node])
+        if not isinstance(found, Node):
             raise failure(
-                f"np.{name} of {node.kind}. Encrypted numbers cannot be rounded: round before encrypting and declare "
-                "step=, or compare with thresholds, as in (x[..., None] >= edges).sum(-1)."
+                f"np.{name} of {node.kind}, which changes in too many places, or has no grid. Round before encrypting "
+                "and declare step=, or compare with thresholds, as in (x[..., None] >= edges).sum(-1)."
             )
-        return node
+        return found
 
     return handler
 
@@ -231,6 +276,101 @@ def _positive(b: Builder, x: Any) -> Node:
     return b.number(x)
 
 
+def smooth(name: str) -> Handler:
+    """A smooth function: of integers of few values by a table, of others by a polynomial."""
+
+    def handler(b: Builder, x: Any) -> Node:
+        x = b.number(x)
+        known = tabulated(b, SMOOTH[name].plain, x) if x.kind.integer else None
+        return b.emit("function", x, name=name) if known is None else known
+
+    return handler
+
+
+def _factor(factor: float) -> Handler:
+    return lambda b, x: b.emit("multiply", b.number(x), factor)
+
+
+def _floor_divide(b: Builder, x: Any, y: Any) -> Node:
+    found = applied(b, np.floor_divide, [x, y])
+    if not isinstance(found, Node):
+        found = _counted_parts(b, b.number(x), b.number(y))
+    if found is None:
+        raise _too_many("np.floor_divide", "//", b.node(x), b.node(y))
+    return found
+
+
+def _counted_parts(b: Builder, x: Node, y: Node) -> Node | None:
+    """How many times a secret number that is above 0 goes into another, if it is never many times."""
+    if y.constant or not (x.kind.integer and y.kind.integer) or x.kind.low < 0 or y.kind.low < 1:
+        return None
+    most = int(x.kind.high // y.kind.low)
+    if most * math.prod(_joint(x, y)) > MOST_COMPARED:
+        return None
+    multiples = b.emit(
+        "multiply", b.emit("reshape", y, shape=(*y.shape, 1)), np.arange(1, most + 1, dtype=np.int64)
+    )
+    reached = less_equal(b, multiples, b.emit("reshape", x, shape=(*x.shape, 1)))
+    return b.emit("sum", reached, axes=(len(reached.shape) - 1,), keepdims=False)
+
+
+def _remainder(b: Builder, x: Any, y: Any) -> Node:
+    found = applied(b, np.remainder, [x, y])
+    if isinstance(found, Node):
+        return found
+    x, y = b.number(x), b.number(y)
+    if y.kind.low <= 0 or not y.kind.exact or not x.kind.exact:
+        raise _too_many("np.remainder", "%", x, y)
+    # Of many values: what is left of whole parts.
+    whole = _floor_divide(b, x, y)
+    rest = b.emit("subtract", x, b.emit("multiply", whole, y))
+    return b.emit("within", rest, low=0.0, high=y.kind.high - float(rest.kind.step or 0))
+
+
+def _divmod(b: Builder, x: Any, y: Any) -> tuple[Node, Node]:
+    return _floor_divide(b, x, y), _remainder(b, x, y)
+
+
+def _too_many(name: str, sign: str, x: Node, y: Node) -> ProgramError:
+    return failure(
+        f"{name} of {x.kind} {sign} {y.kind}: a table of so many values is too long, and the result changes in too many "
+        "places. Declare fewer values, send digits of the number as inputs of their own, or do it before encrypting."
+    )
+
+
+def _left_shift(b: Builder, x: Any, y: Any) -> Node:
+    y = b.node(y)
+    if y.constant and y.kind.integer and y.kind.low >= 0:
+        return b.emit("multiply", b.number(x), 1 << y.value)
+    found = applied(b, np.left_shift, [x, y])
+    if not isinstance(found, Node):
+        raise _too_many("np.left_shift", "<<", b.node(x), y)
+    return found
+
+
+def _heaviside(b: Builder, x: Any, y: Any) -> Node:
+    x = b.number(x)
+    return where(b, less(b, 0, x), 1, where(b, equal(b, x, 0), y, 0))
+
+
+def _signbit(b: Builder, x: Any) -> Node:
+    return less(b, b.number(x), 0)
+
+
+def _copysign(b: Builder, x: Any, y: Any) -> Node:
+    size = absolute(b, b.number(x))
+    return where(b, _signbit(b, y), b.emit("negative", size), size)
+
+
+def _logaddexp(b: Builder, x: Any, y: Any) -> Node:
+    both = (b.emit("function", b.number(one), name="exp") for one in (x, y))
+    return b.emit("function", b.emit("add", *both), name="log")
+
+
+def _always(answer: bool) -> Handler:
+    return lambda b, x: b.constant(np.full(b.node(x).shape, answer))
+
+
 UFUNCS: Mapping[np.ufunc, Handler] = {
     np.add: add,
     np.subtract: subtract,
@@ -245,7 +385,7 @@ UFUNCS: Mapping[np.ufunc, Handler] = {
     np.absolute: absolute,
     np.fabs: absolute,
     np.sign: sign,
-    np.sqrt: function("sqrt"),
+    np.sqrt: root,
     np.exp: function("exp"),
     np.log: function("log"),
     np.tanh: function("tanh"),
@@ -273,6 +413,23 @@ UFUNCS: Mapping[np.ufunc, Handler] = {
     np.minimum: minimum,
     np.fmax: maximum,
     np.fmin: minimum,
+    **{getattr(np, name): smooth(name) for name in SMOOTH if isinstance(getattr(np, name), np.ufunc)},
+    np.deg2rad: _factor(math.pi / 180),
+    np.radians: _factor(math.pi / 180),
+    np.rad2deg: _factor(180 / math.pi),
+    np.degrees: _factor(180 / math.pi),
+    np.floor_divide: _floor_divide,
+    np.remainder: _remainder,
+    np.divmod: _divmod,
+    np.left_shift: _left_shift,
+    np.heaviside: _heaviside,
+    np.signbit: _signbit,
+    np.copysign: _copysign,
+    np.logaddexp: _logaddexp,
+    np.conjugate: _positive,
+    np.isfinite: _always(True),
+    np.isnan: _always(False),
+    np.isinf: _always(False),
     np.floor: rounding("floor"),
     np.ceil: rounding("ceil"),
     np.trunc: rounding("trunc"),

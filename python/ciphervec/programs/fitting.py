@@ -14,6 +14,7 @@ from ..errors import InvalidInput, ProgramError
 from .affine import NotAffineError
 from .comparisons import Precision, TooCoarseError
 from .continuous import continuous, without_rankings
+from .costs import duration
 from .digits import MOST_SLOTS, MOST_SLOTS_AT_ALL, by_digits
 from .draft import NOISES, Draft, DraftOutput
 from .graph import Graph, Node
@@ -22,7 +23,8 @@ from .kinds import Kind
 from .linear import linear
 from .lookups import looks_up, without_lookups
 from .lower import lower
-from .revealing import Cut, cut
+from .refusals import no_circuit, no_ring
+from .revealing import Cut, cut, returned
 from .source import failure_at
 from .units import COMPARING
 
@@ -106,7 +108,7 @@ def fit(
     Raises ProgramError for what cannot be computed on encrypted arrays, and if no ring serves.
     """
     asked: _Asked = {"failure": failure, "quantum": quantum}
-    parts = cut(graph) if graph.revealed else None
+    parts = cut(graph) if graph.revealed or any(node.constant for node in graph.outputs) else None
     sealed = parts.sealed if parts else graph
     sealed = joined(without_rankings(sealed))
     lowered = without_lookups(sealed)
@@ -114,11 +116,12 @@ def fit(
     refused: dict[str, Exception] = {}
 
     def attempt(name: str, of: Graph, backend: str, way: str = "") -> None:
+        of = of if backend == "linear" else returned(of)
         try:
             if backend == "linear":
-                tried = _fitted(graph.name, _linear(of, precision), asked)
+                tried = _fitted(of, _linear(of, precision), asked)
             else:
-                tried = _on_slots(graph.name, of, precision, gap, asked)
+                tried = _on_slots(of, precision, gap, asked)
             found[name] = Fitted(graph, parts, of, *tried, backend, way)
         except (ProgramError, NotAffineError) as error:
             refused[name] = error
@@ -156,17 +159,19 @@ def _timed(fitted: Fitted) -> Fitted:
 
 
 def _cost(fitted: Fitted) -> str:
-    return f"predicted to take {fitted.milliseconds:.3g} ms, in a ring of degree 2^{fitted.chosen.log_degree}"
+    return (
+        f"predicted to take {duration(fitted.milliseconds)}, in a ring of degree 2^{fitted.chosen.log_degree}"
+    )
 
 
-def _on_slots(name: str, graph: Graph, precision: float, gap: float | None, asked: _Asked) -> _Fit:
+def _on_slots(graph: Graph, precision: float, gap: float | None, asked: _Asked) -> _Fit:
     """The fastest on slots; if none serves, the fastest that spends a level on finer comparisons."""
     try:
-        return _fitted(name, _slots(graph, precision, gap), asked)
+        return _fitted(graph, _slots(graph, precision, gap), asked)
     except ProgramError:
         if not any(node.op in COMPARING and _computed(node) for node in graph.nodes):
             raise
-    return _fitted(name, _slots(graph, precision, gap, _AHEAD), asked)
+    return _fitted(graph, _slots(graph, precision, gap, _AHEAD), asked)
 
 
 def _computed(node: Node) -> bool:
@@ -199,7 +204,7 @@ def _linear(graph: Graph, precision: float) -> Iterable[_Tried]:
         yield draft, [_most(output, precision) for output in draft.outputs]
 
 
-def _fitted(name: str, drafts: Iterable[_Tried], asked: _Asked) -> _Fit:
+def _fitted(graph: Graph, drafts: Iterable[_Tried], asked: _Asked) -> _Fit:
     """The draft that is fastest, in the ring that serves it."""
     best: _Fit | None = None
     refused: Exception | None = None
@@ -222,16 +227,12 @@ def _fitted(name: str, drafts: Iterable[_Tried], asked: _Asked) -> _Fit:
             refused = error
             continue
         except InvalidInput as error:
-            refused = ProgramError(f"{name}: {error}")
+            refused = no_circuit(graph, draft, error)
             continue
         if best is None:
-            rings = (
-                (f"2^{one.log_degree}{' refreshing' * one.refreshing}", one.refused) for one in tried[-3:]
-            )
-            why = ", ".join(f"{ring}: {refused}" for ring, refused in rings)
-            refused = ProgramError(f"{name}: no ring serves ({why}).")
+            refused = no_ring(graph, draft, tried)
     if best is None:
-        raise refused if refused is not None else ProgramError(f"{name}: no ring serves.")
+        raise refused if refused is not None else ProgramError(f"{graph.name}: no ring serves.")
     return best
 
 

@@ -16,11 +16,12 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from .kinds import Array, Kind, Shape
+from .smooth import SMOOTH
 from .source import Line, failure
 
 Attributes: TypeAlias = Mapping[str, Any]
 
-FUNCTIONS = ("exp", "log", "tanh", "sigmoid", "sqrt", "reciprocal")
+FUNCTIONS = ("exp", "log", "tanh", "sigmoid", "sqrt", "reciprocal", *SMOOTH)
 """Functions of one real number that back-ends approximate."""
 
 

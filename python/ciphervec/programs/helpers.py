@@ -9,7 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import ProgramError
 from . import indexing, reductions, reference
+from .builder import Builder
+from .kinds import Declared
+from .running import extreme
 from .source import failure
 from .trace import Traced
 
@@ -38,11 +42,36 @@ def fold(f: Callable[[Any, Any], Any], x: Any, axis: int = 0, *, length: int = 1
         raise failure(
             f"fold of {array.shape[axis]} numbers into values of {length}; a whole number of values is needed."
         )
+    if length == 1 and isinstance(array, Traced):
+        reduce = _reduction(f, array)
+        if reduce is not None:
+            return reduce(array, axis=axis)
     if length == 1:
         return _fold(f, array, axis)[(slice(None),) * axis + (0,)]
     last = np.moveaxis(array, axis, -1)
     values = last.reshape((*last.shape[:-1], count, length))
     return np.moveaxis(_fold(f, values, values.ndim - 2)[..., 0, :], -1, axis)
+
+
+def _reduction(f: Callable[[Any, Any], Any], array: Traced) -> Callable[..., Any] | None:
+    """What NumPy has for all at once, and takes fewer levels, if `f` is the function of two for that."""
+    kind = array.kind
+    if kind.boolean or not kind.exact:
+        return None
+    builder = Builder()
+    two = [Traced(builder, builder.input(name, Declared((1,), kind, secret=True))) for name in "ab"]
+    try:
+        made = f(*two).node
+    except (ProgramError, AttributeError, TypeError, ValueError, IndexError):
+        # As it may be for arrays of other shapes.
+        return None
+    pair = {one.node for one in two}
+    if made.op == "add" and set(made.inputs) == pair:
+        return np.sum
+    part = extreme(made)
+    if part is None or {part.new, part.old} != pair:
+        return None
+    return np.max if part.largest else np.min
 
 
 def _fold(f: Callable[[Any, Any], Any], values: Any, axis: int) -> Any:

@@ -12,9 +12,9 @@ _IDIOMS = {
     "numbers together by np.stack.",
     "index": "table[index] works if the table is an argument of the program, too: declare it public(table), or write "
     "ciphervec.programs.take(table, index). range() and shapes need public numbers.",
-    "array": "np.array and np.asarray are not needed for arguments and cannot hold them: np.stack puts arrays "
-    "together. For TABLE[index] with a table from outside, write ciphervec.programs.take(TABLE, index); parts of an "
-    "array are set by np.where or np.concatenate. PLAIN.dot(x) is PLAIN @ x.",
+    "array": "Write PLAIN.dot(x) as PLAIN @ x, np.maximum.reduce([a, b]) as np.max([a, b]), and np.array where `from "
+    "numpy import array` is written. For TABLE[index] with a table from outside, write "
+    "ciphervec.programs.take(TABLE, index); parts of an array are set by np.where or np.concatenate.",
     "item": "Use the array of one number itself; only the client sees its value, after decryption.",
     "format": "Only the client sees its value, after decryption: format it there.",
     "tolist": "Loop over the array itself: its rows are arrays.",
@@ -27,29 +27,22 @@ _IDIOMS = {
     "shape": "Its result has a shape that depends on secret values: keep the shape by np.where(mask, x, 0), "
     "count by np.sum(mask).",
     "sorted": "np.sort, np.argsort and ciphervec.programs.topk_mask(x, k) work.",
-    "integers": "On public arrays it works. For a secret integer of few values look it up: "
-    "ciphervec.programs.take(np.arange(n) // 3, x).",
-    "bits": "Declare the bits as booleans of their own; arithmetic reaches no bits of an encrypted integer.",
-    "angle": "For a secret integer of few values look it up: ciphervec.programs.take(np.sin(np.arange(n)), x); else "
-    "write a polynomial in x.",
+    "table": "Of integers of few values it works, by a table: declare fewer, or do it before encrypting.",
+    "bits": "Declare the bits as booleans of their own, or take them of integers of few values by (x >> k) & 1.",
+    "reals": "No polynomial is there for it. Write it in + - * / and np.exp, np.log, np.sqrt, np.tanh, np.sin, np.cos "
+    "or np.arctan; or declare integers, or step=, of few values, for which a table is made.",
     "matrices": "Do it before encrypting, or write it in sums and products; on public arrays it works.",
     "scan": "A loop over a fixed range works, and ciphervec.fold(f, x) for an associative function.",
 }
 _SAME = {
     "shape": "nonzero argwhere flatnonzero compress extract unique unique_values unique_counts unique_inverse "
-    "unique_all delete trim_zeros intersect1d union1d setdiff1d setxor1d select piecewise",
-    "sorted": "partition argpartition lexsort quantile percentile nanmedian searchsorted digitize sort "
-    "sort_complex",
-    "integers": "floor_divide remainder mod fmod divmod gcd lcm bincount histogram isin in1d choose",
-    "bits": "left_shift right_shift packbits unpackbits bitwise_count",
-    "angle": "sin cos tan arcsin arccos arctan arctan2 sinh cosh arcsinh arccosh arctanh cbrt sinc",
-    "matrices": "inv solve det slogdet svd svdvals eig eigh eigvals eigvalsh cholesky qr lstsq pinv matrix_power fft "
-    "ifft convolve correlate cov corrcoef cross",
-    "scan": "add.accumulate multiply.accumulate maximum.accumulate minimum.accumulate apply_along_axis "
-    "apply_over_axes vectorize cumprod",
+    "unique_all trim_zeros intersect1d union1d setdiff1d setxor1d histogram_bin_edges",
+    "sorted": "argpartition lexsort nanmedian nanquantile nanpercentile sort sort_complex",
+    "bits": "packbits unpackbits",
+    "matrices": "inv solve slogdet svd svdvals eig eigh eigvals eigvalsh cholesky qr lstsq pinv fft ifft corrcoef",
+    "scan": "apply_over_axes",
     "setitem": "put place copyto putmask fill_diagonal put_along_axis add.at fill itemset sort_inplace resize",
-    "bool": "allclose array_equal array_equiv isclose",
-    "round": "around fix modf",
+    "round": "modf",
 }
 _BY_FUNCTION = {name: key for key, names in _SAME.items() for name in names.split()}
 _OTHERS = (

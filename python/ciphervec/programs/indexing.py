@@ -13,6 +13,7 @@ from .graph import Node
 from .kinds import Shape
 from .shaping import moveaxis, ravel, sliced
 from .source import failure
+from .tabulating import counted, few_values, tabulated
 
 
 def getitem(b: Builder, node: Node, key: Any) -> Node:
@@ -126,10 +127,20 @@ def _looked_up(b: Builder, node: Node, parts: list[Any]) -> Node:
         for place, length in zip(places[1:], lengths[1:], strict=True):
             index = b.emit("add", b.emit("multiply", index, length), parts[place])
         node = b.emit("reshape", node, shape=(int(np.prod(lengths)), *rest))
-    found = b.emit("take", node, index)
+    found = _of_an_input(b, node, index) or b.emit("take", node, index)
     before = places[0]
     made = len(index.shape)
     return moveaxis(b, found, list(range(made)), list(range(before, before + made)))
+
+
+def _of_an_input(b: Builder, node: Node, index: Node) -> Node | None:
+    """A public table looked up by what is made of an input alone, as table[x - 1]: a table for the input."""
+    few = few_values(index) if node.constant and not index.constant else None
+    if few is None or few.base is index or not counted(few.base) or few.values.dtype.kind != "i":
+        return None
+    if few.values.min() < 0 or few.values.max() >= node.shape[0]:
+        return None
+    return tabulated(b, lambda values: node.value[values], index)
 
 
 def _in_range(index: Node, length: int) -> None:

@@ -32,8 +32,8 @@ def linear(graph: Graph) -> list[Draft]:
     Raises NotAffineError for one that multiplies or compares what is secret, or that has too many weights.
     """
     known = leaves(graph)
-    if any(node in known for node in graph.outputs):
-        raise NotAffineError("a result is an input")
+    if all(node in known for node in graph.outputs):
+        raise NotAffineError("all results are inputs")
     rows = sum(node.size for node in graph.outputs)
     shapes = _shapes(rows, [node.size for node in sources_of(graph)])
     if not shapes:

@@ -15,12 +15,13 @@ from .builder import Builder
 from .graph import Node
 from .packing import FEWEST, packed, times, weighted
 from .running import passed_on, running
+from .sources import reached
 
 
 def at_once(builder: Builder, outputs: Sequence[Node]) -> list[Node]:
     """The outputs with their loops done at once; each is what it was on every input, but for the order
     in which real numbers are added."""
-    nodes = _reached(outputs)
+    nodes = reached(outputs)
     users: dict[Node, list[Node]] = {}
     for node in nodes:
         for one in node.inputs:
@@ -32,7 +33,7 @@ def at_once(builder: Builder, outputs: Sequence[Node]) -> list[Node]:
             new[node] = node
         elif not _inside(node, users, kept) and (node in kept or not passed_on(node, users)):
             # A sum inside of another, or a minimum so far, is made again only if the next asks for it.
-            new[node] = _loop(builder, node, users, kept, new) or _again(builder, node, new)
+            new[node] = _loop(builder, node, users, kept, new) or builder.again(node, new)
     return [new[node] for node in outputs]
 
 
@@ -43,21 +44,10 @@ def _loop(
         if node.op == "add":
             return _sum(builder, [new[one] for one in _terms(node, users, kept)])
         if node.op == "where":
-            return running(builder, node, lambda one: _again(builder, one, new))
+            return running(builder, node, lambda one: builder.again(one, new))
         if node.op == "concatenate" and len(node.inputs) >= FEWEST:
             return _concatenation(builder, [new[one] for one in node.inputs], node.attributes["axis"])
     return None
-
-
-def _reached(outputs: Sequence[Node]) -> list[Node]:
-    found = set(outputs)
-    todo = list(outputs)
-    while todo:
-        for one in todo.pop().inputs:
-            if one not in found:
-                found.add(one)
-                todo.append(one)
-    return sorted(found, key=lambda node: node.serial)
 
 
 def _inside(node: Node, users: dict[Node, list[Node]], kept: set[Node]) -> bool:
@@ -74,26 +64,6 @@ def _terms(node: Node, users: dict[Node, list[Node]], kept: set[Node]) -> list[N
         for one in todo.pop().inputs:
             (todo if _inside(one, users, kept) else found).append(one)
     return sorted(found, key=lambda one: one.serial)
-
-
-def _again(builder: Builder, node: Node, new: dict[Node, Node]) -> Node:
-    """The node on what its inputs have become."""
-    todo = [node]
-    while todo:
-        top = todo[-1]
-        missing = [one for one in top.inputs if one not in new]
-        if missing:
-            todo.extend(missing)
-            continue
-        todo.pop()
-        if top not in new:
-            inputs = [new[one] for one in top.inputs]
-            if all(one is other for one, other in zip(inputs, top.inputs, strict=True)):
-                new[top] = top
-            else:
-                with builder.at(top.where, top.called):
-                    new[top] = builder.emit(top.op, *inputs, **top.attributes)
-    return new[node]
 
 
 def _sum(builder: Builder, terms: Sequence[Node]) -> Node | None:

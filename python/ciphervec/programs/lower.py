@@ -88,11 +88,7 @@ def _largest(its: Operands, node: Node) -> bool:
 
 def _output(its: Operands, name: str, node: Node) -> DraftOutput:
     if node in its.layout.leaves:
-        raise failure_at(
-            node.where,
-            f"{its.graph.name} returns {_known(its, node)}, which is not computed from encrypted arrays: the client has "
-            "it already. Leave it out.",
-        )
+        raise failure_at(node.where, f"{name} is not computed from encrypted arrays.")
     shown = its.layout.returned[node]
     if len(shown) == 1 and shown[0].source in its.ranked:
         return _ranked_output(its, name, node, shown[0])
@@ -132,14 +128,6 @@ def _of_ranks(marked: DraftOutput, source: Node, part: Part) -> DraftOutput:
             "of whole lists. Transpose, slice or reshape the numbers before, or the mask at the client.",
         )
     return replace(marked, decoding="most", counted=source.attributes["k"])
-
-
-def _known(its: Operands, node: Node) -> str:
-    source = its.layout.leaves[node].source
-    if source.constant:
-        return "numbers that are public, or that ranges decide"
-    name = source.attributes.get("name", "an input")
-    return f"the input {name!r}" if source is node else f"the input {name!r} in another order"
 
 
 def _standing(part: Part, places: Indices) -> list[Block]:

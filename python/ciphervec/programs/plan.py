@@ -4,6 +4,7 @@ compute, with bytes between them. Client and server."""
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -16,6 +17,7 @@ import ciphervec._native as _native
 from ..errors import InvalidInput
 from ..ingest.files import StrPath, at_home
 from .analysis import Analysis, analyse
+from .costs import LONG_SECONDS, duration, size
 from .fitting import BACKENDS, FAILURE, FAILURE_FOR_OTHERS, Fitted, fit
 from .graph import Graph, Node
 from .kinds import Array, Kind
@@ -160,6 +162,13 @@ class Plan:
         what they take, and why; or that none are needed."""
         return self.analyse().explain()
 
+    def __str__(self) -> str:
+        return f"plan {self.id[:12]}, read from bytes" if self.fitted is None else str(self.analyse())
+
+    def _repr_html_(self) -> str | None:
+        """The analysis, for a notebook."""
+        return None if self.fitted is None else self.analyse()._repr_html_()
+
     def client(self) -> Client:
         """A key holder with a fresh key."""
         return Client(self, _native.ProgramClient.generate(self._native))
@@ -195,6 +204,7 @@ class Plan:
         Args: an array for every input. Raises InvalidInput for arrays other than were declared.
         """
         fitted = self._fitted()
+        self._warn_if_long()
         start = time.perf_counter()
         expected = traced = evaluate(fitted.graph, inputs)
         if self._function is not None:
@@ -230,6 +240,19 @@ class Plan:
         differences = parted(fitted.graph, _several(expected), _several(traced))
         return Evaluation(self, expected, found, milliseconds, sizes, _by_node(fitted, steps), differences)
 
+    def _warn_if_long(self) -> None:
+        """Say it before hours have passed."""
+        found = self.analyse()
+        seconds = found.milliseconds / 1e3 + found.keygen_seconds + found.load_seconds
+        if seconds > LONG_SECONDS:
+            warnings.warn(
+                f"{found.program} is predicted to run for {duration(found.milliseconds)} on one thread; keys of "
+                f"{size(found.key_bytes)} take some {duration(1e3 * (found.keygen_seconds + found.load_seconds))} before, and "
+                f"the server {size(found.run_bytes)} of memory. simulate() shows what would come out.",
+                UserWarning,
+                stacklevel=3,
+            )
+
     def _fitted(self) -> Fitted:
         if self.fitted is None:
             raise InvalidInput(
@@ -248,6 +271,9 @@ class Plan:
                 value = value.astype(np.bool_)
             elif decoding in ("one_hot", "largest") or (step >= 1 and float(step).is_integer()):
                 value = np.rint(value).astype(np.int64)
+            else:
+                # No negative zero.
+                value = value + 0.0
             found.append(value)
         if self.fitted is not None and self.fitted.cut is not None:
             results = self.fitted.cut.finish(found)

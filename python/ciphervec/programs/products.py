@@ -3,8 +3,10 @@ operations of the graph. Runs wherever a program is traced."""
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Mapping
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -134,19 +136,14 @@ def einsum(b: Builder, subscripts: Any, *operands: Any, optimize: Any = False) -
     sides = subscripts.replace(" ", "").split("->")
     parts = sides[0].split(",")
     nodes = [b.node(one) for one in operands]
-    if len(parts) != len(nodes) or len(nodes) > 2:
-        raise failure(
-            f"np.einsum({subscripts!r}) of {len(nodes)} arrays. Contract two at a time, and choose the order: it "
-            "decides how many products there are."
-        )
+    if len(parts) != len(nodes):
+        raise failure(f"np.einsum({subscripts!r}) names {len(parts)} arrays, and gets {len(nodes)}.")
     lengths: dict[str, int] = {}
     for part, node in zip(parts, nodes, strict=True):
         if len(part) != len(node.shape):
             raise failure(
                 f"np.einsum({subscripts!r}): {part!r} does not name the axes of shape {node.shape}."
             )
-        if len(set(part)) < len(part):
-            raise failure(f"np.einsum({subscripts!r}) of a diagonal. Take np.diagonal first.")
         for one, length in zip(part, node.shape, strict=True):
             if lengths.setdefault(one, length) != length:
                 raise failure(
@@ -160,11 +157,47 @@ def einsum(b: Builder, subscripts: Any, *operands: Any, optimize: Any = False) -
         raise failure(
             f"np.einsum({subscripts!r}): the axes {out!r} of the result are not axes of the arrays."
         )
+    for place, part in enumerate(parts):
+        for one in sorted(set(part)):
+            while parts[place].count(one) > 1:
+                nodes[place], parts[place] = _on_diagonal(b, nodes[place], parts[place], one)
+    while len(nodes) > 2:
+        _contract_two(b, nodes, parts, lengths, out)
     if len(nodes) == 2:
         return contract(b, nodes[0], parts[0], nodes[1], parts[1], out)
     node, axes = _summed(b, nodes[0], parts[0], out)
     node = b.boolean(node) if nodes[0].kind.boolean else node
     return b.emit("transpose", node, axes=tuple(axes.index(one) for one in out)) if out else node
+
+
+def _on_diagonal(b: Builder, node: Node, axes: str, twice: str) -> tuple[Node, str]:
+    """Its numbers where two axes have the same index."""
+    first = axes.index(twice)
+    second = axes.index(twice, first + 1)
+    rest = "".join(one for place, one in enumerate(axes) if place not in (first, second))
+    return diagonal(b, node, 0, first, second), rest + twice
+
+
+def _contract_two(
+    b: Builder, nodes: list[Node], parts: list[str], lengths: Mapping[str, int], out: str
+) -> None:
+    """Two of several arrays become one: those that leave the fewest numbers, and first multiply the fewest."""
+
+    def left(first: int, second: int) -> str:
+        others = out + "".join(part for place, part in enumerate(parts) if place not in (first, second))
+        joint = dict.fromkeys(parts[first] + parts[second])
+        return "".join(one for one in joint if one in others)
+
+    def cost(pair: tuple[int, int]) -> tuple[int, int]:
+        products = {*parts[pair[0]], *parts[pair[1]]}
+        return math.prod(lengths[one] for one in left(*pair)), math.prod(lengths[one] for one in products)
+
+    first, second = min(combinations(range(len(nodes)), 2), key=cost)
+    axes = left(first, second)
+    nodes.append(contract(b, nodes[first], parts[first], nodes[second], parts[second], axes))
+    parts.append(axes)
+    for place in (second, first):
+        del nodes[place], parts[place]
 
 
 def trace(b: Builder, a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Node:

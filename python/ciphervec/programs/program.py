@@ -13,16 +13,17 @@ from typing import Any, Generic, ParamSpec, TypeVar
 import numpy as np
 
 from ..errors import ProgramError
+from . import loops, networks
 from .builder import Builder
 from .fitting import FAILURE
 from .graph import Graph, Node
 from .kinds import BOOLEAN, LARGEST, Declared, Kind, constant_array, constant_kind
-from .loops import at_once
 from .plan import Plan
 from .reference import observe
 from .revealing import checked, local_variables
-from .source import Line, failure, failure_at, noticing
-from .trace import Traced
+from .selections import selected
+from .source import Line, caller, failure, failure_at, noticing
+from .trace import Traced, taking_lists
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -69,7 +70,8 @@ class Program(Generic[P, R]):
         inputs: list[Node] = []
         for name, value in bound.arguments.items():
             if isinstance(value, Declared):
-                node = builder.input(name, value)
+                with builder.at(self.where or caller()):
+                    node = builder.input(name, value)
                 bound.arguments[name] = Traced(builder, node)
                 if not node.constant:
                     inputs.append(node)
@@ -93,10 +95,11 @@ class Program(Generic[P, R]):
                 f"{self.name} must return an array or a tuple of arrays, it returned {returned!r:.80}.",
                 self.where,
             )
-        outputs = [one.node if isinstance(one, Traced) else builder.constant(one) for one in values]
+        outputs = [builder.known(one.node if isinstance(one, Traced) else one) for one in values]
         arrays = {name: one.node for name, one in found.items() if isinstance(one, Traced)}
         shown = [checked(name, arrays.get(name), [*arrays], outputs) for name in reveal]
-        final = at_once(builder, [*outputs, *shown])
+        final = loops.at_once(builder, networks.at_once(builder, outputs, shown))
+        final = selected(builder, final[: len(outputs)], final[len(outputs) :])
         revealed = dict(zip(reveal, final[len(outputs) :], strict=True))
         return Graph.of(self.name, inputs, final[: len(outputs)], single=single, revealed=revealed)
 
@@ -127,10 +130,11 @@ class Program(Generic[P, R]):
         """What the function returns, and its local variables if any of them are asked for."""
         code = getattr(inspect.unwrap(self.function), "__code__", None)
         try:
-            if not reveal or code is None:
-                return self.function(*bound.args, **bound.kwargs), {}
-            with local_variables(code) as found:
-                return self.function(*bound.args, **bound.kwargs), found
+            with taking_lists():
+                if not reveal or code is None:
+                    return self.function(*bound.args, **bound.kwargs), {}
+                with local_variables(code) as found:
+                    return self.function(*bound.args, **bound.kwargs), found
         except ProgramError:
             raise
         except Exception as error:

@@ -15,6 +15,7 @@ import numpy as np
 
 from .graph import Attributes, Node
 from .kinds import BOOLEAN, LARGEST, Kind, snap
+from .smooth import SMOOTH
 from .source import failure
 
 _ONE = Fraction(1)
@@ -75,7 +76,8 @@ def _subtract(inputs: Sequence[Node], _: Attributes) -> Kind:
 
 def _negative(inputs: Sequence[Node], _: Attributes) -> Kind:
     a = inputs[0].kind
-    return Kind(a.step, -a.high, -a.low)
+    # Zero less a number has no negative zero.
+    return Kind(a.step, 0.0 - a.high, 0.0 - a.low)
 
 
 def _multiply(inputs: Sequence[Node], _: Attributes) -> Kind:
@@ -175,6 +177,8 @@ def _rounded(kind: Kind, terms: int, scale: float) -> Kind:
 def _function(inputs: Sequence[Node], attributes: Attributes) -> Kind:
     name, kind = attributes["name"], inputs[0].kind.number()
     low, high = kind.low, kind.high
+    if name in SMOOTH:
+        return _monotone(*SMOOTH[name].between(low, high))
     if name == "reciprocal":
         if low <= 0 <= high:
             raise failure(

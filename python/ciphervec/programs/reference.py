@@ -12,6 +12,7 @@ import numpy.typing as npt
 from ..errors import InvalidInput
 from .graph import Attributes, Graph, Node
 from .kinds import Array, Kind, snap
+from .smooth import SMOOTH
 
 
 def evaluate(graph: Graph, inputs: Mapping[str, npt.ArrayLike]) -> Array | tuple[Array, ...]:
@@ -240,6 +241,7 @@ _FUNCTIONS: dict[str, Callable[[Array], Any]] = {
     "sigmoid": sigmoid,
     "sqrt": np.sqrt,
     "reciprocal": np.reciprocal,
+    **{name: one.plain for name, one in SMOOTH.items()},
 }
 
 _APPLY: dict[str, Callable[[Sequence[Array], Attributes], Any]] = {

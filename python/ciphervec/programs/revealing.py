@@ -1,13 +1,14 @@
 """Revealing: a graph and the names of arrays that its client may see enter; what is left to encrypt
-leaves, and what the client does itself after decrypting. Runs at the client."""
+leaves, and what the client does itself after decrypting. What is returned and public needs no server either.
+Runs at the client."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from types import CodeType
+from types import CodeType, MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from .graph import Graph, Node
 from .kinds import Array
 from .reference import computed, typed
 from .source import failure, failure_at
+from .sources import Leaf, leaves, parts, shaping
 
 
 @contextmanager
@@ -94,13 +96,45 @@ def cut(graph: Graph) -> Cut:
                 )
     names = [*graph.revealed]
     outputs = [*graph.revealed.values()]
+    needed.update(node for node in graph.outputs if node.constant)
     for place, node in enumerate(graph.outputs):
-        if node not in after and node not in shown:
+        if node not in after and node not in shown and not node.constant:
             names.append("result" if graph.single else f"result{place}")
             outputs.append(node)
+    if not outputs:
+        raise failure_at(
+            graph.outputs[0].where,
+            f"{graph.name} returns nothing but numbers that are public, or that ranges decide: there is nothing to "
+            "encrypt. Return something that is computed of a secret array.",
+        )
     sealed = Graph.of(graph.name, graph.inputs, outputs, names=names)
     rest = tuple(node for node in graph.nodes if node in needed)
     return Cut(sealed, rest, graph)
+
+
+def returned(graph: Graph) -> Graph:
+    """`graph`, in which an output that only shows an input is computed as the same numbers: the server sends
+    them back, since a client that has encrypted several does not know which ones an answer is for."""
+    known = leaves(graph)
+    serial = graph.nodes[-1].serial
+    outputs = []
+    for node in graph.outputs:
+        if not node.constant and _shown(node, known):
+            serial += 1
+            bounds = MappingProxyType({"low": node.kind.low, "high": node.kind.high})
+            node = Node("within", (node,), bounds, node.shape, node.kind, node.secret, node.where, serial)
+        outputs.append(node)
+    if tuple(outputs) == graph.outputs:
+        return graph
+    return Graph.of(graph.name, graph.inputs, outputs, single=graph.single, names=graph.names)
+
+
+def _shown(node: Node, known: Mapping[Node, Leaf]) -> bool:
+    """Whether an array is an input, or another order of one, followed through all that rearranges."""
+    if node in known:
+        return True
+    found = parts(node, known) if shaping(node) else []
+    return len(found) == 1 and found[0].source in {leaf.source for leaf in known.values()}
 
 
 def checked(name: str, node: Node | None, available: Sequence[str], outputs: Sequence[Node]) -> Node:

@@ -17,6 +17,7 @@ from .looking_up import looked_up
 from .operands import Operands, plus, times
 from .ranking import chosen, count, ordered
 from .rearranging import gathered, sliced, unmoved
+from .smooth import SMOOTH
 from .source import failure_at
 from .units import compared_kind, compared_unit
 from .values import FIRST, FULL, Value
@@ -28,6 +29,7 @@ _FUNCTIONS: Mapping[str, Callable[..., object]] = {
     "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
     "sqrt": np.sqrt,
     "reciprocal": lambda x: 1 / x,
+    **{name: one.plain for name, one in SMOOTH.items()},
 }
 
 
@@ -213,10 +215,12 @@ def _pair(its: Operands, node: Node, *, both: float, each: float) -> Value:
             picked = times(arithmetic, x, each + both * values, tracks, x.unit)
             return plus(arithmetic, picked, each * values, tracks)
     x, y = its.value(node, 0, 1.0), its.value(node, 1, 1.0)
-    product = arithmetic.multiply_number(arithmetic.multiply(x, y), both)
-    if not each:
-        return product
-    return arithmetic.add(product, arithmetic.add(x, y))
+    found = arithmetic.multiply_number(arithmetic.multiply(x, y), both)
+    if each:
+        found = arithmetic.add(found, arithmetic.add(x, y))
+    # Of two numbers that it is linear in, the least and the largest are at the ends of both.
+    ends = [each * (a + b) + both * a * b for a in (x.low, x.high) for b in (y.low, y.high)]
+    return arithmetic.bounded(replace(found, low=max(found.low, min(ends)), high=min(found.high, max(ends))))
 
 
 def _less(its: Operands, node: Node) -> Value:

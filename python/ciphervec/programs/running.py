@@ -14,7 +14,7 @@ from .graph import Node
 from .packing import FEWEST, packed
 
 
-class _Extreme(NamedTuple):
+class Extreme(NamedTuple):
     """The smaller of two nodes, or the larger."""
 
     largest: bool
@@ -22,14 +22,14 @@ class _Extreme(NamedTuple):
     old: Node
 
 
-def _extreme(node: Node) -> _Extreme | None:
+def extreme(node: Node) -> Extreme | None:
     """`np.where(a < b, a, b)` and its mirror image."""
     if node.op != "where" or node.inputs[0].op != "less":
         return None
     condition, yes, no = node.inputs
     if condition.inputs == (yes, no):
-        return _Extreme(False, yes, no)
-    return _Extreme(True, yes, no) if condition.inputs == (no, yes) else None
+        return Extreme(False, yes, no)
+    return Extreme(True, yes, no) if condition.inputs == (no, yes) else None
 
 
 def passed_on(node: Node, users: dict[Node, list[Node]]) -> bool:
@@ -39,8 +39,8 @@ def passed_on(node: Node, users: dict[Node, list[Node]]) -> bool:
     above = [one for one in users.get(node, []) if one.op != "less"]
     if len(above) != 1 or above[0].op != "where":
         return False
-    found = _extreme(node)
-    after = _extreme(above[0])
+    found = extreme(node)
+    after = extreme(above[0])
     if found is None or after is None or found.largest != after.largest:
         return above[0].inputs[2] is node and len(users[node]) == 1
     return all(one in (above[0], above[0].inputs[0]) for one in users[node])
@@ -51,7 +51,7 @@ def running(builder: Builder, node: Node, again: Callable[[Node], Node]) -> Node
 
     `again` says what an earlier node has become.
     """
-    found = _extreme(node)
+    found = extreme(node)
     if found is not None:
         return _all(builder, node, found.largest, again)
     return _position(builder, node, again, largest=False) or _position(builder, node, again, largest=True)
@@ -65,7 +65,7 @@ def _all(builder: Builder, node: Node, largest: bool, again: Callable[[Node], No
         one = todo.pop()
         if one not in seen:
             seen.add(one)
-            part = _extreme(one)
+            part = extreme(one)
             if part is not None and part.largest == largest:
                 todo += [part.new, part.old]
             else:
@@ -77,13 +77,13 @@ def _all(builder: Builder, node: Node, largest: bool, again: Callable[[Node], No
     whole = packed(builder, tuple(again(one) for one in terms))
     if whole is None:
         return None
-    best = _along(builder, whole, largest)
+    best = along(builder, whole, largest)
     for one in known:
         best = (elementwise.maximum if largest else elementwise.minimum)(builder, best, one)
     return best
 
 
-def _along(builder: Builder, whole: Node, largest: bool) -> Node:
+def along(builder: Builder, whole: Node, largest: bool) -> Node:
     if largest:
         return builder.emit("negative", builder.emit("min", builder.emit("negative", whole), axis=0))
     return builder.emit("min", whole, axis=0)
@@ -103,7 +103,7 @@ def _position(builder: Builder, node: Node, again: Callable[[Node], Node], *, la
     if found is None or first is None:
         return found
     # A start that the loop may never have left.
-    best = _along(builder, keys, largest)
+    best = along(builder, keys, largest)
     left = elementwise.less(builder, *((first[0], best) if largest else (best, first[0])))
     return builder.emit("where", left, found, again(first[1]))
 
@@ -127,7 +127,7 @@ def _turns(node: Node, largest: bool) -> list[tuple[Node, Node]]:
         condition, value, before = node.inputs
         key, best = condition.inputs[::-1] if largest else condition.inputs
         found.append((key, value))
-        part = _extreme(best)
+        part = extreme(best)
         if (
             part is None
             or part.largest != largest

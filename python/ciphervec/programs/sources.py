@@ -69,6 +69,18 @@ def leaves(graph: Graph) -> dict[Node, Leaf]:
     return found
 
 
+def reached(outputs: Sequence[Node]) -> list[Node]:
+    """What outputs are computed of, and they, in order."""
+    found = set(outputs)
+    todo = list(outputs)
+    while todo:
+        for one in todo.pop().inputs:
+            if one not in found:
+                found.add(one)
+                todo.append(one)
+    return sorted(found, key=lambda node: node.serial)
+
+
 def parts(node: Node, known: Mapping[Node, Leaf]) -> list[Part]:
     """What a node shows of inputs, constants and computed arrays that are more than rearranged."""
     found: dict[Node, Indices] = {}

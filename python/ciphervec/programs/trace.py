@@ -5,13 +5,17 @@ Runs wherever a program is traced."""
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
 
-from . import elementwise, indexing, products, reductions, shaping
+from . import counting, elementwise, indexing, products, reductions, shaping, tabulating
 from .builder import Builder
+from .composed_numbers import ACCUMULATE, NUMBERS, parity
+from .composed_parts import PARTS
+from .gathering import gathered, together
 from .graph import Node
 from .idioms import idiom
 from .kinds import Array, Kind, Shape
@@ -21,11 +25,31 @@ _FUNCTIONS: dict[Any, Callable[..., Any]] = {
     **shaping.FUNCTIONS,
     **reductions.FUNCTIONS,
     **products.FUNCTIONS,
+    **counting.COUNTS,
     np.where: elementwise.where,
     np.take: indexing.take,
     np.round: elementwise.rounding("round"),
     np.around: elementwise.rounding("round"),
+    np.sinc: elementwise.smooth("sinc"),
 }
+_LISTS = (
+    shaping.concatenate,
+    shaping.stack,
+    shaping.hstack,
+    shaping.vstack,
+    shaping.column_stack,
+    indexing.take,
+    shaping.broadcast_arrays,
+)
+"""Handlers that take lists of arrays, or indices, as they are."""
+_COMPOSED: dict[Any, Callable[..., Any]] = {**PARTS, **NUMBERS}
+"""Functions that take traced arrays and are written in others."""
+_BITWISE: dict[np.ufunc, np.ufunc] = {
+    np.bitwise_and: np.logical_and,
+    np.bitwise_or: np.logical_or,
+    np.bitwise_xor: np.logical_xor,
+}
+"""What they are of booleans."""
 _UFUNCS: dict[np.ufunc, Callable[..., Any]] = {**elementwise.UFUNCS, **products.UFUNCS}
 
 
@@ -90,7 +114,8 @@ class Traced(np.lib.mixins.NDArrayOperatorsMixin):
 
     # NumPy's two protocols.
 
-    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *given: Any, **options: Any) -> Any:
+        inputs = tuple(together(one, is_traced) for one in given)
         out = options.pop("out", (None,))[0]
         # `x += y` is `x = x + y` for a single number, which nothing else can be a view of.
         if out is not None and not (out is inputs[0] is self and not self.shape):
@@ -106,6 +131,25 @@ class Traced(np.lib.mixins.NDArrayOperatorsMixin):
             options.setdefault("axis", 0)
             return self._called(f"np.{ufunc.__name__}.reduce", reductions.REDUCE[ufunc], inputs, options)
         name = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
+        if method == "__call__" and not options:
+            with self.builder.calling(f"np.{name}"):
+                found = tabulating.applied(self.builder, ufunc, [self._unwrapped(one) for one in inputs])
+            if found is not None:
+                return self._wrapped(found)
+        if method == "outer" and not options:
+            one, other = inputs
+            return ufunc(np.reshape(one, np.shape(one) + (1,) * np.ndim(other)), other)
+        if method == "accumulate" and ufunc in ACCUMULATE:
+            return self._composed(f"np.{name}", ACCUMULATE[ufunc], inputs, {"axis": 0, **options})
+        truths = _BITWISE.get(ufunc)
+        if method == "reduce" and truths is not None and self.kind.boolean:
+            return truths.reduce(self, **options)
+        if method == "reduce" and ufunc is np.logical_xor:
+            return self._composed(f"np.{name}", parity, inputs, {"axis": 0, **options})
+        if method == "__call__":
+            kinds = ", ".join(str(one.kind) for one in inputs if is_traced(one))
+            many = all(one.kind.exact for one in inputs if is_traced(one))
+            raise failure(f"np.{name} of {kinds} is not supported. {idiom('table' if many else 'reals')}")
         raise failure(f"np.{name} of secret arrays is not supported. {idiom(name)}")
 
     def __array_function__(
@@ -116,19 +160,23 @@ class Traced(np.lib.mixins.NDArrayOperatorsMixin):
             raise failure(f"{name} into an array that is there. {idiom('setitem')}")
         if _values_known((args, kwargs)):
             return self._wrapped(func(*_value(args), **_value(kwargs)))
+        if func in _COMPOSED:
+            return self._composed(name, _COMPOSED[func], args, kwargs)
         if func not in _FUNCTIONS:
             raise failure(f"{name} of secret arrays is not supported. {idiom(func.__name__)}")
         return self._called(name, _FUNCTIONS[func], args, kwargs)
 
+    def _composed(self, name: str, composed: Callable[..., Any], args: Any, options: dict[str, Any]) -> Any:
+        _bound(name, composed, args, options)
+        with self.builder.calling(name):
+            return composed(*args, **options)
+
     def _called(self, name: str, handler: Callable[..., Any], args: Any, options: dict[str, Any]) -> Any:
+        if handler not in _LISTS:
+            args = [together(one, is_traced) if _holds_traced(one) else one for one in args]
         args = [self._unwrapped(one) for one in args]
         options = {key: self._unwrapped(one) for key, one in options.items()}
-        try:
-            inspect.signature(handler).bind(self.builder, *args, **options)
-        except TypeError as error:
-            raise failure(
-                f"{name} with these arguments is not supported: {error}. {idiom('option')}"
-            ) from None
+        _bound(name, handler, (self.builder, *args), options)
         with self.builder.calling(name):
             return self._wrapped(handler(self.builder, *args, **options))
 
@@ -215,7 +263,7 @@ class Traced(np.lib.mixins.NDArrayOperatorsMixin):
         if wanted.kind not in "iuf":
             raise failure(f"astype({wanted}) of {self.kind}. bool, int and float work.")
         if wanted.kind != "f" and not self.kind.number().integer:
-            raise failure(f"astype({wanted}) of {self.kind} rounds. {idiom('round')}")
+            return np.trunc(self).astype(dtype)
         outside = (
             wanted.kind != "f"
             and not np.iinfo(wanted).min <= self.kind.low <= self.kind.high <= np.iinfo(wanted).max
@@ -271,6 +319,9 @@ _METHODS = frozenset(
         "argmin",
         "argsort",
         "clip",
+        "choose",
+        "conj",
+        "cumprod",
         "cumsum",
         "diagonal",
         "dot",
@@ -281,6 +332,7 @@ _METHODS = frozenset(
         "ravel",
         "repeat",
         "round",
+        "searchsorted",
         "squeeze",
         "std",
         "sum",
@@ -291,6 +343,42 @@ _METHODS = frozenset(
     )
 )
 """Methods of arrays that are the functions of NumPy by that name."""
+
+
+def is_traced(value: Any) -> bool:
+    """Whether it is an array without values."""
+    return isinstance(value, Traced) and not value.node.constant
+
+
+def _holds_traced(value: Any) -> bool:
+    return isinstance(value, list | tuple) and any(is_traced(one) or _holds_traced(one) for one in value)
+
+
+def taking_lists() -> AbstractContextManager[None]:
+    """Meanwhile NumPy takes lists of traced arrays for arrays, where it takes lists of numbers."""
+    functions = [one for one in _FUNCTIONS if _FUNCTIONS[one] not in _LISTS]
+    return gathered([*functions, *NUMBERS], is_traced, _tabulated)
+
+
+def _tabulated(f: Callable[..., Any], arrays: Sequence[Any]) -> Any:
+    """A function of numbers, which NumPy has been told to call for each, of arrays of few values."""
+    first: Traced = next(one for one in arrays if is_traced(one))
+    with first.builder.calling("np.vectorize"):
+        found = tabulating.applied(first.builder, f, [first._unwrapped(one) for one in arrays])
+    if found is None:
+        kinds = ", ".join(str(one.kind) for one in arrays if is_traced(one))
+        raise failure(
+            f"np.vectorize of {kinds}: a table of so many values is too long. Declare fewer, or write the function in "
+            "NumPy's."
+        )
+    return first._wrapped(found)
+
+
+def _bound(name: str, handler: Callable[..., Any], args: Any, options: dict[str, Any]) -> None:
+    try:
+        inspect.signature(handler).bind(*args, **options)
+    except TypeError as error:
+        raise failure(f"{name} with these arguments is not supported: {error}. {idiom('option')}") from None
 
 
 def _values_known(value: Any) -> bool:
