@@ -157,7 +157,9 @@ def export(
     insecure: Insecure = False,
 ) -> None:
     """Write rows as lines of JSON, decrypted: id, vector, document and metadata, as `ciphervec import`
-    reads them. The file is packed if its name ends in .gz, .bz2, .xz or .zst.
+    reads them.
+
+    The file is packed if its name ends in .gz, .bz2 or .xz.
 
     **Examples**
 

@@ -17,7 +17,11 @@ from ..errors import InvalidInput
 from . import packed
 from .arrays import MAX_DIMENSION
 
-DTYPES: dict[str, np.dtype[Any]] = {".fvecs": np.dtype("<f4"), ".bvecs": np.dtype("u1"), ".ivecs": np.dtype("<i4")}
+DTYPES: dict[str, np.dtype[Any]] = {
+    ".fvecs": np.dtype("<f4"),
+    ".bvecs": np.dtype("u1"),
+    ".ivecs": np.dtype("<i4"),
+}
 _HEAD = np.dtype("<i4")
 _BLOCK = 1 << 23
 """Bytes of rows that are looked at, or read, at once."""
