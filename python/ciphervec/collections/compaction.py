@@ -10,14 +10,19 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from ..errors import InvalidInput
-from ..ingest.arrays import BoolArray, Id
+from ..ingest.arrays import BoolArray, FloatArray, Id
+from ..ingest.metrics import METRICS
 from .batch import Batch
 from .changes import drop_rows, seal
-from .reading import kept_whole, live
+from .off_centre import moved_center
+from .reading import embeddings, kept_whole, live
 from .routing.rows import reseal_cluster
 from .segments import Segments
 from .stores.store import Progress
 from .write_batch import WRAP, NewSegment, StoredSegment, ThinnedSegment, WriteBatch
+
+_SEGMENTS, _ROWS = 16, 256
+"""Segments, and rows of each, whose mean is looked at."""
 
 Names: TypeAlias = "Sequence[Id | None]"
 """The ids of a segment's rows; None where a row does not count."""
@@ -28,9 +33,27 @@ def optimize(segments: Segments, progress: Progress | None = None, every: bool =
     old kind, without check sums and packed for fewer rows again; or every segment that opens. Segments in quarantine are
     made anew of the vectors that were kept; those of which not all were stay as they are."""
     passed_over = _passed_over(segments)
-    taken = [one for one in segments.fresh() if one.id not in passed_over] if every else _worn(segments)
-    _merge_all(segments, [segment.id for segment in taken], progress)
+    center = recentred(segments)
+    taken = (
+        [one for one in segments.fresh() if one.id not in passed_over] if every else _worn(segments, center)
+    )
+    _merge_all(segments, [segment.id for segment in taken], progress, center)
     segments.store.purge()
+
+
+def recentred(segments: Segments) -> FloatArray:
+    """The center that rows are to be sealed around: the present one, unless it was chosen by rows that others have followed
+    since which lie elsewhere."""
+    owner = segments.owner
+    if not METRICS[owner.spec.metric].centred or owner.spec.mode == "open" or owner.given_center.size:
+        return owner.center
+    held = {*owner.refused(), *owner.quarantined()}
+    sample: list[Id] = []
+    entries = [one for one in segments.fresh() if one.id not in held]
+    for segment in entries[:: -(-len(entries) // _SEGMENTS) or 1]:
+        names = [name for name in owner.names(segment.id) or [] if name is not None]
+        sample += names[:: -(-len(names) // _ROWS) or 1]
+    return moved_center(owner.spec, embeddings(segments, sample)[0], owner.center)
 
 
 def adopt(segments: Segments, progress: Progress | None = None, *, take_over: bool = False) -> int:
@@ -76,8 +99,10 @@ class Resealed:
     """The segment that was made of some others. A commit that met another one is sent again with it, and what
     was deleted since is deleted in it as well, so that others who change rows can't outrun a merge."""
 
-    def __init__(self) -> None:
+    def __init__(self, center: FloatArray | None = None) -> None:
+        """Around `center`, or the collection's."""
         self._latest: _Made | None = None
+        self._center = center
 
     def of(self, segments: Segments, taken: Sequence[StoredSegment]) -> NewSegment | None:
         """What these make; None if no row of them is live."""
@@ -86,7 +111,7 @@ class Resealed:
         made = self._latest
         dead = None if made is None or made.key_id != key_id else _gone(made.names, names)
         if made is None or dead is None:
-            made, dead = _Made(key_id, names, _made_of(segments, taken)), []
+            made, dead = _Made(key_id, names, _made_of(segments, taken, self._center)), []
             self._latest = made
         new = made.segment
         return None if new is None or len(dead) == new.rows else ThinnedSegment.of(new, dead)
@@ -126,7 +151,9 @@ def reseal(segments: Segments, taken: Sequence[StoredSegment], resealed: Reseale
     segments.commit(change, ())
 
 
-def _made_of(segments: Segments, taken: Sequence[StoredSegment]) -> NewSegment | None:
+def _made_of(
+    segments: Segments, taken: Sequence[StoredSegment], center: FloatArray | None
+) -> NewSegment | None:
     batches = list(live(segments, taken))
     ids = [name for batch in batches for name in batch.ids]
     if not ids:
@@ -134,16 +161,18 @@ def _made_of(segments: Segments, taken: Sequence[StoredSegment]) -> NewSegment |
     rows = np.concatenate([batch.rows for batch in batches])
     records = [record for batch in batches for record in batch.records]
     original = np.concatenate([_original(batch) for batch in batches])
-    return seal(segments, Batch(ids, rows, records, original=original), len(segments.owner))
+    batch = Batch(ids, rows, records, original=original)
+    return seal(segments, batch, len(segments.owner), center=center)
 
 
 def _original(batch: Batch) -> BoolArray:
     return np.ones(len(batch.ids), np.bool_) if batch.original is None else batch.original
 
 
-def _worn(segments: Segments) -> list[StoredSegment]:
+def _worn(segments: Segments, center: FloatArray) -> list[StoredSegment]:
     """Segments worth sealing again: with deleted rows, or small when there are several small ones,
-    or a writer's, or of the old kind, or without check sums, or packed for an index of another size."""
+    or a writer's, or of the old kind, or without check sums, or packed for an index of another size, or around another
+    center than this."""
     owner = segments.owner
     passed_over = _passed_over(segments)
     entries = [segment for segment in segments.fresh() if segment.id not in passed_over]
@@ -156,6 +185,8 @@ def _worn(segments: Segments) -> list[StoredSegment]:
     again.update(owner.quarantined())
     again.update(owner.repack(segments.description.network))
     again.update(segments.description.untagged)
+    if len(owner.centers()) > 1 or not np.array_equal(owner.center, center):
+        again.update(one.id for one in entries if not np.array_equal(owner.center_of(one.id), center))
     again.update(segment.id for segment in entries if owner.writer_of(segment.id) is not None)
     return [segment for segment in entries if segment.deleted or segment.id in again]
 
@@ -168,13 +199,15 @@ def _passed_over(segments: Segments) -> set[bytes]:
     return {*owner.refused(), *held} - whole
 
 
-def _merge_all(segments: Segments, worn: Sequence[bytes], progress: Progress | None) -> None:
+def _merge_all(
+    segments: Segments, worn: Sequence[bytes], progress: Progress | None, center: FloatArray | None = None
+) -> None:
     sizes = {segment.id: segment.rows for segment in segments.entries()}
     total = sum(sizes[one] for one in worn)
     done = 0
     while worn:
         taken = _first(segments, worn)
-        segments.in_turn(partial(_merge, segments, taken, Resealed()))
+        segments.in_turn(partial(_merge, segments, taken, Resealed(center)))
         worn = worn[len(taken) :]
         done += sum(sizes[one] for one in taken)
         if progress is not None:
