@@ -920,7 +920,14 @@ class CkksOwner:
     ) -> CkksOwner: ...
     @staticmethod
     def for_depth(
-        depth: int, *, precision_bits: int, ring_name: str, quantum: bool, rotations: list[int], sums: int, magnitude: float
+        depth: int,
+        *,
+        precision_bits: int,
+        ring_name: str,
+        quantum: bool,
+        rotations: list[int],
+        sums: int,
+        magnitude: float,
     ) -> CkksOwner: ...
     @staticmethod
     def from_sizes(

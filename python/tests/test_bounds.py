@@ -77,7 +77,7 @@ def test_scores(
     index = Index(width, metric, mode, precision, secret_keys=keys())
     index.add(range(rows), x)
     center = index.owner.center if index.owner.center.size else np.zeros(width)
-    error = COSINE_ERROR[precision] + (ROUNDED if mode != "sealed-index" else 0)
+    error = SIGMAS * COSINE_ERROR[precision] + (ROUNDED if mode != "sealed-index" else 0)
     for query, matches in zip(q, index.search_batch(q.astype(np.float32), None), strict=True):
         found = np.empty(rows)
         found[matches.ids] = matches.distances

@@ -14,6 +14,7 @@ import pytest
 
 from ciphervec import Client, Clusters, InvalidInput, Keys, PersistentClient, Writer, WriterCard
 from ciphervec.collections.collection import Collection
+from ciphervec.collections.off_centre import COSINE_ERROR
 
 Rows = npt.NDArray[np.float32]
 RNG = np.random.default_rng(0)
@@ -60,29 +61,29 @@ def recall(docs: Collection, x: Rows, queries: Rows, count: int = 10) -> float:
 
 @pytest.mark.parametrize("how", HOWS, ids=lambda how: "-".join(how.values()))
 @pytest.mark.parametrize("name", DATA)
-def test_the_nearest_are_found_far_from_zero(
-    name: str, how: dict[str, Any], keys: Keys, tmp_path: Path
-) -> None:
+def test_the_nearest_are_found_far_from_zero(name: str, how: dict[str, Any], keys: Keys) -> None:
     x = DATA[name]
     docs = Client(keys).create_collection("docs", x.shape[1], "l2", **how)
     docs.add(range(len(x)), x)
     assert recall(docs, x, x[:25]) >= 0.996
     nearest = docs.query(x[:25], 1, audience="owner")
-    assert [ids[0] for ids in nearest["ids"]] == list(range(25))
-    assert docs.center is not None and np.allclose(docs.center, x.mean(axis=0), rtol=1e-6)
+    assert (
+        np.mean([ids[0] == i for i, ids in enumerate(nearest["ids"])]) >= 0.95
+    )  # two towns may be 150 m apart
+    assert docs.center is not None and np.allclose(docs.center, x.mean(axis=0, dtype=np.float64), rtol=1e-6)
     kept = docs.get(list(range(50)), include=["embeddings"], audience="owner")["embeddings"]
     assert np.array_equal(kept, x[:50])
 
 
 def test_distances_are_within_their_bound(keys: Keys) -> None:
-    """2 |x − c| |q − c| times the error of a cosine, docs/sealed.md."""
+    """2 |x − c| |q − c| times the error of a cosine, six of its standard deviations, docs/sealed.md."""
     x = DATA["temperatures"]
     docs = Client(keys).create_collection("docs", 24, "l2")
     docs.add(range(500), x[:500])
     found = docs.query(x[:20], 500, include=["distances"], audience="owner")
     right, lengths = exact(x[:500], x[:20]), np.linalg.norm(x[:500] - docs.center, axis=1)
     for i, (ids, distances) in enumerate(zip(found["ids"], found["distances"] or [], strict=True)):
-        bound = 2 * lengths[i] * lengths[list(ids)] * 2**-15
+        bound = 2 * lengths[i] * lengths[list(ids)] * 6 * COSINE_ERROR["standard"]
         assert (np.abs(np.array(distances) - right[i, list(ids)]) <= bound).all()
 
 
@@ -177,30 +178,35 @@ def test_segments_of_two_centers_are_asked_apart(mode: str, keys: Keys, tmp_path
         assert found["ids"] == [[3, 4200]]
         with pytest.raises(InvalidInput, match="sealed around 2 centers"):
             docs.owner.query(queries)
-        docs.optimize()
-        assert len(docs.owner.centers()) == 1 and docs.count() == len(x)
-        assert np.allclose(docs.center, x.mean(axis=0), rtol=0.2)  # of a sample
-        before = docs.store_version if hasattr(docs, "store_version") else docs.checkpoint()
+        docs.optimize()  # no one center tells both apart
+        assert len(docs.owner.centers()) == 2 and docs.count() == len(x)
+        assert recall(docs, x, queries) == 1
+        before = docs.checkpoint()
         docs.optimize()
         assert docs.checkpoint() == before  # nothing is worn any more
+        docs.delete(list(range(4100)))
+        docs.optimize()
+        assert len(docs.owner.centers()) == 1 and recall(docs, x, queries[2:]) == 1
     with PersistentClient(tmp_path, keys, read_only=True) as again:
         docs = again.get_collection("docs")
-        assert docs.center is not None and len(docs.owner.centers()) == 1
-        found = docs.get([7, 4107], include=["embeddings"], audience="owner")["embeddings"]
-        assert np.array_equal(found, x[[7, 4107]])
+        assert docs.center is not None and np.allclose(docs.center, 3000, atol=1)
+        found = docs.get([4107], include=["embeddings"], audience="owner")["embeddings"]
+        assert np.array_equal(found, x[[4107]])
 
 
 def test_optimize_follows_the_rows(keys: Keys, tmp_path: Path) -> None:
     x = (RNG.normal(size=(900, 5)) + 5000).astype(np.float32)
+    y = (x - 10_000).astype(np.float32)
     with PersistentClient(tmp_path, keys) as client:
         docs = client.create_collection("docs", 5, "l2", mode="sealed-index")
-        docs.add(range(300), x[:300])
-        docs.delete(list(range(300)))
-        y = (x - 10_000).astype(np.float32)
+        docs.add(range(1000, 1300), x[:300])
         docs.add(range(900), y)
-        assert (docs.center is not None and docs.center.mean() < 0) or docs.center.mean() > 0
+        assert len(docs.owner.centers()) == 2
+        docs.delete(list(range(1000, 1300)))
         docs.optimize()
-        assert np.allclose(docs.center, y.mean(axis=0), atol=1)
+        assert len(docs.owner.centers()) == 1 and np.allclose(
+            docs.center, y.mean(axis=0, dtype=np.float64), atol=1
+        )
         assert recall(docs, y, y[:20]) == 1
 
 

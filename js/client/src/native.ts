@@ -96,6 +96,7 @@ export interface SegmentDirectory extends Freed {
   segmentIds(): Uint8Array[];
   names(segmentId: Uint8Array): (Id | null)[] | null;
   norms(ids: Id[]): Float64Array;
+  rows(): { segmentId: Uint8Array; ids: (Id | null)[] }[];
   centre(segmentId: Uint8Array): Float32Array;
   centres(): Float32Array[];
   centreInUse(): Float32Array;

@@ -3,7 +3,8 @@ each. Key owner's side."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import NamedTuple, TypeAlias
 
@@ -14,7 +15,7 @@ from ..ingest.arrays import BoolArray, FloatArray, Id
 from ..ingest.metrics import METRICS
 from .batch import Batch
 from .changes import drop_rows, seal
-from .off_centre import moved_center
+from .off_centre import moved_center, suits
 from .reading import embeddings, kept_whole, live
 from .routing.rows import reseal_cluster
 from .segments import Segments
@@ -33,27 +34,39 @@ def optimize(segments: Segments, progress: Progress | None = None, every: bool =
     old kind, without check sums and packed for fewer rows again; or every segment that opens. Segments in quarantine are
     made anew of the vectors that were kept; those of which not all were stay as they are."""
     passed_over = _passed_over(segments)
-    center = recentred(segments)
+    around = _centers(segments)
     taken = (
-        [one for one in segments.fresh() if one.id not in passed_over] if every else _worn(segments, center)
+        [one for one in segments.fresh() if one.id not in passed_over] if every else _worn(segments, around)
     )
-    _merge_all(segments, [segment.id for segment in taken], progress, center)
+    groups: dict[bytes, list[bytes]] = {}
+    for one in taken:
+        groups.setdefault(around[one.id].tobytes(), []).append(one.id)
+    for center, ids in groups.items():
+        _merge_all(segments, ids, progress, np.frombuffer(center, np.float32))
     segments.store.purge()
 
 
-def recentred(segments: Segments) -> FloatArray:
-    """The center that rows are to be sealed around: the present one, unless it was chosen by rows that others have followed
-    since which lie elsewhere."""
-    owner = segments.owner
-    if not METRICS[owner.spec.metric].centred or owner.spec.mode == "open" or owner.given_center.size:
-        return owner.center
+def _centers(segments: Segments) -> dict[bytes, FloatArray]:
+    """What each segment is to be sealed around: the center in use, or the mean of the rows where that has moved away from it;
+    but its own where that one would tell its rows apart no more."""
+    owner, center = segments.owner, segments.owner.center
     held = {*owner.refused(), *owner.quarantined()}
-    sample: list[Id] = []
     entries = [one for one in segments.fresh() if one.id not in held]
-    for segment in entries[:: -(-len(entries) // _SEGMENTS) or 1]:
-        names = [name for name in owner.names(segment.id) or [] if name is not None]
-        sample += names[:: -(-len(names) // _ROWS) or 1]
-    return moved_center(owner.spec, embeddings(segments, sample)[0], owner.center)
+    own = {one.id: owner.center_of(one.id) for one in entries}
+    if not METRICS[owner.spec.metric].centred or owner.spec.mode == "open" or owner.given_center.size:
+        return defaultdict(lambda: center)
+    looked_at = {*(one.id for one in entries[:: -(-len(entries) // _SEGMENTS) or 1])}
+    looked_at.update(one for one, around in own.items() if not np.array_equal(around, center))
+    rows = {one: _some(segments, one) for one in looked_at}
+    if rows:
+        center = moved_center(owner.spec, np.concatenate([*rows.values()]), center)
+    apart = {one for one in rows if not suits(owner.spec, rows[one], center, own[one])}
+    return defaultdict(lambda: center, {one: own[one] for one in apart})
+
+
+def _some(segments: Segments, segment_id: bytes) -> FloatArray:
+    names = [name for name in segments.owner.names(segment_id) or [] if name is not None]
+    return embeddings(segments, names[:: -(-len(names) // _ROWS) or 1])[0]
 
 
 def adopt(segments: Segments, progress: Progress | None = None, *, take_over: bool = False) -> int:
@@ -169,10 +182,10 @@ def _original(batch: Batch) -> BoolArray:
     return np.ones(len(batch.ids), np.bool_) if batch.original is None else batch.original
 
 
-def _worn(segments: Segments, center: FloatArray) -> list[StoredSegment]:
+def _worn(segments: Segments, around: Mapping[bytes, FloatArray]) -> list[StoredSegment]:
     """Segments worth sealing again: with deleted rows, or small when there are several small ones,
     or a writer's, or of the old kind, or without check sums, or packed for an index of another size, or around another
-    center than this."""
+    center than it is to be."""
     owner = segments.owner
     passed_over = _passed_over(segments)
     entries = [segment for segment in segments.fresh() if segment.id not in passed_over]
@@ -185,8 +198,7 @@ def _worn(segments: Segments, center: FloatArray) -> list[StoredSegment]:
     again.update(owner.quarantined())
     again.update(owner.repack(segments.description.network))
     again.update(segments.description.untagged)
-    if len(owner.centers()) > 1 or not np.array_equal(owner.center, center):
-        again.update(one.id for one in entries if not np.array_equal(owner.center_of(one.id), center))
+    again.update(one.id for one in entries if not np.array_equal(owner.center_of(one.id), around[one.id]))
     again.update(segment.id for segment in entries if owner.writer_of(segment.id) is not None)
     return [segment for segment in entries if segment.deleted or segment.id in again]
 

@@ -34,9 +34,12 @@ def mergeable(segments: Segments, vectors: FloatArray) -> list[StoredSegment]:
     if owner.has_key_pair or rows >= MERGE_ROWS:
         return []
     passed_over = {*owner.refused(), *owner.quarantined(), *segments.appended}
+    center = owner.center_for(vectors)
     entries = [one for one in segments.fresh() if one.id not in passed_over]
     if _tell_center(segments, entries, vectors):
         return entries
+    apart = [at for at, one in enumerate(entries, 1) if not np.array_equal(owner.center_of(one.id), center)]
+    entries = entries[apart[-1] if apart else 0 :]
     first, total = len(entries), rows
     for size in _SIZES:
         # Beyond what is merged already: segments of this size, which count, and smaller ones among

@@ -3,6 +3,7 @@ distances then tell them apart. Key owner's side."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -27,6 +28,8 @@ FEWEST = 8
 _SAMPLE = 64
 _WORTH = 1e-4
 """Of the median squared distance: errors below it are left alone."""
+_MOST = 4
+"""Centers of a collection, each of which costs every question a query."""
 _BETTER = 2
 """How many times smaller another center has to make them."""
 
@@ -54,9 +57,33 @@ def distance_error(rows: FloatArray, precision: str) -> tuple[float, float]:
     return float(error), float(np.median(distances[first, second]))
 
 
-def chosen_center(spec: IndexSpec, rows: FloatArray) -> FloatArray:
-    """The mean of rows, float32 (n, d), that lie far from zero for how close they are to each other; (0,) for others."""
-    return moved_center(spec, rows, NOWHERE)
+def chosen_center(
+    spec: IndexSpec, rows: FloatArray, present: FloatArray, others: Sequence[FloatArray]
+) -> FloatArray:
+    """What to seal rows, float32 (n, d), around: the present center, one of the others that segments have where that one
+    leaves these rows apart from each other no more, or their mean; (0,) for nothing."""
+    if not METRICS[spec.metric].centred or spec.mode == "open" or len(rows) < 2:
+        return present
+    if not present.size and all(not one.size for one in others):
+        return moved_center(spec, rows, NOWHERE)
+    part = rows[:: -(-len(rows) // _SAMPLE)]
+    suiting = [one for one in (present, *others) if not _blurs(part, one, spec.precision)]
+    if suiting or len(others) >= _MOST:
+        return suiting[0] if suiting else present
+    return moved_center(spec, rows, present)
+
+
+def suits(spec: IndexSpec, rows: FloatArray, center: FloatArray, own: FloatArray) -> bool:
+    """Whether rows that lie around a center of their own may as well lie around another one."""
+    if len(rows) < 2:
+        return True
+    error, distance = distance_error(_less(rows, center), spec.precision)
+    return error <= max(_WORTH * distance, _BETTER * distance_error(_less(rows, own), spec.precision)[0])
+
+
+def _blurs(rows: FloatArray, center: FloatArray, precision: str) -> bool:
+    error, distance = distance_error(_less(rows, center), precision)
+    return error > SHARE * distance > 0
 
 
 def moved_center(spec: IndexSpec, rows: FloatArray, present: FloatArray) -> FloatArray:
@@ -84,14 +111,15 @@ class OffCentre:
 
     def see(self, rows: FloatArray, fixed: FloatArray = NOWHERE) -> None:
         """Rows that were added, float32 (n, d), around a center that was given, or the best one."""
-        free = _SAMPLE - len(self._rows)
         if self._done or not len(rows):
             return
-        self._rows += list(rows[:: -(-len(rows) // free)].copy())
-        if len(self._rows) < FEWEST:
-            return
-        self._done = len(self._rows) >= _SAMPLE
-        sample = np.stack(self._rows)
+        if len(rows) < FEWEST:  # those that come one by one are looked at together
+            self._rows += list(rows.copy())
+            rows = np.stack(self._rows)
+            if len(rows) < FEWEST:
+                return
+        self._done = len(rows) >= _SAMPLE
+        sample = rows[:: -(-len(rows) // _SAMPLE)]
         center = fixed if fixed.size else moved_center(self._spec, sample, NOWHERE)
         error, distance = distance_error(_less(sample, center), self._spec.precision)
         if error <= SHARE * distance or distance <= 0:

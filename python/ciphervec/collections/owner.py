@@ -97,9 +97,10 @@ class Owner:
         return self._given
 
     def center_for(self, rows: FloatArray) -> FloatArray:
-        """The same for these rows, which choose one where there is none yet and they lie far from zero."""
-        present = self.center
-        return present if present.size else chosen_center(self._spec, rows)
+        """The same for these rows, which choose one where they lie far from zero, or from the centers that there are."""
+        return (
+            self._given if self._given.size else chosen_center(self._spec, rows, self.center, self.centers())
+        )
 
     def centers(self) -> list[FloatArray]:
         """Those of all segments with rows that count: one, but where rows came before it was chosen, or writers have cards of

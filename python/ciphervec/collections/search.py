@@ -203,7 +203,7 @@ def _ask(
         )
 
     with segments.checking():
-        found = _opened(opened, count, allow, segments, audience)
+        found = _opened(opened, count, allow, segments, audience, passed_over.center)
     _hold(segments, held)
     if routed and allow is not None and count is not None and len(found[0].ids) < min(count, len(allow)):
         say_missed(segments, query, allow)
@@ -216,9 +216,11 @@ def _opened(
     allow: Allowed | None,
     segments: Segments,
     audience: Audience | None,
+    center: FloatArray | None,
 ) -> list[Matches]:
-    # What others are shown is counted by the rows that are ranked.
-    found = None if audience == "others" else _of_many(opened, count, allow, len(segments.owner))
+    # What others are shown is counted by the rows that are ranked, and of several centers' rows those of one are.
+    listed = audience == "others" or center is not None
+    found = None if listed else _of_many(opened, count, allow, len(segments.owner))
     return opened(count, None if allow is None else allow.ids()) if found is None else found
 
 

@@ -9,7 +9,11 @@ import type { Segments } from "./segments.js";
 
 const SAMPLE = 64;
 /** The error of a cosine by precision, docs/sealed.md. */
-const COSINE_ERROR: { readonly [precision: string]: number } = { standard: 1.5e-5, small: 1.9e-4, wide: 6e-8 };
+const COSINE_ERROR: { readonly [precision: string]: number } = {
+  standard: 1.5e-5,
+  small: 1.9e-4,
+  wide: 6e-8,
+};
 /** Of the median squared distance: errors below it are left alone. */
 const WORTH = 1e-4;
 /** How many times smaller a center has to make them. */
@@ -28,7 +32,8 @@ export function centerFor(segments: Segments, rows: Rows): Float32Array {
   const { dimension, count } = rows;
   const sums = new Float64Array(dimension);
   for (let i = 0; i < count; i++)
-    for (let j = 0; j < dimension; j++) sums[j] = (sums[j] as number) + (rows.data[i * dimension + j] as number);
+    for (let j = 0; j < dimension; j++)
+      sums[j] = (sums[j] as number) + (rows.data[i * dimension + j] as number);
   const mean = Float32Array.from(sums, (sum) => sum / count);
   const now = distanceError(rows, new Float32Array(dimension), precision);
   const then = distanceError(rows, mean, precision);

@@ -74,7 +74,11 @@ export async function search(segments: Segments, question: Question, call: Call)
   const usable =
     where === null || (believed && segments.readEntries().every((segment) => payloads.hasTags(segment)));
   const centers = segments.directory.centres();
-  const allByTags = centers.length < 2 && document === null && among === null && (where === null || (where.complete && usable));
+  const allByTags =
+    centers.length < 2 &&
+    document === null &&
+    among === null &&
+    (where === null || (where.complete && usable));
   let allow: Id[] | null = null;
   if (!allByTags && (where !== null || document !== null)) allow = await matching(segments, filter, believed);
   if (among !== null) {
