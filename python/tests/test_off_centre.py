@@ -88,8 +88,8 @@ def test_scikit_learns_own_find_them_too(keys: Keys) -> None:
 
 def groups() -> np.ndarray:
     """Most of the rows close together, and the others so far away that no center tells the first apart."""
-    x = RNG.normal(size=(300, 4))
-    x[::10] += 1e5
+    x = RNG.normal(size=(300, 4)) + 3e5
+    x[::7] += 1e5
     return x
 
 
