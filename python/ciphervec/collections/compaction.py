@@ -3,7 +3,7 @@ each. Key owner's side."""
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import NamedTuple, TypeAlias
@@ -191,7 +191,8 @@ def _worn(segments: Segments, around: Mapping[bytes, FloatArray]) -> list[Stored
     entries = [segment for segment in segments.fresh() if segment.id not in passed_over]
     limit = segments.segment_rows // 2
     small = [segment for segment in entries if segment.rows - len(segment.deleted) < limit]
-    again = {segment.id for segment in small} if len(small) > 1 else set()
+    alike = Counter(around[segment.id].tobytes() for segment in small)
+    again = {segment.id for segment in small if alike[around[segment.id].tobytes()] > 1}
     again.update(segment_id for segment_id, _ in owner.shadowed())
     again.update(owner.outdated())
     again.update(owner.unchecked())
