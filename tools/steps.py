@@ -194,6 +194,11 @@ TARGETS: dict[str, list[Step]] = {
             ),
         ),
         Step(
+            "bounds",
+            "every stated error over inputs that are chosen against it",
+            pytest("python/tests/test_bounds.py", CIPHERVEC_BOUNDS="5000"),
+        ),
+        Step(
             "honest",
             "millions of honest answers' checks",
             pytest("python/tests/test_honest_answers.py", CIPHERVEC_BLOCKS="500000"),

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use ciphervec::similarity::ckks::{Client, KeyList, Operation, Plan, PlanRequest};
+use ciphervec::similarity::ckks::{
+    Client, KeyList, Operation, Plan, PlanRequest, params_for_depth,
+};
 use ciphervec_he::ckks::{Params, ParamsSpec, PublishPolicy, Ring};
 use ciphervec_he::params::Security;
 use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray2};
@@ -67,9 +69,9 @@ impl PyCkksOwner {
         work(py, make).map(|owner| Self(Arc::new(owner)))
     }
 
-    /// Parameters for so many products in a row, and keys for products and the rotations listed.
+    /// Parameters for so many products in a row with results up to `magnitude`, and keys for products and the rotations listed.
     #[staticmethod]
-    #[pyo3(signature = (depth, *, precision_bits, ring_name, quantum, rotations, sums))]
+    #[pyo3(signature = (depth, *, precision_bits, ring_name, quantum, rotations, sums, magnitude))]
     fn for_depth(
         py: Python<'_>,
         depth: usize,
@@ -78,10 +80,11 @@ impl PyCkksOwner {
         quantum: bool,
         rotations: Vec<i64>,
         sums: usize,
+        magnitude: f64,
     ) -> PyResult<Self> {
         let ring = ring(ring_name)?;
         Self::with_params(py, rotations, sums, move || {
-            Ok(Params::for_depth_in(ring, depth, precision_bits, security(quantum))?)
+            params_for_depth(ring, depth, precision_bits, magnitude, security(quantum))
         })
     }
 

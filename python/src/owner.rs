@@ -105,14 +105,17 @@ impl PyOwner {
         self.0.open_keys(sealed).map(PyKeys).map_err(Raise::raise)
     }
 
-    /// A card for the writer of this name.
+    /// A card for the writer of this name, who takes `centre` off the rows.
+    #[pyo3(signature = (writer, filterable, centre = Vec::new()))]
     fn writer_card(
         &self,
         py: Python<'_>,
         writer: &str,
         filterable: Vec<String>,
+        centre: Vec<f32>,
     ) -> PyResult<PyWriterCard> {
-        let card = runtime::detached(py, || self.0.writer_card(writer, &filterable));
+        let make = || self.0.writer_card_around(writer, &filterable, &centre);
+        let card = runtime::detached(py, make);
         card.map(PyWriterCard).map_err(Raise::raise)
     }
 
@@ -151,7 +154,8 @@ impl PyOwner {
 
     /// Seals rows under a new nonce. `expected` is how many the index will hold, for the packing; unset, these.
     /// `network` is what answers travel over: bytes a second, seconds there and back.
-    #[pyo3(signature = (vectors, ids, expected = None, network = None))]
+    /// The rows are taken less `centre`, which may be empty.
+    #[pyo3(signature = (vectors, ids, expected = None, network = None, centre = Vec::new()))]
     fn seal(
         &self,
         py: Python<'_>,
@@ -159,11 +163,13 @@ impl PyOwner {
         ids: Vec<PyId>,
         expected: Option<usize>,
         network: Option<(f64, f64)>,
+        centre: Vec<f32>,
     ) -> PyResult<PySealedSegment> {
         let rows = arrays::rows(&vectors, self.0.spec().dimension())?;
         let names = ids::unwrap(ids);
         let expected = expected_rows(expected.unwrap_or(names.len()), network);
-        let sealed = py.detach(|| runtime::run(|| self.0.seal_expecting(rows, &names, &expected)));
+        let sealed =
+            py.detach(|| runtime::run(|| self.0.seal_around(rows, &names, &expected, &centre)));
         sealed.map(PySealedSegment).map_err(Raise::raise)
     }
 
@@ -265,7 +271,7 @@ impl PyOwner {
 
     /// Seals queries for the segments that the directory knows, or for those of them in `segments`. `tags` restrict the answer on
     /// the server. `format` is that of the answer: "first", which every server knows, or "short". Where `tokens` has one for each row they are taken out and used; not with `segments`.
-    #[pyo3(signature = (vectors, directory, epoch = 0, tags = Vec::new(), segments = None, format = "short", tokens = None))]
+    #[pyo3(signature = (vectors, directory, epoch = 0, tags = Vec::new(), segments = None, format = "short", tokens = None, centre = Vec::new()))]
     #[expect(
         clippy::too_many_arguments,
         reason = "they are the keyword arguments of one Python call"
@@ -280,10 +286,13 @@ impl PyOwner {
         segments: Option<Vec<[u8; 16]>>,
         format: &str,
         tokens: Option<&PyTokenPool>,
+        centre: Vec<f32>,
     ) -> PyResult<PySealedQuery> {
         let format = answer_format(format);
         let segments = segments.map(|ids| ids.into_iter().map(SegmentId).collect::<Vec<_>>());
         let rows = arrays::rows(&vectors, self.0.spec().dimension())?;
+        let moved = self.0.less_centre(rows, &centre).map_err(Raise::raise)?;
+        let rows = &*moved;
         let query = py.detach(|| {
             let guard = directory.read();
             let known = &*guard;
@@ -300,7 +309,8 @@ impl PyOwner {
                 None => self.0.query_with(rows, known, epoch, &tags, segments, format),
             })
         });
-        Ok(PySealedQuery { query: query.map_err(Raise::raise)?, opened: Mutex::new(None) })
+        let query = query.map_err(Raise::raise)?.around(centre);
+        Ok(PySealedQuery { query, opened: Mutex::new(None) })
     }
 
     /// Takes in a plain query that somebody else made, and checks that its probes are unit vectors.

@@ -210,7 +210,26 @@ impl PySegmentDirectory {
         PyList::new(py, names?).map(Some)
     }
 
-    /// The lengths that the vectors of these ids had; 1 where the metric does not keep them, 0 for an unknown id.
+    /// What was taken off a segment's rows before they were sealed; empty where that is nothing, or the segment is unknown.
+    fn centre<'py>(&self, py: Python<'py>, segment_id: [u8; 16]) -> Bound<'py, PyArray1<f32>> {
+        let directory = self.read();
+        PyArray1::from_slice(
+            py,
+            directory.centre(ciphervec::SegmentId(segment_id)).unwrap_or_default(),
+        )
+    }
+
+    /// The centres of all segments with rows that count, each once.
+    fn centres<'py>(&self, py: Python<'py>) -> Vec<Bound<'py, PyArray1<f32>>> {
+        self.read().centres().into_iter().map(|centre| PyArray1::from_slice(py, centre)).collect()
+    }
+
+    /// That of the latest of the owner's segments that has one; empty where none has.
+    fn centre_in_use<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f32>> {
+        PyArray1::from_slice(py, self.read().centre_in_use())
+    }
+
+    /// The lengths that the vectors of these ids had, less their centre; 1 where the metric does not keep them, 0 for an unknown id.
     fn norms<'py>(&self, py: Python<'py>, ids: Vec<PyId>) -> Bound<'py, PyArray1<f64>> {
         let directory = self.read();
         PyArray1::from_iter(py, ids.iter().map(|id| directory.norm(&id.0).unwrap_or(0.0)))

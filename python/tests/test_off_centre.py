@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pickle
 import warnings
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -87,35 +86,28 @@ def test_scikit_learns_own_find_them_too(keys: Keys) -> None:
     assert recall(graph.indices.reshape(20, 6), nearest(x, x[:20], 6)[1]) > 0.98
 
 
-@pytest.mark.parametrize("name", DATA)
-def test_a_collection_warns_once(name: str, keys: Keys) -> None:
-    x = DATA[name]
-    docs = Client(keys).create_collection("docs", x.shape[1], "l2")
-    with pytest.warns(UserWarning, match="Subtract the mean of the rows from rows and queries") as told:
-        docs.add(range(300), x[:300])
+def groups() -> np.ndarray:
+    """Most of the rows close together, and the others so far away that no center tells the first apart."""
+    x = RNG.normal(size=(300, 4)) + 3e5
+    x[::7] += 1e5
+    return x
+
+
+def test_a_collection_warns_once(keys: Keys) -> None:
+    x = groups()
+    docs = Client(keys).create_collection("docs", 4, "l2")
+    with pytest.warns(UserWarning, match="collections of their own") as told:
+        docs.add(range(300), x)
     assert len(told) == 1 and told[0].filename == __file__
-    centred = Client(keys).create_collection("docs", x.shape[1], "l2")
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
-        docs.upsert(range(100, 400), x[100:400])
-        centred.add(range(300), x[:300] - x.mean(axis=0))
-
-
-def test_rows_that_come_one_by_one(keys: Keys) -> None:
-    x = DATA["temperatures"]
-    docs = Client(keys).create_collection("docs", metric="l2")
-    with pytest.warns(UserWarning, match="far from zero") as told:
-        for i in range(20):
-            docs.upsert([i], x[i])
-    assert len(told) == 1
-    index = Index(x.shape[1], "l2", secret_keys=keys)
-    with pytest.warns(UserWarning, match="far from zero"):
+        docs.upsert(range(100, 400), x)
+    index = Index(4, "l2", secret_keys=keys)
+    with pytest.warns(UserWarning, match="far from their center"):
         index.add(None, x)
-    same = Index.from_bytes(index.to_bytes(), keys)
-    with pytest.warns(UserWarning, match="far from zero"):
-        same.add(range(1000, 1020), x[:20])
-    with pytest.warns(UserWarning, match="far from zero"):
-        Client(keys).create_collection("merged", x.shape[1], "l2").merge(range(20), x[:20])
+    fixed = Client(keys).create_collection("docs", 24, "l2", center=np.zeros(24))
+    with pytest.warns(UserWarning, match="Leave center= out"):
+        fixed.merge(range(300), DATA["temperatures"][:300])
 
 
 @pytest.mark.parametrize(
@@ -139,23 +131,24 @@ def test_nothing_is_said_where_nothing_is_wrong(how: dict[str, Any], keys: Keys)
         Client(keys).create_collection("same", 4, "l2").add(range(20), np.ones((20, 4)))
 
 
-def test_an_error_that_is_raised_comes_before_the_commit(keys: Keys, tmp_path: Path) -> None:
-    docs = Client(keys).create_collection("docs", 24, "l2")
+def test_an_error_that_is_raised_comes_before_the_commit(keys: Keys) -> None:
+    docs = Client(keys).create_collection("docs", 4, "l2")
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
         with pytest.raises(UserWarning):
-            docs.add(range(100), DATA["temperatures"][:100])
+            docs.add(range(300), groups())
     assert docs.count() == 0
 
 
 def test_what_is_said_is_what_is_measured(keys: Keys) -> None:
     x = DATA["temperatures"].astype(np.float32)
-    said, distance = distance_error(x[:100], "standard")
-    index = Index(24, "l2", secret_keys=keys)
-    with pytest.warns(UserWarning, match="far from zero"):
-        index.add(None, x)
-    found = index.search_batch(x[:50], 600)
+    center = np.full(24, 200, np.float32)
+    said, distance = distance_error(x[:100] - center, "standard")
+    docs = Client(keys).create_collection("docs", 24, "l2", center=center)
+    docs.add(range(600), x[:600])
+    found = docs.query(x[:50], 600, include=["distances"], audience="owner")
     exact = np.stack([((x.astype(np.float64) - q) ** 2).sum(axis=1) for q in x[:50].astype(np.float64)])
-    errors = np.concatenate([m.distances - line[list(m.ids)] for m, line in zip(found, exact, strict=True)])
+    pairs = zip(found["ids"], found["distances"] or [], exact, strict=True)
+    errors = np.concatenate([np.array(distances) - line[list(ids)] for ids, distances, line in pairs])
     assert said / 3 < errors.std() < said * 1.5
     assert 0.8 < np.median(exact) / distance < 1.25

@@ -118,8 +118,14 @@ impl JsOwner {
 
     /// A card for the writer of this name.
     #[wasm_bindgen(js_name = writerCard)]
-    pub fn writer_card(&self, writer: &str, filterable: Vec<String>) -> Result<JsWriterCard> {
-        Ok(JsWriterCard(self.0.writer_card(writer, &filterable)?))
+    pub fn writer_card(
+        &self,
+        writer: &str,
+        filterable: Vec<String>,
+        centre: Option<Vec<f32>>,
+    ) -> Result<JsWriterCard> {
+        let centre = centre.unwrap_or_default();
+        Ok(JsWriterCard(self.0.writer_card_around(writer, &filterable, &centre)?))
     }
 
     /// Whether this owner made the card as it is.
@@ -155,18 +161,20 @@ impl JsOwner {
     }
 
     /// Seals rows, given one after the other, under a new nonce. `expected` is how many the index will hold, for the packing;
-    /// left out, these. `network` is what answers travel over.
+    /// left out, these. `network` is what answers travel over. Rows are taken less `centre`.
     pub fn seal(
         &self,
         vectors: &Float32Array,
         #[wasm_bindgen(unchecked_param_type = "Id[]")] ids: Vec<JsValue>,
         #[wasm_bindgen(unchecked_optional_param_type = "number")] expected: Option<usize>,
         #[wasm_bindgen(unchecked_optional_param_type = "Network")] network: &JsValue,
+        centre: Option<Vec<f32>>,
     ) -> Result<JsSealedSegment> {
         let names = ids::all(&ids)?;
         let expected = expected_rows(expected.unwrap_or(names.len()), network)?;
         let rows = arrays::rows(vectors, self.0.spec().dimension(), Some(names.len()))?;
-        Ok(JsSealedSegment(self.0.seal_expecting(&rows, &names, &expected)?))
+        let centre = centre.unwrap_or_default();
+        Ok(JsSealedSegment(self.0.seal_around(&rows, &names, &expected, &centre)?))
     }
 
     /// The segments that are packed for another index than one of `expected` rows.
@@ -292,7 +300,8 @@ impl JsOwner {
     }
 
     /// Seals queries for the segments that the directory knows, or for those of them in `segments`. `tags` restrict the answer
-    /// on the server. `format` is that of the answer: "first", which every server knows, or "short".
+    /// on the server. `format` is that of the answer: "first", which every server knows, or "short". Rows are taken less
+    /// `centre`.
     pub fn query(
         &self,
         vectors: &Float32Array,
@@ -307,6 +316,7 @@ impl JsOwner {
         #[wasm_bindgen(unchecked_optional_param_type = "\"first\" | \"short\"")] format: Option<
             String,
         >,
+        centre: Option<Vec<f32>>,
     ) -> Result<JsSealedQuery> {
         let format = match format.as_deref() {
             Some("first") => AnswerFormat::First,
@@ -320,8 +330,10 @@ impl JsOwner {
         let segments = segments.map(|ids| segment::ids(&ids)).transpose()?;
         let rows = arrays::rows(vectors, self.0.spec().dimension(), None)?;
         let (epoch, segments) = (epoch.unwrap_or(0), segments.as_deref());
+        let centre = centre.unwrap_or_default();
+        let rows = self.0.less_centre(&rows, &centre)?;
         let query = self.0.query_with(&rows, &directory.0, epoch, &tags, segments, format)?;
-        Ok(JsSealedQuery(Arc::new(query)))
+        Ok(JsSealedQuery(Arc::new(query.around(centre))))
     }
 
     /// Decrypts and ranks an answer: ids and scores of each query, the `count` closest or those within `threshold`. `allow`

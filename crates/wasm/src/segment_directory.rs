@@ -6,7 +6,7 @@ use ciphervec::SegmentId;
 use ciphervec::protect::consumed::Consumed;
 use ciphervec::protect::id::Id;
 use ciphervec::search::{Exactness, Origin, SegmentDirectory};
-use js_sys::{Array, Float64Array, Map, Uint8Array};
+use js_sys::{Array, Float32Array, Float64Array, Map, Uint8Array};
 use wasm_bindgen::prelude::*;
 
 use crate::arrays::{object, out, outs};
@@ -221,7 +221,23 @@ impl JsSegmentDirectory {
         Ok(names.map_or(JsValue::NULL, |names| ids::outs(names).into()))
     }
 
-    /// The lengths that the vectors of these ids had; 1 where the metric does not keep them, 0 for an unknown id.
+    /// What was taken off a segment's rows; empty where that is nothing, or the segment is unknown.
+    pub fn centre(&self, segment_id: &[u8]) -> Result<Vec<f32>> {
+        Ok(self.0.centre(segment::id(segment_id)?).unwrap_or_default().to_vec())
+    }
+
+    /// The centres of all segments with rows that count, each once.
+    pub fn centres(&self) -> Vec<Float32Array> {
+        self.0.centres().into_iter().map(Float32Array::from).collect()
+    }
+
+    /// That of the latest of the owner's segments that has one; empty where none has.
+    #[wasm_bindgen(js_name = centreInUse)]
+    pub fn centre_in_use(&self) -> Vec<f32> {
+        self.0.centre_in_use().to_vec()
+    }
+
+    /// The lengths that the vectors of these ids had, less their centre; 1 where the metric does not keep them, 0 for an unknown id.
     pub fn norms(
         &self,
         #[wasm_bindgen(unchecked_param_type = "Id[]")] ids: Vec<JsValue>,

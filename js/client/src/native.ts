@@ -96,6 +96,10 @@ export interface SegmentDirectory extends Freed {
   segmentIds(): Uint8Array[];
   names(segmentId: Uint8Array): (Id | null)[] | null;
   norms(ids: Id[]): Float64Array;
+  rows(): { segmentId: Uint8Array; ids: (Id | null)[] }[];
+  centre(segmentId: Uint8Array): Float32Array;
+  centres(): Float32Array[];
+  centreInUse(): Float32Array;
 }
 
 export interface Network {
@@ -150,11 +154,17 @@ export interface Owner extends Freed {
   evaluation(epoch: number): EvaluationKeys;
   holdEvaluation(data: Uint8Array): void;
   openKeys(sealed: Uint8Array): Keys;
-  writerCard(writer: string, filterable: string[]): WriterCard;
+  writerCard(writer: string, filterable: string[], centre?: Float32Array): WriterCard;
   knowsCard(card: WriterCard): boolean;
   openKeyPair(sealed: Uint8Array): void;
   publicKey(): EvaluationKeys;
-  seal(vectors: Float32Array, ids: Id[], expected?: number, network?: Network): SealedSegment;
+  seal(
+    vectors: Float32Array,
+    ids: Id[],
+    expected?: number,
+    network?: Network,
+    centre?: Float32Array,
+  ): SealedSegment;
   addTo(
     directory: SegmentDirectory,
     segmentId: Uint8Array,
@@ -175,6 +185,7 @@ export interface Owner extends Freed {
     tags?: Uint8Array[],
     segments?: Uint8Array[],
     format?: AnswerFormat,
+    centre?: Float32Array,
   ): SealedQuery;
   open(
     query: SealedQuery,

@@ -120,6 +120,7 @@ def recreated(client: Client, collection: Collection) -> Collection:
         "scheme": spec.scheme,
         "bits": spec.bits,
         "originals": collection.originals,
+        "center": collection.owner.given_center if collection.owner.given_center.size else None,
     }
     client.delete_collection(name)
     return client.create_collection(name, spec.dimension, **choices)

@@ -165,9 +165,11 @@ class Context(BaseContext):
         rotations: Iterable[int] = (),
         sums: int = 0,
         quantum: bool = False,
+        magnitude: float = 1.0,
     ) -> Context:
         """The smallest parameters for `depth` products in a row, with results of size 1 right to
-        `precision_bits`.
+        `precision_bits`, and with room for results up to `magnitude`: levels for it are added below, where one prime
+        does not hold such numbers. What would be beyond is refused.
 
         There is a key for products. Keys for rotations are made as asked for: `rotations` for
         `rotate`, and `sums=d` for dot products and sums of d-dimensional vectors in layout "slots".
@@ -181,6 +183,7 @@ class Context(BaseContext):
             quantum=quantum,
             rotations=_steps(rotations),
             sums=_whole(sums, "sums"),
+            magnitude=float(magnitude),
         )
         return cls(owner)
 

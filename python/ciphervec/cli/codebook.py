@@ -14,7 +14,8 @@ from ..errors import InvalidInput
 from ..ingest import arrays
 from ..lab.bench import codebooks as compare
 from .measuring import at_least, each_of, one_of, write
-from .readers import Columns, read
+from .readers import read
+from .row_table import Columns
 from .tables import grid
 from .terminal import Json, command, existing, print_json, progress, screen, size
 
@@ -34,7 +35,7 @@ def train(
     embeddings: Annotated[
         Path,
         typer.Argument(
-            help="(n, d) numbers: .npy, .npz, .parquet, .csv, or .txt with a word and its numbers a line."
+            help="(n, d) numbers: .npy, .npz, .parquet, .hdf5, .fvecs, .csv, or .txt with a word and its numbers a line."
         ),
     ],
     out: Annotated[Path, typer.Argument(help="The codebook's file, .npz.")],

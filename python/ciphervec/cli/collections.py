@@ -29,19 +29,18 @@ from .keygen import scheme_named
 from .network import NetworkOption, network_named
 from .place import Access, Authority, Insecure, Place, TokenFile, opened
 from .readers import (
-    Columns,
     DocumentColumn,
     EmbeddingColumn,
     IdColumn,
     IdsFile,
     LeaveOut,
-    Table,
     VectorColumns,
     VectorFile,
     one_vector,
     read,
     vector_columns,
 )
+from .row_table import Columns, Table
 from .terminal import (
     Json,
     KeyFile,
@@ -211,7 +210,7 @@ def add(
         vector_columns(vector_columns_),
         leave_out or (),
     )
-    table = read(file, columns)
+    table = read(file, columns, quiet=as_json)
     access = Access(token_file, ca, insecure)
     with opened(place, load_keys(keys, passphrase_file), access) as client:
         collection = client.get_collection(name)
@@ -306,7 +305,7 @@ def query(
     - `ciphervec query db notes --text "Where did we leave the keys?" --keys my.key`
     - `ciphervec query https://vectors.example faces probe.npy --keys my.key --token-file query.token`
     """
-    columns = Columns(embedding_column, vectors=vector_columns(vector_columns_), alone=True)
+    columns = Columns(embedding_column, vectors=vector_columns(vector_columns_), alone=True, questions=True)
     questions = _questions(file, vector, columns, text)
     filters = filter_of(where)
     access = Access(token_file, ca, insecure)

@@ -1,5 +1,5 @@
-"""Readers: a .npy, .npz, .parquet, .csv, .jsonl or .txt file enters; ids, vectors, metadata and documents
-leave. The key owner's side, or a writer's.
+"""Readers: a file of one of the formats in `READERS` enters; ids, vectors, metadata and documents leave. The key
+owner's side, or a writer's.
 
 Each reader finds the vectors and one record a row; what of a record is what is decided in one place, for all.
 """
@@ -9,30 +9,38 @@ from __future__ import annotations
 import contextlib
 import csv
 import json
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
+import math
+import zipfile
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-import numpy.typing as npt
 import typer
 
-from ..collections.collection import Collection
 from ..errors import InvalidInput
+from ..ingest import hdf5, packed
 from ..ingest.arrays import Id
-from ..ingest.files import open_text
+from ..ingest.extras import needed
+from ..ingest.files import open_text, text_lines
+from ..ingest.growing import Growing
+from ..ingest.vecs import read_vecs
 from .column_types import numbers, typed, whole_object
-from .ids import typed_ids
+from .row_table import METADATA, Columns, Table, distinct, first, made, matching
+from .terminal import progress
 
-VectorFile = Annotated[Path, typer.Argument(help="A .npy, .npz, .parquet, .csv or .jsonl file of vectors.")]
+VectorFile = Annotated[
+    Path,
+    typer.Argument(
+        help="A file of vectors: .npy, .npz, .parquet, .hdf5, .csv, .tsv, .jsonl, .txt, .fvecs, .bvecs or .ivecs; texts and "
+        "vecs also packed as .gz, .bz2, .xz or .zst."
+    ),
+]
 IdsFile = Annotated[
     Path | None, typer.Option(help="A text file with one id a line, for files that hold none.")
 ]
 EmbeddingColumn = Annotated[
-    str, typer.Option(help="Column (.parquet, .csv) or array (.npz) with the vectors.")
+    str, typer.Option(help="Column (.parquet, .csv, .tsv), array (.npz) or dataset (.hdf5) with the vectors.")
 ]
 IdColumn = Annotated[str, typer.Option(help="Column or array with the ids.")]
 DocumentColumn = Annotated[str, typer.Option(help="Column or array with the documents.")]
@@ -52,31 +60,10 @@ LeaveOut = Annotated[
     ),
 ]
 
-_METADATA = "metadata"
 LONGEST_CELL = 1 << 27
 """Of a .csv; the csv module's own limit is 131,072 characters."""
-_INDEX = re.compile(r"Unnamed: \d+(_level_\d+)?|__index_level_\d+__")
-"""What pandas calls an index that has no name."""
-_NUMBERED = re.compile(r"(.*?)\d+")
-_NAMED = 8
-
-
-@dataclass(frozen=True)
-class Columns:
-    """Which columns of a table, or arrays of an .npz, hold what."""
-
-    embedding: str = "embedding"
-    id: str = "id"
-    document: str = "document"
-    types: Mapping[str, str] = field(default_factory=dict)
-    """Types of the columns of a .csv that are not to be found out."""
-    texts: bool = False
-    """Whether the rows are texts that are still to be embedded, so that vectors are passed over."""
-    vectors: Sequence[str] = ()
-    """Names and patterns of columns that hold a number of the vector each."""
-    leave_out: Sequence[str] = ()
-    alone: bool = False
-    """Whether vectors are all that is wanted."""
+_INFLATED = 1_100
+"""How many bytes deflate makes of one at most, and a little more."""
 
 
 def vector_columns(given: Sequence[str] | None) -> list[str]:
@@ -84,70 +71,26 @@ def vector_columns(given: Sequence[str] | None) -> list[str]:
     return [part.strip() for part in ",".join(given or ()).split(",") if part.strip()]
 
 
-@dataclass(frozen=True)
-class Table:
-    """What a file held. `ids` is None when the file names none, `embeddings` where texts were read."""
-
-    embeddings: Any
-    ids: list[Any] | None = None
-    metadatas: list[dict[str, Any] | None] | None = None
-    documents: list[str | None] | None = None
-    types: Mapping[str, str] = field(default_factory=dict)
-    """What the columns of a .csv were read as."""
-    id_type: str | None = None
-    """The type that was named for the ids."""
-    words: bool = False
-    """Whether the ids are words of a text, which are not of any type yet."""
-
-    def __len__(self) -> int:
-        return len(self.embeddings if self.embeddings is not None else self.documents or ())
-
-    def names(
-        self, file: Path | None, of: str | None = None, there: Collection | None = None
-    ) -> list[Id] | None:
-        """The ids that --ids gives, or else those of the file itself; None where neither has any. Of which type
-        words are `typed_ids` says. Raises InvalidInput."""
-        words: list[Any] | None = self.ids if file is None else read_ids(file)
-        if words is None:
-            return None
-        if len(words) != len(self):
-            kind = "texts" if self.embeddings is None else "vectors"
-            raise InvalidInput(f"{file} has {len(words)} ids for {len(self)} {kind}.")
-        of = of or (self.id_type if file is None else None)
-        if self.words or file is not None or of is not None:
-            return typed_ids([str(word) for word in words], of, there, file or "the file's ids")
-        return words
-
-    def read_as(self, names: Sequence[Id], id_column: str) -> dict[str, str]:
-        """What the columns of a .csv were read as, with the ids as they became."""
-        numbered = bool(names) and isinstance(names[0], int)
-        return {
-            column: of if column != id_column else ("int" if numbered else "str")
-            for column, of in self.types.items()
-        }
-
-
-def read(path: Path, columns: Columns) -> Table:
-    """Read a file by its ending. Raises InvalidInput saying what the file should hold."""
-    readers: dict[str, Callable[[Path, Columns], Table]] = {
-        ".npy": read_npy,
-        ".npz": read_npz,
-        ".parquet": read_parquet,
-        ".csv": read_csv,
-        ".jsonl": read_jsonl,
-        ".txt": read_words,
-    }
-    if columns.texts:
-        readers = {one: readers[one] for one in (".parquet", ".csv", ".jsonl")} | {".txt": read_lines}
-    reader = readers.get(path.suffix.lower())
+def read(path: Path, columns: Columns, *, quiet: bool = True) -> Table:
+    """Read a file by its ending, with a bar on the terminal unless `quiet`. Raises InvalidInput saying what the file
+    should hold."""
+    readers = {one: READERS[one] for one in OF_TEXTS} | {".txt": read_lines} if columns.texts else READERS
+    kind, by = packed.kind(path), packed.ending(path)
+    reader = readers.get(kind)
     if reader is None:
         raise InvalidInput(
-            f"{path} ends in {path.suffix or 'nothing'!r}; known endings{' of texts' if columns.texts else ''} are "
-            f"{', '.join(readers)}."
+            f"{path} ends in {kind or path.suffix or 'nothing'!r}; known endings{' of texts' if columns.texts else ''} are "
+            f"{', '.join(readers)}; {', '.join(one for one in readers if one in STREAMED)} also packed, with "
+            f"{', '.join(packed.ENDINGS)} behind."
+        )
+    if by and kind not in STREAMED:
+        raise InvalidInput(
+            f"{path}: a {kind} is not read through {by}, since its parts are found by their places. Unpack it."
         )
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}.")
-    table = reader(path, columns)
+    with progress(f"reading {path.name}", path.stat().st_size, quiet=quiet) as step:
+        table = reader(path, columns, step)
     if columns.texts and table.documents is None:
         raise InvalidInput(
             f"{path} has no {columns.document!r} to embed. Name the texts with --document-column."
@@ -155,45 +98,42 @@ def read(path: Path, columns: Columns) -> Table:
     return table
 
 
-def read_npy(path: Path, columns: Columns) -> Table:
+def read_npy(path: Path, columns: Columns, heard: packed.Heard | None = None) -> Table:
     """An (n, d) array, or (d,) for a single vector. Mapped, not read: the vectors need not fit in
     memory twice."""
     return Table(_matrix(_load(path, archive=False), str(path)))
 
 
-def read_npz(path: Path, columns: Columns) -> Table:
+def read_npz(path: Path, columns: Columns, heard: packed.Heard | None = None) -> Table:
     """`embedding` or `embeddings` and, if there are any, `ids` and `documents`; arrays with one value for each
     row are metadata. The only array under whatever name."""
     with _load(path, archive=True) as archive:
         names = archive.files
-        vectors = _first(names, columns.embedding, columns.embedding + "s") or (
+        vectors = first(names, columns.embedding, columns.embedding + "s") or (
             names[0] if len(names) == 1 else None
         )
-        if vectors is None:
-            raise InvalidInput(
-                f"{path} holds {', '.join(names) or 'nothing'}, and no {columns.embedding!r}. "
-                "Name the array with --embedding-column."
-            )
-        rows = _matrix(_member(archive, vectors, path), f"{path}:{vectors}")
-        if columns.alone:
-            return Table(rows)
-        renamed = {name + "s": name for name in (columns.id, columns.document) if name not in names}
-        fields: dict[str, list[Any]] = {}
-        for name in names:
-            if name == vectors or name in columns.leave_out:
-                continue
-            values = _member(archive, name, path)
-            if values.shape != (len(rows),):
-                raise InvalidInput(
-                    f"{path}:{name} has shape {values.shape}, and not one value for each of {len(rows)} vectors. Say "
-                    f"--leave-out {name}, or mend it."
-                )
-            fields[renamed.get(name, name)] = list(values)
-        records = [dict(zip(fields, values, strict=True)) for values in zip(*fields.values(), strict=True)]
-    return _table(path, rows, records, [renamed.get(name, name) for name in names], columns, [*fields])
+        return _arrays(path, names, vectors, lambda name: _member(archive, name, path), columns)
 
 
-def read_parquet(path: Path, columns: Columns) -> Table:
+def read_vectors(path: Path, columns: Columns, heard: packed.Heard | None = None) -> Table:
+    """The rows of an .fvecs, .bvecs or .ivecs file, which have no names."""
+    return Table(read_vecs(path, heard))
+
+
+def read_hdf5(path: Path, columns: Columns, heard: packed.Heard | None = None) -> Table:
+    """`embedding`, or `train` of a data set of ann-benchmarks (`test` where questions are read); of other datasets
+    those with one value for each row are metadata, as in an .npz."""
+    with hdf5.opened(path) as datasets:
+        names = datasets.names
+        vectors = first(names, columns.embedding, columns.embedding + "s")
+        if vectors is None and columns.embedding == "embedding":
+            vectors = first(names, *(["test"] if columns.questions else []), "train")
+        return _arrays(
+            path, names, vectors, datasets.read, columns, hdf5.OF_A_BENCHMARK - {columns.id, columns.document}
+        )
+
+
+def read_parquet(path: Path, columns: Columns, heard: packed.Heard | None = None) -> Table:
     """A column of lists of numbers; `id` and `document` if they are there; every other column is
     metadata."""
     try:
@@ -201,18 +141,16 @@ def read_parquet(path: Path, columns: Columns) -> Table:
 
         from ..ingest import lists
     except ImportError as error:
-        raise InvalidInput(
-            "reading .parquet needs pyarrow, which is not installed; pip install 'ciphervec[parquet]'"
-        ) from error
+        raise needed("reading .parquet", "pyarrow", "parquet") from error
     with _damage_of(f"{path} is not a Parquet file"):
         table = parquet.ParquetFile(path).read()
-    names = _distinct(table.column_names, path)
-    vectors = _first(names, columns.embedding, columns.embedding + "s")
+    names = distinct(table.column_names, path)
+    vectors = first(names, columns.embedding, columns.embedding + "s")
     used = [vectors] if vectors else []
     rows = None
     if not columns.texts:
         if columns.vectors:
-            used = _matching(names, columns, path)
+            used = matching(names, columns, path)
             rows = np.column_stack([table.column(name).to_numpy() for name in used])
         elif vectors is None:
             raise InvalidInput(
@@ -226,35 +164,40 @@ def read_parquet(path: Path, columns: Columns) -> Table:
     rest = table.drop_columns([*used, *(name for name in columns.leave_out if name in names)])
     with _damage_of(f"{path} holds what is no value of a row's metadata"):
         records = rest.to_pylist()
-    return _table(path, rows, records, names, columns, rest.column_names)
+    return made(path, rows, records, names, columns, rest.column_names)
 
 
-def read_csv(path: Path, columns: Columns) -> Table:
+def read_csv(path: Path, columns: Columns, heard: packed.Heard | None = None) -> Table:
     """A header line; then `embedding` as a JSON list and the rest as metadata, or one number a
-    column. Ids and metadata are of the types that `columns` names, or that all cells suit.
+    column; cells are divided by commas, in a .tsv by tabs.
+
+    Ids and metadata are of the types that `columns` names, or that all cells suit.
 
     Without an `embedding` column, columns whose names say so (x1, x2, …; a, b, …) hold one number of the vector
     each, in order. Others are asked about.
     """
-    names, records, lines = _cells(path)
-    vectors = _first(names, columns.embedding, columns.embedding + "s")
+    names, records, lines = _cells(path, heard)
+    vectors = first(names, columns.embedding, columns.embedding + "s")
     if columns.vectors or (vectors is None and not columns.texts):
-        vectors, used = None, _matching(names, columns, path)
+        vectors, used = None, matching(names, columns, path)
     else:
         used = [vectors] if vectors else []
-    rows: list[list[Any]] = []
+    rows = Growing(path)
     for line, record in zip(lines, records, strict=True):
         cells = [record.pop(name) for name in used]
         if columns.texts:
             continue
         try:
-            rows.append(json.loads(cells[0]) if vectors else numbers(cells))
+            row = json.loads(cells[0]) if vectors else numbers(cells)
+        except InvalidInput:
+            raise
         except (ValueError, RecursionError) as error:
             where = (
                 f"column {vectors!r} must hold a JSON list" if vectors else "a number belongs in every column"
             )
             raise InvalidInput(f"{path}, line {line}: {where} ({error}).") from error
-    matrix = None if columns.texts else _rectangular(rows, lines, path)
+        rows.add(row, line)
+    matrix = None if columns.texts else rows.matrix()
     if columns.alone:
         return Table(matrix)
     for name in columns.leave_out:
@@ -262,66 +205,66 @@ def read_csv(path: Path, columns: Columns) -> Table:
             record.pop(name, None)
     types = typed(records, lines, columns.types, columns.id, (columns.document,), path)
     rest = [name for name in names if name not in used and name not in columns.leave_out]
-    return _table(path, matrix, records, names, columns, rest, types)
+    return made(path, matrix, records, names, columns, rest, types)
 
 
-def read_jsonl(path: Path, columns: Columns) -> Table:
+def read_jsonl(path: Path, columns: Columns, heard: packed.Heard | None = None) -> Table:
     """A JSON object a line with `embedding`, and perhaps `id`, `document` and `metadata`, as
     `ciphervec export` writes them; what else an object has is metadata too."""
     records: list[dict[str, Any]] = []
-    rows: list[Any] = []
-    lines: list[int] = []
-    with open_text(path) as file:
+    rows = Growing(path)
+    with open_text(path, heard=heard) as file:
         for line, text in enumerate(file, 1):
             if not text.strip():
                 continue
             try:
                 record = json.loads(text, object_pairs_hook=whole_object)
-                rows.append(record.pop(columns.embedding, *([None] if columns.texts else [])))
+                row = record.pop(columns.embedding, *([None] if columns.texts else []))
             except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
                 raise InvalidInput(
                     f"{path}, line {line}: a JSON object with {columns.embedding!r} belongs there ({error!r})."
                 ) from error
-            if not isinstance(record.get(_METADATA), dict | None):
+            if not isinstance(record.get(METADATA), dict | None):
                 raise InvalidInput(
-                    f"{path}, line {line}: metadata must be an object, got {record[_METADATA]!r:.100}."
+                    f"{path}, line {line}: metadata must be an object, got {record[METADATA]!r:.100}."
                 )
             if (columns.id in record) != (columns.id in (records or [record])[0]):
                 raise InvalidInput(f"{path}, line {line}: some rows have {columns.id!r}, and some have none.")
-            records.append(record)
-            lines.append(line)
-    matrix = None if columns.texts else _rectangular(rows, lines, path)
+            if not columns.texts:
+                rows.add(row, line)
+            records.append({} if columns.alone else record)
+    matrix = None if columns.texts else rows.matrix()
     if columns.alone:
         return Table(matrix)
     names = list(dict.fromkeys(name for record in records for name in record))
     for name in columns.leave_out:
         for record in records:
             record.pop(name, None)
-    return _table(path, matrix, records, names, columns)
+    return made(path, matrix, records, names, columns)
 
 
-def read_lines(path: Path, columns: Columns) -> Table:
+def read_lines(path: Path, columns: Columns, heard: packed.Heard | None = None) -> Table:
     """A text a line; empty lines are passed over."""
-    return Table(None, documents=[*_lines(path)])
+    return Table(None, documents=[*text_lines(path)])
 
 
-def read_words(path: Path, columns: Columns) -> Table:
+def read_words(path: Path, columns: Columns, heard: packed.Heard | None = None) -> Table:
     """GloVe's text form: a word and its numbers a line, divided by spaces; words are the ids. A
     word may hold spaces itself.
 
     A first line of two whole numbers, as word2vec writes, is passed over.
     """
     words: list[Id] = []
-    rows: list[npt.NDArray[np.float32]] = []
+    rows = Growing(path)
     dimension = None
-    with open_text(path, newline="\n") as file:
+    with open_text(path, newline="\n", heard=heard) as file:
         for number, line in enumerate(file, 1):
             parts = line.rstrip("\r\n ").split(" ")
             if number == 1 and len(parts) == 2 and all(part.isdecimal() for part in parts):
                 continue
             dimension = dimension or len(parts) - 1
             try:
-                row = np.array(numbers(parts[-dimension:]), dtype=np.float32)
+                row = numbers(parts[-dimension:])
             except ValueError as error:
                 raise InvalidInput(
                     f"{path}, line {number}: a word and {dimension} numbers belong there ({error})."
@@ -331,39 +274,84 @@ def read_words(path: Path, columns: Columns) -> Table:
                     f"{path}, line {number}: a word and {dimension or 'some'} numbers belong there, got {len(parts)} parts."
                 )
             words.append(" ".join(parts[:-dimension]))
-            rows.append(row)
-    return Table(np.stack(rows) if rows else np.empty((0, 0), np.float32), words)
+            rows.add_numbers(row, number)
+    return Table(rows.matrix(), words)
 
 
 def one_vector(text: str, what: str) -> Any:
     """A single vector as a JSON list, (1, d). Raises InvalidInput."""
+    row = Growing(what)
     try:
-        return _rectangular([json.loads(text)], [1], what)
+        row.add(json.loads(text), 1)
+        return row.matrix()
     except (ValueError, RecursionError) as error:  # InvalidInput is one
         raise InvalidInput(f"{what} must be a JSON list of numbers ({error}).") from error
 
 
-def read_ids(path: Path) -> list[str]:
-    """One id a line, as it stands there."""
-    return _lines(path)
+READERS: dict[str, Callable[[Path, Columns, packed.Heard | None], Table]] = {
+    ".npy": read_npy,
+    ".npz": read_npz,
+    ".parquet": read_parquet,
+    ".hdf5": read_hdf5,
+    ".h5": read_hdf5,
+    ".csv": read_csv,
+    ".tsv": read_csv,
+    ".jsonl": read_jsonl,
+    ".txt": read_words,
+    ".fvecs": read_vectors,
+    ".bvecs": read_vectors,
+    ".ivecs": read_vectors,
+}
+STREAMED = (".csv", ".tsv", ".jsonl", ".txt", ".fvecs", ".bvecs", ".ivecs")
+"""What is read from its beginning to its end, and so through an unpacker too."""
+OF_TEXTS = (".parquet", ".csv", ".tsv", ".jsonl")
 
 
-def _lines(path: Path) -> list[str]:
-    """The lines of a text that are not empty. str.splitlines would divide them at more than line ends."""
-    with open_text(path) as file:
-        return [line.rstrip("\r\n") for line in file if line.strip()]
+def _arrays(path: Path, names: list[str], vectors: str | None, read_one: Callable[[str], Any], columns: Columns,
+            apart: Collection[str] = ()) -> Table:  # fmt: skip
+    """The table of a file of named arrays; those `apart` are neither vectors nor metadata."""
+    if vectors is None:
+        raise InvalidInput(
+            f"{path} holds {', '.join(names) or 'nothing'}, and no {columns.embedding!r}. "
+            "Name the array with --embedding-column."
+        )
+    found = read_one(vectors)
+    if apart and found.ndim != 2:
+        raise InvalidInput(
+            f"{path}:{vectors} must have shape (n, d), got {found.shape}. Sparse sets are laid out first."
+        )
+    rows = _matrix(found, f"{path}:{vectors}")
+    if columns.alone:
+        return Table(rows)
+    renamed = {name + "s": name for name in (columns.id, columns.document) if name not in names}
+    fields: dict[str, list[Any]] = {}
+    for name in names:
+        if name == vectors or name in columns.leave_out or name in apart:
+            continue
+        values = read_one(name)
+        if values.shape != (len(rows),):
+            raise InvalidInput(
+                f"{path}:{name} has shape {values.shape}, and not one value for each of {len(rows)} vectors. Say "
+                f"--leave-out {name}, or mend it."
+            )
+        fields[renamed.get(name, name)] = list(values)
+    records = [dict(zip(fields, values, strict=True)) for values in zip(*fields.values(), strict=True)]
+    return made(path, rows, records, [renamed.get(name, name) for name in names], columns, [*fields])
 
 
-def _cells(path: Path) -> tuple[list[str], list[dict[str, Any]], list[int]]:
+def _cells(path: Path, heard: packed.Heard | None) -> tuple[list[str], list[dict[str, Any]], list[int]]:
     """Of a .csv: the names in its header, the cells of each row by name, and the lines where rows begin."""
     csv.field_size_limit(max(csv.field_size_limit(), LONGEST_CELL))
     records: list[dict[str, Any]] = []
     lines: list[int] = []
-    with open_text(path) as file:
-        reader = csv.reader(file, strict=True)  # else a quote without its pair takes all rows that follow
+    divider = "\t" if packed.kind(path) == ".tsv" else ","
+    with open_text(path, heard=heard) as file:
+        reader = csv.reader(
+            file, delimiter=divider, strict=True
+        )  # else a quote without its pair takes all rows that follow
         try:
             header = next(reader, [])
-            names = _distinct([name or f"Unnamed: {i}" for i, name in enumerate(header)], path)
+            names = distinct([name or f"Unnamed: {i}" for i, name in enumerate(header)], path)
             line = reader.line_num + 1
             for cells in reader:
                 if cells and len(cells) != len(names):
@@ -384,118 +372,6 @@ def _cells(path: Path) -> tuple[list[str], list[dict[str, Any]], list[int]]:
     return names, records, lines
 
 
-def _table(path: Path, rows: Any, records: list[dict[str, Any]], names: Sequence[str], columns: Columns,
-           rest: Sequence[str] | None = None, types: Mapping[str, str] | None = None) -> Table:  # fmt: skip
-    """Take id and document out of each record; what is left is its metadata, and an object `metadata` laid out.
-
-    `names` are all that the file has, `rest` those of them that are in records. Raises InvalidInput for a name
-    that was given and is not there, and for what may be an index.
-    """
-    rest = names if rest is None else rest
-    for option, name, usual in (
-        ("--id-column", columns.id, "id"),
-        ("--document-column", columns.document, "document"),
-    ):
-        if name != usual and name not in rest and records:
-            raise InvalidInput(f"{path} has no {name!r}, which {option} names; it has {_list(names)}.")
-    absent = [name for name in columns.leave_out if name not in names]
-    if absent and records:
-        raise InvalidInput(f"{path} has no {absent[0]!r} to leave out; it has {_list(names)}.")
-    if records:
-        _refuse_index(rest, columns, path)
-    ids = _ids(path, records, columns)
-    documents = (
-        [record.pop(columns.document, None) for record in records]
-        if any(columns.document in record for record in records)
-        else None
-    )
-    if all(isinstance(record.get(_METADATA), dict | None) for record in records):
-        metadatas = [_laid_out(path, i, record) for i, record in enumerate(records)]
-    else:
-        metadatas = [record or None for record in records]
-    return Table(
-        rows,
-        ids,
-        metadatas if any(one is not None for one in metadatas) else None,
-        documents,
-        types or {},
-        columns.types.get(columns.id),
-        types is not None,
-    )
-
-
-def _refuse_index(names: Iterable[str], columns: Columns, path: Path) -> None:
-    index = next((n for n in names if _INDEX.fullmatch(n) and n not in (columns.id, columns.document)), None)
-    if index is not None:
-        raise InvalidInput(
-            f"{path} has a column {index!r}, as pandas calls an index without a name. Say --leave-out '{index}' to do "
-            f"without it, --id-column '{index}' if it holds the ids, or write the file with index=False."
-        )
-
-
-def _ids(path: Path, records: list[dict[str, Any]], columns: Columns) -> list[Any] | None:
-    if not records or columns.id not in records[0]:
-        return None
-    found = [record.pop(columns.id) for record in records]
-    empty = next((i for i, name in enumerate(found) if name is None), None)
-    if empty is not None:
-        raise InvalidInput(f"{path}: row {empty}, counted from 0, has no {columns.id!r}, and others have.")
-    return found
-
-
-def _laid_out(path: Path, row: int, record: dict[str, Any]) -> dict[str, Any] | None:
-    """A row's metadata: what its object `metadata` has, and what stands beside that."""
-    inner = record.pop(_METADATA, None)
-    twice = sorted(record.keys() & (inner or {}).keys())
-    if twice:
-        raise InvalidInput(
-            f"{path}: row {row}, counted from 0, has {twice[0]!r} both in its metadata and beside them. Leave one out."
-        )
-    return None if inner is None and not record else {**record, **(inner or {})}
-
-
-def _matching(names: Sequence[str], columns: Columns, path: Path) -> list[str]:
-    """The columns that hold a number of the vector each, in the file's order. Raises InvalidInput where nothing
-    says which these are."""
-    left = [n for n in names if n not in (columns.id, columns.document) and n not in columns.leave_out]
-    if not columns.vectors:
-        _refuse_index(left, columns, path)
-        if _alike(left) or not names:
-            return left
-        raise InvalidInput(
-            f"{path} has no column {columns.embedding!r}, and besides has {_list(left)}: which of them hold the vector's "
-            "numbers? Say so with --vector-columns, by names or by patterns such as 'v*'; the others are metadata, unless "
-            "--leave-out names them. A column with whole vectors is named by --embedding-column."
-        )
-    for pattern in columns.vectors:
-        if not any(fnmatchcase(name, pattern) for name in left):
-            raise InvalidInput(
-                f"{path} has no column like {pattern!r}, of --vector-columns; it has {_list(names)}."
-            )
-    return [name for name in left if any(fnmatchcase(name, pattern) for pattern in columns.vectors)]
-
-
-def _alike(names: Sequence[str]) -> bool:
-    """Whether names are those of coordinates: single letters, or one word with a number behind it."""
-    stems = {match[1] if (match := _NUMBERED.fullmatch(name)) else None for name in names}
-    return all(len(name) == 1 for name in names) or (len(stems) == 1 and None not in stems)
-
-
-def _distinct(names: list[str], path: Path) -> list[str]:
-    twice = (
-        next((name for name in names if names.count(name) > 1), None) if len({*names}) < len(names) else None
-    )
-    if twice is not None:
-        raise InvalidInput(f"{path} has two columns {twice!r}. Rename one.")
-    return names
-
-
-def _list(names: Iterable[str]) -> str:
-    shown = [repr(name) for name in names]
-    more = len(shown) - _NAMED
-    return ", ".join(shown[:_NAMED]) + (f" and {more:,} more" if more > 0 else "") if shown else "no column"
-
-
 def _load(path: Path, *, archive: bool) -> Any:
     """The array of a .npy, mapped, or the open archive of an .npz."""
     with _damage_of(f"{path} is not a NumPy file of plain numbers"):
@@ -509,6 +385,7 @@ def _load(path: Path, *, archive: bool) -> Any:
 
 def _member(archive: Any, name: str, path: Path) -> Any:
     with _damage_of(f"{path}:{name} is no array of plain numbers or texts"):
+        _whole(archive.zip, name + ".npy", path)
         found = archive[name]
     if not isinstance(found, np.ndarray):  # a file in the archive that is no array comes as its bytes
         raise InvalidInput(f"{path}:{name} is no array.")
@@ -537,20 +414,18 @@ def _matrix(array: Any, what: str) -> Any:
     return array
 
 
-def _rectangular(rows: list[Any], lines: Sequence[int], path: object) -> Any:
-    """Lists of numbers as (n, d). Raises InvalidInput, naming the first line that is another."""
-    for line, row in zip(lines, rows, strict=True):
-        if not isinstance(row, list) or not all(isinstance(one, int | float) for one in row):
-            raise InvalidInput(f"{path}, line {line}: a vector is a list of numbers, got {row!r:.60}.")
-        if len(row) != len(rows[0]):
-            raise InvalidInput(
-                f"{path}: rows differ in length: line {line} has {len(row):,} numbers, and line {lines[0]} {len(rows[0]):,}."
-            )
-    try:
-        return np.array(rows) if rows and rows[0] else np.empty((len(rows), 0), np.float32)
-    except OverflowError as error:
-        raise InvalidInput(f"{path} holds a number beyond float32's range ({error}).") from error
-
-
-def _first(names: Sequence[str], *wanted: str) -> str | None:
-    return next((name for name in wanted if name in names), None)
+def _whole(archive: zipfile.ZipFile, name: str, path: Path) -> None:
+    """Raises ValueError for an array that is larger by its header than what is there, before memory is set apart for it."""
+    if name not in archive.namelist():
+        return  # no array: NumPy hands out its bytes
+    info = archive.getinfo(name)
+    there = min(info.file_size, _INFLATED * min(info.compress_size, path.stat().st_size))
+    with archive.open(name) as member:
+        header = (
+            np.lib.format.read_array_header_1_0
+            if np.lib.format.read_magic(member)[0] == 1
+            else np.lib.format.read_array_header_2_0
+        )
+        shape, _, dtype = header(member)
+    if math.prod(shape) * dtype.itemsize > there:
+        raise ValueError(f"it says that its shape is {shape}, and at most {there:,} bytes are there")

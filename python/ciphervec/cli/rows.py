@@ -14,6 +14,7 @@ from ..collections.audience import OwnerResult, check_audience
 from ..collections.collection import Collection
 from ..collections.spec import MODES, chosen
 from ..errors import CollectionNotFound, InvalidInput
+from ..ingest import packed
 from ..ingest.arrays import Id
 from ..ingest.metrics import METRIC_NAMES
 from .collections import Name, filter_of, say_types
@@ -22,7 +23,6 @@ from .ids import Ids, IdType, asked_ids
 from .network import NetworkOption, network_named
 from .place import Access, Authority, Insecure, Place, TokenFile, opened
 from .readers import (
-    Columns,
     DocumentColumn,
     EmbeddingColumn,
     IdColumn,
@@ -32,6 +32,7 @@ from .readers import (
     read,
     vector_columns,
 )
+from .row_table import Columns
 from .terminal import (
     Json,
     KeyFile,
@@ -144,7 +145,9 @@ def delete(
 def export(
     place: Place,
     name: Name,
-    file: Annotated[Path, typer.Argument(help="A .jsonl file to be made; - is standard output.")],
+    file: Annotated[
+        Path, typer.Argument(help="A .jsonl or .jsonl.gz file to be made; - is standard output.")
+    ],
     keys: KeyFile = None,
     passphrase_file: PassphraseFile = None,
     where: Filter = None,
@@ -156,12 +159,14 @@ def export(
     """Write rows as lines of JSON, decrypted: id, vector, document and metadata, as `ciphervec import`
     reads them.
 
+    The file is packed if its name ends in .gz, .bz2 or .xz.
+
     **Examples**
 
-    - `ciphervec export db docs rows.jsonl --keys my.key`
+    - `ciphervec export db docs rows.jsonl.gz --keys my.key`
     - `ciphervec export db docs - --where '{"lang": "en"}' --keys my.key | wc -l`
     """
-    if str(file) != "-" and file.suffix.lower() != ".jsonl":
+    if str(file) != "-" and packed.kind(file) != ".jsonl":
         raise InvalidInput(
             f"{file} would hold lines of JSON, which `ciphervec import` reads from files that end in .jsonl: other kinds of "
             "file don't tell a text from a number or none from empty in every place. Name it so."
@@ -174,7 +179,7 @@ def export(
             for row in _exported(collection, names, audience):
                 print_json(row)
             return
-        with file.open("x", encoding="utf-8") as out:
+        with packed.create_text(file) as out:
             try:
                 _write(out, collection, names, audience)
             except BaseException:
@@ -230,7 +235,7 @@ def import_(
         vectors=vector_columns(vector_columns_),
         leave_out=leave_out or (),
     )
-    table = read(file, columns)
+    table = read(file, columns, quiet=as_json)
     access = Access(token_file, ca, insecure)
     with opened(place, load_keys(keys, passphrase_file), access, make=True) as client:
         there = None

@@ -4,7 +4,6 @@ that trains or has labels."""
 from __future__ import annotations
 
 import csv
-import gzip
 import io
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,8 +24,7 @@ class Labelled:
 
 
 def read_labelled(path: Path, text_columns: str, label_column: str) -> Labelled:
-    """A folder with a folder of .txt files a class, or a CSV file with a header, also as .csv.gz or
-    .csv.zst.
+    """A folder with a folder of .txt files a class, or a CSV file with a header, packed or not.
 
     `text_columns` may name several, comma-separated; their texts are joined in that order. Raises
     InvalidInput.
@@ -87,7 +85,7 @@ def _records(path: Path, text_columns: str, others: list[str]) -> tuple[list[str
     """The names of the text columns, and the lines of the table. All columns must be there."""
     names = [name.strip() for name in text_columns.split(",") if name.strip()]
     csv.field_size_limit(max(csv.field_size_limit(), LONGEST_CELL))
-    reader = csv.DictReader(io.StringIO(_content(path), newline=""))
+    reader = csv.DictReader(io.StringIO(read_text(path), newline=""))
     try:
         there = reader.fieldnames or []
         missing = [name for name in (*names, *others) if name not in there]
@@ -103,29 +101,3 @@ def _records(path: Path, text_columns: str, others: list[str]) -> tuple[list[str
     if short is not None:
         raise InvalidInput(f"{path}: record {short} has fewer columns than the header.")
     return names, records
-
-
-def _content(path: Path) -> str:
-    try:
-        if path.suffix == ".gz":
-            return gzip.decompress(path.read_bytes()).decode("utf-8-sig")
-        if path.suffix == ".zst":
-            return _zstd(path).decode("utf-8-sig")
-        return read_text(path)
-    except (UnicodeDecodeError, EOFError, gzip.BadGzipFile) as error:
-        raise InvalidInput(f"{path} is not a CSV file in UTF-8: {error}") from error
-
-
-def _zstd(path: Path) -> bytes:
-    try:
-        import pyarrow
-    except ImportError as error:
-        raise InvalidInput(
-            "reading .zst needs pyarrow, which is not installed; pip install 'ciphervec[parquet]', or unpack it first"
-        ) from error
-    try:
-        with pyarrow.input_stream(str(path), compression="zstd") as stream:
-            content: bytes = stream.read()
-    except OSError as error:
-        raise InvalidInput(f"{path} can't be unpacked as zstd: {error}") from error
-    return content

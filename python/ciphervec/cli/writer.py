@@ -17,7 +17,6 @@ from .column_types import Types, named
 from .ids import IdType
 from .place import Access, Authority, Place, TokenFile
 from .readers import (
-    Columns,
     DocumentColumn,
     EmbeddingColumn,
     IdColumn,
@@ -28,6 +27,7 @@ from .readers import (
     read,
     vector_columns,
 )
+from .row_table import Columns
 from .terminal import (
     Json,
     KeyFile,
@@ -132,7 +132,7 @@ def add(
         vectors=vector_columns(vector_columns_),
         leave_out=leave_out or (),
     )
-    table = read(file, columns)
+    table = read(file, columns, quiet=as_json)
     names = table.names(ids, id_type)
     if names is None:
         raise InvalidInput(f"{file} holds no ids; give them with --ids, one a line.")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ..errors import InvalidInput
-from ..ingest.arrays import Id
+from ..ingest.arrays import FloatArray, Id
 from ..ingest.network import Network
 from .batch import Batch
 from .embedding.function import SavedFunction
@@ -24,7 +24,7 @@ def write(
     """Seal `batch`, and in the same commit drop the rows of the ids in `replaced`. Small segments
     before it are sealed again together with it."""
     total = len(batch.ids)
-    taken = [] if batch.sealed or batch.alone or not total else mergeable(segments, total)
+    taken = [] if batch.sealed or batch.alone or not total else mergeable(segments, batch.rows)
     if taken:
         batch.alone = True  # if others are first, the next attempt touches nothing of theirs
         whole = joined(segments, taken, batch, replaced)
@@ -38,9 +38,10 @@ def write(
     expected = total + len(segments.owner) - len(replaced)
     if not batch.sealed:
         sealed = []
+        center = segments.owner.center_for(batch.rows)
         for start in range(0, total, segments.segment_rows):
             part = batch.part(start, min(start + segments.segment_rows, total))
-            sealed.append(seal(segments, part, expected))
+            sealed.append(seal(segments, part, expected, center=center))
             if progress is not None:
                 progress(start + len(part.ids), total)
         batch.sealed = sealed
@@ -49,10 +50,17 @@ def write(
     segments.commit(change, replaced)
 
 
-def seal(segments: Segments, batch: Batch, expected: int, owner: Owner | None = None) -> NewSegment:
-    """A segment of these rows under the owner's key, or another's."""
+def seal(
+    segments: Segments,
+    batch: Batch,
+    expected: int,
+    owner: Owner | None = None,
+    center: FloatArray | None = None,
+) -> NewSegment:
+    """A segment of these rows under the owner's key, or another's, around the collection's center or another one."""
+    center = segments.owner.center_for(batch.rows) if center is None else center
     owner = segments.owner if owner is None else owner
-    segment = owner.seal_checked(batch.ids, batch.rows, expected, segments.description.network)
+    segment = owner.seal_checked(batch.ids, batch.rows, expected, segments.description.network, center)
     blobs = {ROWS: segment.segment, SIDECAR: segment.sidecar}
     return NewSegment(segment.id, segment.rows, {**blobs, **segments.payloads.seal(segment.id, batch, owner)})
 

@@ -89,7 +89,9 @@ class Collection(Texts):
                 self._segments.owner.refuse_known(batch.ids)
                 write(self._segments, batch, progress=report)
 
-            self._off_centre.see(batch.rows)  # before the commit, where warnings are errors
+            self._off_centre.see(
+                batch.rows, self._segments.owner.given_center
+            )  # before the commit, where warnings are errors
             self._segments.in_turn(change)
             return batch.ids
 
@@ -113,7 +115,9 @@ class Collection(Texts):
                 known = [name for name in batch.ids if name in self._segments.owner]
                 write(self._segments, batch, replaced=known, progress=report)
 
-            self._off_centre.see(batch.rows)  # before the commit, where warnings are errors
+            self._off_centre.see(
+                batch.rows, self._segments.owner.given_center
+            )  # before the commit, where warnings are errors
             self._segments.in_turn(change)
             return batch.ids
 
@@ -188,7 +192,7 @@ class Collection(Texts):
             self._segments.current()
             changes = records.check(names, metadatas, documents)
             rows, given = arrays.some_vectors(vectors, len(names), self.dimension, self.metric)
-            self._off_centre.see(rows[given])
+            self._off_centre.see(rows[given], self._segments.owner.given_center)
             return self._segments.in_turn(
                 lambda: overlay(self._segments, names, rows, given, changes, known, unknown)
             )

@@ -3,21 +3,27 @@ each. Key owner's side."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from ..errors import InvalidInput
-from ..ingest.arrays import BoolArray, Id
+from ..ingest.arrays import BoolArray, FloatArray, Id
+from ..ingest.metrics import METRICS
 from .batch import Batch
 from .changes import drop_rows, seal
-from .reading import kept_whole, live
+from .off_centre import moved_center, suits
+from .reading import embeddings, kept_whole, live
 from .routing.rows import reseal_cluster
 from .segments import Segments
 from .stores.store import Progress
 from .write_batch import WRAP, NewSegment, StoredSegment, ThinnedSegment, WriteBatch
+
+_SEGMENTS, _ROWS = 16, 256
+"""Segments, and rows of each, whose mean is looked at."""
 
 Names: TypeAlias = "Sequence[Id | None]"
 """The ids of a segment's rows; None where a row does not count."""
@@ -28,9 +34,39 @@ def optimize(segments: Segments, progress: Progress | None = None, every: bool =
     old kind, without check sums and packed for fewer rows again; or every segment that opens. Segments in quarantine are
     made anew of the vectors that were kept; those of which not all were stay as they are."""
     passed_over = _passed_over(segments)
-    taken = [one for one in segments.fresh() if one.id not in passed_over] if every else _worn(segments)
-    _merge_all(segments, [segment.id for segment in taken], progress)
+    around = _centers(segments)
+    taken = (
+        [one for one in segments.fresh() if one.id not in passed_over] if every else _worn(segments, around)
+    )
+    groups: dict[bytes, list[bytes]] = {}
+    for one in taken:
+        groups.setdefault(around[one.id].tobytes(), []).append(one.id)
+    for center, ids in groups.items():
+        _merge_all(segments, ids, progress, np.frombuffer(center, np.float32))
     segments.store.purge()
+
+
+def _centers(segments: Segments) -> dict[bytes, FloatArray]:
+    """What each segment is to be sealed around: the center in use, or the mean of the rows where that has moved away from it;
+    but its own where that one would tell its rows apart no more."""
+    owner, center = segments.owner, segments.owner.center
+    held = {*owner.refused(), *owner.quarantined()}
+    entries = [one for one in segments.fresh() if one.id not in held]
+    own = {one.id: owner.center_of(one.id) for one in entries}
+    if not METRICS[owner.spec.metric].centred or owner.spec.mode == "open" or owner.given_center.size:
+        return defaultdict(lambda: center)
+    looked_at = {*(one.id for one in entries[:: -(-len(entries) // _SEGMENTS) or 1])}
+    looked_at.update(one for one, around in own.items() if not np.array_equal(around, center))
+    rows = {one: _some(segments, one) for one in looked_at}
+    if rows:
+        center = moved_center(owner.spec, np.concatenate([*rows.values()]), center)
+    apart = {one for one in rows if not suits(owner.spec, rows[one], center, own[one])}
+    return defaultdict(lambda: center, {one: own[one] for one in apart})
+
+
+def _some(segments: Segments, segment_id: bytes) -> FloatArray:
+    names = [name for name in segments.owner.names(segment_id) or [] if name is not None]
+    return embeddings(segments, names[:: -(-len(names) // _ROWS) or 1])[0]
 
 
 def adopt(segments: Segments, progress: Progress | None = None, *, take_over: bool = False) -> int:
@@ -76,8 +112,10 @@ class Resealed:
     """The segment that was made of some others. A commit that met another one is sent again with it, and what
     was deleted since is deleted in it as well, so that others who change rows can't outrun a merge."""
 
-    def __init__(self) -> None:
+    def __init__(self, center: FloatArray | None = None) -> None:
+        """Around `center`, or the collection's."""
         self._latest: _Made | None = None
+        self._center = center
 
     def of(self, segments: Segments, taken: Sequence[StoredSegment]) -> NewSegment | None:
         """What these make; None if no row of them is live."""
@@ -86,7 +124,7 @@ class Resealed:
         made = self._latest
         dead = None if made is None or made.key_id != key_id else _gone(made.names, names)
         if made is None or dead is None:
-            made, dead = _Made(key_id, names, _made_of(segments, taken)), []
+            made, dead = _Made(key_id, names, _made_of(segments, taken, self._center)), []
             self._latest = made
         new = made.segment
         return None if new is None or len(dead) == new.rows else ThinnedSegment.of(new, dead)
@@ -126,7 +164,9 @@ def reseal(segments: Segments, taken: Sequence[StoredSegment], resealed: Reseale
     segments.commit(change, ())
 
 
-def _made_of(segments: Segments, taken: Sequence[StoredSegment]) -> NewSegment | None:
+def _made_of(
+    segments: Segments, taken: Sequence[StoredSegment], center: FloatArray | None
+) -> NewSegment | None:
     batches = list(live(segments, taken))
     ids = [name for batch in batches for name in batch.ids]
     if not ids:
@@ -134,28 +174,32 @@ def _made_of(segments: Segments, taken: Sequence[StoredSegment]) -> NewSegment |
     rows = np.concatenate([batch.rows for batch in batches])
     records = [record for batch in batches for record in batch.records]
     original = np.concatenate([_original(batch) for batch in batches])
-    return seal(segments, Batch(ids, rows, records, original=original), len(segments.owner))
+    batch = Batch(ids, rows, records, original=original)
+    return seal(segments, batch, len(segments.owner), center=center)
 
 
 def _original(batch: Batch) -> BoolArray:
     return np.ones(len(batch.ids), np.bool_) if batch.original is None else batch.original
 
 
-def _worn(segments: Segments) -> list[StoredSegment]:
+def _worn(segments: Segments, around: Mapping[bytes, FloatArray]) -> list[StoredSegment]:
     """Segments worth sealing again: with deleted rows, or small when there are several small ones,
-    or a writer's, or of the old kind, or without check sums, or packed for an index of another size."""
+    or a writer's, or of the old kind, or without check sums, or packed for an index of another size, or around another
+    center than it is to be."""
     owner = segments.owner
     passed_over = _passed_over(segments)
     entries = [segment for segment in segments.fresh() if segment.id not in passed_over]
     limit = segments.segment_rows // 2
     small = [segment for segment in entries if segment.rows - len(segment.deleted) < limit]
-    again = {segment.id for segment in small} if len(small) > 1 else set()
+    alike = Counter(around[segment.id].tobytes() for segment in small)
+    again = {segment.id for segment in small if alike[around[segment.id].tobytes()] > 1}
     again.update(segment_id for segment_id, _ in owner.shadowed())
     again.update(owner.outdated())
     again.update(owner.unchecked())
     again.update(owner.quarantined())
     again.update(owner.repack(segments.description.network))
     again.update(segments.description.untagged)
+    again.update(one.id for one in entries if not np.array_equal(owner.center_of(one.id), around[one.id]))
     again.update(segment.id for segment in entries if owner.writer_of(segment.id) is not None)
     return [segment for segment in entries if segment.deleted or segment.id in again]
 
@@ -168,13 +212,15 @@ def _passed_over(segments: Segments) -> set[bytes]:
     return {*owner.refused(), *held} - whole
 
 
-def _merge_all(segments: Segments, worn: Sequence[bytes], progress: Progress | None) -> None:
+def _merge_all(
+    segments: Segments, worn: Sequence[bytes], progress: Progress | None, center: FloatArray | None = None
+) -> None:
     sizes = {segment.id: segment.rows for segment in segments.entries()}
     total = sum(sizes[one] for one in worn)
     done = 0
     while worn:
         taken = _first(segments, worn)
-        segments.in_turn(partial(_merge, segments, taken, Resealed()))
+        segments.in_turn(partial(_merge, segments, taken, Resealed(center)))
         worn = worn[len(taken) :]
         done += sum(sizes[one] for one in taken)
         if progress is not None:

@@ -13,9 +13,11 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 
-from ..ingest.arrays import Id
+from ..ingest.arrays import FloatArray, Id
+from ..ingest.metrics import METRICS
 from . import reading
 from .batch import Batch
+from .off_centre import FEWEST
 from .segments import Segments
 from .write_batch import ORIGINALS, WRAP, StoredSegment
 
@@ -26,13 +28,18 @@ _FAN = 8
 _SIZES = [_FAN**power for power in range(1, 5)]  # a segment of fewer rows than one is of its size
 
 
-def mergeable(segments: Segments, rows: int) -> list[StoredSegment]:
-    """The segments to be sealed again together with so many new rows, oldest first."""
-    owner = segments.owner
+def mergeable(segments: Segments, vectors: FloatArray) -> list[StoredSegment]:
+    """The segments to be sealed again together with these new rows, oldest first."""
+    owner, rows = segments.owner, len(vectors)
     if owner.has_key_pair or rows >= MERGE_ROWS:
         return []
     passed_over = {*owner.refused(), *owner.quarantined(), *segments.appended}
+    center = owner.center_for(vectors)
     entries = [one for one in segments.fresh() if one.id not in passed_over]
+    if _tell_center(segments, entries, vectors):
+        return entries
+    apart = [at for at, one in enumerate(entries, 1) if not np.array_equal(owner.center_of(one.id), center)]
+    entries = entries[apart[-1] if apart else 0 :]
     first, total = len(entries), rows
     for size in _SIZES:
         # Beyond what is merged already: segments of this size, which count, and smaller ones among
@@ -50,6 +57,21 @@ def mergeable(segments: Segments, rows: int) -> list[StoredSegment]:
         if count + (smaller * _FAN >= size) >= _FAN:
             first, total = at, of_size + smaller
     return entries[first:]
+
+
+def _tell_center(segments: Segments, entries: Sequence[StoredSegment], vectors: FloatArray) -> bool:
+    """Whether these rows and the few there are tell a center, which each alone did not."""
+    owner = segments.owner
+    few = METRICS[owner.spec.metric].centred and len(owner) < FEWEST and owner.spec.mode != "open"
+    if (
+        not few
+        or not entries
+        or owner.center.size
+        or not all(_suits(segments, one, FEWEST) for one in entries)
+    ):
+        return False
+    there, _ = reading.embeddings(segments, owner.ids())
+    return bool(owner.center_for(np.concatenate([there, vectors])).size)
 
 
 def small(segments: Segments) -> int:

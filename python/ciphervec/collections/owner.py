@@ -32,6 +32,7 @@ from .audience import Audience, OwnerMatches, check_audience, noisy_scores, refu
 from .flooding import DEVIATION, FloodingPlan, Hints, Place, check_deviation, plan, reserve
 from .keys import Keys, native_for
 from .matches import Matches, of_raw, raw_threshold
+from .off_centre import NOWHERE, chosen_center
 from .packing import Packing
 from .query import ANSWERS, AnswerOpener, Answers, Found, SealedQuery, Wanted
 
@@ -51,10 +52,12 @@ class Owner:
         epoch: int = 0,
         mask_seed: bytes | None = None,
         previous: Keys | None = None,
+        center: FloatArray | None = None,
     ) -> None:
         """`keys` may be None in mode `open` only. An index that was given new keys keeps the
         `mask_seed` it began with; while that is under way, `previous` are the keys that some
-        segments are still sealed under. Raises InvalidInput."""
+        segments are still sealed under. `center`: under `l2`, what rows are sealed around, instead of what
+        the first ones tell. Raises InvalidInput."""
         if not isinstance(spec, IndexSpec):
             raise InvalidInput(f"spec must be an IndexSpec, got {type(spec).__name__}.")
         self._keys = native_for(keys, spec)
@@ -64,6 +67,7 @@ class Owner:
         self._directory = _native.SegmentDirectory()
         self._spec = spec
         self.epoch = epoch
+        self._given = NOWHERE if center is None else center
 
     @property
     def spec(self) -> IndexSpec:
@@ -80,6 +84,32 @@ class Owner:
         """Whether the scheme is one with a key pair for each index, which is generated or opened
         before use."""
         return self._spec.scheme != "lattice"
+
+    @property
+    def center(self) -> FloatArray:
+        """What rows are taken less before they are sealed, (dimension,); (0,) where that is nothing. Distances stay as they
+        are, and their errors don't, which grow with the distance from zero."""
+        return self._given if self._given.size else self._directory.centre_in_use()
+
+    @property
+    def given_center(self) -> FloatArray:
+        """The center that was given, and stays; (0,) for none."""
+        return self._given
+
+    def center_for(self, rows: FloatArray) -> FloatArray:
+        """The same for these rows, which choose one where they lie far from zero, or from the centers that there are."""
+        return (
+            self._given if self._given.size else chosen_center(self._spec, rows, self.center, self.centers())
+        )
+
+    def centers(self) -> list[FloatArray]:
+        """Those of all segments with rows that count: one, but where rows came before it was chosen, or writers have cards of
+        another time."""
+        return self._directory.centres()
+
+    def center_of(self, segment_id: bytes) -> FloatArray:
+        """That of one segment."""
+        return self._directory.centre(segment_id)
 
     def generate_key_pair(self) -> None:
         """Make the key pair of a new index, once: some seconds for long keys. Raises
@@ -118,7 +148,7 @@ class Owner:
     def writer_card(self, writer: str, filterable: Sequence[str] = ()) -> WriterCard:
         """What the writer of this name needs in order to seal for this index, see `Writer`. The
         same name gives the same card."""
-        return self._native.writer_card(writer, list(filterable))
+        return self._native.writer_card(writer, list(filterable), self.center)
 
     def knows_card(self, card: WriterCard) -> bool:
         """Whether this owner made the card, and nothing of it was changed since."""
@@ -205,9 +235,13 @@ class Owner:
         rows: FloatArray,
         expected: int | None,
         network: Network | None = None,
+        center: FloatArray | None = None,
     ) -> SealedSegment:
-        """As `seal(attach=False)`, for ids and rows that `arrays` has checked already."""
-        return self._native.seal(rows, ids, expected, None if network is None else network.native)
+        """As `seal(attach=False)`, for ids and rows that `arrays` has checked already; around another center than
+        `center_for` them where one is given."""
+        around = self.center_for(rows) if center is None else center
+        over = None if network is None else network.native
+        return self._native.seal(rows, ids, expected, over, around)
 
     def repack(self, network: Network) -> list[bytes]:
         """Segments that are packed for another number of rows than there are now, or another network."""
@@ -385,6 +419,7 @@ class Owner:
         answers: Answers = "short",
         tokens: _native.TokenPool | None = None,
         epoch: int | None = None,
+        center: FloatArray | None = None,
     ) -> SealedQuery:
         """Seal a (d,) or (n, d) array of queries, n up to 4,096, for the segments attached now, or for
         those of them in `segments`: the server is shown which, and scores no others.
@@ -393,8 +428,9 @@ class Owner:
         `sealed` and `sealed-query` `answers` says what comes back: "first" is what servers of releases
         before 0.2 know; "short" has words as long as each level's precision needs. Where `tokens` has one for
         each row (see `read_tokens`), that suits segments and answers, they are used up, and `complete` has to
-        follow; not with `segments`. `epoch`: under another query key than that of the owner's epoch. Raises
-        InvalidInput.
+        follow; not with `segments`. `epoch`: under another query key than that of the owner's epoch. `center`: where
+        segments have several `centers`, the one whose segments it is about; its answer opens for a selection of their rows.
+        Raises InvalidInput.
         """
         if answers not in ANSWERS:
             raise InvalidInput(f"answers must be one of {', '.join(ANSWERS)}; got {answers!r}.")
@@ -403,8 +439,19 @@ class Owner:
             raise InvalidInput("there is nothing to ask: 0 query rows were given.")
         named = None if segments is None else list(segments)
         epoch = self.epoch if epoch is None else epoch
-        native = self._native.query(rows, self._directory, epoch, tags, named, answers, tokens)
+        if center is None:
+            center = self._only_center()
+        native = self._native.query(rows, self._directory, epoch, tags, named, answers, tokens, center)
         return SealedQuery(self, native, segments=named, epoch=epoch)
+
+    def _only_center(self) -> FloatArray:
+        there = self.centers()
+        if len(there) > 1:
+            raise InvalidInput(
+                f"the segments of {self._spec.collection!r} are sealed around {len(there)} centers, and a query is around one: "
+                "ask once with each of centers(), or let optimize() seal them alike."
+            )
+        return there[0] if there else NOWHERE
 
     def request_tokens(
         self, count: int, answers: Answers = "short", epoch: int | None = None
@@ -612,14 +659,20 @@ class Owner:
         return self._native.unseal(segment, self._directory, rows)
 
     def rescale(self, ids: Sequence[Id], directions: FloatArray) -> FloatArray:
-        """Unsealed rows of these ids with the lengths they came with, which `ip` and `l2` keep;
-        else unit length."""
+        """Unsealed rows of these ids where they were put in: with their lengths, which `ip` and `l2` keep,
+        and their center; else at unit length."""
         if METRICS[self._spec.metric].bits:
             return directions
         lengths = np.sqrt(np.einsum("ij,ij->i", directions, directions, dtype=np.float64))
         norms = self._directory.norms(ids)
         scale = np.divide(norms, lengths, out=np.zeros_like(lengths), where=lengths > 0)
-        return np.asarray(directions * scale[:, None], dtype=np.float32)
+        rows = directions * scale[:, None]
+        if METRICS[self._spec.metric].centred:
+            of = [NOWHERE if place is None else self.center_of(place[0]) for place in self.locate(ids)]
+            for row, center in zip(rows, of, strict=True):
+                if center.size:
+                    row += center
+        return np.asarray(rows, dtype=np.float32)
 
     def ids(self) -> list[Id]:
         """The ids attached and not deleted, in the order of insertion."""

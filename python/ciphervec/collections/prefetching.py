@@ -75,7 +75,9 @@ def _fetch(segments: Segments, count: int) -> None:
         ) from None
 
 
-def sealed_with_tokens(segments: Segments, rows: FloatArray, tags: Sequence[bytes]) -> SealedQuery | None:
+def sealed_with_tokens(
+    segments: Segments, rows: FloatArray, tags: Sequence[bytes], center: FloatArray | None
+) -> SealedQuery | None:
     """The questions, under masks whose halves of answers are here; None where there are too few."""
     epoch = segments.owner.epoch if segments.query_keys.refused else segments.query_keys.epoch
     too_few = epoch is None or len(segments.tokens) < len(rows)
@@ -83,7 +85,7 @@ def sealed_with_tokens(segments: Segments, rows: FloatArray, tags: Sequence[byte
         return None
     answers, pool = answers_of(segments), segments.tokens.pool
     # The questions were counted when their tokens were fetched.
-    query = segments.owner.query(rows, tags=tags, answers=answers, tokens=pool, epoch=epoch)
+    query = segments.owner.query(rows, tags=tags, answers=answers, tokens=pool, epoch=epoch, center=center)
     return query if query.ahead else None
 
 

@@ -137,9 +137,10 @@ def _at_once(segments: Segments, keys: Keys, progress: Progress | None) -> None:
         },
     )
     total, done = len(segments.owner), 0
+    center = segments.owner.center
     for batch in live(segments, segments.entries()):
         if batch.ids:
-            change.add.append(seal(segments, batch, total, following))
+            change.add.append(seal(segments, batch, total, following, center))
         done += len(batch.ids)
         if progress is not None:
             progress(done, total)

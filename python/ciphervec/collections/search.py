@@ -36,12 +36,13 @@ _SHARE = 16  # of the rows; where one in so many is allowed, the others are rank
 
 
 class _Held(NamedTuple):
-    """What a search passes over: whether it may, and what was in quarantine when it began. While it goes on others may find
-    another segment out, which would be passed over with nobody told: `Segments.refuse_held` refuses that before an answer
-    is opened."""
+    """What a search is about, and passes over: whether it may, and what was in quarantine when it began. While it goes on
+    others may find another segment out, which would be passed over with nobody told: `Segments.refuse_held` refuses that
+    before an answer is opened. And the center of the segments that it is about; None where all have one."""
 
     skip: bool
     since: frozenset[bytes]
+    center: FloatArray | None = None
 
 
 def search(
@@ -64,6 +65,7 @@ def search(
         segments.current()
     segments.refuse_held(skip_quarantined)
     held = _Held(skip_quarantined, frozenset(segments.owner.quarantined()))
+    centers = segments.owner.centers()
     payloads, authenticated = segments.payloads, segments.state is not None
     # What the server can't test by tags is tested here first, on metadata opened here: also of
     # segments that have no tags under the present key, because a writer sealed them, who can't
@@ -72,7 +74,9 @@ def search(
     believed = authenticated or segments.owner.spec.mode == "open"
     usable = where is None or (believed and all(map(payloads.has_tags, segments.read_entries())))
     # What others are shown costs each row that is ranked, so that the rows must be known first.
-    all_by_tags = where is None or (where.complete and usable and audience != "others" and among is None)
+    all_by_tags = where is None or (
+        where.complete and usable and audience != "others" and among is None and len(centers) < 2
+    )
     allow: Allowed | None = (
         None if where is None or all_by_tags else passing(segments, where, by_tags=believed)
     )
@@ -84,7 +88,7 @@ def search(
         nothing = np.empty(0, np.float64)
         return [Matches([], nothing, nothing, checked=True) for _ in range(len(queries))]
 
-    def ask_all(tags: Sequence[bytes], allow: Allowed | None) -> list[Matches]:
+    def ask_all(tags: Sequence[bytes], allow: Allowed | None, held: _Held = held) -> list[Matches]:
         found: list[Matches] = []
         # Of a routed collection each question has clusters of its own, which the others must not share.
         step = (
@@ -97,6 +101,14 @@ def search(
             found += _ask(segments, part, tags, count, within, allow, audience, flooding, held)
         return found
 
+    if len(centers) > 1:
+        # Of each center's rows its own query: rows that came before there was one, or by a writer with a card of another time.
+        parts = [
+            ask_all([], Listed(names), held._replace(center=center))
+            for center in centers
+            if (names := _around(segments.owner, center, allow))
+        ]
+        return [_nearest_of([part[i] for part in parts], count) for i in range(len(queries))]
     found = ask_all([] if where is None or not usable else segments.owner.filter_tags(where), allow)
     if where is not None and allow is None and not authenticated:
         names = list(dict.fromkeys(name for matches in found for name in matches.ids))
@@ -104,6 +116,35 @@ def search(
             # In mode `open` tags are the server's, and are not those of these rows: nothing of them counts.
             found = ask_all([], passing(segments, where, by_tags=False))
     return found
+
+
+def _around(owner: Owner, center: FloatArray, allow: Allowed | None) -> list[Id]:
+    """The ids that are allowed, of the rows of segments around this center."""
+    rows = owner.row_ids()
+    names = [
+        name
+        for segment_id, ids in rows.items()
+        if np.array_equal(owner.center_of(segment_id), center)
+        for name in ids
+        if name is not None
+    ]
+    if allow is None:
+        return names
+    return [name for name, one in zip(names, allow.has(names), strict=True) if one]
+
+
+def _nearest_of(parts: Sequence[Matches], count: int | None) -> Matches:
+    """The nearest of several answers to one question, about different rows."""
+    distances = np.concatenate([one.distances for one in parts])
+    order = np.argsort(distances, kind="stable")[:count]
+    ids = [name for one in parts for name in one.ids]
+    return type(parts[0])(
+        [ids[i] for i in order],
+        distances[order],
+        np.concatenate([one.scores for one in parts])[order],
+        all(one.exact for one in parts),
+        all(one.checked for one in parts),
+    )
 
 
 def message_rows(owner: Owner, remote: bool) -> int:
@@ -136,16 +177,16 @@ def _ask(
     routed = segments.description.routing is not None
     if audience == "others" and segments.description.spec.mode == "sealed":
         renew_for_others(segments, len(rows), flooding)
-    query = None if routed else sealed_with_tokens(segments, rows, tags)
+    query = None if routed else sealed_with_tokens(segments, rows, tags, passed_over.center)
     if not routed and query is None and is_long(segments.owner, len(rows)):
         # Never asked twice: whether there are enough hits that are allowed is nobody's to see.
         listed = None if allow is None else allow.ids()
         return _ask_streaming(segments, rows, tags, count, within, listed, audience, flooding, passed_over)
     if routed:
-        query, answer, newer = ask_routed(segments, rows)
+        query, answer, newer = ask_routed(segments, rows, passed_over.center)
     else:
-        query, answer, newer = _ask_all(segments, rows, tags, audience, query)
-    segments.refuse_held(*passed_over)
+        query, answer, newer = _ask_all(segments, rows, tags, passed_over.center, query)
+    segments.refuse_held(passed_over.skip, passed_over.since)
     held = segments.owner.quarantined()
     if tags and segments.state is not None:
         query.expect_matching(tagged(segments, tags))
@@ -163,7 +204,7 @@ def _ask(
         )
 
     with segments.checking():
-        found = _opened(opened, count, allow, segments, audience)
+        found = _opened(opened, count, allow, segments, audience, passed_over.center)
     _hold(segments, held)
     if routed and allow is not None and count is not None and len(found[0].ids) < min(count, len(allow)):
         say_missed(segments, query, allow)
@@ -176,9 +217,11 @@ def _opened(
     allow: Allowed | None,
     segments: Segments,
     audience: Audience | None,
+    center: FloatArray | None,
 ) -> list[Matches]:
-    # What others are shown is counted by the rows that are ranked.
-    found = None if audience == "others" else _of_many(opened, count, allow, len(segments.owner))
+    # What others are shown is counted by the rows that are ranked, and of several centers' rows those of one are.
+    listed = audience == "others" or center is not None
+    found = None if listed else _of_many(opened, count, allow, len(segments.owner))
     return opened(count, None if allow is None else allow.ids()) if found is None else found
 
 
@@ -196,8 +239,10 @@ def _ask_streaming(
     """As `_ask`, for an answer that is opened as it comes. It has to be one of the state that it was asked
     about: Conflict says that others were faster."""
     epoch = query_epoch(segments, len(rows))
-    query = segments.owner.query(rows, tags=tags, answers=answers_of(segments), epoch=epoch)
-    segments.refuse_held(*passed_over)
+    query = segments.owner.query(
+        rows, tags=tags, answers=answers_of(segments), epoch=epoch, center=passed_over.center
+    )
+    segments.refuse_held(passed_over.skip, passed_over.since)
     held, server = segments.owner.quarantined(), segments.server
     if tags and segments.state is not None:
         query.expect_matching(tagged(segments, tags))
@@ -247,7 +292,7 @@ def _ask_all(
     segments: Segments,
     rows: FloatArray,
     tags: Sequence[bytes],
-    audience: Audience | None,
+    center: FloatArray | None,
     query: SealedQuery | None,
 ) -> tuple[SealedQuery, Answer, list[bytes]]:
     """Ask about every segment, by a `query` that took tokens if there is one. Beside query and answer: the segments that may
@@ -256,7 +301,9 @@ def _ask_all(
     answer = None if query is None else answered_with_tokens(segments, query)
     if query is None or answer is None:
         epoch = query_epoch(segments, len(rows))
-        query = segments.owner.query(rows, tags=tags, answers=answers_of(segments), epoch=epoch)
+        query = segments.owner.query(
+            rows, tags=tags, answers=answers_of(segments), epoch=epoch, center=center
+        )
         known, losses = segments.attached(), segments.losses
         answer = answered(segments, query.to_bytes(), epoch, query.rows)
         if query.rows == 1:

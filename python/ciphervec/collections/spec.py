@@ -17,11 +17,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias, TypeVar, cast
 
+import numpy as np
+
 import ciphervec._native as _native
 
 from .._native import IndexSpec
 from ..errors import CorruptData, InvalidInput, PinMismatch, UnsupportedVersion, WrongKey
-from ..ingest.arrays import count, refuse_unordered
+from ..ingest.arrays import Vectors, count, refuse_unordered, vectors
 from ..ingest.metrics import METRICS
 from ..ingest.network import DEFAULT, Network, check_network, read_network, stored
 from ..ingest.records import field_names
@@ -33,10 +35,10 @@ from .stores.store import check_name, corrupt_meta
 
 T = TypeVar("T", bound=str)
 
-FORMAT = 5
+FORMAT = 6
 """Format 1 knew the scheme `sealed` alone and did not name it, format 2 no change of keys, format 3
-neither incarnations nor authenticated states, format 4 no routing. Written is the oldest that says what there is to
-say."""
+neither incarnations nor authenticated states, format 4 no routing, format 5 no center that was given. Written is the
+oldest that says what there is to say."""
 Mode: TypeAlias = Literal["sealed", "sealed-query", "sealed-index", "open"]
 Precision: TypeAlias = Literal["standard", "small", "wide"]
 SchemeName: TypeAlias = Literal["lattice", "paillier", "damgard-jurik", "okamoto-uchiyama", "elgamal"]
@@ -132,6 +134,8 @@ class Description:
     """What is known of the function that embeds texts."""
     routing: Clusters | None = None
     """How queries are routed; None: they are not."""
+    center: bytes = b""
+    """What rows are sealed around where that was given, float32; empty where rows tell it."""
 
     @classmethod
     def new(
@@ -149,6 +153,7 @@ class Description:
         network: Network | None = None,
         embedding: SavedFunction | None = None,
         routing: Clusters | None = None,
+        center: Vectors | None = None,
     ) -> Description:
         """Check everything `create_collection` was given. Raises InvalidInput."""
         # One of the same name, dropped before or made elsewhere, has nothing in common with it.
@@ -174,6 +179,7 @@ class Description:
             network=over,
             embedding=function,
             routing=routing,
+            center=b"" if center is None else given_center(center, spec),
         )
 
     def with_filterable(self, fields: Sequence[str], segments: Iterable[bytes]) -> Description:
@@ -213,6 +219,8 @@ class Description:
             kept["untagged"] = [one.hex() for one in self.untagged]
         if self.routing is not None:
             kept["routing"] = self.routing.to_json()
+        if self.center:
+            kept["center"] = _text(self.center)
         text = json.dumps(kept).encode()
         if self.embedding is not None:
             text = json.dumps({**kept, "embedding_function": self.embedding.to_json()}).encode()
@@ -221,7 +229,7 @@ class Description:
         changed = self.mask_seed is not None or self.rotation is not None
         guarded = self.authenticated or self.spec.incarnation is not None
         content: dict[str, Any] = {
-            "format": FORMAT if self.routing else 4 if guarded else 3 if changed else 2,
+            "format": FORMAT if self.center else 5 if self.routing else 4 if guarded else 3 if changed else 2,
             "spec": _text(self.spec.to_bytes()),
             "scheme": self.spec.stored_scheme,
             "key_id": self.key_id,
@@ -241,7 +249,7 @@ class Description:
         under way, where both work. Raises WrongKey, CorruptData."""
         rotation = self.rotation
         if rotation is None:
-            owner = Owner(keys, self.spec, epoch=self.epoch, mask_seed=self.mask_seed)
+            owner = self._owner(keys)
             check_key(owner.key_id, self.key_id, self.spec.collection)
             return owner
         given = Owner(keys, self.spec)
@@ -250,7 +258,13 @@ class Description:
             given = Owner(keys, self.spec)
         check_key(given.key_id, self.key_id, self.spec.collection, rotation)
         previous = given.open_keys(rotation.previous)
-        return Owner(keys, self.spec, epoch=self.epoch, mask_seed=self.mask_seed, previous=previous)
+        return self._owner(keys, previous)
+
+    def _owner(self, keys: Keys | None, previous: Keys | None = None) -> Owner:
+        center = np.frombuffer(self.center, np.float32) if self.center else None
+        return Owner(
+            keys, self.spec, epoch=self.epoch, mask_seed=self.mask_seed, previous=previous, center=center
+        )
 
     @classmethod
     def from_bytes(cls, data: bytes, name: str, keys: Keys | None) -> Description:
@@ -297,7 +311,21 @@ class Description:
             untagged=tuple(map(bytes.fromhex, kept.get("untagged", ()))),
             embedding=SavedFunction.from_json(kept.get("embedding_function")),
             routing=Clusters.from_json(kept.get("routing")),
+            center=base64.b64decode(kept.get("center", "")),
         )
+
+
+def given_center(center: Vectors, spec: IndexSpec) -> bytes:
+    """What `create_collection(center=)` was given, checked. Raises InvalidInput."""
+    if not METRICS[spec.metric].centred or spec.mode == "open":
+        raise InvalidInput(
+            f"center is for metric='l2' in sealed modes, whose distances it leaves as they are; got metric={spec.metric!r}, "
+            f"mode={spec.mode!r}. Leave it out."
+        )
+    rows = vectors(center, spec.dimension, spec.metric, what="center")
+    if len(rows) != 1:
+        raise InvalidInput(f"center must be one vector, shape ({spec.dimension},), got {len(rows)} of them.")
+    return rows.astype("<f4").tobytes()
 
 
 def refuse_open(data: bytes, name: str) -> None:

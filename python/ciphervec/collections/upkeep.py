@@ -13,7 +13,7 @@ import ciphervec._native as _native
 
 from .._native import IndexSpec, WriterCard
 from ..errors import CiphervecError, InvalidInput, StorageError
-from ..ingest.arrays import Vectors
+from ..ingest.arrays import FloatArray, Vectors
 from ..ingest.network import Network, check_network
 from ..ingest.remarks import remark, reporting
 from .changes import extend_filterable, pack_for, rotate_query_key
@@ -103,6 +103,13 @@ class Upkeep:
     def routing(self) -> Clusters | None:
         """How queries are routed, as it was chosen; None: they are not."""
         return self._segments.description.routing
+
+    @property
+    def center(self) -> FloatArray | None:
+        """What rows and queries of metric `l2` are taken less, float32 (dimension,), which no distance changes: as given, or
+        the mean of the rows that told it. None where that is nothing."""
+        found = self._segments.owner.center
+        return found if found.size else None
 
     @property
     def owner(self) -> Owner:

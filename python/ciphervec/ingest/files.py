@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import IO, TypeAlias
 
 from ..errors import InvalidInput, StorageError
+from .packed import Heard, open_bytes
 
 StrPath: TypeAlias = "str | os.PathLike[str]"
 _HEAD = 4096
@@ -49,14 +50,16 @@ def read_file(path: Path) -> bytes:
 
 
 def read_text(path: Path) -> str:
-    """A text of UTF-8, without its byte order mark. Raises InvalidInput for one that is something else."""
-    return _decoded(path.read_bytes(), path)
+    """A text of UTF-8, without its byte order mark, unpacked where its ending says that it is packed. Raises InvalidInput
+    for one that is something else."""
+    with open_bytes(path) as file:
+        return _decoded(file.read(), path)
 
 
 @contextlib.contextmanager
-def open_text(path: Path, newline: str = "") -> Iterator[IO[str]]:
-    """The same for a long text, whose lines keep their ends."""
-    with path.open("rb") as file:
+def open_text(path: Path, newline: str = "", heard: Heard | None = None) -> Iterator[IO[str]]:
+    """The same for a long text, whose lines keep their ends; unpacked where its ending says that it is packed."""
+    with open_bytes(path, heard) as file:
         head = file.peek(_HEAD)[:_HEAD]
         if b"\0" in head:
             _decoded(head, path)
@@ -64,18 +67,30 @@ def open_text(path: Path, newline: str = "") -> Iterator[IO[str]]:
             try:
                 yield text
             except UnicodeDecodeError:
-                _decoded(path.read_bytes(), path)  # which knows the line
+                _find_strange_line(path)
                 raise
 
 
-def _decoded(data: bytes, path: Path) -> str:
+def text_lines(path: Path) -> list[str]:
+    """The lines of a text that are not empty. str.splitlines would divide them at more than line ends."""
+    with open_text(path) as file:
+        return [line.rstrip("\r\n") for line in file if line.strip()]
+
+
+def _find_strange_line(path: Path) -> None:
+    with open_bytes(path) as file:
+        for number, line in enumerate(file, 1):
+            _decoded(line, path, number)
+
+
+def _decoded(data: bytes, path: Path, first: int = 1) -> str:
     remedy = "Save it as UTF-8, or convert it: iconv -f {} -t UTF-8"
     if b"\0" in data:
         raise InvalidInput(f"{path} is UTF-16, or no text. {remedy.format('UTF-16')}")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
+        line = first + data.count(b"\n", 0, error.start)
         column = error.start - (data.rfind(b"\n", 0, error.start) + 1) + 1
         raise InvalidInput(
             f"{path}, line {line}: byte {column} is not UTF-8. {remedy.format('LATIN1')} (if that is what it is)"

@@ -32,6 +32,11 @@ class Metric:
         return self.similar and not self.sized
 
     @property
+    def centred(self) -> bool:
+        """Whether values stay as they are when one vector is taken off all rows and queries."""
+        return self.sized and not self.similar
+
+    @property
     def below_zero(self) -> bool:
         """Whether distances may be negative."""
         return self.similar and self.sized

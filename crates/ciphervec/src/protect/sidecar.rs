@@ -1,13 +1,15 @@
 //! Sidecar: a segment's ids and norms enter, one sealed blob leaves, and back. Key owner only.
 //!
 //! Plaintext, little-endian: rows u32 | level u8 | flags u8 (bit 0: norms follow, bit 1: a witness
-//! does) | 0 u16 | with a witness its length u32 and 0 u32 | one 12-byte entry per row (kind u8, 3
+//! does, bit 2: a centre does) | 0 u16 | with a witness its length u32 and 0 u32 | with a centre the numbers it has, u32, and
+//! 0 u32 | one 12-byte entry per row (kind u8, 3
 //! zero bytes, then the integer, or the text's length as u64) | texts in row order | norms f32 |
-//! the witness. An entry of 12 bytes keeps what a parser allocates under twice the bytes it was
+//! the centre f32 | the witness. An entry of 12 bytes keeps what a parser allocates under twice the bytes it was
 //! given. The witness is the form's own: what it opens the segment's rows with, beside the key.
 //!
 //! Sealed: `CVSIDECR` | version u32 | nonce | ciphertext | tag, bound to the header and the
-//! caller's place. Version 1 has no witness, version 2 has one.
+//! caller's place. Version 1 has no witness, version 2 has one, version 3 has a centre, with a
+//! witness or without.
 
 use crate::decode::{DecodeError, Reader};
 use crate::protect::aead::{self, AeadKey, EnvelopeError, OVERHEAD};
@@ -16,10 +18,12 @@ use std::fmt;
 use zeroize::Zeroizing;
 
 const MAGIC: &[u8; 8] = b"CVSIDECR";
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
+const WITHOUT_CENTRE: u32 = 2;
 const WITHOUT_WITNESS: u32 = 1;
 const NORMS: u8 = 1;
 const WITNESS: u8 = 2;
+const CENTRE: u8 = 4;
 const ENTRY: usize = 12;
 const WHAT: &str = "sidecar";
 
@@ -33,6 +37,8 @@ pub struct Sidecar {
     /// The Euclidean norm of each row before normalisation: one per row, or none when the metric
     /// needs none.
     pub norms: Vec<f32>,
+    /// What was taken off each row before it was sealed; empty where that is nothing.
+    pub centre: Vec<f32>,
     /// The packing level of the segment (docs/sealed.md); 0 in the compact form.
     pub level: u8,
     /// Rows in the segment; equals `ids.len()`.
@@ -58,18 +64,23 @@ impl Sidecar {
             self.ids.iter().map(|id| if let Id::Text(text) = id { text.len() } else { 0 }).sum();
         let length =
             16 + self.ids.len() * ENTRY + texts + self.norms.len() * 4 + self.witness.len();
+        let length = length + 8 + self.centre.len() * 4;
         let mut out = Zeroizing::new(Vec::with_capacity(length));
         let norms = if self.norms.is_empty() { 0 } else { NORMS };
         let witness = if self.witness.is_empty() { 0 } else { WITNESS };
         out.extend_from_slice(&self.rows.to_le_bytes());
-        out.extend_from_slice(&[self.level, norms | witness, 0, 0]);
-        if !self.witness.is_empty() {
-            let length = u32::try_from(self.witness.len()).map_err(|_| {
-                let expected = "below 2^32 bytes".to_owned();
-                let actual = self.witness.len().to_string();
-                EnvelopeError::Plaintext { what: "sidecar witness", expected, actual }
-            })?;
-            out.extend_from_slice(&u64::from(length).to_le_bytes());
+        let centre = if self.centre.is_empty() { 0 } else { CENTRE };
+        out.extend_from_slice(&[self.level, norms | witness | centre, 0, 0]);
+        for (what, length) in
+            [("sidecar witness", self.witness.len()), ("sidecar centre", self.centre.len())]
+        {
+            if length > 0 {
+                let length = u32::try_from(length).map_err(|_| {
+                    let expected = "below 2^32".to_owned();
+                    EnvelopeError::Plaintext { what, expected, actual: length.to_string() }
+                })?;
+                out.extend_from_slice(&u64::from(length).to_le_bytes());
+            }
         }
         for id in &self.ids {
             let (kind, value) = match id {
@@ -84,8 +95,8 @@ impl Sidecar {
                 out.extend_from_slice(text.as_bytes());
             }
         }
-        for norm in &self.norms {
-            out.extend_from_slice(&norm.to_le_bytes());
+        for number in self.norms.iter().chain(&self.centre) {
+            out.extend_from_slice(&number.to_le_bytes());
         }
         out.extend_from_slice(&self.witness);
         Ok(out)
@@ -125,6 +136,9 @@ impl Sidecar {
                 format!("row {row}: {norm}"),
             ));
         }
+        if let Some(number) = self.centre.iter().find(|number| !number.is_finite()) {
+            return Err(wrong("sidecar centre", "finite".into(), number.to_string()));
+        }
         Ok(())
     }
 
@@ -137,8 +151,8 @@ impl Sidecar {
         let rows = reader.u32()?;
         let level = reader.u8()?;
         let flags = reader.u8()?;
-        if flags > NORMS | WITNESS {
-            return Err(reader.field("flags", 5, "0 to 3", flags));
+        if flags > NORMS | WITNESS | CENTRE {
+            return Err(reader.field("flags", 5, "0 to 7", flags));
         }
         if reader.u16()? != 0 {
             return Err(reader.field("reserved bytes", 6, 0, "not 0"));
@@ -157,9 +171,20 @@ impl Sidecar {
         if flags & WITNESS != 0 && witness == 0 {
             return Err(reader.field("witness length", 8, "above 0", witness));
         }
+        let centre_at = reader.offset();
+        let centre = if flags & CENTRE != 0 { reader.u64()? } else { 0 };
+        let Some(centre) =
+            usize::try_from(centre).ok().filter(|&numbers| numbers <= reader.remaining() / 4)
+        else {
+            return Err(reader.field("centre length", centre_at, "at most what follows", centre));
+        };
+        if flags & CENTRE != 0 && centre == 0 {
+            return Err(reader.field("centre length", centre_at, "above 0", centre));
+        }
         reader.need_items(count, ENTRY + norm_bytes)?;
         let mut entries = Reader::new(WHAT, reader.take(count * ENTRY)?);
-        let norms_at = reader.remaining().checked_sub(count * norm_bytes + witness);
+        let behind = centre * 4 + witness;
+        let norms_at = reader.remaining().checked_sub(count * norm_bytes + behind);
         let Some(text_length) = norms_at else {
             return Err(reader.field(
                 "norms",
@@ -175,7 +200,7 @@ impl Sidecar {
         }
         texts.finish()?;
         let mut norms = Vec::with_capacity(if norm_bytes > 0 { count } else { 0 });
-        while reader.remaining() > witness {
+        while reader.remaining() > behind {
             let offset = reader.offset();
             let norm = f32::from_le_bytes(reader.array()?);
             if !valid_norm(norm) {
@@ -183,9 +208,18 @@ impl Sidecar {
             }
             norms.push(norm);
         }
+        let mut numbers = Vec::with_capacity(centre);
+        while reader.remaining() > witness {
+            let offset = reader.offset();
+            let number = f32::from_le_bytes(reader.array()?);
+            if !number.is_finite() {
+                return Err(reader.field("centre", offset, "finite", number));
+            }
+            numbers.push(number);
+        }
         let witness = Zeroizing::new(reader.take(witness)?.to_vec());
         reader.finish()?;
-        Ok(Self { ids, norms, level, rows, witness })
+        Ok(Self { ids, norms, centre: numbers, level, rows, witness })
     }
 
     /// Encrypts under `aead`, bound to `aad` (see [`associated_data`]), with a fresh random nonce.
@@ -196,7 +230,7 @@ impl Sidecar {
         let plain = self.to_plain_bytes()?;
         let mut out = Vec::with_capacity(12 + plain.len() + OVERHEAD);
         out.extend_from_slice(MAGIC);
-        let version = if self.witness.is_empty() { WITHOUT_WITNESS } else { VERSION };
+        let version = self.version();
         out.extend_from_slice(&version.to_le_bytes());
         let place = aead::associated_data(WHAT, &[&out, aad]);
         aead.seal_into(WHAT, &place, &plain, &mut out)?;
@@ -215,10 +249,20 @@ impl Sidecar {
         let place = aead::associated_data(WHAT, &[header, aad]);
         let plain = aead.open(WHAT, &place, body)?;
         let sidecar = Self::from_plain_bytes(&plain)?;
-        if (version == VERSION) == sidecar.witness.is_empty() {
-            return Err(reader.field("version", 8, "2 with a witness, 1 without", version).into());
+        if version != sidecar.version() {
+            let expected = "3 with a centre, 2 with a witness alone, 1 without";
+            return Err(reader.field("version", 8, expected, version).into());
         }
         Ok(sidecar)
+    }
+
+    /// The oldest that says what there is to say.
+    fn version(&self) -> u32 {
+        match (self.centre.is_empty(), self.witness.is_empty()) {
+            (false, _) => VERSION,
+            (true, false) => WITHOUT_CENTRE,
+            (true, true) => WITHOUT_WITNESS,
+        }
     }
 }
 
@@ -270,6 +314,7 @@ mod tests {
         Sidecar {
             ids: vec![Id::from("alpha"), Id::from(-3), Id::from("ω")],
             norms: vec![1.0, 0.5, 0.0],
+            centre: Vec::new(),
             level: 7,
             rows: 3,
             witness: Zeroizing::new(Vec::new()),
@@ -299,6 +344,34 @@ mod tests {
             other[8] = 3 - version;
             assert!(Sidecar::open(&key, b"", &other).is_err());
         }
+        Ok(())
+    }
+
+    #[test]
+    fn a_centre_makes_version_3() -> Result<(), EnvelopeError> {
+        let centred = |from: Sidecar| Sidecar { centre: vec![-1.5, 2e6], ..from };
+        let plain = centred(witnessed()).to_plain_bytes()?;
+        assert_eq!(plain[4..24], [7, 7, 0, 0, 70, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(plain[plain.len() - 78..plain.len() - 74], (-1.5f32).to_le_bytes());
+        let key = AeadKey::new([1; 32]);
+        for sidecar in [centred(sample()), centred(witnessed())] {
+            let plain = sidecar.to_plain_bytes()?;
+            assert_eq!(Sidecar::from_plain_bytes(&plain)?, sidecar);
+            for length in 0..plain.len() {
+                assert!(Sidecar::from_plain_bytes(&plain[..length]).is_err(), "length {length}");
+            }
+            let sealed = sidecar.seal(&key, b"")?;
+            assert_eq!(sealed[8..12], [3, 0, 0, 0]);
+            assert_eq!(Sidecar::open(&key, b"", &sealed)?, sidecar);
+        }
+        let mut infinite = plain.to_vec();
+        let at = infinite.len() - 74;
+        infinite[at..at + 4].copy_from_slice(&f32::INFINITY.to_le_bytes());
+        assert!(Sidecar::from_plain_bytes(&infinite).is_err());
+        let mut long = plain.to_vec();
+        long[19] = 0xff;
+        assert!(Sidecar::from_plain_bytes(&long).is_err(), "a length beyond what is there");
+        assert!(Sidecar { centre: vec![f32::NAN], ..sample() }.to_plain_bytes().is_err());
         Ok(())
     }
 

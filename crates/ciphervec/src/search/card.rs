@@ -3,11 +3,13 @@
 //!
 //! A frame of kind 12 under the owner's key id, with the payload `suite u16 | mask seed 32 | public key 1216 | index
 //! description: u32 and a frame | public key of the index's pair: u32 and a frame, empty under the lattice scheme | writer's
-//! name: u16 and UTF-8 | filterable fields: u16, each u16 and UTF-8 | owner's mark 32`.
+//! name: u16 and UTF-8 | filterable fields: u16, each u16 and UTF-8 | owner's mark 32`. With a centre the suite is 256 more, and
+//! before the mark come `numbers u32 | each f32`.
 //!
 //! The mark is a keyed hash of everything before it: the owner knows its own cards by it. A writer cannot check it and pins
 //! the card's fingerprint instead, which the owner tells it by another way than the card's.
 
+use super::centre;
 use super::form;
 use super::message::{expect_params, header};
 use super::owner::Owner;
@@ -26,17 +28,20 @@ use std::sync::Arc;
 
 const WHAT: &str = "a writer's card";
 const MARK: usize = 32;
+/// Added to the suite of a card with a centre, which releases before it refuse.
+const CENTRED: u16 = 256;
 /// The most filterable fields on a card.
 const MAX_FIELDS: usize = 1024;
 
 /// What a writer is given. `Debug` shows its fingerprint.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq)]
 pub struct WriterCard {
     pub(super) spec: IndexSpec,
     pub(super) owner: KeyId,
     pub(super) mask_seed: [u8; 32],
     pub(super) pair: Vec<u8>,
     pub(super) index_key: Vec<u8>,
+    pub(super) centre: Vec<f32>,
     writer: String,
     filterable: Vec<String>,
     mark: [u8; MARK],
@@ -57,6 +62,11 @@ impl WriterCard {
     /// The owner's key that segments are wrapped to.
     pub fn owner(&self) -> KeyId {
         self.owner
+    }
+
+    /// What the writer takes off its rows; empty where that is nothing.
+    pub fn centre(&self) -> &[f32] {
+        &self.centre
     }
 
     /// The writer's name.
@@ -89,7 +99,7 @@ impl WriterCard {
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         let (header, payload) = wire::open(Kind::WriterCard, bytes)?;
         let mut reader = Reader::new(WHAT, payload);
-        expect_suite(&mut reader)?;
+        let centred = expect_suite(&mut reader, CENTRED)?;
         let mask_seed = reader.array()?;
         let pair = reader.take(PUBLIC_KEY)?.to_vec();
         check_public(&pair)?;
@@ -109,16 +119,29 @@ impl WriterCard {
             let name = name.map_err(|_| reader.error("a field's name is not UTF-8"))?;
             filterable.push(name.to_owned());
         }
+        let mut centre = Vec::new();
+        if centred {
+            let numbers = reader.u32()? as usize;
+            if numbers != spec.dimension() {
+                let expected = format!("a centre of {} numbers, {numbers} came", spec.dimension());
+                return Err(reader.error(expected).into());
+            }
+            for _ in 0..numbers {
+                centre.push(f32::from_le_bytes(reader.array()?));
+            }
+            centre::check(&spec, &centre)?;
+        }
         let mark = reader.array()?;
         reader.finish()?;
         let owner = header.key;
-        Ok(WriterCard { spec, owner, mask_seed, pair, index_key, writer, filterable, mark })
+        Ok(WriterCard { spec, owner, mask_seed, pair, index_key, centre, writer, filterable, mark })
     }
 
     /// Everything before the mark.
     fn body(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(2 * PUBLIC_KEY + self.index_key.len() + HEADER_LEN);
-        out.extend_from_slice(&SUITE.to_le_bytes());
+        let suite = if self.centre.is_empty() { SUITE } else { SUITE + CENTRED };
+        out.extend_from_slice(&suite.to_le_bytes());
         out.extend_from_slice(&self.mask_seed);
         out.extend_from_slice(&self.pair);
         for part in [&self.spec.to_bytes(), &self.index_key] {
@@ -128,6 +151,10 @@ impl WriterCard {
         put_short(&self.writer, &mut out);
         out.extend_from_slice(&(self.filterable.len() as u16).to_le_bytes());
         self.filterable.iter().for_each(|name| put_short(name, &mut out));
+        if !self.centre.is_empty() {
+            out.extend_from_slice(&(self.centre.len() as u32).to_le_bytes());
+            self.centre.iter().for_each(|number| out.extend_from_slice(&number.to_le_bytes()));
+        }
         out
     }
 
@@ -145,7 +172,22 @@ impl Owner {
     /// # Errors
     /// Mode `open`, where there is nothing to seal; a name or a field's name out of range; [`Error::NoKeyPair`].
     pub fn writer_card(&self, writer: &str, filterable: &[String]) -> Result<WriterCard> {
+        self.writer_card_around(writer, filterable, &[])
+    }
+
+    /// As [`Self::writer_card`], for a writer that takes this centre off its rows; an empty one is the origin. Whoever has the card
+    /// reads it.
+    ///
+    /// # Errors
+    /// As [`Self::writer_card`]; a centre under another metric than `l2`, or of another length.
+    pub fn writer_card_around(
+        &self,
+        writer: &str,
+        filterable: &[String],
+        centre: &[f32],
+    ) -> Result<WriterCard> {
         let spec = self.spec();
+        centre::check(spec, centre)?;
         if !form::of(spec).seals() {
             let known = "sealed, sealed-query or sealed-index to have writers: open seals nothing";
             return Err(Error::choice("mode", known, spec.mode().as_str()));
@@ -176,6 +218,7 @@ impl Owner {
             mask_seed: *self.mask_seed(),
             pair: WriterPair::derive(master, spec, writer).public_bytes(),
             index_key,
+            centre: centre.to_vec(),
             writer: writer.to_owned(),
             filterable: filterable.to_vec(),
             mark: [0; MARK],

@@ -47,11 +47,12 @@ impl Owner {
         let mut rows = self.decrypt_unit(segment, None, self.root(), &known)?;
         for (row, &norm) in rows.chunks_exact_mut(self.spec().dimension()).zip(&sidecar.norms) {
             row.iter_mut().for_each(|value| *value *= norm);
+            row.iter_mut().zip(&sidecar.centre).for_each(|(value, &c)| *value += c);
         }
         Ok(rows)
     }
 
-    /// Some rows of a segment at unit length, in the order given, or all of them. What stands for deleted rows that a server of
+    /// Some rows of a segment at unit length, less the segment's centre, in the order given, or all of them. What stands for deleted rows that a server of
     /// release 0.1 has taken out is noise. The segment is one that `directory` knows, whoever sealed it. The additively
     /// homomorphic schemes decrypt little more than these rows; the others are as fast for all.
     ///

@@ -1,5 +1,6 @@
 //! Segment directory: sidecars enter; which id lies where, its norm, and whether it is deleted leave. Owner only.
 
+use super::centre;
 use super::form::{self, Exactness, Kept, OpenedSegment};
 use super::owner::Owner;
 use super::root_key::SegmentRootKey;
@@ -103,6 +104,9 @@ impl Entry {
     }
 }
 
+/// Centres of an index whose appended segments are taken in.
+const MOST_CENTRES: usize = 4;
+
 /// Rows of an index that has more than any: a number that 32 bits hold.
 const MANY: usize = 1 << 30;
 
@@ -202,6 +206,9 @@ impl SegmentDirectory {
                 }
                 let sidecar = open(root.aead())?;
                 expect_packing(owner, id, &sidecar)?;
+                if standing == Standing::Appended {
+                    self.expect_few_centres(id, &sidecar.centre)?;
+                }
                 (sidecar, Some(Arc::new(root)), Origin::Writer(written.writer))
             }
             (None, Some(previous)) => match open(owner.aead()) {
@@ -220,6 +227,18 @@ impl SegmentDirectory {
     /// From now on segments in this list do not count when they are appended: their owner consumed them.
     pub fn expect_unconsumed(&mut self, consumed: Consumed) {
         self.consumed = consumed;
+    }
+
+    /// Each centre costs a query, and who may add could make any number.
+    fn expect_few_centres(&self, id: SegmentId, centre: &[f32]) -> Result<()> {
+        let known = self.centres();
+        if known.len() < MOST_CENTRES || known.contains(&centre) {
+            return Ok(());
+        }
+        let detail = format!(
+            "its rows were sealed less another centre than the {MOST_CENTRES} there are; its writer needs a new card"
+        );
+        Err(Error::Directory { segment: id.to_string(), detail })
     }
 
     fn expect_new(&self, id: SegmentId, written: &Written) -> Result<()> {
@@ -298,6 +317,7 @@ impl SegmentDirectory {
         if self.entry(id).is_some() {
             return Err(Error::DuplicateSegment(id.to_string()));
         }
+        centre::check(owner.spec(), &sidecar.centre)?;
         let mut flags = vec![false; sidecar.rows as usize];
         for &row in deleted.iter().chain(aside) {
             *flags.get_mut(row as usize).ok_or_else(|| Error::Range {

@@ -9,6 +9,9 @@ mod answer_parts;
 mod answer_reader;
 #[cfg(feature = "client")]
 mod card;
+mod centre;
+#[cfg(feature = "client")]
+mod centres;
 #[cfg(feature = "client")]
 mod decrypt;
 #[cfg(feature = "client")]

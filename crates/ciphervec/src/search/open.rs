@@ -266,6 +266,13 @@ impl Owner {
             if query.segments.as_ref().is_some_and(|named| !named.contains(&id)) {
                 return Err(disagree("it was not asked about".to_owned()));
             }
+            let known = &directory.entries()[entry];
+            let left_out = scoring.leaves_out(known);
+            if known.sidecar.centre != query.centre && !left_out {
+                return Err(disagree(
+                    "its rows were sealed less another centre than the query's".to_owned(),
+                ));
+            }
             if std::mem::replace(&mut seen[entry], true) {
                 return Err(disagree("it was answered twice".to_owned()));
             }

@@ -137,7 +137,21 @@ impl Owner {
         ids: &[Id],
         expected: &Expected,
     ) -> Result<SealedSegment> {
-        seal(&self.spec, &self.root, self.form.as_ref(), rows, ids, expected)
+        self.seal_around(rows, ids, expected, &[])
+    }
+
+    /// As [`Self::seal_expecting`], of rows less a centre, which the sidecar keeps; an empty one is the origin.
+    ///
+    /// # Errors
+    /// As [`Self::seal`]; a centre under another metric than `l2`, or of another length.
+    pub fn seal_around(
+        &self,
+        rows: &[f32],
+        ids: &[Id],
+        expected: &Expected,
+        centre: &[f32],
+    ) -> Result<SealedSegment> {
+        seal(&self.spec, &self.root, self.form.as_ref(), rows, ids, expected, centre)
     }
 
     /// Whether a segment of so many rows at this level is packed as suits an index like the `expected` one, or nearly so:

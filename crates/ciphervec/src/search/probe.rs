@@ -88,6 +88,7 @@ impl Owner {
         Ok(Query {
             bytes: bytes.to_vec(),
             norms: vec![unit_norm(spec); count as usize],
+            centre: Vec::new(),
             filtered: false,
             segments: None,
             words: None,

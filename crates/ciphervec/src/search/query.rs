@@ -1,5 +1,6 @@
 //! Queries: float rows enter; bytes for the server leave, and what opening their answer takes stays. Owner only.
 
+use super::centre;
 use super::directory::SegmentDirectory;
 use super::form::{AnswerFormat, Kept, MaskSeed};
 use super::message::{QueryHead, WordsAsked};
@@ -12,6 +13,7 @@ use crate::index::spec::MAX_QUERIES;
 use crate::protect::filter::FilterTag;
 use ciphervec_he::lattice::SegmentId;
 use ciphervec_he::lattice::ring::Half;
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::sync::OnceLock;
 
@@ -19,6 +21,8 @@ use std::sync::OnceLock;
 pub struct Query {
     pub(super) bytes: Vec<u8>,
     pub(super) norms: Vec<f64>,
+    /// What was taken off its rows; empty where that is nothing.
+    pub(super) centre: Vec<f32>,
     pub(super) filtered: bool,
     /// The segments it names; `None` where it is about all of them.
     pub(super) segments: Option<Vec<SegmentId>>,
@@ -71,6 +75,14 @@ impl Query {
         self.ahead.iter().map(Token::byte_len).sum()
     }
 
+    /// Says that the rows it was made of were taken less this centre: an answer with rows of segments around another one, that
+    /// a selection does not leave out, is refused.
+    #[must_use]
+    pub fn around(mut self, centre: Vec<f32>) -> Self {
+        self.centre = centre;
+        self
+    }
+
     /// Seconds it took to build.
     pub fn seconds(&self) -> f64 {
         self.seconds
@@ -78,6 +90,15 @@ impl Query {
 }
 
 impl Owner {
+    /// Queries less the centre, as [`Query::around`] expects that a query was made of. An empty centre is the origin.
+    ///
+    /// # Errors
+    /// A centre of another length than the index's dimension, with numbers that are not finite, or under another metric than
+    /// `l2`.
+    pub fn less_centre<'a>(&self, rows: &'a [f32], centre: &[f32]) -> Result<Cow<'a, [f32]>> {
+        centre::less(self.spec(), rows, centre)
+    }
+
     /// Builds queries from rows (row-major) for an index of which `directory` knows every segment. `tags` restrict the
     /// answer to records that carry all of them.
     ///
@@ -188,6 +209,7 @@ impl Owner {
         Ok(Query {
             bytes,
             norms: checked.norms,
+            centre: Vec::new(),
             filtered: !head.tags.is_empty(),
             segments: head.segments,
             words: head.words,

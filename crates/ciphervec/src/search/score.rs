@@ -94,6 +94,14 @@ impl<'a> Scoring<'a> {
         &self.asked.directory.entries()[index]
     }
 
+    /// Whether no row of a segment can be a hit: each is deleted, or left out by the caller's selection.
+    pub fn leaves_out(&self, entry: &Entry) -> bool {
+        let selection = self.asked.selection;
+        entry.deleted.iter().enumerate().all(|(row, gone)| {
+            *gone || selection.is_some_and(|selection| !selection.allows(entry.id, row))
+        })
+    }
+
     /// A segment comes, part by part; of it the rows of `matching`, where there is a filter.
     pub fn begin(&mut self, index: usize, matching: Option<&[bool]>) {
         let entry = self.entry(index);

@@ -1,5 +1,6 @@
 //! Sealing one segment: float rows and ids enter, framed ciphertexts and a sealed sidecar leave. Owner and writer.
 
+use super::centre;
 use super::form::{Expected, RowEncryptor};
 use super::quantize::check;
 use super::root_key::SegmentRootKey;
@@ -25,7 +26,7 @@ pub struct SealedSegment {
     pub sidecar: Vec<u8>,
 }
 
-/// Seals rows under `root`, under a nonce that is drawn now and never again.
+/// Seals rows, less the centre that they lie `around`, under `root`, under a nonce that is drawn now and never again.
 ///
 /// # Errors
 /// Rows that fail the checks, another number of ids than rows, an id given twice, no rows, or too many; no randomness.
@@ -36,8 +37,10 @@ pub(super) fn seal(
     rows: &[f32],
     ids: &[Id],
     expected: &Expected,
+    around: &[f32],
 ) -> Result<SealedSegment> {
-    let checked = check(spec, rows)?;
+    let moved = centre::less(spec, rows, around)?;
+    let checked = check(spec, &moved)?;
     if checked.len() != ids.len() {
         return Err(Error::IdCount { rows: checked.len(), ids: ids.len() });
     }
@@ -61,7 +64,8 @@ pub(super) fn seal(
         false => Vec::new(),
     };
     let witness = encrypted.witness;
-    let sidecar = Sidecar { ids: ids.to_vec(), norms, level, rows, witness };
+    let (ids, centre) = (ids.to_vec(), around.to_vec());
+    let sidecar = Sidecar { ids, norms, centre, level, rows, witness };
     let sidecar = sidecar.seal(root.aead(), &associated_data(&spec.binding(), &id.0))?;
     let segment = head.frame(spec, encrypted.words);
     Ok(SealedSegment { id, rows, level, segment, sidecar })

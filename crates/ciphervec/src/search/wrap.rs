@@ -85,10 +85,11 @@ impl<'a> WrappedKey<'a> {
     }
 }
 
-/// Refuses a suite of a later release.
-pub(super) fn expect_suite(reader: &mut Reader<'_>) -> Result<()> {
+/// Refuses a suite of a later release; whether it is the one with `more` added.
+pub(super) fn expect_suite(reader: &mut Reader<'_>, more: u16) -> Result<bool> {
     let suite = u16::from_le_bytes(reader.array()?);
-    if suite == SUITE { Ok(()) } else { Err(unknown_suite(reader, SUITE, suite)) }
+    let known = suite == SUITE || suite == SUITE + more;
+    if known { Ok(suite != SUITE) } else { Err(unknown_suite(reader, SUITE + more, suite)) }
 }
 
 fn unknown_suite(reader: &Reader<'_>, newest: u16, suite: u16) -> crate::error::Error {

@@ -78,8 +78,8 @@ impl Writer {
         let spec = &self.card.spec;
         let master = Arc::new(MasterKey::generate()?);
         let root = SegmentRootKey::new(Arc::clone(&master), self.card.owner, spec);
-        let sealed =
-            seal(spec, &root, self.encryptor.as_ref(), rows, ids, &Expected::rows(expected_rows))?;
+        let (encryptor, expected) = (self.encryptor.as_ref(), Expected::rows(expected_rows));
+        let sealed = seal(spec, &root, encryptor, rows, ids, &expected, &self.card.centre)?;
         let records = if payloads.iter().all(Vec::is_empty) {
             None
         } else {

@@ -4,6 +4,7 @@ import type { Call } from "../http/session.js";
 import { hex } from "../ingest/bytes.js";
 import type { Id } from "../types.js";
 import { type Batch, partOf } from "./batch.js";
+import { centerFor } from "./centers.js";
 import { type Change, type NewSegment, newChange, ROWS, SIDECAR } from "./change.js";
 import { hasKeyPair } from "./description.js";
 import { joined, mergeable } from "./merging.js";
@@ -28,7 +29,7 @@ export async function write(
     batch.alone = true; // if others are first, the next attempt touches nothing of theirs
     const whole = await joined(segments, taken, batch, replaced, call);
     const change = newChange({ remove: taken.map(({ id }) => id) });
-    change.add.push(seal(segments, whole, expected));
+    change.add.push(seal(segments, whole, expected, centerFor(segments, whole.rows)));
     call.progress?.({ phase: "seal", done: total, total });
     dropRows(segments, change, replaced);
     await segments.commit(change, replaced, call);
@@ -37,9 +38,10 @@ export async function write(
   if (batch.sealed.length === 0) {
     const step = hasKeyPair(segments.description.spec) ? KEY_PAIR_ROWS : SEGMENT_ROWS;
     const sealed: NewSegment[] = [];
+    const center = centerFor(segments, batch.rows);
     for (let start = 0; start < total; start += step) {
       const stop = Math.min(start + step, total);
-      sealed.push(seal(segments, partOf(batch, start, stop), expected));
+      sealed.push(seal(segments, partOf(batch, start, stop), expected, center));
       call.progress?.({ phase: "seal", done: stop, total });
       await breath(call);
     }
@@ -63,9 +65,9 @@ export async function breath(call: Call): Promise<void> {
   call.signal?.throwIfAborted();
 }
 
-function seal(segments: Segments, batch: Batch, expected: number): NewSegment {
+function seal(segments: Segments, batch: Batch, expected: number, center: Float32Array): NewSegment {
   const { owner, description, payloads } = segments;
-  const sealed = owner.seal(batch.rows.data, batch.ids, expected, description.network);
+  const sealed = owner.seal(batch.rows.data, batch.ids, expected, description.network, center);
   const { id, rows } = sealed;
   const blobs = { [ROWS]: sealed.segment, [SIDECAR]: sealed.sidecar };
   sealed.free();

@@ -20,6 +20,7 @@ import { rowFilter } from "../ingest/where.js";
 import type { Filter } from "../native.js";
 import type { Audience, GetPart, GetResult, Id, Metric, QueryPart, QueryResult } from "../types.js";
 import { batchOf, type GivenRows, newBatch } from "./batch.js";
+import { centerOf } from "./centers.js";
 import { WRAP } from "./change.js";
 import { remove, write } from "./changes.js";
 import { explain, matching } from "./filtering.js";
@@ -276,8 +277,9 @@ export class CollectionEngine {
 
   /** The bytes of a card for somebody who may add rows and read none, and its fingerprint. */
   writerCard(writer: string, call: Call): Promise<{ bytes: Uint8Array; fingerprint: string }> {
-    return this.#alone(call, async ({ owner, description }) => {
-      const card = owner.writerCard(writer, [...description.filterable]);
+    return this.#alone(call, async (segments) => {
+      const { owner, description } = segments;
+      const card = owner.writerCard(writer, [...description.filterable], centerOf(segments));
       const made = { bytes: card.toBytes(), fingerprint: card.fingerprint };
       card.free();
       return made;

@@ -21,8 +21,8 @@ import { parse } from "../ingest/json.js";
 import type { IndexSpec, Keys, Native, Network, Owner } from "../native.js";
 import type { Metric, Mode, Precision } from "../types.js";
 
-/** Format 5 is written where rows are clustered, 4 where the owner authenticates states. */
-const FORMAT = 5;
+/** Format 6 is written where a center was given, 5 where rows are clustered, 4 where the owner authenticates states. */
+const FORMAT = 6;
 const MODES: readonly Mode[] = ["sealed", "sealed-query", "sealed-index", "open"];
 const PRECISIONS: readonly Precision[] = ["standard", "small", "wide"];
 // The settings are sealed as the only record of a segment that never exists.
@@ -73,6 +73,8 @@ export interface Description {
   untagged: ReadonlySet<string>;
   /** Whether queries ask about clusters. */
   routed: boolean;
+  /** What rows of metric `l2` are sealed around, where that was given. */
+  center: Float32Array | null;
 }
 
 /** The keys that a collection of this mode is sealed under. Throws InvalidInput when there are none. */
@@ -116,6 +118,7 @@ export function newDescription(native: Native, keys: Keys | null, choices: Choic
     network: networkOf(DEFAULT_NETWORK),
     untagged: new Set(),
     routed: false,
+    center: null,
   };
 }
 
@@ -198,7 +201,7 @@ export function readDescription(
     const spec = native.IndexSpec.fromBytes(fromBase64(content["spec"]));
     const stored = format === 1 ? STORED_LATTICE : scheme;
     if (
-      ![1, 2, 3, 4, 5].includes(Number(format)) ||
+      ![1, 2, 3, 4, 5, 6].includes(Number(format)) ||
       stored !== spec.storedScheme ||
       !Number.isSafeInteger(epoch)
     )
@@ -216,6 +219,7 @@ export function readDescription(
       network: networkOf(DEFAULT_NETWORK),
       untagged: new Set(),
       routed: false,
+      center: null,
     };
   } catch (error) {
     throw corruptMeta(name, fromNative(error));
@@ -246,6 +250,7 @@ export function readDescription(
       network: networkOf((kept["network"] ?? DEFAULT_NETWORK) as typeof DEFAULT_NETWORK),
       untagged: new Set((kept["untagged"] ?? []) as string[]),
       routed: kept["routing"] !== undefined && kept["routing"] !== null,
+      center: kept["center"] === undefined ? null : centerFrom(fromBase64(kept["center"])),
     };
   } finally {
     nothing.free();
@@ -304,6 +309,11 @@ function oneOf(what: string, value: string, known: readonly string[]): void {
 
 function networkOf({ megabits, latency_ms }: typeof DEFAULT_NETWORK): Network {
   return { bytesPerSecond: megabits * 125e3, roundTrip: latency_ms / 1e3 };
+}
+
+function centerFrom(bytes: Uint8Array): Float32Array {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  return Float32Array.from({ length: bytes.length / 4 }, (_, i) => view.getFloat32(4 * i, true));
 }
 
 function rotationOf(content: unknown): Rotation | null {

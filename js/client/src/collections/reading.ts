@@ -2,7 +2,7 @@
 
 import type { Call } from "../http/session.js";
 import { METRICS, type Rows } from "../ingest/arrays.js";
-import { hex } from "../ingest/bytes.js";
+import { hex, unhex } from "../ingest/bytes.js";
 import { type Record, recordOf } from "../ingest/records.js";
 import type { Id, Metric } from "../types.js";
 import { ROWS } from "./change.js";
@@ -127,16 +127,18 @@ export async function checking<T>(segments: Segments, work: () => T | Promise<T>
   }
 }
 
-/** Give unsealed rows the lengths they came with, which `ip` and `l2` keep; else unit length. */
+/** Put unsealed rows where they were put in: with their lengths, which `ip` and `l2` keep, and their center; else at unit length. */
 function rescale(segments: Segments, ids: Id[], rows: Float32Array, dimension: number): void {
   if (METRICS[segments.description.spec.metric as Metric].bits) return;
   const norms = segments.directory.norms(ids);
+  const places = segments.places(ids);
   ids.forEach((_, i) => {
+    const center = segments.directory.centre(unhex(places[i]?.segment as string));
     const row = rows.subarray(i * dimension, (i + 1) * dimension);
     const length = Math.hypot(...row);
     const scale = length > 0 ? (norms[i] as number) / length : 0;
     row.forEach((value, column) => {
-      row[column] = value * scale;
+      row[column] = value * scale + (center[column] ?? 0);
     });
   });
 }

@@ -9,6 +9,7 @@ import { METRICS, type Rows, sliceRows } from "../ingest/arrays.js";
 import { concat, hex, unhex } from "../ingest/bytes.js";
 import type { AnswerFormat, AnswerOpener, Answers, Filter, Found, SealedQuery } from "../native.js";
 import type { Id, Metric } from "../types.js";
+import { idsAround } from "./centers.js";
 import { allPass, matching, tagged } from "./filtering.js";
 import { answered, QUERIES_PER_KEY, queryEpoch } from "./query-keys.js";
 import { checking } from "./reading.js";
@@ -54,6 +55,8 @@ interface Message extends Question {
   /** What was in quarantine when the search began. While it goes on others may find another segment out, which would be passed over with nobody
    * told. */
   held: ReadonlySet<string>;
+  /** That of the segments that it is about. */
+  center: Float32Array;
 }
 
 /** One `Matches` per query row. */
@@ -71,7 +74,9 @@ export async function search(segments: Segments, question: Question, call: Call)
   // key, because a writer sealed them, who can't make any, or the keys are changing.
   const usable =
     where === null || (believed && segments.readEntries().every((segment) => payloads.hasTags(segment)));
-  const allByTags = among === null && (where === null || (where.complete && usable));
+  const centers = segments.directory.centres();
+  const allByTags =
+    centers.length < 2 && among === null && (where === null || (where.complete && usable));
   let allow: Id[] | null = null;
   if (!allByTags && where !== null) allow = await matching(segments, where, believed);
   if (among !== null) {
@@ -86,14 +91,32 @@ export async function search(segments: Segments, question: Question, call: Call)
       exact: true,
       checked: true,
     }));
-  const askAll = async (tags: Uint8Array[], allow: Id[] | null) => {
+  const askAll = async (
+    tags: Uint8Array[],
+    allow: Id[] | null,
+    center = centers[0] ?? new Float32Array(0),
+  ) => {
     const found: Matches[] = [];
     for (let start = 0; start < rows.count; start += QUERY_ROWS) {
       const part = sliceRows(rows, start, Math.min(start + QUERY_ROWS, rows.count));
-      found.push(...(await ask(segments, { ...question, rows: part, tags, allow, held }, call)));
+      found.push(...(await ask(segments, { ...question, rows: part, tags, allow, held, center }, call)));
     }
     return found;
   };
+  if (centers.length > 1) {
+    // Of each center's rows its own query: rows that came before there was one, or by a writer with a card of another time.
+    const parts: Matches[][] = [];
+    for (const center of centers) {
+      const names = idsAround(segments, center, allow);
+      if (names.length > 0) parts.push(await askAll([], names, center));
+    }
+    return Array.from({ length: rows.count }, (_, i) =>
+      nearestOf(
+        parts.flatMap((part) => part[i] ?? []),
+        question.count,
+      ),
+    );
+  }
   const found = await askAll(where === null || !usable ? [] : payloads.wanted(where), allow);
   if (where !== null && allow === null && !authenticated) {
     const names = [...new Set(found.flatMap(({ ids }) => ids))];
@@ -101,6 +124,23 @@ export async function search(segments: Segments, question: Question, call: Call)
     if (!(await allPass(segments, where, names))) return askAll([], await matching(segments, where, false));
   }
   return found;
+}
+
+/** The nearest of several answers to one question, about different rows. */
+function nearestOf(parts: readonly Matches[], count: number | null): Matches {
+  const hits = parts
+    .flatMap(({ ids, distances, scores }) =>
+      ids.map((id, i) => ({ id, distance: distances[i] as number, score: scores[i] as number })),
+    )
+    .sort((a, b) => a.distance - b.distance) // stable
+    .slice(0, count ?? undefined);
+  return {
+    ids: hits.map(({ id }) => id),
+    distances: hits.map(({ distance }) => distance),
+    scores: hits.map(({ score }) => score),
+    exact: parts.every(({ exact }) => exact),
+    checked: parts.every(({ checked }) => checked),
+  };
 }
 
 /** One message to the server and back. Throws Conflict when the collection has changed too much meanwhile. */
@@ -112,7 +152,7 @@ async function ask(segments: Segments, message: Message, call: Call): Promise<Ma
     segments.store.queryVersion < segments.native.queryVersion() ? "first" : "short";
   const epoch = await queryEpoch(segments, rows.count, call);
   const { owner, directory } = segments;
-  const query = owner.query(rows.data, directory, epoch, tags, undefined, format);
+  const query = owner.query(rows.data, directory, epoch, tags, undefined, format, message.center);
   const bytes = query.toBytes();
   call.progress?.({
     phase: "encrypt",

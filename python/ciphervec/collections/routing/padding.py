@@ -119,7 +119,7 @@ def seal_cluster(owner: Owner, rows: Rows, shape: Shape, expected: int, keep_ori
     vectors = np.concatenate(
         [rows.vectors, _like(rows.vectors, spare, owner.spec.dimension, METRICS[metric].bits)]
     )
-    segment = owner.seal_checked(ids, vectors, expected)
+    segment = owner.seal_checked(ids, vectors, expected, center=owner.center)
     blobs = {ROWS: segment.segment, SIDECAR: segment.sidecar}
     if shape.record_bytes:
         blobs[RECORDS] = seal_bundle(owner, segment.id, pack(rows.payloads, shape.record_bytes))

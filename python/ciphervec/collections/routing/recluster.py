@@ -386,7 +386,9 @@ def block_rows(segments: Segments, rows: int) -> int:
     spec = segments.owner.spec
     padded = min(1 << (spec.dimension - 1).bit_length(), _DEGREE)
     sample = np.ones((_DEGREE, spec.dimension), np.float32)
-    sealed = segments.owner.seal_checked(list(range(_DEGREE)), sample, max(rows, _DEGREE))
+    sealed = segments.owner.seal_checked(
+        list(range(_DEGREE)), sample, max(rows, _DEGREE), center=segments.owner.center
+    )
     level = sealed.segment[_LEVEL_AT]
     return max(1, (_DEGREE << level) // padded)
 

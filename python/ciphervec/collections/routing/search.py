@@ -27,15 +27,19 @@ from .clustering import Space, squared
 _ATTEMPTS = 3  # where segments come faster than they are asked about
 
 
-def ask_routed(segments: Segments, question: FloatArray) -> tuple[SealedQuery, Answer, list[bytes]]:
-    """Ask one question, (1, d). Beside query and answer: segments that may be missing in it,
-    none. Raises Conflict when the collection has changed too much meanwhile."""
+def ask_routed(
+    segments: Segments, question: FloatArray, center: FloatArray | None
+) -> tuple[SealedQuery, Answer, list[bytes]]:
+    """Ask one question, (1, d), around this center, or that of all segments.
+
+    Beside query and answer: segments that may be missing in it, none. Raises Conflict when the collection has changed
+    too much meanwhile."""
     for _ in range(_ATTEMPTS):
         epoch = query_epoch(segments, 1)
         losses = segments.losses
         asked = named(segments, question)
         answers = answers_of(segments)
-        query = segments.owner.query(question, segments=asked, answers=answers, epoch=epoch)
+        query = segments.owner.query(question, segments=asked, answers=answers, epoch=epoch, center=center)
         answer = answered(segments, query.to_bytes(), epoch, query.rows)
         segments.traffic = (query.nbytes, len(answer.data))
         if answer.version > segments.store.version:

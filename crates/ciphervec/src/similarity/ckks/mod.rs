@@ -27,5 +27,5 @@ pub use keys::KeyList;
 pub use layout::{ArrayLayout, ArrayPacking, MAX_ROWS, Role, Spread};
 pub use normalize::Lengths;
 pub use plain::PlainRows;
-pub use plan::{Operation, Plan, PlanRequest};
+pub use plan::{Operation, Plan, PlanRequest, params_for_depth};
 pub use server::Server;

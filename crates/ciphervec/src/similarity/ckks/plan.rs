@@ -25,6 +25,39 @@ const PRIME_BITS: u32 = 50;
 /// Widest and narrowest scale.
 const SCALE_BITS: core::ops::RangeInclusive<u32> = 20..=48;
 
+/// Of what the modulus of a level holds, the part that numbers may fill: the rest is for their errors.
+const FILLED: f64 = 0.99;
+
+/// The smallest parameters for `depth` products in a row that hold numbers up to `magnitude` at the end. Where one prime
+/// does not, levels are added which no product uses.
+///
+/// # Errors
+/// As [`Params::for_depth_in`]; a magnitude that is not positive and finite.
+pub fn params_for_depth(
+    ring: Ring,
+    depth: usize,
+    precision_bits: u32,
+    magnitude: f64,
+    security: Security,
+) -> Result<Arc<Params>> {
+    if !(magnitude.is_finite() && magnitude > 0.0) {
+        return Err(Error::Range {
+            what: "the magnitude of numbers",
+            expected: "positive and finite".into(),
+            actual: magnitude.to_string(),
+        });
+    }
+    let mut more = 0;
+    loop {
+        let params = Params::for_depth_in(ring, depth + more, precision_bits, security)?;
+        let room = (params.log_modulus(more) - 1.0).exp2() / params.scale(more);
+        if magnitude <= FILLED * room {
+            return Ok(params);
+        }
+        more += 1;
+    }
+}
+
 /// What is computed of two vectors.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(u8)]

@@ -216,6 +216,7 @@ fn sidecar() -> Result<Vec<u8>, Box<dyn Error>> {
     let sidecar = Sidecar {
         ids: ids(),
         norms: vec![1.0, 0.0, 2.5],
+        centre: vec![0.5, -4.0],
         level: 7,
         rows: 3,
         witness: vec![5; 40].into(),

@@ -1,0 +1,12 @@
+"""Packages that are asked for only when a feature is used: what their absence says, everywhere alike."""
+
+from __future__ import annotations
+
+from ..errors import InvalidInput
+
+
+def needed(what: str, package: str, extra: str, otherwise: str = "") -> InvalidInput:
+    """The error of `what` where `package`, which the extra brings, is not installed."""
+    return InvalidInput(
+        f"{what} needs {package}, which is not installed; pip install 'ciphervec[{extra}]'{otherwise}"
+    )
