@@ -75,8 +75,7 @@ export async function search(segments: Segments, question: Question, call: Call)
   const usable =
     where === null || (believed && segments.readEntries().every((segment) => payloads.hasTags(segment)));
   const centers = segments.directory.centres();
-  const allByTags =
-    centers.length < 2 && among === null && (where === null || (where.complete && usable));
+  const allByTags = centers.length < 2 && among === null && (where === null || (where.complete && usable));
   let allow: Id[] | null = null;
   if (!allByTags && where !== null) allow = await matching(segments, where, believed);
   if (among !== null) {
