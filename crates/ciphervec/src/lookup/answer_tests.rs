@@ -96,8 +96,9 @@ fn hard(sizes: (usize, usize, usize)) -> Vec<(&'static str, Vec<f64>)> {
     ]
 }
 
-/// Indices that make coefficients as large as they get, slots as alike, or neither.
-fn inputs(sizes: (usize, usize, usize), tokens: usize) -> [Vec<i64>; 3] {
+/// Indices that make coefficients as large as they get, slots as alike, or neither; and a few, in a
+/// batch that has room for many.
+fn inputs(sizes: (usize, usize, usize), tokens: usize) -> [Vec<i64>; 4] {
     let (tables, rows, _) = sizes;
     let of = |index: &dyn Fn(usize) -> usize| -> Vec<i64> {
         (0..tokens * tables).map(|at| (index(at / tables) % rows) as i64).collect()
@@ -106,6 +107,7 @@ fn inputs(sizes: (usize, usize, usize), tokens: usize) -> [Vec<i64>; 3] {
         of(&|_| rows - 1),
         of(&|token| if token < tokens / 2 { 0 } else { rows - 1 }),
         of(&|token| token * 7),
+        vec![(rows - 1) as i64; 3 * tables],
     ]
 }
 

@@ -1,6 +1,6 @@
 //! Documents: indices of tokens enter, document after document, checked they leave. Client side.
 
-use super::options::PADDING;
+use super::options::{PADDING, row_of};
 use super::spec::Spec;
 use crate::error::{Error, Result};
 use core::ops::Range;
@@ -70,6 +70,11 @@ impl<'a> Documents<'a> {
     /// The indices of a token, one a table.
     pub(super) fn token(&self, token: usize) -> &'a [i64] {
         &self.indices[token * self.tables..][..self.tables]
+    }
+
+    /// The row of a table that a token names; none for padding and beyond the last token.
+    pub(super) fn row(&self, token: usize, table: usize) -> Option<usize> {
+        row_of(*self.indices.get(token * self.tables + table)?)
     }
 
     /// Refuses what the tables of `spec` do not have.

@@ -7,6 +7,7 @@ use super::strategy::Strategy;
 use super::table::{Table, TableDigest};
 use super::tokens::design::Shape;
 use super::tokens::recipe::Recipe;
+use super::tokens::weights::Weights;
 use super::transport::Transport;
 use crate::error::{Error, Result};
 use ciphervec_he::lattice::histogram::Histogram;
@@ -97,7 +98,9 @@ impl Spec {
             Instance::Tokens(recipe) => {
                 let tables: Vec<&[f64]> = (0..shape.0).map(|at| table.table(at)).collect();
                 let rounding = recipe.answer_rounding(&tables)?;
-                let bound = longest(&options) * (recipe.number_bound(&tables) + rounding);
+                let weights = Weights::new(recipe, &tables)?;
+                let before = recipe.number_bound(&tables, &weights);
+                let bound = longest(&options) * (before + rounding);
                 (None, bound, Some(rounding))
             }
         };
@@ -124,6 +127,13 @@ impl Spec {
     /// Rows that an index may name; [`PADDING`](super::PADDING) names none of them.
     pub fn choices(&self) -> usize {
         self.rows() - usize::from(self.zero_row)
+    }
+
+    /// The row that stands for padding, and for the slots of a batch that no token is in: a sum of
+    /// functions of what is no index may be anything, where the modulus has room for rows.
+    #[cfg(feature = "client")]
+    pub(super) fn padding_row(&self) -> usize {
+        if self.zero_row { self.rows() - 1 } else { 0 }
     }
 
     /// What becomes of a document's rows.

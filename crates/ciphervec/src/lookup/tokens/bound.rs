@@ -24,9 +24,9 @@ const ROUNDING: f64 = 1.0 / 12.0;
 const TERNARY: f64 = 2.0 / 3.0;
 /// The largest sum of looked-up numbers, in root mean squares, that parameters leave room for
 /// without losing precision.
-pub(super) const PEAK: f64 = 16.0;
+const PEAK: f64 = 16.0;
 /// The largest of many weights, in root mean squares.
-pub(super) const LARGEST: f64 = 5.0;
+const LARGEST: f64 = 5.0;
 /// Room that a modulus has for the sign and the error.
 pub(super) const ROOM: f64 = 2.1;
 /// Most bits of a weight: what processors of all kinds multiply in one go.
@@ -84,12 +84,37 @@ impl<'a> Errors<'a> {
 
     /// The root mean square error of a result over that of the table's numbers.
     pub fn relative(&self, candidate: &Candidate) -> f64 {
-        self.parts(candidate, [PEAK, LARGEST])[0]
+        // Weights have what room the modulus leaves them.
+        let spec = &candidate.spec;
+        let [bottom, scale] = candidate.scales().map(|bits| f64::exp2(f64::from(bits)));
+        let sums = if self.design.sum_level() == 0 { bottom } else { scale };
+        let modulus = match self.design.sum_level() {
+            0 => f64::exp2(f64::from(spec.base_bits)),
+            level => {
+                f64::exp2(f64::from(spec.base_bits) + level as f64 * f64::from(spec.scale_bits))
+            }
+        };
+        // And few enough bits: the largest of weights that are spread as evenly as functions are.
+        let orthogonal = self.orthogonal();
+        let most = f64::exp2(f64::from(WEIGHT_BITS)) * orthogonal / LARGEST;
+        let weight = (modulus / (ROOM * PEAK * sums)).min(most);
+        let rounded = ROUNDING * (orthogonal / weight).powi(2);
+        (self.parts(candidate)[0].powi(2) + rounded).sqrt()
     }
 
-    /// The same of the real and of the imaginary part of a result, for tables whose sums are at most
-    /// `peak` root mean squares and whose weights at most `largest` of theirs.
-    pub fn parts(&self, candidate: &Candidate, [peak, largest]: [f64; 2]) -> [f64; 2] {
+    /// The root mean square of the error that weights rounded at a scale of 1 have.
+    pub fn rounded_weights(&self) -> f64 {
+        ROUNDING.sqrt() * self.orthogonal()
+    }
+
+    /// The root of the sum of the mean squares of all functions.
+    fn orthogonal(&self) -> f64 {
+        let bases = self.design.bases.iter();
+        bases.map(|basis| basis.size() as f64 * basis.mean_square()).product::<f64>().sqrt()
+    }
+
+    /// The same of the real and of the imaginary part of a result, but for the rounding of weights.
+    pub fn parts(&self, candidate: &Candidate) -> [f64; 2] {
         let [bottom, scale] = candidate.scales().map(|bits| f64::exp2(f64::from(bits)));
         let sums = if self.design.sum_level() == 0 { bottom } else { scale };
         let (mut square, mut imaginary) = (0.0, 0.0);
@@ -106,21 +131,7 @@ impl<'a> Errors<'a> {
             square += (self.rounding / sums).powi(2) / mean_square;
             imaginary += (self.rounding / sums).powi(2) / mean_square;
         }
-        // Weights have what room the modulus leaves them.
-        let spec = &candidate.spec;
-        let modulus = match self.design.sum_level() {
-            0 => f64::exp2(f64::from(spec.base_bits)),
-            level => {
-                f64::exp2(f64::from(spec.base_bits) + level as f64 * f64::from(spec.scale_bits))
-            }
-        };
-        let functions: f64 = self.design.bases.iter().map(|basis| basis.size() as f64).product();
-        let orthogonal = (functions * mean_square).sqrt();
-        // And few enough bits: the largest of weights that are spread as evenly as functions are.
-        let most = f64::exp2(f64::from(WEIGHT_BITS)) * orthogonal / largest;
-        let weight = (modulus / (ROOM * peak * sums)).min(most);
-        let rounded = ROUNDING * (orthogonal / weight).powi(2);
-        [(square + rounded).sqrt(), imaginary.sqrt()]
+        [square.sqrt(), imaginary.sqrt()]
     }
 
     /// The mean square error of a function where weights or another digit's functions meet it.

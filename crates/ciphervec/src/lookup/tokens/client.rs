@@ -69,12 +69,10 @@ impl TokensClient {
         let batches = documents.tokens().div_ceil(batch);
         let tables = (0..batches * spec.tables()).into_par_iter().map(|at| {
             let (first, table) = (at / spec.tables() * batch, at % spec.tables());
-            let tokens = first..documents.tokens().min(first + batch);
-            let mut slots = vec![vec![Complex::default(); tokens.len()]; entries];
+            let mut slots = vec![vec![Complex::default(); batch]; entries];
             let mut entry = vec![Complex::default(); entries];
-            for (slot, token) in tokens.enumerate() {
-                let padding = if spec.zero_row { spec.rows() - 1 } else { 0 };
-                let row = row_of(documents.token(token)[table]).unwrap_or(padding);
+            for slot in 0..batch {
+                let row = documents.row(first + slot, table).unwrap_or(spec.padding_row());
                 self.recipe.write(row, &mut entry)?;
                 slots.iter_mut().zip(&entry).for_each(|(slots, value)| slots[slot] = *value);
             }

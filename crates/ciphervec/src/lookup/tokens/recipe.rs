@@ -7,7 +7,7 @@ use super::candidate::Candidate;
 use super::compact::{Compact, CompactPlan};
 use super::design::{Design, Shape, design};
 use super::parameters;
-use super::weights::magnitudes;
+use super::weights::Weights;
 use crate::error::{Error, Result};
 use crate::lookup::strategy::Strategy;
 use crate::lookup::transport::Transport;
@@ -243,29 +243,24 @@ impl Recipe {
 
     /// What no number of rows looked up in `tables` is off by more before it is rounded, except with
     /// a chance below 2⁻⁶⁵. An error is a value of the key times a Gaussian number; it is that of
-    /// [`Self::bound`] without its margin, or of the largest column where that is larger; and of two
-    /// columns in one ciphertext each has the other's imaginary part.
-    pub(in crate::lookup) fn number_bound(&self, tables: &[&[f64]]) -> f64 {
+    /// [`Self::bound`] without its margin, or of the largest column where that is larger, and that of
+    /// the weights as they are; and of two columns in one ciphertext each has the other's imaginary
+    /// part.
+    pub(in crate::lookup) fn number_bound(&self, tables: &[&[f64]], weights: &Weights) -> f64 {
         let Shape { rows, columns, .. } = self.shape;
-        let squares = |column: usize| -> f64 {
+        let column = |column: usize| -> f64 {
             let values = tables.iter().flat_map(|table| table.iter().skip(column).step_by(columns));
             values.map(|value| value * value).sum::<f64>() / rows as f64
         };
-        let squares: Vec<f64> = (0..columns).map(squares).collect();
-        let mean = squares.iter().sum::<f64>() / columns as f64;
-        if mean == 0.0 {
-            return 0.0;
-        }
-        let largest = squares.iter().copied().fold(0.0, f64::max).sqrt();
-        let peak = magnitudes(tables, columns).into_iter().fold(0.0, f64::max);
-        let peak = peak * ((tables.len() * self.columns_each()) as f64 / mean).sqrt();
-        let functions: usize = self.bases.iter().map(Basis::size).product();
-        let spread =
-            [peak.clamp(bound::PEAK, f64::MAX), (functions as f64).sqrt().max(bound::LARGEST)];
-        let [real, imaginary] = self.with_errors(|errors, one| errors.parts(one, spread));
-        let off = if self.columns_each() == 2 { real.hypot(imaginary) } else { real };
+        let largest = (0..columns).map(column).fold(0.0, f64::max).sqrt();
+        let coarsest = weights.scales.iter().copied().fold(f64::INFINITY, f64::min);
+        let (off, rounded) = self.with_errors(|errors, candidate| {
+            let [real, imaginary] = errors.parts(candidate);
+            let off = if self.columns_each() == 2 { real.hypot(imaginary) } else { real };
+            (off, errors.rounded_weights() * (tables.len() as f64).sqrt() / coarsest)
+        });
         let tail = deviations(bound::CHANCE_BITS, 1.0, self.params.ring(), 1.0);
-        tail * off * largest.max(self.spectral(tables))
+        tail * (off * largest.max(self.spectral(tables))).hypot(rounded)
     }
 
     /// ‖M‖₂/√d of tables of which rows are summed.

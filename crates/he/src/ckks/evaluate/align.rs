@@ -82,7 +82,10 @@ impl Evaluator {
     /// # Errors
     /// [`crate::Error::Range`] in the conjugate-invariant ring, and as [`Self::add`].
     pub fn join_parts(&self, re: &Ciphertext, im: &Ciphertext) -> Result<Ciphertext> {
-        let mut turned = self.multiply_by_i(im)?;
+        // An integer factor needs no room at a scale that is larger than the modulus, as of tiny numbers.
+        let mut unscaled = im.clone();
+        unscaled.meta.scale = 1.0;
+        let mut turned = self.multiply_by_i(&unscaled)?;
         turned.meta.magnitude *= im.scale() / re.scale();
         turned.meta.scale = re.scale();
         self.add(re, &turned)

@@ -4,7 +4,6 @@ use super::layout::Compact;
 use super::messages::{RootKeys, write_keys};
 use crate::error::Result;
 use crate::lookup::documents::Documents;
-use crate::lookup::options::row_of;
 use crate::lookup::spec::Spec;
 use crate::lookup::tokens::recipe::Recipe;
 use ciphervec_he::ckks::{CompactCiphertexts, SecretKey};
@@ -22,15 +21,15 @@ impl Compact {
         documents: &Documents<'_>,
     ) -> Result<CompactCiphertexts> {
         let (batch, entries) = (recipe.batch(), recipe.entries());
-        let (lists, count) = (spec.tables() * entries, documents.tokens());
-        let batches = count.div_ceil(batch);
+        let lists = spec.tables() * entries;
+        let batches = documents.tokens().div_ceil(batch);
         let mut numbers = Zeroizing::new(vec![0.0; batches * lists * self.ring().messages()]);
-        let padding = if spec.zero_row { spec.rows() - 1 } else { 0 };
         let mut turns = Zeroizing::new(vec![0.0; entries]);
-        for token in 0..count {
+        for token in 0..batches * batch {
             let (first, slot) = (token / batch * lists, token % batch);
-            for (table, &index) in documents.token(token).iter().enumerate() {
-                recipe.write_turns(row_of(index).unwrap_or(padding), &mut turns)?;
+            for table in 0..spec.tables() {
+                let row = documents.row(token, table).unwrap_or(spec.padding_row());
+                recipe.write_turns(row, &mut turns)?;
                 for (entry, &turn) in turns.iter().enumerate() {
                     let (which, place) = self.place(lists, table * entries + entry, slot);
                     numbers[(first + which) * self.ring().messages() + place] = turn;
