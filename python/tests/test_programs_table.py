@@ -191,7 +191,7 @@ def _rows(page: str) -> dict[str, list[str]]:
     rows: dict[str, list[str]] = {}
     for line in page.splitlines():
         names = re.findall(r"`((?:np|programs)\.[a-z0-9_.]+)", line)
-        if names:
+        if names and line.startswith("|"):
             rows[line.split("|")[1].strip()] = names
     return {"operators": list(OPERATORS), **rows}
 

@@ -32,7 +32,7 @@ pub struct Server {
 
 enum Prepared {
     Histogram { scheme: Box<Histogram>, weights: Vec<i64> },
-    Tokens { recipe: Recipe, weights: Weights, keys: RwLock<HashMap<KeyId, Held>> },
+    Tokens { recipe: Recipe, weights: Box<Weights>, keys: RwLock<HashMap<KeyId, Held>> },
 }
 
 /// The keys of a client.
@@ -69,7 +69,7 @@ impl Server {
             (Instance::Tokens(recipe), _) => {
                 let tables: Vec<&[f64]> = (0..table.tables()).map(|at| table.table(at)).collect();
                 let weights = Weights::new(&recipe, &tables)?;
-                Prepared::Tokens { recipe, weights, keys: RwLock::default() }
+                Prepared::Tokens { recipe, weights: Box::new(weights), keys: RwLock::default() }
             }
             (Instance::Histogram(_), None) => return Err(other_strategy("setup")),
         };
