@@ -141,7 +141,7 @@ impl Server {
         match &self.prepared {
             Prepared::Histogram { scheme, weights } => self.sums(scheme, weights, query),
             Prepared::Tokens { recipe, weights, keys } => {
-                let prepared = (recipe, weights);
+                let prepared = (recipe, &**weights);
                 if let Some(compact) = recipe.compact_layout() {
                     let query = CompactQuery::from_bytes(&self.spec, (recipe, compact), query)?;
                     let batches = self.look_up_roots((recipe, compact), weights, keys, &query)?;
