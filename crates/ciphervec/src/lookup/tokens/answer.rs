@@ -5,7 +5,7 @@
 //! batch after batch, each with a column, or in the standard ring with two as real and imaginary
 //! parts: `scale f64 of each column | bits u8 of each part | coefficients, part by part`.
 
-use super::bound::{ROOM, TAIL_DEVIATIONS};
+use super::bound::{CHANCE_BITS, ROOM, TAIL_DEVIATIONS};
 use super::design::{Design, Shape};
 use super::messages::{head, open};
 use super::recipe::Recipe;
@@ -18,7 +18,7 @@ use crate::lookup::spec::Spec;
 use ciphervec_arith::parallel::*;
 #[cfg(feature = "client")]
 use ciphervec_he::ckks::Params;
-use ciphervec_he::ckks::{Ciphertext, Evaluator, ParamsSpec, Ring, Truncation};
+use ciphervec_he::ckks::{Ciphertext, Evaluator, ParamsSpec, Ring, Truncation, deviations};
 use ciphervec_he::lattice::SegmentId;
 use ciphervec_he::wire::{KeyId, Kind};
 #[cfg(feature = "client")]
@@ -43,6 +43,28 @@ impl Recipe {
     /// Bytes of a batch's answer, for a table whose numbers are about of one size.
     pub fn answer_bytes(&self) -> usize {
         answer_bytes(self.params().spec(), &self.design())
+    }
+
+    /// What no number of rows looked up in `tables` is off by more before it is rounded, except with
+    /// a chance below 2⁻⁶⁵. An error is a value of the key times a Gaussian number; it is that of
+    /// [`Self::bound`] without its margin, or of the largest column where that is larger, and that of
+    /// the weights as they are; and of two columns in one ciphertext each has the other's imaginary
+    /// part.
+    pub(in crate::lookup) fn number_bound(&self, tables: &[&[f64]], weights: &Weights) -> f64 {
+        let Shape { rows, columns, .. } = *self.shape();
+        let column = |column: usize| -> f64 {
+            let values = tables.iter().flat_map(|table| table.iter().skip(column).step_by(columns));
+            values.map(|value| value * value).sum::<f64>() / rows as f64
+        };
+        let largest = (0..columns).map(column).fold(0.0, f64::max).sqrt();
+        let coarsest = weights.scales.iter().copied().fold(f64::INFINITY, f64::min);
+        let (off, rounded) = self.with_errors(|errors, candidate| {
+            let [real, imaginary] = errors.parts(candidate);
+            let off = if self.columns_each() == 2 { real.hypot(imaginary) } else { real };
+            (off, errors.rounded_weights() * (tables.len() as f64).sqrt() / coarsest)
+        });
+        let tail = deviations(CHANCE_BITS, 1.0, self.params().ring(), 1.0);
+        tail * (off * largest.max(self.spectral(tables))).hypot(rounded)
     }
 
     /// What no number of an answer from `tables` is off by more because it was rounded, except with

@@ -7,11 +7,10 @@ use super::candidate::Candidate;
 use super::compact::{Compact, CompactPlan};
 use super::design::{Design, Shape, design};
 use super::parameters;
-use super::weights::Weights;
 use crate::error::{Error, Result};
 use crate::lookup::strategy::Strategy;
 use crate::lookup::transport::Transport;
-use ciphervec_he::ckks::{Complex, KeyPlan, Params, deviations};
+use ciphervec_he::ckks::{Complex, KeyPlan, Params};
 use std::sync::Arc;
 
 /// A strategy, made concrete for a shape.
@@ -229,7 +228,7 @@ impl Recipe {
         self.with_errors(|errors, candidate| errors.relative(candidate))
     }
 
-    fn with_errors<T>(&self, of: impl FnOnce(&Errors<'_>, &Candidate) -> T) -> T {
+    pub(super) fn with_errors<T>(&self, of: impl FnOnce(&Errors<'_>, &Candidate) -> T) -> T {
         let (design, params) = (self.design(), self.params());
         let errors = Errors::new(&design, params.spec().log_degree);
         match &self.compact {
@@ -241,30 +240,8 @@ impl Recipe {
         }
     }
 
-    /// What no number of rows looked up in `tables` is off by more before it is rounded, except with
-    /// a chance below 2⁻⁶⁵. An error is a value of the key times a Gaussian number; it is that of
-    /// [`Self::bound`] without its margin, or of the largest column where that is larger, and that of
-    /// the weights as they are; and of two columns in one ciphertext each has the other's imaginary
-    /// part.
-    pub(in crate::lookup) fn number_bound(&self, tables: &[&[f64]], weights: &Weights) -> f64 {
-        let Shape { rows, columns, .. } = self.shape;
-        let column = |column: usize| -> f64 {
-            let values = tables.iter().flat_map(|table| table.iter().skip(column).step_by(columns));
-            values.map(|value| value * value).sum::<f64>() / rows as f64
-        };
-        let largest = (0..columns).map(column).fold(0.0, f64::max).sqrt();
-        let coarsest = weights.scales.iter().copied().fold(f64::INFINITY, f64::min);
-        let (off, rounded) = self.with_errors(|errors, candidate| {
-            let [real, imaginary] = errors.parts(candidate);
-            let off = if self.columns_each() == 2 { real.hypot(imaginary) } else { real };
-            (off, errors.rounded_weights() * (tables.len() as f64).sqrt() / coarsest)
-        });
-        let tail = deviations(bound::CHANCE_BITS, 1.0, self.params.ring(), 1.0);
-        tail * (off * largest.max(self.spectral(tables))).hypot(rounded)
-    }
-
     /// ‖M‖₂/√d of tables of which rows are summed.
-    fn spectral(&self, tables: &[&[f64]]) -> f64 {
+    pub(super) fn spectral(&self, tables: &[&[f64]]) -> f64 {
         let columns = self.shape.columns;
         let norm = |table: &&[f64]| bound::spectral_norm(table, columns).powi(2);
         (tables.iter().map(norm).sum::<f64>() / columns as f64).sqrt()
