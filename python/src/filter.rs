@@ -60,7 +60,11 @@ pub struct PyFilter(Filter);
 #[pymethods]
 impl PyFilter {
     #[new]
-    fn new(metadata: Option<&str>, document: Option<&str>, filterable: Vec<String>) -> PyResult<Self> {
+    fn new(
+        metadata: Option<&str>,
+        document: Option<&str>,
+        filterable: Vec<String>,
+    ) -> PyResult<Self> {
         Ok(Self(Filter::new(metadata, document, &filterable).map_err(Raise::raise)?))
     }
 
@@ -109,7 +113,9 @@ impl PyFilter {
     }
 
     fn __reduce__(&self) -> PyResult<()> {
-        Err(pyo3::exceptions::PyTypeError::new_err("a filter can't be pickled; make it again from `where`"))
+        Err(pyo3::exceptions::PyTypeError::new_err(
+            "a filter can't be pickled; make it again from `where`",
+        ))
     }
 }
 

@@ -17,7 +17,8 @@ pub enum DocumentFilter {
 impl DocumentFilter {
     /// Of its JSON.
     pub fn read(json: &str) -> Result<Self> {
-        let fields = serde_json::from_str::<Fields<'_>>(json).map(|fields| fields.0).unwrap_or_default();
+        let fields =
+            serde_json::from_str::<Fields<'_>>(json).map(|fields| fields.0).unwrap_or_default();
         let (Some((operator, operand)), 1) = (fields.first(), fields.len()) else {
             return Error::input(format!(
                 "where_document must be one of {{\"$contains\": \"…\"}}, {{\"$not_contains\": \"…\"}}, {{\"$and\": […]}}, \
@@ -27,14 +28,16 @@ impl DocumentFilter {
         };
         match &**operator {
             "$and" | "$or" => {
-                let parts = serde_json::from_str::<Vec<&RawValue>>(operand.get()).unwrap_or_default();
+                let parts =
+                    serde_json::from_str::<Vec<&RawValue>>(operand.get()).unwrap_or_default();
                 if parts.is_empty() {
                     return Error::input(format!(
                         "{operator} in where_document takes a list of filters that is not empty, got {}.",
                         shown(operand.get())
                     ));
                 }
-                let parts = parts.iter().map(|part| Self::read(part.get())).collect::<Result<_>>()?;
+                let parts =
+                    parts.iter().map(|part| Self::read(part.get())).collect::<Result<_>>()?;
                 Ok(if operator == "$and" { Self::All(parts) } else { Self::Any(parts) })
             }
             "$contains" | "$not_contains" => match serde_json::from_str::<String>(operand.get()) {

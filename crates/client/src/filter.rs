@@ -52,9 +52,10 @@ impl Comparison {
             (Operator::Contains, Some(Value::List(items))) => {
                 items.iter().any(|item| self.operands.contains(item))
             }
-            (Operator::Contains, Some(Value::Text(text))) => {
-                self.operands.iter().any(|one| matches!(one, Value::Text(part) if text.contains(part)))
-            }
+            (Operator::Contains, Some(Value::Text(text))) => self
+                .operands
+                .iter()
+                .any(|one| matches!(one, Value::Text(part) if text.contains(part))),
             (Operator::Contains, Some(_)) => false,
             (_, Some(value)) => self.operands.iter().any(|bound| self.in_order(value, bound)),
         };
@@ -143,7 +144,11 @@ impl Filter {
     ///
     /// # Errors
     /// [`Error::Input`] that names the part which is not understood.
-    pub fn new(metadata: Option<&str>, document: Option<&str>, filterable: &[String]) -> Result<Self> {
+    pub fn new(
+        metadata: Option<&str>,
+        document: Option<&str>,
+        filterable: &[String],
+    ) -> Result<Self> {
         let root = metadata.map_or(Ok(Part::All(Vec::new())), read_filter)?;
         let document = document.map(DocumentFilter::read).transpose()?;
         let mut filter = Self {
@@ -161,8 +166,16 @@ impl Filter {
     /// Takes the equalities that every row which passes must satisfy; whether they are all of the part.
     fn collect(&mut self, part: &Part) -> bool {
         match part {
-            Part::All(parts) => parts.iter().fold(true, |all, one| self.collect(one) && all),
-            Part::Comparison(one) if one.written == "$eq" && self.filterable.contains(&one.field) => {
+            Part::All(parts) => {
+                let mut all = true;
+                for one in parts {
+                    all &= self.collect(one); // of every part, also after one that is not all
+                }
+                all
+            }
+            Part::Comparison(one)
+                if one.written == "$eq" && self.filterable.contains(&one.field) =>
+            {
                 let values = one.operands.iter().filter_map(Value::canonical);
                 self.equalities.extend(values.map(|value| (one.field.clone(), value)));
                 true
@@ -227,8 +240,11 @@ impl<F: Fn(&str, &[u8]) -> FilterTag> Tagged<'_, F> {
             Part::Comparison(one) if self.tells_of(one) => {
                 let mut rows = vec![false; self.rows];
                 for value in one.operands.iter().filter_map(Value::canonical) {
-                    let carried = self.tags.map(|tags| tags.matches(&[(self.tag)(&one.field, &value)]));
-                    rows.iter_mut().zip(carried.unwrap_or_default()).for_each(|(row, tagged)| *row |= tagged);
+                    let carried =
+                        self.tags.map(|tags| tags.matches(&[(self.tag)(&one.field, &value)]));
+                    rows.iter_mut()
+                        .zip(carried.unwrap_or_default())
+                        .for_each(|(row, tagged)| *row |= tagged);
                 }
                 rows.iter_mut().for_each(|row| *row ^= one.negated);
                 Some(Bound { rows, exact: true })
@@ -246,7 +262,8 @@ impl<F: Fn(&str, &[u8]) -> FilterTag> Tagged<'_, F> {
                 Some(Bound { rows, exact })
             }
             Part::Any(parts) => {
-                let found: Vec<_> = parts.iter().map(|part| self.part(part)).collect::<Option<_>>()?;
+                let found: Vec<_> =
+                    parts.iter().map(|part| self.part(part)).collect::<Option<_>>()?;
                 let exact = found.iter().all(|one| one.exact);
                 let rows = found.into_iter().map(|one| one.rows);
                 let rows = rows.reduce(|a, b| a.iter().zip(b).map(|(a, b)| *a || b).collect())?;
@@ -307,7 +324,8 @@ fn read_comparisons(field: &str, condition: &RawValue) -> Result<Part> {
             "the condition on {field:?} is empty; give a value or an operator such as $eq."
         ));
     }
-    let parts = operators.0.iter().map(|(operator, operand)| read_comparison(field, operator, operand));
+    let parts =
+        operators.0.iter().map(|(operator, operand)| read_comparison(field, operator, operand));
     Ok(Part::all(parts.collect::<Result<_>>()?))
 }
 
@@ -326,7 +344,9 @@ fn read_comparison(field: &str, operator: &str, operand: &RawValue) -> Result<Pa
         "$not_contains" => (Operator::Contains, true, "$not_contains"),
         "$exists" => (Operator::Exists, false, "$exists"),
         _ => {
-            return Error::input(format!("unknown operator {operator:?} on {field:?}; known are {OPERATORS}."));
+            return Error::input(format!(
+                "unknown operator {operator:?} on {field:?}; known are {OPERATORS}."
+            ));
         }
     };
     let on = |expected: &str| {
@@ -356,5 +376,11 @@ fn read_comparison(field: &str, operator: &str, operand: &RawValue) -> Result<Pa
         }
     }
     let operands = operands.into_iter().collect();
-    Ok(Part::Comparison(Comparison { field: field.to_owned(), operator: of, negated, operands, written }))
+    Ok(Part::Comparison(Comparison {
+        field: field.to_owned(),
+        operator: of,
+        negated,
+        operands,
+        written,
+    }))
 }

@@ -46,7 +46,8 @@ impl Number {
             Form::Infinite { negative } => format!("f{}inf", sign(*negative)),
             Form::Fraction(bits) => {
                 let (exponent, digits) = ((bits >> 52) & 0x7ff, bits & ((1 << 52) - 1));
-                let (lead, power) = if exponent == 0 { (0, -1022) } else { (1, exponent as i64 - 1023) };
+                let (lead, power) =
+                    if exponent == 0 { (0, -1022) } else { (1, exponent as i64 - 1023) };
                 format!("f{}0x{lead}.{digits:013x}p{power:+}", sign(bits >> 63 == 1))
             }
         }
@@ -74,7 +75,9 @@ impl Ord for Number {
     fn cmp(&self, other: &Self) -> Ordering {
         match (&self.0, &other.0) {
             (Form::Whole(a), Form::Whole(b)) => a.cmp(b),
-            (Form::Fraction(a), Form::Fraction(b)) => f64::from_bits(*a).total_cmp(&f64::from_bits(*b)),
+            (Form::Fraction(a), Form::Fraction(b)) => {
+                f64::from_bits(*a).total_cmp(&f64::from_bits(*b))
+            }
             (Form::Whole(a), Form::Fraction(b)) => below_fraction(*a, *b),
             (Form::Fraction(a), Form::Whole(b)) => below_fraction(*b, *a).reverse(),
             (Form::Long { negative, digits: a }, Form::Long { digits: b, .. })
@@ -90,7 +93,11 @@ impl Ord for Number {
 
 /// What is not whole lies within ±2^52.
 fn below_fraction(whole: i64, fraction: u64) -> Ordering {
-    if whole <= f64::from_bits(fraction).floor() as i64 { Ordering::Less } else { Ordering::Greater }
+    if whole <= f64::from_bits(fraction).floor() as i64 {
+        Ordering::Less
+    } else {
+        Ordering::Greater
+    }
 }
 
 fn whole(digits: &str) -> Form {

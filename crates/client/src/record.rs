@@ -28,7 +28,10 @@ impl<'de> Deserialize<'de> for Fields<'de> {
                 out.write_str("an object")
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> core::result::Result<Self::Value, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(
+                self,
+                mut map: A,
+            ) -> core::result::Result<Self::Value, A::Error> {
                 let mut fields = Fields::default();
                 while let Some(Name(name)) = map.next_key()? {
                     fields.0.insert(name, map.next_value()?);
@@ -53,7 +56,10 @@ impl<'de> Deserialize<'de> for Name<'de> {
                 out.write_str("a field's name")
             }
 
-            fn visit_borrowed_str<E: de::Error>(self, name: &'de str) -> core::result::Result<Self::Value, E> {
+            fn visit_borrowed_str<E: de::Error>(
+                self,
+                name: &'de str,
+            ) -> core::result::Result<Self::Value, E> {
                 Ok(Name(Cow::Borrowed(name)))
             }
 
@@ -100,8 +106,11 @@ impl<'a> Record<'a> {
         }
         let mut parts = Vec::new();
         if let Some(fields) = &self.metadata {
-            let fields: Vec<String> =
-                fields.0.iter().map(|(name, value)| format!("{}:{}", quoted(name), value.get())).collect();
+            let fields: Vec<String> = fields
+                .0
+                .iter()
+                .map(|(name, value)| format!("{}:{}", quoted(name), value.get()))
+                .collect();
             parts.push(format!("\"metadata\":{{{}}}", fields.join(",")));
         }
         if let Some(document) = &self.document {

@@ -68,7 +68,10 @@ impl Table {
             }
             Column { places, values }
         };
-        Ok(Self { rows, columns: columns.into_iter().map(|(name, found)| (name, column(found))).collect() })
+        Ok(Self {
+            rows,
+            columns: columns.into_iter().map(|(name, found)| (name, column(found))).collect(),
+        })
     }
 
     /// About how much memory it takes.
@@ -149,12 +152,18 @@ impl FieldKinds {
         }
         let hint = if kinds.contains(&Kind::List) { "; $contains looks into lists" } else { "" };
         kinds.is_disjoint(&asked).then(|| {
-            format!("{:?} holds {}, and is compared with {}{hint}", one.field, listed(kinds), listed(&asked))
+            format!(
+                "{:?} holds {}, and is compared with {}{hint}",
+                one.field,
+                listed(kinds),
+                listed(&asked)
+            )
         })
     }
 
     fn unknown(&self, field: &str) -> String {
-        let names: Vec<String> = self.0.keys().take(SHOWN).map(|name| format!("{name:?}")).collect();
+        let names: Vec<String> =
+            self.0.keys().take(SHOWN).map(|name| format!("{name:?}")).collect();
         let more = match self.0.len().saturating_sub(SHOWN) {
             0 => String::new(),
             more => format!(" and {more} more"),

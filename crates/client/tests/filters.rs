@@ -2,9 +2,9 @@
 
 use std::error::Error;
 
+use ciphervec::protect::filter::{FilterTags, tag};
 use ciphervec_client::record::merge;
 use ciphervec_client::{Bound, Filter, Table};
-use ciphervec::protect::filter::{FilterTags, tag};
 use serde_json::Value;
 
 type Outcome = Result<(), Box<dyn Error>>;
@@ -55,12 +55,15 @@ fn tags_never_leave_out_a_row_that_passes_and_decide_where_they_say_so() -> Outc
 #[test]
 fn what_is_no_filter_is_refused_with_what_came() -> Outcome {
     for case in cases("refused")? {
-        let error = Filter::new(Some(&case["where"].to_string()), None, &[]).err().ok_or("taken")?;
+        let error =
+            Filter::new(Some(&case["where"].to_string()), None, &[]).err().ok_or("taken")?;
         let says = case["says"].as_str().ok_or("says")?;
         assert!(error.to_string().contains(says), "{error} without {says:?}");
     }
     for case in cases("documents_refused")? {
-        let error = Filter::new(None, Some(&case["where_document"].to_string()), &[]).err().ok_or("taken")?;
+        let error = Filter::new(None, Some(&case["where_document"].to_string()), &[])
+            .err()
+            .ok_or("taken")?;
         let says = case["says"].as_str().ok_or("says")?;
         assert!(error.to_string().contains(says), "{error} without {says:?}");
     }

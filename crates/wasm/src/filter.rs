@@ -93,14 +93,16 @@ impl JsFilter {
 
     /// The tags that every row has which passes.
     pub fn tags(&self, owner: &JsOwner) -> Vec<Uint8Array> {
-        let tags = self.0.equalities().iter().map(|(field, value)| owner.0.filter_tag(field, value));
+        let tags =
+            self.0.equalities().iter().map(|(field, value)| owner.0.filter_tag(field, value));
         tags.map(|tag| arrays::out(&tag)).collect()
     }
 
     /// Which of a segment's rows may pass as far as their tags tell, 1 or 0 a row, and one byte more: whether that is all there is
     /// to test.
     pub fn bound(&self, owner: &JsOwner, tags: &JsFilterTags, rows: usize) -> Uint8Array {
-        let found = self.0.bound(rows, Some(&tags.0), |field, value| owner.0.filter_tag(field, value));
+        let found =
+            self.0.bound(rows, Some(&tags.0), |field, value| owner.0.filter_tag(field, value));
         let bytes: Vec<u8> = found.rows.into_iter().chain([found.exact]).map(u8::from).collect();
         arrays::out(&bytes)
     }
@@ -147,7 +149,11 @@ pub fn merge_record(
 
 /// The tags of a record's filterable fields.
 #[wasm_bindgen(js_name = recordTags)]
-pub fn record_tags(owner: &JsOwner, filterable: Vec<String>, record: &[u8]) -> Result<Vec<Uint8Array>> {
+pub fn record_tags(
+    owner: &JsOwner,
+    filterable: Vec<String>,
+    record: &[u8],
+) -> Result<Vec<Uint8Array>> {
     let tags = record::tags(record, &filterable, |field, value| owner.0.filter_tag(field, value))?;
     Ok(tags.iter().map(|tag| arrays::out(tag)).collect())
 }
