@@ -71,6 +71,7 @@ impl PyCkksOwner {
 
     /// Parameters for so many products in a row with results up to `magnitude`, and keys for products and the rotations listed.
     #[staticmethod]
+    #[expect(clippy::too_many_arguments, reason = "one call of Python's")]
     #[pyo3(signature = (depth, *, precision_bits, ring_name, quantum, rotations, sums, magnitude))]
     fn for_depth(
         py: Python<'_>,
