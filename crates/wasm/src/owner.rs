@@ -168,7 +168,7 @@ impl JsOwner {
         #[wasm_bindgen(unchecked_param_type = "Id[]")] ids: Vec<JsValue>,
         #[wasm_bindgen(unchecked_optional_param_type = "number")] expected: Option<usize>,
         #[wasm_bindgen(unchecked_optional_param_type = "Network")] network: &JsValue,
-        centre: Option<Vec<f32>>,
+        #[wasm_bindgen(unchecked_optional_param_type = "Float32Array")] centre: Option<Vec<f32>>,
     ) -> Result<JsSealedSegment> {
         let names = ids::all(&ids)?;
         let expected = expected_rows(expected.unwrap_or(names.len()), network)?;
@@ -302,6 +302,7 @@ impl JsOwner {
     /// Seals queries for the segments that the directory knows, or for those of them in `segments`. `tags` restrict the answer
     /// on the server. `format` is that of the answer: "first", which every server knows, or "short". Rows are taken less
     /// `centre`.
+    #[expect(clippy::too_many_arguments, reason = "one call of JavaScript's")]
     pub fn query(
         &self,
         vectors: &Float32Array,
@@ -316,7 +317,7 @@ impl JsOwner {
         #[wasm_bindgen(unchecked_optional_param_type = "\"first\" | \"short\"")] format: Option<
             String,
         >,
-        centre: Option<Vec<f32>>,
+        #[wasm_bindgen(unchecked_optional_param_type = "Float32Array")] centre: Option<Vec<f32>>,
     ) -> Result<JsSealedQuery> {
         let format = match format.as_deref() {
             Some("first") => AnswerFormat::First,
