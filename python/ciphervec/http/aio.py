@@ -24,7 +24,7 @@ from ..collections.keys import Keys
 from ..collections.owner import Owner
 from ..collections.routing.clusters import Clusters
 from ..collections.stores.store import Progress
-from ..ingest.arrays import Id
+from ..ingest.arrays import FloatArray, Id
 from ..ingest.files import StrPath
 from ..ingest.forks import fresh_in_child
 from .address import base_url, by_proxy
@@ -212,6 +212,11 @@ class AsyncHttpCollection(_Twin):
     def filterable(self) -> tuple[str, ...]:
         """As `Collection.filterable`."""
         return self._blocking.filterable
+
+    @property
+    def center(self) -> FloatArray | None:
+        """As `Collection.center`."""
+        return self._blocking.center
 
     @property
     def originals(self) -> bool:
