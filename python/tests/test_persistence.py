@@ -291,7 +291,7 @@ def test_a_description_from_the_future_is_named(tmp_path: Path, vectors: Any) ->
         collection = client.get_collection("things")
         meta = json.loads(collection._store.meta())
         for change, error, words in (
-            ({"format": 6}, UnsupportedVersion, "format 6"),
+            ({"format": 7}, UnsupportedVersion, "format 7"),
             ({"format": 0}, CorruptData, "damaged"),
             ({"spec": "AAAA"}, CorruptData, "."),
             ({"key_id": 5, "epoch": -1}, CorruptData, "damaged"),

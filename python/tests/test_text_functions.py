@@ -295,7 +295,7 @@ def test_the_program_embeds_texts_too(tmp_path: Path, sentence_transformers: typ
         (("add", "db", "notes", "more.csv", "--embed"), "has no 'document' to embed"),
         (
             ("add", "db", "notes", "rows.npy", "--embed"),
-            "known endings of texts are .parquet, .csv, .jsonl, .txt",
+            "known endings of texts are .parquet, .csv, .tsv, .jsonl, .txt",
         ),
         (("query", "db", "notes", "--text", "a", "--vector", "[1]"), "or with --vector"),
         (("query", "db", "notes"), "or --text"),
