@@ -207,7 +207,7 @@ def test_compressed_tables_of_text_are_read(table: Path) -> None:
         stream.write(table.read_bytes())
     assert texts.read_labelled(packed, "body", "where") == want
     packed.write_bytes(b"not zstd")
-    with pytest.raises(InvalidInput, match="zstd"):
+    with pytest.raises(InvalidInput, match="unpacked as .zst"):
         texts.read_labelled(packed, "body", "where")
 
 

@@ -62,7 +62,8 @@ def test_a_plan_from_bytes_has_what_is_computed() -> None:
     assert "read from bytes" in str(other) and other._repr_html_() is None
 
 
-def test_a_plan_shows_itself() -> None:
+def test_a_plan_shows_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ciphervec.programs.analysis._FEW_KEYS", 0)
     plan = ciphervec.program(lambda x: (x * x, 5)).compile(x=secret(3, bits=6))
     found = plan.analyse()
     assert str(plan) == str(found) and plan._repr_html_() == found._repr_html_()
