@@ -273,6 +273,7 @@ impl Ciphertext {
 }
 
 #[cfg(all(test, feature = "hazmat"))]
+#[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod tests {
     use super::super::{Encoding, Evaluator, Plaintext, SecretKey};
     use super::*;
