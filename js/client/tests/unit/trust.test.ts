@@ -130,7 +130,12 @@ describe("states", () => {
   let states: States;
   let pin: unknown = null;
   let warnings: string[];
-  const description = { authenticated: true, epoch: 0, spec: { mode: "sealed" } } as unknown as Description;
+  const description = {
+    authenticated: true,
+    epoch: 0,
+    keyId: "k",
+    spec: { mode: "sealed", incarnation: new Uint8Array(16) },
+  } as unknown as Description;
   // A sealed state is its JSON here: whether it is authentic is the wasm's to say.
   const sealed = () =>
     utf8(JSON.stringify([Number(shown.sequence), hex(shown.segmentsDigest), hex(shown.lineage)]));
@@ -230,6 +235,15 @@ describe("states", () => {
     await expect(states.shown(owner, before, {})).rejects.toBeInstanceOf(RollbackDetected);
     await expect(anew().shown(owner, before, {})).rejects.toBeInstanceOf(RollbackDetected);
     authenticate({ description: new Uint8Array(32) });
+    await expect(look(anew())).rejects.toBeInstanceOf(RollbackDetected);
+  });
+
+  test.each<[string, Partial<State>]>([
+    ["under the key before a rotation", { key: "before" }],
+    ["of another collection of the name", { origin: new Uint8Array(16).fill(1) }],
+    ["of another epoch", { epoch: 1 }],
+  ])("a state %s is refused, whoever made it", async (_, other) => {
+    authenticate(other);
     await expect(look(anew())).rejects.toBeInstanceOf(RollbackDetected);
   });
 
