@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 _UNITS = ((1e9, "GB"), (1e6, "MB"), (1e3, "KB"), (1, "B"))
 _MAKING, _LOADING = 10e-9, 8e-9
-"""Seconds that a byte of keys takes on one thread: 8 to 13 ns, and 5 to 11, were measured on AVX-512."""
+"""Seconds that a byte of keys takes on one thread: 8 to 13 ns, and 5 to 11, were measured on AVX2."""
 _HELD = 3.5
 """Bytes that a server holds for a byte of keys as sent: 2.9 to 3.8 were measured for 10 to 266 MB."""
 _AT_WORK = 22

@@ -7,8 +7,8 @@ use ciphervec_he::ckks::Calibration;
 
 /// The first degree, as its log2.
 const FIRST: u32 = 12;
-/// Microseconds of a transform and of a product, from 2^12 on, that one thread of an AMD Zen 4 with
-/// AVX-512 and IFMA was seen to take.
+/// Microseconds of a transform and of a product, from 2^12 on. Only their ratios matter: they are those of
+/// a busy AMD EPYC on AVX2, smoothed and taken down to what a quiet one would take.
 const MICROSECONDS: [(f64, f64); 6] =
     [(5.6, 1.7), (12.3, 3.7), (25.7, 6.7), (55.0, 13.6), (120.0, 31.4), (275.0, 80.0)];
 
