@@ -244,9 +244,7 @@ def _left_by_rounding(draft: Draft, allowed: list[float], rounded: list[float]) 
     double's rounding of numbers near their unit is finer than the scale's, which the forecast of noise has, and bounds
     by intervals say nothing where a loop lets errors shrink.
     """
-    rounded = [
-        off if output.kind.exact else 0.0 for output, off in zip(draft.outputs, rounded, strict=True)
-    ]
+    rounded = [off if output.kind.exact else 0.0 for output, off in zip(draft.outputs, rounded, strict=True)]
     for output, most, off in zip(draft.outputs, allowed, rounded, strict=True):
         if off >= most:
             owner = next(
