@@ -24,6 +24,9 @@ import {
 } from "./messages.js";
 import { WriterEngine } from "./writer.js";
 
+/** What the page adds to a caller's options: which rows have vectors. */
+const CROSSING_UPDATE = { ...UPDATE, there: true } as const;
+
 /** What differs between a browser and Node. */
 export interface Platform {
   native(): Promise<Native>;
@@ -286,7 +289,7 @@ function collectionMethods(collection: CollectionEngine): Held["methods"] {
   return {
     add: (call: Call, given: never) => collection.add(known(given, ADD, "add"), call),
     upsert: (call: Call, given: never) => collection.upsert(known(given, ADD, "upsert"), call),
-    update: (call: Call, given: never) => collection.update(known(given, UPDATE, "update"), call),
+    update: (call: Call, given: never) => collection.update(known(given, CROSSING_UPDATE, "update"), call),
     delete: (call: Call, given: never) => collection.delete(known(given, DELETE, "delete"), call),
     get: (call: Call, question: never) => collection.get(known(question, GET, "get"), call),
     query: (call: Call, question: never) => collection.query(known(question, QUERY, "query"), call),
