@@ -195,10 +195,10 @@ fn answers_that_do_not_fit_are_refused() {
         payload
     };
     let is = f64::from_le_bytes(*payload[scale..].first_chunk().unwrap());
-    for wrong in [is / 64.0, 0.0, -is, f64::MIN_POSITIVE] {
+    for wrong in [is / 64.0, 0.0, -is] {
         assert!(refused(&changed(scale, &wrong.to_le_bytes())).contains("rounded by"), "{wrong}");
     }
-    for wrong in [f64::NAN, f64::INFINITY] {
+    for wrong in [f64::NAN, f64::INFINITY, f64::MIN_POSITIVE] {
         refused(&changed(scale, &wrong.to_le_bytes()));
     }
     for part in [scale + 8, scale + 9] {
