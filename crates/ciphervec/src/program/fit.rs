@@ -230,7 +230,7 @@ fn in_ring(
     needs: Needs,
 ) -> Result<core::result::Result<(ParamsSpec, Trial), String>> {
     let limit = max_log_modulus(1 << log_degree, asked.security).unwrap_or(0);
-    let calibration = reference(log_degree)?;
+    let calibration = reference(log_degree);
     let mut why = String::new();
     // Wide outputs take a level that is left; nothing takes more than two.
     for levels in needs.depth..=needs.depth + 2 {

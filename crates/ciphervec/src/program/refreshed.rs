@@ -115,7 +115,7 @@ impl Refreshed {
         if circuit.slots > most {
             return Ok(Err(format!("{} slots are needed, it refreshes {most}", circuit.slots)));
         }
-        let calibration = reference(bootstrapper.params().spec().log_degree)?;
+        let calibration = reference(bootstrapper.params().spec().log_degree);
         let levels = bootstrapper.spec().levels;
         let mut why = String::new();
         for top in (1..=levels).rev().take(KEPT_BACK) {
