@@ -92,6 +92,7 @@ fn hard(sizes: (usize, usize, usize)) -> Vec<(&'static str, Vec<f64>)> {
         ("constant", of(&|_, _| 7.0)),
         ("alternating", of(&|row, _| if row % 2 == 0 { 1.0 } else { -1.0 })),
         ("smooth", of(&|row, column| (row as f64 / rows as f64 + column as f64).sin())),
+        ("tiny", of(&|row, column| 1e-12 * number(row + column))),
         ("zeros", of(&|_, _| 0.0)),
     ]
 }

@@ -456,6 +456,7 @@ fn digits_that_an_input_does_not_have_are_refused() {
     spoil("the bits of a digit", |input| input.views[0].reading = read(2, -8, 0, 2));
     spoil("the bits of a digit", |input| input.views[0].reading = read(2, -8, 17, 2));
     spoil("the digits of a number", |input| input.views[0].reading = read(2, -8, 2, u32::MAX));
+    spoil("a placement", |input| input.views[0].placement = row(25, 1));
 }
 
 #[test]

@@ -2,9 +2,10 @@
 
 import { readFileSync } from "node:fs";
 import * as client from "@ciphervec/client";
-import { Client, type Collection, Keys } from "@ciphervec/client";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { missing, TestServer } from "../support/server.js";
+import { Client, type Collection, type Keys } from "@ciphervec/client";
+import { describe, expect, test } from "vitest";
+import { missing, type TestServer } from "../support/server.js";
+import { withServer } from "../support/setup.js";
 
 interface Step {
   call: string;
@@ -82,13 +83,8 @@ describe.skipIf(missing !== "")("conformance", () => {
   let server: TestServer;
   let keys: Keys;
 
-  beforeAll(async () => {
-    server = await TestServer.start();
-    keys = await Keys.generate();
-  });
-  afterAll(async () => {
-    await keys?.dispose();
-    await server?.stop();
+  withServer((started, made) => {
+    [server, keys] = [started, made];
   });
 
   test.each(scripts.map((script, i) => [script.name, script, i] as const))("%s", async (_, script, i) => {

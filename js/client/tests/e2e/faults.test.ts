@@ -4,9 +4,10 @@ import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Client, type ClientOptions, type Collection, Engine, Keys, MemoryStorage } from "@ciphervec/client";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { type Answered, TestProxy } from "../support/proxy.js";
-import { closest, missing, TestServer, vectors } from "../support/server.js";
+import { closest, missing, type TestServer, vectors } from "../support/server.js";
+import { withServer } from "../support/setup.js";
 
 const DIMENSION = 16;
 const ROWS = vectors(9, 200, DIMENSION);
@@ -19,13 +20,8 @@ describe.skipIf(missing !== "")("faults", () => {
   let turn = 0;
   let name = "";
 
-  beforeAll(async () => {
-    server = await TestServer.start();
-    keys = await Keys.generate();
-  });
-  afterAll(async () => {
-    await keys?.dispose();
-    await server?.stop();
+  withServer((started, made) => {
+    [server, keys] = [started, made];
   });
   beforeEach(async () => {
     name = `faults-${++turn}`;

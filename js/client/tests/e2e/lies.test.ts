@@ -3,11 +3,12 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { Client, type ClientOptions, type Collection, Keys } from "@ciphervec/client";
+import { Client, type ClientOptions, type Collection, type Keys } from "@ciphervec/client";
 import { blake3 } from "@noble/hashes/blake3.js";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { type Answered, TestProxy } from "../support/proxy.js";
-import { closest, missing, python, TestServer, vectors } from "../support/server.js";
+import { closest, missing, python, type TestServer, vectors } from "../support/server.js";
+import { withServer } from "../support/setup.js";
 
 const DIMENSION = 16;
 const ROWS = vectors(5, 40, DIMENSION);
@@ -54,13 +55,8 @@ describe.skipIf(missing !== "")("lies", () => {
   let turn = 0;
   let name = "";
 
-  beforeAll(async () => {
-    server = await TestServer.start();
-    keys = await Keys.generate();
-  });
-  afterAll(async () => {
-    await keys?.dispose();
-    await server?.stop();
+  withServer((started, made) => {
+    [server, keys] = [started, made];
   });
   beforeEach(async () => {
     name = `lies-${++turn}`;

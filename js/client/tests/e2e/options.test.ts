@@ -1,20 +1,16 @@
 /** What the client refuses by name, and whom it answers, against a server and in its Worker. */
 
-import { Client, Collection, type Engine, InvalidInput, Keys } from "@ciphervec/client";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { missing, TestServer } from "../support/server.js";
+import { Client, Collection, type Engine, InvalidInput, type Keys } from "@ciphervec/client";
+import { describe, expect, test } from "vitest";
+import { missing, type TestServer } from "../support/server.js";
+import { withServer } from "../support/setup.js";
 
 describe.skipIf(missing !== "")("options", () => {
   let server: TestServer;
   let keys: Keys;
 
-  beforeAll(async () => {
-    server = await TestServer.start();
-    keys = await Keys.generate();
-  });
-  afterAll(async () => {
-    await keys?.dispose();
-    await server?.stop();
+  withServer((started, made) => {
+    [server, keys] = [started, made];
   });
 
   const made = async (

@@ -1,9 +1,10 @@
 /** Query keys that a client takes by itself: each serves so many queries and no more, whatever is lost on the way. */
 
-import { Client, type ClientOptions, type Collection, Keys } from "@ciphervec/client";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { Client, type ClientOptions, type Collection, type Keys } from "@ciphervec/client";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { type Answered, type Exchange, TestProxy } from "../support/proxy.js";
-import { closest, missing, TestServer, vectors } from "../support/server.js";
+import { closest, missing, type TestServer, vectors } from "../support/server.js";
+import { withServer } from "../support/setup.js";
 
 const DIMENSION = 16;
 const MOST = 1024;
@@ -37,13 +38,8 @@ describe.skipIf(missing !== "")("query keys", () => {
   let name = "";
   let warned: string[] = [];
 
-  beforeAll(async () => {
-    server = await TestServer.start();
-    keys = await Keys.generate();
-  });
-  afterAll(async () => {
-    await keys?.dispose();
-    await server?.stop();
+  withServer((started, made) => {
+    [server, keys] = [started, made];
   });
   beforeEach(async () => {
     name = `keys-${++turn}`;
