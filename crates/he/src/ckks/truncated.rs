@@ -299,7 +299,7 @@ mod tests {
         let number =
             |i: u64| (u128::from(i.wrapping_mul(0x9e37_79b9_7f4a_7c15)) * u128::from(q)) >> 64;
         let ends = [0, 1, q / 2, q / 2 + 1, q - 1];
-        (0..count as u64).map(|i| number(i) as u64).chain(ends).collect()
+        (0..count as u64).map(|i| number(i) as u64).chain(ends).map(|x| x % q).collect()
     }
 
     #[test]
