@@ -1,5 +1,5 @@
-"""Vectors that are read one by one: lists of numbers enter; (n, d) leaves. Eight bytes a number meanwhile, where a
-list of Python's takes four times that."""
+"""Vectors that are read one by one, for readers of text: eight bytes a number, where a list of Python's takes four
+times that."""
 
 from __future__ import annotations
 

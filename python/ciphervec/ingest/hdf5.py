@@ -1,4 +1,5 @@
-"""Datasets of an HDF5 file, such as those of ann-benchmarks: a path enters; arrays by name leave. Needs h5py."""
+"""Datasets of an HDF5 file, such as those of ann-benchmarks, as arrays by name. Links and storage outside of the file are
+refused. Needs h5py."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Compressed files: a path enters; a stream of the bytes that were packed leaves, by the path's ending. For whoever
-reads files of rows or texts, or writes them."""
+"""Compressed files, by their endings, for whoever reads or writes files of rows or texts. A file that is cut off is
+refused, and never read as a shorter one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Vectors as corpora of nearest neighbours publish them, .fvecs, .bvecs and .ivecs: a file enters; an array leaves.
+"""Vectors as corpora of nearest neighbours publish them: .fvecs, .bvecs and .ivecs.
 
 Each row is its dimension, a 32-bit number, and that many numbers: float32, a byte each, or int32. The file says nothing
 else, so every row's dimension is held against the first, and that against what a vector may have, before it is used.

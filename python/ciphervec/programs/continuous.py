@@ -1,5 +1,4 @@
-"""Continuous: a graph enters; the comparisons of reals that need no gap leave, with how near they have to
-tell numbers apart. Runs at the client, without a key.
+"""The comparisons of a program's reals that need no gap, and how near they have to tell numbers apart.
 
 Where max(a, b) takes a mixture of two numbers for the larger one, because they are too near for their
 sign, it is off by a part of their distance. So a distance below what the result may be off by need not be

@@ -1,5 +1,4 @@
-"""Digits: a graph enters; one leaves in which numbers that clients encrypt are compared digit by digit. Runs
-at the client, without a key.
+"""Comparisons of a program's inputs digit by digit, where that is faster than a sign.
 
 A client encrypts a number as zeros and ones, one for each value that each of its digits may have. A sum of
 products says whether two digits are equal, or which is smaller; products of those say it of numbers. That

@@ -1,7 +1,5 @@
-"""Joining: a graph enters; one leaves in which comparisons of inputs that do not need one another are one
-comparison of an array, as a sign takes as long of a full register as of one number. Runs at the client,
-without a key.
-"""
+"""Comparisons of a program's inputs that do not need one another, made one comparison of an array: a sign takes
+as long of a full register as of one number."""
 
 from __future__ import annotations
 

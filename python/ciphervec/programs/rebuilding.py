@@ -1,5 +1,4 @@
-"""Rebuilding: a graph and what becomes of some of its nodes enter; the graph made again leaves. Runs at the
-client, without a key."""
+"""A graph made again with some of its nodes replaced, for the passes of the compiler."""
 
 from __future__ import annotations
 

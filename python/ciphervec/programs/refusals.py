@@ -1,5 +1,5 @@
-"""Refusals: why no circuit or ring serves enters, as the crate says it; what a user reads leaves, with the
-line of the program that asks for too much and what to write instead. Runs at the client, without a key."""
+"""Why no circuit or ring serves a program, in its author's words: with the line that asks for too much and what to
+write instead."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-//! Lists on the wire: items enter, their number and their bytes leave, and back. Both sides.
+//! Lists on the wire, for what plans and arrays are written by: no length is believed before its items are there.
 //!
 //! Numbers are little-endian, a list is its length as u32 and its items, a real number is an f64.
 

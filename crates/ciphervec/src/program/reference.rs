@@ -1,5 +1,4 @@
-//! Reference: a ring degree enters, what plans are chosen by leaves: times that are the same on every
-//! machine, so that the plan of a circuit is, too. Key holder, without a key.
+//! Times that plans are chosen by, the same on every machine, so that one circuit has one plan.
 
 use ciphervec_he::ckks::Calibration;
 

@@ -1,4 +1,4 @@
-//! Centres: a directory enters; what was taken off the rows of its segments leaves. Owner only.
+//! What was taken off the rows of each segment before they were sealed, for the owner.
 
 use super::directory::SegmentDirectory;
 use ciphervec_he::lattice::SegmentId;

@@ -1,5 +1,4 @@
-//! Truncated ciphertexts: results at level 0 enter, the high bits of their coefficients leave, and
-//! back. Both sides.
+//! Ciphertexts at level 0 cut to the high bits of their coefficients, for answers that travel.
 //!
 //! `x` modulo `q_0` is sent as `round(x 2^b / q_0)` modulo `2^b`, which is a switch to the modulus
 //! `2^b` at a scale that nobody needs to know. A slot is off by `r_0 + r_1 s + r_2 s²`, each `r`

@@ -1,6 +1,6 @@
 /**
- * Centers: rows of an `l2` collection enter; what is taken off them before they are sealed leaves. Distances stay as they are, and their
- * errors don't, which grow with the distance from zero. As the Python client chooses them. Key owner's side.
+ * What is taken off rows and queries of an `l2` collection before they are sealed, for the key owner. No distance changes, and errors, which
+ * grow with the distance from zero, shrink. The Python client chooses the same.
  */
 
 import type { Rows } from "../ingest/arrays.js";

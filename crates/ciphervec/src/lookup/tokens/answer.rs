@@ -1,5 +1,5 @@
-//! Token answers: looked-up rows enter, the fewest bytes that their bound allows leave, and back.
-//! Both sides.
+//! Looked-up rows on the wire, in the fewest bytes that their stated bound allows, for server and client: a
+//! client refuses rows that were rounded further.
 //!
 //! `description's id 16 | nonce 16 | memo, its length before it as u32 | batches u32 | ciphertexts`,
 //! batch after batch, each with a column, or in the standard ring with two as real and imaginary
