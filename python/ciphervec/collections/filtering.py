@@ -51,7 +51,7 @@ def _mask(
     if table is not None:
         mask, exact = table.matches(where), not where.has_document
     elif by_tags and payloads.has_tags(segment):
-        mask, exact = segments.owner.filter_bound(where, payloads.tags(segment), segment.rows)
+        mask, exact = where.bound(segments.owner.native, payloads.tags(segment), segment.rows)
         exact = exact and segments.state is not None
     else:
         mask, exact = np.ones(segment.rows, np.bool_), False

@@ -25,7 +25,7 @@ import ciphervec._native as _native
 from .._native import EvaluationKeys, IndexSpec, RecordBatch, SealedSegment, WriterCard
 from ..errors import DuplicateId, InvalidInput, UnknownId
 from ..ingest import arrays
-from ..ingest.arrays import BoolArray, FloatArray, Id, Vectors
+from ..ingest.arrays import FloatArray, Id, Vectors
 from ..ingest.metrics import METRICS
 from ..ingest.network import Network
 from .audience import Audience, OwnerMatches, check_audience, noisy_scores, refuse_others, refuse_outdated
@@ -172,25 +172,15 @@ class Owner:
         changed."""
         return self._native.open_record(segment_id, records, row, id, self._directory)
 
+    @property
+    def native(self) -> _native.Owner:
+        """What filters make keyed hashes with."""
+        return self._native
+
     def filter_tag(self, field: str, value: bytes) -> bytes:
         """The keyed hash under which the server can test `field == value` without learning
         either."""
         return self._native.filter_tag(field, value)
-
-    def record_tags(self, filterable: Sequence[str], record: bytes) -> list[bytes]:
-        """Those hashes of a row's filterable fields."""
-        return _native.record_tags(self._native, list(filterable), record)
-
-    def filter_tags(self, where: _native.Filter) -> list[bytes]:
-        """The hashes that every row has which passes the filter."""
-        return where.tags(self._native)
-
-    def filter_bound(
-        self, where: _native.Filter, tags: _native.FilterTags | None, rows: int
-    ) -> tuple[BoolArray, bool]:
-        """Which of a segment's rows may pass the filter as far as their tags tell, (rows,), and whether that is all there
-        is to test."""
-        return where.bound(self._native, tags, rows)
 
     def row_ids(self) -> dict[bytes, list[Id | None]]:
         """Per segment, the id of each row, None where the row is deleted."""

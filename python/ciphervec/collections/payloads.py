@@ -189,7 +189,8 @@ class Payloads:
         if self._keep_originals and (batch.original is None or batch.original.any()):
             vectors = originals(batch.rows, batch.original)
             blobs[ORIGINALS] = owner.seal_records(segment_id, batch.ids, vectors).to_bytes()
-        tags = [owner.record_tags(self._filterable, one) for one in payloads] if self._filterable else []
+        fields = list(self._filterable)
+        tags = [_native.record_tags(owner.native, fields, one) for one in payloads] if fields else []
         if any(tags):
             blobs[TAGS] = _native.FilterTags(tags).to_bytes()
         return blobs

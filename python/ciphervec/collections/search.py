@@ -109,7 +109,7 @@ def search(
             if (names := _around(segments.owner, center, allow))
         ]
         return [_nearest_of([part[i] for part in parts], count) for i in range(len(queries))]
-    found = ask_all([] if where is None or not usable else segments.owner.filter_tags(where), allow)
+    found = ask_all([] if where is None or not usable else where.tags(segments.owner.native), allow)
     if where is not None and allow is None and not authenticated:
         names = list(dict.fromkeys(name for matches in found for name in matches.ids))
         if not passes(segments, where, names):
