@@ -89,9 +89,8 @@ class Collection(Texts):
                 self._segments.owner.refuse_known(batch.ids)
                 write(self._segments, batch, progress=report)
 
-            self._off_centre.see(
-                batch.rows, self._segments.owner.given_center
-            )  # before the commit, where warnings are errors
+            # Before the commit, where warnings are errors.
+            self._off_centre.see(batch.rows, self._segments.owner.given_center)
             self._segments.in_turn(change)
             return batch.ids
 
@@ -115,9 +114,8 @@ class Collection(Texts):
                 known = [name for name in batch.ids if name in self._segments.owner]
                 write(self._segments, batch, replaced=known, progress=report)
 
-            self._off_centre.see(
-                batch.rows, self._segments.owner.given_center
-            )  # before the commit, where warnings are errors
+            # Before the commit, where warnings are errors.
+            self._off_centre.see(batch.rows, self._segments.owner.given_center)
             self._segments.in_turn(change)
             return batch.ids
 

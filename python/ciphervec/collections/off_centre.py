@@ -1,5 +1,5 @@
-"""Centers: rows of an `l2` collection enter; what to take off them before they are sealed leaves, and whether their
-distances then tell them apart. Key owner's side."""
+"""What is taken off rows and queries of an `l2` collection before they are sealed, and whether their distances then
+tell them apart, for the key owner."""
 
 from __future__ import annotations
 

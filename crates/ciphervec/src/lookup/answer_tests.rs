@@ -135,9 +135,10 @@ fn bounds_hold_for_hard_tables_and_correlated_indices() {
                     if name == "even" {
                         let planned = server.recipe().unwrap().answer_bytes() as f64;
                         let ratio = length as f64 / planned;
-                        // Plans are rough where answers have few bits.
-                        let near = if precision_bits > 8 { 0.8..1.2 } else { 0.5..2.0 };
-                        assert!(near.contains(&ratio), "{what}: {length} B, {planned} planned");
+                        assert!(
+                            (0.8..1.2).contains(&ratio),
+                            "{what}: {length} B, {planned} planned"
+                        );
                     }
                 }
             }

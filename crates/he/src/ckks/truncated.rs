@@ -99,6 +99,13 @@ impl Truncation {
             let fits = |bits: &u32| found.part_error(part, *bits) / scale <= share;
             found.bits[part] = (1..=found.most).find(fits).unwrap_or(found.most);
         }
+        // A part that all of its bits do not bring within its share leaves less to the others.
+        while found.error(scale) > error {
+            let off = |part: &usize| found.part_error(*part, found.bits[*part]);
+            let parts = (0..found.bits.len()).filter(|&part| found.bits[part] < found.most);
+            let Some(part) = parts.max_by(|a, b| off(a).total_cmp(&off(b))) else { break };
+            found.bits[part] += 1;
+        }
         // Whole bits leave up to half of what a part may be off by: one of them may use it.
         for part in 0..found.bits.len() {
             found.bits[part] -= 1;
@@ -389,7 +396,8 @@ mod tests {
     fn the_fewest_bits_are_chosen_that_are_enough() {
         let params = params(Ring::ConjugateInvariant);
         let scale = f64::exp2(45.0);
-        for (degree, error) in [(1, 1e-3), (1, 3e-6), (2, 1e-4)] {
+        let finest = Truncation::finest(&params, 2).unwrap().error(scale);
+        for (degree, error) in [(1, 1e-3), (1, 3e-6), (2, 1e-4), (2, 1.02 * finest), (2, finest)] {
             let found = Truncation::within(&params, degree, scale, error).unwrap();
             assert!(found.error(scale) <= error);
             for part in 0..=degree {

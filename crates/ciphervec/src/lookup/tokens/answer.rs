@@ -97,7 +97,9 @@ pub(super) fn answer_bytes(params: &ParamsSpec, design: &Design<'_>) -> usize {
     // A factor that fills the modulus is an integer.
     let scale = f64::exp2(f64::from(params.base_bits) - 0.5) / (ROOM * peak);
     let all = params.base_bits as usize * (design.degree() + 1) * ((1 << params.log_degree) / 8);
-    let one = Truncation::planned(params, design.degree(), scale, allowed(&design.shape, 1.0))
+    let slack = SLACK * f64::exp2(f64::from(params.base_bits)) / scale;
+    let error = allowed(&design.shape, 1.0).min(slack);
+    let one = Truncation::planned(params, design.degree(), scale, error)
         .map_or(all, |truncation| truncation.bytes());
     design.shape.columns.div_ceil(each) * one
 }
