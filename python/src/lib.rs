@@ -64,6 +64,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<segment::PySealedSegment>()?;
     module.add_class::<segment_directory::PySegmentDirectory>()?;
     module.add_class::<owner::PyOwner>()?;
+    module.add_class::<owner::PyOpenedSidecar>()?;
     module.add_class::<owner::PySealedQuery>()?;
     module.add_class::<opener::PyAnswerOpener>()?;
     module.add_class::<tokens::PyTokenPool>()?;

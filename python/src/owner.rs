@@ -5,14 +5,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use ciphervec::protect::filter::FilterTag;
 use ciphervec::protect::records::{self, Place, RecordBatch};
 use ciphervec::search::{
-    AnswerFormat, Expected, Flood, Hit, Opened, Owner, OwnerTimings, Query, Retrieval,
-    RotationState, SegmentRootKey, Standing, StoredSidecar,
+    AnswerFormat, Expected, Flood, Hit, Opened, OpenedSidecar, Owner, OwnerTimings, Query,
+    Retrieval, RotationState, SegmentRootKey, Standing,
 };
 use ciphervec::{Network, SegmentId};
 use ciphervec_he::wire::{self, Kind};
 use numpy::{PyArray1, PyArray2, PyReadonlyArray2};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyDict, PyList};
 
 use crate::errors::{CorruptData, InvalidInput, Raise};
@@ -31,6 +32,19 @@ type Answer<'py> = (Bound<'py, PyList>, Bound<'py, PyArray1<f64>>);
 /// Every query's, whether they depend on rows and queries alone, whether all was checked, and which segments of writers were passed
 /// over.
 pub type Answers<'py> = (Vec<Answer<'py>>, bool, bool, Vec<Bound<'py, PyBytes>>);
+
+/// The sidecar of one segment, opened: a directory takes it in once.
+#[pyclass(name = "OpenedSidecar", module = "ciphervec._native", frozen)]
+pub struct PyOpenedSidecar(Mutex<Option<ciphervec::Result<OpenedSidecar>>>);
+
+impl PyOpenedSidecar {
+    fn take(&self) -> PyResult<OpenedSidecar> {
+        let opened = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let opened =
+            opened.ok_or_else(|| InvalidInput::new_err("this sidecar was taken in before"))?;
+        opened.map_err(Raise::raise)
+    }
+}
 
 /// The half that holds the keys.
 #[pyclass(name = "Owner", module = "ciphervec._native", frozen)]
@@ -202,37 +216,44 @@ impl PyOwner {
         Ok(choice.map(|choice| (choice.level, choice.answer_len, choice.transfer)))
     }
 
-    /// Takes a segment into the directory, with what its sidecar says; `wrap` is the key of a segment that a writer sealed.
-    /// `standing` says what becomes of ids that are known: `new` (an error where the owner sealed both), `stored` (the later row
-    /// counts), `appended` (the authenticated row counts). Rows in `aside` don't count.
-    #[pyo3(signature = (directory, segment_id, sidecar, deleted_rows = Vec::new(), wrap = None, standing = "new",
-                        aside = Vec::new()))]
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "they are the keyword arguments of one Python call"
-    )]
+    /// Opens sidecars on all threads, each of a segment and with the key that it is wrapped under, if a writer sealed it.
+    /// What keeps one from opening is raised when it is taken in.
+    fn open_sidecars(
+        &self,
+        py: Python<'_>,
+        stored: Vec<(PyBackedBytes, PyBackedBytes, Option<PyBackedBytes>)>,
+    ) -> PyResult<Vec<PyOpenedSidecar>> {
+        let parts = stored
+            .iter()
+            .map(|(id, sidecar, wrap)| Ok((segment::id(id)?, &**sidecar, wrap.as_deref())));
+        let parts: Vec<_> = parts.collect::<PyResult<_>>()?;
+        let opened = py.detach(|| runtime::run(|| self.0.open_sidecars(&parts)));
+        Ok(opened.into_iter().map(|one| PyOpenedSidecar(Mutex::new(Some(one)))).collect())
+    }
+
+    /// Takes a segment into the directory, with what its sidecar says. `standing` says what becomes of ids that are known: `new`
+    /// (an error where the owner sealed both), `stored` (the later row counts), `appended` (the authenticated row counts). Rows in
+    /// `aside` don't count.
+    #[pyo3(signature = (directory, opened, deleted_rows = Vec::new(), standing = "new", aside = Vec::new()))]
     fn add_to(
         &self,
         py: Python<'_>,
         directory: &PySegmentDirectory,
-        segment_id: &[u8],
-        sidecar: &[u8],
+        opened: &PyOpenedSidecar,
         deleted_rows: Vec<u32>,
-        wrap: Option<&[u8]>,
         standing: &str,
         aside: Vec<u32>,
     ) -> PyResult<()> {
-        let id = segment::id(segment_id)?;
-        let standing = match (standing, wrap) {
-            ("new", None) => Standing::New,
+        let opened = opened.take()?;
+        let standing = match (standing, opened.is_written()) {
+            ("new", false) => Standing::New,
             ("appended", _) => Standing::Appended,
             _ => Standing::Stored,
         };
-        let stored = StoredSidecar { sidecar, wrap, deleted: &deleted_rows, aside: &aside };
         let attached = py.detach(|| {
             let mut guard = directory.write();
             let known = &mut *guard;
-            runtime::run(|| known.attach_stored(&self.0, id, &stored, standing))
+            runtime::run(|| known.attach_opened(&self.0, opened, (&deleted_rows, &aside), standing))
         });
         attached.map_err(Raise::raise)
     }
@@ -318,6 +339,17 @@ impl PyOwner {
         let query =
             py.detach(|| runtime::run(|| self.0.read_query(query))).map_err(Raise::raise)?;
         Ok(PySealedQuery { query, opened: Mutex::new(None) })
+    }
+
+    /// Does ahead what opening an answer to the query takes beside the answer itself, while a server works on it.
+    fn prepare(
+        &self,
+        py: Python<'_>,
+        query: &PySealedQuery,
+        directory: &PySegmentDirectory,
+    ) -> PyResult<()> {
+        let levels = directory.read().levels(query.query.segments());
+        runtime::detached(py, || self.0.prepare(&query.query, &levels)).map_err(Raise::raise)
     }
 
     /// Decrypts and ranks an answer: ids and scores per query, the `count` closest or those within `threshold`.

@@ -132,6 +132,12 @@ impl PySegmentDirectory {
         }))
     }
 
+    /// Who sealed a segment of a writer's, and when in milliseconds since 1970; zero where it does not say. None for others.
+    fn written(&self, segment_id: &[u8]) -> PyResult<Option<(String, u64)>> {
+        let known = self.read().written(segment::id(segment_id)?).cloned();
+        Ok(known.map(|written| (written.writer, written.time)))
+    }
+
     /// Forgets a segment.
     fn remove(&self, py: Python<'_>, segment_id: &[u8]) -> PyResult<bool> {
         let id = segment::id(segment_id)?;

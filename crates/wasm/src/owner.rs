@@ -292,6 +292,12 @@ impl JsOwner {
         Ok(Float32Array::from(found.as_slice()))
     }
 
+    /// Does ahead what opening an answer to the query takes beside the answer itself, while a server works on it.
+    pub fn prepare(&self, query: &JsSealedQuery, directory: &JsSegmentDirectory) -> Result<()> {
+        let levels = directory.0.levels(query.0.segments());
+        Ok(self.0.prepare(&query.0, &levels)?)
+    }
+
     /// Takes in a plain query that somebody else made, and checks that its probes are unit vectors.
     #[wasm_bindgen(js_name = readQuery)]
     pub fn read_query(&self, query: &Uint8Array) -> Result<JsSealedQuery> {

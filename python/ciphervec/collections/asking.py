@@ -4,9 +4,11 @@ counted before it leaves, see `query_keys`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+import threading
+from collections.abc import Callable, Iterator
 
-from ..errors import ServerError
+from ..errors import CiphervecError, ServerError
 from ..ingest.remarks import remark
 from . import query_keys
 from .owner import Owner
@@ -63,14 +65,23 @@ def most_queries() -> int:
     return query_keys.QUERIES_PER_KEY
 
 
-def answered(segments: Segments, query: bytes, epoch: int, queries: int, sink: Sink | None = None) -> Answer:
+def answered(
+    segments: Segments,
+    query: bytes,
+    epoch: int,
+    queries: int,
+    sink: Sink | None = None,
+    *,
+    meanwhile: Callable[[], None] | None = None,
+) -> Answer:
     """The server's answer to a message of so many queries made under this epoch; without its bytes where
-    they go to `sink`. Other threads may go on while a server across a network works."""
+    they go to `sink`. Other threads may go on while a server across a network works, and one does what is to
+    be done `meanwhile`."""
     server = segments.server
     if not server.remote:
         return server.evaluate(query) if sink is None else Answer(b"", server.evaluate_into(query, sink))
     owner = segments.owner
-    with segments.apart():
+    with segments.apart(), _beside(meanwhile):
         answer = _from_remote(segments, server, owner, query, epoch, queries, sink)
     segments.settle()
     return answer
@@ -96,6 +107,25 @@ def _from_remote(
         f"the server of {owner.spec.collection!r} says that it lacks evaluation keys that it was given {_SENDS} times. Ask "
         "its operator: its memory may be too small for them, or several servers answer under one address."
     )
+
+
+@contextlib.contextmanager
+def _beside(work: Callable[[], None] | None) -> Iterator[None]:
+    """Have a thread do this meanwhile, and wait for it. What it raises is raised again by whoever needs what it does."""
+    if work is None:
+        yield
+        return
+
+    def quietly() -> None:
+        with contextlib.suppress(CiphervecError):
+            work()
+
+    thread = threading.Thread(target=quietly, name="ciphervec-prepare", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        thread.join()
 
 
 def _hand_over(segments: Segments, server: ServerBackend, owner: Owner, epoch: int) -> bool:

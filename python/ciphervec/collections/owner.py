@@ -15,7 +15,8 @@ that anything that carries bytes can stand between them:
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, Literal, NoReturn
 
 import numpy as np
@@ -270,16 +271,35 @@ class Owner:
         too, see `repeated`; with "appended" a row whose id is in a segment that wasn't is set
         aside, see `aside`, and so are the rows given.
         """
-        self._native.add_to(self._directory, segment_id, sidecar, deleted_rows, wrap, standing, aside)
+        [opened] = self.open_sidecars([(segment_id, sidecar, wrap)])
+        self.take_in(opened, deleted_rows, standing=standing, aside=aside)
+
+    def open_sidecars(
+        self, stored: Sequence[tuple[bytes, bytes, bytes | None]]
+    ) -> list[_native.OpenedSidecar]:
+        """Open sidecars, of segments and with their wraps, on all threads. `take_in` raises what keeps one from opening."""
+        return self._native.open_sidecars(stored)
+
+    def take_in(
+        self,
+        opened: _native.OpenedSidecar,
+        deleted_rows: Sequence[int] = (),
+        *,
+        standing: Literal["new", "stored", "appended"] = "new",
+        aside: Sequence[int] = (),
+    ) -> None:
+        """As `attach`, of a sidecar that `open_sidecars` gave."""
+        self._native.add_to(self._directory, opened, deleted_rows, standing, aside)
 
     def expect_unconsumed(self, consumed: bytes) -> None:
         """Take no appended segment from now on that is in this list of consumed ones."""
         self._directory.expect_unconsumed(consumed)
 
-    def written(self, segment_id: bytes, wrap: bytes) -> tuple[str, int]:
-        """Who sealed a writer's segment of this wrap, and when in milliseconds since 1970; zero where it does
-        not say. Raises WrongKey, CorruptData."""
-        return self._native.written(segment_id, wrap)
+    def written(self, segment_id: bytes, wrap: Callable[[], bytes]) -> tuple[str, int]:
+        """Who sealed a writer's segment, and when in milliseconds since 1970; zero where it does not say. The
+        wrap is read where the segment is not attached. Raises WrongKey, CorruptData."""
+        known = self._directory.written(segment_id)
+        return self._native.written(segment_id, wrap()) if known is None else known
 
     def refuse(self, segment_id: bytes) -> None:
         """Pass over a segment that does not open: answers may contain it, matches don't."""
@@ -468,6 +488,13 @@ class Owner:
         open its answer. Raises InvalidInput or CorruptData for probes that are not unit vectors,
         filter tags, and modes or metrics that probes don't have."""
         return SealedQuery(self, self._native.read_query(query), foreign=True)
+
+    def preparing(self, query: SealedQuery) -> Callable[[], None] | None:
+        """What may be done while a server works on the query, so that opening its answer takes less; None where
+        there is nothing. It may be done in another thread."""
+        if self._spec.mode not in ("sealed", "sealed-query"):
+            return None
+        return partial(self._native.prepare, query._native, self._directory)
 
     def open(
         self,

@@ -93,7 +93,8 @@ def answered_with_tokens(segments: Segments, query: SealedQuery) -> Answer | Non
     """The whole answer, of which one half is fetched now. None where the halves don't belong together, because the server's
     rows or keys have changed: the question has to be asked under another mask, whole."""
     owner = segments.owner
-    online = answered(segments, query.to_bytes(), query.epoch, query.rows)
+    meanwhile = segments.owner.preparing(query)
+    online = answered(segments, query.to_bytes(), query.epoch, query.rows, meanwhile=meanwhile)
     try:
         whole = owner.complete(query, online.data)
     except Conflict:

@@ -257,7 +257,14 @@ def _ask_streaming(
     )
     with segments.checking():
         try:
-            answered(segments, query.to_bytes(), epoch, query.rows, _OfOneState(opener, segments))
+            answered(
+                segments,
+                query.to_bytes(),
+                epoch,
+                query.rows,
+                _OfOneState(opener, segments),
+                meanwhile=segments.owner.preparing(query),
+            )
         except BaseException:
             opener.restart()  # whatever ended it: what came may have failed its check
             raise
@@ -305,7 +312,8 @@ def _ask_all(
             rows, tags=tags, answers=answers_of(segments), epoch=epoch, center=center
         )
         known, losses = segments.attached(), segments.losses
-        answer = answered(segments, query.to_bytes(), epoch, query.rows)
+        meanwhile = segments.owner.preparing(query)
+        answer = answered(segments, query.to_bytes(), epoch, query.rows, meanwhile=meanwhile)
         if query.rows == 1:
             segments.traffic, segments.tokens.ahead = (query.nbytes, len(answer.data)), 0
     if answer.version > segments.store.version:

@@ -18,6 +18,8 @@ from functools import partial
 from pathlib import Path
 from typing import Literal, TypeVar
 
+import ciphervec._native as _native
+
 from ..errors import (
     CiphervecError,
     CommitUncertain,
@@ -43,7 +45,7 @@ from .query_keys import QueryKeys
 from .routing.opened import OpenedRouting
 from .routing.table import RoutingTable
 from .spec import Description
-from .standing import Standing
+from .standing import UNREADABLE, Standing, opened_sidecars
 from .states import COVERED, Shown, State, States
 from .stores.server_backend import ServerBackend
 from .stores.store import CollectionStore
@@ -174,12 +176,10 @@ class Segments:
         """Take in segments of the owner's state, or of a collection that has none. One that does
         not open is an error where the owner says that it is there."""
         self.prefetch(segments)
-        for segment in segments:
+        for segment, opened in self._opened(segments):
             try:
-                wrap = self._read(segment, WRAP) if WRAP in segment.blobs else None
-                sidecar = self._read(segment, SIDECAR)
-                self._counting(segment, sidecar, wrap, "stored", shown.aside.get(segment.id, ()))
-            except (CorruptData, InvalidInput, UnsupportedVersion, WrongKey) as error:
+                self._counting(segment, opened(), "stored", shown.aside.get(segment.id, ()))
+            except UNREADABLE as error:
                 if shown.state is None and WRAP in segment.blobs:
                     self._refuse(segment, str(error))
                     continue
@@ -200,6 +200,7 @@ class Segments:
                 self._standing.deleted[segment.id] = segment.deleted
             elif shown.aside.get(segment.id) == [] and segment.id not in self._standing.deleted:
                 self._refuse(segment, "it was set aside before")
+        written: list[StoredSegment] = []
         for segment in shown.appended:
             if segment.id in self._standing.deleted:
                 continue
@@ -208,24 +209,29 @@ class Segments:
             elif segment.deleted:
                 self._refuse(segment, "rows of it were deleted, and not by its owner")
             else:
-                try:
-                    wrap, sidecar = self._read(segment, WRAP), self._read(segment, SIDECAR)
-                    self._counting(segment, sidecar, wrap, "appended", ())
-                    self._standing.appended.append(segment.id)
-                except (CorruptData, InvalidInput, UnsupportedVersion, WrongKey) as error:
-                    self._refuse(segment, str(error))
+                written.append(segment)
+        for segment, opened in self._opened(written):
+            try:
+                self._counting(segment, opened(), "appended", ())
+                self._standing.appended.append(segment.id)
+            except UNREADABLE as error:
+                self._refuse(segment, str(error))
+
+    def _opened(
+        self, segments: Sequence[StoredSegment]
+    ) -> Iterator[tuple[StoredSegment, Callable[[], _native.OpenedSidecar]]]:
+        return opened_sidecars(self.owner, segments, self._read)
 
     def _counting(
         self,
         segment: StoredSegment,
-        sidecar: bytes,
-        wrap: bytes | None,
+        opened: _native.OpenedSidecar,
         standing: Literal["stored", "appended"],
         aside: Sequence[int],
     ) -> None:
         hidden = self._routing.hidden(segment.id)
         self.losses += self._standing.attach(
-            self.owner, segment, sidecar, wrap, hidden=hidden, standing=standing, aside=aside
+            self.owner, segment, opened, hidden=hidden, standing=standing, aside=aside
         )
 
     def _refuse(self, segment: StoredSegment, reason: str) -> None:

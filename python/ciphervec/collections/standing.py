@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Literal
 
+import ciphervec._native as _native
+
+from ..errors import CiphervecError, CorruptData, InvalidInput, UnsupportedVersion, WrongKey
 from .difference import Difference
 from .owner import Owner
 from .states import Shown
-from .write_batch import StoredSegment
+from .write_batch import SIDECAR, WRAP, StoredSegment
+
+UNREADABLE = (CorruptData, InvalidInput, UnsupportedVersion, WrongKey)
+"""What is wrong with a segment, and not with the store."""
+
+_AT_ONCE = 256  # segments whose sidecars are opened together
 
 
 class Standing:
@@ -28,8 +37,7 @@ class Standing:
         self,
         owner: Owner,
         segment: StoredSegment,
-        sidecar: bytes,
-        wrap: bytes | None,
+        opened: _native.OpenedSidecar,
         *,
         hidden: Sequence[int],
         standing: Literal["stored", "appended"],
@@ -38,7 +46,7 @@ class Standing:
         """Take in a segment; whether rows of others are superseded by its own. Raises what keeps it from opening."""
         before = len(owner.shadowed())
         gone = [*segment.deleted, *hidden]
-        owner.attach(segment.id, sidecar, gone, wrap=wrap, standing=standing, aside=aside)
+        owner.take_in(opened, gone, standing=standing, aside=aside)
         self.deleted[segment.id] = segment.deleted
         return len(owner.shadowed()) != before
 
@@ -108,3 +116,31 @@ class Standing:
             and (not left or left.issuperset(self.appended))
             and all(one in self.reasons for one in left.difference(self.appended) if one in self.deleted)
         )
+
+
+def opened_sidecars(
+    owner: Owner, segments: Sequence[StoredSegment], read: Callable[[StoredSegment, str], bytes]
+) -> Iterator[tuple[StoredSegment, Callable[[], _native.OpenedSidecar]]]:
+    """Each segment with its sidecar, opened on all threads, some hundred at a time; the call raises one of `UNREADABLE`
+    where that failed."""
+    for start in range(0, len(segments), _AT_ONCE):
+        part = segments[start : start + _AT_ONCE]
+        found: dict[bytes, tuple[bytes, bytes, bytes | None]] = {}
+        failed: dict[bytes, CiphervecError] = {}
+        for segment in part:
+            try:
+                wrap = read(segment, WRAP) if WRAP in segment.blobs else None
+                found[segment.id] = (segment.id, read(segment, SIDECAR), wrap)
+            except UNREADABLE as error:
+                failed[segment.id] = error
+        opened = dict(zip(found, owner.open_sidecars(list(found.values())), strict=True))
+        for segment in part:
+            yield segment, partial(_one_of, opened, failed, segment.id)
+
+
+def _one_of(
+    opened: Mapping[bytes, _native.OpenedSidecar], failed: Mapping[bytes, CiphervecError], segment_id: bytes
+) -> _native.OpenedSidecar:
+    if segment_id in failed:
+        raise failed[segment_id]
+    return opened[segment_id]

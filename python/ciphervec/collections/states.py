@@ -14,6 +14,7 @@ import secrets
 import time
 import warnings
 from collections.abc import Mapping, Sequence
+from functools import partial
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -397,7 +398,7 @@ class States:
         for segment_id in change.remove:
             if segment_id in listed and WRAP in listed[segment_id].blobs:
                 with contextlib.suppress(CorruptData, InvalidInput, WrongKey):  # it opens for nobody, ever
-                    wrap = self._store.read(segment_id, WRAP)
+                    wrap = partial(self._store.read, segment_id, WRAP)
                     written.append((*owner.written(segment_id, wrap), segment_id))
         consumed = _native.consumed_after(self.consumed, written) if written else self.consumed
         if consumed and (self.state is None or _native.blake3(consumed) != self.state.consumed):

@@ -259,7 +259,7 @@ impl Owner {
             let error = ciphervec_he::Error::WrongKey { what, expected, actual: wrapped.owner };
             return Err(error.into());
         };
-        let pair = WriterPair::derive(root.master(), self.spec(), wrapped.writer);
+        let pair = self.pairs().pair(root, self.spec(), wrapped.writer);
         let (key, time) = pair.open(self.spec(), &wrapped)?;
         let master = Arc::new(MasterKey::from_bytes(*key));
         let written = Written { writer: wrapped.writer.to_owned(), time, segment: segment.0 };

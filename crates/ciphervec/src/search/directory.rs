@@ -2,12 +2,13 @@
 
 use super::centre;
 use super::form::{self, Exactness, Kept, OpenedSegment};
+use super::opened_sidecar::{OpenedSidecar, Origin};
 use super::owner::Owner;
 use super::root_key::SegmentRootKey;
 use crate::error::{Error, Result};
 use crate::protect::consumed::{Consumed, Refusal, Written};
 use crate::protect::id::Id;
-use crate::protect::sidecar::{Sidecar, associated_data};
+use crate::protect::sidecar::Sidecar;
 use ciphervec_he::lattice::SegmentId;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
@@ -26,6 +27,7 @@ pub(super) struct Entry {
     /// The key it is sealed under, where that is not the owner's.
     root: Option<Arc<SegmentRootKey>>,
     origin: Origin,
+    written: Option<Written>,
     /// Whether the owner has said that it belongs to the index.
     authenticated: bool,
 }
@@ -53,17 +55,6 @@ pub struct StoredSidecar<'a> {
     pub deleted: &'a [u32],
     /// Rows that are there and were set aside.
     pub aside: &'a [u32],
-}
-
-/// Who sealed a segment.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Origin {
-    /// The owner, under its present key.
-    Owner,
-    /// The owner, under the key before a rotation that is under way.
-    Previous,
-    /// A writer, by the name on its card.
-    Writer(String),
 }
 
 impl Entry {
@@ -196,32 +187,33 @@ impl SegmentDirectory {
         stored: &StoredSidecar<'_>,
         standing: Standing,
     ) -> Result<()> {
-        let place = associated_data(&owner.spec().binding(), &id.0);
-        let open = |aead| Sidecar::open(aead, &place, stored.sidecar);
-        let (sidecar, root, origin) = match (stored.wrap, owner.previous()) {
-            (Some(wrap), _) => {
-                let (root, written) = owner.unwrap_key(id, wrap)?;
-                if standing == Standing::Appended {
-                    self.expect_new(id, &written)?;
-                }
-                let sidecar = open(root.aead())?;
-                expect_packing(owner, id, &sidecar)?;
-                if standing == Standing::Appended {
-                    self.expect_few_centres(id, &sidecar.centre)?;
-                }
-                (sidecar, Some(Arc::new(root)), Origin::Writer(written.writer))
+        let opened = owner.open_sidecar(id, stored.sidecar, stored.wrap)?;
+        self.attach_opened(owner, opened, (stored.deleted, stored.aside), standing)
+    }
+
+    /// As [`Self::attach_stored`], from a sidecar that was opened before; beside it rows that are gone, and rows that were set
+    /// aside.
+    ///
+    /// # Errors
+    /// As [`Self::attach_stored`], but what opening raises.
+    pub fn attach_opened(
+        &mut self,
+        owner: &Owner,
+        opened: OpenedSidecar,
+        rows: (&[u32], &[u32]),
+        standing: Standing,
+    ) -> Result<()> {
+        let id = opened.id;
+        if let Some(written) = &opened.written {
+            if standing == Standing::Appended {
+                self.expect_new(id, written)?;
             }
-            (None, Some(previous)) => match open(owner.aead()) {
-                Ok(sidecar) => (sidecar, None, Origin::Owner),
-                Err(error) => {
-                    let sidecar = open(previous.aead()).map_err(|_| error)?;
-                    (sidecar, Some(Arc::clone(previous)), Origin::Previous)
-                }
-            },
-            (None, None) => (open(owner.aead())?, None, Origin::Owner),
-        };
-        let rows = (stored.deleted, stored.aside);
-        self.attach(owner, id, sidecar, rows, (root, origin), standing)
+            expect_packing(owner, id, &opened.sidecar)?;
+            if standing == Standing::Appended {
+                self.expect_few_centres(id, &opened.sidecar.centre)?;
+            }
+        }
+        self.attach(owner, opened, rows, standing)
     }
 
     /// From now on segments in this list do not count when they are appended: their owner consumed them.
@@ -308,12 +300,11 @@ impl SegmentDirectory {
     fn attach(
         &mut self,
         owner: &Owner,
-        id: SegmentId,
-        sidecar: Sidecar,
+        opened: OpenedSidecar,
         (deleted, aside): (&[u32], &[u32]),
-        (root, origin): (Option<Arc<SegmentRootKey>>, Origin),
         standing: Standing,
     ) -> Result<()> {
+        let OpenedSidecar { id, sidecar, root, origin, written } = opened;
         if self.entry(id).is_some() {
             return Err(Error::DuplicateSegment(id.to_string()));
         }
@@ -337,7 +328,6 @@ impl SegmentDirectory {
                 detail: "its sidecar names one id twice".to_owned(),
             });
         }
-        let written = matches!(origin, Origin::Writer(_));
         let named = |row: &u32| sidecar.ids.get(*row as usize).map(|name| (name.clone(), id, *row));
         let mut set_aside: Vec<_> = aside.iter().filter_map(named).collect();
         let (mut taken, mut repeated) = (Vec::new(), Vec::new());
@@ -351,7 +341,7 @@ impl SegmentDirectory {
                 set_aside.push((name, id, row));
                 continue;
             }
-            if !written && !self.is_written(segment) {
+            if written.is_none() && !self.is_written(segment) {
                 if standing == Standing::New {
                     return Err(Error::DuplicateId(name));
                 }
@@ -372,7 +362,17 @@ impl SegmentDirectory {
         let authenticated = standing != Standing::Appended;
         let (sidecar, deleted) = (Arc::new(sidecar), Arc::new(flags));
         self.rows += deleted.len();
-        let entry = Entry { id, sidecar, deleted, secrets, exactness, root, origin, authenticated };
+        let entry = Entry {
+            id,
+            sidecar,
+            deleted,
+            secrets,
+            exactness,
+            root,
+            origin,
+            written,
+            authenticated,
+        };
         self.positions.insert(id, self.entries.len());
         self.entries.push(entry);
         Ok(())
@@ -467,6 +467,11 @@ impl SegmentDirectory {
         self.entry(id).map(|entry| &entry.origin)
     }
 
+    /// Who sealed a segment of a writer's, and when; `None` for the owner's, and where it is unknown.
+    pub fn written(&self, id: SegmentId) -> Option<&Written> {
+        self.entry(id).and_then(|entry| entry.written.as_ref())
+    }
+
     /// The key a segment is sealed under, where that is not the owner's own.
     pub fn root(&self, id: SegmentId) -> Option<&Arc<SegmentRootKey>> {
         self.entry(id).and_then(|entry| entry.root.as_ref())
@@ -536,7 +541,7 @@ impl SegmentDirectory {
     }
 
     /// The levels of these segments, or of all; each once.
-    pub(super) fn levels(&self, segments: Option<&[SegmentId]>) -> Vec<u8> {
+    pub fn levels(&self, segments: Option<&[SegmentId]>) -> Vec<u8> {
         let named = |id: &SegmentId| segments.is_none_or(|named| named.contains(id));
         let of_entries = self.entries.iter().filter(|entry| named(&entry.id));
         let mut levels: Vec<u8> = of_entries.map(|entry| entry.sidecar.level).collect();

@@ -32,6 +32,8 @@ mod message;
 #[cfg(feature = "client")]
 mod open;
 #[cfg(feature = "client")]
+mod opened_sidecar;
+#[cfg(feature = "client")]
 mod owner;
 #[cfg(feature = "client")]
 mod pieces;
@@ -67,7 +69,7 @@ pub use answer_opener::AnswerOpener;
 pub use card::WriterCard;
 pub use ciphervec_he::lattice::ring::is_session;
 #[cfg(feature = "client")]
-pub use directory::{Origin, SegmentDirectory, Selection, Standing, StoredSidecar};
+pub use directory::{SegmentDirectory, Selection, Standing, StoredSidecar};
 pub use entry::{SegmentParser, SegmentSource};
 #[cfg(feature = "client")]
 pub use flood::Flood;
@@ -79,6 +81,8 @@ pub use merge::merge_responses;
 pub use message::{QUERY_VERSION, WORDS_VERSION};
 #[cfg(feature = "client")]
 pub use open::Wanted;
+#[cfg(feature = "client")]
+pub use opened_sidecar::{OpenedSidecar, Origin};
 #[cfg(feature = "client")]
 pub use owner::Owner;
 #[cfg(feature = "client")]

@@ -43,6 +43,18 @@ impl Owner {
         if self.spec().metric().compares_signs() { 0.0 } else { self.form().rounding() }
     }
 
+    /// Does ahead what opening an answer takes beside the answer itself, while the server works on it: the query's tree is
+    /// expanded, which the answer is checked against.
+    ///
+    /// # Errors
+    /// As [`Self::open`], of the query.
+    pub fn prepare(&self, query: &Query, levels: &[u8]) -> Result<()> {
+        if query.foreign {
+            return Ok(());
+        }
+        self.form().prepare(self.root(), &query.kept, levels)
+    }
+
     /// Opens a server's answer to `query`.
     ///
     /// # Errors

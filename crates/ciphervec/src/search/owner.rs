@@ -3,6 +3,7 @@
 use super::form::{self, Expected, KeyHolderHalf, PackingChoice};
 use super::root_key::{RotationState, SegmentRootKey};
 use super::seal::{SealedSegment, seal};
+use super::wrap::WriterPairs;
 use crate::error::Result;
 use crate::index::spec::IndexSpec;
 use crate::keys::Keys;
@@ -22,6 +23,7 @@ pub struct Owner {
     previous: Option<Arc<SegmentRootKey>>,
     filter: Secret,
     mask_seed: [u8; 32],
+    pairs: WriterPairs,
     form: Box<dyn KeyHolderHalf>,
 }
 
@@ -56,6 +58,7 @@ impl Owner {
             previous: state.previous.map(|keys| Arc::new(root(keys))),
             filter: keys.master.derive(Purpose::Filter, &[&spec.binding()]),
             mask_seed,
+            pairs: WriterPairs::default(),
             form: form.key_holder(&spec, mask_seed)?,
             spec,
         })
@@ -107,6 +110,10 @@ impl Owner {
     /// Damaged bytes, another key or index; a mode without.
     pub fn hold_evaluation(&self, bytes: &[u8]) -> Result<()> {
         self.form.hold_evaluation(&self.root, bytes)
+    }
+
+    pub(super) fn pairs(&self) -> &WriterPairs {
+        &self.pairs
     }
 
     pub(super) fn form(&self) -> &dyn KeyHolderHalf {

@@ -83,6 +83,11 @@ impl Query {
         self
     }
 
+    /// The segments it names; `None` where it is about all of them.
+    pub fn segments(&self) -> Option<&[SegmentId]> {
+        self.segments.as_deref()
+    }
+
     /// Seconds it took to build.
     pub fn seconds(&self) -> f64 {
         self.seconds

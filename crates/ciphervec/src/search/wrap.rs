@@ -18,10 +18,13 @@ use ciphervec_he::lattice::SegmentId;
 use ciphervec_he::wire::{self, KeyId, Kind, Reader};
 #[cfg(feature = "client")]
 use {
+    super::root_key::SegmentRootKey,
     crate::error::Error,
     crate::protect::aead,
     crate::protect::hybrid::{self, Pair, SealedKey},
     ciphervec_he::keys::{MasterKey, Purpose, Secret},
+    std::collections::HashMap,
+    std::sync::{Arc, Mutex, PoisonError},
     zeroize::Zeroizing,
 };
 
@@ -150,6 +153,34 @@ impl WriterPair {
         let (key, time) = opened.split_first_chunk().ok_or_else(unauthentic)?;
         let time = time.first_chunk().ok_or_else(unauthentic)?;
         Ok((Zeroizing::new(*key), u64::from_le_bytes(*time)))
+    }
+}
+
+/// Pairs that an owner has derived already: deriving one takes as long as opening a wrap.
+#[cfg(feature = "client")]
+#[derive(Default)]
+pub(super) struct WriterPairs(Mutex<HashMap<(KeyId, String), Arc<WriterPair>>>);
+
+/// Names of writers whose pairs are kept: wraps of a server's may name any number.
+#[cfg(feature = "client")]
+const KEPT_PAIRS: usize = 256;
+
+#[cfg(feature = "client")]
+impl WriterPairs {
+    /// The pair of a writer under this root key.
+    pub fn pair(&self, root: &SegmentRootKey, spec: &IndexSpec, writer: &str) -> Arc<WriterPair> {
+        let place = (root.key_id(), writer.to_owned());
+        let lock = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(pair) = lock().get(&place) {
+            return Arc::clone(pair);
+        }
+        let pair = Arc::new(WriterPair::derive(root.master(), spec, writer));
+        let mut kept = lock();
+        if kept.len() >= KEPT_PAIRS {
+            kept.clear();
+        }
+        kept.insert(place, Arc::clone(&pair));
+        pair
     }
 }
 

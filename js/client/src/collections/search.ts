@@ -224,7 +224,7 @@ async function whole(segments: Segments, asked: Asked, ends: Ends, call: Call): 
       timer.came(piece.length);
     },
   };
-  const version = await answered(segments, bytes, epoch, query.rows, call, sink);
+  const version = await meanwhile(segments, query, answered(segments, bytes, epoch, query.rows, call, sink));
   segments.call = call; // others were let in meanwhile
   await segments.settle(call);
   if (version > segments.store.version) await segments.refresh(call);
@@ -283,7 +283,7 @@ async function streamed(segments: Segments, asked: Asked, ends: Ends, call: Call
   };
   const opened = async (): Promise<Answers> => {
     try {
-      await answered(segments, bytes, epoch, query.rows, call, sink);
+      await meanwhile(segments, query, answered(segments, bytes, epoch, query.rows, call, sink));
       segments.call = call;
       await segments.settle(call);
     } catch (error) {
@@ -304,6 +304,22 @@ async function streamed(segments: Segments, asked: Asked, ends: Ends, call: Call
     return await checking(segments, opened, call);
   } finally {
     opener.free();
+  }
+}
+
+/** Expands the query's tree while the server works, which opening its answer takes. */
+async function meanwhile<T>({ owner, directory }: Segments, query: SealedQuery, answer: Promise<T>): Promise<T> {
+  const later = setTimeout(() => {
+    try {
+      owner.prepare(query, directory);
+    } catch {
+      // Opening says what is wrong; or others have put other keys in the owner's place.
+    }
+  }, 0);
+  try {
+    return await answer;
+  } finally {
+    clearTimeout(later);
   }
 }
 

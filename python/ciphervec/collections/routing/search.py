@@ -40,7 +40,8 @@ def ask_routed(
         asked = named(segments, question)
         answers = answers_of(segments)
         query = segments.owner.query(question, segments=asked, answers=answers, epoch=epoch, center=center)
-        answer = answered(segments, query.to_bytes(), epoch, query.rows)
+        meanwhile = segments.owner.preparing(query)
+        answer = answered(segments, query.to_bytes(), epoch, query.rows, meanwhile=meanwhile)
         segments.traffic = (query.nbytes, len(answer.data))
         if answer.version > segments.store.version:
             segments.refresh()

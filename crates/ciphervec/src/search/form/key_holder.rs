@@ -168,6 +168,14 @@ pub(in crate::search) trait KeyHolderHalf: RowEncryptor {
     /// Queries that no unit vector rounds to; another key.
     fn read_queries(&self, count: u32, key: KeyId, body: Reader<'_>) -> Result<Kept>;
 
+    /// Does ahead what [`Self::open`] would do of it, while a server works on the answer.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    fn prepare(&self, _root: &SegmentRootKey, _queries: &Kept, _levels: &[u8]) -> Result<()> {
+        Ok(())
+    }
+
     /// What one answer is opened with, about segments of these levels.
     ///
     /// # Errors

@@ -1,6 +1,6 @@
 //! Ring rows and queries: unit rows enter, packed polynomials and encrypted queries leave. Owner only.
 
-use super::open::{RingQueries, RingScores, RowSecrets};
+use super::open::{RingQueries, RingScores, RowSecrets, Trees, expand, reaches};
 use super::packing::{Packing, vectors};
 use super::scale::{scales, vector_scale};
 use crate::error::{Error, Result};
@@ -22,7 +22,7 @@ use ciphervec_he::lattice::ring::{
     Ring, Vectors,
 };
 use ciphervec_he::wire::{KeyId, Kind, Reader};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use zeroize::Zeroizing;
 
 /// Query keys that are kept: sessions come and go.
@@ -71,18 +71,25 @@ impl RingKeyHolder {
 
     /// The evaluation keys of an epoch: those that were taken in, or those that the key gives.
     fn held_evaluation(&self, root: &SegmentRootKey, epoch: u32) -> Arc<EvaluationKeys> {
-        let secret = self.query_key(root, epoch);
-        let mut held = self.evaluation.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let found =
-            held.iter().find(|keys| keys.epoch() == epoch && keys.key_id() == root.key_id());
-        if let Some(keys) = found {
-            return Arc::clone(keys);
+        let lock = || self.evaluation.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let find = |held: &[Arc<EvaluationKeys>]| {
+            let mut held = held.iter();
+            held.find(|keys| keys.epoch() == epoch && keys.key_id() == root.key_id()).cloned()
+        };
+        if let Some(keys) = find(&lock()) {
+            return keys;
         }
+        let secret = self.query_key(root, epoch);
         let (binding, dimension) = (self.spec.binding(), self.spec.dimension());
         let of = self.binding();
         let keys =
             EvaluationKeys::generate(&self.ring, &secret, root.master(), &binding, of, dimension);
         let keys = Arc::new(keys);
+        // They are made without the lock: threads that work on them may take up other work, which asks for them too.
+        let mut held = lock();
+        if let Some(keys) = find(&held) {
+            return keys;
+        }
         // Sessions come and go, and their keys can be made again; those that were taken in can't.
         if held.len() >= QUERY_KEYS
             && let Some(oldest) = held.iter().position(|keys| ring::is_session(keys.epoch()))
@@ -91,6 +98,18 @@ impl RingKeyHolder {
         }
         held.push(Arc::clone(&keys));
         keys
+    }
+
+    fn expanded(
+        &self,
+        root: &SegmentRootKey,
+        queries: &RingQueries,
+        levels: &[u8],
+    ) -> Result<Trees> {
+        let secret = self.query_key(root, queries.epoch);
+        let keys = self.held_evaluation(root, queries.epoch);
+        let index = (&self.spec, self.rows, &self.ring);
+        expand(index, queries, &secret, &keys, &self.masks, levels)
     }
 
     fn binding(&self) -> Binding {
@@ -130,7 +149,8 @@ impl RingKeyHolder {
         let encrypted = values.par_chunks_exact(dimension).enumerate().zip(&noise_seeds);
         let pieces = encrypted.map(encrypt).collect();
         let words = self.words_for(top_level, format)?;
-        Ok(RingQueries { epoch, scales, words, integers: values, pieces })
+        let prepared = OnceLock::new();
+        Ok(RingQueries { epoch, scales, words, integers: values, pieces, prepared })
     }
 
     /// The words that answers to queries for levels up to `top_level` are wanted in.
@@ -241,6 +261,15 @@ impl KeyHolderHalf for RingKeyHolder {
         Err(not_probed(&self.spec))
     }
 
+    fn prepare(&self, root: &SegmentRootKey, queries: &Kept, levels: &[u8]) -> Result<()> {
+        let queries: &RingQueries = queries.get()?;
+        if queries.prepared.get().is_none() {
+            let trees = self.expanded(root, queries, levels)?;
+            queries.prepared.get_or_init(|| Arc::new(trees));
+        }
+        Ok(())
+    }
+
     fn open<'a>(
         &'a self,
         root: &'a SegmentRootKey,
@@ -248,10 +277,14 @@ impl KeyHolderHalf for RingKeyHolder {
         levels: &[u8],
     ) -> Result<Box<dyn Opening + 'a>> {
         let queries: &RingQueries = queries.get()?;
+        let prepared = queries.prepared.get().filter(|trees| reaches(trees, levels));
+        let trees = match prepared {
+            Some(trees) => Arc::clone(trees),
+            None => Arc::new(self.expanded(root, queries, levels)?),
+        };
         let secret = self.query_key(root, queries.epoch);
-        let keys = self.held_evaluation(root, queries.epoch);
         let index = (&self.spec, self.rows, &self.ring);
-        Ok(Box::new(RingScores::new(index, queries, secret, &keys, &self.masks, levels)?))
+        Ok(Box::new(RingScores::new(index, queries, secret, trees)))
     }
 
     fn decrypt_rows(

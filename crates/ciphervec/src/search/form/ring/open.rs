@@ -13,7 +13,7 @@ use ciphervec_he::lattice::ring::{
 };
 use ciphervec_he::lattice::{Scales, SegmentId};
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use zeroize::Zeroizing;
 
 /// What opening takes of queries that were sent.
@@ -25,6 +25,39 @@ pub struct RingQueries {
     pub integers: Zeroizing<Vec<i64>>,
     /// Each query's ciphertexts.
     pub pieces: Vec<Vec<Ciphertext>>,
+    /// Their trees, if they were expanded before the answer came.
+    pub prepared: OnceLock<Arc<Trees>>,
+}
+
+/// By query, then by level.
+pub type Trees = Vec<Vec<AskedLevel>>;
+
+/// The trees of all `queries` at these levels, as their server expands them under `keys`.
+///
+/// # Errors
+/// A level that is none, or that the keys do not reach.
+pub fn expand(
+    (spec, rows, ring): (&IndexSpec, Rows, &Ring),
+    queries: &RingQueries,
+    secret: &QueryKey,
+    keys: &EvaluationKeys,
+    masks: &Masks,
+    levels: &[u8],
+) -> Result<Trees> {
+    let layouts = levels.iter().map(|&level| Layout::new(spec.dimension(), level));
+    let layouts = layouts.collect::<core::result::Result<Vec<_>, _>>()?;
+    let masks = (rows == Rows::Encrypted).then_some(masks);
+    let expand = |pieces: &Vec<Ciphertext>| {
+        Ok(AskedLevel::expand(ring, keys, secret, masks, pieces, &layouts)?)
+    };
+    queries.pieces.iter().map(expand).collect()
+}
+
+/// Whether there is a tree of each query at each of these levels.
+pub fn reaches(trees: &Trees, levels: &[u8]) -> bool {
+    trees
+        .iter()
+        .all(|tree| levels.iter().all(|level| tree.iter().any(|asked| asked.level() == *level)))
 }
 
 /// The answers to some queries, with the trees that an honest server has expanded them to.
@@ -34,8 +67,7 @@ pub struct RingScores<'a> {
     ring: &'a Ring,
     queries: &'a RingQueries,
     secret: Arc<QueryKey>,
-    /// By query, then by level.
-    asked: Vec<Vec<AskedLevel>>,
+    asked: Arc<Trees>,
 }
 
 /// What answers about a segment, or some blocks of it, are opened with. Wiped on drop.
@@ -80,26 +112,14 @@ impl RowSecrets {
 }
 
 impl<'a> RingScores<'a> {
-    /// Expands the queries, for segments of these levels, as their server did under `keys`.
-    ///
-    /// # Errors
-    /// A level that is none, or that the keys do not reach.
+    /// Of queries whose trees reach the levels of the segments that are answered about.
     pub fn new(
         (spec, rows, ring): (&'a IndexSpec, Rows, &'a Ring),
         queries: &'a RingQueries,
         secret: Arc<QueryKey>,
-        keys: &EvaluationKeys,
-        masks: &Masks,
-        levels: &[u8],
-    ) -> Result<Self> {
-        let layouts = levels.iter().map(|&level| Layout::new(spec.dimension(), level));
-        let layouts = layouts.collect::<core::result::Result<Vec<_>, _>>()?;
-        let masks = (rows == Rows::Encrypted).then_some(masks);
-        let expand = |pieces: &Vec<Ciphertext>| {
-            Ok(AskedLevel::expand(ring, keys, &secret, masks, pieces, &layouts)?)
-        };
-        let asked = queries.pieces.iter().map(expand).collect::<Result<_>>()?;
-        Ok(RingScores { spec, rows, ring, queries, secret, asked })
+        asked: Arc<Trees>,
+    ) -> Self {
+        RingScores { spec, rows, ring, queries, secret, asked }
     }
 }
 
