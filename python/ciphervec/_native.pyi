@@ -36,6 +36,7 @@ __all__ = [
     "LookupServer",
     "MetadataTable",
     "NoisePool",
+    "OpenedSidecar",
     "Owner",
     "PaillierPrecompute",
     "Pattern",
@@ -64,11 +65,13 @@ __all__ = [
     "available_backends",
     "backend",
     "blake3",
+    "canonical",
     "ckks_depth",
     "consumed_after",
     "get_threads",
     "merge_responses",
     "read_checkpoint",
+    "record_tags",
     "ring_layouts",
     "run_server",
     "set_threads",
@@ -77,6 +80,7 @@ __all__ = [
     "state_leaf",
     "state_name",
     "time_small_lookup",
+    "why_no_row_passes",
 ]
 
 __version__: str
@@ -280,6 +284,7 @@ class SegmentDirectory:
 @final
 class OpenedSidecar: ...
 
+@final
 class Owner:
     def __new__(
         cls,

@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use ciphervec::Error;
-use ciphervec::search::{Flood, Opened, Owner, Retrieval, SegmentDirectory, Selection, Wanted};
+use ciphervec::search::{
+    Flood, OpenOptions, Opened, Owner, Retrieval, SegmentDirectory, Selection,
+};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 
@@ -34,7 +36,7 @@ struct Task {
 impl Task {
     fn open(&self, pieces: Receiver<Vec<u8>>) -> ciphervec::Result<Opened> {
         let flood = self.flood.map(Flood::new).transpose()?;
-        let wanted = Wanted {
+        let wanted = OpenOptions {
             retrieval: self.retrieval,
             selection: self.selection.as_ref(),
             newer: &[],

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use ciphervec::protect::filter::FilterTag;
 use ciphervec::protect::records::{self, Place, RecordBatch};
 use ciphervec::search::{
-    AnswerFormat, Expected, Flood, Hit, Opened, OpenedSidecar, Owner, OwnerTimings, Query,
-    Retrieval, RotationState, SegmentRootKey, Standing,
+    AnswerFormat, Expected, Flood, Hit, OpenOptions, Opened, OpenedSidecar, Owner, OwnerTimings,
+    Query, QueryOptions, Retrieval, RotationState, SegmentRootKey, Standing,
 };
 use ciphervec::{Network, SegmentId};
 use ciphervec_he::wire::{self, Kind};
@@ -312,25 +312,21 @@ impl PyOwner {
         let format = answer_format(format);
         let segments = segments.map(|ids| ids.into_iter().map(SegmentId).collect::<Vec<_>>());
         let rows = arrays::rows(&vectors, self.0.spec().dimension())?;
-        let moved = self.0.less_centre(rows, &centre).map_err(Raise::raise)?;
-        let rows = &*moved;
         let query = py.detach(|| {
             let guard = directory.read();
             let known = &*guard;
-            let segments = segments.as_deref();
+            let (tags, segments, centre) = (&*tags, segments.as_deref(), &*centre);
             let count = rows.len() / self.0.spec().dimension();
-            let taken = match tokens {
+            let tokens = match tokens {
                 Some(pool) if segments.is_none() => {
                     self.0.take_tokens(&pool.0, count, known, epoch, format)?
                 }
                 _ => None,
             };
-            runtime::run(|| match taken {
-                Some(taken) => self.0.query_with_tokens(rows, known, epoch, &tags, format, taken),
-                None => self.0.query_with(rows, known, epoch, &tags, segments, format),
-            })
+            let options = QueryOptions { epoch, tags, segments, format, centre, tokens };
+            runtime::run(|| self.0.query(rows, known, options))
         });
-        let query = query.map_err(Raise::raise)?.around(centre);
+        let query = query.map_err(Raise::raise)?;
         Ok(PySealedQuery { query, opened: Mutex::new(None) })
     }
 
@@ -388,20 +384,9 @@ impl PyOwner {
                 let known = &*guard;
                 let selection = allow.as_ref().map(|names| known.select(names));
                 let selection = selection.as_ref();
-                runtime::run(|| match &flood {
-                    None => {
-                        self.0.open_without(&query.query, response, known, ask, selection, &newer)
-                    }
-                    Some(flood) => self.0.open_flooded(
-                        &query.query,
-                        response,
-                        known,
-                        ask,
-                        selection,
-                        &newer,
-                        flood,
-                    ),
-                })
+                let flood = flood.as_ref();
+                let options = OpenOptions { retrieval: ask, selection, newer: &newer, flood };
+                runtime::run(|| self.0.open(&query.query, response, known, options))
             })
             .map_err(Raise::raise)?;
         query.note(opened.timings);

@@ -14,7 +14,8 @@ use ciphervec::program::{
 use ciphervec::protect::filter::FilterTags;
 use ciphervec::protect::sidecar::Sidecar;
 use ciphervec::search::{
-    Opened, Owner, Query, Retrieval, Runner, SegmentDirectory, ServerIndex, Sink, Wanted,
+    OpenOptions, Opened, Owner, Query, QueryOptions, Retrieval, Runner, SegmentDirectory,
+    ServerIndex, Sink,
 };
 use ciphervec::store::Manifest;
 use ciphervec::{Id, IndexSpec, Keys, Metric, Mode, Precision};
@@ -170,10 +171,10 @@ fn streamed_answers() -> Result<(), Box<dyn Error>> {
             server.add(sealed.segment)?;
             rows += count;
         }
-        let query = owner.query(&[1.0], &directory, 0, &[])?;
+        let query = owner.query(&[1.0], &directory, QueryOptions::default())?;
         let answer = server.evaluate(query.to_bytes())?.bytes;
         for retrieval in [Retrieval::TopK(10), Retrieval::Range(0.5)] {
-            let wanted = Wanted { retrieval, selection: None, newer: &[], flood: None };
+            let wanted = OpenOptions { retrieval, selection: None, newer: &[], flood: None };
             let mut bytes = &answer[..];
             let snapshot = directory.snapshot();
             let run: Runner<'_> = &|work| work();
@@ -186,8 +187,12 @@ fn streamed_answers() -> Result<(), Box<dyn Error>> {
             peaks.push(used);
         }
         // The same from a server in this process, which holds the query's tree and the piece that it is at.
-        let wanted =
-            Wanted { retrieval: Retrieval::TopK(10), selection: None, newer: &[], flood: None };
+        let wanted = OpenOptions {
+            retrieval: Retrieval::TopK(10),
+            selection: None,
+            newer: &[],
+            flood: None,
+        };
         let bytes = answer.len();
         drop(answer);
         let (used, opened) = peak(|| in_one_process(&owner, &server, &query, &directory, &wanted));
@@ -207,7 +212,7 @@ fn in_one_process(
     server: &ServerIndex,
     query: &Query,
     directory: &SegmentDirectory,
-    wanted: &Wanted<'_>,
+    wanted: &OpenOptions<'_>,
 ) -> ciphervec::Result<Opened> {
     let here: Runner<'_> = &|work| work();
     let snapshot = directory.snapshot();

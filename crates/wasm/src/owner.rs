@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use ciphervec::protect::records::{self, Place, RecordBatch};
 use ciphervec::search::{
-    AnswerFormat, Expected, Owner, RotationState, SegmentRootKey, Standing, StoredSidecar, Wanted,
+    AnswerFormat, Expected, OpenOptions, Owner, QueryOptions, RotationState, SegmentRootKey,
+    Standing, StoredSidecar,
 };
 use ciphervec::{Keys, Network, SegmentId};
 use ciphervec_he::wire::{self, Kind};
@@ -329,7 +330,7 @@ impl JsOwner {
             Some("first") => AnswerFormat::First,
             None | Some("short") => AnswerFormat::Short,
             Some(other) => {
-                let message = format!("format is first, precise or brief, got {other:?}");
+                let message = format!("format is first or short, got {other:?}");
                 return Err(Failure::input(message));
             }
         };
@@ -338,9 +339,9 @@ impl JsOwner {
         let rows = arrays::rows(vectors, self.0.spec().dimension(), None)?;
         let (epoch, segments) = (epoch.unwrap_or(0), segments.as_deref());
         let centre = centre.unwrap_or_default();
-        let rows = self.0.less_centre(&rows, &centre)?;
-        let query = self.0.query_with(&rows, &directory.0, epoch, &tags, segments, format)?;
-        Ok(JsSealedQuery(Arc::new(query.around(centre))))
+        let (tags, centre) = (&*tags, &*centre);
+        let options = QueryOptions { epoch, tags, segments, format, centre, tokens: None };
+        Ok(JsSealedQuery(Arc::new(self.0.query(&rows, &directory.0, options)?)))
     }
 
     /// Decrypts and ranks an answer: ids and scores of each query, the `count` closest or those within `threshold`. `allow`
@@ -365,9 +366,13 @@ impl JsOwner {
         let (newer, flood) = (segment::ids(&newer.unwrap_or_default())?, wish.flood()?);
         let response = arrays::bytes("an answer", response)?;
         let (known, selection) = (&directory.0, wish.selection.as_deref());
-        let wanted =
-            Wanted { retrieval: wish.retrieval, selection, newer: &newer, flood: flood.as_ref() };
-        Ok(wish.answers(self.0.open_wanted(&query.0, &response, known, &wanted)?))
+        let options = OpenOptions {
+            retrieval: wish.retrieval,
+            selection,
+            newer: &newer,
+            flood: flood.as_ref(),
+        };
+        Ok(wish.answers(self.0.open(&query.0, &response, known, options)?))
     }
 
     /// What one score says about noise that outlives it, as cosines: of its row, and of the epoch's keys.

@@ -3,7 +3,7 @@
 use super::answer_reader::Input;
 use super::directory::{SegmentDirectory, Selection};
 use super::flood::Flood;
-use super::open::Wanted;
+use super::open::OpenOptions;
 use super::owner::Owner;
 use super::pieces::Pieces;
 use super::query::Query;
@@ -25,7 +25,7 @@ pub struct AnswerOpener {
 }
 
 impl AnswerOpener {
-    /// Of the segments that `directory`, a [`SegmentDirectory::snapshot`], knows; the rest is as in [`Wanted`].
+    /// Of the segments that `directory`, a [`SegmentDirectory::snapshot`], knows; the rest is as in [`OpenOptions`].
     pub fn new(
         (owner, query): (Arc<Owner>, Arc<Query>),
         directory: SegmentDirectory,
@@ -37,7 +37,7 @@ impl AnswerOpener {
         let input = Arc::clone(&pieces);
         let opening = Box::pin(async move {
             let (selection, flood) = (selection.as_deref(), flood.as_ref());
-            let wanted = Wanted { retrieval, selection, newer: &[], flood };
+            let wanted = OpenOptions { retrieval, selection, newer: &[], flood };
             let input = Input::Pieces(&input);
             owner.open_with(&query, input, &directory, &wanted, &|work| work()).await
         });

@@ -5,8 +5,9 @@
 //! a hint with this noise does; how many such hints there may be is the caller's to count, before anything is opened
 //! (`docs/sealed.md`, section 4.3).
 
-use super::directory::{Origin, SegmentDirectory};
+use super::directory::SegmentDirectory;
 use super::form::Hints;
+use super::opened_sidecar::Origin;
 use super::owner::Owner;
 use crate::error::{Error, Result};
 use ciphervec_he::gaussian;

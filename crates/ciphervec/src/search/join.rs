@@ -11,31 +11,29 @@ use super::owner::Owner;
 use super::query::Query;
 use super::token::Token;
 use crate::error::{Error, Result};
-use crate::protect::filter::FilterTag;
+use ciphervec_he::lattice::SegmentId;
 use std::collections::HashSet;
 
 impl Owner {
-    /// Builds queries under the masks of `tokens`, one a row, whose answers are completed by [`Self::complete`]. The tokens
-    /// are used up, also by a query that fails its checks.
-    ///
-    /// # Errors
-    /// As [`Self::query`]; [`Error::Token`] for another number of tokens than rows, or those of other segments, another
-    /// format or another process.
-    pub fn query_with_tokens(
+    /// Refuses tokens that a query can't be made under.
+    pub(super) fn expect_tokens(
         &self,
+        tokens: &[Token],
         rows: &[f32],
         directory: &SegmentDirectory,
         epoch: u32,
-        tags: &[FilterTag],
         format: AnswerFormat,
-        tokens: Vec<Token>,
-    ) -> Result<Query> {
+        segments: Option<&[SegmentId]>,
+    ) -> Result<()> {
         let form = self.form().masked_queries().ok_or_else(|| no_halves(self.spec()))?;
         let words = form.words(directory.top_level(), format)?;
         let count = rows.len() / self.spec().dimension();
         let refused = |detail: String| Err(Error::Token { detail });
         if tokens.is_empty() || tokens.len() != count {
             return refused(format!("{count} queries came with {} tokens", tokens.len()));
+        }
+        if segments.is_some() {
+            return refused("they are about all segments, and the query names some".into());
         }
         if !tokens.iter().all(Token::is_own) {
             return refused("they were fetched by the process that this one was forked off".into());
@@ -44,7 +42,7 @@ impl Owner {
         if !tokens.iter().all(|token| token.suits(self, directory, epoch, words)) {
             return refused("they were fetched for other segments, keys or answers".into());
         }
-        self.query_under(rows, directory, epoch, tags, None, format, tokens)
+        Ok(())
     }
 
     /// The whole answer to a query that was made with tokens, from the half that the server has answered it with.

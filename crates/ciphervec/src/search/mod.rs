@@ -80,7 +80,7 @@ pub use index::ServerIndex;
 pub use merge::merge_responses;
 pub use message::{QUERY_VERSION, WORDS_VERSION};
 #[cfg(feature = "client")]
-pub use open::Wanted;
+pub use open::OpenOptions;
 #[cfg(feature = "client")]
 pub use opened_sidecar::{OpenedSidecar, Origin};
 #[cfg(feature = "client")]
@@ -88,7 +88,7 @@ pub use owner::Owner;
 #[cfg(feature = "client")]
 pub use probe::Probe;
 #[cfg(feature = "client")]
-pub use query::Query;
+pub use query::{Query, QueryOptions};
 #[cfg(feature = "client")]
 pub use rank::{Hit, Retrieval};
 #[cfg(feature = "client")]

@@ -22,17 +22,31 @@ const WHAT: &str = "a response";
 /// A part of one segment's answers that is read at once: which queries, which rows, how many bytes.
 type Cut = (Range<usize>, Range<usize>, usize);
 
-/// What an answer is opened for.
+/// What an answer is opened for. A [`Retrieval`] alone is one.
 #[derive(Clone, Copy)]
-pub struct Wanted<'a> {
+pub struct OpenOptions<'a> {
     /// The closest, or those within a threshold.
     pub retrieval: Retrieval,
     /// The only rows to be returned, if there are such.
     pub selection: Option<&'a Selection>,
-    /// Segments that may be missing from the answer.
+    /// Segments that may be missing from the answer, because it was computed before they were committed. No other may.
     pub newer: &'a [SegmentId],
-    /// Noise that comes first, for others to see.
+    /// Noise that is added to the score of every row first, for others to see, in mode `sealed`: what is ranked, compared and
+    /// returned is a function of the flooded scores. The caller has counted what they tell ([`Owner::hints`]) before.
     pub flood: Option<&'a Flood>,
+}
+
+impl OpenOptions<'_> {
+    /// For the owner, of all rows and segments.
+    pub fn new(retrieval: Retrieval) -> Self {
+        OpenOptions { retrieval, selection: None, newer: &[], flood: None }
+    }
+}
+
+impl From<Retrieval> for OpenOptions<'_> {
+    fn from(retrieval: Retrieval) -> Self {
+        Self::new(retrieval)
+    }
 }
 
 impl Owner {
@@ -60,85 +74,32 @@ impl Owner {
     /// # Errors
     /// Damaged or foreign bytes; an answer that names segments the directory does not know, or leaves some out;
     /// [`Error::Tampered`] for one that is not what the segments give to the query, [`Error::Mismatched`] if somebody else
-    /// made that.
-    pub fn open(
+    /// made that; with a flood another mode, and rows of a writer's that were not adopted.
+    pub fn open<'a>(
         &self,
         query: &Query,
         response: &[u8],
         directory: &SegmentDirectory,
-        retrieval: Retrieval,
-        selection: Option<&Selection>,
+        options: impl Into<OpenOptions<'a>>,
     ) -> Result<Opened> {
-        self.open_without(query, response, directory, retrieval, selection, &[])
+        let input = Input::Whole(response);
+        self.open_now(query, input, directory, &options.into(), &|work| work())
     }
 
-    /// As [`Self::open`], for a directory that has moved on since the query was asked: segments in `newer` may be missing
-    /// from the answer, because it was computed before they were committed. No other may.
-    ///
-    /// # Errors
-    /// As [`Self::open`].
-    pub fn open_without(
-        &self,
-        query: &Query,
-        response: &[u8],
-        directory: &SegmentDirectory,
-        retrieval: Retrieval,
-        selection: Option<&Selection>,
-        newer: &[SegmentId],
-    ) -> Result<Opened> {
-        let wanted = Wanted { retrieval, selection, newer, flood: None };
-        self.open_wanted(query, response, directory, &wanted)
-    }
-
-    /// As [`Self::open_without`], for others to see, in mode `sealed`: noise is added to the score of every row first, and
-    /// what is ranked, compared and returned is a function of the flooded scores. The caller has counted what they tell
-    /// ([`Self::hints`]) before.
-    ///
-    /// # Errors
-    /// As [`Self::open`]; another mode; rows of a writer's that were not adopted.
-    #[expect(clippy::too_many_arguments, reason = "those of opening, and the flood")]
-    pub fn open_flooded(
-        &self,
-        query: &Query,
-        response: &[u8],
-        directory: &SegmentDirectory,
-        retrieval: Retrieval,
-        selection: Option<&Selection>,
-        newer: &[SegmentId],
-        flood: &Flood,
-    ) -> Result<Opened> {
-        let wanted = Wanted { retrieval, selection, newer, flood: Some(flood) };
-        self.open_wanted(query, response, directory, &wanted)
-    }
-
-    /// As [`Self::open_without`] or [`Self::open_flooded`], whichever is wanted.
-    ///
-    /// # Errors
-    /// As [`Self::open_flooded`].
-    pub fn open_wanted(
-        &self,
-        query: &Query,
-        response: &[u8],
-        directory: &SegmentDirectory,
-        wanted: &Wanted<'_>,
-    ) -> Result<Opened> {
-        self.open_now(query, Input::Whole(response), directory, wanted, &|work| work())
-    }
-
-    /// As [`Self::open_wanted`], from an answer that is read as it comes. No more of it is in
+    /// As [`Self::open`], from an answer that is read as it comes. No more of it is in
     /// memory than a megabyte, or one block of a segment; what is kept of it is what may still be returned.
     ///
     /// # Errors
-    /// As [`Self::open_flooded`]. Nothing is returned of an answer that does not end as it should.
+    /// As [`Self::open`]. Nothing is returned of an answer that does not end as it should.
     pub fn open_stream(
         &self,
         query: &Query,
         answer: &mut (dyn Read + Send),
         directory: &SegmentDirectory,
-        wanted: &Wanted<'_>,
+        options: &OpenOptions<'_>,
         run: Runner<'_>,
     ) -> Result<Opened> {
-        self.open_now(query, Input::Stream(answer), directory, wanted, run)
+        self.open_now(query, Input::Stream(answer), directory, options, run)
     }
 
     /// As [`Self::open_stream`], from a server in this process ([`super::ServerIndex::evaluate_into`]): an answer that is
@@ -151,10 +112,10 @@ impl Owner {
         query: &Query,
         answer: &mut (dyn Read + Send),
         directory: &SegmentDirectory,
-        wanted: &Wanted<'_>,
+        options: &OpenOptions<'_>,
         run: Runner<'_>,
     ) -> Result<Opened> {
-        self.open_now(query, Input::Local(answer), directory, wanted, run)
+        self.open_now(query, Input::Local(answer), directory, options, run)
     }
 
     /// From what is there, or read as it is needed: nothing to wait for.
@@ -163,10 +124,10 @@ impl Owner {
         query: &Query,
         answer: Input<'_>,
         directory: &SegmentDirectory,
-        wanted: &Wanted<'_>,
+        options: &OpenOptions<'_>,
         run: Runner<'_>,
     ) -> Result<Opened> {
-        let opened = at_once(self.open_with(query, answer, directory, wanted, run));
+        let opened = at_once(self.open_with(query, answer, directory, options, run));
         opened.unwrap_or_else(|| Err(Reader::new(WHAT, &[]).error("it has not come").into()))
     }
 
@@ -175,15 +136,15 @@ impl Owner {
         query: &Query,
         answer: Input<'_>,
         directory: &SegmentDirectory,
-        wanted: &Wanted<'_>,
+        options: &OpenOptions<'_>,
         run: Runner<'_>,
     ) -> Result<Opened> {
-        if wanted.flood.is_some() {
+        if options.flood.is_some() {
             self.expect_flooded(directory)?;
         }
         let mut reader = AnswerReader::new(answer, WORDS_VERSION).await?;
         let mut scoring = None;
-        let read = self.read(&mut reader, query, directory, wanted, run, &mut scoring).await;
+        let read = self.read(&mut reader, query, directory, options, run, &mut scoring).await;
         // Damage is what is said of a damaged answer. But a check that has failed is never forgotten, however the answer goes
         // on or ends: whoever sent it could watch what follows as often as it liked.
         let ended = reader.finish().await.and(read);
@@ -202,7 +163,7 @@ impl Owner {
         reader: &mut AnswerReader<'_>,
         query: &'a Query,
         directory: &'a SegmentDirectory,
-        wanted: &Wanted<'a>,
+        options: &OpenOptions<'a>,
         run: Runner<'_>,
         scoring: &mut Option<Scoring<'a>>,
     ) -> Result<()> {
@@ -225,7 +186,7 @@ impl Owner {
         self.skip_sums(reader, query).await?;
         let levels = directory.levels(query.segments.as_deref());
         let opening = self.form().open(self.root(), &query.kept, &levels)?;
-        let Wanted { retrieval, selection, newer, flood } = *wanted;
+        let OpenOptions { retrieval, selection, newer, flood } = *options;
         let asked = Asked { owner: self, query, directory, retrieval, selection, flood };
         let scoring = scoring.insert(Scoring::new(asked, opening));
         self.read_segments(reader, query, directory, newer, scoring, run).await?;

@@ -13,7 +13,6 @@ use crate::index::spec::MAX_QUERIES;
 use crate::protect::filter::FilterTag;
 use ciphervec_he::lattice::SegmentId;
 use ciphervec_he::lattice::ring::Half;
-use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::sync::OnceLock;
 
@@ -41,6 +40,25 @@ pub struct Query {
 
 /// Which rows of each segment a filter chooses.
 pub(super) type Matching = OnceLock<HashMap<SegmentId, Vec<bool>>>;
+
+/// What a query is made for, beside its rows.
+#[derive(Debug, Default)]
+pub struct QueryOptions<'a> {
+    /// Of the query key.
+    pub epoch: u32,
+    /// Restrict the answer to records that carry all of these.
+    pub tags: &'a [FilterTag],
+    /// The only segments that the server scores, which sees which they are; `None` for all.
+    pub segments: Option<&'a [SegmentId]>,
+    /// What the answer comes in: a server may not know the newest.
+    pub format: AnswerFormat,
+    /// What the rows are taken less of, empty for nothing: an answer with rows of segments around another centre, that a
+    /// selection does not leave out, is refused.
+    pub centre: &'a [f32],
+    /// One for each row: the query is made under their masks, and its answer is completed by [`Owner::complete`]. They are used
+    /// up, also by a query that fails its checks.
+    pub tokens: Option<Vec<Token>>,
+}
 
 impl core::fmt::Debug for Query {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
@@ -75,14 +93,6 @@ impl Query {
         self.ahead.iter().map(Token::byte_len).sum()
     }
 
-    /// Says that the rows it was made of were taken less this centre: an answer with rows of segments around another one, that
-    /// a selection does not leave out, is refused.
-    #[must_use]
-    pub fn around(mut self, centre: Vec<f32>) -> Self {
-        self.centre = centre;
-        self
-    }
-
     /// The segments it names; `None` where it is about all of them.
     pub fn segments(&self) -> Option<&[SegmentId]> {
         self.segments.as_deref()
@@ -95,91 +105,26 @@ impl Query {
 }
 
 impl Owner {
-    /// Queries less the centre, as [`Query::around`] expects that a query was made of. An empty centre is the origin.
+    /// Builds queries from rows (row-major) for an index of which `directory` knows every segment.
     ///
     /// # Errors
-    /// A centre of another length than the index's dimension, with numbers that are not finite, or under another metric than
-    /// `l2`.
-    pub fn less_centre<'a>(&self, rows: &'a [f32], centre: &[f32]) -> Result<Cow<'a, [f32]>> {
-        centre::less(self.spec(), rows, centre)
-    }
-
-    /// Builds queries from rows (row-major) for an index of which `directory` knows every segment. `tags` restrict the
-    /// answer to records that carry all of them.
-    ///
-    /// # Errors
-    /// Rows that fail the checks, more than [`MAX_QUERIES`] of them, no randomness.
+    /// Rows that fail the checks, more than [`MAX_QUERIES`] of them, no randomness; a centre that is none of this index; a
+    /// segment that the directory does not know, or that is given twice; [`Error::Token`] for another number of tokens than
+    /// rows, or those of other segments, another format or another process.
     pub fn query(
         &self,
         rows: &[f32],
         directory: &SegmentDirectory,
-        epoch: u32,
-        tags: &[FilterTag],
+        options: QueryOptions<'_>,
     ) -> Result<Query> {
-        self.query_for(rows, directory, epoch, tags, AnswerFormat::default())
-    }
-
-    /// As [`Self::query`], for a server that may not know the newest answers, or results that are the owner's alone.
-    ///
-    /// # Errors
-    /// As [`Self::query`].
-    pub fn query_for(
-        &self,
-        rows: &[f32],
-        directory: &SegmentDirectory,
-        epoch: u32,
-        tags: &[FilterTag],
-        format: AnswerFormat,
-    ) -> Result<Query> {
-        self.query_with(rows, directory, epoch, tags, None, format)
-    }
-
-    /// As [`Self::query`], about `segments` alone where they are given: the server scores no others, and sees which they are.
-    ///
-    /// # Errors
-    /// As [`Self::query`]; a segment that the directory does not know, or that is given twice.
-    pub fn query_among(
-        &self,
-        rows: &[f32],
-        directory: &SegmentDirectory,
-        epoch: u32,
-        tags: &[FilterTag],
-        segments: Option<&[SegmentId]>,
-    ) -> Result<Query> {
-        self.query_with(rows, directory, epoch, tags, segments, AnswerFormat::default())
-    }
-
-    /// As [`Self::query_among`] and [`Self::query_for`].
-    ///
-    /// # Errors
-    /// As [`Self::query_among`].
-    pub fn query_with(
-        &self,
-        rows: &[f32],
-        directory: &SegmentDirectory,
-        epoch: u32,
-        tags: &[FilterTag],
-        segments: Option<&[SegmentId]>,
-        format: AnswerFormat,
-    ) -> Result<Query> {
-        self.query_under(rows, directory, epoch, tags, segments, format, Vec::new())
-    }
-
-    /// As [`Self::query_with`], under the masks of as many `tokens` as there are rows, where there are any. They are used up,
-    /// whatever comes of it.
-    #[expect(clippy::too_many_arguments, reason = "those of a query, and the tokens")]
-    pub(super) fn query_under(
-        &self,
-        rows: &[f32],
-        directory: &SegmentDirectory,
-        epoch: u32,
-        tags: &[FilterTag],
-        segments: Option<&[SegmentId]>,
-        format: AnswerFormat,
-        tokens: Vec<Token>,
-    ) -> Result<Query> {
+        let QueryOptions { epoch, tags, segments, format, centre, tokens } = options;
         let start = Stopwatch::start();
-        let checked = check(self.spec(), rows)?;
+        if let Some(tokens) = &tokens {
+            self.expect_tokens(tokens, rows, directory, epoch, format, segments)?;
+        }
+        let tokens = tokens.unwrap_or_default();
+        let rows = centre::less(self.spec(), rows, centre)?;
+        let checked = check(self.spec(), &rows)?;
         let count = u32::try_from(checked.len()).unwrap_or(u32::MAX);
         if count > MAX_QUERIES {
             return Err(Error::Range {
@@ -214,7 +159,7 @@ impl Owner {
         Ok(Query {
             bytes,
             norms: checked.norms,
-            centre: Vec::new(),
+            centre: centre.to_vec(),
             filtered: !head.tags.is_empty(),
             segments: head.segments,
             words: head.words,

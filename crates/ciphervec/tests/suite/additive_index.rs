@@ -1,6 +1,8 @@
 //! Indexes under the additively homomorphic schemes, both halves: scores against float64, what is refused, what is bound.
 
-use ciphervec::search::{Owner, Retrieval, SealedSegment, SegmentDirectory, ServerIndex};
+use ciphervec::search::{
+    Owner, QueryOptions, Retrieval, SealedSegment, SegmentDirectory, ServerIndex,
+};
 use ciphervec::similarity::additive::EncryptedVectors;
 use ciphervec::{Error, Id, IndexSpec, Keys, Metric, Mode, Precision, Scheme};
 use ciphervec_arith::AlignedBytes;
@@ -86,9 +88,9 @@ impl Both {
     }
 
     fn ask(&self, queries: &[f32], ask: Retrieval) -> Vec<Vec<(i64, f64)>> {
-        let query = self.owner.query(queries, &self.directory, 0, &[]).unwrap();
+        let query = self.owner.query(queries, &self.directory, QueryOptions::default()).unwrap();
         let answer = self.server.evaluate(query.to_bytes()).unwrap();
-        let opened = self.owner.open(&query, &answer.bytes, &self.directory, ask, None).unwrap();
+        let opened = self.owner.open(&query, &answer.bytes, &self.directory, ask).unwrap();
         let number = |id: &Id| if let Id::Number(number) = id { *number } else { -1 };
         opened
             .hits
@@ -231,11 +233,12 @@ fn other_keys_and_other_indexes_are_refused() {
     let foreign_key = stranger.owner.public_key().unwrap();
     wrong_key(both.server.set_evaluation_keys(&foreign_key).unwrap_err());
     let question = rows(Metric::Cosine, 1, 3);
-    let query = stranger.owner.query(&question, &stranger.directory, 0, &[]).unwrap();
+    let query =
+        stranger.owner.query(&question, &stranger.directory, QueryOptions::default()).unwrap();
     wrong_key(both.server.evaluate(query.to_bytes()).err().unwrap());
     let answer = stranger.server.evaluate(query.to_bytes()).unwrap();
-    let query = both.owner.query(&question, &both.directory, 0, &[]).unwrap();
-    let opened = both.owner.open(&query, &answer.bytes, &both.directory, Retrieval::TopK(1), None);
+    let query = both.owner.query(&question, &both.directory, QueryOptions::default()).unwrap();
+    let opened = both.owner.open(&query, &answer.bytes, &both.directory, Retrieval::TopK(1));
     wrong_key(opened.err().unwrap());
 
     // No key yet; a key of another scheme; one of another length.
@@ -257,7 +260,7 @@ fn other_keys_and_other_indexes_are_refused() {
 
     // A query of another number of dimensions, and one that another collection was asked.
     let other = Both::new(&keys, spec(Scheme::ElGamal, Metric::L2, Precision::Small));
-    let foreign = other.owner.query(&question, &other.directory, 0, &[]).unwrap();
+    let foreign = other.owner.query(&question, &other.directory, QueryOptions::default()).unwrap();
     assert!(matches!(both.server.evaluate(foreign.to_bytes()), Err(Error::OtherIndex { .. })));
 }
 
@@ -290,9 +293,9 @@ fn probes_of_another_grid_are_refused_alone() {
     let mut both = Both::new(&keys, spec(Scheme::ElGamal, Metric::Cosine, Precision::Small));
     both.add(&rows(Metric::Cosine, 3, 1));
     let question = rows(Metric::Cosine, 1, 3);
-    let query = both.owner.query(&question, &both.directory, 0, &[]).unwrap();
+    let query = both.owner.query(&question, &both.directory, QueryOptions::default()).unwrap();
     let finer = Both::new(&keys, spec(Scheme::ElGamal, Metric::Cosine, Precision::Standard));
-    let other = finer.owner.query(&question, &finer.directory, 0, &[]).unwrap();
+    let other = finer.owner.query(&question, &finer.directory, QueryOptions::default()).unwrap();
     // Index id, count, level, epoch and number of tags stand before the probes.
     let body = 64 + 8 + 4 + 1 + 4 + 2;
     let mut forged = query.to_bytes()[..body].to_vec();
@@ -377,12 +380,15 @@ fn answers_and_rows_are_checked_under_every_scheme() {
                 both.add(&rows(metric, count, seed));
             }
             assert_eq!(both.directory.unchecked_blocks(&both.owner), 0);
-            let query =
-                |seed| both.owner.query(&rows(metric, 2, seed), &both.directory, 0, &[]).unwrap();
+            let query = |seed| {
+                both.owner
+                    .query(&rows(metric, 2, seed), &both.directory, QueryOptions::default())
+                    .unwrap()
+            };
             let (asked, other) = (query(7), query(8));
             let answer = |bytes: &[u8]| both.server.evaluate(bytes).unwrap().bytes;
             let open = |answer: &[u8]| {
-                both.owner.open(&asked, answer, &both.directory, Retrieval::TopK(40), None)
+                both.owner.open(&asked, answer, &both.directory, Retrieval::TopK(40))
             };
             for _ in 0..4 {
                 // Noise beside a score may move it by one.
@@ -400,13 +406,15 @@ fn answers_and_rows_are_checked_under_every_scheme() {
                 .unwrap();
                 let foreign =
                     both.owner.read_query(&foreign.query(&rows(metric, 1, 7)).unwrap()).unwrap();
-                let one = both.owner.query(&rows(metric, 1, 8), &both.directory, 0, &[]).unwrap();
+                let one = both
+                    .owner
+                    .query(&rows(metric, 1, 8), &both.directory, QueryOptions::default())
+                    .unwrap();
                 let opened = both.owner.open(
                     &foreign,
                     &answer(one.to_bytes()),
                     &both.directory,
                     Retrieval::TopK(1),
-                    None,
                 );
                 assert!(matches!(opened, Err(Error::Mismatched { .. })));
             }

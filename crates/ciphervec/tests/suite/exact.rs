@@ -2,7 +2,8 @@
 
 use crate::pruned::reseal;
 use ciphervec::search::{
-    Exactness, Hit, Opened, Owner, Probe, Query, Retrieval, SegmentDirectory, ServerIndex, Writer,
+    Exactness, Hit, Opened, Owner, Probe, Query, QueryOptions, Retrieval, SegmentDirectory,
+    ServerIndex, Writer,
 };
 use ciphervec::{Error, Id, IndexSpec, Keys, Metric, Mode, Precision, SegmentId};
 use ciphervec_arith::AlignedBytes;
@@ -54,7 +55,7 @@ impl Index {
     }
 
     fn query(&self, rows: &[f32]) -> Query {
-        self.owner.query(rows, &self.directory, 0, &[]).unwrap()
+        self.owner.query(rows, &self.directory, QueryOptions::default()).unwrap()
     }
 
     fn answer(&self, query: &Query) -> Vec<u8> {
@@ -62,7 +63,7 @@ impl Index {
     }
 
     fn open(&self, query: &Query, answer: &[u8], ask: Retrieval) -> Result<Opened, Error> {
-        self.owner.open(query, answer, &self.directory, ask, None)
+        self.owner.open(query, answer, &self.directory, ask)
     }
 
     /// Ids and the bits of values.

@@ -1,6 +1,8 @@
 //! Probes without a key ask, owners open the answers: equal to what the owner itself would have asked. Hostile weights are refused.
 
-use ciphervec::search::{Owner, Probe, Query, Retrieval, SegmentDirectory, ServerIndex};
+use ciphervec::search::{
+    Owner, Probe, Query, QueryOptions, Retrieval, SegmentDirectory, ServerIndex,
+};
 use ciphervec::{Error, Id, IndexSpec, Keys, Metric, Mode, Precision, Scheme};
 use ciphervec_arith::AlignedBytes;
 use ciphervec_arith::sample::Stream;
@@ -50,7 +52,7 @@ impl Three {
     fn hits(&self, query: &Query) -> Vec<Vec<(Id, f64)>> {
         let response = self.server.evaluate(query.to_bytes()).unwrap();
         let ask = Retrieval::TopK(6);
-        let opened = self.owner.open(query, &response.bytes, &self.directory, ask, None).unwrap();
+        let opened = self.owner.open(query, &response.bytes, &self.directory, ask).unwrap();
         let pairs = |hits: &Vec<_>| {
             hits.iter().map(|hit: &ciphervec::search::Hit| (hit.id.clone(), hit.value)).collect()
         };
@@ -70,7 +72,7 @@ fn a_probe_asks_what_the_owner_would_ask() {
             let three = three(metric, precision, scheme);
             let rows = &gallery(metric)[..2 * DIMENSION];
             let bytes = three.probe.query(rows).unwrap();
-            let own = three.owner.query(rows, &three.directory, 0, &[]).unwrap();
+            let own = three.owner.query(rows, &three.directory, QueryOptions::default()).unwrap();
             assert_eq!(bytes, own.to_bytes(), "{metric:?} {precision:?} {scheme:?}");
             let read = three.owner.read_query(&bytes).unwrap();
             let (found, expected) = (three.hits(&read), three.hits(&own));
@@ -135,7 +137,7 @@ fn an_answer_to_another_query_is_refused() {
         let read = three.owner.read_query(&three.probe.query(&random(1, seed)).unwrap()).unwrap();
         let other = three.probe.query(&random(1, seed + 100)).unwrap();
         let answer = three.server.evaluate(&other).unwrap();
-        three.owner.open(&read, &answer.bytes, &three.directory, Retrieval::TopK(6), None).is_err()
+        three.owner.open(&read, &answer.bytes, &three.directory, Retrieval::TopK(6)).is_err()
     });
     assert_eq!(refused.count(), 58);
 }

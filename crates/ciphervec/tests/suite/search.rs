@@ -1,7 +1,8 @@
 //! The whole pipeline through bytes, every mode and metric, against float64.
 
 use ciphervec::search::{
-    AnswerFormat, Owner, Retrieval, RotationState, SegmentDirectory, ServerIndex,
+    AnswerFormat, OpenOptions, Owner, QueryOptions, Retrieval, RotationState, SegmentDirectory,
+    ServerIndex,
 };
 use ciphervec::{Error, Id, IndexSpec, Keys, Metric, Mode, Precision};
 use ciphervec_arith::AlignedBytes;
@@ -80,9 +81,12 @@ impl Both {
     }
 
     fn ask(&self, queries: &[f32], ask: Retrieval) -> Vec<Vec<(Id, f64)>> {
-        let query = self.owner.query(queries, &self.directory, 3, &[]).unwrap();
+        let query = self
+            .owner
+            .query(queries, &self.directory, QueryOptions { epoch: 3, ..QueryOptions::default() })
+            .unwrap();
         let answer = self.server.evaluate(query.to_bytes()).unwrap();
-        let opened = self.owner.open(&query, &answer.bytes, &self.directory, ask, None).unwrap();
+        let opened = self.owner.open(&query, &answer.bytes, &self.directory, ask).unwrap();
         opened
             .hits
             .into_iter()
@@ -207,11 +211,26 @@ fn deleted_and_filtered_rows_stay_out() {
         assert!(both.ask(&rows[..16], Retrieval::TopK(50))[0].iter().all(|(id, _)| *id != best));
         let allowed = [Id::Number(3), Id::Number(9), Id::Number(0)];
         let selection = both.directory.select(&allowed);
-        let query = both.owner.query(&rows[..16], &both.directory, 3, &[]).unwrap();
+        let query = both
+            .owner
+            .query(
+                &rows[..16],
+                &both.directory,
+                QueryOptions { epoch: 3, ..QueryOptions::default() },
+            )
+            .unwrap();
         let answer = both.server.evaluate(query.to_bytes()).unwrap();
         let opened = both
             .owner
-            .open(&query, &answer.bytes, &both.directory, Retrieval::TopK(50), Some(&selection))
+            .open(
+                &query,
+                &answer.bytes,
+                &both.directory,
+                OpenOptions {
+                    selection: Some(&selection),
+                    ..OpenOptions::new(Retrieval::TopK(50))
+                },
+            )
             .unwrap();
         let mut ids: Vec<&Id> = opened.hits[0].iter().map(|hit| &hit.id).collect();
         ids.sort();
@@ -237,12 +256,17 @@ fn server_side_filters_choose_rows_by_tag() {
         both.server.add_tagged(sealed.segment, tags).unwrap();
         both.next = 40;
         both.add(&random(5, 16, 3));
-        let query = both.owner.query(&rows[..16], &both.directory, 3, &[red]).unwrap();
-        let answer = both.server.evaluate(query.to_bytes()).unwrap();
-        let opened = both
+        let query = both
             .owner
-            .open(&query, &answer.bytes, &both.directory, Retrieval::TopK(50), None)
+            .query(
+                &rows[..16],
+                &both.directory,
+                QueryOptions { epoch: 3, tags: &[red], ..QueryOptions::default() },
+            )
             .unwrap();
+        let answer = both.server.evaluate(query.to_bytes()).unwrap();
+        let opened =
+            both.owner.open(&query, &answer.bytes, &both.directory, Retrieval::TopK(50)).unwrap();
         assert_eq!(opened.hits[0].len(), 10);
         assert!(opened.hits[0].iter().all(|hit| matches!(hit.id, Id::Number(id) if id % 4 == 0)));
     }
@@ -273,8 +297,14 @@ fn a_query_that_names_segments_is_answered_from_those_as_it_would_be_from_all() 
         for named in [&ids[1..2], &ids[2..], &ids[..]] {
             let named: Vec<_> = named.iter().rev().copied().collect();
             let question = random(2, 33, 9);
-            let query =
-                both.owner.query_among(&question, &both.directory, 3, &[], Some(&named)).unwrap();
+            let query = both
+                .owner
+                .query(
+                    &question,
+                    &both.directory,
+                    QueryOptions { epoch: 3, segments: Some(&named), ..QueryOptions::default() },
+                )
+                .unwrap();
             let answer = both.server.evaluate(query.to_bytes()).unwrap().bytes;
             let whole = both.server.evaluate(&about_all(query.to_bytes())).unwrap().bytes;
             let at = |bytes: &[u8], id: SegmentId| bytes.windows(16).position(|part| part == id.0);
@@ -294,36 +324,52 @@ fn a_query_that_names_segments_is_answered_from_those_as_it_would_be_from_all() 
                 let asked = Some(&named[..]);
                 let short = both
                     .owner
-                    .query_with(&question, &both.directory, 3, &[], asked, format)
+                    .query(
+                        &question,
+                        &both.directory,
+                        QueryOptions {
+                            epoch: 3,
+                            segments: asked,
+                            format,
+                            ..QueryOptions::default()
+                        },
+                    )
                     .unwrap();
                 let answer = both.server.evaluate(short.to_bytes()).unwrap().bytes;
-                let opened = both.owner.open(&short, &answer, &both.directory, ask, None).unwrap();
+                let opened = both.owner.open(&short, &answer, &both.directory, ask).unwrap();
                 assert_eq!(opened.hits[0].len(), 30 * named.len(), "{mode:?} {format:?}");
             }
-            let opened = both.owner.open(&query, &answer, &both.directory, ask, None).unwrap();
+            let opened = both.owner.open(&query, &answer, &both.directory, ask).unwrap();
             let mut rows: Vec<_> = opened.hits[0].iter().map(|hit| hit.id.clone()).collect();
             rows.sort();
             let expected = both.directory.records().filter(|(_, id, _)| named.contains(id));
             assert_eq!(rows, expected.map(|(name, ..)| name.clone()).collect::<Vec<_>>());
             if named.len() < ids.len() {
-                let more = both.owner.open(&query, &whole, &both.directory, ask, None).err();
+                let more = both.owner.open(&query, &whole, &both.directory, ask).err();
                 assert!(more.is_some(), "segments that were not asked about came");
             }
             if named.len() > 1 {
                 let mut other = both.server.clone();
                 assert!(other.remove(named[0]));
                 let less = other.evaluate(query.to_bytes()).unwrap().bytes;
-                assert!(both.owner.open(&query, &less, &both.directory, ask, None).is_err());
+                assert!(both.owner.open(&query, &less, &both.directory, ask).is_err());
             }
         }
         let twice = [ids[0], ids[0]];
         for wrong in [&twice[..], &[SegmentId([7; 16])]] {
             let question = random(1, 33, 9);
-            let made = both.owner.query_among(&question, &both.directory, 3, &[], Some(wrong));
+            let made = both.owner.query(
+                &question,
+                &both.directory,
+                QueryOptions { epoch: 3, segments: Some(wrong), ..QueryOptions::default() },
+            );
             assert!(made.is_err());
         }
-        let good =
-            both.owner.query_among(&random(1, 33, 9), &both.directory, 3, &[], Some(&ids[..2]));
+        let good = both.owner.query(
+            &random(1, 33, 9),
+            &both.directory,
+            QueryOptions { epoch: 3, segments: Some(&ids[..2]), ..QueryOptions::default() },
+        );
         let good = good.unwrap();
         let (version, header, payload) =
             wire::open_version(Kind::RoutedQuery, 2, good.to_bytes()).unwrap();
@@ -394,19 +440,29 @@ fn a_session_is_answered_with_its_keys_at_hand() {
         let held = both.server.session_keys(&bytes).unwrap();
         assert_eq!((held.epoch(), held.byte_len()), (session, 7 * 4 * 4096 * 8));
         let probe = random(1, 16, 3);
-        let query = both.owner.query(&probe, &both.directory, session, &[]).unwrap();
+        let query = both
+            .owner
+            .query(
+                &probe,
+                &both.directory,
+                QueryOptions { epoch: session, ..QueryOptions::default() },
+            )
+            .unwrap();
         assert_eq!(both.server.session_of(query.to_bytes()), Some(session));
         let missing =
             |answer| matches!(answer, Err(Error::NoEvaluationKeys { epoch }) if epoch == session);
         assert!(missing(both.server.evaluate(query.to_bytes())));
         let answer = both.server.evaluate_with(query.to_bytes(), &held).unwrap().bytes;
         let ask = Retrieval::TopK(5);
-        let opened = both.owner.open(&query, &answer, &both.directory, ask, None).unwrap();
+        let opened = both.owner.open(&query, &answer, &both.directory, ask).unwrap();
         let found: Vec<Id> = opened.hits[0].iter().map(|hit| hit.id.clone()).collect();
         let known: Vec<Id> = both.ask(&probe, ask)[0].iter().map(|hit| hit.0.clone()).collect();
         assert_eq!(found[0], known[0]);
         // With these keys the collection's own epochs are answered as well, and nothing was installed.
-        let own = both.owner.query(&probe, &both.directory, 3, &[]).unwrap();
+        let own = both
+            .owner
+            .query(&probe, &both.directory, QueryOptions { epoch: 3, ..QueryOptions::default() })
+            .unwrap();
         assert_eq!(both.server.session_of(own.to_bytes()), None);
         assert!(both.server.evaluate_with(own.to_bytes(), &held).is_ok());
         assert!(missing(both.server.evaluate(query.to_bytes())));
@@ -427,7 +483,14 @@ fn a_session_is_answered_with_its_keys_at_hand() {
     }
     let plain = Both::new(&keys, Metric::Cosine, Mode::SealedIndex, Precision::Standard, 16);
     assert!(plain.server.session_keys(&[]).is_err());
-    let query = plain.owner.query(&random(1, 16, 3), &plain.directory, session, &[]).unwrap();
+    let query = plain
+        .owner
+        .query(
+            &random(1, 16, 3),
+            &plain.directory,
+            QueryOptions { epoch: session, ..QueryOptions::default() },
+        )
+        .unwrap();
     assert_eq!(plain.server.session_of(query.to_bytes()), None);
 }
 
@@ -445,11 +508,25 @@ fn wrong_keys_and_foreign_bytes_are_refused_before_any_work() {
         assert!(stranger.owner.unseal(&sealed.segment, &sealed.sidecar).is_err());
         let mut directory = SegmentDirectory::new();
         assert!(directory.add(&stranger.owner, sealed.id, &sealed.sidecar, &[]).is_err());
-        let query = stranger.owner.query(&random(1, 16, 3), &both.directory, 3, &[]).unwrap();
+        let query = stranger
+            .owner
+            .query(
+                &random(1, 16, 3),
+                &both.directory,
+                QueryOptions { epoch: 3, ..QueryOptions::default() },
+            )
+            .unwrap();
         if mode.encrypts_queries() {
             let refused = both.server.evaluate(query.to_bytes());
             assert!(matches!(refused, Err(Error::Scheme(ciphervec_he::Error::WrongKey { .. }))));
-            let late = both.owner.query(&random(1, 16, 3), &both.directory, 4, &[]).unwrap();
+            let late = both
+                .owner
+                .query(
+                    &random(1, 16, 3),
+                    &both.directory,
+                    QueryOptions { epoch: 4, ..QueryOptions::default() },
+                )
+                .unwrap();
             assert!(matches!(
                 both.server.evaluate(late.to_bytes()),
                 Err(Error::NoEvaluationKeys { epoch: 4 })
@@ -457,15 +534,28 @@ fn wrong_keys_and_foreign_bytes_are_refused_before_any_work() {
         }
         // Another index under the same keys.
         let foreign = Both::new(&keys, Metric::L2, mode, precision, 16);
-        let query = foreign.owner.query(&random(1, 16, 3), &foreign.directory, 3, &[]).unwrap();
+        let query = foreign
+            .owner
+            .query(
+                &random(1, 16, 3),
+                &foreign.directory,
+                QueryOptions { epoch: 3, ..QueryOptions::default() },
+            )
+            .unwrap();
         assert!(matches!(both.server.evaluate(query.to_bytes()), Err(Error::OtherIndex { .. })));
         assert!(both.server.add(AlignedBytes::from_slice(&sealed.segment)).is_ok());
         assert!(matches!(both.server.add(sealed.segment), Err(Error::DuplicateSegment(_))));
         // An answer that leaves out a segment the owner knows of, or names one it does not.
-        let query = both.owner.query(&random(1, 16, 3), &both.directory, 3, &[]).unwrap();
+        let query = both
+            .owner
+            .query(
+                &random(1, 16, 3),
+                &both.directory,
+                QueryOptions { epoch: 3, ..QueryOptions::default() },
+            )
+            .unwrap();
         let answer = both.server.evaluate(query.to_bytes()).unwrap();
-        let opened =
-            both.owner.open(&query, &answer.bytes, &both.directory, Retrieval::TopK(1), None);
+        let opened = both.owner.open(&query, &answer.bytes, &both.directory, Retrieval::TopK(1));
         assert!(matches!(opened, Err(Error::Directory { .. })));
     }
 }

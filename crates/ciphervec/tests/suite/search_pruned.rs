@@ -2,7 +2,9 @@
 //! owner takes none of segments that have check sums, whatever was deleted.
 
 use crate::pruned::{reseal, without_rows};
-use ciphervec::search::{Owner, Retrieval, Segment, SegmentDirectory, SegmentHead, ServerIndex};
+use ciphervec::search::{
+    Owner, QueryOptions, Retrieval, Segment, SegmentDirectory, SegmentHead, ServerIndex,
+};
 use ciphervec::{Error, Id, IndexSpec, Keys, Metric, Mode, Precision};
 use ciphervec_arith::AlignedBytes;
 use proptest::prelude::*;
@@ -86,7 +88,7 @@ proptest! {
         prop_assert_eq!(pruned.len(), SegmentHead::LEN + 64 + kept * D * word);
         let head = SegmentHead::read(made.owner.spec(), &pruned).unwrap();
         prop_assert_eq!((head.rows as usize, head.kept as usize), (ROWS, kept));
-        let query = made.owner.query(&random(queries * D, 9), &made.directory, 0, &[]).unwrap();
+        let query = made.owner.query(&random(queries * D, 9), &made.directory, QueryOptions::default()).unwrap();
         let mut whole = made.server(&made.bytes).evaluate(query.to_bytes()).unwrap().bytes;
         let server = made.server(&pruned);
         let few = server.evaluate(query.to_bytes()).unwrap().bytes;
@@ -103,7 +105,7 @@ proptest! {
         // Before the rows are deleted, and after: the sums are of all rows.
         let rows: Vec<usize> = (0..ROWS).filter(|&row| !deleted[row]).collect();
         for _ in 0..2 {
-            let opened = made.owner.open(&query, &few, &made.directory, Retrieval::TopK(3), None);
+            let opened = made.owner.open(&query, &few, &made.directory, Retrieval::TopK(3));
             prop_assert!(matches!(opened, Err(Error::Tampered { .. })), "taken");
             let opened = made.owner.unseal_rows(&pruned, Some(&rows), &made.directory);
             prop_assert!(matches!(opened, Err(Error::Tampered { .. })), "taken");
@@ -111,7 +113,7 @@ proptest! {
         }
         prop_assert_eq!(made.directory.unchecked_blocks(&made.owner), 0);
         let honest = made.server(&made.bytes).evaluate(query.to_bytes()).unwrap().bytes;
-        let opened = made.owner.open(&query, &honest, &made.directory, Retrieval::TopK(ROWS), None).unwrap();
+        let opened = made.owner.open(&query, &honest, &made.directory, Retrieval::TopK(ROWS)).unwrap();
         prop_assert!(opened.checked && opened.hits.iter().all(|hits| hits.len() == kept));
     }
 }

@@ -2,7 +2,7 @@
 
 use ciphervec::protect::filter::FilterTags;
 use ciphervec::search::{
-    Owner, Segment, SegmentDirectory, SegmentParser, SegmentSource, ServerIndex,
+    Owner, QueryOptions, Segment, SegmentDirectory, SegmentParser, SegmentSource, ServerIndex,
 };
 use ciphervec::{Error, Id, IndexSpec, Keys, Metric, Mode, Precision, Scheme};
 use ciphervec_arith::AlignedBytes;
@@ -78,7 +78,7 @@ fn comparable(both: &Both, query: &ciphervec::search::Query, answer: &[u8]) -> V
         return answer.to_vec();
     }
     let ask = ciphervec::search::Retrieval::TopK(9);
-    let opened = both.owner.open(query, answer, &both.directory, ask, None).unwrap();
+    let opened = both.owner.open(query, answer, &both.directory, ask).unwrap();
     format!("{:?}", opened.hits).into_bytes()
 }
 
@@ -95,7 +95,7 @@ proptest! {
             .iter()
             .map(|(count, filtered, _, seed)| {
                 let tags: &[_] = if *filtered { &[tag] } else { &[] };
-                both.owner.query(&random((count + 1) * D, *seed), &both.directory, 0, tags).unwrap()
+                both.owner.query(&random((count + 1) * D, *seed), &both.directory, QueryOptions { tags, ..QueryOptions::default() }).unwrap()
             })
             .collect();
         let bytes: Vec<Vec<u8>> = queries
@@ -171,8 +171,9 @@ fn rows_from_elsewhere_give_the_same_answers_and_one_pass_loads_them_once() {
             (server.resident(), server.bytes(), server.rows()),
             (0, both.server.bytes(), 80)
         );
-        let queries =
-            [3, 4].map(|seed| both.owner.query(&random(D, seed), &both.directory, 0, &[]).unwrap());
+        let queries = [3, 4].map(|seed| {
+            both.owner.query(&random(D, seed), &both.directory, QueryOptions::default()).unwrap()
+        });
         let slices = queries.each_ref().map(|query| query.to_bytes());
         for ((answer, bytes), query) in
             server.evaluate_many(&slices).into_iter().zip(slices).zip(&queries)

@@ -1,6 +1,8 @@
 //! Answers in words as long as each level needs, beside those of the first version; segments packed for other levels.
 
-use ciphervec::search::{AnswerFormat, Expected, Owner, Retrieval, SegmentDirectory, ServerIndex};
+use ciphervec::search::{
+    AnswerFormat, Expected, Owner, QueryOptions, Retrieval, SegmentDirectory, ServerIndex,
+};
 use ciphervec::{Id, IndexSpec, Keys, Metric, Mode, Network, Precision};
 use ciphervec_arith::sample::Stream;
 use ciphervec_he::wire::{self, Kind};
@@ -59,11 +61,14 @@ impl Both {
         rows: usize,
         format: AnswerFormat,
     ) -> (usize, Vec<Vec<f64>>) {
-        let query = self.owner.query_for(queries, &self.directory, 0, &[], format).unwrap();
+        let query = self
+            .owner
+            .query(queries, &self.directory, QueryOptions { format, ..QueryOptions::default() })
+            .unwrap();
         let answer = self.server.evaluate(query.to_bytes()).unwrap().bytes;
         assert!(self.server.answer_len(query.to_bytes()).unwrap() <= answer.len() as u64);
         let all = Retrieval::TopK(rows);
-        let opened = self.owner.open(&query, &answer, &self.directory, all, None).unwrap();
+        let opened = self.owner.open(&query, &answer, &self.directory, all).unwrap();
         let places = opened.hits.into_iter().map(|hits| {
             assert_eq!(hits.len(), rows);
             let mut cosines = vec![f64::NAN; rows];
@@ -166,7 +171,10 @@ fn versions_are_said_and_held_against_what_was_asked() {
     let question = random(1, 8, 2);
     let mut sent = Vec::new();
     for format in FORMATS {
-        let query = both.owner.query_for(&question, &both.directory, 0, &[], format).unwrap();
+        let query = both
+            .owner
+            .query(&question, &both.directory, QueryOptions { format, ..QueryOptions::default() })
+            .unwrap();
         let version = if format == AnswerFormat::First { 1 } else { 2 };
         assert_eq!(wire::open_version(Kind::Query, 2, query.to_bytes()).unwrap().0, version);
         assert_eq!(wire::open(Kind::Query, query.to_bytes()).is_ok(), version == 1);
@@ -176,7 +184,7 @@ fn versions_are_said_and_held_against_what_was_asked() {
     }
     let open = |query: usize, answer: usize| {
         let all = Retrieval::TopK(3);
-        both.owner.open(&sent[query].0, &sent[answer].1, &both.directory, all, None).is_ok()
+        both.owner.open(&sent[query].0, &sent[answer].1, &both.directory, all).is_ok()
     };
     assert!(open(0, 0) && open(1, 1) && !open(0, 1) && !open(1, 0));
 }
@@ -187,7 +195,8 @@ fn words_that_no_answer_has_are_refused() {
     let keys = Keys::generate().unwrap();
     let mut both = Both::new(&keys, Mode::Sealed, 8);
     both.add(&random(600, 8, 1), 0, &Expected::rows(600));
-    let query = both.owner.query(&random(1, 8, 2), &both.directory, 0, &[]).unwrap();
+    let query =
+        both.owner.query(&random(1, 8, 2), &both.directory, QueryOptions::default()).unwrap();
     let (_, header, payload) = wire::open_version(Kind::Query, 2, query.to_bytes()).unwrap();
     let at = 8 + 4 + 1 + 4 + 2;
     let changed = |at: usize, to: u8| {

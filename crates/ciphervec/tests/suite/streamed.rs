@@ -3,7 +3,8 @@
 
 use crate::short_answers::{Both, random};
 use ciphervec::search::{
-    AnswerFormat, AnswerOpener, Expected, Opened, Query, Retrieval, Runner, Sink, Wanted,
+    AnswerFormat, AnswerOpener, Expected, OpenOptions, Opened, Query, QueryOptions, Retrieval,
+    Runner, Sink,
 };
 use ciphervec::{Error, Id, Keys, Metric, Mode, Network, Precision};
 use ciphervec_he::wire::HEADER_LEN;
@@ -39,8 +40,8 @@ fn dribble(bytes: &[u8], step: usize) -> Dribble<'_> {
     Dribble { rest: bytes, step, ends: None }
 }
 
-fn wanted(retrieval: Retrieval) -> Wanted<'static> {
-    Wanted { retrieval, selection: None, newer: &[], flood: None }
+fn wanted(retrieval: Retrieval) -> OpenOptions<'static> {
+    OpenOptions { retrieval, selection: None, newer: &[], flood: None }
 }
 
 fn stream(
@@ -55,7 +56,10 @@ fn stream(
 
 fn asked(both: &Both, questions: &[f32]) -> (Query, Vec<u8>) {
     let format = AnswerFormat::default();
-    let query = both.owner.query_for(questions, &both.directory, 0, &[], format).unwrap();
+    let query = both
+        .owner
+        .query(questions, &both.directory, QueryOptions { format, ..QueryOptions::default() })
+        .unwrap();
     let answer = both.server.evaluate(query.to_bytes()).unwrap().bytes;
     (query, answer)
 }
@@ -81,8 +85,7 @@ fn any_cut_of_an_answer_gives_the_hits_of_the_whole() {
         for count in [1, 3] {
             let (query, answer) = asked(&both, &random(count, dimension, 2));
             for retrieval in [Retrieval::TopK(20), Retrieval::Range(0.3)] {
-                let whole =
-                    both.owner.open(&query, &answer, &both.directory, retrieval, None).unwrap();
+                let whole = both.owner.open(&query, &answer, &both.directory, retrieval).unwrap();
                 assert!(whole.hits.iter().all(|hits| hits.len() > 5));
                 for step in [1, 7, 4096, usize::MAX] {
                     let opened =
@@ -108,7 +111,7 @@ fn long_segments_are_opened_in_several_pieces() {
         let (query, answer) = asked(&both, &random(2, dimension, 2));
         assert!(answer.len() > 2 << 20);
         let retrieval = Retrieval::TopK(30);
-        let whole = both.owner.open(&query, &answer, &both.directory, retrieval, None).unwrap();
+        let whole = both.owner.open(&query, &answer, &both.directory, retrieval).unwrap();
         let opened = stream(&both, &query, &mut dribble(&answer, 100_000), retrieval).unwrap();
         assert_eq!(opened.hits, whole.hits, "{mode:?}");
     }
@@ -132,7 +135,7 @@ fn damage_and_truncation_say_what_they_say_of_a_whole_answer() {
         let (query, answer) = asked(&both, &random(1, 8, 3));
         let top = Retrieval::TopK(3);
         let says = |bytes: &[u8], step| {
-            let whole = both.owner.open(&query, bytes, &both.directory, top, None).map(|_| ());
+            let whole = both.owner.open(&query, bytes, &both.directory, top).map(|_| ());
             let streamed = stream(&both, &query, &mut dribble(bytes, step), top).map(|_| ());
             let [whole, streamed] = [whole, streamed].map(|found| found.unwrap_err().to_string());
             assert_alike(&whole, &streamed);
@@ -148,7 +151,7 @@ fn damage_and_truncation_say_what_they_say_of_a_whole_answer() {
         for at in (32..answer.len()).step_by(answer.len() / 60) {
             let mut damaged = answer.clone();
             damaged[at] ^= 0x10;
-            let whole = both.owner.open(&query, &damaged, &both.directory, top, None);
+            let whole = both.owner.open(&query, &damaged, &both.directory, top);
             assert!(!matches!(whole, Err(Error::Tampered { .. })), "{at}");
             says(&damaged, 29);
         }
@@ -172,7 +175,7 @@ fn a_changed_answer_is_told_from_a_damaged_one() {
     payload[8 + 4 + 1 + 4 + 22 + 5] ^= 1;
     let changed = header.frame(&payload);
     let top = Retrieval::TopK(3);
-    let whole = both.owner.open(&query, &changed, &both.directory, top, None);
+    let whole = both.owner.open(&query, &changed, &both.directory, top);
     let streamed = stream(&both, &query, &mut dribble(&changed, 11), top);
     for outcome in [whole, streamed] {
         assert!(matches!(outcome, Err(Error::Tampered { segments }) if segments.len() == 1));
@@ -213,7 +216,14 @@ fn a_server_in_this_process_answers_in_pieces() {
             let format = AnswerFormat::default();
             let tags = tag.as_slice();
             let questions = random(count, dimension, 2);
-            let query = both.owner.query_for(&questions, &both.directory, 0, tags, format).unwrap();
+            let query = both
+                .owner
+                .query(
+                    &questions,
+                    &both.directory,
+                    QueryOptions { tags, format, ..QueryOptions::default() },
+                )
+                .unwrap();
             let whole = both.server.evaluate(query.to_bytes()).unwrap().bytes;
             let came = pieces(&both, &query);
             let together = came.concat();
@@ -233,7 +243,7 @@ fn a_server_in_this_process_answers_in_pieces() {
                 &wanted,
                 HERE,
             );
-            let hits = both.owner.open(&query, &whole, &both.directory, retrieval, None);
+            let hits = both.owner.open(&query, &whole, &both.directory, retrieval);
             assert_eq!(local.unwrap().hits, hits.unwrap().hits, "{mode:?} {count}");
             // From elsewhere it is damaged: nothing that has no checksum may be taken for whole.
             if !at_once {
@@ -294,7 +304,7 @@ fn an_answer_that_is_handed_over_opens_as_the_whole_does() {
             bytes.chunks(step).for_each(|piece| opener.write(piece));
             opener.finish()
         };
-        let whole = owner.open(&query, &answer, &directory, top, None).unwrap();
+        let whole = owner.open(&query, &answer, &directory, top).unwrap();
         for step in [11, 4096, usize::MAX] {
             let opened = handed(&answer, step).unwrap();
             assert_eq!(opened.hits, whole.hits, "{mode:?} {step}");
@@ -305,7 +315,7 @@ fn an_answer_that_is_handed_over_opens_as_the_whole_does() {
             damaged[at] ^= 0x10;
             let longer = [&answer[..], &[0; 5]].concat();
             for bytes in [&answer[..at], &damaged, &longer] {
-                let whole = owner.open(&query, bytes, &directory, top, None).map(|_| ());
+                let whole = owner.open(&query, bytes, &directory, top).map(|_| ());
                 let handed = handed(bytes, 4099).map(|_| ());
                 let [whole, handed] = [whole, handed].map(|found| found.unwrap_err().to_string());
                 assert_alike(&whole, &handed);

@@ -3,7 +3,8 @@
 use crate::short_answers::{Both, random};
 use ciphervec::protect::filter::FilterTags;
 use ciphervec::search::{
-    AnswerFormat, Expected, Flood, QUERY_VERSION, Retrieval, Token, TokenPool, merge_responses,
+    AnswerFormat, Expected, Flood, OpenOptions, QUERY_VERSION, QueryOptions, Retrieval, Token,
+    TokenPool, merge_responses,
 };
 use ciphervec::{Error, Id, Keys, Metric, Mode, Network, Precision, SegmentId};
 use ciphervec_he::wire::{self, HEADER_LEN, Kind};
@@ -79,7 +80,16 @@ fn both_halves_are_the_whole_answer_bit_for_bit() {
         for tags in [&[][..], &[tag]] {
             let tokens = fetch(&both, 1, SHORT);
             let (row, directory) = (random(1, dimension, 9), &both.directory);
-            let query = both.owner.query_with_tokens(&row, directory, 0, tags, SHORT, tokens);
+            let query = both.owner.query(
+                &row,
+                directory,
+                QueryOptions {
+                    tags,
+                    format: SHORT,
+                    tokens: Some(tokens),
+                    ..QueryOptions::default()
+                },
+            );
             let query = query.unwrap();
             let online = both.server.evaluate(query.to_bytes()).unwrap().bytes;
             let whole = both.server.evaluate(&whole_of(query.to_bytes())).unwrap().bytes;
@@ -102,17 +112,27 @@ fn answers_in_halves_open_as_whole_ones_do() {
             let questions = random(count, dimension, 9);
             let owner = &both.owner;
             let query = owner
-                .query_with_tokens(&questions, &both.directory, 0, &[], SHORT, tokens)
+                .query(
+                    &questions,
+                    &both.directory,
+                    QueryOptions { format: SHORT, tokens: Some(tokens), ..QueryOptions::default() },
+                )
                 .unwrap();
             let online = both.server.evaluate(query.to_bytes()).unwrap().bytes;
             let joined = owner.complete(&query, &online).unwrap();
-            let plain = owner.query_for(&questions, &both.directory, 0, &[], SHORT).unwrap();
+            let plain = owner
+                .query(
+                    &questions,
+                    &both.directory,
+                    QueryOptions { format: SHORT, ..QueryOptions::default() },
+                )
+                .unwrap();
             let whole = both.server.evaluate(plain.to_bytes()).unwrap().bytes;
             assert_eq!(joined.len(), whole.len());
             assert_eq!(wire::open_version(Kind::Response, 3, &joined).unwrap().0, 2);
             assert!(online.len() < whole.len() / 2, "{} {}", online.len(), whole.len());
             let opened = |query, answer: &[u8]| {
-                owner.open(query, answer, &both.directory, all, None).unwrap().hits
+                owner.open(query, answer, &both.directory, all).unwrap().hits
             };
             let pairs = opened(&query, &joined).into_iter().zip(opened(&plain, &whole));
             for (joined, whole) in pairs {
@@ -144,7 +164,11 @@ fn a_mask_is_sent_in_one_question_whatever_callers_do() {
             // Every third question fails its checks: its tokens are gone all the same.
             let mut rows = random(count, 8, thread * 16 + round);
             rows[0] = if round % 3 == 2 { f32::NAN } else { rows[0] };
-            let query = both.owner.query_with_tokens(&rows, &both.directory, 0, &[], SHORT, tokens);
+            let query = both.owner.query(
+                &rows,
+                &both.directory,
+                QueryOptions { format: SHORT, tokens: Some(tokens), ..QueryOptions::default() },
+            );
             assert_eq!(query.is_err(), round % 3 == 2);
             if let Ok(query) = query {
                 assert_eq!(query.to_bytes(), query.to_bytes());
@@ -162,7 +186,14 @@ fn a_mask_is_sent_in_one_question_whatever_callers_do() {
     assert!(distinct.len() == sent.len() && sent.len() >= 8, "{}", sent.len());
     assert!(pool.len() < 3);
     // Whole questions have masks of their own.
-    let whole = both.owner.query_for(&random(1, 8, 4), &both.directory, 0, &[], SHORT).unwrap();
+    let whole = both
+        .owner
+        .query(
+            &random(1, 8, 4),
+            &both.directory,
+            QueryOptions { format: SHORT, ..QueryOptions::default() },
+        )
+        .unwrap();
     assert!(!sent.iter().any(|seed| whole.to_bytes().windows(32).any(|bytes| bytes == seed)));
 }
 
@@ -180,7 +211,13 @@ fn tokens_of_another_state_are_not_used() {
     assert!(owner.take_tokens(&pool, 4, &both.directory, 0, SHORT).unwrap().is_none());
     // A question that is made, and a commit before it arrives.
     let tokens = take(&both, &pool, 0, SHORT).unwrap();
-    let late = owner.query_with_tokens(&rows, &both.directory, 0, &[], SHORT, tokens).unwrap();
+    let late = owner
+        .query(
+            &rows,
+            &both.directory,
+            QueryOptions { format: SHORT, tokens: Some(tokens), ..QueryOptions::default() },
+        )
+        .unwrap();
     let tokens = take(&both, &pool, 0, SHORT).unwrap();
     let early = both.server.evaluate(late.to_bytes()).unwrap().bytes;
     both.add(&random(20, 8, 6), 2000, &Expected::rows(20));
@@ -188,7 +225,11 @@ fn tokens_of_another_state_are_not_used() {
     let online = both.server.evaluate(late.to_bytes()).unwrap().bytes;
     assert!(matches!(owner.complete(&late, &online), Err(Error::Token { .. })));
     assert!(owner.complete(&late, &early).is_ok());
-    let refused = owner.query_with_tokens(&rows, &both.directory, 0, &[], SHORT, tokens);
+    let refused = owner.query(
+        &rows,
+        &both.directory,
+        QueryOptions { format: SHORT, tokens: Some(tokens), ..QueryOptions::default() },
+    );
     assert!(matches!(refused, Err(Error::Token { .. })));
     // What is left of them goes at the next look.
     assert_eq!(pool.len(), 1);
@@ -202,12 +243,19 @@ fn tokens_of_another_state_are_not_used() {
     let read = both.owner.read_tokens(request, &answer, &both.directory);
     assert!(matches!(read, Err(Error::Directory { .. })));
     let tokens = fetch(&both, 2, SHORT);
-    let refused = both.owner.query_with_tokens(&rows, &both.directory, 0, &[], SHORT, tokens);
+    let refused = both.owner.query(
+        &rows,
+        &both.directory,
+        QueryOptions { format: SHORT, tokens: Some(tokens), ..QueryOptions::default() },
+    );
     assert!(matches!(refused, Err(Error::Token { .. })));
     // Questions without tokens go on as ever.
-    let query = both.owner.query_for(&rows, &both.directory, 0, &[], SHORT).unwrap();
+    let query = both
+        .owner
+        .query(&rows, &both.directory, QueryOptions { format: SHORT, ..QueryOptions::default() })
+        .unwrap();
     let answer = both.server.evaluate(query.to_bytes()).unwrap().bytes;
-    assert!(both.owner.open(&query, &answer, &both.directory, all, None).is_ok());
+    assert!(both.owner.open(&query, &answer, &both.directory, all).is_ok());
     assert!(matches!(both.owner.complete(&query, &answer), Err(Error::Token { .. })));
 }
 
@@ -219,8 +267,13 @@ fn halves_of_other_evaluation_keys_are_not_joined() {
     both.add(&random(60, 8, 1), 0, &Expected::rows(60));
     let tokens = fetch(&both, 1, SHORT);
     let owner = &both.owner;
-    let query =
-        owner.query_with_tokens(&random(1, 8, 2), &both.directory, 0, &[], SHORT, tokens).unwrap();
+    let query = owner
+        .query(
+            &random(1, 8, 2),
+            &both.directory,
+            QueryOptions { format: SHORT, tokens: Some(tokens), ..QueryOptions::default() },
+        )
+        .unwrap();
     // Others of the same epoch, as release 0.1 drew them: a seed that nothing else depends on is changed.
     let again = keys.evaluation(owner.spec(), 0).unwrap().unwrap().to_bytes();
     let (header, payload) = wire::open(Kind::EvaluationKeys, &again).unwrap();
@@ -238,13 +291,23 @@ fn answers_of_tokens_can_be_flooded() {
     let flood = Flood::new(f64::exp2(-8.0)).unwrap();
     let tokens = fetch(&both, 1, SHORT);
     let rows = random(1, 16, 5);
-    let query =
-        both.owner.query_with_tokens(&rows, &both.directory, 0, &[], SHORT, tokens).unwrap();
+    let query = both
+        .owner
+        .query(
+            &rows,
+            &both.directory,
+            QueryOptions { format: SHORT, tokens: Some(tokens), ..QueryOptions::default() },
+        )
+        .unwrap();
     let online = both.server.evaluate(query.to_bytes()).unwrap().bytes;
     let answer = both.owner.complete(&query, &online).unwrap();
     let three = Retrieval::TopK(3);
-    let opened =
-        both.owner.open_flooded(&query, &answer, &both.directory, three, None, &[], &flood);
+    let opened = both.owner.open(
+        &query,
+        &answer,
+        &both.directory,
+        OpenOptions { flood: Some(&flood), ..OpenOptions::new(three) },
+    );
     assert_eq!(opened.unwrap().hits[0].len(), 3);
 }
 
@@ -265,7 +328,13 @@ fn hostile_halves_are_refused() {
     let owner = &both.owner;
     let ask = || {
         let tokens = fetch(&both, 1, SHORT);
-        owner.query_with_tokens(&random(1, 8, 5), &both.directory, 0, &[], SHORT, tokens).unwrap()
+        owner
+            .query(
+                &random(1, 8, 5),
+                &both.directory,
+                QueryOptions { format: SHORT, tokens: Some(tokens), ..QueryOptions::default() },
+            )
+            .unwrap()
     };
     let query = ask();
     let online = both.server.evaluate(query.to_bytes()).unwrap().bytes;
@@ -309,7 +378,7 @@ fn hostile_halves_are_refused() {
         payload.truncate(start);
     };
     let joined = owner.complete(&query, &reframed(&online, &fewer)).unwrap();
-    let opened = owner.open(&query, &joined, &both.directory, Retrieval::TopK(3), None);
+    let opened = owner.open(&query, &joined, &both.directory, Retrieval::TopK(3));
     assert!(matches!(opened, Err(Error::Directory { .. })));
 }
 

@@ -4,7 +4,9 @@
 //! writes the folder of the current version if it is missing (vectors/SOURCES.md).
 
 use crate::pruned::without_rows;
-use ciphervec::search::{AnswerFormat, Exactness, Owner, Retrieval, SegmentDirectory, ServerIndex};
+use ciphervec::search::{
+    AnswerFormat, Exactness, Owner, QueryOptions, Retrieval, SegmentDirectory, ServerIndex,
+};
 use ciphervec::{Error, Id, IndexSpec, Keys, Metric, Mode, Precision, Scheme, SegmentId};
 use ciphervec_arith::AlignedBytes;
 use std::path::PathBuf;
@@ -50,7 +52,13 @@ fn write(name: &str, mode: Mode, precision: Precision) {
     put("spec", &spec.to_bytes());
     put("segment", &sealed.segment);
     put("sidecar", &sealed.sidecar);
-    let query = owner.query_for(&QUERY, &directory, 5, &[], AnswerFormat::First).unwrap();
+    let query = owner
+        .query(
+            &QUERY,
+            &directory,
+            QueryOptions { epoch: 5, format: AnswerFormat::First, ..QueryOptions::default() },
+        )
+        .unwrap();
     put("query", query.to_bytes());
     server.add(sealed.segment).unwrap();
     put("response", &server.evaluate(query.to_bytes()).unwrap().bytes);
@@ -78,10 +86,15 @@ fn version_1_opens_and_answers_as_it_did() {
         let answer = server.evaluate(&get("query")).unwrap();
         assert_eq!(answer.bytes, get("response"), "{name}: the server's answer moved");
         // An encrypted query's answer opens with that query alone, so that another one is asked.
-        let query = owner.query_for(&QUERY, &directory, 5, &[], AnswerFormat::First).unwrap();
+        let query = owner
+            .query(
+                &QUERY,
+                &directory,
+                QueryOptions { epoch: 5, format: AnswerFormat::First, ..QueryOptions::default() },
+            )
+            .unwrap();
         let answer = server.evaluate(query.to_bytes()).unwrap();
-        let opened =
-            owner.open(&query, &answer.bytes, &directory, Retrieval::TopK(3), None).unwrap();
+        let opened = owner.open(&query, &answer.bytes, &directory, Retrieval::TopK(3)).unwrap();
         let found: Vec<&Id> = opened.hits[0].iter().map(|hit| &hit.id).collect();
         let [one, two, three] = &ids();
         assert_eq!(found, [three, two, one], "{name}");
@@ -109,7 +122,9 @@ fn version_2_of_answers_does_not_move() {
         directory.add(&owner, id, &get("sidecar"), &[]).unwrap();
         let answers = folder("../answers-v2").join(name);
         let files = ["query", "response"].map(|file| answers.join(file));
-        let query = owner.query(&QUERY, &directory, 5, &[]).unwrap();
+        let query = owner
+            .query(&QUERY, &directory, QueryOptions { epoch: 5, ..QueryOptions::default() })
+            .unwrap();
         if writing && !files[0].exists() {
             std::fs::create_dir_all(&answers).unwrap();
             std::fs::write(&files[0], query.to_bytes()).unwrap();
@@ -140,7 +155,18 @@ fn version_3_of_answers_does_not_move() {
         let read = |name: &str| std::fs::read(file(name)).unwrap();
         let with = |request, ahead: &[u8]| {
             let tokens = owner.read_tokens(request, ahead, &directory).unwrap();
-            owner.query_with_tokens(&QUERY, &directory, 5, &[], format, tokens).unwrap()
+            owner
+                .query(
+                    &QUERY,
+                    &directory,
+                    QueryOptions {
+                        epoch: 5,
+                        format,
+                        tokens: Some(tokens),
+                        ..QueryOptions::default()
+                    },
+                )
+                .unwrap()
         };
         let request = owner.request_tokens(1, &directory, 5, format).unwrap();
         if writing && !halves.exists() {
@@ -229,9 +255,10 @@ fn version_2_of_the_compact_form_opens_exactly() {
         assert_eq!(directory.exactness(id), Some(Exactness::Exact));
         let answer = server.evaluate(&get("query")).unwrap();
         assert_eq!(answer.bytes, get("response"), "{name}: the server's answer moved");
-        let query = owner.query(&QUERY, &directory, 5, &[]).unwrap();
-        let opened =
-            owner.open(&query, &answer.bytes, &directory, Retrieval::TopK(3), None).unwrap();
+        let query = owner
+            .query(&QUERY, &directory, QueryOptions { epoch: 5, ..QueryOptions::default() })
+            .unwrap();
+        let opened = owner.open(&query, &answer.bytes, &directory, Retrieval::TopK(3)).unwrap();
         assert!(opened.exact && opened.checked);
         let scale = f64::exp2(match precision {
             Precision::Standard => 15.4,
@@ -274,7 +301,7 @@ fn write_additive(name: &str, scheme: Scheme, bits: Option<u32>) {
     let sealed = owner.seal(&ROWS, &ids()).unwrap();
     let mut directory = SegmentDirectory::new();
     directory.add(&owner, sealed.id, &sealed.sidecar, &[]).unwrap();
-    let query = owner.query(&QUERY, &directory, 0, &[]).unwrap();
+    let query = owner.query(&QUERY, &directory, QueryOptions::default()).unwrap();
     server.add(sealed.segment.clone()).unwrap();
     let response = server.evaluate(query.to_bytes()).unwrap().bytes;
     std::fs::create_dir_all(folder(name)).unwrap();
@@ -311,13 +338,12 @@ fn version_1_of_additive_indexes_opens_and_answers_as_it_did() {
         let mut directory = SegmentDirectory::new();
         directory.add(&owner, id, &get("sidecar"), &[]).unwrap();
         // The query has no randomness in it.
-        let query = owner.query(&QUERY, &directory, 0, &[]).unwrap();
+        let query = owner.query(&QUERY, &directory, QueryOptions::default()).unwrap();
         assert_eq!(query.to_bytes(), get("query"), "{name}: the query moved");
         let now = server.evaluate(&get("query")).unwrap().bytes;
         assert_ne!(now, get("response"), "{name}: the noise is not fresh");
         for response in [get("response"), now] {
-            let opened =
-                owner.open(&query, &response, &directory, Retrieval::TopK(3), None).unwrap();
+            let opened = owner.open(&query, &response, &directory, Retrieval::TopK(3)).unwrap();
             let found: Vec<&Id> = opened.hits[0].iter().map(|hit| &hit.id).collect();
             let [one, two, three] = &ids();
             assert_eq!(found, [three, two, one], "{name}");

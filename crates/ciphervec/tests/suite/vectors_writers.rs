@@ -5,7 +5,7 @@
 
 use ciphervec::protect::records::{Place, RecordBatch};
 use ciphervec::search::{
-    Origin, Owner, Retrieval, SegmentDirectory, ServerIndex, Writer, WriterCard,
+    Origin, Owner, QueryOptions, Retrieval, SegmentDirectory, ServerIndex, Writer, WriterCard,
 };
 use ciphervec::{Id, IndexSpec, Keys, Metric, Mode, Precision};
 use ciphervec_arith::AlignedBytes;
@@ -76,9 +76,9 @@ fn opens(folder: &Path, time: u64) -> Outcome {
     assert_eq!((written.writer.as_str(), written.time, written.segment), ("door 3", time, id.0));
     directory.add_written(&owner, id, &get("sidecar")?, &get("wrap")?, &[])?;
     assert_eq!(directory.origin(id), Some(&Origin::Writer("door 3".to_owned())));
-    let query = owner.query(&ROWS[..3], &directory, 0, &[])?;
+    let query = owner.query(&ROWS[..3], &directory, QueryOptions::default())?;
     let answer = server.evaluate(query.to_bytes())?;
-    let found = owner.open(&query, &answer.bytes, &directory, Retrieval::TopK(2), None)?;
+    let found = owner.open(&query, &answer.bytes, &directory, Retrieval::TopK(2))?;
     let hits: Vec<_> = found.hits.iter().flatten().map(|hit| (hit.id.clone(), hit.value)).collect();
     assert_eq!(hits.first().map(|hit| &hit.0), Some(&Id::from("one")));
     assert!(hits.first().is_some_and(|hit| hit.1.abs() < 1e-2));

@@ -3,7 +3,7 @@
 use ciphervec::protect::consumed::Consumed;
 use ciphervec::protect::records::{Place, RecordBatch};
 use ciphervec::search::{
-    Origin, Owner, Retrieval, RotationState, SegmentDirectory, ServerIndex, Standing,
+    Origin, Owner, QueryOptions, Retrieval, RotationState, SegmentDirectory, ServerIndex, Standing,
     StoredSidecar, WrappedKey, Writer, WriterCard, WrittenSegment,
 };
 use ciphervec::{Error, Id, IndexSpec, Keys, Metric, Mode, Precision, Scheme};
@@ -70,10 +70,10 @@ impl Owned {
     }
 
     fn nearest(&self, query: &[f32]) -> Vec<(Id, f64)> {
-        let query = self.owner.query(query, &self.directory, 0, &[]).unwrap();
+        let query = self.owner.query(query, &self.directory, QueryOptions::default()).unwrap();
         let response = self.server.evaluate(query.to_bytes()).unwrap();
         let ask = Retrieval::TopK(100);
-        let opened = self.owner.open(&query, &response.bytes, &self.directory, ask, None).unwrap();
+        let opened = self.owner.open(&query, &response.bytes, &self.directory, ask).unwrap();
         opened.hits[0].iter().map(|hit| (hit.id.clone(), hit.value)).collect()
     }
 }

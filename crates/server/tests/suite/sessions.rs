@@ -4,7 +4,7 @@
 use crate::support::http::{Reply, Site, frame, make_token};
 use crate::support::{Client, random};
 use axum::body::Body;
-use ciphervec::search::{Query, Retrieval};
+use ciphervec::search::{Query, QueryOptions, Retrieval};
 use ciphervec::store::Change;
 use ciphervec::{Error, Mode, Precision, Scheme};
 use ciphervec_he::wire::{self, Kind};
@@ -26,7 +26,10 @@ async fn filled(site: &Site, client: &mut Client, headers: &[(&str, &str)]) {
 
 fn query(client: &Client, epoch: u32) -> Query {
     let rows = random(client.owner.spec().dimension(), 9);
-    client.owner.query(&rows, &client.directory, epoch, &[]).unwrap()
+    client
+        .owner
+        .query(&rows, &client.directory, QueryOptions { epoch, ..QueryOptions::default() })
+        .unwrap()
 }
 
 fn kind(reply: &Reply) -> String {
@@ -81,7 +84,7 @@ async fn keys_serve_the_token_that_brought_them_and_are_never_replaced() {
     let wrong = ask(&mallory).await;
     assert_eq!(wrong.status, 200);
     let ask_five = Retrieval::TopK(5);
-    let opened = client.owner.open(&asked, &wrong.body, &client.directory, ask_five, None);
+    let opened = client.owner.open(&asked, &wrong.body, &client.directory, ask_five);
     assert!(matches!(opened, Err(Error::Tampered { .. })), "an answer by other keys is none");
     assert_eq!(ask(&admin).await.status, 409, "of a session that it has not brought");
     assert_eq!(bring(&reader, &keys).await.status, 403);

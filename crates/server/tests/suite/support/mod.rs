@@ -9,7 +9,7 @@ pub mod programs;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use ciphervec::protect::records;
-use ciphervec::search::{Owner, Retrieval, SegmentDirectory};
+use ciphervec::search::{Owner, QueryOptions, Retrieval, SegmentDirectory};
 use ciphervec::store::{Change, NewSegment, SegmentId};
 use ciphervec::{Id, IndexSpec, Keys, Metric, Mode, Precision, Scheme};
 use ciphervec_server::{Database, DatabaseOptions};
@@ -130,12 +130,12 @@ impl Client {
 
     pub fn query(&self, count: usize, seed: u64) -> ciphervec::search::Query {
         let vectors = random(count * self.owner.spec().dimension(), seed);
-        self.owner.query(&vectors, &self.directory, 0, &[]).unwrap()
+        self.owner.query(&vectors, &self.directory, QueryOptions::default()).unwrap()
     }
 
     pub fn best(&self, query: &ciphervec::search::Query, answer: &[u8]) -> Vec<Vec<(Id, f64)>> {
         let ask = Retrieval::TopK(5);
-        let opened = self.owner.open(query, answer, &self.directory, ask, None).unwrap();
+        let opened = self.owner.open(query, answer, &self.directory, ask).unwrap();
         let named = |hits: Vec<ciphervec::search::Hit>| {
             hits.into_iter().map(|hit| (hit.id, hit.value)).collect()
         };

@@ -1,6 +1,8 @@
 //! Nothing enters, both halves of a small index leave, with a valid object of every kind that travels between them.
 
-use ciphervec::search::{AnswerFormat, Owner, Query, Retrieval, SegmentDirectory, ServerIndex};
+use ciphervec::search::{
+    AnswerFormat, Owner, Query, QueryOptions, Retrieval, SegmentDirectory, ServerIndex,
+};
 use ciphervec::{Id, IndexSpec, Keys, Metric, Mode, Precision, Scheme};
 use ciphervec_arith::AlignedBytes;
 use ciphervec_he::lattice::ring::{EvaluationKeys, Ring};
@@ -48,7 +50,11 @@ impl Tokens {
         let bytes = request.to_bytes().to_vec();
         let ahead = server.evaluate(&bytes)?.bytes;
         let tokens = owner.read_tokens(request, &ahead, directory)?;
-        let question = owner.query_with_tokens(row, directory, 0, &[], format, tokens)?;
+        let question = owner.query(
+            row,
+            directory,
+            QueryOptions { format, tokens: Some(tokens), ..QueryOptions::default() },
+        )?;
         let query = question.to_bytes().to_vec();
         let online = server.evaluate(&query)?.bytes;
         Ok(Tokens { question, request: bytes, ahead, query, online })
@@ -99,10 +105,15 @@ impl Halves {
         }
         let segment = sealed.segment.to_vec();
         holding.add(sealed.segment)?;
-        let question = owner.query(&rows[..DIMENSION as usize], &directory, 0, &[])?;
+        let question =
+            owner.query(&rows[..DIMENSION as usize], &directory, QueryOptions::default())?;
         let query = question.to_bytes().to_vec();
         let named = Some(&[sealed.id][..]);
-        let routed = owner.query_among(&rows[..DIMENSION as usize], &directory, 0, &[], named)?;
+        let routed = owner.query(
+            &rows[..DIMENSION as usize],
+            &directory,
+            QueryOptions { segments: named, ..QueryOptions::default() },
+        )?;
         let routed_query = routed.to_bytes().to_vec();
         let response = holding.evaluate(&query)?.bytes;
         let tokens = if mode.encrypts_queries() {
@@ -149,8 +160,7 @@ impl Halves {
 
     /// A response, as its owner reads it.
     pub fn read_response(&self, bytes: &[u8]) -> bool {
-        let opened =
-            self.owner.open(&self.question, bytes, &self.directory, Retrieval::TopK(ROWS), None);
+        let opened = self.owner.open(&self.question, bytes, &self.directory, Retrieval::TopK(ROWS));
         opened.is_ok_and(|opened| {
             assert!(opened.hits.len() == 1 && opened.hits[0].len() <= ROWS);
             true
@@ -170,7 +180,7 @@ impl Halves {
         let tokens = self.tokens.as_ref().expect("a mode with tokens");
         self.owner.complete(&tokens.question, bytes).is_ok_and(|whole| {
             let all = Retrieval::TopK(ROWS);
-            self.owner.open(&tokens.question, &whole, &self.directory, all, None).is_ok()
+            self.owner.open(&tokens.question, &whole, &self.directory, all).is_ok()
         })
     }
 
