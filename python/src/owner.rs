@@ -6,7 +6,7 @@ use ciphervec::protect::filter::FilterTag;
 use ciphervec::protect::records::{self, Place, RecordBatch};
 use ciphervec::search::{
     AnswerFormat, Expected, Flood, Hit, OpenOptions, Opened, OpenedSidecar, Owner, OwnerTimings,
-    Query, QueryOptions, Retrieval, RotationState, SegmentRootKey, Standing,
+    Query, QueryOptions, Retrieval, RotationState, SealedSidecar, SegmentRootKey, Standing,
 };
 use ciphervec::{Network, SegmentId};
 use ciphervec_he::wire::{self, Kind};
@@ -223,9 +223,10 @@ impl PyOwner {
         py: Python<'_>,
         stored: Vec<(PyBackedBytes, PyBackedBytes, Option<PyBackedBytes>)>,
     ) -> PyResult<Vec<PyOpenedSidecar>> {
-        let parts = stored
-            .iter()
-            .map(|(id, sidecar, wrap)| Ok((segment::id(id)?, &**sidecar, wrap.as_deref())));
+        let parts = stored.iter().map(|(id, sidecar, wrap)| {
+            let (segment, wrap) = (segment::id(id)?, wrap.as_deref());
+            Ok(SealedSidecar { segment, sidecar, wrap })
+        });
         let parts: Vec<_> = parts.collect::<PyResult<_>>()?;
         let opened = py.detach(|| runtime::run(|| self.0.open_sidecars(&parts)));
         Ok(opened.into_iter().map(|one| PyOpenedSidecar(Mutex::new(Some(one)))).collect())

@@ -29,7 +29,6 @@ from ..errors import (
     RollbackDetected,
     StorageError,
     TamperedAnswer,
-    UnsupportedVersion,
     WrongKey,
 )
 from ..ingest.arrays import FloatArray, Id

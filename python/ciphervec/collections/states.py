@@ -14,8 +14,8 @@ import secrets
 import time
 import warnings
 from collections.abc import Mapping, Sequence
-from functools import partial
 from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple
 
 import ciphervec._native as _native

@@ -82,7 +82,7 @@ pub use message::{QUERY_VERSION, WORDS_VERSION};
 #[cfg(feature = "client")]
 pub use open::OpenOptions;
 #[cfg(feature = "client")]
-pub use opened_sidecar::{OpenedSidecar, Origin};
+pub use opened_sidecar::{OpenedSidecar, Origin, SealedSidecar};
 #[cfg(feature = "client")]
 pub use owner::Owner;
 #[cfg(feature = "client")]

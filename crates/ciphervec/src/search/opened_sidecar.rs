@@ -20,6 +20,17 @@ pub enum Origin {
     Writer(String),
 }
 
+/// A sidecar as a store keeps it.
+#[derive(Clone, Copy, Debug)]
+pub struct SealedSidecar<'a> {
+    /// Of this segment.
+    pub segment: SegmentId,
+    /// Its bytes.
+    pub sidecar: &'a [u8],
+    /// The wrapped key, if a writer sealed the segment.
+    pub wrap: Option<&'a [u8]>,
+}
+
 /// A sidecar that was opened, and whose it is.
 pub struct OpenedSidecar {
     pub(super) id: SegmentId,
@@ -69,11 +80,8 @@ impl Owner {
     }
 
     /// As [`Self::open_sidecar`] of each, on all threads.
-    pub fn open_sidecars(
-        &self,
-        stored: &[(SegmentId, &[u8], Option<&[u8]>)],
-    ) -> Vec<Result<OpenedSidecar>> {
-        let opened = stored.par_iter();
-        opened.map(|(id, sidecar, wrap)| self.open_sidecar(*id, sidecar, *wrap)).collect()
+    pub fn open_sidecars(&self, sealed: &[SealedSidecar<'_>]) -> Vec<Result<OpenedSidecar>> {
+        let opened = sealed.par_iter();
+        opened.map(|one| self.open_sidecar(one.segment, one.sidecar, one.wrap)).collect()
     }
 }

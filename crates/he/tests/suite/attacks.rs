@@ -194,8 +194,13 @@ fn the_ring_form_repeats_no_nonce_either() {
     let reused = [(); 2]
         .map(|()| plain(&ring::seal_with_key(&ring, &masks, (&key, id), &layout, &rows).unwrap()));
     assert!(difference(&reused[0], &reused[1]) <= 58);
-    let fresh = [(); 2]
-        .map(|()| plain(&ring::seal(&ring, &masks, &master, b"c", &layout, &rows).unwrap().words));
+    let fresh = [(); 2].map(|()| {
+        plain(
+            &ring::seal(&ring, &masks, &master, b"c", &layout, &rows, ring.scales(1000.0, 0))
+                .unwrap()
+                .words,
+        )
+    });
     assert!(difference(&fresh[0], &fresh[1]) > 1 << 40);
     assert_eq!(rows.rows(), 20);
 }
@@ -214,7 +219,7 @@ fn unrounded_scores_give_the_query_key_away_and_rounded_ones_do_not() {
     let layout = Layout::new(1, 0).unwrap();
     let scales = ring.scales(65_536.0, 0);
     let rows = Rows { dimension: 1, values: (0..4096).map(|i| (i * 7919) % 65_536).collect() };
-    let packed = ring::pack(&ring, &master, b"c", &layout, &rows).unwrap();
+    let packed = ring::pack(&ring, &master, b"c", &layout, &rows, scales).unwrap();
     let signs = ring::RowSigns::of(packed.id, 4096);
     let packed = packed.words;
     let query = [scales.query.round() as i64];

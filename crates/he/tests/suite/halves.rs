@@ -73,7 +73,9 @@ fn halves_put_together_are_the_whole_answers_bit_for_bit() {
             let rows = layout.vectors_per_block() * 5 + 3;
             for vectors in [Vectors::Sealed, Vectors::Plain] {
                 let (values, _) = Rows::random_unit(rows, dimension, 1e5, 1);
-                let data = owner.pack(layout, &values, vectors).words;
+                let data = owner
+                    .pack(layout, &values, (vectors, owner.ring.scales(1e5, layout.level())))
+                    .words;
                 for words in [20, 25, 32] {
                     let words = AnswerWords::new(words).unwrap();
                     let of = |half, trees: &[Vec<Expanded>; 2]| {

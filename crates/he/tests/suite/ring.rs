@@ -36,15 +36,19 @@ impl Owner {
     }
 
     /// Rows as a server has them, and what opens answers about them.
-    pub fn pack(&self, layout: &Layout, rows: &Rows, vectors: Vectors) -> Segment {
+    pub fn pack(
+        &self,
+        layout: &Layout,
+        rows: &Rows,
+        (vectors, scales): (Vectors, Scales),
+    ) -> Segment {
         let Owner { ring, master, masks, .. } = self;
         let count = rows.values.len() / rows.dimension;
         let packed = match vectors {
-            Vectors::Plain => ring::pack(ring, master, b"collection", layout, rows),
-            Vectors::Sealed => ring::seal(ring, masks, master, b"collection", layout, rows),
+            Vectors::Plain => ring::pack(ring, master, b"collection", layout, rows, scales),
+            Vectors::Sealed => ring::seal(ring, masks, master, b"collection", layout, rows, scales),
         };
         let Packed { id, words, sums } = packed.unwrap();
-        assert_eq!(sums.len(), layout.check_len(count));
         let key = (vectors == Vectors::Sealed)
             .then(|| SegmentKey::derive(ring, master, b"collection", id, layout, count));
         let weights = CheckWeights::derive(master, b"collection", id, layout);
@@ -113,7 +117,7 @@ impl Owner {
         scales: Scales,
         words: AnswerWords,
     ) -> Vec<f64> {
-        let segment = self.pack(layout, rows, vectors);
+        let segment = self.pack(layout, rows, (vectors, scales));
         let pieces = self.ask(layout, query, [2; 32]);
         let tree = ring::expand(&self.ring, &self.keys, &pieces, &[*layout]).unwrap().remove(0);
         let answer = self.answer(&segment, &tree, words);
@@ -217,7 +221,8 @@ fn unsealing_returns_the_rows() {
         let count = layout.vectors_per_block() + 5;
         let (rows, _) = Rows::random_unit(count, 100, f64::exp2(18.0), 9);
         for vectors in [Vectors::Sealed, Vectors::Plain] {
-            let segment = owner.pack(&layout, &rows, vectors);
+            let segment =
+                owner.pack(&layout, &rows, (vectors, owner.ring.scales(f64::exp2(18.0), level)));
             let Segment { key, signs, check, words, .. } = &segment;
             let masks = key.is_some().then_some(&owner.masks);
             for check in [Some(check), None] {

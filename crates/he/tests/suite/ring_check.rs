@@ -91,7 +91,8 @@ impl Asked {
         let delta = if vectors == Vectors::Sealed { 18.7 } else { 16.0 };
         let scales = owner.ring.scales(f64::exp2(delta), level);
         let words = Ring::answer_words(&layout, vectors, scales);
-        let segment = owner.pack(&layout, &rows_of(kind, count, dimension, scales.vector), vectors);
+        let segment =
+            owner.pack(&layout, &rows_of(kind, count, dimension, scales.vector), (vectors, scales));
         let query = Rows::random_unit(1, dimension, scales.query, 77).0.values;
         let pieces = owner.ask(&layout, &query, [9; 32]);
         Asked { owner, segment, scales, words, query, pieces }
@@ -236,7 +237,7 @@ fn table_of_energies() {
                 let words = Ring::answer_words(&layout, vectors, scales);
                 let count = layout.vectors_per_block() + extra;
                 let rows = rows_of(kind, count, dimension, scales.vector);
-                let segment = owner.pack(&layout, &rows, vectors);
+                let segment = owner.pack(&layout, &rows, (vectors, scales));
                 let queries = if level == 9 { 12 } else { 60 };
                 let mut energies = energies(&owner, &segment, scales, words, queries);
                 energies.sort_by(f64::total_cmp);

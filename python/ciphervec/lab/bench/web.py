@@ -111,7 +111,8 @@ def _measure_mode(url: str, keys: _native.Keys, repeats: int) -> dict[str, float
     owner = _native.Owner(keys, spec, _get(f"{url}/seed"))
     directory = _native.SegmentDirectory()
     for segment in head["segments"]:
-        owner.add_to(directory, bytes.fromhex(segment), _get(f"{url}/{segment}.sidecar"), standing="stored")
+        sealed = (bytes.fromhex(segment), _get(f"{url}/{segment}.sidecar"), None)
+        owner.add_to(directory, *owner.open_sidecars([sealed]), standing="stored")
     generator = np.random.default_rng(18)
     question = generator.standard_normal((1, spec.dimension)).astype(np.float32)
     vectors = generator.standard_normal((SEALED, spec.dimension)).astype(np.float32)

@@ -100,6 +100,8 @@ pub struct ScoreNoise {
     fixed: f64,
     /// Of a row's own noise times the query.
     own: f64,
+    /// Of a query as the nodes hold it, squared.
+    asked: f64,
     /// What rounding rows and queries makes scores longer.
     slack: f64,
     /// Whether dimensions have signs.
@@ -130,6 +132,7 @@ impl ScoreNoise {
             fixed: layout.nodes() as f64 * n * sigma.powi(2) * tree_variance
                 + rounding(words).variance,
             own: (sigma * growth * q).powi(2),
+            asked: (growth * q).powi(2),
             slack: growth * ((x + half) * (q + half) - x * q),
             signed,
         }
@@ -138,6 +141,11 @@ impl ScoreNoise {
     /// Of a score in a block of so many rows: not the row's own noise.
     pub(super) fn variance(&self, rows: usize) -> f64 {
         self.shared * rows.saturating_sub(1) as f64 + self.fixed
+    }
+
+    /// Of a check whose sums were rounded by so many bits, beyond that of the scores it weighs.
+    pub(super) fn of_rounding(&self, bits: u8) -> f64 {
+        self.asked * f64::exp2(2.0 * f64::from(bits)) / 12.0
     }
 
     /// The same with the row's own.

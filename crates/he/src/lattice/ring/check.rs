@@ -12,10 +12,12 @@
 //! rows has the rows themselves as sums: its scores are computed here, and the answer is held
 //! against them.
 //!
-//! Bytes, block by block and group by group: 32-bit words, little-endian, a row of them for each
-//! check or row, a word a dimension.
+//! Bytes, block by block and group by group. Rows: 32-bit words, little-endian, a word a dimension. Sums:
+//! see [`super::stored_sums`], behind their length as u32; and a block that has some begins with the BLAKE3
+//! of its packed words, because sums that were rounded say nothing of the last bits.
 
 use super::bound::ScoreNoise;
+use super::stored_sums::{SumSizes, unpack};
 use super::{AskedLevel, Layout, Ring};
 use crate::keys::{MasterKey, Purpose};
 use crate::lattice::SegmentId;
@@ -25,7 +27,7 @@ use core::ops::Range;
 use zeroize::{Zeroize, Zeroizing};
 
 /// Checks of a group.
-const CHECKS: usize = 48;
+pub(super) const CHECKS: usize = 48;
 /// Rows of a group, at most: what a shift of one row has to rise above.
 const GROUP: usize = 2048;
 /// Rows up to which a group has a check a row.
@@ -34,7 +36,7 @@ const FEW: usize = 128;
 const WORD: usize = 4;
 /// Mean square of a weight: they are uniform among ±1, ±3, ±5 and ±7. Odd ones multiply no
 /// difference of two scores to 0 modulo a power of two.
-const ENERGY: f64 = 21.0;
+pub(super) const ENERGY: f64 = 21.0;
 /// Σ R_i² over the variance of one R_i, beyond which an answer is refused, and what more of it a group
 /// of n rows is granted, n times: the R_i of a small group are less independent.
 ///
@@ -59,13 +61,9 @@ impl Layout {
         block.div_ceil(block.div_ceil(GROUP).next_power_of_two())
     }
 
-    /// Bytes of the sums that a segment of `rows` rows is checked with.
-    pub fn check_len(&self, rows: usize) -> usize {
-        let block = |block| {
-            let groups = self.check_groups(self.rows_in_block(rows, block));
-            groups.map(|group| checks(group.len())).sum::<usize>()
-        };
-        (0..self.blocks(rows)).map(block).sum::<usize>() * self.dimension() * WORD
+    /// Whether a block with so many rows has sums.
+    fn has_sums(&self, rows: usize) -> bool {
+        self.check_groups(rows).any(|group| group.len() > FEW)
     }
 }
 
@@ -176,9 +174,23 @@ impl<'a> BlockSums<'a> {
         }
     }
 
-    /// Writes the words.
-    pub fn append(&self, bytes: &mut Vec<u8>) {
-        self.sums.iter().for_each(|sum| bytes.extend_from_slice(&sum.to_le_bytes()));
+    /// Writes them, of a block with these packed words.
+    pub fn append(&self, packed: &[u8], sizes: &SumSizes, bytes: &mut Vec<u8>) {
+        if self.layout.has_sums(self.rows) {
+            bytes.extend_from_slice(blake3::hash(packed).as_bytes());
+        }
+        let mut rest = &self.sums[..];
+        for group in self.layout.check_groups(self.rows) {
+            let words;
+            (words, rest) = rest.split_at(checks(group.len()) * self.layout.dimension());
+            if group.len() <= FEW {
+                words.iter().for_each(|word| bytes.extend_from_slice(&word.to_le_bytes()));
+            } else {
+                let length = sizes.len(group.len(), self.rows) as u32;
+                bytes.extend_from_slice(&length.to_le_bytes());
+                sizes.append(words, group.len(), self.rows, bytes);
+            }
+        }
     }
 }
 
@@ -187,15 +199,22 @@ pub struct AnswerCheck {
     weights: CheckWeights,
     /// The block that the first ones are of.
     first: usize,
-    blocks: Vec<Vec<Group>>,
+    blocks: Vec<Block>,
+}
+
+/// What a block is held against.
+struct Block {
+    /// BLAKE3 of its packed words, where there are sums.
+    words: Option<blake3::Hash>,
+    groups: Vec<Group>,
 }
 
 /// What a group is held against.
 enum Group {
     /// Its rows.
     Rows(Vec<i32>),
-    /// H of each check.
-    Sums(Vec<i32>),
+    /// H of each check, and the bits that were rounded off.
+    Sums(Vec<i32>, u8),
 }
 
 impl core::fmt::Debug for AnswerCheck {
@@ -206,43 +225,78 @@ impl core::fmt::Debug for AnswerCheck {
 
 impl Drop for AnswerCheck {
     fn drop(&mut self) {
-        self.blocks.iter_mut().flatten().for_each(|group| match group {
-            Group::Rows(words) | Group::Sums(words) => words.zeroize(),
+        let groups = self.blocks.iter_mut().flat_map(|block| &mut block.groups);
+        groups.for_each(|group| match group {
+            Group::Rows(words) | Group::Sums(words, _) => words.zeroize(),
         });
     }
 }
 
 impl AnswerCheck {
-    /// The check of some `blocks` of a segment of `rows` rows that its sums allow; `None` if they have
-    /// another length than is asked for.
+    /// The check of some `blocks` of a segment of `rows` rows, from what is stored of all; `None` where that
+    /// is none of such a segment.
     pub fn new(
         weights: CheckWeights,
         layout: &Layout,
         rows: usize,
-        sums: &[u8],
+        stored: &[u8],
         blocks: Range<usize>,
     ) -> Option<Self> {
-        if sums.len() != layout.check_len(rows) {
-            return None;
-        }
-        let groups = |block| layout.check_groups(layout.rows_in_block(rows, block));
-        let words = |group: &Range<usize>| checks(group.len()) * layout.dimension() * WORD;
-        let before = blocks.start * groups(0).map(|group| words(&group)).sum::<usize>();
-        let mut rest = sums.get(before..)?;
-        let mut take = |group: Range<usize>| {
+        let (first, dimension) = (blocks.start, layout.dimension());
+        let mut found = Vec::with_capacity(blocks.len());
+        let mut rest = stored;
+        let mut take = |length: usize| {
             let bytes;
-            (bytes, rest) = rest.split_at_checked(words(&group))?;
-            let words = bytes.as_chunks().0.iter().map(|word| i32::from_le_bytes(*word)).collect();
-            Some(if group.len() <= FEW { Group::Rows(words) } else { Group::Sums(words) })
+            (bytes, rest) = rest.split_at_checked(length)?;
+            Some(bytes)
         };
-        let first = blocks.start;
-        let blocks: Option<_> =
-            blocks.map(|block| groups(block).map(&mut take).collect()).collect();
-        Some(AnswerCheck { weights, first, blocks: blocks? })
+        for block in 0..layout.blocks(rows) {
+            let count = layout.rows_in_block(rows, block);
+            let words = if layout.has_sums(count) {
+                Some(blake3::Hash::from_slice(take(blake3::OUT_LEN)?).ok()?)
+            } else {
+                None
+            };
+            let mut groups = Vec::new();
+            for group in layout.check_groups(count) {
+                let few = group.len() <= FEW;
+                let length = if few {
+                    checks(group.len()) * dimension * WORD
+                } else {
+                    u32::from_le_bytes(*take(4)?.first_chunk()?) as usize
+                };
+                let bytes = take(length)?;
+                if !blocks.contains(&block) {
+                    continue;
+                }
+                groups.push(if few {
+                    let words = bytes.as_chunks().0.iter();
+                    Group::Rows(words.map(|word| i32::from_le_bytes(*word)).collect())
+                } else {
+                    let (sums, rounded) = unpack(bytes, dimension)?;
+                    Group::Sums(sums, rounded)
+                });
+            }
+            if blocks.contains(&block) {
+                found.push(Block { words, groups });
+            }
+        }
+        rest.is_empty().then_some(AnswerCheck { weights, first, blocks: found })
+    }
+
+    fn groups(&self, block: usize) -> &[Group] {
+        &self.blocks[block - self.first].groups
+    }
+
+    /// Whether these are the packed words of a block, as far as it has sums.
+    pub(super) fn holds_words(&self, block: usize, words: &blake3::Hasher) -> bool {
+        let sealed = &self.blocks[block - self.first].words;
+        sealed.is_none_or(|sealed| sealed == words.finalize())
     }
 
     /// Takes in one dimension of a block as its stored words decrypt, with noise: whether that is what
-    /// was sealed. Numbers of small groups are replaced by those without noise.
+    /// was sealed, in small groups; their numbers are replaced by those without noise. For others see
+    /// [`Self::holds_words`].
     pub(super) fn holds(
         &self,
         layout: &Layout,
@@ -251,35 +305,29 @@ impl AnswerCheck {
         noisy: &mut [i64],
     ) -> bool {
         let dimension = layout.dimension();
-        layout.check_groups(noisy.len()).zip(&self.blocks[block - self.first]).all(
-            |(range, group)| {
-                let noisy = &mut noisy[range];
-                match group {
-                    Group::Rows(words) => {
-                        let sealed = words[dim..].iter().step_by(dimension);
-                        noisy.iter_mut().zip(sealed).all(|(noisy, sealed)| {
-                            let off = *noisy - i64::from(*sealed);
-                            *noisy = i64::from(*sealed);
-                            off.abs() <= i64::from(GAUSSIAN_BOUND)
-                        })
-                    }
-                    Group::Sums(words) => {
-                        let numbers = wiped(noisy.iter().map(|number| *number as u32));
-                        let sealed = words[dim..].iter().step_by(dimension);
-                        let sums = self.weights.short_sums(&numbers);
-                        sums.iter().zip(sealed).all(|(sum, sealed)| *sum as i32 == *sealed)
-                    }
+        layout.check_groups(noisy.len()).zip(self.groups(block)).all(|(range, group)| {
+            let noisy = &mut noisy[range];
+            match group {
+                Group::Rows(words) => {
+                    let sealed = words[dim..].iter().step_by(dimension);
+                    noisy.iter_mut().zip(sealed).all(|(noisy, sealed)| {
+                        let off = *noisy - i64::from(*sealed);
+                        *noisy = i64::from(*sealed);
+                        off.abs() <= i64::from(GAUSSIAN_BOUND)
+                    })
                 }
-            },
-        )
+                Group::Sums(..) => true,
+            }
+        })
     }
 
     /// Bytes held.
     pub fn bytes(&self) -> usize {
         let group = |group: &Group| match group {
-            Group::Rows(words) | Group::Sums(words) => words.len() * WORD,
+            Group::Rows(words) | Group::Sums(words, _) => words.len() * WORD,
         };
-        self.weights.bytes() + self.blocks.iter().flatten().map(group).sum::<usize>()
+        let groups = self.blocks.iter().flat_map(|block| &block.groups);
+        self.weights.bytes() + groups.map(group).sum::<usize>()
     }
 
     /// Whether `scores`, the centred integers of all rows of a block, can be what an honest server's
@@ -296,7 +344,7 @@ impl AnswerCheck {
         block: usize,
         scores: &mut [f64],
     ) -> bool {
-        let (groups, rows) = (&self.blocks[block - self.first], scores.len());
+        let (groups, rows) = (self.groups(block), scores.len());
         let within = noise.largest(rows, ROW_DEVIATIONS);
         let sound = scores.iter().fold(true, |sound, score| sound & (score.abs() <= within));
         // All of it, whatever is found: how long it takes must not tell where.
@@ -315,7 +363,9 @@ impl AnswerCheck {
                         sound & near
                     })
                 }
-                Group::Sums(sums) => self.energy(noise, rows, asked, sums, scores) <= limit,
+                Group::Sums(sums, rounded) => {
+                    self.energy(noise, rows, asked, (sums, *rounded), scores) <= limit
+                }
             };
             sound & holds
         })
@@ -332,11 +382,11 @@ impl AnswerCheck {
         block: usize,
         scores: &[f64],
     ) -> Vec<f64> {
-        let groups = layout.check_groups(scores.len()).zip(&self.blocks[block - self.first]);
+        let groups = layout.check_groups(scores.len()).zip(self.groups(block));
         let energy = |(range, group): (Range<usize>, &Group)| match group {
             Group::Rows(_) => None,
-            Group::Sums(sums) => {
-                Some(self.energy(noise, scores.len(), asked, sums, &scores[range]))
+            Group::Sums(sums, rounded) => {
+                Some(self.energy(noise, scores.len(), asked, (sums, *rounded), &scores[range]))
             }
         };
         groups.filter_map(energy).collect()
@@ -348,7 +398,7 @@ impl AnswerCheck {
         noise: &ScoreNoise,
         rows: usize,
         asked: &AskedLevel,
-        sums: &[i32],
+        (sums, rounded): (&[i32], u8),
         scores: &[f64],
     ) -> f64 {
         let numbers = wiped(scores.iter().map(|score| *score as i64 as u64));
@@ -364,7 +414,8 @@ impl AnswerCheck {
         let found = self.weights.sums(&numbers);
         let rest = |(found, expected): (&u64, &u64)| found.wrapping_sub(*expected) as i64 as f64;
         let rests = found.iter().zip(&expected).map(rest);
-        let variance = ENERGY * scores.len() as f64 * noise.variance(rows);
+        let weighed = ENERGY * scores.len() as f64 * noise.variance(rows);
+        let variance = weighed + noise.of_rounding(rounded);
         rests.map(|rest| rest * rest).sum::<f64>() / variance
     }
 }

@@ -34,6 +34,8 @@ mod scan;
 #[cfg(feature = "client")]
 mod seal;
 mod signs;
+#[cfg(feature = "client")]
+mod stored_sums;
 
 #[cfg(feature = "client")]
 pub use asked::AskedLevel;

@@ -167,12 +167,14 @@ pub fn unseal(
         let signs =
             (block * vectors..).map(|row| if opened.signs.negates(row) { -1.0 } else { 1.0 });
         let signs: Vec<f64> = signs.take(column.len()).collect();
+        let mut words = blake3::Hasher::new();
         for (node, (chunk, residue)) in layout.node_list().enumerate() {
             let place = ring::strip_offset(blocks, nodes, block, node);
             for (strip, out) in packed.chunks_exact_mut(STRIP_BYTES).enumerate() {
                 let start = strip * blocks * nodes * STRIP_BYTES + place;
                 out.copy_from_slice(&data[start..][..STRIP_BYTES]);
             }
+            words.update(&packed);
             let mut poly = Zeroizing::new(unpack_poly("a segment", &packed, q)?);
             if let (Some(masks), Some(key)) = (masks, opened.key) {
                 poly::mul_add_assign(&mut poly, masks.node(ring, node), key.block(block), q);
@@ -192,7 +194,7 @@ pub fn unseal(
                 }
             }
         }
-        Result::Ok(true)
+        Result::Ok(opened.check.is_none_or(|check| check.holds_words(block, &words)))
     });
     let sound = unsealed.collect::<Result<Vec<bool>>>()?;
     Ok(sound.iter().all(|sound| *sound).then_some(plain))

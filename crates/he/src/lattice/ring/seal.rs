@@ -2,10 +2,11 @@
 //! the sums that answers about them are checked with.
 
 use super::check::BlockSums;
-use super::{CheckWeights, DEGREE, Layout, Masks, POLY_BYTES, Ring, RowSigns, SegmentKey};
+use super::stored_sums::SumSizes;
+use super::{CheckWeights, DEGREE, Layout, Masks, POLY_BYTES, Ring, RowSigns, SegmentKey, Vectors};
 use crate::error::Result;
 use crate::keys::MasterKey;
-use crate::lattice::{Plaintext, SegmentId, nonce};
+use crate::lattice::{Plaintext, Scales, SegmentId, nonce};
 use crate::random::random_bytes;
 use ciphervec_arith::buffer::AlignedBytes;
 use ciphervec_arith::parallel::*;
@@ -58,10 +59,12 @@ pub fn pack(
     collection: &[u8],
     layout: &Layout,
     plaintext: &impl Plaintext,
+    scales: Scales,
 ) -> Result<Packed> {
     let id = nonce::draw(master, collection, plaintext)?;
     let weights = CheckWeights::derive(master, collection, id, layout);
-    let builder = Builder::new(layout, plaintext, id, &weights);
+    let sizes = SumSizes::new(layout, Vectors::Plain, scales);
+    let builder = Builder::new(layout, plaintext, id, (&weights, sizes));
     Ok(builder.build(|_, _, work| {
         convert::lift(&mut work.poly, &work.coefficients, ring.modulus());
         ring.ciphertext.forward(&mut work.poly);
@@ -81,11 +84,13 @@ pub fn seal(
     collection: &[u8],
     layout: &Layout,
     plaintext: &impl Plaintext,
+    scales: Scales,
 ) -> Result<Packed> {
     let id = nonce::draw(master, collection, plaintext)?;
     let key = SegmentKey::derive(ring, master, collection, id, layout, plaintext.rows());
     let weights = CheckWeights::derive(master, collection, id, layout);
-    seal_under(ring, masks, &key, &Builder::new(layout, plaintext, id, &weights))
+    let sizes = SumSizes::new(layout, Vectors::Sealed, scales);
+    seal_under(ring, masks, &key, &Builder::new(layout, plaintext, id, (&weights, sizes)))
 }
 
 /// Seals under a key and a nonce that somebody chose: two calls with both give the difference of
@@ -102,7 +107,9 @@ pub fn seal_with_key(
     plaintext: &impl Plaintext,
 ) -> Result<AlignedBytes> {
     let weights = CheckWeights::derive(&MasterKey::from_bytes([0; 32]), b"", id, layout);
-    Ok(seal_under(ring, masks, key, &Builder::new(layout, plaintext, id, &weights))?.words)
+    let sizes = SumSizes::new(layout, Vectors::Sealed, ring.scales(1.0, layout.level()));
+    let builder = Builder::new(layout, plaintext, id, (&weights, sizes));
+    Ok(seal_under(ring, masks, key, &builder)?.words)
 }
 
 fn seal_under<P: Plaintext>(
@@ -129,12 +136,18 @@ struct Builder<'a, P> {
     id: SegmentId,
     signs: RowSigns,
     weights: &'a CheckWeights,
+    sizes: SumSizes,
 }
 
 impl<'a, P: Plaintext> Builder<'a, P> {
-    fn new(layout: &'a Layout, plaintext: &'a P, id: SegmentId, weights: &'a CheckWeights) -> Self {
+    fn new(
+        layout: &'a Layout,
+        plaintext: &'a P,
+        id: SegmentId,
+        (weights, sizes): (&'a CheckWeights, SumSizes),
+    ) -> Self {
         let signs = RowSigns::of(id, plaintext.rows());
-        Builder { layout, plaintext, id, signs, weights }
+        Builder { layout, plaintext, id, signs, weights, sizes }
     }
 
     /// For every block and node the coefficients of D_r, `finish`ed into a residue polynomial and
@@ -145,10 +158,10 @@ impl<'a, P: Plaintext> Builder<'a, P> {
         let blocks = layout.blocks(rows);
         let headroom = plaintext.headroom();
         let mut data = AlignedBytes::zeroed(headroom + layout.packed_len(rows));
-        let mut sums = Zeroizing::new(Vec::with_capacity(layout.check_len(rows)));
+        let mut sums = Zeroizing::new(Vec::new());
         for first in (0..blocks).step_by(batch()) {
             // [node][strip][50 bytes] of some blocks
-            let built: Vec<(Vec<u8>, BlockSums<'_>)> = (first..(first + batch()).min(blocks))
+            let built: Vec<(Vec<u8>, Zeroizing<Vec<u8>>)> = (first..(first + batch()).min(blocks))
                 .into_par_iter()
                 .map_init(Workspace::new, |work, block| self.block(block, work, &finish))
                 .collect();
@@ -163,7 +176,7 @@ impl<'a, P: Plaintext> Builder<'a, P> {
                     }
                 }
             });
-            built.iter().for_each(|(_, block)| block.append(&mut sums));
+            built.iter().for_each(|(_, block)| sums.extend_from_slice(block));
         }
         Packed { id: self.id, words: data, sums }
     }
@@ -173,7 +186,7 @@ impl<'a, P: Plaintext> Builder<'a, P> {
         block: usize,
         work: &mut Workspace,
         finish: &impl Fn(usize, usize, &mut Workspace),
-    ) -> (Vec<u8>, BlockSums<'a>) {
+    ) -> (Vec<u8>, Zeroizing<Vec<u8>>) {
         let layout = self.layout;
         let (dimension, rows) =
             (layout.dimension(), layout.rows_in_block(self.plaintext.rows(), block));
@@ -194,7 +207,9 @@ impl<'a, P: Plaintext> Builder<'a, P> {
                 sums.column(dim, &column, |row| values[row * dimension + dim]);
             }
         }
-        (packed, sums)
+        let mut stored = Zeroizing::new(Vec::new());
+        sums.append(&packed, &self.sizes, &mut stored);
+        (packed, stored)
     }
 
     /// The quantised rows of a block with their signs, row-major.

@@ -176,15 +176,17 @@ impl RowEncryptor for RingKeyHolder {
         expected: &Expected,
     ) -> Result<EncryptedRows> {
         let (spec, ring, master) = (&self.spec, &self.ring, root.master());
-        let plaintext = rows.quantize(vector_scale(spec, self.rows)).signed(&self.signs);
+        let scale = vector_scale(spec, self.rows);
+        let plaintext = rows.quantize(scale).signed(&self.signs);
         let layout = self.packed_for(expected).layout(rows.len(), expected.rows)?;
         let (binding, level) = (spec.binding(), layout.level());
+        let scales = ring.scales(scale, level);
         let key = self.segment_key(root)?;
         let Packed { id, words, sums } = match self.rows {
             Rows::Encrypted => {
-                ring::seal(ring, &self.masks, master, &binding, &layout, &plaintext)?
+                ring::seal(ring, &self.masks, master, &binding, &layout, &plaintext, scales)?
             }
-            Rows::Plain => ring::pack(ring, master, &binding, &layout, &plaintext)?,
+            Rows::Plain => ring::pack(ring, master, &binding, &layout, &plaintext, scales)?,
         };
         Ok(EncryptedRows { id, level, key, words, witness: sums })
     }

@@ -97,8 +97,7 @@ impl RowSecrets {
         let weights = CheckWeights::derive(master, &binding, id, layout);
         let check = AnswerCheck::new(weights, layout, rows, witness, blocks);
         if check.is_none() {
-            let expected = layout.check_len(rows);
-            let detail = format!("{expected} bytes of sums expected, {} came", witness.len());
+            let detail = format!("{} bytes are no sums of its {rows} rows", witness.len());
             return Err(Error::Directory { segment: id.to_string(), detail });
         }
         Ok(RowSecrets { key, signs: RowSigns::of(id, rows), check })
