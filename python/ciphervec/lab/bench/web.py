@@ -112,7 +112,8 @@ def _measure_mode(url: str, keys: _native.Keys, repeats: int) -> dict[str, float
     directory = _native.SegmentDirectory()
     for segment in head["segments"]:
         sealed = (bytes.fromhex(segment), _get(f"{url}/{segment}.sidecar"), None)
-        owner.add_to(directory, *owner.open_sidecars([sealed]), standing="stored")
+        [opened] = owner.open_sidecars([sealed])
+        owner.add_to(directory, opened, standing="stored")
     generator = np.random.default_rng(18)
     question = generator.standard_normal((1, spec.dimension)).astype(np.float32)
     vectors = generator.standard_normal((SEALED, spec.dimension)).astype(np.float32)
