@@ -54,7 +54,8 @@ impl Owner {
         let weights = CheckWeights::derive(master, b"collection", id, layout);
         let check = AnswerCheck::new(weights, layout, count, &sums, 0..layout.blocks(count));
         let signs = RowSigns::of(id, count);
-        Segment { vectors, layout: *layout, count, words, key, signs, check: check.unwrap() }
+        let (stored, check) = (sums.len(), check.unwrap());
+        Segment { vectors, layout: *layout, count, words, key, signs, check, stored }
     }
 
     /// One query as it is sent.
@@ -134,6 +135,8 @@ pub struct Segment {
     pub key: Option<SegmentKey>,
     pub signs: RowSigns,
     pub check: AnswerCheck,
+    /// Bytes of what the check is made of.
+    pub stored: usize,
 }
 
 #[test]

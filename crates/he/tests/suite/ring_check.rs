@@ -224,6 +224,26 @@ fn stored_words_that_were_changed_do_not_decrypt() {
     }
 }
 
+/// Bytes of check sums a row, which say nothing of how rows lie.
+#[test]
+fn sums_are_as_long_for_all_rows() {
+    for (dimension, level, most) in [(512, 7, 57.0), (512, 8, 30.0), (512, 9, 28.0), (96, 5, 9.0)] {
+        let owner = Owner::new(dimension);
+        let layout = Layout::new(dimension, level).unwrap();
+        for (vectors, delta) in [(Vectors::Sealed, 18.7), (Vectors::Plain, 16.0)] {
+            let scales = owner.ring.scales(f64::exp2(delta), level);
+            let count = layout.vectors_per_block();
+            let stored = KINDS.map(|kind| {
+                let rows = rows_of(kind, count, dimension, scales.vector);
+                owner.pack(&layout, &rows, (vectors, scales)).stored
+            });
+            assert!(stored.iter().all(|bytes| *bytes == stored[0]), "{stored:?}");
+            let of_one = stored[0] as f64 / count as f64;
+            assert!(of_one <= most, "{of_one} at level {level}, {vectors:?}");
+        }
+    }
+}
+
 /// Prints the distribution for each kind of rows: `cargo test … -- --ignored --nocapture energies`.
 #[test]
 #[ignore = "a table to look at, some minutes long"]
