@@ -17,7 +17,7 @@
 //! of its packed words, because sums that were rounded say nothing of the last bits.
 
 use super::bound::ScoreNoise;
-use super::stored_sums::{SumSizes, unpack};
+use super::stored_sums::{CHECKS, ENERGY, SumSizes, unpack};
 use super::{AskedLevel, Layout, Ring};
 use crate::keys::{MasterKey, Purpose};
 use crate::lattice::SegmentId;
@@ -26,17 +26,12 @@ use ciphervec_arith::wrapping;
 use core::ops::Range;
 use zeroize::{Zeroize, Zeroizing};
 
-/// Checks of a group.
-pub(super) const CHECKS: usize = 48;
 /// Rows of a group, at most: what a shift of one row has to rise above.
 const GROUP: usize = 2048;
 /// Rows up to which a group has a check a row.
 const FEW: usize = 128;
 /// Bytes of a word.
 const WORD: usize = 4;
-/// Mean square of a weight: they are uniform among ±1, ±3, ±5 and ±7. Odd ones multiply no
-/// difference of two scores to 0 modulo a power of two.
-pub(super) const ENERGY: f64 = 21.0;
 /// Σ R_i² over the variance of one R_i, beyond which an answer is refused, and what more of it a group
 /// of n rows is granted, n times: the R_i of a small group are less independent.
 ///

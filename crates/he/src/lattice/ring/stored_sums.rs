@@ -9,12 +9,16 @@
 //! bit on | zeros`.
 
 use super::bound::ScoreNoise;
-use super::check::{CHECKS, ENERGY};
 use super::{AnswerWords, Layout, Vectors};
 use crate::lattice::Scales;
 use ciphervec_arith::sample::GAUSSIAN_SIGMA;
 use zeroize::Zeroizing;
 
+/// Checks of a group.
+pub(super) const CHECKS: usize = 48;
+/// Mean square of a weight: they are uniform among ±1, ±3, ±5 and ±7. Odd ones multiply no
+/// difference of two scores to 0 modulo a power of two.
+pub(super) const ENERGY: f64 = 21.0;
 /// What rounding may add to the variance of a check, over it.
 const ROUNDING_SHARE: f64 = 1.0 / 80.0;
 /// Bits rounded off at most.
