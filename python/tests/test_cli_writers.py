@@ -63,6 +63,29 @@ def test_from_card_to_shredded_key(program: Program, tmp_path: Path) -> None:
     program("keys", "shred", "old.key", code=4)
 
 
+def test_a_server_s_collection_gets_cards_and_new_keys(
+    program: Program, tmp_path: Path, server_url: str
+) -> None:
+    np.save(tmp_path / "rows.npy", np.random.default_rng(5).standard_normal((6, 8)).astype(np.float32))
+    (tmp_path / "ids.txt").write_text("".join(f"row-{i}\n" for i in range(6)))
+    for name in ("old.key", "new.key", "other.key"):
+        program("keygen", name, "--no-passphrase")
+    program("create", server_url, "items", "--dim", 8, "--mode", "sealed-index", "--keys", "old.key")
+    made = program("writer", "card", server_url, "items", "a.card", "--keys", "old.key", "--json")
+    fingerprint = json.loads(made.stdout)["fingerprint"]
+    add = ("writer", "add", "a.card", server_url, "rows.npy", "--ids", "ids.txt")
+    program(*add, "--fingerprint", fingerprint)
+    rotate = ("keys", "rotate", server_url, "items", "--new-keys", "new.key")
+    refused = program(*rotate, "--keys", "other.key", code=3)
+    assert len(refused.stderr.splitlines()) == 1, "a message in a pipe is one line, however long"
+    for _ in range(2):  # what was done already is no error
+        said = program(*rotate, "--keys", "old.key", "--json")
+        assert json.loads(said.stdout)["count"] == 6
+    program("query", server_url, "items", "rows.npy", "--keys", "old.key", code=3)
+    found = program("query", server_url, "items", "rows.npy", "--count", 1, "--keys", "new.key", "--json")
+    assert json.loads(found.stdout)["ids"] == [[f"row-{i}"] for i in range(6)]
+
+
 def test_principals_are_made_listed_and_revoked(program: Program, tmp_path: Path) -> None:
     base = ("decrypt-service",)
     made = program(*base, "allow", "l.db", "door", "faces", "--budget", 5, "--period", "2h", "--json")

@@ -3,15 +3,17 @@ The key owner's side."""
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from ..collections.client import PersistentClient
+from ..collections.collection import Collection
 from ..collections.keys import Keys, shred
-from ..collections.stores.folder import FolderDatabase
 from ..errors import InvalidInput, WrongKey
+from .place import Access, Authority, Insecure, Place, TokenFile, opened
 from .terminal import (
     Json,
     KeyFile,
@@ -23,9 +25,7 @@ from .terminal import (
     progress,
     screen,
 )
-from .upkeep import describe
 
-Folder = Annotated[Path, typer.Argument(help="The database folder.")]
 Name = Annotated[str, typer.Argument(help="The collection's name.")]
 
 keys_app = typer.Typer(no_args_is_help=True, help="Change keys, and destroy them.")
@@ -34,7 +34,7 @@ keys_app = typer.Typer(no_args_is_help=True, help="Change keys, and destroy them
 @keys_app.command()
 @command
 def rotate(
-    folder: Folder,
+    place: Place,
     name: Name,
     new_keys: Annotated[Path, typer.Option(help="The key file of the new keys; make it with keygen.")],
     keys: KeyFile = None,
@@ -46,6 +46,9 @@ def rotate(
         bool,
         typer.Option("--overlap", help="Let the old keys work until the end. Not if others may know them."),
     ] = False,
+    token_file: TokenFile = None,
+    ca: Authority = None,
+    insecure: Insecure = False,
     as_json: Json = False,
 ) -> None:
     """Seal a collection again under new keys. Interrupted, the same command goes on where it
@@ -54,13 +57,14 @@ def rotate(
     **Examples**
 
     - `ciphervec keys rotate db faces --keys old.key --new-keys new.key`
+    - `ciphervec keys rotate https://vectors.example faces --keys old.key --new-keys new.key --token-file token`
     """
     following = load_keys(new_keys, new_passphrase_file or passphrase_file)
     if following is None:
         raise InvalidInput("--new-keys names no key file.")
-    present = describe(name, FolderDatabase(folder, read_only=True).open(name))
-    with PersistentClient(folder, _opening(present["key_id"], following, keys, passphrase_file)) as client:
-        collection = client.get_collection(name)
+    held = load_keys(keys, passphrase_file)
+    access = Access(token_file, ca, insecure)
+    with _opened(place, name, [one for one in (held, following) if one is not None], access) as collection:
         with progress(f"sealing {name} again", collection.count(), quiet=as_json) as step:
             collection.rotate_keys(following, overlap=overlap, progress=step)
         info = collection.info()
@@ -102,14 +106,19 @@ def shred_file(
     )
 
 
-def _opening(key_id: str, following: Keys, keys: Path | None, passphrase_file: Path | None) -> Keys:
-    """The keys that open the collection now: the new ones once the first commit was made."""
-    if key_id == following.key_id:
-        return following
-    held = load_keys(keys, passphrase_file)
-    if held is None or held.key_id != key_id:
-        raise WrongKey(f"the collection is under key {key_id}; give its key file with --keys.")
-    return held
+@contextlib.contextmanager
+def _opened(place: str, name: str, keys: Sequence[Keys], access: Access) -> Iterator[Collection]:
+    """The collection, under the first of the keys that opens it: the new ones do once the first commit was made."""
+    for number, one in enumerate(keys, 1):
+        with opened(place, one, access) as client:
+            try:
+                collection = client.get_collection(name)
+            except WrongKey:
+                if number == len(keys):
+                    raise
+                continue
+            yield collection
+            return
 
 
 __all__ = ["keys_app"]

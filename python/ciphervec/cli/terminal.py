@@ -120,11 +120,16 @@ def command(function: Callable[P, None]) -> Callable[P, None]:
                 }
                 print_json({"error": content})
             else:
-                aside.print("error:", style="bold red", end=" ")
-                aside.print(reworded(str(error)), markup=False, highlight=False)
+                say_aside("error:", "bold red", str(error))
             raise typer.Exit(int(code)) from None
 
     return guarded
+
+
+def say_aside(kind: str, style: str, message: str) -> None:
+    """Print a message of this kind on standard error: in lines for a terminal, else in one, which grep finds."""
+    aside.print(kind, style=style, end=" ")
+    aside.print(reworded(message), markup=False, highlight=False, soft_wrap=not aside.is_terminal)
 
 
 def _at_home(value: Any) -> Any:
@@ -141,8 +146,7 @@ def _notes() -> Iterator[None]:
 
     def note(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
         if issubclass(category, UserWarning):
-            aside.print("note:", style="bold yellow", end=" ")
-            aside.print(reworded(str(message)), markup=False, highlight=False)
+            say_aside("note:", "bold yellow", str(message))
 
     with warnings.catch_warnings():
         warnings.simplefilter("always", UserWarning)

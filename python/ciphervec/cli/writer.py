@@ -9,13 +9,12 @@ from typing import Annotated
 
 import typer
 
-from ..collections.client import PersistentClient
 from ..errors import InvalidInput
 from ..writer.pending_batch import is_url
 from ..writer.writer import Writer, WrittenBatch
 from .column_types import Types, named
 from .ids import IdType
-from .place import Access, Authority, Place, TokenFile
+from .place import Access, Authority, Insecure, Place, TokenFile, opened
 from .readers import (
     DocumentColumn,
     EmbeddingColumn,
@@ -52,11 +51,14 @@ Fingerprint = Annotated[
 @writer_app.command()
 @command
 def card(
-    folder: Annotated[Path, typer.Argument(help="The database folder.")],
+    place: Place,
     name: Annotated[str, typer.Argument(help="The collection's name.")],
     path: Annotated[Path, typer.Argument(help="Where to write the card.")],
     keys: KeyFile = None,
     passphrase_file: PassphraseFile = None,
+    token_file: TokenFile = None,
+    ca: Authority = None,
+    insecure: Insecure = False,
     writer: Annotated[
         str, typer.Option(help="The writer's name, which its rows are listed under.")
     ] = "writer",
@@ -68,8 +70,10 @@ def card(
     **Examples**
 
     - `ciphervec writer card db faces door3.card --writer "door 3" --keys my.key`
+    - `ciphervec writer card https://vectors.example faces door3.card --keys my.key --token-file token`
     """
-    with PersistentClient(folder, load_keys(keys, passphrase_file), read_only=True) as client:
+    access = Access(token_file, ca, insecure)
+    with opened(place, load_keys(keys, passphrase_file), access, read_only=True) as client:
         made = client.get_collection(name).writer_card(writer)
     with path.open("xb") as file:
         file.write(made.to_bytes())
@@ -81,7 +85,7 @@ def card(
     screen.print(f"card of [bold]{writer}[/] written to {path}; no secret is in it", highlight=False)
     screen.print(f"fingerprint {made.fingerprint}", highlight=False)
     screen.print(
-        f"next: ciphervec writer add {path} {folder} vectors.npy --fingerprint {made.fingerprint}",
+        f"next: ciphervec writer add {path} {place} vectors.npy --fingerprint {made.fingerprint}",
         style="dim",
         highlight=False,
         soft_wrap=True,

@@ -197,6 +197,34 @@ fn recall_against_float64_is_complete() {
     }
 }
 
+/// What is done ahead changes nothing, whichever levels it was done for.
+#[test]
+fn a_query_may_be_prepared_while_its_server_works() {
+    let keys = Keys::generate().unwrap();
+    for (mode, precision) in MODES {
+        let mut both = Both::new(&keys, Metric::Cosine, mode, precision, 16);
+        both.add(&random(3000, 16, 1));
+        both.add(&random(5, 16, 2));
+        let levels = both.directory.levels(None);
+        assert!(levels.len() == 2 || !mode.encrypts_queries(), "{levels:?}");
+        let question = random(2, 16, 9);
+        for ahead in [&levels[..], &levels[..1], &[]] {
+            let options = QueryOptions { epoch: 3, ..QueryOptions::default() };
+            let query = both.owner.query(&question, &both.directory, options).unwrap();
+            let answer = both.server.evaluate(query.to_bytes()).unwrap().bytes;
+            let open = |answer: &[u8]| {
+                both.owner.open(&query, answer, &both.directory, Retrieval::TopK(9))
+            };
+            let before = open(&answer).unwrap();
+            both.owner.prepare(&query, ahead).unwrap();
+            both.owner.prepare(&query, &levels).unwrap();
+            let after = open(&answer).unwrap();
+            assert_eq!(before.hits, after.hits, "{mode:?} {ahead:?}");
+            assert!(after.checked);
+        }
+    }
+}
+
 #[test]
 fn deleted_and_filtered_rows_stay_out() {
     let keys = Keys::generate().unwrap();
