@@ -50,6 +50,13 @@ def test_a_collection_that_is_open_elsewhere_is_named_at_the_start(tmp_path: Pat
         assert "open for writing" not in server.log
 
 
+def test_a_folder_that_is_made_is_said(tmp_path: Path) -> None:
+    """A name that is spelt wrongly is another database, and an empty one."""
+    for said in (True, False):
+        with LocalServer(tmp_path / "typo") as server:
+            assert ("typo yet: an empty database is made there" in server.log) == said
+
+
 def test_who_has_a_folder_is_named_to_another_process(tmp_path: Path, keys: Keys) -> None:
     keys.save(tmp_path / "my.key", allow_plaintext=True)
     with PersistentClient(tmp_path / "db", keys=keys) as client:

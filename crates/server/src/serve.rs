@@ -53,7 +53,13 @@ fn listen(options: &ServeOptions, log: &Log) -> Result<(), String> {
     let address = listener.local_addr().map_err(|error| error.to_string())?;
     // Before anything in the folder is cleared away.
     let _claim = match data_folder(&options.data) {
-        Some(folder) => Claim::take(&folder, address)?,
+        Some(folder) => {
+            if !folder.exists() {
+                let named = folder.display();
+                tracing::warn!("there is no folder {named} yet: an empty database is made there");
+            }
+            Claim::take(&folder, address)?
+        }
         None => None,
     };
     let app = App::open(options)?;
