@@ -16,7 +16,7 @@ import pytest
 import ciphervec
 from ciphervec import errors
 from ciphervec.cli import readers
-from ciphervec.cli.terminal import ExitCode, exit_code
+from ciphervec.cli.terminal import ExitCode, exit_code, screen
 from program import Program
 
 ROWS, DIMENSION = 40, 24
@@ -71,6 +71,18 @@ def test_from_key_to_hit(program: Program, shelf: Path, rows: np.ndarray) -> Non
     exact = rows.astype(float) @ rows[7] / np.linalg.norm(rows, axis=1) / np.linalg.norm(rows[7])
     assert found["ids"] == [np.argsort(-exact)[:3].tolist()]
     np.testing.assert_allclose(found["scores"][0], np.sort(exact)[::-1][:3], atol=2e-4)
+
+
+def test_a_terminal_shows_some_of_many_rows(
+    program: Program, shelf: Path, rows: np.ndarray, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = ("get", "db", "items", "--keys", "my.key")
+    assert len(program(*asked).stdout.splitlines()) == len(rows), "into a pipe goes everything"
+    monkeypatch.setattr(screen, "_force_terminal", True)
+    monkeypatch.setattr("ciphervec.cli.rows._SHOWN", 30)
+    shown = program(*asked).stdout.splitlines()
+    assert len(shown) == 31 and "--offset 30 goes on" in shown[-1]
+    assert len(program(*asked, "--limit", 35).stdout.splitlines()) == 35
 
 
 def test_a_key_file_is_protected_and_never_overwritten(program: Program, tmp_path: Path) -> None:

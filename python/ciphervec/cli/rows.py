@@ -3,6 +3,7 @@ them, enter; rows leave, on the terminal or in a file. The key owner's side."""
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -52,6 +53,7 @@ Audience = Annotated[
 ]
 
 _PART = 1_000  # rows that are read, and written, at once
+_SHOWN = 100  # rows of a collection, on a terminal
 
 
 @command
@@ -62,7 +64,9 @@ def get(
     keys: KeyFile = None,
     passphrase_file: PassphraseFile = None,
     where: Filter = None,
-    limit: Annotated[int | None, typer.Option("--limit", "-n", help="At most so many rows.")] = None,
+    limit: Annotated[
+        int | None, typer.Option("--limit", "-n", help="At most so many rows; on a terminal 100.")
+    ] = None,
     offset: Annotated[int, typer.Option(help="Pass over so many rows first.")] = 0,
     id_type: IdType = None,
     token_file: TokenFile = None,
@@ -81,12 +85,14 @@ def get(
     with opened(place, load_keys(keys, passphrase_file), access, read_only=True) as client:
         collection = client.get_collection(name)
         asked = asked_ids(collection, ids, id_type) if ids else None
-        found = collection.get(asked, filter_of(where), limit=limit, offset=offset)
+        short = screen.is_terminal and not as_json and limit is None and asked is None
+        found = collection.get(asked, filter_of(where), limit=_SHOWN + 1 if short else limit, offset=offset)
     if as_json:
         print_json(found)
         return
+    more = short and len(found["ids"]) > _SHOWN
     width = max((len(shown(one)) for one in found["ids"]), default=0)
-    for row in found.rows():
+    for row in itertools.islice(found.rows(), _SHOWN if more else None):
         metadata = f"  {plain(row['metadata'])}" if row["metadata"] else ""
         screen.print(
             f"{shown(row['id']):{width}}  {plain(row['document'] or '')}",
@@ -97,6 +103,13 @@ def get(
         screen.print(metadata, style="dim", markup=False, highlight=False)
     if not found["ids"]:
         screen.print("no row passes", style="dim")
+    if more:
+        screen.print(
+            f"there are more than {_SHOWN}: --limit shows others, --offset {offset + _SHOWN} goes on; into a pipe goes "
+            "everything",
+            style="dim",
+            soft_wrap=True,
+        )
 
 
 @command
