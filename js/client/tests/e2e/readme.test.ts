@@ -31,7 +31,7 @@ describe.skipIf(missing !== "")("examples", () => {
     expect(blocks.length).toBeGreaterThan(0);
     for (const [i, block] of blocks.entries()) {
       const file = `${FOLDER}${name}-${i}.mjs`;
-      await writeFile(file, block.replaceAll("http://127.0.0.1:8440", server.url));
+      await writeFile(file, block.replaceAll("http://127.0.0.1:8707", server.url));
       const { stdout } = await promisify(execFile)(process.execPath, [file]);
       // What a comment behind a console.log says is what it prints.
       for (const [, says] of block.matchAll(/console\.log\(.*\); \/\/ (.+)$/gm)) {
