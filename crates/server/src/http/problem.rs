@@ -123,11 +123,12 @@ impl Problem {
 
     /// 403: the token is for this collection, but not for that.
     pub fn forbidden(verb: Verb, part: &str) -> Self {
+        // What an owner's client has are all verbs but one.
+        let all = if verb == Verb::Admin { "" } else { "; an owner's client has --verb owner" };
         let verb = verb.as_str();
         let says = format!("{part} takes a token with the verb {verb}");
         Self::new(StatusCode::FORBIDDEN, "forbidden", says).hint(format!(
-            "nothing was changed; ask the operator for such a token: ciphervec token create --verb {verb}; \
-             an owner's client has --verb owner"
+            "nothing was changed; ask the operator for such a token: ciphervec token create --verb {verb}{all}"
         ))
     }
 
