@@ -169,6 +169,16 @@ impl<'a> BlockSums<'a> {
         }
     }
 
+    /// Bytes that those of a block with so many rows take.
+    pub fn stored_len(layout: &Layout, sizes: &SumSizes, rows: usize) -> usize {
+        let group = |group: Range<usize>| match checks(group.len()) {
+            CHECKS if group.len() > FEW => 4 + sizes.len(group.len(), rows),
+            count => count * layout.dimension() * WORD,
+        };
+        let hash = if layout.has_sums(rows) { blake3::OUT_LEN } else { 0 };
+        hash + layout.check_groups(rows).map(group).sum::<usize>()
+    }
+
     /// Writes them, of a block with these packed words.
     pub fn append(&self, packed: &[u8], sizes: &SumSizes, bytes: &mut Vec<u8>) {
         if self.layout.has_sums(self.rows) {

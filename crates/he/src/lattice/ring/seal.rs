@@ -158,7 +158,10 @@ impl<'a, P: Plaintext> Builder<'a, P> {
         let blocks = layout.blocks(rows);
         let headroom = plaintext.headroom();
         let mut data = AlignedBytes::zeroed(headroom + layout.packed_len(rows));
-        let mut sums = Zeroizing::new(Vec::new());
+        let stored = (0..blocks).map(|block| layout.rows_in_block(rows, block));
+        let stored = stored.map(|rows| BlockSums::stored_len(layout, &self.sizes, rows));
+        // At once: what grows leaves copies behind.
+        let mut sums = Zeroizing::new(Vec::with_capacity(stored.sum()));
         for first in (0..blocks).step_by(batch()) {
             // [node][strip][50 bytes] of some blocks
             let built: Vec<(Vec<u8>, Zeroizing<Vec<u8>>)> = (first..(first + batch()).min(blocks))
@@ -207,8 +210,10 @@ impl<'a, P: Plaintext> Builder<'a, P> {
                 sums.column(dim, &column, |row| values[row * dimension + dim]);
             }
         }
-        let mut stored = Zeroizing::new(Vec::new());
+        let length = BlockSums::stored_len(layout, &self.sizes, rows);
+        let mut stored = Zeroizing::new(Vec::with_capacity(length));
         sums.append(&packed, &self.sizes, &mut stored);
+        debug_assert_eq!(stored.len(), length);
         (packed, stored)
     }
 

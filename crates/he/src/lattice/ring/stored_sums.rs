@@ -77,7 +77,7 @@ impl SumSizes {
         // Where rows of a kind take more than others in their place could, more is rounded off: a
         // check is a little less sharp then, and nobody sees it.
         let packed = (least..=MOST_ROUNDED).find_map(|rounded| {
-            let packed = pack(sums, self.dimension, rounded);
+            let packed = pack(sums, self.dimension, rounded, room);
             (packed.len() <= 1 + self.dimension + room).then_some(packed)
         });
         let mut packed = packed.unwrap_or_else(|| Zeroizing::new(vec![0; 1 + self.dimension]));
@@ -102,12 +102,14 @@ fn width(number: i64) -> u32 {
     if number == 0 { 0 } else { 65 - (number ^ (number >> 63)).leading_zeros() }
 }
 
-fn pack(sums: &[i32], dimension: usize, rounded: u8) -> Zeroizing<Vec<u8>> {
+/// At least as much is allocated as takes `room` behind the widths.
+fn pack(sums: &[i32], dimension: usize, rounded: u8, room: usize) -> Zeroizing<Vec<u8>> {
     let of = |dim: usize| sums[dim..].iter().step_by(dimension).map(|sum| round(*sum, rounded));
     let widths = (0..dimension).map(|dim| of(dim).map(width).max().unwrap_or(0));
     let widths: Zeroizing<Vec<u8>> = Zeroizing::new(widths.map(|width| width as u8).collect());
     let bits: usize = widths.iter().map(|width| CHECKS * usize::from(*width)).sum();
-    let mut out = Zeroizing::new(Vec::with_capacity(1 + dimension + bits.div_ceil(8) + 8));
+    let room = room.max(bits.div_ceil(8)).max(CHECKS * dimension);
+    let mut out = Zeroizing::new(Vec::with_capacity(1 + dimension + room));
     out.push(rounded);
     out.extend_from_slice(&widths);
     let (mut held, mut count) = (0u64, 0);
@@ -182,7 +184,7 @@ mod tests {
             shift in 0u32..32,
         ) {
             let sums: Vec<i32> = seed[..CHECKS * dimension].iter().map(|sum| sum >> shift).collect();
-            let packed = pack(&sums, dimension, rounded);
+            let packed = pack(&sums, dimension, rounded, 0);
             let (found, off) = unpack(&packed, dimension).unwrap();
             prop_assert_eq!(off, rounded);
             for (found, sum) in found.iter().zip(&sums) {
