@@ -163,6 +163,18 @@ def refused_words(folder: Path, name: str, content: bytes) -> str:
     return refusal(folder / name)
 
 
+def test_a_first_line_of_word2vec_is_one_or_a_row(tmp_path: Path) -> None:
+    """It holds for what follows, or the file is refused: cut off, it would be a smaller collection."""
+    assert read_words(tmp_path, "a.txt", b"2 3\na 1 2 3\nnew york 4 5 6\n") == [
+        ["a", "new york"],
+        [[1, 2, 3], [4, 5, 6]],
+    ]
+    assert read_words(tmp_path, "b.txt", b"1 2\nnew york 4 5\n") == [["new york"], [[4, 5]]]
+    assert read_words(tmp_path, "c.txt", b"10 5\n11 6\n") == [["10", "11"], [[5], [6]]]
+    for cut in (b"3 2\na 1 2\nb 3 4\n", b"1 2\na 1 2\nb 3 4\n"):
+        assert "its first line says" in refused_words(tmp_path, "d.txt", cut)
+
+
 def test_what_is_not_read_packed_says_so(tmp_path: Path) -> None:
     for name, says in {
         "rows.npy.gz": "Unpack it",

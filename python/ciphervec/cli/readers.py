@@ -252,16 +252,25 @@ def read_words(path: Path, columns: Columns, heard: packed.Heard | None = None) 
     """GloVe's text form: a word and its numbers a line, divided by spaces; words are the ids. A
     word may hold spaces itself.
 
-    A first line of two whole numbers, as word2vec writes, is passed over.
+    word2vec writes a first line more: how many words, and how many numbers each has. Raises InvalidInput
+    where others follow.
     """
     words: list[Id] = []
     rows = Growing(path)
-    dimension = None
+    dimension = promised = None
     with open_text(path, newline="\n", heard=heard) as file:
         for number, line in enumerate(file, 1):
             parts = line.rstrip("\r\n ").split(" ")
             if number == 1 and len(parts) == 2 and all(part.isdecimal() for part in parts):
+                promised = parts
                 continue
+            if promised is not None and number == 2:
+                if 1 <= int(promised[1]) < len(parts):
+                    dimension = int(promised[1])
+                else:  # a word that is a number, in a file with one number a word
+                    words.append(promised[0])
+                    rows.add_numbers(numbers(promised[1:]), 1)
+                    promised, dimension = None, 1
             dimension = dimension or len(parts) - 1
             try:
                 row = numbers(parts[-dimension:])
@@ -275,6 +284,10 @@ def read_words(path: Path, columns: Columns, heard: packed.Heard | None = None) 
                 )
             words.append(" ".join(parts[:-dimension]))
             rows.add_numbers(row, number)
+    if promised is not None and int(promised[0]) != len(words):
+        raise InvalidInput(
+            f"{path}: its first line says {int(promised[0]):,} words, and {len(words):,} follow. It may be cut off."
+        )
     return Table(rows.matrix(), words)
 
 
