@@ -120,7 +120,7 @@ class Scanner:
         keys = snapshot.empty.session_keys(data)
         if not self._sessions.put(token, snapshot.empty.spec, keys):
             raise OtherQueryKeys(
-                f"there are other evaluation keys of session {keys.epoch} from this token; they stay"
+                f"there are other evaluation keys of session {keys.epoch} from this token; nothing was changed"
             )
 
     @ray.method(concurrency_group="scan")  # type: ignore[untyped-decorator, unused-ignore]
@@ -261,4 +261,12 @@ def remote_scanner() -> Any:
     return ray.remote(concurrency_groups={"scan": 1, "control": 4})(Scanner)
 
 
-__all__ = ["ANYONE", "Moved", "OtherQueryKeys", "Scanner", "Share", "remote_scanner"]
+__all__ = [
+    "ANYONE",
+    "Moved",
+    "OtherQueryKeys",
+    "QueryKeysMissing",
+    "Scanner",
+    "Share",
+    "remote_scanner",
+]
