@@ -37,6 +37,7 @@ from ciphervec.http import AsyncHttpClient, LocalServer
 from network import D, Make, Wire, lose, only
 from program import token
 
+
 @pytest.fixture
 def wire() -> Wire:
     return Wire()

@@ -48,7 +48,9 @@ def test_a_token_s_queries_are_answered_with_the_keys_that_it_sent(
         # Whoever is first is first in a place of its own.
         pool.put_keys(other, token="mallory")
         assert asked(pool, query, keys, token="alice") == books.right(query, keys)
-        assert pool.answer(query, token="mallory").data == books.right(query, other) != books.right(query, keys)
+        assert (
+            pool.answer(query, token="mallory").data == books.right(query, other) != books.right(query, keys)
+        )
         for who in ("bob", "-", ""):
             with pytest.raises(QueryKeysMissing, match=f"of session {SESSIONS + 3} from this token"):
                 pool.answer(query, token=who)
