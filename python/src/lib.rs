@@ -35,6 +35,7 @@ mod segment_directory;
 #[cfg(feature = "server")]
 mod serve;
 mod server;
+mod sessions;
 mod sharing;
 mod spec;
 mod state;
@@ -70,6 +71,8 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<tokens::PyTokenPool>()?;
     module.add_class::<tokens::PyTokenRequest>()?;
     module.add_class::<server::PyServerIndex>()?;
+    module.add_class::<sessions::PySessionKeys>()?;
+    module.add_class::<sessions::PySessionStore>()?;
     module.add_class::<writer::PyWriterCard>()?;
     module.add_class::<writer::PyWriter>()?;
     module.add_class::<pattern::PyPattern>()?;

@@ -13,6 +13,7 @@ use pyo3::types::{PyBytes, PyDict};
 use crate::errors::{CorruptData, InvalidInput, Raise};
 use crate::keys::grouped;
 use crate::segment::{self, PySealedSegment};
+use crate::sessions::PySessionKeys;
 use crate::spec::PyIndexSpec;
 use crate::store::PyStore;
 use crate::{bundle, runtime};
@@ -200,13 +201,41 @@ impl PyServerIndex {
         Self { held: RwLock::new(index), timings: Mutex::new(ServerTimings::default()) }
     }
 
-    /// Answers a `SealedQuery.to_bytes()` over every segment. Raises CorruptData, WrongKey or InvalidInput.
-    fn evaluate<'py>(&self, py: Python<'py>, query: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
+    /// Reads and checks the evaluation keys of a client's session: of the owner whose keys are installed, under the same
+    /// public masks. They are not installed: `evaluate` takes them. Raises CorruptData, WrongKey, or InvalidInput when they
+    /// are another index's or no session's.
+    fn session_keys(&self, py: Python<'_>, data: &[u8]) -> PyResult<PySessionKeys> {
+        let read = py.detach(|| {
+            let held = self.read();
+            let index = &held.index;
+            runtime::run(|| index.session_keys(data))
+        });
+        read.map(PySessionKeys).map_err(Raise::raise)
+    }
+
+    /// The session whose evaluation keys a query wants; None where it wants none. Nothing of the query is checked.
+    fn session_of(&self, query: &[u8]) -> Option<u32> {
+        self.read().index.session_of(query)
+    }
+
+    /// Answers a `SealedQuery.to_bytes()` over every segment, with `keys` if it is of a session. Raises CorruptData, WrongKey
+    /// or InvalidInput.
+    #[pyo3(signature = (query, keys = None))]
+    fn evaluate<'py>(
+        &self,
+        py: Python<'py>,
+        query: &[u8],
+        keys: Option<&PySessionKeys>,
+    ) -> PyResult<Bound<'py, PyBytes>> {
         let answer = py.detach(|| {
             // Locked before the pool is entered: a pool thread must never wait for a lock.
             let held = self.read();
             let index = &held.index;
-            runtime::run(|| index.evaluate(query)).map_err(Raise::raise)
+            let answer = runtime::run(|| match keys {
+                Some(keys) => index.evaluate_with(query, &keys.0),
+                None => index.evaluate(query),
+            });
+            answer.map_err(Raise::raise)
         })?;
         *self.timings.lock().unwrap_or_else(PoisonError::into_inner) = answer.timings;
         Ok(PyBytes::new(py, &answer.bytes))

@@ -4,6 +4,7 @@ For tests of HTTP."""
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator
 
 import httpx
@@ -19,6 +20,11 @@ D = 16
 Make = Callable[..., HttpClient]
 Fault = Callable[[httpx.Request, Callable[[], httpx.Response]], httpx.Response]
 Handler = Callable[[httpx.Request], httpx.Response]
+
+COUNT, EPOCH = slice(72, 76), slice(77, 81)
+"""Where a query frame says how many queries it has, and of which epoch."""
+KEYS_EPOCH = slice(104, 108)
+"""Where a frame of evaluation keys says their epoch."""
 
 
 class Faulty(httpx.BaseTransport):
@@ -52,6 +58,40 @@ class Faulty(httpx.BaseTransport):
 
     def paths(self, ending: str) -> int:
         return sum(path.endswith(ending) for _, path in self.seen)
+
+
+class Wire(Faulty):
+    """What leaves for the server: the sessions of keys, and of every query as often as it was sent."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.keys: list[int] = []
+        self.queries: list[tuple[int, int]] = []
+        self.bodies: list[bytes] = []
+        self.next: Fault | None = None
+        self.fault = self._note
+
+    def _note(self, request: httpx.Request, go: Callable[[], httpx.Response]) -> httpx.Response:
+        def number(at: slice) -> int:
+            return int.from_bytes(request.content[at], "little")
+
+        if request.url.path.endswith("/query-keys"):
+            self.keys.append(number(KEYS_EPOCH))
+        if request.url.path.endswith("/query"):
+            self.queries.append((number(EPOCH), number(COUNT)))
+            self.bodies.append(request.content)
+        return go() if self.next is None else self.next(request, go)
+
+    def used(self) -> Counter[int]:
+        """Queries sent under each epoch."""
+        found: Counter[int] = Counter()
+        for epoch, count in self.queries:
+            found[epoch] += count
+        return found
+
+    def runs(self) -> list[int]:
+        """How many queries went under each epoch, in the order of the epochs."""
+        return list(self.used().values())
 
 
 def only(ending: str | tuple[str, ...], method: str, fault: Fault, times: int = 1) -> Fault:

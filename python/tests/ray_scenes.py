@@ -1,5 +1,5 @@
-"""Scenes of a cluster: a folder, keys and vectors enter; a collection with its owner, what one process
-answers, and who is killed leave. For tests of `ciphervec.ray`."""
+"""Scenes of a cluster: a folder, keys and vectors enter; a collection with its owner, keys of sessions, what
+one process answers, and who is killed leave. For tests of `ciphervec.ray` and of session keys."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ import numpy as np
 
 import ciphervec
 import ciphervec._native as native
+from attacks import forged
 from ciphervec import Keys
+from ciphervec.collections.query_keys import SESSIONS
+from network import KEYS_EPOCH
 
 D = 32
 
@@ -45,12 +48,22 @@ class Owner:
     def index(self) -> native.ServerIndex:
         return self.books._segments.server.index
 
+    def session(self, number: int, first: int = 0) -> tuple[bytes, bytes]:
+        """A query of a session, and the evaluation keys that it takes."""
+        owner = self.books.owner
+        query = owner.query(self.vectors[first : first + 1], epoch=SESSIONS + number)
+        return query.to_bytes(), session_keys(owner, number)
+
+    def right(self, query: bytes, keys: bytes) -> bytes:
+        """What one process answers with these keys of a session."""
+        return self.index.evaluate(query, self.index.session_keys(keys))
+
     def query(self, count: int = 1, where: object | None = None, first: int = 0) -> bytes:
         """As it goes to a server."""
         seen: list[bytes] = []
         backend = self.books._segments.server
         kept = backend.evaluate
-        # As it is asked through scanners, which hold no keys of sessions.
+        # Under the collection's own query key, whose evaluation keys are in the bucket.
         self.books._segments.query_keys.refused = True
         backend.evaluate = lambda query: (seen.append(query), kept(query))[1]
         try:
@@ -58,6 +71,17 @@ class Owner:
         finally:
             del backend.evaluate
         return seen[-1]
+
+
+def session_keys(owner: ciphervec.Owner, number: int) -> bytes:
+    """The evaluation keys of a session, as a client sends them."""
+    return owner.evaluation_at(SESSIONS + number).to_bytes()
+
+
+def claiming(owner: ciphervec.Owner, number: int) -> bytes:
+    """Other keys that claim to be of this session: the owner's name and the public masks are no secret."""
+    epoch = (SESSIONS + number).to_bytes(4, "little")
+    return forged(session_keys(owner, number + 1), KEYS_EPOCH.start, epoch)
 
 
 def processes(pool: Any) -> list[int]:

@@ -10,7 +10,6 @@ import subprocess
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -35,47 +34,8 @@ from ciphervec.collections import flooding, query_keys
 from ciphervec.collections.query_keys import SESSIONS, QueryKeys
 from ciphervec.collections.routing.clusters import Clusters
 from ciphervec.http import AsyncHttpClient, LocalServer
-from network import D, Faulty, Make, lose, only
+from network import D, Make, Wire, lose, only
 from program import token
-
-Go = Callable[[], httpx.Response]
-COUNT, EPOCH = slice(72, 76), slice(77, 81)
-KEYS_EPOCH = slice(104, 108)
-
-
-def number(data: bytes) -> int:
-    return int.from_bytes(data, "little")
-
-
-class Wire(Faulty):
-    """What leaves for the server: the sessions of keys, and of every query as often as it was sent."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.keys: list[int] = []
-        self.queries: list[tuple[int, int]] = []
-        self.bodies: list[bytes] = []
-        self.next: Callable[[httpx.Request, Go], httpx.Response] | None = None
-        self.fault = self._note
-
-    def _note(self, request: httpx.Request, go: Go) -> httpx.Response:
-        if request.url.path.endswith("/query-keys"):
-            self.keys.append(number(request.content[KEYS_EPOCH]))
-        if request.url.path.endswith("/query"):
-            self.queries.append((number(request.content[EPOCH]), number(request.content[COUNT])))
-            self.bodies.append(request.content)
-        return go() if self.next is None else self.next(request, go)
-
-    def used(self) -> Counter[int]:
-        """Queries sent under each epoch."""
-        found: Counter[int] = Counter()
-        for epoch, count in self.queries:
-            found[epoch] += count
-        return found
-
-    def runs(self) -> list[int]:
-        """How many queries went under each epoch, in the order of the epochs."""
-        return list(self.used().values())
 
 
 @pytest.fixture

@@ -158,8 +158,8 @@ def _asked_outside(segments: Segments, queries: int) -> None:
 def _say_refused(segments: Segments) -> None:
     remark(
         f"the server of {segments.description.spec.collection!r} takes no query keys of its clients: it is of a release before "
-        "0.2, or a front of scanners. Queries are asked under the collection's own query key, which changes with "
-        "rotate_query_key() alone. SECURITY.md says what a server that lies learns of a key; upgrade the server, or rotate "
+        "0.2. Queries are asked under the collection's own query key, which changes with rotate_query_key() alone. "
+        "SECURITY.md says what a server that lies learns of a key; upgrade the server, or rotate "
         f"it every {query_keys.QUERIES_PER_KEY:,} queries."
     )
 

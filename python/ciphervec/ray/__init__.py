@@ -17,10 +17,13 @@ if TYPE_CHECKING:
     from .cluster import local_cluster
     from .front import ServeFront, serve_front
     from .pool import PoolAnswer, ScannerPool
+    from .scanner import OtherQueryKeys, QueryKeysMissing
     from .seal import Sealed, seal_dataset
 
 _NAMES = {
+    "OtherQueryKeys": "scanner",
     "PoolAnswer": "pool",
+    "QueryKeysMissing": "scanner",
     "ScannerPool": "pool",
     "Sealed": "seal",
     "ServeFront": "front",
@@ -45,7 +48,9 @@ def __getattr__(name: str) -> Any:
 
 
 __all__ = [
+    "OtherQueryKeys",
     "PoolAnswer",
+    "QueryKeysMissing",
     "ScannerPool",
     "Sealed",
     "ServeFront",

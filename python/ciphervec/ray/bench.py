@@ -31,7 +31,7 @@ import ciphervec._native as native
 from ..collections.client import PersistentClient
 from ..collections.keys import Keys
 from ..collections.spec import Mode
-from ..collections.stores.server_backend import Answer, ServerBackend, Sink
+from ..collections.stores.server_backend import Answer, QueryKeysMissing, ServerBackend, Sink
 from .cluster import local_cluster
 from .pool import ScannerPool
 from .seal import seal_dataset
@@ -97,18 +97,28 @@ class _Through:
     query_version = native.QUERY_VERSION
 
     def __init__(self, pool: ScannerPool) -> None:
-        self.pool, self.query = pool, b""
+        self.pool, self.query, self.keys = pool, b"", b""
 
     def evaluate(self, query: bytes, again: Callable[[], None] | None = None) -> Answer:
         self.query = query
         answer = self.pool.answer(query)
         return Answer(answer.data, answer.version)
 
+    def again(self) -> bytes:
+        """The answer to the latest query once more, from scanners that may have lost its session's keys."""
+        while True:
+            try:
+                return self.pool.answer(self.query).data
+            except QueryKeysMissing:
+                self.pool.put_keys(self.keys)
+
     def lacks(self, epoch: int) -> bool:
         return False
 
     def hold(self, evaluation: bytes) -> bool:
-        return False
+        self.keys = evaluation
+        self.pool.put_keys(evaluation)
+        return True
 
     def evaluate_into(self, query: bytes, sink: Sink, again: Callable[[], None] | None = None) -> int:
         answer = self.evaluate(query, again)
@@ -242,7 +252,7 @@ def _scan(
         hits += sum(len(set(one) & set(exact[at + row].tolist())) for row, one in enumerate(found))
     books.query(queries[:1], 10)
     query = through.query
-    right = pool.answer(query).data
+    right = through.again()
     milliseconds = _median(lambda: pool.answer(query), repeats)
     says = list(pool.status()["scanners"].values())
     return {
@@ -258,16 +268,14 @@ def _scan(
         "leak": "sizes, times",
         "rss_mb": sum(one["rss"] for one in says) / 1e6,
         "stored_mb": sum(one["bytes"] for one in says) / 1e6,
-        "right_after_kill": _killed(pool, query, right, [one["pid"] for one in says]),
+        "right_after_kill": _killed(through, right, [one["pid"] for one in says]),
     }
 
 
-def _killed(pool: ScannerPool, query: bytes, right: bytes, processes: Sequence[int]) -> bool:
+def _killed(through: _Through, right: bytes, processes: Sequence[int]) -> bool:
     """Whether answers are right while a scanner is killed in the middle of them."""
     answers: list[bool] = []
-    asking = threading.Thread(
-        target=lambda: answers.extend(pool.answer(query).data == right for _ in range(4))
-    )
+    asking = threading.Thread(target=lambda: answers.extend(through.again() == right for _ in range(4)))
     asking.start()
     time.sleep(0.05)
     os.kill(processes[0], signal.SIGKILL)

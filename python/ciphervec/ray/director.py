@@ -65,6 +65,9 @@ class Plan(NamedTuple):
     """The segments' ids, as the state lists them."""
     scanners: list[Any]
     """Handles of those that hold any."""
+    everybody: list[Any]
+    """Handles of all, also of those that hold none. Another plan of the same scanners may ask those: they
+    are given session keys too."""
 
 
 @dataclass
@@ -312,7 +315,10 @@ class Director:
             self._retiring.append((time.monotonic() + _GRACE, self._plan.version))
         spec = base64.b64decode(json.loads(state.meta)["spec"], validate=True)
         scanners = [self._members[name].handle for name in used]
-        self._plan = Plan(self._serial(), state.version, state.head, spec, list(state.segments), scanners)
+        everybody = [member.handle for member in self._members.values()]
+        self._plan = Plan(
+            self._serial(), state.version, state.head, spec, list(state.segments), scanners, everybody
+        )
         self._placed, self._held, self._planned = placed, set(self._members), set(self._members)
 
     def _serial(self) -> int:

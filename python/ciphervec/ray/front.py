@@ -1,9 +1,10 @@
 """Front: the HTTP interface of a server enters; its queries are answered by a pool of scanners, and all
 else by `ciphervec serve` on the same place. Outside the owner's trust, without a key.
 
-The server checks every token and makes every commit; before a query is scanned it is asked whether
-whoever sent it may, and which state the answer must not be older than. So clients see one server:
-what it acknowledged is in the next answer, from whichever scanner.
+The server checks every token and makes every commit. Before a query is scanned the front asks the
+server whether its token may query, which state the answer must not be older than, and the token's id.
+So clients see one server: what it acknowledged is in the next answer, from whichever scanner. Session
+keys go to all scanners, which file them under that id.
 """
 
 from __future__ import annotations
@@ -22,11 +23,13 @@ from starlette.background import BackgroundTask
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
+from ..collections.stores.server_backend import QueryKeysMissing
 from ..errors import CiphervecError, CorruptData, InvalidInput, ServerError, WrongKey
 from ..http import LocalServer
 from ..ingest.files import StrPath
 from .cluster import is_loopback
 from .pool import PoolAnswer, ScannerPool
+from .scanner import OtherQueryKeys
 
 _QUERY = re.compile(r"/v1/collections/([^/]+)/query(-keys)?")
 _HOP = {
@@ -44,6 +47,18 @@ _BODY = {"content-length", "content-type", "content-encoding", "expect"}
 _TIMEOUT = httpx.Timeout(600.0, connect=10.0)
 MAX_QUERY = 256 << 20
 """Bytes of a query frame at most."""
+MAX_KEYS = 1 << 20
+"""Bytes of a session's evaluation keys at most, as in the server."""
+
+
+class _Gate(NamedTuple):
+    """What the server says to whom it lets query."""
+
+    version: int
+    head: bytes
+    token: str | None
+    """The id of the token, or ANYONE; None where a server of an older release does not say it."""
+    headers: Mapping[str, str]
 
 
 class Front:
@@ -64,39 +79,57 @@ class Front:
         """One request of the HTTP interface."""
         found = _QUERY.fullmatch(_path(request))
         pool = self._pools.get(found[1]) if found else None
-        if found and found[2] and pool is not None:
-            # Scanners have the collection's own evaluation keys and none of its clients': these go on without.
-            return _problem(404, "not-found", "scanners take no query keys of clients", None)
-        if request.method != "POST":
-            pool = None
         try:
-            return await (self._pass_on(request) if pool is None else self._query(request, pool))
+            if found is None or pool is None or request.method != ("PUT" if found[2] else "POST"):
+                return await self._pass_on(request)
+            gate = await self._gate(request, found[1])
+            if isinstance(gate, Response):
+                return gate
+            return await (self._take_keys if found[2] else self._query)(request, pool, gate)
         except httpx.HTTPError:
             return _problem(
                 503, "busy", "the server behind this one does not answer", "wait, and send the same again"
             )
 
-    async def _query(self, request: Request, pool: ScannerPool) -> Response:
-        """The gate first, then the body, then the scan, as in the server."""
+    async def _gate(self, request: Request, name: str) -> _Gate | Response:
+        """Ask the server whether the sender may query; its refusal where not. Before the body is read, as
+        in the server."""
         headers = {name: value for name, value in _kept(request.headers.items()) if name not in _BODY}
-        gate = await self._client.get(f"{self._upstream}{_path(request)}", headers=headers)
+        gate = await self._client.get(f"{self._upstream}/v1/collections/{name}/query", headers=headers)
         if gate.status_code != 204:
             return Response(gate.content, gate.status_code, dict(_kept(gate.headers.items())))
-        version, head = int(gate.headers["ciphervec-version"]), gate.headers["ciphervec-head"]
-        query = await _body(request)
+        version, head = int(gate.headers["ciphervec-version"]), bytes.fromhex(gate.headers["ciphervec-head"])
+        return _Gate(version, head, gate.headers.get("ciphervec-token") or None, gate.headers)
+
+    async def _query(self, request: Request, pool: ScannerPool, gate: _Gate) -> Response:
+        """The body, then the scan."""
+        query = await _body(request, MAX_QUERY)
         if query is None:
             hint = "ask fewer queries at once"
             return _problem(413, "too-large", f"a query has at most {MAX_QUERY:,} bytes", hint)
         try:
-            if not pool.matches(version, bytes.fromhex(head)):
-                await pool.catch_up(version)
-            answer = await pool.ask(query, at_least=version)
-        except (InvalidInput, WrongKey, CorruptData) as error:
-            return _problem(400, "bad-request", str(error), None)
+            if not pool.matches(gate.version, gate.head):
+                await pool.catch_up(gate.version)
+            # Nobody sends keys under no name.
+            answer = await pool.ask(query, at_least=gate.version, token=gate.token or "")
         except CiphervecError as error:
-            hint = "wait for Retry-After and send the same again"
-            return _problem(503, "busy", str(error), hint)
+            return _refused(error)
         return Response(answer.data, 200, _says(answer, gate.headers))
+
+    async def _take_keys(self, request: Request, pool: ScannerPool, gate: _Gate) -> Response:
+        """The evaluation keys of a session, for this token's queries."""
+        if gate.token is None:
+            # Nobody knows whose they would be: clients go on under the collection's own query key.
+            return _problem(404, "not-found", "the server behind this one is too old for query keys", None)
+        keys = await _body(request, MAX_KEYS)
+        if keys is None:
+            detail = f"the evaluation keys of a session have at most {MAX_KEYS:,} bytes"
+            return _problem(413, "too-large", detail, None)
+        try:
+            await pool.bring(keys, at_least=gate.version, token=gate.token)
+        except CiphervecError as error:
+            return _refused(error)
+        return Response(None, 204, _passed(gate.headers))
 
     async def _pass_on(self, request: Request) -> Response:
         """To the server, bytes as they come, and back."""
@@ -220,12 +253,12 @@ def _path(request: Request) -> str:
     return raw.decode("ascii", "replace").partition("?")[0] if raw else quote(request.url.path)
 
 
-async def _body(request: Request) -> bytes | None:
-    """All of it; None where it is too long."""
+async def _body(request: Request, most: int) -> bytes | None:
+    """All of it; None where it is longer."""
     pieces, size = [], 0
     async for piece in request.stream():
         size += len(piece)
-        if size > MAX_QUERY:
+        if size > most:
             return None
         pieces.append(piece)
     return b"".join(pieces)
@@ -235,15 +268,31 @@ def _kept(headers: Any) -> list[tuple[str, str]]:
     return [(name, value) for name, value in headers if name.lower() not in _HOP]
 
 
+def _passed(gate: Mapping[str, str]) -> dict[str, str]:
+    """What an answer has of the server's own."""
+    return {name: gate[name] for name in ("ciphervec-api", "x-request-id") if name in gate}
+
+
 def _says(answer: PoolAnswer, gate: Mapping[str, str]) -> dict[str, str]:
-    passed = {name: gate[name] for name in ("ciphervec-api", "x-request-id") if name in gate}
     return {
-        **passed,
+        **_passed(gate),
         "content-type": "application/octet-stream",
         "ciphervec-version": str(answer.version),
         "ciphervec-head": answer.head.hex(),
         "server-timing": f"queue;dur={answer.wait_ms:.3f}, scan;dur={answer.scan_ms:.3f}",
     }
+
+
+def _refused(error: CiphervecError) -> Response:
+    """Under the status and the name that the server has for it."""
+    if isinstance(error, QueryKeysMissing):
+        hint = "put them to …/query-keys, then send the same query again"
+        return _problem(409, "query-keys-missing", str(error), hint)
+    if isinstance(error, OtherQueryKeys):
+        return _problem(409, "exists", str(error), "begin another session, of a number drawn at random")
+    if isinstance(error, (InvalidInput, WrongKey, CorruptData)):
+        return _problem(400, "bad-request", str(error), None)
+    return _problem(503, "busy", str(error), "wait for Retry-After and send the same again")
 
 
 def _problem(status: int, kind: str, detail: str, hint: str | None) -> Response:

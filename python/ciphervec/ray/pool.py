@@ -25,7 +25,7 @@ from ..errors import CiphervecError, InvalidInput, ServerError
 from ..ingest.files import StrPath
 from .cluster import expect_guarded
 from .director import Director, Plan, Settings
-from .scanner import Moved
+from .scanner import ANYONE, Moved
 
 T = TypeVar("T")
 _INLINE = 64 << 10
@@ -112,17 +112,18 @@ class ScannerPool:
             raise
         return pool
 
-    def answer(self, query: bytes, *, at_least: int | None = None) -> PoolAnswer:
+    def answer(self, query: bytes, *, at_least: int | None = None, token: str = ANYONE) -> PoolAnswer:
         """Answer one message of queries over every segment of the newest state, or of one that has
-        version `at_least`, if that is given and held. Raises InvalidInput, WrongKey or CorruptData
-        for what is no query of this collection, ServerError when scanners stay away longer than the
-        pool's patience."""
-        return _here(self.ask(query, at_least=at_least))
+        version `at_least`, if that is given and held. A query of a session is answered with the keys
+        that `put_keys` was given for the same `token`. Raises InvalidInput, WrongKey or CorruptData
+        for what is no query of this collection, QueryKeysMissing where a scanner lacks the session's
+        keys, ServerError when scanners stay away longer than the pool's patience."""
+        return _here(self.ask(query, at_least=at_least, token=token))
 
-    async def ask(self, query: bytes, *, at_least: int | None = None) -> PoolAnswer:
+    async def ask(self, query: bytes, *, at_least: int | None = None, token: str = ANYONE) -> PoolAnswer:
         """As `answer`, in an event loop."""
         began = time.monotonic()
-        plan, planned, shares = await self._asked(query, at_least, began + self._patience)
+        plan, planned, shares = await self._asked(query, token, at_least, began + self._patience)
         work = (IndexSpec.from_bytes(plan.spec), query, plan.order, shares)
         if sum(map(len, shares)) < _SMALL:
             data = _native.merge_responses(*work)
@@ -131,15 +132,44 @@ class ScannerPool:
         done = time.monotonic()
         return PoolAnswer(data, plan.version, plan.head, (planned - began) * 1e3, (done - planned) * 1e3)
 
-    async def shares(self, query: bytes, *, at_least: int | None = None) -> AsyncIterator[bytes]:
+    async def shares(
+        self, query: bytes, *, at_least: int | None = None, token: str = ANYONE
+    ) -> AsyncIterator[bytes]:
         """The answers of the scanners as they come, each a response frame over some segments. All
         together are about one state. When one dies in between this ends in ServerError: ask again."""
         plan = await self._planned(at_least)
         try:
-            async for share in _answers(plan, query):
+            async for share in _answers(plan, query, token):
                 yield share
         except Moved as error:
             raise ServerError(f"a scanner of {self.collection!r} went away: {error}. Ask again.") from error
+
+    def put_keys(self, keys: bytes, *, at_least: int = 0, token: str = ANYONE) -> None:
+        """Answer this token's queries of a session with these evaluation keys of it. All scanners hold
+        them when this returns; one that is started later or anew does not, and who asks hears
+        QueryKeysMissing. `token` is whatever tells those who may ask from each other, and no secret.
+        Raises InvalidInput, WrongKey or CorruptData for what is no such keys of the collection's
+        owner, OtherQueryKeys where the token has sent others of this session, ServerError as
+        `answer`."""
+        _here(self.bring(keys, at_least=at_least, token=token))
+
+    async def bring(self, keys: bytes, *, at_least: int = 0, token: str = ANYONE) -> None:
+        """As `put_keys`, in an event loop."""
+        until = time.monotonic() + self._patience
+        # The newest plan, whichever is known here: a query may be answered by another front's.
+        plan = await self._fetch(at_least)
+        message = ray.put(keys) if len(keys) > _INLINE else keys
+        while True:
+            told = [_told(scanner, plan.version, token, message) for scanner in plan.everybody]
+            failures = [failure for failure in await asyncio.gather(*told) if failure is not None]
+            for failure in failures:
+                if not isinstance(failure, Moved):
+                    raise failure
+            if not failures:
+                return
+            if time.monotonic() > until:
+                raise self._silent(failures[0]) from failures[0]
+            plan = await self._fetch(plan.version, after=plan.serial)
 
     def version(self) -> int:
         """The newest committed version, once all scanners hold it. Raises as `answer`."""
@@ -163,7 +193,7 @@ class ScannerPool:
         ray.kill(self._director)
 
     async def _asked(
-        self, query: bytes, at_least: int | None, until: float
+        self, query: bytes, token: str, at_least: int | None, until: float
     ) -> tuple[Plan, float, list[bytes]]:
         """The plan that the answers are by, when they were asked for, and they.
 
@@ -180,7 +210,7 @@ class ScannerPool:
                 failure: CiphervecError | None = None
                 shares: list[bytes] = []
                 try:
-                    shares = [share async for share in _answers(plan, query)]
+                    shares = [share async for share in _answers(plan, query, token)]
                 except CiphervecError as error:
                     failure = error
                 if newest is not None:
@@ -193,13 +223,16 @@ class ScannerPool:
                 if not isinstance(failure, Moved):
                     raise failure
                 if time.monotonic() > until:
-                    raise ServerError(
-                        f"the scanners of {self.collection!r} did not answer within {self._patience:g} s: {failure}"
-                    ) from failure
+                    raise self._silent(failure) from failure
                 plan = await self._fetch(plan.version, after=plan.serial)
         finally:
             if newest is not None:
                 newest.cancel()
+
+    def _silent(self, failure: Exception) -> ServerError:
+        return ServerError(
+            f"the scanners of {self.collection!r} did not answer within {self._patience:g} s: {failure}"
+        )
 
     async def _planned(self, at_least: int | None) -> Plan:
         if at_least is not None and self._plan is not None and self._plan.version >= at_least:
@@ -246,15 +279,26 @@ class ScannerPool:
         return f"<ciphervec.ray.ScannerPool of {self.collection!r}, version {version}>"
 
 
-async def _answers(plan: Plan, query: bytes) -> AsyncIterator[bytes]:
-    """The answers of all scanners, as they come. Raises what the first of them raised, and Moved where
-    one went away."""
+async def _told(scanner: Any, version: int, token: str, keys: Any) -> Exception | None:
+    """Give a scanner session keys; what it raised, Moved where it went away, None where it has them."""
+    try:
+        await scanner.put_keys.remote(version, token, keys)
+    except ray.exceptions.RayTaskError as error:
+        return error.cause if isinstance(error.cause, CiphervecError) else error
+    except ray.exceptions.RayError as error:  # it died, or its node left
+        return Moved(str(error))
+    return None
+
+
+async def _answers(plan: Plan, query: bytes, token: str) -> AsyncIterator[bytes]:
+    """The answers of all scanners to this token, as they come. Raises what the first of them raised, and
+    Moved where one went away."""
     message: Any = ray.put(query) if len(query) > _INLINE and len(plan.scanners) > 1 else query
     arrived: asyncio.Queue[bytes | BaseException | None] = asyncio.Queue()
 
     async def listen(scanner: Any) -> None:
         try:
-            async for reference in scanner.answer.remote(plan.version, message):
+            async for reference in scanner.answer.remote(plan.version, message, token):
                 await arrived.put(await reference)
             await arrived.put(None)
         except ray.exceptions.RayTaskError as error:

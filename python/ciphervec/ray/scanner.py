@@ -2,8 +2,9 @@
 share leave. A Ray actor; outside the owner's trust, without a key.
 
 It reads from the folder or the bucket by itself, every block checked, and holds several states at
-once, whose segments they share, so that a query is answered from the one it was put to. It has
-nothing that is not in the bucket: started anew it is given its share again.
+once, whose segments they share, so that a query is answered from the one it was put to. What it has
+is in the bucket, and it is given its share again when it is started anew. Only the session keys are
+not: clients send those again.
 """
 
 from __future__ import annotations
@@ -20,15 +21,24 @@ import ray
 import ciphervec._native as _native
 
 from .._native import IndexSpec
+from ..collections.stores.server_backend import QueryKeysMissing
 from ..collections.write_batch import EVALUATION, ROWS, TAGS
 from ..errors import CiphervecError, CorruptData, StorageError
 
 _PIECE = 256 << 20
 """Bytes of segments beyond the budget that are read, scanned and let go at once."""
+_MEMORY = 4 << 30
+"""Bytes by which the room for session keys is measured where no budget is given, as in the server."""
+ANYONE = _native.SessionStore.ANYONE
+"""The token's id where no tokens are asked for."""
 
 
 class Moved(CiphervecError):  # noqa: N818
     """The state asked for is not held, or is not in the bucket any more: ask for the plan anew."""
+
+
+class OtherQueryKeys(CiphervecError):  # noqa: N818
+    """The token has sent other keys of this session, which stay."""
 
 
 class Share(NamedTuple):
@@ -60,9 +70,10 @@ class Scanner:
 
     def __init__(self, path: str, budget: int | None, threads: int) -> None:
         """`path` is the collection's, a folder or `s3://…`; `budget` is how many bytes of segments
-        may be in memory, None for all of its share."""
+        may be in memory, None for all of its share. Session keys take a sixteenth of that beside it."""
         _native.set_threads(threads)
         self._path, self._budget = path, budget
+        self._sessions = _native.SessionStore(budget or _MEMORY)
         self._snapshots: dict[int, Snapshot] = {}
         self._incarnation = secrets.token_hex(8)
 
@@ -77,6 +88,7 @@ class Scanner:
             "segments": 0 if latest is None else len(latest.share.segments),
             "bytes": 0 if latest is None else sum(length for _, length, _ in latest.share.segments),
             "resident": 0 if latest is None else latest.index.nbytes,
+            "session_keys": self._sessions.nbytes,
             "rss": _resident(),
         }
 
@@ -100,15 +112,26 @@ class Scanner:
         for version in [one for one in self._snapshots if one not in keep]:
             del self._snapshots[version]
 
+    @ray.method(concurrency_group="control")  # type: ignore[untyped-decorator, unused-ignore]
+    def put_keys(self, version: int, token: str, data: bytes) -> None:
+        """Answer this token's queries of a session with these evaluation keys of it, checked against
+        that state. Raises Moved, OtherQueryKeys, and what is wrong with the keys."""
+        snapshot = self._snapshot(version)
+        keys = snapshot.empty.session_keys(data)
+        if not self._sessions.put(token, snapshot.empty.spec, keys):
+            raise OtherQueryKeys(
+                f"there are other evaluation keys of session {keys.epoch} from this token; nothing was changed"
+            )
+
     @ray.method(concurrency_group="scan")  # type: ignore[untyped-decorator, unused-ignore]
-    def answer(self, version: int, query: bytes) -> Iterator[bytes]:
-        """Answers to a query over this share of that state, one for what is in memory and one for
-        each piece that is not. Raises Moved, and what is wrong with the query."""
-        snapshot = self._snapshots.get(version)
-        if snapshot is None:
-            raise Moved(f"version {version} is not held by this scanner")
+    def answer(self, version: int, query: bytes, token: str = ANYONE) -> Iterator[bytes]:
+        """Answers to this token's query over this share of that state, one for what is in memory and
+        one for each piece that is not. Raises Moved, QueryKeysMissing, and what is wrong with the
+        query."""
+        snapshot = self._snapshot(version)
+        keys = self._keys(snapshot, query, token)
         if snapshot.index.rows or not snapshot.pieces:
-            yield snapshot.index.evaluate(query)
+            yield snapshot.index.evaluate(query, keys)
         for piece in snapshot.pieces:
             index = snapshot.empty.copy()
             try:
@@ -117,7 +140,23 @@ class Scanner:
             except Moved:
                 self._snapshots.pop(version, None)  # its files are going
                 raise
-            yield index.evaluate(query)
+            yield index.evaluate(query, keys)
+
+    def _snapshot(self, version: int) -> Snapshot:
+        snapshot = self._snapshots.get(version)
+        if snapshot is None:
+            raise Moved(f"version {version} is not held by this scanner")
+        return snapshot
+
+    def _keys(self, snapshot: Snapshot, query: bytes, token: str) -> _native.SessionKeys | None:
+        """What this token has sent for the query's session; None where it is of none."""
+        epoch = snapshot.empty.session_of(query)
+        if epoch is None:
+            return None
+        keys = self._sessions.get(token, snapshot.empty.spec, epoch)
+        if keys is None:
+            raise QueryKeysMissing(f"there are no evaluation keys of session {epoch} from this token")
+        return keys
 
     def _load(self, share: Share, store: _native.Store) -> Snapshot:
         present = {entry[0]: entry[2] for entry in store.segments()}
@@ -222,4 +261,12 @@ def remote_scanner() -> Any:
     return ray.remote(concurrency_groups={"scan": 1, "control": 4})(Scanner)
 
 
-__all__ = ["Moved", "Scanner", "Share", "remote_scanner"]
+__all__ = [
+    "ANYONE",
+    "Moved",
+    "OtherQueryKeys",
+    "QueryKeysMissing",
+    "Scanner",
+    "Share",
+    "remote_scanner",
+]

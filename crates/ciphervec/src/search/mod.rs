@@ -54,6 +54,7 @@ mod score;
 #[cfg(feature = "client")]
 mod seal;
 mod segment;
+mod sessions;
 #[cfg(feature = "client")]
 mod state;
 mod stopwatch;
@@ -98,6 +99,7 @@ pub use score::{Opened, OwnerTimings};
 #[cfg(feature = "client")]
 pub use seal::SealedSegment;
 pub use segment::{Segment, SegmentHead};
+pub use sessions::{OtherKeys, SessionStore};
 #[cfg(feature = "client")]
 pub use token::{Token, TokenPool, TokenRequest};
 pub use wrap::{MAX_WRITER, PUBLIC_KEY, WrappedKey};

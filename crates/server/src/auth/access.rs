@@ -2,6 +2,7 @@
 
 use super::tokens::TokenEntry;
 use super::verb::Verb;
+use ciphervec::search::SessionStore;
 use std::sync::Arc;
 
 /// What an endpoint needs.
@@ -57,7 +58,7 @@ impl Principal {
 
     /// The token's id; `-` where none is asked for.
     pub fn id(&self) -> &str {
-        self.token().map_or("-", |entry| &entry.id)
+        self.token().map_or(SessionStore::ANYONE, |entry| &entry.id)
     }
 
     /// Whether it may do `verb` on that collection.

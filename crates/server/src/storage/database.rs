@@ -9,7 +9,7 @@ use super::description::Description;
 use super::error::DatabaseError;
 use super::place::{self, Draft, Place, check_name, failed, sync_folder, valid_name};
 use super::scan_queue::ScanQueue;
-use super::session_keys::SessionStore;
+use ciphervec::search::SessionStore;
 use ciphervec::store::{self, Change, Folder, Store, StoreError};
 use object_store::ObjectStore;
 use std::collections::BTreeMap;

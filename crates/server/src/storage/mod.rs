@@ -12,7 +12,6 @@ mod error;
 mod place;
 pub mod programs;
 mod scan_queue;
-mod session_keys;
 mod spool;
 mod uploads;
 

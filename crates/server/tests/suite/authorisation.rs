@@ -138,6 +138,8 @@ async fn every_endpoint_lets_in_whom_it_should_and_nobody_else() {
             let reply = site.send(&method, &concrete, &headers, Body::empty()).await;
             let what = format!("{method} {path} by {sender}: {}", reply.status);
             let noted = lines(&audit).split_off(before.len());
+            // Only who may query a collection that is there is told the id of its token.
+            assert!(!reply.headers.contains_key("ciphervec-token"), "{what}");
             if *who == "public" {
                 assert!(noted.is_empty(), "{what}");
                 assert!(reply.status.is_success(), "{what}");

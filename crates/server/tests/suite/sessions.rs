@@ -9,6 +9,7 @@ use ciphervec::store::Change;
 use ciphervec::{Error, Mode, Precision, Scheme};
 use ciphervec_he::wire::{self, Kind};
 use ciphervec_server::auth::Verb;
+use ciphervec_server::auth::tokens::NewToken;
 
 const KIND: (Mode, Precision, Scheme) = (Mode::Sealed, Precision::Standard, Scheme::Lattice);
 const SESSION: u32 = 1 << 31 | 3;
@@ -120,6 +121,51 @@ async fn keys_serve_the_token_that_brought_them_and_are_never_replaced() {
     assert_eq!(site.send("PUT", KEYS, &headers(&alice), keys).await.status, 204);
     let answer = site.send("POST", QUERY, &headers(&alice), asked.to_bytes().to_vec()).await;
     assert_eq!(client.best(&asked, &answer.body)[0].len(), 5);
+}
+
+/// What answers queries in the server's place files session keys under this name.
+#[tokio::test]
+async fn the_state_that_a_query_is_answered_from_comes_with_the_tokens_id() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("tokens.json");
+    let new = |verb| make_token(&file, "faces", &[verb]);
+    let (admin, alice, bob, reader) =
+        (new(Verb::Admin), new(Verb::Query), new(Verb::Query), new(Verb::Read));
+    let bearer = |new: &NewToken| format!("Bearer {}", *new.token);
+    let site = Site::on(folder, &["--tokens", file.to_str().unwrap()]);
+    let mut client = Client::new("faces", KIND);
+    filled(&site, &mut client, &headers(&bearer(&admin))).await;
+    let (asked, keys) = (query(&client, 0).to_bytes().to_vec(), client.evaluation(SESSION));
+    for token in [&admin, &alice, &bob] {
+        let sent = bearer(token);
+        let sent = headers(&sent);
+        let gate = site.send("GET", QUERY, &sent, Body::empty()).await;
+        assert_eq!(gate.status, 204);
+        assert_eq!(gate.header("ciphervec-token"), token.entry.id);
+        // It is what `GET /v1/token` tells the same token, and no part of the secret.
+        let own = site.send("GET", "/v1/token", &sent, Body::empty()).await;
+        assert_eq!(own.json()["token"]["id"], token.entry.id);
+        assert!(!token.token.contains(&token.entry.id));
+        let others = [
+            own,
+            site.send("POST", QUERY, &sent, asked.clone()).await,
+            site.send("PUT", KEYS, &sent, keys.clone()).await,
+            site.send("GET", "/v1/collections/faces", &sent, Body::empty()).await,
+        ];
+        for other in others {
+            assert!(other.status.is_success());
+            assert!(!other.headers.contains_key("ciphervec-token"));
+        }
+    }
+    for (refused, status) in [(bearer(&reader), 403), ("Bearer cv1_unknown".to_owned(), 401)] {
+        let gate = site.send("GET", QUERY, &headers(&refused), Body::empty()).await;
+        assert_eq!(gate.status, status);
+        assert!(!gate.headers.contains_key("ciphervec-token"));
+    }
+    let site = Site::open(&[]);
+    filled(&site, &mut Client::new("faces", KIND), &[]).await;
+    let gate = site.send("GET", QUERY, &[], Body::empty()).await;
+    assert_eq!(gate.header("ciphervec-token"), "-");
 }
 
 #[tokio::test]

@@ -91,8 +91,8 @@ export async function queryEpoch(segments: Segments, queries: number, call: Call
     keys.refused = true;
     const { warn } = segments;
     warn(
-      `the server of "${description.spec.collection}" takes no query keys of its clients: it is of a release before 0.2, or a front of ` +
-        "scanners. Queries are asked under the collection's own query key, which changes with the Python client's rotate_query_key() " +
+      `the server of "${description.spec.collection}" takes no query keys of its clients: it is of a release before 0.2. Queries ` +
+        "are asked under the collection's own query key, which changes with the Python client's rotate_query_key() " +
         "alone. SECURITY.md says what a server that lies learns of a key; upgrade the server, or rotate it every " +
         `${QUERIES_PER_KEY} queries.`,
     );

@@ -17,6 +17,7 @@ const VERSION_HEADER: HeaderName = HeaderName::from_static("ciphervec-version");
 const HEAD_HEADER: HeaderName = HeaderName::from_static("ciphervec-head");
 const EVALUATION_HEADER: HeaderName = HeaderName::from_static("ciphervec-evaluation");
 const TIMING_HEADER: HeaderName = HeaderName::from_static("server-timing");
+const TOKEN_HEADER: HeaderName = HeaderName::from_static("ciphervec-token");
 
 /// Answers a sealed query over every segment. A client that leaves takes its query out of the queue.
 #[utoipa::path(post, path = "/v1/collections/{name}/query", tag = "collections", operation_id = "query",
@@ -89,14 +90,16 @@ pub async fn put_query_keys(
 }
 
 /// The state that a query would be answered from, for those who may ask one: what answers queries in this server's place asks
-/// here whether it may, and what it must not be older than.
+/// here whether it may, what it must not be older than, and whose session keys the query may use.
 #[utoipa::path(get, path = "/v1/collections/{name}/query", tag = "collections", operation_id = "searched",
     params(("name" = String, Path)),
     responses((status = 204, description = "The state, in headers.",
                headers(("Ciphervec-Version" = u64, description = "Its version."),
-                       ("Ciphervec-Head" = String, description = "Its head.")))))]
+                       ("Ciphervec-Head" = String, description = "Its head."),
+                       ("Ciphervec-Token" = String, description = "The id of the token that asks; `-` where none is asked for.")))))]
 pub async fn searched(
     State(app): State<Arc<App>>,
+    Extension(principal): Extension<Principal>,
     Path(name): Path<String>,
 ) -> Result<Response, Problem> {
     let collection = app.collection(&name).await?;
@@ -104,5 +107,7 @@ pub async fn searched(
     let state = app.blocking(move || Ok::<_, DatabaseError>(collection.state())).await?;
     let head = HeaderValue::from_str(&hex::show(&state.head)).map_err(|_| Problem::internal())?;
     let version = HeaderValue::from(state.manifest.version);
-    Ok((StatusCode::NO_CONTENT, [(VERSION_HEADER, version), (HEAD_HEADER, head)]).into_response())
+    let token = HeaderValue::from_str(principal.id()).map_err(|_| Problem::internal())?;
+    let says = [(VERSION_HEADER, version), (HEAD_HEADER, head), (TOKEN_HEADER, token)];
+    Ok((StatusCode::NO_CONTENT, says).into_response())
 }

@@ -13,9 +13,8 @@ use super::check;
 use super::description::Description;
 use super::error::DatabaseError;
 use super::scan_queue::{Answer, Asked, QueryTimings, ScanQueue, Searchable};
-use super::session_keys::SessionStore;
 use bytes::Bytes;
-use ciphervec::search::{Evaluation, ServerIndex};
+use ciphervec::search::{Evaluation, OtherKeys, ServerIndex, SessionStore};
 use ciphervec::store::{
     self, Change, CommitKey, Committed, Manifest, SegmentId, Store, StoreError,
 };
@@ -408,10 +407,12 @@ impl Collection {
         query: Bytes,
     ) -> Result<Answer, DatabaseError> {
         let held = self.held();
-        let session = held.index.session_of(&query);
         let index = held.description.spec.id();
-        let keys =
-            session.map(|epoch| self.engine.sessions.get(token, index, epoch)).transpose()?;
+        let keys_of = |epoch| {
+            let found = self.engine.sessions.get(token, index, epoch);
+            found.ok_or(DatabaseError::KeysMissing(epoch))
+        };
+        let keys = held.index.session_of(&query).map(keys_of).transpose()?;
         self.ask(Asked { query, keys }).await
     }
 
@@ -425,7 +426,9 @@ impl Collection {
         let (held, engine) = (self.held(), &self.engine);
         let keys = engine.pool.install(|| held.index.session_keys(bytes));
         let keys = keys.map_err(|error| DatabaseError::Invalid(error.to_string()))?;
-        engine.sessions.put(token, held.description.spec.id(), keys)?;
+        let (index, epoch) = (held.description.spec.id(), keys.epoch());
+        let put = engine.sessions.put(token, index, keys);
+        put.map_err(|OtherKeys| DatabaseError::SessionExists(epoch))?;
         engine.cache.take(engine.sessions.bytes());
         Ok(())
     }

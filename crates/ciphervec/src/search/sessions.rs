@@ -1,11 +1,11 @@
-//! Evaluation keys of sessions, which clients bring. In memory only, within a budget.
+//! Store of session keys: evaluation keys that clients send enter, those that answer a client's queries leave. In memory
+//! only, within a budget. Server only.
 //!
-//! Whoever may query may bring keys. They are filed under the token that brought them, and only its own queries are
-//! answered with them: nobody replaces, uses up or learns of another's. Where there is no room, the token that holds most
-//! lets go of what it used longest ago. A client whose keys are gone sends them again.
+//! A token that may query may send keys. The store files them under that token, and only its own queries are answered
+//! with them: no token replaces, uses up or learns of another's. Where there is no room, the token that holds most lets
+//! go of what it used longest ago. A client whose keys are gone sends them again.
 
-use super::error::DatabaseError;
-use ciphervec::search::SessionKeys;
+use super::form::SessionKeys;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -21,6 +21,12 @@ struct Place {
     token: String,
     index: [u8; 8],
     epoch: u32,
+}
+
+impl Place {
+    fn of(token: &str, index: [u8; 8], epoch: u32) -> Self {
+        Place { token: token.to_owned(), index, epoch }
+    }
 }
 
 struct Entry {
@@ -61,14 +67,22 @@ impl Held {
     }
 }
 
-/// The session keys of all collections.
-pub(crate) struct SessionStore {
+/// The session keys that a server holds, of all its indexes.
+pub struct SessionStore {
     budget: u64,
     held: Mutex<Held>,
 }
 
+/// A token has sent other keys of the session before.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("there are other evaluation keys of this session from this token; nothing was changed")]
+pub struct OtherKeys;
+
 impl SessionStore {
-    /// One that takes its share of `memory`.
+    /// What a server without tokens calls everybody, who then has all of the room.
+    pub const ANYONE: &'static str = "-";
+
+    /// A store that takes its share of `memory`.
     pub fn within(memory: u64) -> Self {
         SessionStore { budget: (memory / SHARE).max(LEAST), held: Mutex::default() }
     }
@@ -82,25 +96,25 @@ impl SessionStore {
         self.lock().bytes(None)
     }
 
-    /// Takes in the keys that a token brings for an index; half of the room is the most that one token has, where there
+    /// Takes in the keys that a token sends for an index. Half of the room is the most that one token has, where there
     /// are tokens.
     ///
     /// # Errors
-    /// [`DatabaseError::SessionExists`] where it has brought others for this session.
-    pub fn put(&self, token: &str, index: [u8; 8], keys: SessionKeys) -> Result<(), DatabaseError> {
-        let place = Place { token: token.to_owned(), index, epoch: keys.epoch() };
+    /// [`OtherKeys`] where the token has sent others for this session.
+    pub fn put(&self, token: &str, index: [u8; 8], keys: SessionKeys) -> Result<(), OtherKeys> {
+        let place = Place::of(token, index, keys.epoch());
         let mut held = self.lock();
         held.clock += 1;
         let used = held.clock;
         if let Some(entry) = held.entries.get_mut(&place) {
             if !entry.keys.same(&keys) {
-                return Err(DatabaseError::SessionExists(place.epoch));
+                return Err(OtherKeys);
             }
             entry.used = used;
             return Ok(());
         }
         let bytes = (keys.byte_len() as u64).max(LEAST_ENTRY);
-        let share = if token == ANYONE { self.budget } else { self.budget / 2 };
+        let share = if token == Self::ANYONE { self.budget } else { self.budget / 2 };
         while held.bytes(Some(token)) + bytes > share && held.let_go(token) {}
         while held.bytes(None) + bytes > self.budget {
             let Some(largest) = held.largest(token) else { break };
@@ -110,34 +124,22 @@ impl SessionStore {
         Ok(())
     }
 
-    /// The keys that this token brought for this session.
-    ///
-    /// # Errors
-    /// [`DatabaseError::KeysMissing`].
-    pub fn get(
-        &self,
-        token: &str,
-        index: [u8; 8],
-        epoch: u32,
-    ) -> Result<SessionKeys, DatabaseError> {
-        let place = Place { token: token.to_owned(), index, epoch };
+    /// The keys that this token sent for this session; `None` where it sent none, or they are gone.
+    pub fn get(&self, token: &str, index: [u8; 8], epoch: u32) -> Option<SessionKeys> {
         let mut held = self.lock();
         held.clock += 1;
         let used = held.clock;
-        let entry = held.entries.get_mut(&place).ok_or(DatabaseError::KeysMissing(epoch))?;
+        let entry = held.entries.get_mut(&Place::of(token, index, epoch))?;
         entry.used = used;
-        Ok(entry.keys.clone())
+        Some(entry.keys.clone())
     }
 }
 
-/// The id of everybody where no tokens are asked for.
-const ANYONE: &str = "-";
-
-#[cfg(test)]
+#[cfg(all(test, feature = "client"))]
 mod tests {
     use super::*;
-    use ciphervec::search::ServerIndex;
-    use ciphervec::{IndexSpec, Keys, Metric, Mode, Precision};
+    use crate::search::ServerIndex;
+    use crate::{IndexSpec, Keys, Metric, Mode, Precision};
 
     const FIRST: u32 = 1 << 31;
     const INDEX: [u8; 8] = [1; 8];
@@ -149,8 +151,8 @@ mod tests {
     }
 
     impl Source {
-        fn new() -> Self {
-            let keys = Keys::from_master([7; 32]);
+        fn of_master(master: u8) -> Self {
+            let keys = Keys::from_master([master; 32]);
             let spec =
                 IndexSpec::new("faces", 16, Metric::Cosine, Mode::Sealed, Precision::Standard)
                     .expect("a spec");
@@ -160,7 +162,7 @@ mod tests {
             Source { keys, spec, index }
         }
 
-        fn of(&self, number: u32) -> SessionKeys {
+        fn session(&self, number: u32) -> SessionKeys {
             let made = self.keys.evaluation(&self.spec, FIRST + number);
             let bytes = made.expect("keys").expect("some").to_bytes();
             self.index.session_keys(&bytes).expect("a session's")
@@ -168,24 +170,23 @@ mod tests {
     }
 
     fn holds(store: &SessionStore, token: &str, number: u32) -> bool {
-        let place = Place { token: token.to_owned(), index: INDEX, epoch: FIRST + number };
-        store.lock().entries.contains_key(&place)
+        store.lock().entries.contains_key(&Place::of(token, INDEX, FIRST + number))
     }
 
     #[test]
     fn a_token_pushes_out_its_own_keys_and_nobody_elses() {
-        let source = Source::new();
-        let each = source.of(0).byte_len() as u64;
+        let source = Source::of_master(7);
+        let each = source.session(0).byte_len() as u64;
         let store = SessionStore { budget: 8 * each, held: Mutex::default() };
         for number in 0..3 {
-            store.put("mallory", INDEX, source.of(number)).expect("room");
+            store.put("mallory", INDEX, source.session(number)).expect("room");
         }
-        store.put("alice", INDEX, source.of(0)).expect("room");
-        store.put("bob", INDEX, source.of(1)).expect("room");
+        store.put("alice", INDEX, source.session(0)).expect("room");
+        store.put("bob", INDEX, source.session(1)).expect("room");
         // Half of the room is four; the one used longest ago goes first.
         store.get("mallory", INDEX, FIRST).expect("held");
         for number in 3..20 {
-            store.put("mallory", INDEX, source.of(number)).expect("room");
+            store.put("mallory", INDEX, source.session(number)).expect("room");
             assert!(store.bytes() <= store.budget);
             assert!(holds(&store, "alice", 0) && holds(&store, "bob", 1));
             assert_eq!(holds(&store, "mallory", 1), number == 3);
@@ -194,35 +195,41 @@ mod tests {
         assert!(holds(&store, "mallory", 19) && !holds(&store, "mallory", 0));
         // Where all of it is full, who holds most makes room; who asks for more than the others makes it himself.
         for number in 2..5 {
-            store.put("carol", INDEX, source.of(number)).expect("room");
+            store.put("carol", INDEX, source.session(number)).expect("room");
         }
         assert_eq!(store.lock().bytes(Some("mallory")), 3 * each);
         assert!(holds(&store, "alice", 0) && holds(&store, "bob", 1));
-        let gone = store.get("mallory", INDEX, FIRST + 16).err();
-        assert!(matches!(gone, Some(DatabaseError::KeysMissing(epoch)) if epoch == FIRST + 16));
+        assert!(store.get("mallory", INDEX, FIRST + 16).is_none());
     }
 
     #[test]
-    fn keys_are_never_replaced_and_serve_the_token_that_brought_them() {
-        let source = Source::new();
+    fn without_tokens_everybody_has_all_of_the_room() {
+        let source = Source::of_master(7);
+        let each = source.session(0).byte_len() as u64;
+        let store = SessionStore { budget: 4 * each, held: Mutex::default() };
+        for number in 0..9 {
+            store.put(SessionStore::ANYONE, INDEX, source.session(number)).expect("room");
+        }
+        assert_eq!(store.bytes(), store.budget);
+        assert!((5..9).all(|number| holds(&store, SessionStore::ANYONE, number)));
+    }
+
+    #[test]
+    fn keys_are_never_replaced_and_serve_the_token_that_sent_them() {
+        let source = Source::of_master(7);
         let store = SessionStore::within(0);
-        store.put("alice", INDEX, source.of(0)).expect("room");
-        store.put("alice", INDEX, source.of(0)).expect("the same again");
-        // Of the same session and another master key: what somebody else could bring.
-        let other = Source { keys: Keys::from_master([8; 32]), ..Source::new() };
-        let mut index = ServerIndex::new(other.spec.clone()).expect("an index");
-        let own = other.keys.evaluation(&other.spec, 0).expect("keys").expect("some");
-        index.set_evaluation_keys(&own.to_bytes()).expect("its own");
-        let forged = Source { index, ..other }.of(0);
-        let refused = store.put("alice", INDEX, forged.clone());
-        assert!(matches!(refused, Err(DatabaseError::SessionExists(FIRST))));
+        store.put("alice", INDEX, source.session(0)).expect("room");
+        store.put("alice", INDEX, source.session(0)).expect("the same again");
+        // Of the same session and another master key: what somebody else could send.
+        let forged = Source::of_master(8).session(0);
+        assert_eq!(store.put("alice", INDEX, forged.clone()), Err(OtherKeys));
         store.put("mallory", INDEX, forged.clone()).expect("in a place of its own");
-        assert!(store.get("alice", INDEX, FIRST).expect("held").same(&source.of(0)));
+        assert!(store.get("alice", INDEX, FIRST).expect("held").same(&source.session(0)));
         assert!(store.get("mallory", INDEX, FIRST).expect("held").same(&forged));
         for (token, index, epoch) in
             [("bob", INDEX, FIRST), ("alice", [2; 8], FIRST), ("alice", INDEX, FIRST + 1)]
         {
-            assert!(store.get(token, index, epoch).is_err());
+            assert!(store.get(token, index, epoch).is_none());
         }
     }
 }
