@@ -26,6 +26,7 @@ from .lower import lower
 from .refusals import no_circuit, no_ring
 from .revealing import Cut, cut, returned
 from .source import failure_at
+from .undecided import undecided, witnessed
 from .units import COMPARING
 
 _TRUTH_BITS = (4.0, 6.0, 8.0, 10.0, 12.0, 14.0, 17.0, 20.0, 24.0, 28.0, 32.0)
@@ -121,6 +122,7 @@ def fit(
             if backend == "linear":
                 tried = _fitted(of, _linear(of, precision), asked)
             else:
+                of = witnessed(of, gap)
                 tried = _on_slots(of, precision, gap, asked)
             found[name] = Fitted(graph, parts, of, *tried, backend, way)
         except (ProgramError, NotAffineError) as error:
@@ -270,13 +272,13 @@ def precise(
 ) -> tuple[Draft, list[float]]:
     """A circuit whose comparisons are as precise as its outputs need, and what is left of their errors
     for noise; `ahead` is that of `Precision`."""
-    worst = graph.outputs[-1]
+    worst, open_ones = graph.outputs[-1], undecided(graph, gap)
     for further, bits in enumerate(_TRUTH_BITS):
         try:
             functions = precision + 2 + further
             # Half of what a result may be off by at most, and less than truths lead to.
             near = continuous(graph, max(precision + 1, bits + 0.5))
-            draft = lower(graph, most_slots, Precision(bits, functions, gap, ahead, near))
+            draft = lower(graph, most_slots, Precision(bits, functions, gap, ahead, near, open_ones))
         except TooCoarseError:
             continue
         allowed = []

@@ -31,6 +31,23 @@ def infer(op: str, inputs: Sequence[Node], attributes: Attributes) -> Kind:
     return _checked(_RULES[op](inputs, attributes), attributes["name"] if op == "function" else op)
 
 
+def compared_kind(node: Node) -> Kind:
+    """The kind of the numbers that a comparison looks at: on the finest grid that all are on."""
+    return common_kind([one.kind.number() for one in node.inputs])
+
+
+def common_kind(kinds: Sequence[Kind]) -> Kind:
+    """That of the numbers of one kind or two, on the finest grid that all are on."""
+    if len(kinds) == 1:
+        return kinds[0]
+    low, high = min(one.low for one in kinds), max(one.high for one in kinds)
+    a, b = (one.step for one in kinds)
+    if a is None or b is None:
+        return Kind(None, low, high)
+    common = math.gcd(a.numerator * b.denominator, b.numerator * a.denominator)
+    return Kind(Fraction(common, a.denominator * b.denominator), low, high)
+
+
 def _checked(kind: Kind, op: str) -> Kind:
     if kind.largest > LARGEST:
         raise failure(

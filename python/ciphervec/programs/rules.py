@@ -10,16 +10,17 @@ from dataclasses import replace
 import numpy as np
 
 from . import continuous
-from .comparisons import MOST_DEGREE, TooCoarseError, interpolated, margin, mixing, positive, truth
+from .comparisons import MOST_DEGREE, TooCoarseError, decided, interpolated, margin, mixing, positive, truth
 from .graph import Node
 from .kinds import Kind
 from .looking_up import looked_up
 from .operands import Operands, plus, times
+from .ranges import compared_kind
 from .ranking import chosen, count, ordered
 from .rearranging import gathered, sliced, unmoved
 from .smooth import SMOOTH
 from .source import failure_at
-from .units import compared_kind, compared_unit
+from .units import compared_unit
 from .values import FIRST, FULL, Value
 
 _FUNCTIONS: Mapping[str, Callable[..., object]] = {
@@ -144,11 +145,12 @@ def _where(its: Operands, node: Node) -> Value:
         reach = compared_unit(condition, its.precision) + off[1] + off[2]
         mixed = continuous.mixed(node, its.precision.continuous)
         return replace(chosen, error=max(off[1:]) + off[0] * reach + mixed)
-    if condition.op != "less" or not continuous.is_extreme(node, condition):
+    looked_at = condition in its.precision.undecided.seen or condition in its.precision.undecided.mixed
+    if condition.op != "less" or looked_at or not continuous.is_extreme(node, condition):
         return chosen
     # The larger or the smaller of two: halfway between them where they are near.
     half, gap = _margin(its, condition)
-    return mixing(chosen, half, 0.5 * gap)
+    return mixing(chosen, half, gap, part=0.125)
 
 
 def _chosen(its: Operands, node: Node) -> Value:
@@ -230,7 +232,7 @@ def _less(its: Operands, node: Node) -> Value:
     if node in its.precision.continuous:
         # Numbers that are off are compared as they are.
         gap += shifted.error
-    return positive(arithmetic, shifted, gap, its.precision.bits)
+    return decided(positive(arithmetic, shifted, gap, its.precision.bits), node, its.precision)
 
 
 def _equal(its: Operands, node: Node) -> Value:
@@ -248,7 +250,8 @@ def _equal(its: Operands, node: Node) -> Value:
         truth(arithmetic, arithmetic.add_number(difference, shift), gap, its.precision.bits)
         for shift in (half, -half)
     )
-    return replace(arithmetic.add(above, below, subtract=True), low=-0.5, high=1.5)
+    made = replace(arithmetic.add(above, below, subtract=True), low=-0.5, high=1.5)
+    return decided(made, node, its.precision)
 
 
 def _sign(its: Operands, node: Node) -> Value:
@@ -256,11 +259,12 @@ def _sign(its: Operands, node: Node) -> Value:
     arithmetic = its.arithmetic(node)
     a = its.value(node, 0, compared_unit(node, its.precision))
     if half == 0:
-        return arithmetic.multiply_number(truth(arithmetic, a, gap, its.precision.bits), 2.0)
+        made = arithmetic.multiply_number(truth(arithmetic, a, gap, its.precision.bits), 2.0)
+        return decided(made, node, its.precision)
     above, below = (
         truth(arithmetic, arithmetic.add_number(a, shift), gap, its.precision.bits) for shift in (half, -half)
     )
-    return arithmetic.add(above, below)
+    return decided(arithmetic.add(above, below), node, its.precision)
 
 
 def _absolute(its: Operands, node: Node) -> Value:
