@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 import numpy as np
 
@@ -109,6 +110,7 @@ class TooCoarseError(Exception):
     """What stands in for truths is too far off for what is computed of them: more bits are needed."""
 
 
+@lru_cache(maxsize=256)
 def interpolated(function: np.ufunc | object, centre: float, half: float, allowed: float) -> Vector | None:
     """Chebyshev coefficients of a function on centre ± half, off by at most `allowed`; None if
     `MOST_DEGREE` is not enough."""

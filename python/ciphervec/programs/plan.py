@@ -303,9 +303,9 @@ class Plan:
     def _too_close(self, name: str) -> InvalidInput:
         """The error for truths that are neither 0 nor 1."""
         return InvalidInput(
-            f"{self._asked_for(name)}Numbers closer than the gap= that was asked for were compared, and what is made of them would be "
-            "no result of either outcome, so that the answer is not used; or the server computed something else. Ask "
-            "for a narrower gap, or return the numbers, or the comparison alone, and choose at the client."
+            f"{self._asked_for(name)}Numbers closer than the gap= that was asked for were compared, and what is made of "
+            "them would be no result of either outcome, so that the answer is not used; or the server computed something "
+            "else. Ask for a narrower gap, or return the numbers, or the comparison alone, and choose at the client."
         )
 
     def _asked_for(self, name: str) -> str:
