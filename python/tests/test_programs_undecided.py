@@ -151,26 +151,30 @@ def test_a_choice_of_an_array_is_refused_encrypted_by_whoever_holds_the_key() ->
 
 
 @pytest.mark.parametrize(
-    "function",
+    ("function", "mixed"),
     [
-        lambda x, y: np.where(x < y, x, 0.5 * y),
-        lambda x, y: 3 * np.where(x < y, 1.0, -1.0) * x,
-        lambda x, y: np.sum((x < y) * x),
-        lambda x, y: np.exp(np.where(x < y, -1.0, 1.0)),
+        (lambda x, y: np.where(x < y, x, 0.5 * y), True),
+        (lambda x, y: 3 * np.where(x < y, 1.0, -1.0) * x, True),
+        (lambda x, y: np.sum((x < y) * x), True),
+        (lambda x, y: np.exp(np.where(x < y, -1.0, 1.0)), False),
+        (lambda x, y: np.where(np.where(x < y, 1.0, 0.0) > 0.5, x, 0.5 * y), False),
     ],
 )
-def test_real_choices_are_as_near_to_an_outcome_as_is_stated(function: Function) -> None:
+def test_real_choices_are_as_near_to_an_outcome_as_is_stated(function: Function, mixed: bool) -> None:
     """A mixture of both, whose distance from the nearer one is in the bound."""
     four = secret(4, low=0, high=1, real=True)
-    try:
-        plan = ciphervec.program(function).compile(x=four, y=four, gap=GAP)
-    except ciphervec.ProgramError as error:
-        assert error.line > 0
-        return
+    plan = ciphervec.program(function).compile(x=four, y=four, gap=GAP)
     (stated,) = plan.analyse().outputs
+    # What is compared or taken a function of is looked at, and no mixture.
+    assert mixed == (len(plan._native.outputs) == 1)
     for apart in DISTANCES[:25]:
         x = np.full(4, 0.5) - 0.5 * GAP * apart
         y = np.full(4, 0.5) + 0.5 * GAP * apart
+        if not mixed and abs(apart) < 0.7:
+            with pytest.raises(ciphervec.InvalidInput, match="closer than the gap"):
+                plan.clear(x=x, y=y)
+        if not mixed and abs(apart) <= 1:
+            continue
         found = np.asarray(plan.clear(x=x, y=y))
         off = np.abs(found - function(x, y)).max()
         other = np.abs(found - function(y, x)).max()

@@ -16,6 +16,7 @@ import numpy as np
 
 from .continuous import is_extreme
 from .graph import Graph, Node
+from .layout import RANKINGS
 from .ranges import compared_kind
 from .sources import shaping
 
@@ -23,6 +24,7 @@ NAME = "undecided"
 """How the names of outputs begin that are truths for the client to look at, and no results."""
 LOOSE = 4.0
 """How many times as far off a truth is taken to be that the client looks at: what it does not see."""
+_JUMPING = ("less", "equal", "sign", "absolute", "function", "look_up", *RANKINGS)
 _LOGICAL = ("logical_and", "logical_or", "logical_xor")
 
 
@@ -151,8 +153,10 @@ def undecided(graph: Graph, gap: float | None) -> Undecided:
         elif not look.certain(node):
             seen |= look.below[node]
     exact = {one for node in outputs if node.kind.exact for one in look.below[node]}
-    # What both kinds of results are made of is looked at: no half of a truth would be left for the exact ones.
+    # What both kinds of results are made of is looked at: no half of a truth would be left for the exact ones. So is what is
+    # compared again, or taken a function of, which a bound says nothing of.
     seen |= mixed & exact
+    seen.update(*(look.below[one] for node in graph.nodes if node.op in _JUMPING for one in node.inputs))
     return Undecided(frozenset(seen), frozenset(mixed - seen))
 
 
