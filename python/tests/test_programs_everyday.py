@@ -57,6 +57,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SHORT)
 def test_it_is_right_encrypted(name: str) -> None:
     found = everyday.outcome(name, runs=2)

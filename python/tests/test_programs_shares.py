@@ -60,7 +60,7 @@ def _extremes(low: float, high: float, shape: tuple[int, ...]) -> Iterator[np.nd
     ("function", "shape", "reach"),
     [
         (softmax, (3,), 2),
-        (softmax, (10,), 4),
+        pytest.param(softmax, (10,), 4, marks=pytest.mark.slow),
         (softmax, (3,), 10),
         (softmax, (2, 5), 6),
         (softmax_less_the_largest, (2, 3), 8),
