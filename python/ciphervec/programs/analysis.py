@@ -15,6 +15,7 @@ from .costs import duration, key_costs, size
 from .fitting import Fitted
 from .graph import Node
 from .refusals import spoken
+from .undecided import NAME
 
 _FEW_KEYS = 1_000_000
 """Bytes of keys that nobody asks about."""
@@ -251,6 +252,7 @@ def analyse(fitted: Fitted, native: _native.ProgramPlan, milliseconds: float) ->
                 fitted.chosen.within,
                 strict=True,
             )
+            if not output.name.startswith(NAME)
         ),
         candidates=tuple(
             CandidateReport(one.log_degree, one.refused and spoken(one.refused), one.refreshing)
@@ -357,6 +359,12 @@ def _title(node: Node) -> str:
 
 
 def _revealed(fitted: Fitted) -> Iterable[str]:
+    for name, node in zip(fitted.lowered.names, fitted.lowered.outputs, strict=True):
+        if name.startswith(NAME):
+            yield (
+                f"{_title(node)} at {_place(node)}: the client sees what it says, and uses no answer for which numbers "
+                "closer than the gap were compared"
+            )
     if fitted.cut is None:
         return
     for name, node in zip(fitted.graph.names, fitted.graph.outputs, strict=True):

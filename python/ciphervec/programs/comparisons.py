@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from .draft import Vector
 from .graph import Node
 from .kinds import Kind
 from .source import failure_at
+from .undecided import LOOSE, Undecided
 from .values import Arithmetic, Value
 
 MOST_DEGREE = 1023
@@ -38,6 +40,8 @@ class Precision:
     subtracted: errors on the way are as much smaller beside them, for a level to scale differences to ±1."""
     continuous: Mapping[Node, float] = field(default_factory=dict)
     """Gaps of comparisons whose results are as near as that, if numbers are."""
+    undecided: Undecided = field(default_factory=Undecided)
+    """Comparisons whose truths may be in between, for numbers closer than the gap."""
 
 
 def margin(kind: Kind, reach: float, precision: Precision, node: Node) -> tuple[float, float]:
@@ -57,12 +61,23 @@ def margin(kind: Kind, reach: float, precision: Precision, node: Node) -> tuple[
     return 0.0, min(gap, 0.5 * reach)
 
 
-def mixing(a: Value, half: float, gap: float) -> Value:
-    """`a`, a real number times its sign, off by how far that is from its absolute value where the number
-    is less than `gap` from 0: a sign is as far from 0 there as a line to ±1 at the gap, at least. Where
-    numbers are on a grid (`half` is not 0), what is not one of theirs is refused when it is decrypted."""
-    near = 0.0 if half else 0.25 * gap
+def mixing(a: Value, half: float, gap: float, part: float = 0.25) -> Value:
+    """`a`, a number times its sign, off by how far that is from its absolute value where the number is
+    less than `gap` from 0: a sign is as far from 0 there as a line to ±1 at the gap, at least. Where numbers
+    on a grid are all told apart (half a step is no less than the gap), it is not off."""
+    near = 0.0 if gap <= half else part * gap
     return replace(a, error=a.error + near, near=a.near + near)
+
+
+def decided(a: Value, node: Node, precision: Precision) -> Value:
+    """`a`, the truths of a comparison: as far off as the client does not see, if it looks at them, or as far as
+    one in between is from the nearer outcome."""
+    if node in precision.undecided.seen:
+        return replace(a, error=LOOSE * a.error)
+    if node in precision.undecided.mixed:
+        half = 0.5 * (node.kind.high - node.kind.low)
+        return replace(a, error=a.error + half, near=a.near + half)
+    return a
 
 
 def positive(arithmetic: Arithmetic, a: Value, gap: float, bits: float) -> Value:
@@ -95,6 +110,7 @@ class TooCoarseError(Exception):
     """What stands in for truths is too far off for what is computed of them: more bits are needed."""
 
 
+@lru_cache(maxsize=256)
 def interpolated(function: np.ufunc | object, centre: float, half: float, allowed: float) -> Vector | None:
     """Chebyshev coefficients of a function on centre ± half, off by at most `allowed`; None if
     `MOST_DEGREE` is not enough."""

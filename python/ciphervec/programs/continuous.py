@@ -13,8 +13,8 @@ import numpy as np
 
 from .builder import Builder
 from .graph import Graph, Node
+from .halving import by_halves
 from .rebuilding import rebuilt
-from .reductions import by_halves
 
 _PART = 0.25
 """Of the gap, what the larger of two numbers within it is off by: the sign s of their distance d is at

@@ -16,9 +16,9 @@ from .builder import Builder
 from .graph import Graph, Node
 from .kinds import BOOLEAN, Kind
 from .layout import padded
+from .ranges import compared_kind
 from .rebuilding import narrowed, rebuilt
 from .sources import shown
-from .units import compared_kind
 
 MOST_SLOTS = 1 << 16
 """What digits of one comparison may take where it can be done otherwise: each is encrypted and sent."""

@@ -12,6 +12,7 @@ import numpy as np
 from ..errors import ProgramError
 from .builder import Builder
 from .graph import Node
+from .shares import log_of_both, log_of_sum, softmax
 from .smooth import SMOOTH
 from .source import failure
 from .tabulating import MOST_COMPARED, applied, bits, tabulated
@@ -23,6 +24,11 @@ def add(b: Builder, x: Any, y: Any) -> Node:
     x, y = b.node(x), b.node(y)
     if x.kind.boolean and y.kind.boolean:
         return b.emit("logical_or", x, y)  # as NumPy adds booleans
+    for one, other in ((x, y), (y, x)):
+        # What was taken off real numbers and is added again, as with the logarithm of a sum of exponentials.
+        if _taken_off(other, one) and other.inputs[0].shape == other.shape == _joint(x, y):
+            kept: Node = other.inputs[0]
+            return kept
     return b.emit("add", x, y)
 
 
@@ -32,7 +38,14 @@ def subtract(b: Builder, x: Any, y: Any) -> Node:
         raise failure(
             "NumPy subtracts no booleans. Use ^ for where they differ, or np.where(mask, 1, 0) for numbers."
         )
+    if x.op == "subtract" and _taken_off(y, x.inputs[1]) and x.inputs[0].shape == x.shape:
+        return b.emit("subtract", x.inputs[0], y.inputs[0])
     return b.emit("subtract", x, y)
+
+
+def _taken_off(node: Node, number: Node) -> bool:
+    again = node.op == "subtract" and node.inputs[1] is number
+    return again and not number.kind.exact and not number.constant
 
 
 def multiply(b: Builder, x: Any, y: Any) -> Node:
@@ -65,7 +78,8 @@ def root(b: Builder, x: Any) -> Node:
 def divide(b: Builder, x: Any, y: Any) -> Node:
     x, y = b.number(x), b.number(y)
     if not y.constant:
-        return b.emit("multiply", x, b.emit("function", y, name="reciprocal"))
+        shares = softmax(b, x, y)
+        return b.emit("multiply", x, b.emit("function", y, name="reciprocal")) if shares is None else shares
     if (y.value == 0).any():
         raise failure("a division by a public zero. Use np.where on the public array first.")
     if y.kind.integer:
@@ -265,7 +279,14 @@ def _expm1(b: Builder, x: Any) -> Node:
 
 
 def _log1p(b: Builder, x: Any) -> Node:
-    return b.emit("function", b.emit("add", b.number(x), 1), name="log")
+    return log(b, b.emit("add", b.number(x), 1))
+
+
+def log(b: Builder, x: Any) -> Node:
+    """The logarithm; of a sum of exponentials without them, where those would lie far apart."""
+    x = b.number(x)
+    found = log_of_sum(b, x)
+    return b.emit("function", x, name="log") if found is None else found
 
 
 def _reciprocal(b: Builder, x: Any) -> Node:
@@ -363,8 +384,7 @@ def _copysign(b: Builder, x: Any, y: Any) -> Node:
 
 
 def _logaddexp(b: Builder, x: Any, y: Any) -> Node:
-    both = (b.emit("function", b.number(one), name="exp") for one in (x, y))
-    return b.emit("function", b.emit("add", *both), name="log")
+    return log_of_both(b, b.number(x), b.number(y))
 
 
 def _always(answer: bool) -> Handler:
@@ -387,7 +407,7 @@ UFUNCS: Mapping[np.ufunc, Handler] = {
     np.sign: sign,
     np.sqrt: root,
     np.exp: function("exp"),
-    np.log: function("log"),
+    np.log: log,
     np.tanh: function("tanh"),
     np.exp2: _exp2,
     np.expm1: _expm1,
@@ -413,7 +433,7 @@ UFUNCS: Mapping[np.ufunc, Handler] = {
     np.minimum: minimum,
     np.fmax: maximum,
     np.fmin: minimum,
-    **{getattr(np, name): smooth(name) for name in SMOOTH if isinstance(getattr(np, name), np.ufunc)},
+    **{getattr(np, name): smooth(name) for name in SMOOTH if isinstance(getattr(np, name, None), np.ufunc)},
     np.deg2rad: _factor(math.pi / 180),
     np.radians: _factor(math.pi / 180),
     np.rad2deg: _factor(180 / math.pi),

@@ -26,10 +26,13 @@ from .lower import lower
 from .refusals import no_circuit, no_ring
 from .revealing import Cut, cut, returned
 from .source import failure_at
+from .undecided import undecided, witnessed
 from .units import COMPARING
 
 _TRUTH_BITS = (4.0, 6.0, 8.0, 10.0, 12.0, 14.0, 17.0, 20.0, 24.0, 28.0, 32.0)
 """Precisions of comparisons that are tried, the coarsest that is enough being the fastest."""
+_FINER = (0.0, 6.0, 12.0, 18.0)
+"""Bits more of functions that are tried before more of truths."""
 _LOG_SLOTS = (13, 14, 15, 16, 17)
 _DIGITS_MS = 2.0
 """Milliseconds of a run below which nothing is compared by digits."""
@@ -121,6 +124,7 @@ def fit(
             if backend == "linear":
                 tried = _fitted(of, _linear(of, precision), asked)
             else:
+                of = witnessed(of, gap)
                 tried = _on_slots(of, precision, gap, asked)
             found[name] = Fitted(graph, parts, of, *tried, backend, way)
         except (ProgramError, NotAffineError) as error:
@@ -270,14 +274,22 @@ def precise(
 ) -> tuple[Draft, list[float]]:
     """A circuit whose comparisons are as precise as its outputs need, and what is left of their errors
     for noise; `ahead` is that of `Precision`."""
-    worst = graph.outputs[-1]
-    for further, bits in enumerate(_TRUTH_BITS):
+    worst, open_ones = graph.outputs[-1], undecided(graph, gap)
+    steep: ProgramError | None = None
+    for bits, finer, functions in _precisions(graph, precision):
+        if finer and steep is not None:
+            continue
         try:
-            functions = precision + 2 + further
             # Half of what a result may be off by at most, and less than truths lead to.
             near = continuous(graph, max(precision + 1, bits + 0.5))
-            draft = lower(graph, most_slots, Precision(bits, functions, gap, ahead, near))
+            draft = lower(graph, most_slots, Precision(bits, functions, gap, ahead, near, open_ones))
         except TooCoarseError:
+            continue
+        except ProgramError as error:
+            if not finer:
+                raise steep or error from None
+            # No polynomial is as near as that.
+            steep = error
             continue
         allowed = []
         for node, output in zip(graph.outputs, draft.outputs, strict=True):
@@ -288,11 +300,25 @@ def precise(
                 break
         else:
             return draft, allowed
+    if steep is not None:
+        raise steep
     raise failure_at(
         worst.where,
         f"{worst.spoken}: what {graph.name} computes of comparisons or functions multiplies their errors beyond what "
         "this result allows. Return them and go on at the client, declare narrower numbers, or ask for less precision.",
     )
+
+
+def _precisions(graph: Graph, precision: float) -> Iterable[tuple[float, float, float]]:
+    """Bits of truths, bits more of functions, and bits of those that are tried. A bit more of a truth is about a level,
+    and a polynomial of twice the degree has many bits more: what functions alone make too coarse is not asked of truths.
+    """
+    functions = any(node.op == "function" for node in graph.nodes)
+    compares = any(node.op in COMPARING for node in graph.nodes)
+    for further, bits in enumerate(_TRUTH_BITS):
+        for finer in _FINER if functions else (0.0,):
+            if compares or further == 0 or finer == 0:
+                yield bits, finer, precision + 2 + further + finer
 
 
 def _most(output: DraftOutput, precision: float) -> float:

@@ -12,9 +12,9 @@ from .continuous import continuous
 from .graph import Graph, Node
 from .kinds import Kind
 from .layout import padded
+from .ranges import common_kind, compared_kind
 from .rebuilding import rebuilt
 from .sources import shown
-from .units import common_kind, compared_kind
 
 _MOST_SLOTS = 1 << 14
 """Up to this, levels ask for a ring that has the slots."""

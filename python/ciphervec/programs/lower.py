@@ -12,6 +12,7 @@ from .blocks import Block, Indices, blocks, runs
 from .comparisons import Precision
 from .draft import Draft, DraftOutput
 from .graph import Graph, Node
+from .kinds import Kind
 from .layout import RANKINGS, Layout, listed_axes, padded, pair_slots
 from .moving import places
 from .operands import Operands
@@ -19,6 +20,7 @@ from .ranking import count, number, rank, told_apart
 from .rules import emit
 from .source import failure_at
 from .sources import Part
+from .undecided import LOOSE, NAME, grid
 
 _MOST_NUMBERS = 1 << 25
 """In all constants of a circuit."""
@@ -114,8 +116,14 @@ def _output(its: Operands, name: str, node: Node) -> DraftOutput:
         order[used] = [registers.index(value.registers[one]) for one in used]
         placed += _standing(part, order[held] * its.draft.slots + slot)
         error, near = max(error, value.error), max(near, value.near)
-    decoding = "booleans" if node.kind.boolean else "numbers"
-    return DraftOutput(name, node.shape, node.kind, unit, tuple(registers), placed, decoding, error, near)
+    kind, decoding = node.kind, "booleans" if node.kind.boolean else "numbers"
+    if name.startswith(NAME):
+        error /= LOOSE
+        kind, decoding = Kind(grid(error), kind.low, kind.high), "numbers"
+    elif near and not kind.boolean:
+        # Numbers closer than the gap are mixed: what is near a result need not be on its grid.
+        kind = Kind(None, kind.low, kind.high)
+    return DraftOutput(name, node.shape, kind, unit, tuple(registers), placed, decoding, error, near)
 
 
 def _of_ranks(marked: DraftOutput, source: Node, part: Part) -> DraftOutput:

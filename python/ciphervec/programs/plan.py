@@ -3,6 +3,7 @@ compute, with bytes between them. Client and server."""
 
 from __future__ import annotations
 
+import re
 import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping
@@ -22,6 +23,7 @@ from .fitting import BACKENDS, FAILURE, FAILURE_FOR_OTHERS, Fitted, fit
 from .graph import Graph, Node
 from .kinds import Array, Kind
 from .reference import check_inputs, evaluate, parted, typed
+from .undecided import NAME
 
 _WRITE_MS = 1.5e-6
 """Milliseconds that a byte of an answer takes to write: 1.3 to 1.8 ns were measured, on AVX-512."""
@@ -117,9 +119,7 @@ class Plan:
                 f"others see {what} of this plan, and an answer is wrong or refused with a chance of {said}, which the key "
                 f"decides. Compile it with failure={FAILURE_FOR_OTHERS}."
             )
-        real = [
-            name for name, _, step, decoding in self._native.outputs if decoding == "numbers" and not step
-        ]
+        real = [name for name, _, step, decoding in self._results() if decoding == "numbers" and not step]
         if real and what == "results":
             raise InvalidInput(
                 f"{real[0]} holds real numbers, and their last bits hold noise that depends on the key. Declare fixed "
@@ -135,7 +135,11 @@ class Plan:
     def outputs(self) -> dict[str, tuple[int, ...]]:
         """Names and shapes of what the server's answer holds; those of a plan with `reveal` are what the
         client sees."""
-        return {name: tuple(shape) for name, shape, _, _ in self._native.outputs}
+        return {name: tuple(shape) for name, shape, _, _ in self._results()}
+
+    def _results(self) -> list[tuple[str, list[int], float, str]]:
+        """The arrays of an answer but those that say whether numbers closer than a gap were compared."""
+        return [one for one in self._native.outputs if not one[0].startswith(NAME)]
 
     @property
     def inputs(self) -> dict[str, tuple[int, ...]]:
@@ -180,7 +184,8 @@ class Plan:
 
     def clear(self, **inputs: npt.ArrayLike) -> Array | tuple[Array, ...]:
         """The plan's steps on plain numbers: what encryption computes but for noise."""
-        return self._decoded(self._native.clear(self._flat(inputs)))
+        flat = self._flat(inputs)
+        return self._decoded(lambda: self._native.clear(flat))
 
     def simulate(self, seed: int | None = None, /, **inputs: npt.ArrayLike) -> Array | tuple[Array, ...]:
         """`clear` with the noise that encryption is forecast to add, step by step, without a key: what
@@ -190,7 +195,8 @@ class Plan:
         refused.
         """
         drawn = np.random.default_rng(seed).bytes(32)
-        return self._decoded(self._native.simulate(self._flat(inputs), drawn))
+        flat = self._flat(inputs)
+        return self._decoded(lambda: self._native.simulate(flat, drawn))
 
     def _flat(self, inputs: Mapping[str, npt.ArrayLike]) -> list[npt.NDArray[np.float64]]:
         """The numbers of every input, in the plan's order."""
@@ -261,10 +267,23 @@ class Plan:
             )
         return self.fitted
 
-    def _decoded(self, answers: Iterable[tuple[str, list[int], str, Array]]) -> Array | tuple[Array, ...]:
-        named = {name: (shape, decoding, values) for name, shape, decoding, values in answers}
+    def _decoded(
+        self, answers: Callable[[], Iterable[tuple[str, list[int], str, Array]]]
+    ) -> Array | tuple[Array, ...]:
+        try:
+            named = {name: (shape, decoding, values) for name, shape, decoding, values in answers()}
+        except InvalidInput as error:
+            unclear = re.match(r'an output: "(\w+)": ', str(error))
+            if unclear is None:
+                raise
+            if unclear[1].startswith(NAME):
+                raise self._too_close(unclear[1]) from None
+            raise InvalidInput(f"{self._asked_for(unclear[1])}{str(error).partition(': ')[2]}") from None
+        for name, (*_, values) in named.items():
+            if name.startswith(NAME) and (values != np.rint(values)).any():
+                raise self._too_close(name)
         found: list[Array] = []
-        for name, _, step, _ in self._native.outputs:
+        for name, _, step, _ in self._results():
             shape, decoding, values = named[name]
             value = values.reshape(shape)
             if decoding in ("booleans", "most"):
@@ -280,6 +299,22 @@ class Plan:
             return results[0] if self.fitted.graph.single else results
         single = len(found) == 1 and self._native.outputs[0][0] == "result"
         return found[0] if single else tuple(found)
+
+    def _too_close(self, name: str) -> InvalidInput:
+        """The error for truths that are neither 0 nor 1."""
+        return InvalidInput(
+            f"{self._asked_for(name)}Numbers closer than the gap= that was asked for were compared, and what is made of "
+            "them would be no result of either outcome, so that the answer is not used; or the server computed something "
+            "else. Ask for a narrower gap, or return the numbers, or the comparison alone, and choose at the client."
+        )
+
+    def _asked_for(self, name: str) -> str:
+        """The line and the operation that an array of an answer is of; nothing of a plan that was read."""
+        if self.fitted is None:
+            return ""
+        lowered = self.fitted.lowered
+        node = lowered.outputs[lowered.names.index(name)]
+        return f"{node.where}: {node.spoken}: "
 
 
 def _by_node(fitted: Fitted, measured: list[float]) -> dict[Node, tuple[float, float]]:
@@ -385,7 +420,7 @@ class Client:
             raise InvalidInput(f"audience must be 'owner' or 'others', got {audience!r}")
         if audience == "others":
             self._plan.check_for_others("results")
-        return self._plan._decoded(self._native.decrypt(answer))
+        return self._plan._decoded(lambda: self._native.decrypt(answer))
 
 
 class Server:

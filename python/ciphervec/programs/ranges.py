@@ -15,6 +15,7 @@ import numpy as np
 
 from .graph import Attributes, Node
 from .kinds import BOOLEAN, LARGEST, Kind, snap
+from .quotients import above, least_sum, log_of_both, most_sum, quotient
 from .smooth import SMOOTH
 from .source import failure
 
@@ -29,6 +30,23 @@ def infer(op: str, inputs: Sequence[Node], attributes: Attributes) -> Kind:
     2^53, and where an index may pass its table.
     """
     return _checked(_RULES[op](inputs, attributes), attributes["name"] if op == "function" else op)
+
+
+def compared_kind(node: Node) -> Kind:
+    """The kind of the numbers that a comparison looks at: on the finest grid that all are on."""
+    return common_kind([one.kind.number() for one in node.inputs])
+
+
+def common_kind(kinds: Sequence[Kind]) -> Kind:
+    """That of the numbers of one kind or two, on the finest grid that all are on."""
+    if len(kinds) == 1:
+        return kinds[0]
+    low, high = min(one.low for one in kinds), max(one.high for one in kinds)
+    a, b = (one.step for one in kinds)
+    if a is None or b is None:
+        return Kind(None, low, high)
+    common = math.gcd(a.numerator * b.denominator, b.numerator * a.denominator)
+    return Kind(Fraction(common, a.denominator * b.denominator), low, high)
 
 
 def _checked(kind: Kind, op: str) -> Kind:
@@ -66,12 +84,24 @@ def _numbers(inputs: Sequence[Node]) -> list[Kind]:
 
 def _add(inputs: Sequence[Node], _: Attributes) -> Kind:
     a, b = _numbers(inputs)
-    return Kind(_common([a, b]), a.low + b.low, a.high + b.high)
+    found = Kind(_common([a, b]), a.low + b.low, a.high + b.high)
+    for one, other in (inputs, inputs[::-1]):
+        both = log_of_both(one, other)
+        if both is not None:
+            x, y = (node.kind.number() for node in both)
+            low, high = (float(np.logaddexp(*ends)) for ends in ((x.low, y.low), (x.high, y.high)))
+            slack = 16 * _EPSILON * max(abs(low), abs(high), 1.0)
+            return _between(found, low - slack, high + slack)
+    return found
 
 
 def _subtract(inputs: Sequence[Node], _: Attributes) -> Kind:
     a, b = _numbers(inputs)
-    return Kind(_common([a, b]), a.low - b.high, a.high - b.low)
+    found = Kind(_common([a, b]), a.low - b.high, a.high - b.low)
+    if above(*inputs):
+        # A number less the largest of those that it is one of.
+        found = _between(found, -math.inf, 0.0)
+    return found
 
 
 def _negative(inputs: Sequence[Node], _: Attributes) -> Kind:
@@ -86,7 +116,11 @@ def _multiply(inputs: Sequence[Node], _: Attributes) -> Kind:
     if inputs[0] is inputs[1]:
         return Kind(step, _smallest(a) ** 2, a.largest**2)
     ends = [a.low * b.low, a.low * b.high, a.high * b.low, a.high * b.high]
-    return Kind(step, min(ends), max(ends))
+    found = Kind(step, min(ends), max(ends))
+    for one, other in (inputs, inputs[::-1]):
+        bounds = quotient(one, other)
+        found = found if bounds is None else _between(found, *bounds)
+    return found
 
 
 def _smallest(kind: Kind) -> float:
@@ -141,6 +175,14 @@ def _sum(inputs: Sequence[Node], attributes: Attributes) -> Kind:
     node, axes = inputs[0], attributes["axes"]
     kind = node.kind.number()
     terms = math.prod(node.shape[axis] for axis in axes)
+    least = least_sum(node, axes)
+    if least is not None:
+        # Never less than what floats make of it.
+        return Kind(
+            kind.step,
+            max(least * (1 - 2.0**-40), kind.low * terms),
+            min(kind.high * terms, most_sum(node, axes)),
+        )
     if node.op == "multiply":
         for constant, other in (node.inputs, node.inputs[::-1]):
             if constant.constant and not other.constant:

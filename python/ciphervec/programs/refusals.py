@@ -73,6 +73,14 @@ def no_circuit(graph: Graph, draft: Draft, error: Exception) -> ProgramError:
     """For a circuit that cannot be."""
     reason = spoken(str(error))
     node = _finest(draft) or graph.outputs[-1]
+    if node.op in ("less", "absolute") and not all(one.kind.exact for one in node.inputs):
+        # A gap says nothing of what does not jump: how near it has to be follows from what is computed of it.
+        remedy = (
+            "What is computed of it multiplies how far it is off: keep numbers further from where that is steep, by a "
+            "larger number in np.maximum, ask for less, compile(precision=8), or return it and go on at the client, "
+            "compile(reveal=…)."
+        )
+        return failure_at(node.where, f"{node.spoken}: {reason}. {remedy}")
     return failure_at(node.where, f"{node.spoken}: {reason}. {_remedy([reason])}")
 
 

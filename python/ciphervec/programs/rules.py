@@ -10,18 +10,22 @@ from dataclasses import replace
 import numpy as np
 
 from . import continuous
-from .comparisons import MOST_DEGREE, TooCoarseError, interpolated, margin, mixing, positive, truth
+from .comparisons import MOST_DEGREE, TooCoarseError, decided, interpolated, margin, mixing, positive, truth
 from .graph import Node
 from .kinds import Kind
 from .looking_up import looked_up
 from .operands import Operands, plus, times
+from .quotients import log_of_both, shared, whole_of
+from .ranges import compared_kind
 from .ranking import chosen, count, ordered
 from .rearranging import gathered, sliced, unmoved
 from .smooth import SMOOTH
 from .source import failure_at
-from .units import compared_kind, compared_unit
+from .units import compared_unit
 from .values import FIRST, FULL, Value
 
+_WIDER = 1.5
+"""How much further than the numbers that an array may hold a polynomial that is made for all slots may reach."""
 _FUNCTIONS: Mapping[str, Callable[..., object]] = {
     "exp": np.exp,
     "log": np.log,
@@ -57,7 +61,37 @@ def _add(its: Operands, node: Node, *, subtract: bool = False) -> Value:
             return arithmetic.add_number(a, float(values.flat[0]))
         return arithmetic.add_vector(a, values, tracks)
     a, b = its.value(node, 0, unit), its.value(node, 1, unit)
-    return arithmetic.add(a, b, subtract=subtract)
+    total = arithmetic.add(a, b, subtract=subtract)
+    return total if subtract else _log_of_both(its, node, total)
+
+
+def _log_of_both(its: Operands, node: Node, total: Value) -> Value:
+    """log(e^x + e^y), made of their difference, is no further off than x and y: it changes with one by as much as the other
+    lets it. In slots with neither it is y with log(1 + e^c), for a centre c."""
+    for one, other in (node.inputs, node.inputs[::-1]):
+        both = log_of_both(one, other)
+        if both is None:
+            continue
+        values = [its.values.get(part) for part in both]
+        off = max(0.0 if part is None else part.error for part in values)
+        inexact = 2.0**-its.precision.functions * (other.kind.high - other.kind.low)
+        inner = other.inputs[0].kind
+        highs = [
+            part.kind.high if value is None else value.high for part, value in zip(both, values, strict=True)
+        ]
+        lows = [
+            part.kind.low if value is None else value.low for part, value in zip(both, values, strict=True)
+        ]
+        error = off + inexact
+        total = replace(total, error=min(total.error, error), near=min(total.near, error))
+        before, after = its.values[other.inputs[0]], its.values[other]
+        if (before.states, before.tracks) != (after.states, after.tracks):
+            # Elsewhere in slots it is something else.
+            return total
+        most = max(highs) + float(np.logaddexp(0.0, max(0.0, 0.5 * (inner.low + inner.high)))) + error
+        total = replace(total, low=max(total.low, min(lows) - error), high=min(total.high, most))
+        return its.arithmetic(node).bounded(total)
+    return total
 
 
 def _either(its: Operands, node: Node) -> Value:
@@ -100,7 +134,39 @@ def _multiply(its: Operands, node: Node) -> Value:
     else:
         b = its.value(node, 1, unit)
         a = its.value(node, 0, unit / b.unit)
-    return arithmetic.multiply(a, b, exact=exact)
+    return _of_whole(its, node, arithmetic.multiply(a, b, exact=exact))
+
+
+def _of_whole(its: Operands, node: Node, product: Value) -> Value:
+    """A number over a sum that it is a part of: e / s. What takes s off by d takes that off by d / s at most,
+    as e is no larger than s; and an inverse interpolated at Chebyshev's points is off by the same part of
+    itself everywhere."""
+    for part, inverse in (node.inputs, node.inputs[::-1]):
+        whole = whole_of(part, inverse)
+        if whole is None or any(one not in its.values for one in (part, whole, inverse)):
+            continue
+        least = whole.kind.low - its.values[whole].error
+        if least <= 0:
+            continue
+        moved = its.values[whole].error / least
+        inexact = 2.0**-its.precision.functions * (inverse.kind.high - inverse.kind.low) * whole.kind.low
+        error = its.values[part].error * its.values[inverse].reach + moved + inexact * (1 + moved)
+        product = replace(product, error=min(product.error, error), near=min(product.near, error))
+        if any(place >= 0 for _, place in its.layout.readers[node]):
+            product = _alone(its, node, product)
+    return product
+
+
+def _alone(its: Operands, node: Node, a: Value) -> Value:
+    """Shares of 1 that are computed on: in a unit of 1, and 0 in slots that hold none, where something else may have
+    been divided. Of numbers that are known to be small less is lost."""
+    arithmetic = its.arithmetic(node)
+    a = arithmetic.repeat(a, *(track for track, state in a.states.items() if state == FIRST), clear=True)
+    everywhere = range(len(arithmetic.space.tracks))
+    ones = np.ones([a.tracks.get(track, 1) for track in everywhere])
+    a = arithmetic.multiply_vector(a, ones, everywhere, 1.0)
+    a = replace(a, low=max(a.low, -a.error), high=min(a.high, 1 + a.error))
+    return arithmetic.bound(a, a.reach)
 
 
 def _sum(its: Operands, node: Node) -> Value:
@@ -117,7 +183,21 @@ def _sum(its: Operands, node: Node) -> Value:
         a = arithmetic.sum(a, track)
     for track in set(lengths) - varying:
         a = arithmetic.multiply_number(a, float(lengths[track]))
-    return _of_one_row(its, node, before, a)
+    return _of_one_row(its, node, before, _of_shares(its, node, a))
+
+
+def _of_shares(its: Operands, node: Node, a: Value) -> Value:
+    """The sum of the squares of shares of 1: what takes each share u off by d takes that off by 2 u d, and all u add up
+    to 1."""
+    squares = node.inputs[0]
+    if squares.op != "multiply" or squares.inputs[0] is not squares.inputs[1]:
+        return a
+    share = squares.inputs[0]
+    if share not in its.values or shared(share) != node.attributes["axes"]:
+        return a
+    off = its.values[share].error
+    error = 2 * off + math.prod(squares.shape[axis] for axis in node.attributes["axes"]) * off * off
+    return replace(a, error=min(a.error, error), near=min(a.near, error))
 
 
 def _of_one_row(its: Operands, node: Node, before: Value, a: Value) -> Value:
@@ -144,11 +224,12 @@ def _where(its: Operands, node: Node) -> Value:
         reach = compared_unit(condition, its.precision) + off[1] + off[2]
         mixed = continuous.mixed(node, its.precision.continuous)
         return replace(chosen, error=max(off[1:]) + off[0] * reach + mixed)
-    if condition.op != "less" or not continuous.is_extreme(node, condition):
+    looked_at = condition in its.precision.undecided.seen or condition in its.precision.undecided.mixed
+    if condition.op != "less" or looked_at or not continuous.is_extreme(node, condition):
         return chosen
     # The larger or the smaller of two: halfway between them where they are near.
     half, gap = _margin(its, condition)
-    return mixing(chosen, half, 0.5 * gap)
+    return mixing(chosen, half, gap, part=0.125)
 
 
 def _chosen(its: Operands, node: Node) -> Value:
@@ -230,7 +311,7 @@ def _less(its: Operands, node: Node) -> Value:
     if node in its.precision.continuous:
         # Numbers that are off are compared as they are.
         gap += shifted.error
-    return positive(arithmetic, shifted, gap, its.precision.bits)
+    return decided(positive(arithmetic, shifted, gap, its.precision.bits), node, its.precision)
 
 
 def _equal(its: Operands, node: Node) -> Value:
@@ -248,7 +329,8 @@ def _equal(its: Operands, node: Node) -> Value:
         truth(arithmetic, arithmetic.add_number(difference, shift), gap, its.precision.bits)
         for shift in (half, -half)
     )
-    return replace(arithmetic.add(above, below, subtract=True), low=-0.5, high=1.5)
+    made = replace(arithmetic.add(above, below, subtract=True), low=-0.5, high=1.5)
+    return decided(made, node, its.precision)
 
 
 def _sign(its: Operands, node: Node) -> Value:
@@ -256,11 +338,12 @@ def _sign(its: Operands, node: Node) -> Value:
     arithmetic = its.arithmetic(node)
     a = its.value(node, 0, compared_unit(node, its.precision))
     if half == 0:
-        return arithmetic.multiply_number(truth(arithmetic, a, gap, its.precision.bits), 2.0)
+        made = arithmetic.multiply_number(truth(arithmetic, a, gap, its.precision.bits), 2.0)
+        return decided(made, node, its.precision)
     above, below = (
         truth(arithmetic, arithmetic.add_number(a, shift), gap, its.precision.bits) for shift in (half, -half)
     )
-    return arithmetic.add(above, below)
+    return decided(arithmetic.add(above, below), node, its.precision)
 
 
 def _absolute(its: Operands, node: Node) -> Value:
@@ -301,7 +384,12 @@ def _function(its: Operands, node: Node) -> Value:
     arithmetic, name = its.arithmetic(node), node.attributes["name"]
     kind = node.inputs[0].kind.number()
     centre, half = 0.5 * (kind.low + kind.high), max(0.5 * (kind.high - kind.low), 1e-9)
-    a = _centred(its, node, its.value(node, 0, half), kind, centre)
+    a = its.value(node, 0, half)
+    if name == "softplus" and max(a.high - centre, centre - a.low) <= _WIDER * half:
+        # One polynomial for all slots, so that those beside the array hold the same of theirs.
+        half = max(a.high - centre, centre - a.low, half)
+        kind = Kind(None, centre - half, centre + half)
+    a = _centred(its, node, a, kind, centre)
     reach = half + a.error
     a = replace(a, low=-reach, high=reach)
     a = arithmetic.bound(arithmetic.in_unit(a, reach), reach)
@@ -322,9 +410,10 @@ def _function(its: Operands, node: Node) -> Value:
             "Bound what it is of, np.maximum(x, low), or declare a range that is further from where it is steep; ask for "
             "less, compile(precision=8); or return what it is of, and take it at the client.",
         )
-    unit = max(1.0, node.kind.largest)
     low, high = node.kind.low - off, node.kind.high + off
-    return arithmetic.polynomial(a, coefficients, low, high, unit, off)
+    if name == "softplus":
+        high = float(np.logaddexp(0.0, kind.high)) + off
+    return arithmetic.polynomial(a, coefficients, low, high, max(1.0, node.kind.largest), off)
 
 
 def _within(its: Operands, node: Node) -> Value:

@@ -7,12 +7,13 @@ leads to that, it costs nothing."""
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from .comparisons import Precision, margin
 from .graph import Graph, Node
 from .kinds import Kind
 from .layout import RANKINGS
+from .ranges import compared_kind
 from .sources import Leaf
 
 _COMPARED = ("less", "equal", "sign", "absolute")
@@ -72,20 +73,3 @@ def ranked_unit(node: Node, precision: Precision) -> float:
     kind = node.inputs[0].kind.number()
     reach = max(kind.high - kind.low, kind.largest)
     return float(reach + max(margin(kind, reach, precision, node)))
-
-
-def compared_kind(node: Node) -> Kind:
-    """The kind of the numbers that a comparison looks at: on the finest grid that all are on."""
-    return common_kind([one.kind.number() for one in node.inputs])
-
-
-def common_kind(kinds: Sequence[Kind]) -> Kind:
-    """That of the numbers of one kind or two, on the finest grid that all are on."""
-    if len(kinds) == 1:
-        return kinds[0]
-    low, high = min(one.low for one in kinds), max(one.high for one in kinds)
-    a, b = (one.step for one in kinds)
-    if a is None or b is None:
-        return Kind(None, low, high)
-    common = math.gcd(a.numerator * b.denominator, b.numerator * a.denominator)
-    return Kind(type(a)(common, a.denominator * b.denominator), low, high)
