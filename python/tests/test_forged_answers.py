@@ -235,9 +235,9 @@ def test_who_sealed_a_segment_is_said_by_its_own_wrap(keys: Keys) -> None:
     owner = Party(keys, "sealed-index").owner
     writer = Writer(owner.writer_card("door"))
     (one,), (two,) = (writer.seal([name], ROWS[:1]).segments for name in ("a", "b"))
-    assert owner.written(one.id, one.blobs["wrap"])[0] == "door"
+    assert owner.written(one.id, lambda: one.blobs["wrap"])[0] == "door"
     with pytest.raises(CorruptData, match="its wrapped key is that of"):
-        owner.written(one.id, two.blobs["wrap"])
+        owner.written(one.id, lambda: two.blobs["wrap"])
 
 
 def test_the_public_key_of_a_card_is_one(keys: Keys) -> None:
