@@ -308,7 +308,11 @@ async function streamed(segments: Segments, asked: Asked, ends: Ends, call: Call
 }
 
 /** Expands the query's tree while the server works, which opening its answer takes. */
-async function meanwhile<T>({ owner, directory }: Segments, query: SealedQuery, answer: Promise<T>): Promise<T> {
+async function meanwhile<T>(
+  { owner, directory }: Segments,
+  query: SealedQuery,
+  answer: Promise<T>,
+): Promise<T> {
   const later = setTimeout(() => {
     try {
       owner.prepare(query, directory);
