@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from ciphervec import CorruptData, InvalidInput, Keys, TamperedAnswer, WrongKey
+from ciphervec import CorruptData, InvalidInput, Keys, WrongKey
 from ciphervec.collections.query_keys import SESSIONS
+from ciphervec.errors import TamperedAnswer
 from ray_scenes import Owner, claiming, eventually, kill, processes, session_keys
 
 pytest.importorskip("ray.util", reason="Ray is not installed here; `make ray` has it in .venv-ray")
