@@ -13,9 +13,10 @@ import httpx
 import numpy as np
 import pytest
 
-from ciphervec import HttpClient, Keys, Owner, TamperedAnswer, _native
+from ciphervec import HttpClient, Keys, Owner, _native
 from ciphervec.collections import query_keys
 from ciphervec.collections.query_keys import SESSIONS
+from ciphervec.errors import TamperedAnswer
 from network import Wire
 from program import token
 from ray_scenes import D, claiming, eventually, kill, processes, session_keys
