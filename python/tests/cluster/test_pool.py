@@ -209,7 +209,7 @@ def test_routed_questions_are_answered_by_whoever_has_their_clusters(
             """What one process answers from; the questions are in `asked`."""
             backend = books._segments.server
             kept = backend.evaluate
-            books._segments.query_keys.refused = True  # scanners hold no keys of sessions
+            books._segments.query_keys.refused = True  # under the collection's own
             backend.evaluate = lambda query: (asked.append(query), kept(query))[1]
             books.query(vectors[:count], 3)
             del backend.evaluate
