@@ -178,6 +178,8 @@ export interface Owner extends Freed {
   sealState(facts: StateFacts): Uint8Array;
   openState(sealed: Uint8Array): StateFacts & { key: string };
   unseal(segment: Uint8Array, directory: SegmentDirectory, rows?: Uint32Array): Float32Array;
+  /** Does ahead what opening an answer to the query takes beside the answer itself. */
+  prepare(query: SealedQuery, directory: SegmentDirectory): void;
   query(
     vectors: Float32Array,
     directory: SegmentDirectory,
