@@ -40,7 +40,8 @@ TOKENS = {
 
 @pytest.fixture(scope="module")
 def vectors() -> np.ndarray:
-    return np.random.default_rng(17).standard_normal((600, D)).astype(np.float32)
+    """So many that answering takes key switches: those of few rows are the same whatever the keys."""
+    return np.random.default_rng(17).standard_normal((2700, D)).astype(np.float32)
 
 
 @pytest.fixture(scope="module")
@@ -68,8 +69,8 @@ def front(
         HttpClient(server.url, tokens["admin"], keys=keys, state=None) as client,
     ):
         books = client.create_collection("books", D, mode="sealed")
-        for first in range(0, 600, 200):
-            books.add(list(range(first, first + 200)), vectors[first : first + 200])
+        for first in range(0, 2700, 900):
+            books.add(list(range(first, first + 900)), vectors[first : first + 900])
         client.create_collection("plain", D, mode="sealed-index").add([1], vectors[:1])
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
@@ -106,6 +107,14 @@ class Sender:
 
     def bring(self, data: bytes, name: str = "books") -> httpx.Response:
         return self.send("PUT", "query-keys", data, name)
+
+
+def said(reply: httpx.Response) -> Any:
+    """An answer's bytes, or what a refusal says, without the name of the server's endpoint, which is that of
+    the gate where a front has asked there."""
+    if reply.status_code < 400:
+        return reply.content
+    return {**reply.json(), **({"detail": ""} if reply.status_code == 403 else {})}
 
 
 def test_a_client_changes_its_query_keys_by_itself(
@@ -194,7 +203,7 @@ def test_tokens_have_nothing_of_each_other_s_and_refusals_are_the_server_s(
                 for sender in (Sender(front.url, secret), Sender(front.server.url, secret))
             )
             assert ours.status_code == theirs.status_code == status, (number, ours.text, theirs.text)
-            assert ours.content == theirs.content, number
+            assert said(ours) == said(theirs), number
             assert "ciphervec-token" not in ours.headers
             if kind:
                 assert ours.json()["type"] == f"urn:ciphervec:{kind}"
@@ -216,7 +225,7 @@ def test_tokens_have_nothing_of_each_other_s_and_refusals_are_the_server_s(
         ours, theirs = (
             Sender(url, tokens["alice"]).bring(own, name) for url in (front.url, front.server.url)
         )
-        assert ours.status_code == theirs.status_code >= 400 and ours.content == theirs.content
+        assert ours.status_code == theirs.status_code >= 400 and said(ours) == said(theirs)
 
 
 class Noting:
