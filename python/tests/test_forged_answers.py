@@ -158,9 +158,9 @@ def test_scores_beyond_any_cosine_are_refused_whatever_the_sums_say(keys: Keys) 
             query.open(forged(honest, top, bytes([honest[top] ^ 0x80])), 3)
 
 
-@pytest.mark.parametrize(("mode", "rows"), [("sealed-index", 256), ("sealed", 256)])
-def test_an_answer_to_another_query_is_none_by_more_than_one_check(keys: Keys, mode: str, rows: int) -> None:
-    party = Party(keys, mode, rows)
+@pytest.mark.parametrize("mode", ["sealed-index", "sealed"])
+def test_an_answer_to_another_query_is_none_by_more_than_one_check(keys: Keys, mode: str) -> None:
+    party = Party(keys, mode, 256)
     query, other = party.owner.query(ROWS[7]), party.owner.query(ROWS[8])
     with pytest.raises(TamperedAnswer):
         query.open(party.server.evaluate(other.to_bytes()), 20, audience="owner")
