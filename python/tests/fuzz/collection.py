@@ -420,7 +420,9 @@ class CollectionScene(Questions):
         """What may be changed of a collection while rows stay."""
         verbs: list[Callable[[], Any]] = [self.rows.verify, self.rows.refresh, self.rows.explain]
         if self.mode != "open":
-            verbs += [self.rows.rotate_query_key, lambda: self.rows.adopt()]
+            verbs.append(lambda: self.rows.adopt())
+        if self.mode != "open" and self.scheme == "lattice":
+            verbs.append(self.rows.rotate_query_key)
         field = chance.choice(["n", "x", "caf\u00e9"])
         if field not in self.rows.filterable:
             verbs.append(lambda: self.rows.extend_filterable([field]))

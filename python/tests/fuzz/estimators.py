@@ -135,7 +135,9 @@ class EstimatorScene(Scene):
             return
         rows = np.stack([*held.values()])
         answers = [(one.ids, one.distances.tolist()) for one in made.search_batch(asked, 3, audience="owner")]
-        self.oracle.check(metric, "standard", rows, asked, list(held), answers, 3)
+        # Lengths count less the centre, which is that of the rows that came first.
+        centre = made.owner.center if made.owner is not None and made.owner.center.size else np.zeros(D)
+        self.oracle.check(metric, "standard", rows, asked, list(held), answers, 3, centre)
 
     def look_up(self, chance: random.Random) -> None:
         rng = np.random.default_rng(chance.randrange(1 << 30))
