@@ -224,15 +224,17 @@ def read_jsonl(path: Path, columns: Columns, heard: packed.Heard | None = None) 
                 raise InvalidInput(
                     f"{path}, line {line}: a JSON object with {columns.embedding!r} belongs there ({error!r})."
                 ) from error
+            if not columns.texts:
+                rows.add(row, line)
+            if columns.alone:
+                continue
             if not isinstance(record.get(METADATA), dict | None):
                 raise InvalidInput(
                     f"{path}, line {line}: metadata must be an object, got {record[METADATA]!r:.100}."
                 )
             if (columns.id in record) != (columns.id in (records or [record])[0]):
                 raise InvalidInput(f"{path}, line {line}: some rows have {columns.id!r}, and some have none.")
-            if not columns.texts:
-                rows.add(row, line)
-            records.append({} if columns.alone else record)
+            records.append(record)
     matrix = None if columns.texts else rows.matrix()
     if columns.alone:
         return Table(matrix)
