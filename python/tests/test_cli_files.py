@@ -78,8 +78,12 @@ def test_what_export_writes_import_reads(
         client.create_collection("docs", 4, mode="sealed-index").add(ids, vectors, metadatas, documents)
     run("export", "db", "docs", "rows.jsonl")
     run("import", "copy", "docs", "rows.jsonl", "--mode", "sealed-index")
-    asked = json.loads(run("query", "copy", "docs", "rows.jsonl", "-n", "1", "--json", "--audience", "owner").stdout)
-    assert [ids[0] for ids in asked["ids"]] == [json.loads(line)["id"] for line in (folder / "rows.jsonl").open()]
+    asked = json.loads(
+        run("query", "copy", "docs", "rows.jsonl", "-n", "1", "--json", "--audience", "owner").stdout
+    )
+    assert [ids[0] for ids in asked["ids"]] == [
+        json.loads(line)["id"] for line in (folder / "rows.jsonl").open()
+    ]
     assert repr(rows_of(folder, "copy")) == repr(
         rows_of(folder, "db")
     )  # 1, 1.0 and true are equal, and not the same

@@ -168,14 +168,15 @@ def test_an_answer_to_another_query_is_none_by_more_than_one_check(keys: Keys, m
 
 @pytest.mark.parametrize("mode", RING)
 def test_what_a_small_group_returns_does_not_depend_on_the_answer(mode: str) -> None:
-    """A server may move its scores by as much as honest noise does, and nothing follows; by more is a wrong answer."""
+    """What comes is compared with nothing: whether it is near the score would tell a coefficient of the query's key to a
+    server that has moved it by a multiple of that, and what it guesses back again."""
     owner, server, vectors = halves(mode, 20)
     query = owner.query(vectors[:1])
     honest = server.evaluate(query.to_bytes())
     (right,) = query.open(honest, 20, audience="owner")
 
     def moved(share: float) -> bytes:
-        """The second row's score is another, of a cosine that there may be."""
+        """The second row's score is another."""
         lie = Liar(query.to_bytes(), honest)
         ((at, _, _, bits),) = lie.segments()
         short = bits - 6
@@ -184,11 +185,10 @@ def test_what_a_small_group_returns_does_not_depend_on_the_answer(mode: str) -> 
         lie.put(first, 1, short, int(held + max(1, share * 2**short)) % 2**short)
         return reframed(lie.answer)
 
-    (found,) = query.open(moved(0), 20, audience="owner")
-    assert found.ids == right.ids
-    np.testing.assert_array_equal(found.scores, right.scores)
-    with pytest.raises(TamperedAnswer):
-        query.open(moved(0.1), 20, audience="owner")
+    for share in (0, 0.1, 0.5):
+        (found,) = query.open(moved(share), 20, audience="owner")
+        assert found.ids == right.ids
+        np.testing.assert_array_equal(found.scores, right.scores)
 
 
 @pytest.mark.parametrize("rows", [20, 256], ids=["rows themselves", "sums"])

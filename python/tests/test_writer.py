@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import ciphervec
+from attacks import forged
 from ciphervec import (
     Client,
     Collection,
@@ -216,6 +217,9 @@ def test_cards_are_pinned_recognised_and_refused_when_damaged(keys: Keys, tmp_pa
     assert collection.owner.knows_card(card)
     other = Client(keys=Keys.generate()).create_collection("doors", 8)
     assert not other.owner.knows_card(card)
+    # Another mask seed or another mark, under a checksum that fits: none of the owner's.
+    for at, change in ((72, bytes(16)), (len(data) - 32, bytes(32))):
+        assert not collection.owner.knows_card(WriterCard.from_bytes(forged(data, at, change)))
     with pytest.raises(ciphervec.PinMismatch, match="fingerprint"):
         Writer(other.writer_card("door"), fingerprint=card.fingerprint)
     flips = random.Random(3)

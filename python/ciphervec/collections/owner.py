@@ -618,14 +618,16 @@ class Owner:
         if not (noisy or exact) and named == "others":
             refuse_outdated(self._spec)
         query.disqualified = disqualified
-        for segment_id in () if query._foreign else disqualified:
+        failed = [] if query._foreign else disqualified
+        for segment_id in failed:
+            self.quarantine(segment_id)
+        for segment_id in failed:  # last: where warnings are errors, the first ends this
             writer = self.writer_of(segment_id)
             warnings.warn(
                 f"segment {segment_id.hex()} of writer {writer!r} failed its check and was passed over: its rows were not "
                 "sealed as they should be, or the answer about them was changed. discard() removes it.",
                 stacklevel=4,
             )
-            self.quarantine(segment_id)
         kind = OwnerMatches if (noisy or not exact) and named is None else Matches
         return [of_raw(self._spec.metric, names, raw, exact, checked, kind) for names, raw in found]
 

@@ -215,12 +215,14 @@ class QueryKeys:
         """Let the next query begin a session, of every process; of this one alone, with a warning, where
         that could not be written down."""
         with self._lock:
+            failed = None
             try:
                 self._at(owner, lasting).end(self._name)
             except StorageError as error:
-                remark(f"that the query key has ended could not be written down: {error}")
-                self._counts = _Memory()
+                failed, self._counts = error, _Memory()
             self._epoch, self._left, self.asked_outside = None, 0, 0
+        if failed is not None:
+            remark(f"that the query key has ended could not be written down: {failed}")
 
     def _at(self, owner: Owner, lasting: bool) -> _Counts:
         """The counts, of this owner's key. A fork and other keys begin anew."""

@@ -187,7 +187,6 @@ def _ask(
     else:
         query, answer, newer = _ask_all(segments, rows, tags, passed_over.center, query)
     segments.refuse_held(passed_over.skip, passed_over.since)
-    held = segments.owner.quarantined()
     if tags and segments.state is not None:
         query.expect_matching(tagged(segments, tags))
 
@@ -205,7 +204,6 @@ def _ask(
 
     with segments.checking():
         found = _opened(opened, count, allow, segments, audience, passed_over.center)
-    _hold(segments, held)
     if routed and allow is not None and count is not None and len(found[0].ids) < min(count, len(allow)):
         say_missed(segments, query, allow)
     return found
@@ -243,7 +241,7 @@ def _ask_streaming(
         rows, tags=tags, answers=answers_of(segments), epoch=epoch, center=passed_over.center
     )
     segments.refuse_held(passed_over.skip, passed_over.since)
-    held, server = segments.owner.quarantined(), segments.server
+    server = segments.server
     if tags and segments.state is not None:
         query.expect_matching(tagged(segments, tags))
     opener: AnswerOpener = segments.owner.opener(
@@ -268,9 +266,7 @@ def _ask_streaming(
         except BaseException:
             opener.restart()  # whatever ended it: what came may have failed its check
             raise
-        found = opener.finish()
-    _hold(segments, held)
-    return found
+        return opener.finish()
 
 
 class _OfOneState:
@@ -287,12 +283,6 @@ class _OfOneState:
         if self._version is not None and headers.get("ciphervec-version") != self._version:
             raise Conflict(f"collection {self._collection!r} changes faster than a query takes. Ask again.")
         self._opener.restart()
-
-
-def _hold(segments: Segments, held: Sequence[bytes]) -> None:
-    failed = set(segments.owner.quarantined()).difference(held)
-    if failed:
-        segments.hold(failed, "a writer's segment failed its check")
 
 
 def _ask_all(

@@ -300,29 +300,42 @@ class Segments:
     @contextlib.contextmanager
     def checking(self) -> Iterator[None]:
         """A segment that fails its check is not used any more from now on: here, in every process that comes later,
-        and, where this client may commit, in every client of the owner's."""
+        and, where this client may commit, in every client of the owner's. So is a writer's that was passed over, whatever
+        else is raised."""
+        before, failed, reason = self.owner.quarantined(), set[bytes](), "a writer's segment failed its check"
         try:
             yield
         except TamperedAnswer as error:
-            self.hold(error.segments, str(error))
+            failed, reason = set(error.segments), str(error)
             raise
+        finally:
+            failed.update(set(self.owner.quarantined()).difference(before))
+            if failed:
+                self.hold(failed, reason)
 
     def hold(self, segment_ids: Collection[bytes], reason: str) -> None:
         """Put segments into quarantine: in memory first, then wherever it can be written. What fails of that is no reason to
-        leave out the rest, and `refuse` counts it."""
+        leave out the rest, and `refuse` counts it. The query key ends with it: what a server saw fail is said of no other.
+
+        Their blobs stay in the cache: fetching just those anew would show a server what failed."""
         for segment_id in segment_ids:
             self.owner.quarantine(segment_id)
+        said = []
         for segment_id in segment_ids:
             try:
                 self.quarantine.hold(segment_id, reason)
             except StorageError as error:
-                remark(f"quarantine could not be written down: {error}")
-            with contextlib.suppress(CiphervecError, OSError):
-                self.store.drop(segment_id)
-        if not self.store.read_only:
-            # Who may not commit now has it in the state folder, and the next commit says it.
-            with contextlib.suppress(CiphervecError, OSError):
-                self.in_turn(self._say_quarantine)
+                said.append(f"quarantine could not be written down: {error}")
+        try:
+            if not self.store.read_only:
+                # Who may not commit now has it in the state folder, and the next commit says it.
+                with contextlib.suppress(CiphervecError, OSError):
+                    self.in_turn(self._say_quarantine)
+        finally:
+            self.query_keys.end(self.owner, lasting=self.store.shared)
+            # Last of all: where warnings are errors, the first ends this.
+            for text in said:
+                remark(text)
 
     def refuse_held(self, skip: bool, since: Collection[bytes] | None = None) -> None:
         """Raise Quarantined where a query would have to do without segments that failed a check, here or in another process
@@ -496,7 +509,12 @@ class Segments:
     def unsealed(self, segment_id: bytes, rows: Sequence[int]) -> FloatArray:
         """The vectors of these rows, at unit length."""
         with self.checking():
-            unsealed = self.owner.unseal(self.server.segment(segment_id), rows)
+            try:
+                unsealed = self.owner.unseal(self.server.segment(segment_id), rows)
+            except TamperedAnswer:
+                with contextlib.suppress(CiphervecError, OSError):
+                    self.store.drop(segment_id, ROWS)
+                raise
         self.store.keep(segment_id, ROWS)
         return unsealed
 

@@ -108,7 +108,14 @@ async function unseal(
   const sealed = await segments.store.read(id, ROWS, call);
   const rowsOf = await checking(
     segments,
-    () => segments.owner.unseal(sealed, segments.directory, Uint32Array.from(rows)),
+    async () => {
+      try {
+        return segments.owner.unseal(sealed, segments.directory, Uint32Array.from(rows));
+      } catch (error) {
+        await segments.store.drop(id, ROWS);
+        throw error;
+      }
+    },
     call,
   );
   await segments.store.keep(id, ROWS);

@@ -169,13 +169,13 @@ async function ask(segments: Segments, message: Message, call: Call): Promise<Ma
       ? await streamed(segments, asked, ends, call)
       : await whole(segments, asked, ends, call);
     const disqualified = answers.disqualified.map(hex);
+    if (disqualified.length > 0)
+      await segments.hold(disqualified, "a writer's segment failed its check", call);
     for (const id of disqualified)
       segments.warn(
         `segment ${id} of writer "${segments.directory.origin(unhex(id))?.writer}" failed its check and was passed over: its rows were not ` +
           "sealed as they should be, or the answer about them was changed.",
       );
-    if (disqualified.length > 0)
-      await segments.hold(disqualified, "a writer's segment failed its check", call);
     return answers.answers.map((found) => ranked(metric as Metric, found, answers));
   } finally {
     query.free();

@@ -285,13 +285,14 @@ export class Segments {
   }
 
   /** Segments failed a check: they are not used any more from now on, here, in every session that comes later, and, where this client may
-   * commit, in every client of the owner's. What fails of that is no reason to leave out the rest, and `refuseHeld` counts it. */
+   * commit, in every client of the owner's. What fails of that is no reason to leave out the rest, and `refuseHeld` counts it. The query
+   * key ends with it. Their blobs stay in the cache: fetching just those anew would show a server what failed. */
   async hold(segments: readonly string[], reason: string, call: Call): Promise<void> {
     for (const segment of segments) this.#directory.quarantine(unhex(segment));
+    this.queryKeys.end();
     for (const segment of segments)
       try {
         await this.store.trust.hold(segment, reason);
-        await this.store.drop(segment);
       } catch (error) {
         this.warn(`quarantine could not be written down: ${(error as Error).message}`);
       }

@@ -9,8 +9,7 @@
 //! ```
 //!
 //! of noise alone, m being the query as the tree's nodes hold it. Σ R_i² is tested. A group of few
-//! rows has the rows themselves as sums: its scores are computed here, and the answer is held
-//! against them.
+//! rows has the rows themselves as sums: its scores are computed here, and what came is not looked at.
 //!
 //! Bytes, block by block and group by group. Rows: 32-bit words, little-endian, a word a dimension. Sums:
 //! see [`super::stored_sums`], behind their length as u32; and a block that has some begins with the BLAKE3
@@ -337,7 +336,9 @@ impl AnswerCheck {
 
     /// Whether `scores`, the centred integers of all rows of a block, can be what an honest server's
     /// answer to the query opens to. Those of small groups are replaced by what their rows give to
-    /// the query.
+    /// the query, and compared with nothing: a server may shift the score of a group's only row by a
+    /// coefficient of the query's key and undo what it guesses that to be, so that whether the group
+    /// passes would tell the coefficient.
     ///
     /// `query` are the integers that were encrypted, `asked` the same as the nodes hold them.
     pub fn verify(
@@ -351,25 +352,22 @@ impl AnswerCheck {
     ) -> bool {
         let (groups, rows) = (self.groups(block), scores.len());
         let within = noise.largest(rows, ROW_DEVIATIONS);
-        let sound = scores.iter().fold(true, |sound, score| sound & (score.abs() <= within));
         // All of it, whatever is found: how long it takes must not tell where.
-        layout.check_groups(rows).zip(groups).fold(sound, |sound, (range, group)| {
+        layout.check_groups(rows).zip(groups).fold(true, |sound, (range, group)| {
             let scores = &mut scores[range];
-            let limit = limit(scores.len(), noise.signed);
             let holds = match group {
                 Group::Rows(words) => {
-                    let off = ROW_DEVIATIONS * noise.of_row(rows).sqrt();
                     let growth = f64::exp2(f64::from(layout.level()));
-                    let each = words.chunks_exact(layout.dimension()).zip(scores);
-                    each.fold(true, |sound, (row, score)| {
-                        let expected = dot(row, &asked.message) as f64;
-                        let near = (*score - expected).abs() <= off;
+                    for (row, score) in words.chunks_exact(layout.dimension()).zip(scores) {
                         *score = dot(row, query) as f64 * growth;
-                        sound & near
-                    })
+                    }
+                    true
                 }
                 Group::Sums(sums, rounded) => {
-                    self.energy(noise, rows, asked, (sums, *rounded), scores) <= limit
+                    let limit = limit(scores.len(), noise.signed);
+                    let least =
+                        scores.iter().fold(true, |sound, score| sound & (score.abs() <= within));
+                    least & (self.energy(noise, rows, asked, (sums, *rounded), scores) <= limit)
                 }
             };
             sound & holds
