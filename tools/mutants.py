@@ -222,17 +222,18 @@ class Tree:
         modules = [name for one in made if one["target"]["name"] == "_native" for name in one["filenames"]]
         return found or [name for name in modules if Path(name).suffix in (".so", ".dylib", ".dll")]
 
-    def passes(self, tests: Iterable[str], without: str = "") -> bool:
-        """Whether all of these tests pass; `without` names entries of Rust."""
+    def passes(self, tests: Iterable[str], without: str = "", show: bool = False) -> bool:
+        """Whether all of these tests pass; `without` names entries of Rust; `show` prints what a test that fails says."""
         environment = {**os.environ, CHOSEN: without, "RAYON_NUM_THREADS": "2", "OMP_NUM_THREADS": "1"}
         python = self.root / "python"
         environment["PYTHONPATH"] = os.pathsep.join([str(python), str(python / "tests")])
         commands: list[tuple[list[str], Path]] = []
+        first = [] if show else ["-x"]
         of_python = [test for test in tests if test.startswith("python/")]
         if of_python:
             commands.append(
                 (
-                    [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *of_python],
+                    [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *first, *of_python],
                     self.root,
                 )
             )
@@ -244,7 +245,8 @@ class Tree:
                 vitest = str(self.root / "js" / "node_modules" / ".bin" / "vitest")
                 run = [vitest, "run", "--project", "unit", str(self.root / file), "-t", re.escape(name)]
                 commands.append((run, self.root / "js" / "client"))
-        return all(_passes(command, folder, environment) for command, folder in commands)
+        found = (_passes(command, folder, environment, show) for command, folder in commands)
+        return all(list(found) if show else found)
 
     def _binaries(self, file: str) -> list[list[str]]:
         """What runs the Rust tests of a file."""
@@ -264,7 +266,7 @@ class Tree:
         return modules.is_dir()
 
 
-def _passes(command: list[str], folder: Path, environment: dict[str, str]) -> bool:
+def _passes(command: list[str], folder: Path, environment: dict[str, str], show: bool) -> bool:
     """Whether tests pass. What is no result of theirs ends everything."""
     with subprocess.Popen(
         command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
@@ -278,8 +280,8 @@ def _passes(command: list[str], folder: Path, environment: dict[str, str]) -> bo
             return False
     if "pytest" in command and running.returncode not in (0, 1):
         raise SystemExit(f"{output[-4000:]}\n`{' '.join(command)}` ended with {running.returncode}")
-    if os.environ.get("CIPHERVEC_MUTANTS_SHOW") and running.returncode:
-        print(output[-3000:])
+    if show and running.returncode:
+        print(output[-6000:])
     return running.returncode == 0
 
 
@@ -332,7 +334,7 @@ def main() -> int:
     if any(one.file.startswith("js/") for one in chosen) and not tree.link_modules():
         print("left out: those of js/, as js/node_modules is missing; `make web` installs it")
         chosen = [one for one in chosen if not one.file.startswith("js/")]
-    if not tree.passes(dict.fromkeys(test for one in chosen for test in one.tests)):
+    if not tree.passes(dict.fromkeys(test for one in chosen for test in one.tests), show=True):
         print("tests fail with every check in its place; nothing can be said", file=sys.stderr)
         return 2
     return report(tree, chosen, by_id)

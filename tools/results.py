@@ -10,6 +10,7 @@ import re
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 from ciphervec.lab.bench import additive_report, faces_report, lookup_report, programs_report, report
@@ -114,11 +115,11 @@ def figures() -> str:
         )
     )
     where = machine("search-1-query", "search-tenseal", "paillier-2048", "ckks-similarity", "ive-pel")
-    return (
+    says = (
         f"{where}, one thread but for the server; beside it the same processor with ours and FAISS held to AVX2, which stands "
-        f"in for one without AVX-512. A row's figures beside are of the same runs.\n\n"
-        f"{table((' ', 'ciphervec', 'on AVX2', 'beside it'), rows)}"
+        "in for one without AVX-512. A row's figures beside are of the same runs."
     )
+    return f"{fill(says, 118)}\n\n{table((' ', 'ciphervec', 'on AVX2', 'beside it'), rows)}"
 
 
 def text_record(strategy: str) -> Record:
@@ -134,7 +135,7 @@ def choices() -> str:
         for mode in ("sealed", "sealed-index", "sealed-query", "open")
     }
     sizes = {
-        mode: f"{size(mine['bytes_per_vector'])}; {size(mine['query_bytes'])}, {size(mine['response_bytes'])}"
+        mode: (size(mine["bytes_per_vector"]), f"{size(mine['query_bytes'])}, {size(mine['response_bytes'])}")
         for mode, mine in modes.items()
     }
     gallery = one("paillier-3072", op="encrypt", layout="lanes")
@@ -143,59 +144,63 @@ def choices() -> str:
     rows = [
         (
             "anything private",
-            "[`sealed`](docs/sealed.md), the default",
+            "[`sealed`](sealed.md), the default",
             "encrypted",
             "encrypted",
             "sizes, times, equality in fields you filter by",
-            sizes["sealed"],
+            *sizes["sealed"],
         ),
         (
-            "data at rest, questions that are no secret; **never biometrics**, where the question is the template",
-            "[`sealed-index`](docs/sealed.md)",
+            "data at rest, queries that are no secret; **never biometrics**, where the query is the template",
+            "[`sealed-index`](sealed.md)",
             "encrypted",
             "plain",
-            "also every question",
-            sizes["sealed-index"],
+            "also every query",
+            *sizes["sealed-index"],
         ),
         (
-            "private questions to a public corpus",
-            "[`sealed-query`](docs/sealed.md)",
+            "private queries to a public corpus",
+            "[`sealed-query`](sealed.md)",
             "plain",
             "encrypted",
             "the vectors",
-            sizes["sealed-query"],
+            *sizes["sealed-query"],
         ),
-        ("a baseline", "`open`", "plain", "plain", "everything", sizes["open"]),
+        ("a baseline", "`open`", "plain", "plain", "everything", *sizes["open"]),
         (
             "a public key that anybody encrypts with; exact sums",
-            "[`paillier` and kin](docs/additive.md)",
+            "[`paillier` and kin](additive.md)",
             "encrypted",
             "plain",
-            "every question",
+            "every query",
             f"{size(gallery['bytes'])} in a gallery",
+            "",
         ),
         (
             "two encrypted vectors, compared by a machine without a key",
-            "[`ckks`](docs/ckks-similarity.md)",
+            "[`ckks`](ckks-similarity.md)",
             "encrypted",
             "encrypted",
             "sizes, operations",
-            f"{size(pair['vector_bytes'])}; {size(pair['result_bytes'])} a result, of {pair['dimension']:,} numbers",
+            size(pair["vector_bytes"]),
+            f"{size(pair['result_bytes'])} a result, of {pair['dimension']:,} numbers",
         ),
         (
             "private indices into a server's tables; texts classified encrypted",
-            "[`lookup`](docs/lookup.md), [`text`](docs/text.md)",
+            "[`lookup`](lookup.md), [`text`](text.md)",
             "plain",
             "encrypted",
             "how many documents",
+            "",
             f"{size(text['bytes_per_document'])} up for a text",
         ),
     ]
     mine = modes["sealed"]
-    heads = ("for", "use", "vectors", "questions", "the server learns", "a vector; up, down")
+    heads = ("for", "use", "vectors", "queries", "the server learns", "stored a vector", "query, answer")
     return (
         f"{table(heads, rows, right=False)}\n\n"
-        f"Sizes: {mine['dim']} numbers a vector; up and down for one question to {mine['rows']:,} rows."
+        f"Sizes are of {mine['dim']} numbers a vector, and of one query to {mine['rows']:,} rows. Vectors as they were put in, "
+        f"which `get`\nreturns, take {size(4 * mine['dim'])} more unless `originals=False`."
     )
 
 
@@ -343,7 +348,8 @@ def web() -> str:
 
 
 SECTIONS: dict[str, dict[str, Callable[[], str]]] = {
-    "README.md": {"figures": figures, "choices": choices},
+    "README.md": {"figures": figures},
+    "docs/api.md": {"choices": choices},
     "docs/benchmarks.md": {
         "search-1-query": search("search-1-query"),
         "search-64-queries": search("search-64-queries"),

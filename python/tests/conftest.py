@@ -55,11 +55,14 @@ class Oracle:
         return np.stack([(x != one).sum(axis=1) for one in q]).astype(np.float64)
 
     @staticmethod
-    def tolerance(metric: str, precision: str, rows: np.ndarray, queries: np.ndarray) -> np.ndarray:
-        """Largest error of each distance, (queries, rows): the unit-length error times the lengths involved."""
+    def tolerance(
+        metric: str, precision: str, rows: np.ndarray, queries: np.ndarray, error: float | None = None
+    ) -> np.ndarray:
+        """Largest error of each distance, (queries, rows): the unit-length error, the precision's unless given, times
+        the lengths involved."""
         if metric == "hamming":
             return np.zeros((len(queries), len(rows)))
-        error = SCORE_ERROR[precision]
+        error = SCORE_ERROR[precision] if error is None else error
         if metric == "cosine":
             return np.full((len(queries), len(rows)), error + 2e-7)
         lengths = np.outer(np.linalg.norm(queries, axis=1), np.linalg.norm(rows, axis=1))

@@ -26,7 +26,7 @@ HEAD = HEADER + 8 + 4 + 1
 """Where an answer says how many segments follow: behind the index, the number of queries, and that of levels, which is none."""
 MARK = 16 + 4 + 1
 """Of a segment: its name, its rows, its level; then whether a filter was applied."""
-ROWS = np.random.default_rng(8).standard_normal((400, D)).astype(np.float32)
+ROWS = np.random.default_rng(8).standard_normal((600, D)).astype(np.float32)
 modes = pytest.mark.parametrize("mode", ["sealed", "sealed-query", "sealed-index"])
 
 
@@ -158,9 +158,9 @@ def test_scores_beyond_any_cosine_are_refused_whatever_the_sums_say(keys: Keys) 
             query.open(forged(honest, top, bytes([honest[top] ^ 0x80])), 3)
 
 
-@pytest.mark.parametrize(("mode", "rows"), [("sealed-index", 200), ("sealed", 200)])
-def test_an_answer_to_another_query_is_none_by_more_than_one_check(keys: Keys, mode: str, rows: int) -> None:
-    party = Party(keys, mode, rows)
+@pytest.mark.parametrize("mode", ["sealed-index", "sealed"])
+def test_an_answer_to_another_query_is_none_by_more_than_one_check(keys: Keys, mode: str) -> None:
+    party = Party(keys, mode, 256)
     query, other = party.owner.query(ROWS[7]), party.owner.query(ROWS[8])
     with pytest.raises(TamperedAnswer):
         query.open(party.server.evaluate(other.to_bytes()), 20, audience="owner")
@@ -191,7 +191,7 @@ def test_what_a_small_group_returns_does_not_depend_on_the_answer(mode: str) -> 
         query.open(moved(0.1), 20, audience="owner")
 
 
-@pytest.mark.parametrize("rows", [20, 200], ids=["rows themselves", "sums"])
+@pytest.mark.parametrize("rows", [20, 256], ids=["rows themselves", "sums"])
 @pytest.mark.parametrize("mode", ["sealed", "sealed-query"])
 def test_stored_words_of_the_ring_form_are_those_that_were_sealed(keys: Keys, mode: str, rows: int) -> None:
     party = Party(keys, mode, rows)
@@ -270,7 +270,7 @@ def test_probes_and_scores_of_the_additive_schemes_fit(scheme: str) -> None:
     answer = index.server.evaluate(good)
     assert query.open(answer, 1)[0].ids == [3]
     two = owner.query(rows[:2])
-    with pytest.raises(CorruptData):
+    with pytest.raises(CorruptData, match="1 probes with 6 vectors expected"):
         query.open(fitted(marked(index.server.evaluate(two.to_bytes()), HEADER + 8, b"\1\0\0\0")), 1)
     with pytest.raises(WrongKey):
         owner.read_query(forged(good, 16, b"\5" * 8))

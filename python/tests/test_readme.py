@@ -105,7 +105,7 @@ def test_dead_links_are_noticed(tmp_path: Path) -> None:
 
 
 def test_the_readme_is_read_in_three_minutes() -> None:
-    assert len((ROOT / "README.md").read_text(encoding="utf-8").split()) <= 900
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").split()) <= 700
 
 
 def test_the_security_model_is_short_and_leads_to_every_page_for_reviewers() -> None:

@@ -27,6 +27,12 @@ from .questions import D, Questions
 MOST = 60
 """Rows, beyond which some are deleted first."""
 KEYS = ciphervec.Keys.generate()
+ADDITIVE = (
+    ("paillier", "standard", 9.5 * 2.23e-5),
+    ("okamoto-uchiyama", "small", 9.5 * 1.39e-4),
+    ("elgamal", "small", 9.5 * 1.39e-4),
+)
+"""Schemes with a key pair, and what docs/additive.md says of their scores' errors: √(…) there, times 9.5."""
 _SPAWNED = """
 import json, sys, ciphervec
 keys = ciphervec.Keys.load(sys.argv[2])
@@ -70,6 +76,9 @@ class CollectionScene(Questions):
         )
         if self.metric == "hamming":
             self.precision = "standard"
+        self.scheme = "lattice"
+        if self.mode == "sealed-index" and chance.random() < 0.4:
+            self.scheme, self.precision, self.score_error = chance.choice(ADDITIVE)
         self.originals = chance.random() < 0.7
         self.filterable = chance.choice([[], ["f"], ["f", "n"]])
         self.model = Model()
@@ -77,13 +86,22 @@ class CollectionScene(Questions):
         self.clients = 0
         self.client = self._opened()
         self.rows = self.client.create_collection(
-            "rows", D, self.metric, self.mode, self.precision, self.filterable, originals=self.originals
+            "rows",
+            D,
+            self.metric,
+            self.mode,
+            self.precision,
+            self.filterable,
+            scheme=self.scheme,
+            bits=None if self.scheme in ("lattice", "elgamal") else 2048,
+            originals=self.originals,
         )
         self.note(
             place,
             self.mode,
             self.metric,
             self.precision,
+            self.scheme,
             f"originals={self.originals}",
             f"filterable={self.filterable}",
         )

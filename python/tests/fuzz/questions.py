@@ -24,6 +24,8 @@ class Questions(Scene):
     metric: str
     precision: str
     originals: bool
+    score_error: float | None = None
+    """Of unit vectors, where it isn't that of the precision under the scheme `lattice`."""
 
     # What is drawn.
 
@@ -276,7 +278,8 @@ class Questions(Scene):
         )
         exact = self.oracle.distances(self.metric, rows, asked)
         slack = (
-            self.oracle.tolerance(self.metric, self.precision, rows, asked) * (1 if self.originals else 4)
+            self.oracle.tolerance(self.metric, self.precision, rows, asked, self.score_error)
+            * (1 if self.originals else 4)
             + 1e-6
         )
         place = {name: at for at, name in enumerate(allowed)}

@@ -51,7 +51,8 @@ impl Width {
 }
 
 /// Σ_i q_i D_i for each of `sums`; `queries` are integers, row by row. `None` if something is left
-/// that is no multiple of 2^drop: the sum is not that of these words and this query.
+/// that is no multiple of 2^drop: the noise is not that of these words. Of the answer that says
+/// nothing, which is in units of 2^drop whoever made it.
 pub fn settle(
     scheme: &Compact,
     masks: &Masks,

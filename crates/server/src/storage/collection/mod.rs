@@ -3,9 +3,11 @@
 //! Readers hold one committed state behind an `Arc` and never wait for a commit; commits wait for
 //! each other.
 
+mod home;
 mod loaded;
 mod upkeep;
 
+pub(crate) use home::Home;
 pub use upkeep::{Report, Statistics};
 
 use super::cache::Cache;
@@ -22,8 +24,6 @@ use loaded::LoadedState;
 use rayon::ThreadPool;
 use rayon::prelude::*;
 use std::collections::HashMap;
-use std::io::{self, ErrorKind};
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::thread;
@@ -38,41 +38,6 @@ pub struct State {
     pub head: [u8; 32],
     /// BLAKE3 of the evaluation keys that its queries are answered with, where there are any.
     pub evaluation: Option<[u8; 32]>,
-}
-
-/// Where a collection lies.
-#[derive(Clone, Debug)]
-pub(crate) enum Home {
-    /// A folder, with one writer.
-    Folder(PathBuf),
-    /// A part of a bucket, which other servers may write to.
-    Bucket(Arc<dyn store::Medium>),
-}
-
-impl Home {
-    /// For writing; where nothing can be written, for reading.
-    pub fn open(&self) -> Result<Store, StoreError> {
-        match self {
-            Self::Folder(path) => match Store::open(path) {
-                Err(StoreError::Io { source, .. }) if takes_no_writes(&source) => {
-                    Store::open_read_only(path)
-                }
-                opened => opened,
-            },
-            Self::Bucket(medium) => Store::open_on(Arc::clone(medium)),
-        }
-    }
-
-    fn open_read_only(&self) -> Result<Store, StoreError> {
-        match self {
-            Self::Folder(path) => Store::open_read_only(path),
-            Self::Bucket(medium) => Store::open_read_only_on(Arc::clone(medium)),
-        }
-    }
-}
-
-fn takes_no_writes(error: &io::Error) -> bool {
-    matches!(error.kind(), ErrorKind::ReadOnlyFilesystem | ErrorKind::PermissionDenied)
 }
 
 /// Reads of states whose files went meanwhile before a client is asked to come back.
