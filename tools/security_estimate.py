@@ -2,11 +2,11 @@
 """What attacks on the lattice parameters cost: degrees and moduli enter, bits of security leave.
 Anyone's side; no package is needed.
 
-    python3 tools/security_estimate.py             the table, as SECURITY.md has it
+    python3 tools/security_estimate.py             the table, as docs/security/parameters.md has it
     python3 tools/security_estimate.py 2048 37     one set: the degree, and log2 of the modulus
     python3 tools/security_estimate.py 32768 95 32 the same with a secret of 32 coefficients that are not zero (below)
-    python3 tools/security_estimate.py --check     fails unless the figures in the code and in SECURITY.md are these, and none
-                                                   is below what is claimed
+    python3 tools/security_estimate.py --check     fails unless the figures in the code and in docs/security/parameters.md are
+                                                   these, and none is below what is claimed
     python3 tools/security_estimate.py --write     writes them there
 
 Learning with errors in dimension n, modulus q, uniform ternary secret (standard deviation sqrt(2/3)), Gaussian error of
@@ -55,7 +55,7 @@ from estimator_formulas import added, binomial
 
 ROOT = Path(__file__).resolve().parent.parent
 CODE = ROOT / "crates/he/src/estimates.rs"
-PAGE = ROOT / "SECURITY.md"
+PAGE = ROOT / "docs/security/parameters.md"
 
 SIGMA_ERROR = 3.2
 SIGMA_SECRET = math.sqrt(2 / 3)
@@ -252,7 +252,7 @@ def page(found: list[tuple[str, Estimate]]) -> str:
 
 
 def with_page(text: str, table: str) -> str:
-    """SECURITY.md with the table between its marks."""
+    """The page with the table between its marks."""
     begin, end = "<!-- estimates -->\n", "<!-- estimates:end -->"
     before, _, rest = text.partition(begin)
     _, mark, after = rest.partition(end)

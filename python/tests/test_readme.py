@@ -108,6 +108,26 @@ def test_the_readme_is_read_in_three_minutes() -> None:
     assert len((ROOT / "README.md").read_text(encoding="utf-8").split()) <= 700
 
 
+def test_the_security_model_is_short_and_leads_to_every_page_for_reviewers() -> None:
+    model = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
+    assert len(model.split()) <= 1500
+    pages = [*ROOT.glob("docs/security/*.md")]
+    assert len(pages) >= 8
+    for text, folder in (
+        (model, "docs/security/"),
+        ((ROOT / "docs/README.md").read_text(encoding="utf-8"), "security/"),
+    ):
+        linked = {target.partition("#")[0] for target in LINK.findall(text)}
+        assert [page.name for page in pages if f"{folder}{page.name}" not in linked] == []
+    long = [
+        f"{page.name}: {line}"
+        for page in (ROOT / "SECURITY.md", *pages)
+        for line in page.read_text(encoding="utf-8").splitlines()
+        if len(line) > 120 and not line.startswith("|")
+    ]
+    assert not long
+
+
 def test_every_page_is_listed_by_reader() -> None:
     listed = LINK.findall((ROOT / "docs" / "README.md").read_text(encoding="utf-8"))
     pages = [page.name for page in (ROOT / "docs").glob("*.md") if page.name != "README.md"]

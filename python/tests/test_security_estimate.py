@@ -1,4 +1,5 @@
-"""Parameters enter `tools/security_estimate.py`; what attacks on them cost leaves, and is what the code and SECURITY.md say."""
+"""Parameters enter `tools/security_estimate.py`; what attacks on them cost leaves, and is what the code and
+docs/security/parameters.md say."""
 
 from __future__ import annotations
 
@@ -58,19 +59,15 @@ def test_an_independent_estimate_of_the_primal_attack_agrees(
 @pytest.mark.slow
 def test_the_figures_of_bootstrappings_sparse_secrets_are_those_of_the_documents(tool: ModuleType) -> None:
     """Modulo q_0 and one special prime. What the lattice estimator's formulas give is no less than the claim."""
-    security = " ".join((ROOT / "SECURITY.md").read_text().split())
-    found = []
+    page = (ROOT / "docs/security/parameters.md").read_text(encoding="utf-8")
     for degree, log_modulus, rotations in ((32768, 95, True), (32768, 97, False), (65536, 100, True)):
         one_by_one, in_the_middle = tool.sparse(degree, log_modulus, 32, rotations=rotations)
         theirs = tool.estimator_formulas.sparse(degree, log_modulus, 32, rotations)
         assert min(theirs) >= 128
         ring = "real slots" if not rotations else f"2^{degree.bit_length() - 1}"
-        found.append(
-            f"{ring}, 2^{log_modulus}: 2^{one_by_one} one by one, 2^{in_the_middle} in the middle, by the estimator's "
-            f"formulas 2^{theirs[0]} and 2^{theirs[1]}"
-        )
-    assert "; ".join(found) in security
-    assert "at the least" not in security and "at the least" not in tool.__doc__
+        figures = (log_modulus, one_by_one, in_the_middle, *theirs)
+        assert f"| {ring} | {' | '.join(f'2^{figure}' for figure in figures)} |\n" in page
+    assert "at the least" not in page and "at the least" not in tool.__doc__
 
 
 def test_a_sparse_secret_is_weaker_where_it_should_be(tool: ModuleType) -> None:

@@ -1,6 +1,6 @@
 /**
  * A server that flips, cuts, lengthens and withholds what it answers, one answer at a time: the page gets the right rows or an error.
- * One that makes checksums anew is in the tests of formats; what it may do is in SECURITY.md, "Not there yet".
+ * One that makes checksums anew is in the tests of formats; what it may do is in SECURITY.md.
  */
 
 import type { Page } from "playwright-core";

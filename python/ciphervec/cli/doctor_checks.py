@@ -153,7 +153,8 @@ def of_budgets(state: Path) -> Iterator[Finding]:
             left,
             ""
             if verdict == "ok"
-            else "begin anew with optimize(reseal=True), rotate_query_key() or other keys; SECURITY.md says which",
+            else "begin anew with optimize(reseal=True), rotate_query_key() or other keys: "
+            "docs/security/keys-and-processes.md says which",
         )
 
 
