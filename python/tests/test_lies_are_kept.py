@@ -20,7 +20,9 @@ from ciphervec.errors import CiphervecError, Quarantined, RollbackDetected, Stor
 from network import Faulty, Make
 
 D = 16
-ROWS = np.random.default_rng(3).standard_normal((40, D)).astype(np.float32)
+HALF = 200
+"""Rows of a segment: a block's, which are held against sums."""
+ROWS = np.random.default_rng(3).standard_normal((2 * HALF, D)).astype(np.float32)
 MODES = ("sealed", "sealed-query", "sealed-index")
 ROW = 16 + 4 + 1 + 1
 """Bytes before a segment's answers, or its bitmap: its name, its rows, its level, whether it is filtered."""
@@ -66,13 +68,13 @@ def shifted(answer: bytes) -> bytes:
 
 def fill(client: Client, mode: str, **more: Any) -> Collection:
     faces = client.create_collection("faces", D, mode=mode, originals=False, **more)
-    faces.add(list(range(20)), ROWS[:20])
-    faces.add(list(range(20, 40)), ROWS[20:])
+    for start in (0, HALF):
+        faces.add(list(range(start, start + HALF)), ROWS[start : start + HALF])
     return faces
 
 
 def everything(faces: Collection) -> list[Any]:
-    return list(faces.query(ROWS[0], 40, audience="owner")["ids"][0])
+    return list(faces.query(ROWS[0], len(ROWS), audience="owner")["ids"][0])
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -80,7 +82,7 @@ def test_what_another_client_found_is_not_passed_over(make: Make, lies: Lies, mo
     """The answer's version tells the second client of the commit that names the segment: in the middle of its query."""
     first = fill(make(transport=lies.line), mode)
     second = make().get_collection("faces")
-    assert len(everything(second)) == 40
+    assert len(everything(second)) == len(ROWS)
     lies.change = shifted
     with pytest.raises(TamperedAnswer):
         everything(first)
@@ -159,7 +161,7 @@ def test_other_rows_than_those_of_the_filter_are_refused_hits_or_not(
     for name, near in (("near", True), ("far", False)):
         client = make(transport=lies.line)
         faces = client.create_collection(name, D, mode=mode, filterable=["team"])
-        faces.add(list(range(40)), ROWS, metadatas=[{"team": "a" if row < 20 else "b"} for row in range(40)])
+        faces.add(list(range(40)), ROWS[:40], metadatas=[{"team": "a" if row < 20 else "b"} for row in range(40)])
         (segment,) = faces._segments.entries()
         query = ROWS[25] if near else -ROWS[25] + 0.01 * rng.standard_normal(D).astype(np.float32)
         assert 25 not in faces.query(query, 3, where={"team": "a"}, audience="owner")["ids"][0]
@@ -282,7 +284,7 @@ def test_a_restore_takes_nothing_out_of_quarantine(
         faces = client.accept_restore("faces")
         assert faces.info()["quarantine"] == [held]
         faces.release(held)
-        assert len(everything(faces)) == 40
+        assert len(everything(faces)) == len(ROWS)
     with PersistentClient(tmp_path / "db", keys) as client:
         assert client.get_collection("faces").info()["quarantine"] == []
 
