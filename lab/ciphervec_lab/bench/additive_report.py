@@ -10,7 +10,7 @@ from ciphervec.cli.plotting import pyplot, save
 
 from . import machine
 from .paillier import ESTIMATED, TOGETHER, Outcome, Record
-from .report import number, size
+from .report import markdown_table, number, size
 
 OF = {
     "keygen": "a key pair",
@@ -94,16 +94,9 @@ def sentences(outcome: Outcome) -> list[str]:
 
 def markdown(outcome: Outcome) -> str:
     """A paragraph, a table, and what a reader has to know beside it."""
-    heads, rows = table(outcome)
-    lines = [heading(outcome), "", "| " + " | ".join(heads) + " |", "|---|---|" + "---:|" * (len(heads) - 2)]
-    lines += ["| " + " | ".join(row) + " |" for row in rows]
+    lines = [heading(outcome), "", markdown_table(*table(outcome), left=2)]
     lines += ["", legend(), "", *(f"- {sentence}" for sentence in sentences(outcome))]
     return "\n".join(lines) + "\n"
-
-
-def write_markdown(outcome: Outcome, path: Path) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(markdown(outcome), encoding="utf-8")
 
 
 SUMMARY = {
@@ -130,9 +123,7 @@ def summary(runs: list[list[Record]], peer: str = "lightphe") -> str:
         "similarity, and how many times as long LightPHE takes with a key of that size in the same run; *: timed on "
         "fewer dimensions and scaled. Our scores are re-randomised and LightPHE's are not.",
         "",
-        f"| scheme, bits | {' | '.join(SUMMARY)} | an embedding at rest |",
-        "|---|" + "---:|" * (len(SUMMARY) + 1),
-        *(f"| {' | '.join(row)} |" for row in rows),
+        markdown_table(["scheme, bits", *SUMMARY, "an embedding at rest"], rows),
     ]
     return "\n".join(lines)
 

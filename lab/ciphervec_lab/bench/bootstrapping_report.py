@@ -90,10 +90,6 @@ def markdown(outcome: Outcome) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def write_markdown(outcome: Outcome, path: Path) -> None:
-    path.write_text(markdown(outcome), encoding="utf-8")
-
-
 def plot(records: Sequence[Record], path: Path) -> None:
     """Seconds of every size, ours and the peer's."""
     plt = pyplot()

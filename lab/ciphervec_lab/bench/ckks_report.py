@@ -11,7 +11,7 @@ from ciphervec.cli.plotting import pyplot, save
 
 from . import machine
 from .ckks import OPS, Outcome, Record, Size, width
-from .report import number
+from .report import markdown_table, number
 
 PEER = "tenseal "
 RING = {
@@ -118,17 +118,9 @@ def markdown(outcome: Outcome) -> str:
     """A paragraph, a table for each size, and what a reader has to know beside them."""
     lines = [heading(outcome)]
     for size, records in groups(outcome.records):
-        heads, rows = table(outcome, records)
-        lines += ["", f"### {title(size)}", "", "| " + " | ".join(heads) + " |"]
-        lines += ["|---|" + "---:|" * (len(heads) - 1)]
-        lines += ["| " + " | ".join(row) + " |" for row in rows]
+        lines += ["", f"### {title(size)}", "", markdown_table(*table(outcome, records))]
     lines += ["", legend(), "", *(f"- {sentence}" for sentence in sentences(outcome))]
     return "\n".join(lines) + "\n"
-
-
-def write_markdown(outcome: Outcome, path: Path) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(markdown(outcome), encoding="utf-8")
 
 
 def plot(measured: Sequence[Record], path: Path) -> None:

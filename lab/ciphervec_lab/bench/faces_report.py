@@ -75,10 +75,9 @@ def summary(records: Sequence[Record]) -> str:
     return markdown_table(HEADS, lines(records))
 
 
-def write_markdown(outcome: Outcome, path: Path) -> None:
-    paragraphs = [heading(outcome), summary(outcome.records), legend(outcome), *outcome.notes]
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("\n\n".join(paragraphs) + "\n")
+def markdown(outcome: Outcome) -> str:
+    """The whole report."""
+    return "\n\n".join([heading(outcome), summary(outcome.records), legend(outcome), *outcome.notes]) + "\n"
 
 
 def plot(records: Sequence[Record], path: Path) -> None:

@@ -442,4 +442,5 @@ def quick_cases() -> list[Case]:
         sharpen_case(8),
         shown_case(4, dim=16, bits=4),
         words_case(16, 32, 4),
+        cardio_case(16),
     ]

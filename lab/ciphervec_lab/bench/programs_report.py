@@ -81,10 +81,6 @@ def markdown(outcome: Outcome) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def write_markdown(outcome: Outcome, path: Path) -> None:
-    path.write_text(markdown(outcome), encoding="utf-8")
-
-
 def plot(records: Sequence[Record], path: Path) -> None:
     """Milliseconds of every program, predicted and measured, and the peers' beside."""
     plt = pyplot()

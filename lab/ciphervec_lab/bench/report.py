@@ -13,6 +13,8 @@ from typing import Any
 from ciphervec.cli.plotting import pyplot, save
 
 Record = dict[str, Any]
+Table = tuple[list[str], list[list[str]]]
+"""Heads and lines."""
 
 # Keys that every record has, whatever was measured.
 REQUIRED = (
@@ -23,8 +25,7 @@ REQUIRED = (
 
 
 def write_json(records: Sequence[Record], path: Path) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(list(records), indent=1) + "\n")
+    write_text(json.dumps(list(records), indent=1) + "\n", path)
 
 
 def write_csv(records: Sequence[Record], path: Path) -> None:
@@ -35,13 +36,12 @@ def write_csv(records: Sequence[Record], path: Path) -> None:
     writer = csv.DictWriter(text, names, lineterminator="\n")
     writer.writeheader()
     writer.writerows(flat)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text.getvalue())
+    write_text(text.getvalue(), path)
 
 
-def write_markdown(records: Sequence[Record], path: Path) -> None:
+def write_text(text: str, path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(markdown(records))
+    path.write_text(text, encoding="utf-8")
 
 
 def title(record: Record) -> str:
@@ -120,9 +120,9 @@ def heading(records: Sequence[Record]) -> str:
     )
 
 
-def markdown_table(heads: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
-    """A table of which the first column stands left and the others right."""
-    rule = "|---|" + "---:|" * (len(heads) - 1)
+def markdown_table(heads: Sequence[str], lines: Sequence[Sequence[str]], left: int = 1) -> str:
+    """A table of which the first columns stand left and the others right."""
+    rule = "|" + "---|" * left + "---:|" * (len(heads) - left)
     first, *rest = ("| " + " | ".join(line) + " |" for line in (heads, *lines))
     return "\n".join([first, rule, *rest])
 

@@ -93,7 +93,7 @@ def search(
         records,
         Files(json_file, csv_file, markdown_file, plot_file),
         show=lambda: show(records),
-        markdown=lambda path: report.write_markdown(records, path),
+        markdown=lambda: report.markdown(records),
         plot=lambda path: report.plot(records, path),
     )
 
@@ -189,7 +189,7 @@ def paillier(
         outcome.records,
         Files(json_file, csv_file, markdown_file, plot_file),
         show=lambda: show_additive(outcome),
-        markdown=lambda path: additive_report.write_markdown(outcome, path),
+        markdown=lambda: additive_report.markdown(outcome),
         plot=lambda path: additive_report.plot(outcome.records, path),
     )
 
@@ -252,7 +252,7 @@ def ckks(
         outcome.records,
         Files(json_file, csv_file, markdown_file, plot_file),
         show=lambda: show_ckks(outcome),
-        markdown=lambda path: ckks_report.write_markdown(outcome, path),
+        markdown=lambda: ckks_report.markdown(outcome),
         plot=lambda path: ckks_report.plot(outcome.records, path),
     )
 

@@ -78,7 +78,7 @@ def bench_bootstrapping(
         outcome.records,
         Files(json_file, csv_file, markdown_file, plot_file),
         show=lambda: show(outcome),
-        markdown=lambda path: bootstrapping_report.write_markdown(outcome, path),
+        markdown=lambda: bootstrapping_report.markdown(outcome),
         plot=lambda path: bootstrapping_report.plot(outcome.records, path),
     )
 

@@ -95,7 +95,7 @@ def bench_faces(
         outcome.records,
         Files(json_file, csv_file, markdown_file, plot_file),
         show=lambda: show(outcome),
-        markdown=lambda path: faces_report.write_markdown(outcome, path),
+        markdown=lambda: faces_report.markdown(outcome),
         plot=lambda path: faces_report.plot(outcome.records, path),
     )
 

@@ -85,7 +85,7 @@ def bench_lookup(
         outcome.records,
         Files(json_file, csv_file, markdown_file, plot_file),
         show=lambda: show(outcome),
-        markdown=lambda path: lookup_report.write_markdown(outcome, path),
+        markdown=lambda: lookup_report.markdown(outcome),
         plot=lambda path: lookup_report.plot(outcome.records, path),
     )
 

@@ -67,7 +67,7 @@ def bench_programs(
         outcome.records,
         Files(json_file, csv_file, markdown_file, plot_file),
         show=lambda: show(outcome),
-        markdown=lambda path: programs_report.write_markdown(outcome, path),
+        markdown=lambda: programs_report.markdown(outcome),
         plot=lambda path: programs_report.plot(outcome.records, path),
     )
 

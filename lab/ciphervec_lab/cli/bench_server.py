@@ -72,7 +72,7 @@ def bench_server(
         [outcome.record],
         Files(json_file, csv_file, markdown_file, plot_file),
         show=lambda: show(outcome),
-        markdown=lambda path: throughput_report.write_markdown(outcome, path),
+        markdown=lambda: throughput_report.markdown(outcome),
         plot=lambda path: throughput_report.plot([outcome.record], path),
     )
 

@@ -8,11 +8,9 @@ from typing import Annotated
 
 import typer
 
-from ciphervec.cli.measuring import at_least, each_of, write
-from ciphervec.cli.tables import grid
-from ciphervec.cli.terminal import command, print_json, screen
+from ciphervec.cli.measuring import at_least, each_of
+from ciphervec.cli.terminal import command
 
-from ..bench import report
 from ..reproduce import (
     ckks_similarity,
     ckks_similarity_report,
@@ -28,6 +26,7 @@ from ..reproduce.ckks_subjects import LAYOUTS
 from ..reproduce.images import load, load_raw
 from ..reproduce.serengil_ozpinar import CRYPTOSYSTEMS
 from .measuring import CsvFile, JsonFile, MarkdownFile, PlotFile, watching, whole_numbers
+from .outcome import Files, hand_over, show_study
 from .reproduce_lookup import private_lookup
 from .reproduce_marble import compiled_programs
 
@@ -121,20 +120,20 @@ def similarity(
     )
     with watching(settings.cells) as (notify, step):
         outcome = phe_similarity.run(settings, notify, step)
-    if json_file == Path("-"):
-        print_json(outcome.records)
-    else:
-        screen.print(similarity_report.heading(outcome) + "\n", highlight=False)
-        for quantity in phe_similarity.QUANTITIES:
-            heads, rows = similarity_report.table(outcome, quantity)
-            grid(screen, similarity_report.TITLES[quantity], heads, rows, left=1)
-            screen.print()
-        for note in similarity_report.closing(outcome):
-            screen.print(note, style="dim", highlight=False)
-    write(json_file, lambda path: report.write_json(outcome.records, path))
-    write(csv_file, lambda path: report.write_csv(outcome.records, path))
-    write(markdown_file, lambda path: similarity_report.write_markdown(outcome, path))
-    write(plot_file, lambda path: similarity_report.plot(outcome.records, path))
+    hand_over(
+        outcome.records,
+        Files(json_file, csv_file, markdown_file, plot_file),
+        show=lambda: show_study(
+            similarity_report.heading(outcome),
+            (
+                (similarity_report.TITLES[one], 1, similarity_report.table(outcome, one))
+                for one in phe_similarity.QUANTITIES
+            ),
+            similarity_report.closing(outcome),
+        ),
+        markdown=lambda: similarity_report.markdown(outcome),
+        plot=lambda path: similarity_report.plot(outcome.records, path),
+    )
 
 
 @reproduce_app.command("paillier-precompute")
@@ -174,22 +173,20 @@ def precompute(
     )
     with watching(settings.steps) as (notify, step):
         outcome = paillier_precompute.run(settings, native.Precomputed, notify, step)
-    if json_file == Path("-"):
-        print_json(outcome.records)
-    else:
-        screen.print(precompute_report.heading(outcome) + "\n", highlight=False)
-        for title, left, (heads, rows) in (
-            ("Table I: time of one message, ms", 2, precompute_report.table_i(outcome)),
-            ("Table II: time saved, ms", 1, precompute_report.table_ii(outcome)),
-        ):
-            grid(screen, title, heads, rows, left=left)
-            screen.print()
-        for note in precompute_report.closing(outcome):
-            screen.print(note, style="dim", highlight=False)
-    write(json_file, lambda path: report.write_json(outcome.records, path))
-    write(csv_file, lambda path: report.write_csv(outcome.records, path))
-    write(markdown_file, lambda path: precompute_report.write_markdown(outcome, path))
-    write(plot_file, lambda path: precompute_report.plot(outcome.records, path))
+    hand_over(
+        outcome.records,
+        Files(json_file, csv_file, markdown_file, plot_file),
+        show=lambda: show_study(
+            precompute_report.heading(outcome),
+            (
+                ("Table I: time of one message, ms", 2, precompute_report.table_i(outcome)),
+                ("Table II: time saved, ms", 1, precompute_report.table_ii(outcome)),
+            ),
+            precompute_report.closing(outcome),
+        ),
+        markdown=lambda: precompute_report.markdown(outcome),
+        plot=lambda path: precompute_report.plot(outcome.records, path),
+    )
 
 
 @reproduce_app.command("ckks-similarity")
@@ -258,20 +255,17 @@ def encrypted_similarity(
     )
     with watching(ckks_similarity.steps(settings)) as (notify, step):
         outcome = ckks_similarity.run(settings, notify, step)
-    if json_file == Path("-"):
-        print_json(outcome.records)
-    else:
-        screen.print(ckks_similarity_report.heading(outcome) + "\n", highlight=False)
-        for title, table in ckks_similarity_report.TABLES.items():
-            heads, rows = table(outcome)
-            grid(screen, title, heads, rows, left=3)
-            screen.print()
-        for note in ckks_similarity_report.closing(outcome):
-            screen.print(note, style="dim", highlight=False)
-    write(json_file, lambda path: report.write_json(outcome.records, path))
-    write(csv_file, lambda path: report.write_csv(outcome.records, path))
-    write(markdown_file, lambda path: ckks_similarity_report.write_markdown(outcome, path))
-    write(plot_file, lambda path: ckks_similarity_report.plot(outcome.records, path))
+    hand_over(
+        outcome.records,
+        Files(json_file, csv_file, markdown_file, plot_file),
+        show=lambda: show_study(
+            ckks_similarity_report.heading(outcome),
+            ((title, 3, table(outcome)) for title, table in ckks_similarity_report.TABLES.items()),
+            ckks_similarity_report.closing(outcome),
+        ),
+        markdown=lambda: ckks_similarity_report.markdown(outcome),
+        plot=lambda path: ckks_similarity_report.plot(outcome.records, path),
+    )
 
 
 def _peers(text: str, known: tuple[str, ...], installed: tuple[str, ...]) -> tuple[str, ...]:

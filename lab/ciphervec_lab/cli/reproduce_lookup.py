@@ -7,19 +7,19 @@ from typing import Annotated
 
 import typer
 
-from ciphervec.cli.measuring import at_least, each_of, write
-from ciphervec.cli.tables import grid
-from ciphervec.cli.terminal import command, print_json, screen
+from ciphervec.cli.measuring import at_least, each_of
+from ciphervec.cli.terminal import command
 from ciphervec.cli.text import LabelColumn, TextColumn, divide
 from ciphervec.cli.texts import read_labelled
 from ciphervec.text import Classifier
 
-from ..bench import lookup, report
+from ..bench import lookup
 from ..bench import text as text_bench
 from ..reproduce import ive_pel, ive_pel_report
 from ..reproduce.images import load_raw
 from ..reproduce.jang_ive_pel import ROWS, SHAPES
 from .measuring import CsvFile, JsonFile, MarkdownFile, PlotFile, watching, whole_numbers
+from .outcome import Files, hand_over, show_study
 
 QUICK_SHAPE = "GloVe 50-d"
 QUICK_ROWS = (64,)
@@ -118,19 +118,18 @@ def private_lookup(
             asked = text_bench.Settings(strategies=ive_pel.INFERENCE, repeats=settings.repeats)
             outcome.inference, notes = text_bench.run(model, texts, labels, asked, notify)
             outcome.notes += notes
-    if json_file == Path("-"):
-        print_json(outcome.all_records())
-    else:
-        screen.print(ive_pel_report.heading(outcome) + "\n", highlight=False)
-        for title, (heads, lines) in ive_pel_report.tables(outcome).items():
-            grid(screen, title, heads, lines, left=2)
-            screen.print()
-        for sentence in (*ive_pel_report.ratios(outcome), *outcome.notes):
-            screen.print(sentence, style="dim", highlight=False)
-    write(json_file, lambda path: report.write_json(outcome.all_records(), path))
-    write(csv_file, lambda path: report.write_csv(outcome.records, path))
-    write(markdown_file, lambda path: ive_pel_report.write_markdown(outcome, path))
-    write(plot_file, lambda path: ive_pel_report.plot(outcome.records, path))
+    hand_over(
+        outcome.all_records(),
+        Files(json_file, csv_file, markdown_file, plot_file),
+        show=lambda: show_study(
+            ive_pel_report.heading(outcome),
+            ((title, 2, table) for title, table in ive_pel_report.tables(outcome).items()),
+            (*ive_pel_report.ratios(outcome), *outcome.notes),
+        ),
+        markdown=lambda: ive_pel_report.markdown(outcome),
+        plot=lambda path: ive_pel_report.plot(outcome.records, path),
+        rows=outcome.records,
+    )
 
 
 def _shapes(dims: str) -> tuple[str, ...]:

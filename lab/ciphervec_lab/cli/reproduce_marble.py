@@ -9,13 +9,12 @@ from typing import Annotated
 
 import typer
 
-from ciphervec.cli.measuring import at_least, write
-from ciphervec.cli.tables import grid
-from ciphervec.cli.terminal import command, print_json, screen
+from ciphervec.cli.measuring import at_least
+from ciphervec.cli.terminal import command
 
-from ..bench import report
 from ..reproduce import marble, marble_report
 from .measuring import CsvFile, JsonFile, MarkdownFile, watching, whole_numbers
+from .outcome import Files, hand_over, show_study
 
 
 def _listed(numbers: tuple[int, ...]) -> str:
@@ -75,16 +74,15 @@ def compiled_programs(
     settings = replace(settings, repeats=1 if quick else at_least(repeats, 1, "--repeats"))
     with watching(marble.steps(settings)) as (notify, step):
         outcome = marble.run(settings, notify, step)
-    if json_file == Path("-"):
-        print_json(outcome.all_records())
-    else:
-        screen.print(marble_report.heading(outcome) + "\n", highlight=False)
-        for title, (heads, rows) in marble_report.tables(outcome).items():
-            grid(screen, title, heads, rows, left=1)
-            screen.print()
-        for note in marble_report.closing(outcome):
-            screen.print(note, style="dim", highlight=False)
-    write(json_file, lambda path: report.write_json(outcome.all_records(), path))
-    write(csv_file, lambda path: report.write_csv(outcome.points, path))
-    write(markdown_file, lambda path: marble_report.write_markdown(outcome, path))
-    write(plot_file, lambda path: marble_report.plot(outcome.all_records(), path))
+    hand_over(
+        outcome.all_records(),
+        Files(json_file, csv_file, markdown_file, plot_file),
+        show=lambda: show_study(
+            marble_report.heading(outcome),
+            ((title, 1, table) for title, table in marble_report.tables(outcome).items()),
+            marble_report.closing(outcome),
+        ),
+        markdown=lambda: marble_report.markdown(outcome),
+        plot=lambda path: marble_report.plot(outcome.all_records(), path),
+        rows=outcome.points,
+    )

@@ -11,7 +11,7 @@ from typing import Any
 from ciphervec.cli.plotting import pyplot, save
 
 from ..bench import machine
-from ..bench.report import number, size
+from ..bench.report import Table, markdown_table, number, size
 from .ckks_similarity import Outcome, Record
 from .ibraheem_nahas import CIPHERTEXT_BYTES, CIPHERTEXTS, PACKING, SOURCE, STEPS
 
@@ -25,8 +25,6 @@ SENT = {
 GREY = "#777"
 BLUES = ("#2f6f9f", "#4f9d69", "#7a4fa0", "#a9c6dc", "#13324a", "#9fc9ae")
 REDS = ("#f0a63c", "#a33")
-
-Table = tuple[list[str], list[list[str]]]
 
 
 def heading(outcome: Outcome) -> str:
@@ -151,22 +149,9 @@ def markdown(outcome: Outcome) -> str:
     """A paragraph, the tables, and the notes."""
     text = [heading(outcome)]
     for title, table in TABLES.items():
-        names, rows = table(outcome)
-        text += [
-            "",
-            f"### {title}",
-            "",
-            "| " + " | ".join(names) + " |",
-            "|---|---|---|" + "---:|" * (len(names) - 3),
-        ]
-        text += ["| " + " | ".join(row) + " |" for row in rows]
+        text += ["", f"### {title}", "", markdown_table(*table(outcome), left=3)]
     text += ["", *(f"- {note}" for note in closing(outcome))]
     return "\n".join(text) + "\n"
-
-
-def write_markdown(outcome: Outcome, path: Path) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(markdown(outcome), encoding="utf-8")
 
 
 def plot(records: Sequence[Record], path: Path) -> None:

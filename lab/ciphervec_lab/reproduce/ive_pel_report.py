@@ -194,10 +194,6 @@ def _left(heads: list[str]) -> list[bool]:
     return [head in ("table", "strategy") for head in heads]
 
 
-def write_markdown(outcome: Outcome, path: Path) -> None:
-    path.write_text(markdown(outcome), encoding="utf-8")
-
-
 def plot(records: Sequence[Record], path: Path) -> None:
     """Milliseconds a token against rows, a panel for every table of Table 3."""
     plt = pyplot()

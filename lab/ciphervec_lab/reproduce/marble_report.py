@@ -133,10 +133,6 @@ def markdown(outcome: Outcome) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def write_markdown(outcome: Outcome, path: Path) -> None:
-    path.write_text(markdown(outcome), encoding="utf-8")
-
-
 def plot(records: Sequence[Record], path: Path) -> None:
     """Figure 3 and the four panels of Figure 4."""
     plt = pyplot()

@@ -9,7 +9,7 @@ from pathlib import Path
 from ciphervec.cli.plotting import pyplot, save
 
 from ..bench import machine
-from ..bench.report import number
+from ..bench.report import markdown_table, number
 from .native import SHORTEST
 from .paillier_precompute import MODE_ADDS, SCHEMES, TECHNIQUES, Outcome, Record
 from .rysava_ricci import SOURCE_3, SOURCE_I, SOURCE_II
@@ -82,20 +82,13 @@ def closing(outcome: Outcome) -> list[str]:
 def markdown(outcome: Outcome) -> str:
     """A paragraph, both tables, and the notes."""
     lines = [heading(outcome)]
-    for name, left, (heads, rows) in (
+    for name, left, table in (
         ("Table I: time of one message", 2, table_i(outcome)),
         ("Table II: time saved by each technique", 1, table_ii(outcome)),
     ):
-        lines += ["", f"### {name}", "", "| " + " | ".join(heads) + " |"]
-        lines += ["|" + "---|" * left + "---:|" * (len(heads) - left)]
-        lines += ["| " + " | ".join(row) + " |" for row in rows]
+        lines += ["", f"### {name}", "", markdown_table(*table, left=left)]
     lines += ["", *(f"- {note}" for note in closing(outcome))]
     return "\n".join(lines) + "\n"
-
-
-def write_markdown(outcome: Outcome, path: Path) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(markdown(outcome), encoding="utf-8")
 
 
 def plot(records: Sequence[Record], path: Path) -> None:

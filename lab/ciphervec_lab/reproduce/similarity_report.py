@@ -10,7 +10,7 @@ from typing import Any
 from ciphervec.cli.plotting import pyplot, save
 
 from ..bench import machine
-from ..bench.report import number, size
+from ..bench.report import markdown_table, number, size
 from .phe_similarity import INSECURE, QUANTITIES, Outcome, Record
 from .serengil_ozpinar import SOURCE
 
@@ -76,10 +76,7 @@ def markdown(outcome: Outcome) -> str:
     """A paragraph, eight tables, and the notes."""
     lines = [heading(outcome)]
     for quantity in QUANTITIES:
-        heads, rows = table(outcome, quantity)
-        lines += ["", f"### {TITLES[quantity]}", "", "| " + " | ".join(heads) + " |"]
-        lines += ["|---|---|" + "---:|" * (len(heads) - 2)]
-        lines += ["| " + " | ".join(row) + " |" for row in rows]
+        lines += ["", f"### {TITLES[quantity]}", "", markdown_table(*table(outcome, quantity), left=2)]
     lines += ["", *(f"- {note}" for note in closing(outcome))]
     return "\n".join(lines) + "\n"
 
@@ -92,11 +89,6 @@ def closing(outcome: Outcome) -> list[str]:
         "figure each. `high` has an error below 1e-12, `standard` one below 1e-4 up to 4.4 standard deviations.",
         f"{versions}.",
     ]
-
-
-def write_markdown(outcome: Outcome, path: Path) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(markdown(outcome), encoding="utf-8")
 
 
 def plot(records: Sequence[Record], path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ciphervec.cli.plotting import pyplot, save
 
-from ..report import number, size
+from ..report import markdown_table, number, size
 from .throughput import Outcome, Record
 
 
@@ -59,16 +59,12 @@ LEGEND = (
 
 def summary(record: Record) -> str:
     """The heading and the table, in Markdown."""
-    rows = [("", "measured"), ("---", "---:"), *lines(record)]
-    table = "\n".join(f"| {name} | {value} |" for name, value in rows)
-    return f"{heading(record)}\n\n{table}"
+    return f"{heading(record)}\n\n{markdown_table(('', 'measured'), lines(record))}"
 
 
-def write_markdown(outcome: Outcome, path: Path) -> None:
+def markdown(outcome: Outcome) -> str:
     """The summary and the notes."""
-    notes = "".join(f"\n{note}\n" for note in (LEGEND, *outcome.notes))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(f"{summary(outcome.record)}\n{notes}")
+    return "\n\n".join([summary(outcome.record), LEGEND, *outcome.notes]) + "\n"
 
 
 def plot(records: Sequence[Record], path: Path) -> None:
