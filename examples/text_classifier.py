@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ciphervec.lab.demo import corpus
+from ciphervec.demo import corpus
 from ciphervec.text import Classifier
 
 TRAINING = {

@@ -13,9 +13,9 @@ from pathlib import Path
 from textwrap import fill
 from typing import Any
 
-from ciphervec.lab.bench import additive_report, faces_report, lookup_report, programs_report, report
-from ciphervec.lab.bench.report import number, size
-from ciphervec.lab.bench.serving import faults_report, throughput_report
+from ciphervec_lab.bench import additive_report, faces_report, lookup_report, programs_report, report
+from ciphervec_lab.bench.report import number, size
+from ciphervec_lab.bench.serving import faults_report, throughput_report
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benches" / "results"

@@ -18,7 +18,7 @@ from report import FULL, analysed, evaluated, in_halves
 
 import ciphervec
 from ciphervec import public, secret
-from ciphervec.lab.demo import corpus
+from ciphervec.demo import corpus
 from ciphervec.text import Classifier
 
 ROWS, WORDS = (1024, 256) if FULL else (64, 128)

@@ -20,16 +20,14 @@ MOVED = {
     "archive": "ingest.archive",
     "arrays": "ingest.arrays",
     "batch": "collections.batch",
-    "bench": "lab.bench",
     "changes": "collections.write_batch",
     "ckks_array": "ckks.array",
     "client": "collections.client",
     "codebook": "codebooks.codebook",
-    "codebooks.compare": "lab.bench.codebooks",
+    "codebooks.compare": "cli.codebook_table",
     "collection": "collections.collection",
     "container": "collections.index_file",
     "damgard_jurik": "additive.damgard_jurik",
-    "demo": "lab.demo",
     "elgamal": "additive.elgamal",
     "encrypted_array": "additive.encrypted_array",
     "encrypted_vectors": "additive.encrypted_vectors",
@@ -47,7 +45,6 @@ MOVED = {
     "paillier": "additive.paillier",
     "probe": "collections.probe",
     "records": "ingest.records",
-    "reproduce": "lab.reproduce",
     "resealing": "collections.compaction",
     "results": "collections.results",
     "rotation": "collections.rotation",
@@ -57,22 +54,15 @@ MOVED = {
     "where": "ingest.where",
     "written": "writer.pending_batch",
 }
-"""Old path to new, both under `ciphervec`; what lay under an old path lies under the new one."""
+"""Old path to new, both under `ciphervec`."""
 
 _ROOT = "ciphervec."
 
 
 def new_path(old: str) -> str | None:
     """Where the module of this full name lies now; None if it has not moved."""
-    if not old.startswith(_ROOT):
-        return None
-    head, tail = old.removeprefix(_ROOT), ""
-    while head not in MOVED:
-        head, dot, last = head.rpartition(".")
-        if not dot:
-            return None
-        tail = f".{last}{tail}"
-    return f"{_ROOT}{MOVED[head]}{tail}"
+    new = MOVED.get(old.removeprefix(_ROOT)) if old.startswith(_ROOT) else None
+    return None if new is None else _ROOT + new
 
 
 def warn(old: str, new: str, stacklevel: int) -> None:

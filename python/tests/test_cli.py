@@ -369,6 +369,39 @@ def test_help_teaches_by_example(program: Program) -> None:
     assert ciphervec.__version__ in program("--version").stdout
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "bench",
+        "bench --help",
+        "bench search --rows 100",
+        "bench faults kill",
+        "reproduce",
+        "reproduce marble",
+    ],
+)
+def test_what_measures_says_where_it_is_to_be_had(words: str, tmp_path: Path) -> None:
+    """One sentence, whatever was asked for, where the lab is not installed."""
+    script = """
+import sys
+class Hidden:
+    def find_spec(self, name, *_):
+        if name == "ciphervec_lab":
+            raise ModuleNotFoundError(name=name)
+sys.meta_path.insert(0, Hidden())
+sys.argv[0] = "ciphervec"
+from ciphervec.cli import main
+main()
+"""
+    command = [sys.executable, "-c", script, *words.split()]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (ExitCode.USAGE, "")
+    assert done.stderr == (
+        f"error: `ciphervec {words.split()[0]}` needs ciphervec-lab, which is not installed; in a clone of "
+        "ciphervec's repository: pip install ./lab\n"
+    )
+
+
 def test_a_build_without_the_server_says_how_to_get_it(tmp_path: Path) -> None:
     script = (
         "import sys, ciphervec._native as native; del native.run_server; from ciphervec.cli import main; "

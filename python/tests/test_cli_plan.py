@@ -11,8 +11,8 @@ import pytest
 
 import ciphervec
 from ciphervec import InvalidInput, Keys
-from ciphervec.lab import cost_model
-from ciphervec.lab.cost_model import Prices, Routing, Speeds, estimate
+from ciphervec.cli import cost_model
+from ciphervec.cli.cost_model import Prices, Routing, Speeds, estimate
 from program import Program
 
 

@@ -16,7 +16,6 @@ import pytest
 from ciphervec import Codebook, InvalidInput
 from ciphervec.cli import readers, texts
 from ciphervec.cli.terminal import ExitCode
-from ciphervec.lab.bench import text as text_bench
 from ciphervec.text import Classifier
 from program import Program
 
@@ -158,23 +157,6 @@ def test_a_line_at_a_time_is_served(table: Path, tmp_path: Path, program: Progra
     lines = done.stdout.splitlines()
     assert [line.split()[0] for line in lines if "  +" in line or "  -" in line] == ["sea", "hill"]
     assert done.stdout.count("the server took") == 2
-
-
-def test_encrypted_classification_is_measured(program: Program, table: Path, tmp_path: Path) -> None:
-    columns = ("--text-column", "title,body", "--label-column", "where")
-    sizes = ("--rows", 4, "--tables", 2, "--epochs", 2, "--test", 0.25, "--repeats", 1)
-    options = (*columns, *sizes, "--strategy", "histogram,one_hot_digits", "--json", "out.json")
-    said = program("bench", "text", "--data", table, *options).stdout
-    assert "20 documents" in said and "keys go up once" in said
-    records = json.loads((tmp_path / "out.json").read_text())
-    assert [one["strategy"] for one in records] == ["histogram", "one_hot_digits"]
-    for one in records:
-        assert tuple(one) == text_bench.KEYS
-        assert (one["documents"], one["disagreements"]) == (20, 0)
-        assert one["accuracy_plain"] == one["accuracy_encrypted"] == 1
-        assert one["ms_per_document"] > 0 and one["bytes_per_document"] >= 2 * 4 * 5
-    refused = program("bench", "text", "--data", table, *columns, "--strategy", "magic", code=ExitCode.USAGE)
-    assert "--strategy knows histogram" in refused.stderr
 
 
 def test_words_and_numbers_are_read_as_glove_writes_them(tmp_path: Path) -> None:

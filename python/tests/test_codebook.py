@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from ciphervec import CorruptData, InvalidInput
+from ciphervec.cli import codebook_table as compare
 from ciphervec.codebooks import gumbel, kmeans, refine
 from ciphervec.codebooks.adamw import AdamW
 from ciphervec.codebooks.codebook import METHODS, Codebook, distortion
-from ciphervec.lab.bench import codebooks as compare
 
 Load = Callable[[str], dict[str, np.ndarray]]
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from ciphervec import InvalidInput
-from ciphervec.lab.demo import corpus, embed, search, web
+from ciphervec.demo import corpus, embed, search, web
 from program import Program
 
 LIBRARY = {

@@ -26,7 +26,6 @@ SAYS = {
     "texts.py": "the right note for 3 of 3 questions",
     "two_tower.py": "known people: 10 of 10 match",
     "programs/bag_of_words.py": "same class as in the clear: 5 of 5",
-    "programs/cardio_risk.py": "the count is right for 100 of 100 patients",
     "programs/chi_squared.py": "genes are in equilibrium at 5%, exact: True",
     "programs/faces.py": "the nearest of 8 is face 3, in the clear 3",
     "programs/hamming.py": "1,024 bits differ in 540 places, in the clear in 540",

@@ -138,7 +138,7 @@ def test_every_page_is_listed_by_reader() -> None:
 def test_files_that_the_documents_name_exist() -> None:
     """`crates/he/src/wire/kind.rs` in running text is a promise too."""
     documents = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
-    pattern = re.compile(r"`((?:crates|python|docs|tools|fuzz|examples|benches)/[\w./-]+)`")
+    pattern = re.compile(r"`((?:crates|python|lab|docs|tools|fuzz|examples|benches)/[\w./-]+)`")
     missing = [
         f"{document.relative_to(ROOT)}: {name}"
         for document in documents
@@ -152,7 +152,7 @@ def test_sources_that_the_documents_name_by_their_end_exist() -> None:
     """`search/rank.rs`, or `rank.rs` alone, is the end of some file's path."""
     sources = {
         f"/{path.relative_to(ROOT).as_posix()}"
-        for folder in ("crates", "python", "tools", "fuzz", "examples", "benches")
+        for folder in ("crates", "python", "lab", "tools", "fuzz", "examples", "benches")
         for ending in ("rs", "py")
         for path in (ROOT / folder).rglob(f"*.{ending}")
     }

@@ -123,19 +123,23 @@ def test_rooms_are_few_and_stand_on_few_floors() -> None:
     assert floors(graph) <= MOST_FLOORS
 
 
-def test_only_the_program_imports_the_lab() -> None:
-    """And it does so in a command's own module, which `cli` imports when the command is asked
-    for."""
+def test_only_the_list_of_commands_names_the_lab() -> None:
+    """A package of its own, which need not be installed."""
+    named = {name for name, path in modules(PACKAGE).items() if ciphervec.cli.LAB in path.read_text("utf-8")}
+    assert named == {"cli"}
+
+
+def test_only_the_program_imports_the_demo() -> None:
     graph = imports(PACKAGE)
-    users = {name for name, targets in graph.items() if any(one.split(".")[0] == "lab" for one in targets)}
-    assert {name.split(".")[0] for name in users} == {"cli", "lab"}
+    users = {name for name, targets in graph.items() if any(one.split(".")[0] == "demo" for one in targets)}
+    assert {name.split(".")[0] for name in users} == {"cli", "demo"}
     assert "cli" not in users
 
 
 def test_what_the_run_time_imports() -> None:
-    """Every name of the package, every room but the lab, and the adapters and Ray's, whose frameworks
+    """Every name of the package, every room but the demo, and the adapters and Ray's, whose frameworks
     need not be there, and the program without a command."""
-    apart = {"adapters", "lab", "cli", "ray", *FACES}
+    apart = {"adapters", "demo", "cli", "ray", *FACES}
     inside = [name for name in modules(PACKAGE) if name.split(".")[0] not in apart]
     code = f"""
 import importlib, sys
@@ -146,7 +150,7 @@ for name in ciphervec.__all__:
 for name in {inside!r}:
     importlib.import_module("ciphervec." + name)
 import ciphervec.cli
-loaded = [name for name in sys.modules if name.startswith("ciphervec.lab")]
+loaded = [name for name in sys.modules if name.startswith(("ciphervec.demo", "ciphervec_lab"))]
 assert not loaded, loaded
 """
     subprocess.run([sys.executable, "-W", "error::DeprecationWarning:ciphervec", "-c", code], check=True)

@@ -1,5 +1,5 @@
 """The shipped server over a bucket, through its command line, against an S3 server of this machine:
-what it says, what it keeps, and what it keeps when it is killed."""
+what it says, and what it keeps."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import pytest
 
 from ciphervec import HttpClient, Keys
 from ciphervec.http import LocalServer
-from ciphervec.lab.bench.serving import kill
 from network import D
 from services import s3_bucket
 
@@ -60,10 +59,3 @@ def test_it_says_that_it_listens_and_answers_every_endpoint(keys: Keys, rows: np
 def test_a_bucket_that_is_not_there_is_not_ready() -> None:
     with pytest.raises(Exception, match="did not start"):
         LocalServer("s3://nowhere/one", wait=3)
-
-
-def test_killed_again_and_again_it_keeps_what_it_acknowledged() -> None:
-    record = kill.run(
-        kill.Settings(turns=6, bucket="s3://bucket/kill", commits=3, seed=7), lambda _: None, lambda: None
-    )
-    assert record["turns"] == 6 and record["acknowledged_commits"] > 0

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from ciphervec import InvalidInput
 from ciphervec.codebooks import kmeans
-from ciphervec.lab.demo import corpus
+from ciphervec.demo import corpus
 from ciphervec.text import Classifier, Documents, Settings, Vocabulary, model, train
 from ciphervec.text.encoder import segment_sums
 from ciphervec.text.metrics import f1_scores, measure, roc_auc

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from ciphervec import lookup
+from ciphervec.demo import corpus
 from ciphervec.errors import CorruptData, InvalidInput, WrongKey
-from ciphervec.lab.demo import corpus
 from ciphervec.text import Classifier, Client, Reader, Server, Settings
 
 QUICK = Settings(free_epochs=3, relaxed_epochs=1, coded_epochs=1)

@@ -250,7 +250,17 @@ def test_actions_run_together_and_print_one_after_the_other(
     [
         (
             "requirements-dev.txt",
-            ("maturin", "numpy", "pytest", "ruff", "mypy", "faiss-cpu", "scikit-learn"),
+            (
+                "maturin",
+                "numpy",
+                "pytest",
+                "ruff",
+                "mypy",
+                "flit-core",
+                "faiss-cpu",
+                "threadpoolctl",
+                "scikit-learn",
+            ),
         ),
         (
             "requirements-compat.txt",
@@ -309,6 +319,17 @@ def test_licences_of_what_is_shipped_go_with_it(tools: dict[str, ModuleType], tm
     assert "both 1.0" in text and "a notice" in text and "MIT of both" not in text
     assert text.count("permission") == 1 and "one 1.0, two 1.0:" in text
     assert "bare 1.0:\n\nLicensed under CC0-1.0." in text
+
+
+def test_the_wheel_holds_nothing_of_the_lab() -> None:
+    """Neither its package, nor what was of the program before it had one."""
+    try:
+        files = importlib.metadata.files("ciphervec")
+    except importlib.metadata.PackageNotFoundError:
+        pytest.skip("skipped: ciphervec is not installed from a wheel")
+    code = [file.as_posix() for file in files or () if file.suffix == ".py"]
+    assert len(code) > 100 and all(name.startswith("ciphervec/") for name in code)
+    assert not [name for name in code if re.search(r"/(lab|bench|reproduce)", name)]
 
 
 def test_the_wheel_carries_them() -> None:

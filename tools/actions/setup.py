@@ -29,6 +29,8 @@ CHROMA_LOCK = ROOT / "requirements-chroma.txt"
 RAY_LOCK = ROOT / "requirements-ray.txt"
 FRAMEWORKS = ["haystack", "langchain", "llama-index", "sklearn"]
 """The extras of the adapters."""
+LAB = ROOT / "lab"
+"""The package that measures; `make demo` does without."""
 WHEELS = ROOT / "dist"
 BUILD_PACKAGES = ["maturin"]
 DEMO_PACKAGES = ["httpx", "numpy", "rich", "typer", "scikit-learn"]
@@ -118,7 +120,10 @@ def install_demo_tools() -> None:
 
 
 def install_test_tools() -> None:
+    """As they are locked; and the lab of this tree, for which nothing is compiled."""
     install("test-tools", ["--requirement", str(LOCK)])
+    call([str(PYTHON), "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--quiet", "--no-deps",
+          "--no-build-isolation", "--force-reinstall", str(LAB)])  # fmt: skip
 
 
 def links_portably() -> bool:
@@ -178,8 +183,9 @@ def lock() -> None:
     """What `make test` needs, what a release does, `make compat`, Chroma's suite, and Ray; these are not for everybody."""
     install("uv", ["uv"])
     project = ["pyproject.toml"]  # the package's own needs; the tools of a release have none of them
+    lab = ["lab/pyproject.toml", "--no-emit-package", "ciphervec"]  # which is the wheel of this tree
     sets: list[tuple[Path, list[str], list[str], str]] = [
-        (LOCK, project, ["all"], "dev"),
+        (LOCK, [*project, *lab], ["all"], "dev"),
         (RELEASE_LOCK, [], [], "release"),
         (COMPAT_LOCK, project, FRAMEWORKS, "compat"),
         (CHROMA_LOCK, project, [], "chroma"),

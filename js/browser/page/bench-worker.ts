@@ -1,6 +1,6 @@
 /**
  * Bench Worker: what `ciphervec bench web` serves enters; milliseconds of asking, opening and sealing leave. It does what the native
- * half in python/ciphervec/lab/bench/web.py does, with the same rows.
+ * half in lab/ciphervec_lab/bench/web.py does, with the same rows.
  */
 
 // The client's own way to its module, so that what is measured is what it chooses here.

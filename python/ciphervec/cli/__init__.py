@@ -11,19 +11,22 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_group
 
-from .terminal import EXIT_CODES, any_console, version
+from .terminal import EXIT_CODES, any_console, command, version
 
 
 class Row(NamedTuple):
     """A command or a group of commands."""
 
     module: str
-    """Below this package."""
+    """Below this package, or of the lab's, which need not be installed."""
     attribute: str
     """The function or the group there."""
     says: str
     """The first paragraph of its help: all that the list of commands shows."""
 
+
+LAB = "ciphervec_lab"
+"""The package that measures this one."""
 
 # By the order of help.
 COMMANDS = {
@@ -130,8 +133,10 @@ COMMANDS = {
     "demo": Row(
         "demo", "demo", "Search the docstrings of Python's standard library, encrypted, in every trust mode."
     ),
-    "bench": Row("bench", "bench_app", "Measure, beside a peer in the same run."),
-    "reproduce": Row("reproduce", "reproduce_app", "Remake a paper's tables, the printed figures beside."),
+    "bench": Row(f"{LAB}.cli.bench", "bench_app", "Measure, beside a peer in the same run."),
+    "reproduce": Row(
+        f"{LAB}.cli.reproduce", "reproduce_app", "Remake a paper's tables, the printed figures beside."
+    ),
     "codebook": Row("codebook", "codebook_app", "Compress an embedding matrix into small tables and codes."),
     "writer": Row("writer", "writer_app", "Add rows without being able to read any."),
     "keys": Row("key_copies", "keys_app", "Change keys, and destroy them."),
@@ -162,7 +167,9 @@ class Commands(TyperGroup):
             return None
         if self._naming:
             return TyperCommand(cmd_name, help=COMMANDS[cmd_name].says)
-        return load(cmd_name)
+        found: list[Any] = []
+        command(lambda: found.append(load(cmd_name)))()  # it ends the program where there is none to be had
+        return found[0]
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         self._naming = True  # help names every command and needs none of them
@@ -174,9 +181,18 @@ class Commands(TyperGroup):
 
 @functools.cache
 def load(name: str) -> Any:
-    """A command with what it does, from its module."""
+    """A command with what it does, from its module. Raises InvalidInput for one of the lab without the lab."""
     row = COMMANDS[name]
-    module = importlib.import_module(f"{__name__}.{row.module}")
+    try:
+        module = importlib.import_module(
+            row.module if row.module.startswith(f"{LAB}.") else f"{__name__}.{row.module}"
+        )
+    except ModuleNotFoundError as error:
+        if error.name != LAB:
+            raise
+        from ..ingest.extras import lab_needed
+
+        raise lab_needed(f"`ciphervec {name}`") from None
     found = getattr(module, row.attribute)
     holder = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode="markdown")
     holder.callback()(lambda: None)

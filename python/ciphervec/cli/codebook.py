@@ -12,7 +12,7 @@ import typer
 from ..codebooks.codebook import METHODS, REFINE_ROUNDS, Codebook
 from ..errors import InvalidInput
 from ..ingest import arrays
-from ..lab.bench import codebooks as compare
+from . import codebook_table as compare
 from .measuring import at_least, each_of, one_of, write
 from .readers import read
 from .row_table import Columns

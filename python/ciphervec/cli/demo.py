@@ -13,8 +13,8 @@ from rich.rule import Rule
 
 import ciphervec._native as _native
 
+from ..demo import corpus, embed, search, web
 from ..errors import InvalidInput
-from ..lab.demo import corpus, embed, search, web
 from . import demo_report
 from .terminal import Json, aside, command, print_json, progress, screen
 

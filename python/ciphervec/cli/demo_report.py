@@ -9,8 +9,8 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from ..lab.demo.corpus import Passage
-from ..lab.demo.search import ModeRun, PlainRun
+from ..demo.corpus import Passage
+from ..demo.search import ModeRun, PlainRun
 from .tables import grid
 
 SHOWN = {

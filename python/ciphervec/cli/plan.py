@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 
 from ..errors import InvalidInput
-from ..lab import cost_model
-from ..lab.cost_model import TIPTOE, Estimate, Prices, Routing, Speeds
+from . import cost_model
+from .cost_model import TIPTOE, Estimate, Prices, Routing, Speeds
 from .tables import grid
 from .terminal import Json, command, print_json, screen, size
 

@@ -10,3 +10,10 @@ def needed(what: str, package: str, extra: str, otherwise: str = "") -> InvalidI
     return InvalidInput(
         f"{what} needs {package}, which is not installed; pip install 'ciphervec[{extra}]'{otherwise}"
     )
+
+
+def lab_needed(what: str) -> InvalidInput:
+    """The error of a command that measures, where the lab's package, which has it, is not installed."""
+    return InvalidInput(
+        f"{what} needs ciphervec-lab, which is not installed; in a clone of ciphervec's repository: pip install ./lab"
+    )

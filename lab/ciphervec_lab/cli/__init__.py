@@ -1,0 +1,1 @@
+"""Commands `ciphervec bench` and `ciphervec reproduce`, as `ciphervec.cli` looks them up."""

@@ -1,2 +1,0 @@
-"""Lab: measurements, papers' tables measured again, and the demo. Only `ciphervec.cli` imports
-it."""
