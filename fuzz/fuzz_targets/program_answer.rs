@@ -1,10 +1,9 @@
-//! The encrypted answer of a program: any bytes enter, nothing but a finding leaves.
+//! The answer of a program, encrypted or in the clear: any bytes enter, nothing but a finding leaves.
 #![no_main]
 
-use ciphervec_fuzz::{PROGRAM, edited};
+use ciphervec_fuzz::{PROGRAM, PUBLIC_PROGRAM, edited};
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| edited(
-    &PROGRAM.answer,
-    |b| PROGRAM.read_answer(b),
-    bytes
-));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    edited(&PROGRAM.answer, |b| PROGRAM.read_answer(b), bytes);
+    edited(&PUBLIC_PROGRAM.answer, |b| PUBLIC_PROGRAM.read_answer(b), bytes);
+});

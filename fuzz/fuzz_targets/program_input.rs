@@ -1,10 +1,9 @@
-//! An encrypted input of a program: any bytes enter, nothing but a finding leaves.
+//! An input of a program, encrypted or public: any bytes enter, nothing but a finding leaves.
 #![no_main]
 
-use ciphervec_fuzz::{PROGRAM, edited};
+use ciphervec_fuzz::{PROGRAM, PUBLIC_PROGRAM, edited};
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| edited(
-    &PROGRAM.input,
-    |b| PROGRAM.read_input(b),
-    bytes
-));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    edited(&PROGRAM.input, |b| PROGRAM.read_input(b), bytes);
+    edited(&PUBLIC_PROGRAM.input, |b| PUBLIC_PROGRAM.read_input(b), bytes);
+});

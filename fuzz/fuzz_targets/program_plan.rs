@@ -1,6 +1,9 @@
 //! The plan of a program: any bytes enter, nothing but a finding leaves.
 #![no_main]
 
-use ciphervec_fuzz::{PROGRAM, edited};
+use ciphervec_fuzz::{PROGRAM, PUBLIC_PROGRAM, edited};
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| edited(&PROGRAM.plan, |b| PROGRAM.read_plan(b), bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    edited(&PROGRAM.plan, |b| PROGRAM.read_plan(b), bytes);
+    edited(&PUBLIC_PROGRAM.plan, |b| PUBLIC_PROGRAM.read_plan(b), bytes);
+});

@@ -31,9 +31,10 @@ enum Read {
     /// `(finer, low, bits, digits, below)`.
     Digits(u32, i64, u32, u32, bool),
 }
-type RawReading = Option<Read>;
-/// `(name, shape, numbers, [(registers, unit, placement, reading), …])`.
-type RawInput = (String, Vec<u32>, RawNumbers, Vec<(u32, f64, RawPlacement, RawReading)>);
+/// `(registers, unit, placement, reading)`.
+type RawView = (u32, f64, RawPlacement, Option<Read>);
+/// `(name, public, shape, numbers, views)`.
+type RawInput = (String, bool, Vec<u32>, RawNumbers, Vec<RawView>);
 /// `(name, shape, numbers, unit, registers, placement, decoding)`.
 type RawOutput = (String, Vec<u32>, RawNumbers, f64, Vec<u32>, RawPlacement, String);
 /// `(operation, a, b, number)`.
@@ -50,7 +51,7 @@ fn placement((blocks, coefficients): RawPlacement) -> Placement {
     Placement { blocks: blocks.into_iter().map(block).collect(), domain }
 }
 
-fn reading(raw: RawReading) -> Reading {
+fn reading(raw: Option<Read>) -> Reading {
     match raw {
         None => Reading::Numbers,
         Some(Read::Counts(count, terms, inner)) => Reading::Counts { count, terms, inner },
@@ -126,13 +127,13 @@ impl PyProgramCircuit {
         steps: Vec<RawStep>,
         outputs: Vec<RawOutput>,
     ) -> PyResult<Self> {
-        let input = |(name, shape, kind, views): RawInput| {
-            let view = |(registers, unit, blocks, read): (u32, f64, RawPlacement, RawReading)| {
+        let input = |(name, public, shape, kind, views): RawInput| {
+            let view = |(registers, unit, blocks, read): RawView| {
                 let (placement, reading) = (placement(blocks), reading(read));
                 View { registers, unit, reading, placement }
             };
             let views = views.into_iter().map(view).collect();
-            Input { name, shape, numbers: numbers(kind), views }
+            Input { name, public, shape, numbers: numbers(kind), views }
         };
         let output = |(name, shape, kind, unit, registers, blocks, decoded): RawOutput| {
             let (numbers, placement) = (numbers(kind), placement(blocks));
@@ -210,7 +211,13 @@ impl PyProgramCircuit {
         Ok(PyArray1::from_vec(py, Domain::slots_of(coefficients)))
     }
 
-    /// The most registers alive at a time.
+    /// Registers of inputs that are encrypted.
+    #[getter]
+    fn sealed_registers(&self) -> usize {
+        self.0.sealed_registers()
+    }
+
+    /// The most encrypted registers alive at a time.
     #[getter]
     fn peak(&self) -> usize {
         self.0.peak()
@@ -260,7 +267,6 @@ impl PyProgramCandidate {
         Ok(PyProgramCandidate(work(py, || self.0.clone().timed())?))
     }
 
-    /// Whether registers are refreshed.
     #[getter]
     fn refreshing(&self) -> bool {
         self.0.refreshing
@@ -306,7 +312,7 @@ impl PyProgramCandidate {
         trial.outputs.iter().map(|output| output.within).collect()
     }
 
-    /// The level that every register of the outputs is sent at.
+    /// The level that every encrypted register of the outputs is sent at.
     #[getter]
     fn levels_sent(&self) -> Vec<usize> {
         let Ok((_, trial)) = &self.0.outcome else { return Vec::new() };
@@ -352,6 +358,13 @@ impl PyProgramPlan {
         inputs.map(|input| (input.name.clone(), input.shape.clone())).collect()
     }
 
+    /// Names of the inputs that are sent as they are.
+    #[getter]
+    fn public(&self) -> Vec<&str> {
+        let inputs = self.0.circuit().inputs.iter().filter(|input| input.public);
+        inputs.map(|input| input.name.as_str()).collect()
+    }
+
     /// Names, shapes, steps (0 for reals) and decodings of the outputs.
     #[getter]
     fn outputs(&self) -> Vec<(String, Vec<u32>, f64, &'static str)> {
@@ -388,18 +401,17 @@ impl PyProgramPlan {
         Ok(raw_answers(py, answers))
     }
 
-    /// Bytes of all encrypted inputs.
+    /// Bytes of all inputs.
     #[getter]
     fn input_bytes(&self) -> usize {
         self.0.circuit().inputs.iter().map(|input| self.0.input_bytes(input)).sum()
     }
 
-    /// Bytes of an answer whose registers are sent at these levels.
+    /// Bytes of an answer whose encrypted registers are sent at these levels.
     fn answer_bytes(&self, levels: Vec<usize>) -> usize {
         self.0.answer_bytes(&levels)
     }
 
-    /// Bytes of the keys that a server needs.
     #[getter]
     fn key_bytes(&self) -> PyResult<usize> {
         self.0.key_bytes().map_err(Raise::raise)
@@ -412,7 +424,6 @@ impl PyProgramPlan {
         self.0.failure()
     }
 
-    /// What the parameters rest on, in words.
     #[getter]
     fn security(&self) -> String {
         let says = self.0.params().security();
@@ -542,7 +553,7 @@ fn label(client: &Client) -> [u8; 16] {
     label
 }
 
-/// One encrypted input, read and checked.
+/// One input, encrypted or public, read and checked.
 #[pyclass(name = "ProgramInput", module = "ciphervec._native", frozen)]
 pub struct PyProgramInput(Sealed);
 

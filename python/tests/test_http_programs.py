@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import struct
 import threading
 import time
 from collections.abc import Iterator
@@ -16,7 +17,8 @@ import numpy as np
 import pytest
 
 import ciphervec
-from ciphervec import AsyncHttpClient, HttpClient, InvalidInput, ProgramNotFound, programs, secret
+import ciphervec._native as _native
+from ciphervec import AsyncHttpClient, HttpClient, InvalidInput, ProgramNotFound, programs, public, secret
 from ciphervec.http import LocalServer, RemoteProgram
 from ciphervec.http import programs as remote_programs
 from network import Faulty, lose, only
@@ -291,6 +293,46 @@ def test_a_client_that_leaves_frees_what_its_run_took(tmp_path: Path) -> None:
     with LocalServer(tmp_path / "db", ["--idle", "1s", "--patience", "1s"]) as server:
         asyncio.run(leave(server.url))
         assert "ciphervec_runs_in_flight 0" in httpx.get(f"{server.url}/metrics").text
+
+
+@ciphervec.program
+def weighed(x: Any, weights: Any, rates: Any) -> Any:
+    return (x * weights * rates).sum(), weights.max()
+
+
+def test_public_inputs_are_sent_kept_and_checked_like_others(client: HttpClient) -> None:
+    declared = {"weights": public(D, bits=4, signed=True), "rates": public(D, bits=4)}
+    plan = weighed.compile(failure=128, x=secret(D, bits=4), **declared)
+    assert plan.public == ("weights", "rates") and plan.analyse().levels == 1
+    remote, holder = client.put_program("weighed", plan), plan.client()
+    remote.send_keys(holder)
+    random = np.random.default_rng(5)
+    weights, rates = random.integers(-8, 8, D), random.integers(0, 16, D)
+    remote.keep(holder, weights=weights)
+    for x in (np.full(D, 15), np.zeros(D, np.int64), random.integers(0, 16, D)):
+        assert remote.run(holder, x=x, rates=rates) == weighed(x, weights, rates)
+    kept = client.get_program("weighed", plan).info()
+    assert kept["plan"]["inputs"][1]["bytes"] < 300
+    # What no honest client sends is refused by the server, with what was expected and what came.
+    good = holder.encrypt(x=np.ones(D), rates=rates)
+    for number, says in ((16.0, "element 3 is 16"), (np.nan, "element 3 is NaN"), (0.5, "multiples of 1")):
+        bad = struct.pack("<d", number)
+        start = len(good["rates"]) - 8 * D + 24
+        forged = reframed(good["rates"][:start] + bad + good["rates"][start + 8 :])
+        with pytest.raises(InvalidInput, match=says):
+            remote.run_bytes([good["x"], forged], "weights")
+    with pytest.raises(InvalidInput, match="16 numbers of 8 bytes expected, got 120"):
+        remote.run_bytes([good["x"], reframed(good["rates"][:-8])], "weights")
+    assert holder.decrypt(remote.run_bytes(list(good.values()), "weights")) == weighed(
+        np.ones(D, np.int64), weights, rates
+    )
+
+
+def reframed(frame: bytes) -> bytes:
+    """A frame with the length and the checksum of what it holds."""
+    head, body = frame[:24], frame[64:]
+    head += struct.pack("<Q", len(body))
+    return head + _native.blake3(head + body) + body
 
 
 def test_names_and_bytes_that_are_none(client: HttpClient, plan: programs.Plan) -> None:

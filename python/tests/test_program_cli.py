@@ -182,6 +182,27 @@ def test_halves_need_nothing_but_each_others_files(program: Program, tmp_path: P
     assert halves("compute", "bad.plan", "server.keys", *run[3:5], "--out", "o.enc", code=6)
 
 
+def test_public_inputs_are_written_as_they_are(program: Program, tmp_path: Path) -> None:
+    x, y = np.arange(16), np.arange(16)[::-1] % 7
+    np.save(tmp_path / "x.npy", x)
+    np.save(tmp_path / "y.npy", y)
+    declared = ("-s", "x=secret(16, bits=4)", "-s", "y=public(16, bits=4)")
+    said = program("program", "analyse", "own.py:hamming", *declared).stdout
+    assert "y: public, the server sees all 16 numbers" in " ".join(said.split())
+    program("program", "plan", "own.py:hamming", *declared, "--out", "p.plan")
+    made = ("keygen", "p.plan", "--out", "p.key", "--server-keys", "p.keys", "--no-passphrase")
+    program("program", *made)
+    sent = ("program", "encrypt", "p.plan", "x=x.npy", "y=y.npy", "--keys", "p.key", "--out", "p")
+    assert "y is public, and written as it is" in " ".join(program(*sent).stdout.split())
+    assert (tmp_path / "p" / "y.enc").stat().st_size < 256
+    program("program", "compute", "p.plan", "p.keys", "p/x.enc", "p/y.enc", "--out", "a.enc")
+    found = program("program", "decrypt", "p.plan", "a.enc", "--keys", "p.key").stdout
+    assert f"result: {np.sum(x != y)}" in found
+    np.save(tmp_path / "y.npy", y + 16)
+    refused = program(*sent, code=2)
+    assert "from 0 to 15" in " ".join((refused.stdout + refused.stderr).split())
+
+
 def test_a_program_on_a_server_is_pushed_asked_listed_and_removed(
     program: Program, tmp_path: Path, server_url: str
 ) -> None:

@@ -115,7 +115,10 @@ def test_the_faster_one_is_taken_and_either_may_be_asked_for() -> None:
 @pytest.mark.parametrize(
     ("f", "says"),
     [
-        (lambda x: (x * x).sum(), r"multiply meets two encrypted arrays at test_programs_linear.py:\d"),
+        (
+            lambda x: (x * x).sum(),
+            r"multiply meets two arrays that come with a run at test_programs_linear.py:\d",
+        ),
         (lambda x: (x + x[::-1] > 3).sum(), "less is not linear"),
         (lambda x: np.sqrt(x + 1), "sqrt is not linear"),
         (lambda x: x[::-1], "all results are inputs"),

@@ -216,7 +216,8 @@ def show(analysis: Analysis) -> None:
         lines,
         left=3,
     )
-    for text in (*analysis.revealed, *(f"not {name}: {why}" for name, why in analysis.others.items())):
+    others = (f"not {name}: {why}" for name, why in analysis.others.items())
+    for text in (*analysis.public, *analysis.revealed, *others):
         screen.print(text, highlight=False, markup=False, soft_wrap=True)
     for smaller in (one for one in analysis.candidates if one.refused):
         text = f"not with a ring of degree {smaller.spoken}: {smaller.refused}"

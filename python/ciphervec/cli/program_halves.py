@@ -119,7 +119,7 @@ def encrypt(
     out: Annotated[Path, typer.Option("--out", "-o", help="A folder; every input becomes NAME.enc there.")],
     passphrase_file: PassphraseFile = None,
 ) -> None:
-    """Encrypt inputs, all of them or some now and some later.
+    """Encrypt inputs, all of them or some now and some later. Public ones are checked, and written as they are.
 
     An input that stays with the server, a gallery, is encrypted once for any number of runs.
 
@@ -135,7 +135,8 @@ def encrypt(
     for name, content in sealed.items():
         path = out / f"{name}.enc"
         path.write_bytes(content)
-        screen.print(f"{name} encrypted to {path}, {size(len(content))}", highlight=False)
+        done = "is public, and written as it is" if name in client.plan.public else "encrypted"
+        screen.print(f"{name} {done} to {path}, {size(len(content))}", highlight=False)
 
 
 @command

@@ -165,8 +165,9 @@ class RemoteProgram(ServedProgram):
     """A program on a server: a plan, the evaluation keys of any number of clients, and the inputs that
     they keep there.
 
-    The server sees the plan, sizes and times, and no number of an input or a result. What is encrypted
-    names the plan that this client has, so that a server with another one can do nothing with it.
+    The server sees the plan, sizes and times, public inputs with what is computed of them alone, and no
+    number of another input or result. What is encrypted names the plan that this client has, so that a
+    server with another one can do nothing with it.
     """
 
     def __init__(

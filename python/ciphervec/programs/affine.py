@@ -71,7 +71,7 @@ def sources_of(graph: Graph) -> list[Node]:
 
 
 def _given(node: Node) -> bool:
-    """Whether it depends on what is given with a run, secret or public: all of that is encrypted."""
+    """Whether it depends on what is given with a run, secret or public."""
     return not node.constant
 
 
@@ -80,7 +80,7 @@ def _obstacle(node: Node) -> str | None:
         return None
     if node.op == "multiply":
         several = sum(not one.constant for one in node.inputs) > 1
-        return "multiply meets two encrypted arrays" if several else None
+        return "multiply meets two arrays that come with a run" if several else None
     if node.op == "where" and node.inputs[0].constant:
         return None
     name = node.attributes["name"] if node.op == "function" else node.op

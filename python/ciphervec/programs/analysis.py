@@ -137,6 +137,8 @@ class Analysis:
     """An answer is wrong or refused with a chance below 2^-failure."""
     refreshing: RefreshReport | None
     """None where the levels of the ring are enough."""
+    public: tuple[str, ...]
+    """What the server sees, in words."""
     revealed: tuple[str, ...]
     """What the client sees in between, and what it does itself, in words."""
     warnings: tuple[str, ...]
@@ -179,6 +181,7 @@ class Analysis:
                 *table,
                 "",
                 *results,
+                *self.public,
                 *self.revealed,
                 *smaller,
                 *passed,
@@ -230,7 +233,7 @@ class Analysis:
         heads = "".join(f"<th>{title}</th>" for title in titles)
         lines = str(self).split("\n\n", 1)[0].split("\n")
         text = "".join(f"<p>{html.escape(line)}</p>" for line in lines)
-        said = [*self.revealed, *(f"warning: {one}" for one in self.warnings)]
+        said = [*self.public, *self.revealed, *(f"warning: {one}" for one in self.warnings)]
         notes = "".join(f"<p>{html.escape(one)}</p>" for one in said)
         return f"{text}<table><thead><tr>{heads}</tr></thead><tbody>{cells}</tbody></table>{notes}"
 
@@ -267,7 +270,7 @@ def analyse(fitted: Fitted, native: _native.ProgramPlan, milliseconds: float) ->
         levels=levels,
         scale_bits=scale_bits,
         slots=fitted.draft.slots,
-        registers=fitted.draft.input_registers,
+        registers=fitted.circuit.sealed_registers,
         peak=fitted.circuit.peak,
         key_bytes=native.key_bytes,
         keygen_seconds=keys.making_seconds,
@@ -279,26 +282,29 @@ def analyse(fitted: Fitted, native: _native.ProgramPlan, milliseconds: float) ->
         milliseconds=milliseconds,
         failure=native.failure,
         refreshing=_refreshing(fitted, native),
+        public=tuple(_public(fitted)),
         revealed=tuple(_revealed(fitted)),
         warnings=tuple(_warnings(fitted, operations, levels)),
     )
 
 
 def _operations(fitted: Fitted) -> Iterable[OperationReport]:
-    steps: dict[Node, list[tuple[int, float, float]]] = {}
+    steps: dict[Node, list[tuple[int | None, float]]] = {}
     needed = fitted.draft.needed()
-    for register, step in zip(needed, fitted.chosen.steps, strict=True):
+    for register, (level, _, milliseconds) in zip(needed, fitted.chosen.steps, strict=True):
         owner = fitted.draft.owners[register]
         if owner is not None:
-            steps.setdefault(owner, []).append(step)
+            # What is in the clear has no levels.
+            left = None if fitted.draft.public(register) else level
+            steps.setdefault(owner, []).append((left, milliseconds))
     for node in fitted.lowered.nodes:
         if node.constant:
             continue
         taken = steps.get(node, [])
-        level = min((one[0] for one in taken), default=None)
-        milliseconds = sum(one[2] for one in taken)
+        least = min((left for left, _ in taken if left is not None), default=None)
+        total = sum(milliseconds for _, milliseconds in taken)
         yield OperationReport(
-            _title(node), _place(node), node.shape, str(node.kind), len(taken), level, milliseconds
+            _title(node), _place(node), node.shape, str(node.kind), len(taken), least, total
         )
 
 
@@ -352,10 +358,20 @@ def _place(node: Node) -> str:
 
 def _title(node: Node) -> str:
     if node.op == "input":
-        return f"input {node.attributes['name']}"
+        return f"{'input' if node.secret else 'public'} {node.attributes['name']}"
     if node.op == "function":
         return str(node.attributes["name"])
     return node.op if node.called in ("", f"np.{node.op}") else f"{node.op} ({node.called})"
+
+
+def _public(fitted: Fitted) -> Iterable[str]:
+    for node in fitted.lowered.inputs:
+        if not node.secret:
+            many = "1 number" if node.size == 1 else f"all {node.size} numbers"
+            yield f"{node.attributes['name']}: public, the server sees {many}"
+    for name, node in zip(fitted.lowered.names, fitted.lowered.outputs, strict=True):
+        if not node.secret and not name.startswith(NAME):
+            yield f"{name}: of public inputs alone, which the server computes in the clear"
 
 
 def _revealed(fitted: Fitted) -> Iterable[str]:

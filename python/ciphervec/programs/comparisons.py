@@ -20,6 +20,8 @@ from .source import failure_at
 from .undecided import LOOSE, Undecided
 from .values import Arithmetic, Value
 
+_ANY_SIGN = (0.5, 4.0)
+"""What a plan has where numbers in the clear are compared."""
 MOST_DEGREE = 1023
 """Of polynomials that stand in for functions."""
 
@@ -95,11 +97,13 @@ def truth(arithmetic: Arithmetic, a: Value, gap: float, bits: float) -> Value:
     if a.reach > a.unit * (1 + 1e-9):
         a = arithmetic.in_unit(a, a.reach)
     draft = arithmetic.draft
-    # Where there is nothing between the gap and the largest number, any smaller gap will do.
-    index = draft.sign(min(gap / a.unit, 0.5), bits)
+    # In the clear a sign is a sign, and no polynomial stands in for it. Elsewhere, where there is nothing between
+    # the gap and the largest number, any smaller gap will do.
+    exact = arithmetic.public(a)
+    index = draft.sign(*_ANY_SIGN) if exact else draft.sign(min(gap / a.unit, 0.5), bits)
     a = arithmetic.bound(a, a.unit)
     registers = tuple(draft.step("sign", one, index) for one in a.registers)
-    off = 2.0**-bits
+    off = 0.0 if exact else 2.0**-bits
     pad = None if a.pad is None or abs(a.pad) < gap else 0.5 * float(np.sign(a.pad))
     low, high = -0.5 * (1 + off), 0.5 * (1 + off)
     made = replace(a, registers=registers, low=low, high=high, unit=0.5, pad=pad, alone=False)

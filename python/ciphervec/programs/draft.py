@@ -31,6 +31,8 @@ class DraftInput:
     name: str
     shape: tuple[int, ...]
     kind: Kind
+    public: bool
+    """Whether its numbers are sent as they are."""
     views: list[tuple[int, float, list[Block], Reading | None]] = field(default_factory=list)
     first: list[int] = field(default_factory=list)
     """The first register of each view, as a number of its own below zero."""
@@ -70,6 +72,7 @@ class Draft:
         self.signs: list[tuple[float, float]] = []
         self.tables: list[Vector] = []
         self.input_registers = 0
+        self._public: dict[int, bool] = {}
         self.owner: Node | None = None
         """The operation that steps are being made for."""
         self.owners: list[Node | None] = []
@@ -89,6 +92,7 @@ class Draft:
         if wanted not in source.views:
             source.views.append(wanted)
             source.first.append(-1 - self.input_registers)
+            self._public.update({source.first[-1] - number: source.public for number in range(registers)})
             self.input_registers += registers
         first = source.first[source.views.index(wanted)]
         return tuple(first - number for number in range(registers))
@@ -101,10 +105,16 @@ class Draft:
             operation, b = "square", 0
         key = (operation, a, b, number)
         if key not in self._known:
+            operands = (a, b) if operation in _TWO else (a,)
+            self._public[len(self.steps)] = all(self._public[one] for one in operands)
             self.steps.append(key)
             self.owners.append(self.owner)
             self._known[key] = len(self.steps) - 1
         return self._known[key]
+
+    def public(self, register: int) -> bool:
+        """Whether a register is in the clear: of a public input, or computed of such registers alone."""
+        return self._public[register]
 
     def rotate(self, a: int, steps: int) -> int:
         steps %= self.slots
@@ -151,7 +161,7 @@ class Draft:
                 (count, unit, (placed, self.coefficients), reading)
                 for count, unit, placed, reading in source.views
             ]
-            inputs.append((source.name, source.shape, _numbers(source.kind), views))
+            inputs.append((source.name, source.public, source.shape, _numbers(source.kind), views))
         steps: list[Step] = []
         for register in self.needed():
             operation, a, b, value = self.steps[register]

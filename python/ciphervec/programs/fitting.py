@@ -17,6 +17,7 @@ from .continuous import continuous, without_rankings
 from .costs import duration
 from .digits import MOST_SLOTS, MOST_SLOTS_AT_ALL, by_digits
 from .draft import NOISES, Draft, DraftOutput
+from .factors import factored
 from .graph import Graph, Node
 from .joining import joined
 from .kinds import Kind
@@ -113,7 +114,7 @@ def fit(
     asked: _Asked = {"failure": failure, "quantum": quantum}
     parts = cut(graph) if graph.revealed or any(node.constant for node in graph.outputs) else None
     sealed = parts.sealed if parts else graph
-    sealed = joined(without_rankings(sealed))
+    sealed = factored(joined(without_rankings(sealed)))
     lowered = without_lookups(sealed)
     found: dict[str, Fitted] = {}
     refused: dict[str, Exception] = {}

@@ -65,7 +65,9 @@ def _whole(builder: Builder, group: _Group, found: Mapping[Node, Node]) -> Node:
 def _groups(graph: Graph) -> list[_Group]:
     """Comparisons that are joined, those that are told apart most finely first."""
     near = continuous(graph, 0.0)
-    every = [node for node in graph.nodes if node.op in ("less", "equal") and node not in near]
+    # In the clear a comparison costs nothing, and stays there.
+    secret = [node for node in graph.nodes if node.op in ("less", "equal") and node.secret]
+    every = [node for node in secret if node not in near]
     found: list[_Group] = []
     kinds = {node: compared_kind(node) for node in every if all(map(_laid_out, node.inputs))}
     for node in sorted(kinds, key=lambda node: (-_bits(kinds[node]), node.serial)):

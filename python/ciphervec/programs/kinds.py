@@ -145,7 +145,7 @@ def public(
     """Declare an argument that the server may see.
 
     `public(array)` makes the array part of the program. `public(shape, bits=8)`, with a kind as
-    `secret` takes it, is given with every run.
+    `secret` takes it, is given with every run: it is sent as it is, and whoever computes reads it.
 
     Raises ProgramError for arrays that are empty or hold NaN, infinities or numbers beyond 2^53,
     and where `secret` does.

@@ -76,7 +76,10 @@ def _shapes(rows: int, sizes: Sequence[int]) -> list[_Shape]:
 
 def _draft(graph: Graph, found: Affine, known: dict[Node, Leaf], shape: _Shape) -> Draft:
     draft = Draft(shape.slots, coefficients=True)
-    inputs = {node: DraftInput(node.attributes["name"], node.shape, node.kind) for node in graph.inputs}
+    inputs = {
+        node: DraftInput(node.attributes["name"], node.shape, node.kind, not node.secret)
+        for node in graph.inputs
+    }
     draft.inputs = list(inputs.values())
     draft.owner = graph.outputs[-1]
     units = {node: max(node.kind.number().largest, 1e-300) for node in found.weights}

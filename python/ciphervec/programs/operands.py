@@ -32,7 +32,8 @@ class Operands:
         self.values: dict[Node, Value] = {}
         self.ranked: dict[Node, Ranked] = {}
         self.inputs = {
-            node: DraftInput(node.attributes["name"], node.shape, node.kind) for node in graph.inputs
+            node: DraftInput(node.attributes["name"], node.shape, node.kind, not node.secret)
+            for node in graph.inputs
         }
         draft.inputs = list(self.inputs.values())
 
@@ -59,14 +60,16 @@ class Operands:
         return self.layout.inward(node, reading_shape(node))
 
     def value(self, node: Node, place: int, unit: float) -> Value:
-        """An input of an operation that is no constant; in this unit if the client lays it out."""
-        source = node.inputs[place]
+        """An input of an operation that is no constant; in this unit if the client lays it out, or if it is in the
+        clear."""
+        source, arithmetic = node.inputs[place], self.arithmetic(node)
         leaf = self.layout.leaves.get(source)
-        if leaf is None:
-            cut = (node, place) in self.layout.cut
-            return self.moved(node, source, unit, self.arithmetic(node)) if cut else self.values[source]
-        shape, tracks = reading_shape(node), self.tracks(node)
-        return self.arithmetic(node).place(self.source(leaf), leaf, shape, tracks, unit)
+        if leaf is not None:
+            shape, tracks = reading_shape(node), self.tracks(node)
+            return arithmetic.place(self.source(leaf), leaf, shape, tracks, unit)
+        cut = (node, place) in self.layout.cut
+        a = self.moved(node, source, unit, arithmetic) if cut else self.values[source]
+        return a if source.secret else arithmetic.in_unit(a, unit)
 
     def moved(self, node: Node, source: Node, unit: float, arithmetic: Arithmetic) -> Value:
         """What lies along other tracks than those where an operation reads it, on those tracks of a

@@ -147,6 +147,11 @@ class Plan:
         return {name: tuple(shape) for name, shape in self._native.inputs}
 
     @property
+    def public(self) -> tuple[str, ...]:
+        """Names of the inputs that are no secret: clients send them as they are, and servers read them."""
+        return tuple(self._native.public)
+
+    @property
     def results(self) -> tuple[Kind, ...]:
         """Which numbers the function's results may be."""
         return tuple(node.kind for node in self._fitted().graph.outputs)
@@ -381,7 +386,8 @@ class Client:
         return self._native.evaluation_keys()
 
     def encrypt(self, **inputs: npt.ArrayLike) -> dict[str, bytes]:
-        """Encrypt inputs by name; some now and some later if that suits.
+        """Encrypt inputs by name; some now and some later if that suits. Public ones are checked, and sent as they
+        are.
 
         Raises InvalidInput for a name, a shape or a number that was not declared: which, and what was.
         """
@@ -436,9 +442,10 @@ class Server:
         return self._native.key_id
 
     def read(self, data: bytes) -> _native.ProgramInput:
-        """An encrypted input, read once for however many runs: a gallery that stays.
+        """An input, read once for however many runs: a gallery that stays.
 
-        Raises CorruptData, InvalidInput for one of another plan, WrongKey for one of another key.
+        Raises CorruptData, InvalidInput for one of another plan and for public numbers that were not
+        declared, WrongKey for one of another key.
         """
         return self._native.read(data)
 

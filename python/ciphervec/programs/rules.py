@@ -125,7 +125,8 @@ def _multiply(its: Operands, node: Node) -> Value:
     if first is second:
         a = its.value(node, 0, math.sqrt(unit))
         return arithmetic.multiply(a, a, exact=exact)
-    computed = [one not in its.layout.leaves for one in node.inputs]
+    # What is in the clear is, as a client's layout, in any unit.
+    computed = [one not in its.layout.leaves and one.secret for one in node.inputs]
     if computed[0] == computed[1]:
         a, b = its.value(node, 0, math.sqrt(unit)), its.value(node, 1, math.sqrt(unit))
     elif computed[0]:

@@ -128,6 +128,20 @@ class Arithmetic:
 
     # -- number by number --------------------------------------------------------------------------
 
+    def public(self, a: Value) -> bool:
+        """Whether a value is in the clear at the server."""
+        return all(self.draft.public(one) for one in a.registers)
+
+    def _told(self, a: Value, b: Value) -> tuple[float, ...]:
+        """The bounds that the server takes two values with: one in the clear that meets an encrypted one it
+        encodes as a constant."""
+        alone = self.public(a) != self.public(b)
+        encoded = (alone and self.public(one) for one in (a, b))
+        return tuple(
+            _declared(np.asarray(one.tracked)) if as_constant else one.tracked
+            for one, as_constant in zip((a, b), encoded, strict=True)
+        )
+
     def each(self, operation: str, a: Value, number: float = 0.0) -> tuple[int, ...]:
         return tuple(self.draft.step(operation, one, 0, number) for one in a.registers)
 
@@ -152,34 +166,25 @@ class Arithmetic:
 
     def add(self, a: Value, b: Value, *, subtract: bool = False) -> Value:
         unit = a.unit if a.unit == b.unit else min(a.unit, b.unit)
+        if self.public(a) != self.public(b):
+            # What is in the clear takes any unit for nothing.
+            unit = b.unit if self.public(a) else a.unit
         a, b = self.in_unit(a, unit), self.in_unit(b, unit)
         a, b, tracks, states = self.together(a, b)
         registers = self.pairs("subtract" if subtract else "add", a, b)
         low, high = (a.low - b.high, a.high - b.low) if subtract else (a.low + b.low, a.high + b.high)
         pad = self._pad(a, b, tracks, lambda x, y: x - y if subtract else x + y)
-        tracked = a.tracked + b.tracked
-        return self.bounded(
-            Value(
-                registers,
-                tracks,
-                states,
-                low,
-                high,
-                unit,
-                pad,
-                a.error + b.error,
-                tracked,
-                near=a.near + b.near,
-            )
-        )
+        error, tracked, near = a.error + b.error, sum(self._told(a, b)), a.near + b.near
+        return self.bounded(Value(registers, tracks, states, low, high, unit, pad, error, tracked, near=near))
 
     def multiply(self, a: Value, b: Value, *, exact: bool = False) -> Value:
         """The product; `exact` if it is rounded, so that its factors are not scaled down."""
         if not exact and a.reach * b.reach > _LARGEST_SLOT * a.unit * b.unit:
             # Squares of squares soon leave what a modulus has room for: that is worth a level.
-            same = a.registers == b.registers
-            a = self.scaled_down(a)
-            b = a if same else self.scaled_down(b)
+            same, alone = a.registers == b.registers, self.public(a) != self.public(b)
+            # It costs nothing where one of them is in the clear, and then it is enough.
+            a = a if alone and self.public(b) else self.scaled_down(a)
+            b = a if same else b if alone and self.public(a) else self.scaled_down(b)
         a, b, tracks, states = self.together(a, b)
         registers = self.pairs("multiply", a, b)
         if a.registers == b.registers:
@@ -194,7 +199,7 @@ class Arithmetic:
             pad = None if self._apart(a, b, tracks) else 0.0
         error = a.reach * b.error + b.reach * a.error + a.error * b.error
         near = min(error, (a.reach + a.error) * b.near + (b.reach + b.error) * a.near)
-        tracked, unit = a.tracked * b.tracked, a.unit * b.unit
+        tracked, unit = math.prod(self._told(a, b)), a.unit * b.unit
         return self.bounded(Value(registers, tracks, states, low, high, unit, pad, error, tracked, near=near))
 
     def _pad(self, a: Value, b: Value, tracks: Mapping[int, int], combine: Combine) -> float | None:

@@ -29,11 +29,14 @@ pub struct View {
     pub placement: Placement,
 }
 
-/// An array that the key holder encrypts.
+/// An array that comes with every run.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Input {
     /// Its name.
     pub name: String,
+    /// Whether it is no secret: then its numbers are sent as they are, and the server reads them.
+    /// Otherwise the key holder encrypts it.
+    pub public: bool,
     /// Its shape.
     pub shape: Vec<u32>,
     /// What it may hold.
@@ -43,12 +46,11 @@ pub struct Input {
 }
 
 impl Input {
-    /// Its registers, view after view, for its values in row-major order.
+    /// Refuses another number of values, and one that the input was not declared to hold.
     ///
     /// # Errors
-    /// [`Error::Program`] for another number of values, and for one that the input was not declared
-    /// to hold: which, and what was declared.
-    pub fn scatter(&self, values: &[f64], slots: usize) -> Result<Vec<Vec<f64>>> {
+    /// [`Error::Program`], which says which, and what was declared.
+    pub fn check(&self, values: &[f64]) -> Result<()> {
         let refuse = |detail: String| Error::Program { operation: "an input", detail };
         let expected = elements(&self.shape).unwrap_or(0);
         if values.len() as u64 != expected {
@@ -73,6 +75,15 @@ impl Input {
                 )));
             }
         }
+        Ok(())
+    }
+
+    /// Its registers, view after view, for its values in row-major order.
+    ///
+    /// # Errors
+    /// As [`Self::check`].
+    pub fn scatter(&self, values: &[f64], slots: usize) -> Result<Vec<Vec<f64>>> {
+        self.check(values)?;
         let mut registers = Vec::new();
         for view in &self.views {
             let mut scaled = view.reading.of(values, &self.numbers);

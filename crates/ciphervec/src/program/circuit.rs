@@ -69,7 +69,7 @@ pub enum Step {
 }
 
 impl Step {
-    /// Whether it may take an evaluation key.
+    /// Whether it may take an evaluation key, of registers that are all encrypted.
     pub(super) fn switches(self) -> bool {
         match self {
             Step::Multiply(..)
@@ -153,6 +153,32 @@ impl Circuit {
         views.map(|view| view.registers as usize).sum()
     }
 
+    /// For every register whether its numbers are in the clear: those of public inputs, and what is
+    /// computed of them alone.
+    pub fn public(&self) -> Vec<bool> {
+        let mut found = Vec::with_capacity(self.input_registers() + self.steps.len());
+        for input in &self.inputs {
+            let registers: usize = input.views.iter().map(|view| view.registers as usize).sum();
+            found.extend(core::iter::repeat_n(input.public, registers));
+        }
+        for step in &self.steps {
+            found.push(step.operands().all(|register| found[register as usize]));
+        }
+        found
+    }
+
+    /// The steps that may take an evaluation key: none does where an operand is in the clear.
+    pub(super) fn switching(&self) -> impl Iterator<Item = Step> {
+        let public = self.public();
+        let steps = self.steps.iter().copied().filter(|step| step.switches());
+        steps.filter(move |step| !step.operands().any(|register| public[register as usize]))
+    }
+
+    /// How many registers of inputs are encrypted.
+    pub fn sealed_registers(&self) -> usize {
+        self.public()[..self.input_registers()].iter().filter(|public| !**public).count()
+    }
+
     /// The constant, repeated until it fills a register.
     pub(super) fn constant(&self, index: u32) -> Vec<f64> {
         let values = &self.constants[index as usize];
@@ -212,15 +238,16 @@ impl Circuit {
         run.max(1)
     }
 
-    /// The most registers that are alive at one time.
+    /// The most encrypted registers that are alive at one time.
     pub fn peak(&self) -> usize {
         let mut ends = vec![0usize; self.steps.len() + 1];
-        let last = self.last_uses();
-        last.iter().flatten().for_each(|&step| ends[step] += 1);
-        let mut alive = self.input_registers();
+        let public = self.public();
+        let sealed = self.last_uses().into_iter().zip(&public).filter(|(_, public)| !**public);
+        sealed.filter_map(|(last, _)| last).for_each(|step| ends[step] += 1);
+        let mut alive = self.sealed_registers();
         let mut peak = alive;
-        for end in &ends[..self.steps.len()] {
-            alive += 1;
+        for (end, public) in ends.iter().zip(&public[self.input_registers()..]) {
+            alive += usize::from(!public);
             peak = peak.max(alive);
             alive -= end;
         }

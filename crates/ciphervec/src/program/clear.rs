@@ -4,6 +4,7 @@
 use super::arrays::Answer;
 use super::circuit::Circuit;
 use super::machine::{Machine, execute};
+use super::mixed::{Held, Mixed, Open};
 use crate::error::{Error, Result};
 use ciphervec_he::ckks::{LookupTable, Polynomial, Sign};
 
@@ -19,13 +20,13 @@ impl Clear {
     /// # Errors
     /// [`Error::Range`] for another number of inputs or of their elements.
     pub fn run(circuit: &Circuit, inputs: &[Vec<f64>]) -> Result<(Vec<Vec<f64>>, Vec<f64>)> {
-        let registers = placed(circuit, inputs)?;
         let mut largest = vec![0.0; circuit.steps.len()];
-        let outputs = execute(circuit, &Clear, registers, |step, register: &Vec<f64>| {
-            largest[step] = register.iter().fold(0.0, |most: f64, x| most.max(x.abs()));
+        let machine = Mixed { sealed: &Clear, open: Clear };
+        let outputs = execute(circuit, &machine, placed(circuit, inputs)?, |step, held| {
+            largest[step] = shown(held).iter().fold(0.0, |most: f64, x| most.max(x.abs()));
             Ok(())
         })?;
-        Ok((outputs, largest))
+        Ok((outputs.iter().map(|held| shown(held).clone()).collect(), largest))
     }
 }
 
@@ -41,8 +42,17 @@ impl Clear {
     }
 }
 
+/// Numbers, in place of encrypted ones or in the clear.
+type Shown = Held<Vec<f64>, Vec<f64>>;
+
+fn shown(held: &Shown) -> &Vec<f64> {
+    match held {
+        Held::Sealed(values) | Held::Public(values) => values,
+    }
+}
+
 /// The registers of a circuit's inputs.
-pub(super) fn placed(circuit: &Circuit, inputs: &[Vec<f64>]) -> Result<Vec<Vec<f64>>> {
+pub(super) fn placed(circuit: &Circuit, inputs: &[Vec<f64>]) -> Result<Vec<Shown>> {
     circuit.check()?;
     if inputs.len() != circuit.inputs.len() {
         let (expected, actual) = (circuit.inputs.len().to_string(), inputs.len().to_string());
@@ -50,7 +60,8 @@ pub(super) fn placed(circuit: &Circuit, inputs: &[Vec<f64>]) -> Result<Vec<Vec<f
     }
     let mut registers = Vec::new();
     for (input, values) in circuit.inputs.iter().zip(inputs) {
-        registers.extend(input.scatter(values, circuit.slots)?);
+        let held = if input.public { Held::Public } else { Held::Sealed };
+        registers.extend(input.scatter(values, circuit.slots)?.into_iter().map(held));
     }
     Ok(registers)
 }
@@ -72,6 +83,16 @@ fn map(a: &[f64], f: impl Fn(f64) -> f64) -> Vec<f64> {
 
 fn zip(a: &[f64], b: &[f64], f: impl Fn(f64, f64) -> f64) -> Vec<f64> {
     a.iter().zip(b).map(|(&x, &y)| f(x, y)).collect()
+}
+
+impl Open for Clear {
+    fn numbers(a: &Vec<f64>) -> &[f64] {
+        a
+    }
+
+    fn signs(a: &Vec<f64>) -> Vec<f64> {
+        map(a, |x| if x > 0.0 { 1.0 } else { -1.0 })
+    }
 }
 
 impl Machine for Clear {

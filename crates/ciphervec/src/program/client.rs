@@ -74,7 +74,8 @@ impl Client {
         Ok(frame)
     }
 
-    /// The input of that name, encrypted: its values in row-major order.
+    /// The input of that name as it is sent, encrypted unless it is public: its values in row-major
+    /// order.
     ///
     /// # Errors
     /// [`Error::Program`] for a name that the plan does not have, and for values other than those
@@ -88,8 +89,13 @@ impl Client {
                 format!("one of {} expected, got {name:?}", names.collect::<Vec<_>>().join(", "));
             Error::Program { operation: "an input", detail }
         })?;
-        let registers = Zeroizing::new(input.scatter(values, circuit.slots)?);
         let mut body = (index as u32).to_le_bytes().to_vec();
+        if input.public {
+            input.check(values)?;
+            body.extend(server::bytes_of(values));
+            return Ok(self.frame(Kind::ProgramInput, &body));
+        }
+        let registers = Zeroizing::new(input.scatter(values, circuit.slots)?);
         let views = input.views.iter();
         let places = views.flat_map(|view| core::iter::repeat_n(view, view.registers as usize));
         for (register, view) in registers.iter().zip(places) {
@@ -116,14 +122,18 @@ impl Client {
         let mut reader = server::open(&self.plan, Kind::ProgramAnswer, bytes, |header| {
             expect_key(self.key_id(), header.key)
         })?;
-        let slots = self.plan.circuit().slots;
+        let (slots, public) = (self.plan.circuit().slots, self.plan.circuit().public());
         let mut answers = Vec::new();
         for output in &self.plan.circuit().outputs {
             let mut registers = Zeroizing::new(Vec::with_capacity(output.registers.len()));
-            for _ in &output.registers {
+            for &register in &output.registers {
                 let frame = server::take(&mut reader)?;
-                let ciphertext = Ciphertext::from_bytes(params, frame)?;
-                let values = self.secret.decrypt(&ciphertext)?.decode();
+                let values = if public[register as usize] {
+                    numbers(frame)
+                } else {
+                    let ciphertext = Ciphertext::from_bytes(params, frame)?;
+                    self.secret.decrypt(&ciphertext)?.decode()
+                };
                 if values.len() != slots {
                     let detail = format!("{slots} slots expected, got {}", values.len());
                     return Err(reader.error(detail).into());
@@ -139,4 +149,12 @@ impl Client {
     fn frame(&self, kind: Kind, body: &[u8]) -> Vec<u8> {
         server::frame(&self.plan, kind, self.key_id(), body)
     }
+}
+
+/// The numbers of a register that was computed of public inputs alone.
+fn numbers(frame: &[u8]) -> Vec<f64> {
+    let (whole, rest) = frame.as_chunks::<8>();
+    // Bytes left over make it one number too long.
+    let last = (!rest.is_empty()).then_some(f64::NAN);
+    whole.iter().map(|bytes| f64::from_le_bytes(*bytes)).chain(last).collect()
 }

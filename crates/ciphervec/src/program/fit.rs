@@ -209,7 +209,7 @@ impl Needs {
             Ok(trial) => {
                 let headroom =
                     (trial.largest.log2() + SPARE_BITS).ceil().max(SPARE_BITS) as u32 + 1;
-                let keys = circuit.steps.iter().any(|step| step.switches());
+                let keys = circuit.switching().next().is_some();
                 Ok(Ok(Needs { depth: DEEPEST - trial.left, headroom, keys }))
             }
             Err(Error::Scheme(ciphervec_he::Error::Level { operation, .. })) => Ok(Err(format!(

@@ -44,7 +44,7 @@ impl Footprint {
             plan: Params::memory(spec) + parts + plan.diagonal_bytes()?,
             // Permutations of the slots, one a rotation, stay with the parameters.
             keys: plan.key_memory()? / 8 * 9,
-            run: scaled(Run { circuit, spec, trial }.peak() + parts),
+            run: scaled(Run { circuit, spec, trial, public: circuit.public() }.peak() + parts),
         })
     }
 
@@ -52,6 +52,9 @@ impl Footprint {
     pub fn input(plan: &Plan, input: &Input) -> u64 {
         let registers: u64 = input.views.iter().map(|view| u64::from(view.registers)).sum();
         let spec = plan.params().spec();
+        if input.public {
+            return registers.saturating_mul(in_the_clear(plan.circuit()));
+        }
         registers.saturating_mul(scaled(register(spec, spec.levels, 2)))
     }
 
@@ -70,8 +73,15 @@ fn register(spec: &ParamsSpec, level: usize, polys: u64) -> u64 {
     Params::poly_memory(spec, level + 1).saturating_mul(polys)
 }
 
+/// A register of numbers in the clear.
+fn in_the_clear(circuit: &Circuit) -> u64 {
+    (circuit.slots * size_of::<f64>()) as u64
+}
+
 struct Run<'a> {
     circuit: &'a Circuit,
+    /// Which registers are in the clear.
+    public: Vec<bool>,
     spec: &'a ParamsSpec,
     trial: &'a Trial,
 }
@@ -104,6 +114,9 @@ impl Run<'_> {
 
     /// What the result of a step takes, products before they are relinearised.
     fn result(&self, step: usize) -> u64 {
+        if self.public[self.circuit.input_registers() + step] {
+            return in_the_clear(self.circuit);
+        }
         let polys = match self.circuit.steps[step] {
             Step::Multiply(..) | Step::Square(_) | Step::Add(..) | Step::Subtract(..) => 3,
             _ => 2,

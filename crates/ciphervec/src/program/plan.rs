@@ -4,6 +4,7 @@
 use super::arrays::Input;
 use super::circuit::{Circuit, Step};
 use super::look_up::{beside, nothing_to_look_up_with};
+use super::numbers::elements;
 use crate::error::{Error, Result};
 use ciphervec_he::ckks::{
     Bootstrapper, Ciphertext, Exponential, KeyPlan, Params, Ring, SeededCiphertext,
@@ -188,20 +189,20 @@ impl Plan {
             detail: format!("no set of keys has one for {what}, which a step needs"),
         };
         let relinearised = self.keys.iter().any(|set| set.relinearise);
-        let products = |step: &&Step| match step {
+        let products = |step: Step| match step {
             Step::Multiply(..) | Step::Square(_) | Step::Sign(..) | Step::SignStage(..) => true,
-            Step::Polynomial(_, index) => self.circuit.polynomials[*index as usize].degree() > 1,
+            Step::Polynomial(_, index) => self.circuit.polynomials[index as usize].degree() > 1,
             _ => false,
         };
-        if !relinearised && self.circuit.steps.iter().any(|step| products(&step)) {
+        if !relinearised && self.circuit.switching().any(products) {
             return Err(missing("products".into()));
         }
         let slots = self.circuit.slots as i64;
         let rotations = self.keys.iter().flat_map(|set| &set.rotations);
         let held: BTreeSet<i64> = rotations.map(|steps| steps.rem_euclid(slots)).collect();
-        for step in &self.circuit.steps {
+        for step in self.circuit.switching() {
             if let Step::Rotate(_, steps) = step {
-                let steps = i64::from(*steps).rem_euclid(slots);
+                let steps = i64::from(steps).rem_euclid(slots);
                 if steps != 0 && !held.contains(&steps) {
                     return Err(missing(format!("rotations by {steps}")));
                 }
@@ -287,16 +288,24 @@ impl Plan {
         Ok(refreshing + looking_up)
     }
 
-    /// Bytes of an encrypted input.
+    /// Bytes of an input as it is sent: encrypted, or, if it is public, its numbers.
     pub fn input_bytes(&self, input: &Input) -> usize {
+        if input.public {
+            let numbers = elements(&input.shape).unwrap_or(0) as usize;
+            return HEADER_LEN + ID_BYTES + INDEX_BYTES + numbers * size_of::<f64>();
+        }
         let registers: usize = input.views.iter().map(|view| view.registers as usize).sum();
         let one = SeededCiphertext::bytes_at(&self.params, self.input_level());
         HEADER_LEN + ID_BYTES + INDEX_BYTES + registers * (LENGTH_BYTES + one)
     }
 
-    /// Bytes of an answer whose registers are sent at these levels, as a trial says.
+    /// Bytes of an answer whose encrypted registers are sent at these levels, as a trial says.
     pub fn answer_bytes(&self, levels: &[usize]) -> usize {
         let one = |&level: &usize| LENGTH_BYTES + Ciphertext::bytes_at(&self.params, level, 1);
-        HEADER_LEN + ID_BYTES + levels.iter().map(one).sum::<usize>()
+        let (public, outputs) = (self.circuit.public(), self.circuit.outputs.iter());
+        let registers = outputs.flat_map(|output| &output.registers);
+        let open = registers.filter(|&&register| public[register as usize]).count();
+        let open = open * (LENGTH_BYTES + self.circuit.slots * size_of::<f64>());
+        HEADER_LEN + ID_BYTES + open + levels.iter().map(one).sum::<usize>()
     }
 }

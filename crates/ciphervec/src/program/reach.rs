@@ -3,6 +3,7 @@
 
 use super::circuit::Circuit;
 use super::machine::{Machine, execute};
+use super::mixed::Open;
 use crate::error::Result;
 use ciphervec_he::ckks::{Basis, LookupTable, Polynomial, Sign};
 
@@ -31,6 +32,16 @@ pub(super) fn reaches(circuit: &Circuit) -> Result<Vec<f64>> {
 
 fn largest(values: &[f64]) -> f64 {
     values.iter().fold(0.0, |most: f64, value| most.max(value.abs()))
+}
+
+impl Open for Reach {
+    fn numbers(a: &f64) -> &[f64] {
+        core::slice::from_ref(a)
+    }
+
+    fn signs(_: &f64) -> f64 {
+        1.0
+    }
 }
 
 impl Machine for Reach {

@@ -309,9 +309,11 @@ fn looked_up(circuit: &Circuit) -> Vec<usize> {
 fn nodes(circuit: &Circuit, reach: &[f64]) -> Vec<Node> {
     let inputs = circuit.input_registers();
     let mut found = vec![Node { count: 1, ..Node::default() }; inputs];
-    let looked_up = looked_up(circuit);
+    let (looked_up, public) = (looked_up(circuit), circuit.public());
     for (index, step) in circuit.steps.iter().enumerate() {
         let depth = match *step {
+            // In the clear there are no levels.
+            _ if public[inputs + index] => 0,
             Step::MultiplyNumber(..)
             | Step::MultiplyVector(..)
             | Step::Multiply(..)

@@ -289,7 +289,7 @@ fn read_circuit(
             let placement = read_placement(reader)?;
             Ok(View { registers, unit, reading: Reading::Numbers, placement })
         })?;
-        Ok(Input { name, shape, numbers, views })
+        Ok(Input { name, public: false, shape, numbers, views })
     })?;
     let constants = items(reader, 12, MAX_CONSTANTS, |reader| items(reader, 8, MAX_SLOTS, f64_of))?;
     let polynomials = items(reader, 21, MAX_PARTS, |reader| {

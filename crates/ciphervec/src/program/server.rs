@@ -3,13 +3,20 @@
 //!
 //! - keys: `plan id 16 | a frame of evaluation keys for each of the plan's sets`, and, where steps
 //!   refresh registers, one of bootstrapping keys;
-//! - an input: `plan id 16 | its number u32 | a ciphertext for each of its registers`;
-//! - an answer: `plan id 16 | a ciphertext for each register of each output`;
+//! - an input: `plan id 16 | its number u32 | a ciphertext for each of its registers`, or, of a
+//!   public one, `plan id 16 | its number u32 | its numbers, f64`;
+//! - an answer: `plan id 16 | a ciphertext for each register of each output`, or, of a register that
+//!   is computed of public inputs alone, its numbers, f64, in place of a ciphertext;
 //!
-//! where everything within is a length u64 and a frame.
+//! where everything within, but the numbers of an input, is a length u64 and a frame.
 
+use super::arrays::Input;
 use super::ckks::CkksMachine;
+use super::clear::Clear;
+use super::list_bytes::f64_of;
 use super::machine::execute;
+use super::mixed::{Held, Mixed};
+use super::numbers::elements;
 use super::plan::Plan;
 use crate::error::{Error, Result};
 use ciphervec_he::ckks::{BootstrappingKeys, Ciphertext, EvaluationKeys};
@@ -29,22 +36,22 @@ impl core::fmt::Debug for Server {
     }
 }
 
-/// One encrypted input, read and checked.
+/// One input, encrypted or public, read and checked.
 #[derive(Clone, Debug)]
 pub struct Sealed {
     index: usize,
     key: KeyId,
-    registers: Vec<Arc<Ciphertext>>,
+    registers: Vec<Held<Arc<Ciphertext>, Vec<f64>>>,
 }
 
 impl Sealed {
     /// Reads an input that [`super::Client::encrypt`] wrote under that key.
     ///
     /// # Errors
-    /// Damaged or foreign bytes, an input of another plan or under another key, and ciphertexts
-    /// that are not as the plan has them.
+    /// Damaged or foreign bytes, an input of another plan or under another key, ciphertexts that are
+    /// not as the plan has them, and public numbers that the input was not declared to hold.
     pub fn read(plan: &Plan, key: KeyId, bytes: &[u8]) -> Result<Self> {
-        let (params, circuit, level) = (plan.params(), plan.circuit(), plan.input_level());
+        let circuit = plan.circuit();
         let mut reader =
             open(plan, Kind::ProgramInput, bytes, |header| expect_key(key, header.key))?;
         let index = reader.u32()? as usize;
@@ -52,24 +59,13 @@ impl Sealed {
             let expected = circuit.inputs.len();
             return Err(reader.error(format!("one of {expected} inputs, got {index}")).into());
         };
-        let views = input.views.iter();
-        let places = views.flat_map(|view| core::iter::repeat_n(view, view.registers as usize));
-        let mut registers = Vec::new();
-        for view in places {
-            let frame = take(&mut reader)?;
-            let ciphertext = Ciphertext::from_bytes(params, frame)?;
-            expect_key(key, ciphertext.key_id())?;
-            let fresh = ciphertext.slots() == circuit.slots
-                && ciphertext.degree() == 1
-                && ciphertext.level() == level
-                && ciphertext.scale().to_bits() == params.scale(level).to_bits()
-                && ciphertext.magnitude() <= input.magnitude(view);
-            if !fresh {
-                let detail = "a fresh ciphertext with the plan's slots and magnitude expected";
-                return Err(reader.error(detail).into());
-            }
-            registers.push(Arc::new(ciphertext));
-        }
+        let registers = if input.public {
+            let values = numbers(&mut reader, input)?;
+            let placed = input.scatter(&values, circuit.slots)?;
+            placed.into_iter().map(Held::Public).collect()
+        } else {
+            sealed_registers(&mut reader, plan, key, input)?
+        };
         reader.finish()?;
         Ok(Sealed { index, key, registers })
     }
@@ -78,6 +74,48 @@ impl Sealed {
     pub fn index(&self) -> usize {
         self.index
     }
+}
+
+/// The numbers of a public input, of which nothing is checked but how many there are.
+fn numbers(reader: &mut Reader<'_>, input: &Input) -> Result<Vec<f64>> {
+    let expected = elements(&input.shape).unwrap_or(0);
+    if reader.remaining() as u64 != expected.saturating_mul(8) {
+        let (name, shape, left) = (&input.name, &input.shape, reader.remaining());
+        let detail = format!(
+            "{name:?} has the shape {shape:?}: {expected} numbers of 8 bytes expected, got {left} bytes"
+        );
+        return Err(reader.error(detail).into());
+    }
+    (0..expected).map(|_| f64_of(reader)).collect()
+}
+
+/// The ciphertexts of an input.
+fn sealed_registers(
+    reader: &mut Reader<'_>,
+    plan: &Plan,
+    key: KeyId,
+    input: &Input,
+) -> Result<Vec<Held<Arc<Ciphertext>, Vec<f64>>>> {
+    let (params, circuit, level) = (plan.params(), plan.circuit(), plan.input_level());
+    let views = input.views.iter();
+    let places = views.flat_map(|view| core::iter::repeat_n(view, view.registers as usize));
+    let mut registers = Vec::new();
+    for view in places {
+        let frame = take(reader)?;
+        let ciphertext = Ciphertext::from_bytes(params, frame)?;
+        expect_key(key, ciphertext.key_id())?;
+        let fresh = ciphertext.slots() == circuit.slots
+            && ciphertext.degree() == 1
+            && ciphertext.level() == level
+            && ciphertext.scale().to_bits() == params.scale(level).to_bits()
+            && ciphertext.magnitude() <= input.magnitude(view);
+        if !fresh {
+            let detail = "a fresh ciphertext with the plan's slots and magnitude expected";
+            return Err(reader.error(detail).into());
+        }
+        registers.push(Held::Sealed(Arc::new(ciphertext)));
+    }
+    Ok(registers)
 }
 
 /// The frames that stand one after the other in `bytes`, at most so many.
@@ -206,9 +244,15 @@ impl Server {
             let input = input.ok_or_else(|| self.refuse(index, "is missing"))?;
             registers.extend(input.registers.iter().cloned());
         }
-        let outputs = execute(circuit, &self.machine, registers, |step, _| after(step))?;
+        let machine = Mixed { sealed: &self.machine, open: Clear };
+        let outputs = execute(circuit, &machine, registers, |step, _| after(step))?;
         let mut body = Vec::new();
-        outputs.iter().for_each(|output| put(&mut body, &output.to_bytes()));
+        for output in &outputs {
+            match output {
+                Held::Sealed(ciphertext) => put(&mut body, &ciphertext.to_bytes()),
+                Held::Public(values) => put(&mut body, &bytes_of(values)),
+            }
+        }
         Ok(frame(&self.plan, Kind::ProgramAnswer, self.key, &body))
     }
 
@@ -226,6 +270,11 @@ pub(super) fn expect_key(expected: KeyId, actual: KeyId) -> Result<()> {
     }
     let what = "a part of a program";
     Err(ciphervec_he::Error::WrongKey { what, expected, actual }.into())
+}
+
+/// Numbers one after the other.
+pub(super) fn bytes_of(values: &[f64]) -> Vec<u8> {
+    values.iter().flat_map(|value| value.to_le_bytes()).collect()
 }
 
 /// Writes a length and a frame.

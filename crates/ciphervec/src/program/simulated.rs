@@ -5,6 +5,7 @@ use super::arrays::Answer;
 use super::circuit::Circuit;
 use super::clear::{Clear, decoded, placed};
 use super::machine::{Machine, execute};
+use super::mixed::{Held, Mixed};
 use super::plan::Plan;
 use super::tolerance::{FAILURE_BITS, traced};
 use super::trial::{Trial, TrialMachine};
@@ -76,13 +77,20 @@ impl Simulated {
         let machine = Simulated { key, trial, seed };
         let values = placed(circuit, inputs)?;
         let expected = machine.trial.inputs(circuit)?;
-        let registers = values.into_iter().zip(expected).map(|(values, traced)| {
-            let values = machine.with_noise(values, &traced);
-            Noisy { values, traced }
+        let registers = values.into_iter().zip(expected).map(|both| match both {
+            (Held::Sealed(values), Held::Sealed(traced)) => {
+                let values = machine.with_noise(values, &traced);
+                Held::Sealed(Noisy { values, traced })
+            }
+            (Held::Sealed(values) | Held::Public(values), _) => Held::Public(values),
         });
-        let outputs = execute(circuit, &machine, registers.collect(), |_, _| Ok(()))?;
-        let outputs: Vec<_> = outputs.into_iter().map(|one: Noisy| one.values).collect();
-        decoded(circuit, &outputs)
+        let mixed = Mixed { sealed: &machine, open: Clear };
+        let outputs = execute(circuit, &mixed, registers.collect(), |_, _| Ok(()))?;
+        let shown = |held: Held<Noisy, Vec<f64>>| match held {
+            Held::Sealed(one) => one.values,
+            Held::Public(values) => values,
+        };
+        decoded(circuit, &outputs.into_iter().map(shown).collect::<Vec<_>>())
     }
 
     /// Numbers plus noise of which this much is expected.

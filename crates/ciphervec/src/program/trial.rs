@@ -4,7 +4,9 @@
 use super::circuit::{Circuit, Step};
 use super::look_up::{beside, nothing_to_look_up_with};
 use super::machine::{Machine, execute};
+use super::mixed::{Held, Mixed};
 use super::plan::{KeySet, Plan};
+use super::reach::Reach;
 use super::tolerance::{FAILURE_BITS, OutputForecast, traced};
 use crate::error::{Error, Result};
 use ciphervec_he::ckks::{
@@ -31,6 +33,14 @@ pub struct StepForecast {
     pub milliseconds: f64,
 }
 
+impl StepForecast {
+    /// Of numbers in the clear, which have all levels and no noise.
+    fn in_the_clear(level: usize) -> Self {
+        let work = LevelWork::default();
+        StepForecast { level, error_bits: f64::NEG_INFINITY, work, milliseconds: 0.0 }
+    }
+}
+
 /// A circuit tried out.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Trial {
@@ -38,7 +48,7 @@ pub struct Trial {
     pub steps: Vec<StepForecast>,
     /// Every output.
     pub outputs: Vec<OutputForecast>,
-    /// The level that each register of the outputs is sent at, in their order.
+    /// The level that each encrypted register of the outputs is sent at, in their order.
     pub levels_sent: Vec<usize>,
     /// The keys that it took, each for the highest level it was needed at.
     pub keys: Vec<KeySet>,
@@ -109,7 +119,7 @@ impl Trial {
         // does not.
         let tracing = Tracing { bits: 0.0, slots: usize::MAX, local: false, dependent: false };
         let machine = TrialMachine::refreshing(bootstrapper, tracing);
-        let registers = machine.inputs(circuit)?;
+        let (registers, machine) = (machine.inputs(circuit)?, machine.mixed());
         execute(circuit, &machine, registers, |_, _| Ok(())).map(|_| ())
     }
 
@@ -143,7 +153,11 @@ impl Trial {
         let registers = machine.inputs(circuit)?;
         let forecast = machine.traced.forecast();
         let mut steps = Vec::with_capacity(circuit.steps.len());
-        let outputs = execute(circuit, machine, registers, |step, traced: &Traced| {
+        let outputs = execute(circuit, &machine.mixed(), registers, |step, held| {
+            let Held::Sealed(traced) = held else {
+                steps.push(StepForecast::in_the_clear(machine.level));
+                return Ok(());
+            };
             let register = traced.expected();
             let work = forecast.take_work();
             for (level, done) in work.levels().iter().enumerate() {
@@ -172,18 +186,23 @@ impl Trial {
             });
             Ok(())
         })?;
-        // What outputs still needed is part of the last step's time.
+        // What outputs still needed is part of the last encrypted step's time.
         let rest = forecast.take_work();
         for (level, done) in rest.levels().iter().enumerate() {
             if done.relinearisations > 0 {
                 machine.needs.borrow_mut().relinearise(level);
             }
         }
-        if let Some(last) = steps.last_mut() {
+        let sealed = |step: &&mut StepForecast| step.error_bits > f64::NEG_INFINITY;
+        if let Some(last) = steps.iter_mut().rev().find(sealed) {
             last.work += rest.total();
         }
         let left = machine.left.get();
-        let expected = outputs.iter().map(Traced::expected);
+        let sealed = outputs.iter().filter_map(|held| match held {
+            Held::Sealed(traced) => Some(traced),
+            Held::Public(_) => None,
+        });
+        let expected = sealed.map(Traced::expected);
         let largest = expected.clone().fold(0.0, |most: f64, one| most.max(one.magnitude));
         let levels_sent = expected.map(|one| one.level).collect();
         let mut held = outputs.iter();
@@ -191,6 +210,7 @@ impl Trial {
         for output in &circuit.outputs {
             let mut worst = OutputForecast { error: 0.0, within: 0.0 };
             for register in held.by_ref().take(output.registers.len()) {
+                let Held::Sealed(register) = register else { continue };
                 machine.room(register.expected())?;
                 let one = output.forecast(circuit.slots, &machine.traced, register);
                 worst.error = worst.error.max(one.error);
@@ -341,11 +361,21 @@ impl TrialMachine {
         .into())
     }
 
-    /// The registers of a circuit's inputs, as a client encrypts them.
-    pub(super) fn inputs(&self, circuit: &Circuit) -> Result<Vec<Traced>> {
+    /// With bounds on public numbers, which are as large as they may be.
+    fn mixed(&self) -> Mixed<'_, Self, Reach> {
+        Mixed { sealed: self, open: Reach }
+    }
+
+    /// The registers of a circuit's inputs, as a client encrypts them, and bounds on public ones.
+    pub(super) fn inputs(&self, circuit: &Circuit) -> Result<Vec<Held<Traced, f64>>> {
         let mut registers = Vec::new();
         for input in &circuit.inputs {
             for view in &input.views {
+                if input.public {
+                    let bound = Held::Public(input.magnitude(view));
+                    registers.extend(core::iter::repeat_n(bound, view.registers as usize));
+                    continue;
+                }
                 let encoding = Encoding {
                     level: Some(self.level),
                     slots: Some(circuit.slots),
@@ -353,7 +383,8 @@ impl TrialMachine {
                     ..Encoding::default()
                 };
                 for _ in 0..view.registers {
-                    registers.push(self.traced.fresh(EncryptionKey::Secret, &encoding)?);
+                    let fresh = self.traced.fresh(EncryptionKey::Secret, &encoding)?;
+                    registers.push(Held::Sealed(fresh));
                 }
             }
         }

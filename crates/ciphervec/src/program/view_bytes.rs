@@ -5,10 +5,11 @@
 //! - coefficients, arrays that stand in them and not in slots: `0 u8 | number of the input u32 |
 //!   number of its view u32`, or `1 u8 | number of the output u32 | 0 u32`, in order;
 //! - digits: `number of the input u32 | number of its view u32 | finer, bits, digits u32 | low i64 |
-//!   below u8`, in order.
+//!   below u8`, in order;
+//! - public inputs: `number of the input u32`, in order.
 
 use super::arrays::{Input, Output};
-use super::circuit::{Circuit, MAX_REGISTERS};
+use super::circuit::{Circuit, MAX_PARTS, MAX_REGISTERS};
 use super::list_bytes::{flag, items, list};
 use super::placement::Domain;
 use super::reading::Reading;
@@ -18,8 +19,8 @@ use ciphervec_he::wire::Reader;
 /// Which view, and the steps, bits and number of its digits.
 type DigitShape = [u32; 5];
 
-/// What [`read_kinds`] reads; nothing where all views are of numbers, in slots, and nothing is said of
-/// failures.
+/// What [`read_kinds`] reads; nothing where all views are of numbers, in slots, all inputs are secret,
+/// and nothing is said of failures.
 pub(super) fn write_kinds(circuit: &Circuit, failure: u8, out: &mut Vec<u8>) {
     let mut counts: Vec<[u32; 5]> = Vec::new();
     let mut coefficients: Vec<(u8, [u32; 2])> = Vec::new();
@@ -45,7 +46,9 @@ pub(super) fn write_kinds(circuit: &Circuit, failure: u8, out: &mut Vec<u8>) {
             coefficients.push((1, [index as u32, 0]));
         }
     }
-    let said = failure > 0 || !digits_of.is_empty();
+    let public = (0u32..).zip(&circuit.inputs).filter(|(_, input)| input.public);
+    let public: Vec<u32> = public.map(|(index, _)| index).collect();
+    let said = failure > 0 || !digits_of.is_empty() || !public.is_empty();
     if !counts.is_empty() || !coefficients.is_empty() || said {
         list(out, &counts, |out, one| one.iter().for_each(|x| out.extend(x.to_le_bytes())));
     }
@@ -58,12 +61,15 @@ pub(super) fn write_kinds(circuit: &Circuit, failure: u8, out: &mut Vec<u8>) {
     if said {
         out.push(failure);
     }
-    if !digits_of.is_empty() {
+    if !digits_of.is_empty() || !public.is_empty() {
         list(out, &digits_of, |out, (shape, low, below)| {
             shape.iter().for_each(|x| out.extend(x.to_le_bytes()));
             out.extend(low.to_le_bytes());
             out.push(u8::from(*below));
         });
+    }
+    if !public.is_empty() {
+        list(out, &public, |out, input| out.extend(input.to_le_bytes()));
     }
 }
 
@@ -73,6 +79,7 @@ pub(super) fn read_kinds(reader: &mut Reader<'_>, circuit: &mut Circuit) -> Resu
     read_coefficients(reader, &mut circuit.inputs, &mut circuit.outputs)?;
     let failure = read_failure(reader)?;
     read_digits(reader, &mut circuit.inputs)?;
+    read_public(reader, &mut circuit.inputs)?;
     Ok(failure)
 }
 
@@ -114,7 +121,8 @@ fn read_digits(reader: &mut Reader<'_>, inputs: &mut [Input]) -> Result<()> {
         }
         Ok((shape, i64::from_le_bytes(reader.array()?), flag(reader)?))
     })?;
-    if views.is_empty() || !views.is_sorted_by(|(a, ..), (b, ..)| a[..2] < b[..2]) {
+    let listed = !views.is_empty() || reader.remaining() > 0;
+    if !listed || !views.is_sorted_by(|(a, ..), (b, ..)| a[..2] < b[..2]) {
         return Err(reader.error("digits of views in ascending order expected").into());
     }
     for ([input, view, finer, bits, digits], low, below) in views {
@@ -127,6 +135,24 @@ fn read_digits(reader: &mut Reader<'_>, inputs: &mut [Input]) -> Result<()> {
                 let detail = format!("no view {view} of numbers of input {input}");
                 return Err(reader.error(detail).into());
             }
+        }
+    }
+    Ok(())
+}
+
+/// Which inputs are public, if any is.
+fn read_public(reader: &mut Reader<'_>, inputs: &mut [Input]) -> Result<()> {
+    if reader.remaining() == 0 {
+        return Ok(());
+    }
+    let public = items(reader, 4, MAX_PARTS, |reader| Ok(reader.u32()?))?;
+    if public.is_empty() || !public.is_sorted_by(|a, b| a < b) {
+        return Err(reader.error("public inputs in ascending order expected").into());
+    }
+    for input in public {
+        match inputs.get_mut(input as usize) {
+            Some(found) => found.public = true,
+            None => return Err(reader.error(format!("no input {input}, which is public")).into()),
         }
     }
     Ok(())

@@ -18,6 +18,8 @@ mod program_look_up;
 #[cfg(feature = "hazmat")]
 mod program_noise;
 #[cfg(feature = "hazmat")]
+mod program_public;
+#[cfg(feature = "hazmat")]
 mod program_refreshed;
 mod pruned;
 mod search;

@@ -36,7 +36,7 @@ pub(crate) fn row(count: u32, times: u32) -> Placement {
 pub(crate) fn input(name: &str, count: u32, numbers: Numbers, unit: f64) -> Input {
     let views =
         vec![View { registers: 1, unit, reading: Reading::Numbers, placement: row(count, 1) }];
-    Input { name: name.into(), shape: vec![count], numbers, views }
+    Input { name: name.into(), public: false, shape: vec![count], numbers, views }
 }
 
 pub(crate) fn output(name: &str, count: u32, register: u32, numbers: Numbers, unit: f64) -> Output {
@@ -351,7 +351,13 @@ fn table() -> Circuit {
     out.placement.blocks[0].loops = vec![Loop { count: 2, element: 1, place: 16 }];
     Circuit {
         slots: 32,
-        inputs: vec![Input { name: "i".into(), shape: vec![8], numbers: index, views }],
+        inputs: vec![Input {
+            name: "i".into(),
+            public: false,
+            shape: vec![8],
+            numbers: index,
+            views,
+        }],
         constants: vec![values],
         polynomials: vec![],
         signs: vec![],
@@ -410,7 +416,8 @@ fn digits(below: bool) -> Circuit {
     let numbers = Numbers { step: 0.5, low: -1.5, high: 1.5 };
     let views = vec![View { registers: 1, unit: 1.0, reading, placement: row(24, 1) }];
     let mut circuit = table();
-    circuit.inputs = vec![Input { name: "x".into(), shape: vec![3], numbers, views }];
+    circuit.inputs =
+        vec![Input { name: "x".into(), public: false, shape: vec![3], numbers, views }];
     circuit.outputs[0].numbers = Numbers { step: 0.0, low: -1e3, high: 1e3 };
     circuit
 }

@@ -42,7 +42,13 @@ fn circuit(tables: Vec<LookupTable>, steps: Vec<Step>, registers: &[u32]) -> Cir
     };
     Circuit {
         slots: P,
-        inputs: vec![Input { name: "x".into(), shape: vec![P as u32], numbers, views }],
+        inputs: vec![Input {
+            name: "x".into(),
+            public: false,
+            shape: vec![P as u32],
+            numbers,
+            views,
+        }],
         constants: vec![],
         polynomials: vec![],
         signs: vec![Sign::new(0.05, 12.0).unwrap()],

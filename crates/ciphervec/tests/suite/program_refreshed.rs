@@ -19,6 +19,7 @@ fn circuit(inputs: &[&str], steps: Vec<Step>) -> Circuit {
         vec![View { registers: 1, unit: 1.0, reading: Reading::Numbers, placement: row(SLOTS) }];
     let input = |name: &&str| Input {
         name: (*name).into(),
+        public: false,
         shape: vec![SLOTS],
         numbers: REAL,
         views: views.clone(),

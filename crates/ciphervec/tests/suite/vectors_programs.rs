@@ -7,7 +7,7 @@
 //! folder that is missing (vectors/SOURCES.md).
 
 use crate::support::decoders::program::{
-    every_step, key_sets, looked_up, params, refreshed, square, table, weighted,
+    every_step, key_sets, looked_up, params, refreshed, shown, square, table, weighted,
 };
 use ciphervec::program::{Circuit, Clear, Client, KeySet, Plan, Server};
 use ciphervec_he::ckks::{BootstrapSpec, Bootstrapper};
@@ -19,23 +19,35 @@ struct Known {
     folder: &'static str,
     plans: Vec<(&'static str, Circuit)>,
     x: Vec<f64>,
+    /// A public input, if it has one.
+    w: Option<Vec<f64>>,
     result: Vec<f64>,
 }
 
-fn known() -> [Known; 3] {
+fn known() -> [Known; 4] {
     [
         // x² + 3.
         Known {
             folder: "program",
             plans: vec![("plan", square()), ("every-step", every_step().unwrap())],
             x: vec![0.0, 1.0, 2.0, 3.0, 5.0, 8.0, 13.0, 15.0],
+            w: None,
             result: vec![3.0, 4.0, 7.0, 12.0, 28.0, 67.0, 172.0, 228.0],
+        },
+        // x² + w, where w is public and comes back in the clear.
+        Known {
+            folder: "program-public",
+            plans: vec![("plan", shown())],
+            x: vec![0.0, 1.0, 2.0, 3.0, 5.0, 8.0, 13.0, 15.0],
+            w: Some(vec![15.0, 0.0, 7.0, 3.0, 1.0, 0.0, 2.0, 15.0]),
+            result: vec![15.0, 1.0, 11.0, 12.0, 26.0, 64.0, 171.0, 240.0],
         },
         // How often each of 0 … 7 is there, times its square.
         Known {
             folder: "program-counts",
             plans: vec![("plan", table())],
             x: vec![5.0, 2.0, 5.0, 7.0],
+            w: None,
             result: vec![0.0, 0.0, 4.0, 0.0, 0.0, 50.0, 0.0, 49.0],
         },
         // 2, 8, 4 and 1 times four numbers.
@@ -43,6 +55,7 @@ fn known() -> [Known; 3] {
             folder: "program-coefficients",
             plans: vec![("plan", weighted())],
             x: vec![5.0, 2.0, 7.0, 3.0],
+            w: None,
             result: vec![57.0],
         },
     ]
@@ -61,8 +74,9 @@ impl Known {
         let client = Client::generate(plan(&self.plans[0].1)).unwrap();
         let (keys, input) =
             (client.evaluation_keys().unwrap(), client.encrypt("x", &self.x).unwrap());
+        let public = self.w.as_ref().map(|w| client.encrypt("w", w).unwrap());
         let server = Server::new(client.plan().clone(), &keys).unwrap();
-        let answer = server.run(&[server.read(&input).unwrap()], |_| ()).unwrap();
+        let answer = ran(&server, &input, public.as_deref());
         std::fs::create_dir_all(self.file("")).unwrap();
         for (name, circuit) in &self.plans {
             std::fs::write(self.file(name), plan(circuit).to_bytes()).unwrap();
@@ -75,7 +89,16 @@ impl Known {
         ] {
             std::fs::write(self.file(name), bytes).unwrap();
         }
+        if let Some(public) = public {
+            std::fs::write(self.file("public-input"), public).unwrap();
+        }
     }
+}
+
+fn ran(server: &Server, input: &[u8], public: Option<&[u8]>) -> Vec<u8> {
+    let inputs = core::iter::once(input).chain(public);
+    let read: Vec<_> = inputs.map(|one| server.read(one).unwrap()).collect();
+    server.run(&read, |_| ()).unwrap()
 }
 
 #[test]
@@ -96,16 +119,24 @@ fn version_1_loads_and_runs_as_it_did() {
             assert_eq!((plan.circuit(), plan.keys()), (&again, &key_sets()[..]));
             assert_eq!(plan.to_bytes(), get(name));
             // What it means has not changed either.
-            let (clear, _) = Clear::answers(plan.circuit(), std::slice::from_ref(&one.x)).unwrap();
+            let inputs: Vec<_> = [&one.x].into_iter().chain(&one.w).cloned().collect();
+            let (clear, _) = Clear::answers(plan.circuit(), &inputs).unwrap();
             assert_eq!(clear[0].values, one.result);
         }
         let plan = Arc::new(Plan::from_bytes(&get("plan")).unwrap());
         let client = Client::from_secret_bytes(plan.clone(), &get("secret-key")).unwrap();
         let server = Server::new(plan, &get("keys")).unwrap();
-        let run = |input: &[u8]| server.run(&[server.read(input).unwrap()], |_| ()).unwrap();
+        let public = one.w.as_ref().map(|_| get("public-input"));
+        let run = |input: &[u8]| ran(&server, input, public.as_deref());
         // Nothing in an answer is random.
         assert_eq!(run(&get("input")), get("answer"));
-        assert_eq!(client.decrypt(&get("answer")).unwrap()[0].values, one.result);
+        let answers = client.decrypt(&get("answer")).unwrap();
+        assert_eq!(answers[0].values, one.result);
+        if let Some(w) = &one.w {
+            assert_eq!(&answers[1].values, w);
+            // Nothing of what is public is, either.
+            assert_eq!(Some(client.encrypt("w", w).unwrap()), public);
+        }
         let again = client.encrypt("x", &one.x).unwrap();
         assert_eq!(client.decrypt(&run(&again)).unwrap()[0].values, one.result);
     }

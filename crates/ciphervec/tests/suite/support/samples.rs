@@ -2,7 +2,7 @@
 
 use super::decoders::{
     self, CKKS, Checksum, ELGAMAL, ELGAMAL_INDEX, FACTORING, Halves, LOOKUP, LOOKUP_TOKENS, OPEN,
-    PAIRS, PROGRAM, SEALED, SEALED_INDEX, SEALED_QUERY, SIMILARITY, WRITERS,
+    PAIRS, PROGRAM, PUBLIC_PROGRAM, SEALED, SEALED_INDEX, SEALED_QUERY, SIMILARITY, WRITERS,
 };
 use ciphervec::protect::aead::AeadKey;
 use ciphervec::protect::filter::FilterTags;
@@ -170,6 +170,15 @@ pub fn frames() -> Vec<Sample> {
         frame("keys of a program", "program_keys", &PROGRAM.keys, |b| PROGRAM.read_keys(b)),
         frame("input of a program", "program_input", &PROGRAM.input, |b| PROGRAM.read_input(b)),
         frame("answer of a program", "program_answer", &PROGRAM.answer, |b| PROGRAM.read_answer(b)),
+        frame("plan with a public input", "program_plan", &PUBLIC_PROGRAM.plan, |b| {
+            PUBLIC_PROGRAM.read_plan(b)
+        }),
+        frame("public input", "program_input", &PUBLIC_PROGRAM.input, |b| {
+            PUBLIC_PROGRAM.read_input(b)
+        }),
+        frame("answer in the clear", "program_answer", &PUBLIC_PROGRAM.answer, |b| {
+            PUBLIC_PROGRAM.read_answer(b)
+        }),
         frame("ElGamal public key", "elgamal_public_key", &ELGAMAL.public_key, |b| {
             ELGAMAL.read_public_key(b)
         }),

@@ -18,7 +18,7 @@ fn row(count: u32) -> Placement {
 fn input(name: &str) -> Input {
     let views =
         vec![View { registers: 1, unit: 16.0, placement: row(COUNT), reading: Reading::default() }];
-    Input { name: name.into(), shape: vec![COUNT], numbers: BYTES, views }
+    Input { name: name.into(), public: false, shape: vec![COUNT], numbers: BYTES, views }
 }
 
 /// (probe − gallery)² of two arrays of sixteen numbers of four bits, after `idle` rotations of which

@@ -17,7 +17,7 @@ pub use factoring::FACTORING;
 pub use halves::{ELGAMAL_INDEX, Halves, OPEN, SEALED, SEALED_INDEX, SEALED_QUERY};
 pub use lookup::{LOOKUP, LOOKUP_TOKENS};
 pub use pairs::PAIRS;
-pub use program::PROGRAM;
+pub use program::{PROGRAM, PUBLIC_PROGRAM};
 pub use similarity::SIMILARITY;
 pub use writers::WRITERS;
 

@@ -21,7 +21,11 @@ pub struct Program {
 
 /// A number and its square, for eight of 0 to 15.
 pub static PROGRAM: LazyLock<Program> =
-    LazyLock::new(|| Program::try_new().expect("a small program can be made"));
+    LazyLock::new(|| Program::try_new(false).expect("a small program can be made"));
+
+/// The same of numbers that are public: what is sent is in the clear.
+pub static PUBLIC_PROGRAM: LazyLock<Program> =
+    LazyLock::new(|| Program::try_new(true).expect("a small program can be made"));
 
 /// So many elements in a row.
 pub fn row(count: u32) -> Placement {
@@ -36,7 +40,13 @@ pub fn square() -> Circuit {
         vec![View { registers: 1, unit: 16.0, reading: Reading::Numbers, placement: row(8) }];
     Circuit {
         slots: 8,
-        inputs: vec![Input { name: "x".into(), shape: vec![8], numbers: numbers(15.0), views }],
+        inputs: vec![Input {
+            name: "x".into(),
+            public: false,
+            shape: vec![8],
+            numbers: numbers(15.0),
+            views,
+        }],
         constants: vec![],
         polynomials: vec![],
         signs: vec![],
@@ -146,6 +156,20 @@ pub fn weighted() -> Circuit {
     circuit
 }
 
+/// x² + w, and w, which is public.
+pub fn shown() -> Circuit {
+    let mut circuit = square();
+    let mut w = Input { name: "w".into(), public: true, ..circuit.inputs[0].clone() };
+    w.views[0].unit = 256.0;
+    circuit.inputs.push(w);
+    circuit.steps = vec![Step::Square(0), Step::Add(2, 1)];
+    circuit.outputs[0].numbers.high = 240.0;
+    circuit.outputs[0].registers = vec![3];
+    let w = Output { name: "w".into(), registers: vec![1], ..circuit.outputs[0].clone() };
+    circuit.outputs.push(w);
+    circuit
+}
+
 /// The smallest ring that is secure, with one level.
 pub fn params() -> Result<Arc<Params>, Box<dyn Error>> {
     Ok(Params::new(ParamsSpec {
@@ -170,10 +194,14 @@ pub fn key_sets() -> Vec<KeySet> {
 }
 
 impl Program {
-    fn try_new() -> Result<Self, Box<dyn Error>> {
-        let plan = Plan::new(every_step()?, params()?, key_sets())?.to_bytes();
+    fn try_new(public: bool) -> Result<Self, Box<dyn Error>> {
+        let (mut every, mut runs) = (every_step()?, square());
+        for circuit in [&mut every, &mut runs] {
+            circuit.inputs[0].public = public;
+        }
+        let plan = Plan::new(every, params()?, key_sets())?.to_bytes();
         // Steps of which nothing comes are run all the same, and take more levels than there are.
-        let runs = Arc::new(Plan::new(square(), params()?, key_sets())?);
+        let runs = Arc::new(Plan::new(runs, params()?, key_sets())?);
         let client = Client::generate(runs.clone())?;
         let keys = client.evaluation_keys()?;
         let server = Server::new(runs, &keys)?;
@@ -188,7 +216,8 @@ impl Program {
             assert_eq!(plan.to_bytes(), bytes);
             let again =
                 Plan::new(plan.circuit().clone(), plan.params().clone(), plan.keys().into());
-            assert_eq!(again.map(|again| again.id()).ok(), Some(plan.id()));
+            let again = again.map(|again| again.with_failure(plan.failure()).id());
+            assert_eq!(again.ok(), Some(plan.id()));
             true
         })
     }
