@@ -111,6 +111,11 @@ def cardio(
     )
 
 
+def priced(amounts: Any, prices: Any, rates: Any) -> Any:
+    """What each of many amounts costs."""
+    return amounts * prices * rates
+
+
 def chi_squared(n0: Any, n1: Any, n2: Any) -> Any:
     """The parts of a test of counts of genotypes, without its divisions, which the client does."""
     test = 4 * n0 * n2 - n1 * n1
@@ -234,19 +239,24 @@ def faces(random: np.random.Generator, n: int, dim: int, bits: int) -> Arrays:
     return {"probe": probe, "gallery": gallery}
 
 
-def distances_case(n: int, dim: int = 128, bits: int = 8) -> Case:
+def distances_case(n: int, dim: int = 128, bits: int = 8, *, shown: bool = False) -> Case:
+    """`shown`: the server may see the gallery."""
+
     def declare() -> dict[str, Declared]:
-        return {"probe": secret(dim, bits=bits), "gallery": secret((n, dim), bits=bits)}
+        return {
+            "probe": secret(dim, bits=bits),
+            "gallery": (public if shown else secret)((n, dim), bits=bits),
+        }
 
     return Case(
-        "faces, distances",
+        "faces, public gallery" if shown else "faces, distances",
         distances,
         n,
         bits,
         declare,
         lambda random: faces(random, n, dim, bits),
         kept=("gallery",),
-        peers=("tenseal",),
+        peers=() if shown else ("tenseal",),
     )
 
 
@@ -369,6 +379,19 @@ def cardio_case(n: int) -> Case:
     return Case("cardio risk", cardio, n, 8, declare, draw)
 
 
+def priced_case(n: int, bits: int, *, shown: bool) -> Case:
+    """`shown`: the server may see prices and rates."""
+    known = (public if shown else secret)(n, bits=bits)
+    return Case(
+        "prices, public" if shown else "prices, secret",
+        priced,
+        n,
+        bits,
+        lambda: {"amounts": secret(n, bits=bits), "prices": known, "rates": known},
+        lambda random: {name: whole(random, n, bits) for name in ("amounts", "prices", "rates")},
+    )
+
+
 def chi_squared_case(n: int, bits: int) -> Case:
     one = secret(n, bits=bits)
     names = ("n0", "n1", "n2")
@@ -419,11 +442,14 @@ def all_cases() -> list[Case]:
         ads_case(128, 8, 2**-12),
         distances_case(1),
         distances_case(128),
+        distances_case(128, shown=True),
         nearest_case(128, 2**-10),
         shown_case(128),
         sort_case(32, 8),
         which_case(1000, 512),
         cardio_case(1024),
+        priced_case(1024, 8, shown=False),
+        priced_case(1024, 8, shown=True),
         chi_squared_case(1024, 8),
         sharpen_case(64),
         network_case(784, 30, 10),
@@ -438,6 +464,9 @@ def quick_cases() -> list[Case]:
         hamming_case(32),
         less_case(4096, 4),
         distances_case(4, dim=16, bits=4),
+        distances_case(4, dim=16, bits=4, shown=True),
+        priced_case(16, 4, shown=False),
+        priced_case(16, 4, shown=True),
         chi_squared_case(16, 4),
         sharpen_case(8),
         shown_case(4, dim=16, bits=4),
