@@ -300,3 +300,14 @@ fn a_plan_that_does_not_know_its_inputs_is_refused() {
         [weighted(), secret].map(|circuit| Plan::new(circuit, params(1), keyed.clone()).unwrap());
     assert_ne!(one.id(), other.id(), "who sees an input is part of a plan's name");
 }
+
+#[test]
+fn what_outputs_still_need_is_part_of_the_last_encrypted_step() {
+    let mut circuit = weighted();
+    circuit.steps.push(Step::AddNumber(1, 0.5));
+    circuit.outputs.push(output("clear", 16, 5, Numbers { step: 0.0, low: -1.0, high: 2.0 }, 1.0));
+    let tried = candidates(&circuit, &Asked::of(&[0.45, 1e-3])).unwrap();
+    let (_, trial) = tried.last().unwrap().outcome.clone().unwrap();
+    let times: Vec<f64> = trial.steps.iter().map(|step| step.milliseconds).collect();
+    assert!(times[1] == 0.0 && times[3] == 0.0 && times[2] > 0.0, "{times:?}");
+}
