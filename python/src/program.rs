@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use ciphervec::program::{
     Asked, Block, Candidate, Circuit, Clear, Client, Decoding, Domain, Input, Loop, Numbers,
-    Output, Placement, Plan, Reading, Sealed, Server, Simulated, Step, View, candidates,
+    Output, Placement, Plan, Reading, Sealed, Server, Simulated, Step, Undecided, View, candidates,
 };
 use ciphervec_he::ckks::{LookupTable, Polynomial, Sign};
 use ciphervec_he::params::Security;
@@ -326,15 +326,23 @@ pub struct PyProgramPlan(Arc<Plan>);
 
 #[pymethods]
 impl PyProgramPlan {
-    /// A plan under the parameters of a candidate that serves.
+    /// A plan under the parameters of a candidate that serves. `undecided` is what the key's noise decides:
+    /// 0 nothing, 1 which of near numbers is named, 2 whether there is an answer, too.
     #[new]
+    #[pyo3(signature = (circuit, candidate, *, undecided = 0))]
     fn new(
         py: Python<'_>,
         circuit: &PyProgramCircuit,
         candidate: &PyProgramCandidate,
+        undecided: u8,
     ) -> PyResult<Self> {
         let plan = work(py, || candidate.0.plan(&circuit.0))?;
-        Ok(PyProgramPlan(Arc::new(plan)))
+        let undecided = match undecided {
+            0 => return Ok(PyProgramPlan(Arc::new(plan))),
+            1 => Undecided::Named,
+            _ => Undecided::Refused,
+        };
+        Ok(PyProgramPlan(Arc::new(plan.with_undecided(undecided))))
     }
 
     #[staticmethod]
@@ -422,6 +430,11 @@ impl PyProgramPlan {
     #[getter]
     fn failure(&self) -> u8 {
         self.0.failure()
+    }
+
+    #[getter]
+    fn undecided(&self) -> u8 {
+        self.0.undecided() as u8
     }
 
     #[getter]

@@ -161,7 +161,9 @@ def test_other_rows_than_those_of_the_filter_are_refused_hits_or_not(
     for name, near in (("near", True), ("far", False)):
         client = make(transport=lies.line)
         faces = client.create_collection(name, D, mode=mode, filterable=["team"])
-        faces.add(list(range(40)), ROWS[:40], metadatas=[{"team": "a" if row < 20 else "b"} for row in range(40)])
+        faces.add(
+            list(range(40)), ROWS[:40], metadatas=[{"team": "a" if row < 20 else "b"} for row in range(40)]
+        )
         (segment,) = faces._segments.entries()
         query = ROWS[25] if near else -ROWS[25] + 0.01 * rng.standard_normal(D).astype(np.float32)
         assert 25 not in faces.query(query, 3, where={"team": "a"}, audience="owner")["ids"][0]

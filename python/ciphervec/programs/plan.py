@@ -23,7 +23,7 @@ from .fitting import BACKENDS, FAILURE, FAILURE_FOR_OTHERS, Fitted, fit
 from .graph import Graph, Node
 from .kinds import Array, Kind
 from .reference import check_inputs, evaluate, parted, typed
-from .undecided import NAME
+from .undecided import NAME, NAMED, NOTHING, noise_decides
 
 _WRITE_MS = 1.5e-6
 """Milliseconds that a byte of an answer takes to write: 1.3 to 1.8 ns were measured, on AVX-512."""
@@ -84,7 +84,10 @@ class Plan:
         fitted = fit(
             graph, precision=float(precision), gap=gap, failure=failure, quantum=quantum, backend=backend
         )
-        return cls(_native.ProgramPlan(fitted.circuit, fitted.chosen), fitted, function)
+        native = _native.ProgramPlan(
+            fitted.circuit, fitted.chosen, undecided=noise_decides(fitted.lowered, gap)
+        )
+        return cls(native, fitted, function)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Plan:
@@ -118,6 +121,11 @@ class Plan:
             raise InvalidInput(
                 f"others see {what} of this plan, and an answer is wrong or refused with a chance of {said}, which the key "
                 f"decides. Compile it with failure={FAILURE_FOR_OTHERS}."
+            )
+        if self._native.undecided > (NAMED if what == "refusals" else NOTHING):
+            raise InvalidInput(
+                f"others see {what} of this plan, and numbers closer than its gap come out either way or are refused, as the "
+                "noise of the key has it. Compile it without gap=, of numbers on a grid: bits=, or step= of reals."
             )
         real = [name for name, _, step, decoding in self._results() if decoding == "numbers" and not step]
         if real and what == "results":

@@ -16,10 +16,12 @@ import numpy as np
 
 from .continuous import is_extreme
 from .graph import Graph, Node
+from .kinds import Kind
 from .layout import RANKINGS
 from .ranges import compared_kind
 from .sources import shaping
 
+NOTHING, NAMED, REFUSED = range(3)
 NAME = "undecided"
 """How the names of outputs begin that are truths for the client to look at, and no results."""
 LOOSE = 4.0
@@ -127,15 +129,7 @@ def undecided(graph: Graph, gap: float | None) -> Undecided:
     """Which comparisons under a gap the client has to see."""
     if gap is None:
         return Undecided()
-    readers: dict[Node, list[Node]] = {}
-    for node in graph.nodes:
-        for one in node.inputs:
-            readers.setdefault(one, []).append(node)
-    truths = frozenset(
-        node
-        for node in graph.nodes
-        if node.secret and _in_between(node, gap) and not _continuous(graph, node, readers.get(node, []))
-    )
+    truths = _truths(graph, gap)
     if not truths:
         return Undecided()
     look = _Look(truths)
@@ -158,6 +152,35 @@ def undecided(graph: Graph, gap: float | None) -> Undecided:
     seen |= mixed & exact
     seen.update(*(look.below[one] for node in graph.nodes if node.op in _JUMPING for one in node.inputs))
     return Undecided(frozenset(seen), frozenset(mixed - seen))
+
+
+def noise_decides(graph: Graph, gap: float | None) -> int:
+    """What the key's noise decides under a gap: `NOTHING`, which of near numbers is `NAMED`, or whether there is an answer,
+    `REFUSED`."""
+    if gap is None:
+        return NOTHING
+    if _truths(graph, gap):
+        return REFUSED
+    ranked = (node for node in graph.nodes if node.secret and node.op in RANKINGS)
+    return NAMED if any(_is_fine(node.inputs[0].kind, gap) for node in ranked) else NOTHING
+
+
+def _truths(graph: Graph, gap: float) -> frozenset[Node]:
+    """The comparisons that may be in between, and not just the larger or smaller of two."""
+    readers: dict[Node, list[Node]] = {}
+    for node in graph.nodes:
+        for one in node.inputs:
+            readers.setdefault(one, []).append(node)
+    return frozenset(
+        node
+        for node in graph.nodes
+        if node.secret and _in_between(node, gap) and not _continuous(graph, node, readers.get(node, []))
+    )
+
+
+def _is_fine(kind: Kind, gap: float) -> bool:
+    """Whether the differences of such numbers are finer than the gap."""
+    return kind.step is None or 2 * gap * (kind.high - kind.low) > 0.5 * float(kind.step)
 
 
 def witnessed(graph: Graph, gap: float | None) -> Graph:

@@ -49,7 +49,7 @@ pub use machine::{Machine, execute};
 pub use mixed::{Held, Mixed, Open};
 pub use numbers::Numbers;
 pub use placement::{Block, Domain, Loop, Placement};
-pub use plan::{KeySet, Plan, PlanId};
+pub use plan::{KeySet, Plan, PlanId, Undecided};
 pub use reading::Reading;
 pub use refreshed::Refreshed;
 pub use serialize::PlanBytes;

@@ -60,6 +60,27 @@ impl core::fmt::Display for PlanId {
     }
 }
 
+/// What whoever compiled a plan says of its answers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Said {
+    /// log2 of one over the chance that one is wrong or refused; 0 if nothing is said.
+    pub failure: u8,
+    /// What numbers do that are too close to be told apart.
+    pub undecided: Undecided,
+}
+
+/// What the key's noise decides where a program compares numbers that are too close to be told apart.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Undecided {
+    /// Nothing: all are told apart.
+    #[default]
+    Nothing,
+    /// Which of them is named or ranked first.
+    Named,
+    /// Whether there is an answer, too.
+    Refused,
+}
+
 /// A program as it is run: a checked circuit with all that a key holder and a server must agree on.
 #[derive(Clone, Debug)]
 pub struct Plan {
@@ -68,7 +89,7 @@ pub struct Plan {
     keys: Vec<KeySet>,
     bootstrapper: Option<Arc<Bootstrapper>>,
     exponential: Option<Arc<Exponential>>,
-    failure: u8,
+    said: Said,
     id: PlanId,
 }
 
@@ -106,19 +127,38 @@ impl Plan {
     /// The plan, which says that an answer is wrong or refused with a chance below `2^-bits`; 0 says
     /// nothing.
     pub fn with_failure(self, bits: u8) -> Self {
-        let plan = self.saying(bits);
-        Plan { id: PlanId::of(&plan.payload()), ..plan }
+        let said = Said { failure: bits, ..self.said };
+        self.saying(said).renamed()
+    }
+
+    /// The plan, which says what the key's noise decides.
+    pub fn with_undecided(self, undecided: Undecided) -> Self {
+        let said = Said { undecided, ..self.said };
+        self.saying(said).renamed()
     }
 
     /// The same under the same name.
-    pub(super) fn saying(self, bits: u8) -> Self {
-        Plan { failure: bits, ..self }
+    pub(super) fn saying(self, said: Said) -> Self {
+        Plan { said, ..self }
+    }
+
+    fn renamed(self) -> Self {
+        Plan { id: PlanId::of(&self.payload()), ..self }
+    }
+
+    pub(super) fn said(&self) -> Said {
+        self.said
+    }
+
+    /// What the key's noise decides, as its maker says.
+    pub fn undecided(&self) -> Undecided {
+        self.said.undecided
     }
 
     /// log2 of one over the chance that an answer is wrong or refused, as its maker says; 0 if
     /// nothing is said.
     pub fn failure(&self) -> u8 {
-        self.failure
+        self.said.failure
     }
 
     fn identified(circuit: Circuit, ground: Ground, keys: Vec<KeySet>) -> Result<Self> {
@@ -177,7 +217,8 @@ impl Plan {
                 return Err(range("the rotation of a key", expected, far.to_string()));
             }
         }
-        let plan = Plan { circuit, params, keys, bootstrapper, exponential, failure: 0, id };
+        let plan =
+            Plan { circuit, params, keys, bootstrapper, exponential, said: Said::default(), id };
         plan.check_keys()?;
         Ok(plan)
     }

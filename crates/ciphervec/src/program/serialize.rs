@@ -5,7 +5,7 @@
 //!
 //! - a plan: `parameters, a list of bytes | key sets | log2 of slots u8 | inputs | constants |
 //!   polynomials | signs | steps | outputs`, and, as far as there are any, `counts | coefficients |
-//!   failure u8 | digits`;
+//!   failure u8 | digits | public inputs | what noise decides`;
 //! - a key set: `level u8 | relinearise u8 | list of i64`;
 //! - an array: `name | list of u32 | step, low, high f64`; an input goes on with a list of views
 //!   (`registers u32 | unit f64 | placement`), an output with `unit f64 | list of registers u32 |
@@ -30,7 +30,7 @@ use super::list_bytes::{f64_of, flag, items, length, list, real};
 use super::look_up::MAX_TABLES;
 use super::numbers::Numbers;
 use super::placement::{Block, Domain, Loop, MAX_BLOCKS, MAX_LOOPS, Placement};
-use super::plan::{Ground, KeySet, MAX_KEY_SETS, MAX_KEYS, Plan, PlanId};
+use super::plan::{Ground, KeySet, MAX_KEY_SETS, MAX_KEYS, Plan, PlanId, Said};
 use super::reading::Reading;
 use super::refreshed::kept;
 use super::refreshing::{diagonals, in_full, read_spec, write_spec};
@@ -80,7 +80,7 @@ impl Plan {
             length(out, set.rotations.len());
             set.rotations.iter().for_each(|steps| out.extend(steps.to_le_bytes()));
         });
-        write_circuit(self.circuit(), (self.version(), self.failure()), &mut out);
+        write_circuit(self.circuit(), (self.version(), self.said()), &mut out);
         out
     }
 
@@ -114,7 +114,7 @@ pub struct PlanBytes<'a> {
     circuit: Circuit,
     signs: Vec<SignShape>,
     tables: Vec<TableShape>,
-    failure: u8,
+    said: Said,
 }
 
 impl<'a> PlanBytes<'a> {
@@ -142,7 +142,7 @@ impl<'a> PlanBytes<'a> {
             Ok(KeySet { level, relinearise, rotations: rotations.into_iter().collect() })
         })?;
         let (mut circuit, signs, tables) = read_circuit(&mut reader, version)?;
-        let failure = read_kinds(&mut reader, &mut circuit)?;
+        let said = read_kinds(&mut reader, &mut circuit)?;
         let plainer = |spec: &BootstrapSpec| tables.is_empty() && !in_full(spec);
         if version == LOOKING_UP && refreshing.as_ref().is_some_and(plainer) {
             return Err(reader.error("a plan of version 2 expected, this looks nothing up").into());
@@ -167,7 +167,7 @@ impl<'a> PlanBytes<'a> {
             circuit,
             signs,
             tables,
-            failure,
+            said,
         })
     }
 
@@ -225,11 +225,11 @@ impl<'a> PlanBytes<'a> {
             let reader = Reader::new(WHAT, self.params);
             return Err(reader.error("a header that names its parameters expected").into());
         }
-        Ok(Plan::named(circuit, ground, self.keys, self.id)?.saying(self.failure))
+        Ok(Plan::named(circuit, ground, self.keys, self.id)?.saying(self.said))
     }
 }
 
-fn write_circuit(circuit: &Circuit, (version, failure): (u16, u8), out: &mut Vec<u8>) {
+fn write_circuit(circuit: &Circuit, (version, said): (u16, Said), out: &mut Vec<u8>) {
     out.push(circuit.slots.ilog2() as u8);
     list(out, &circuit.inputs, |out, input| {
         write_array(out, (&input.name, &input.shape, &input.numbers));
@@ -272,7 +272,7 @@ fn write_circuit(circuit: &Circuit, (version, failure): (u16, u8), out: &mut Vec
         write_placement(out, &output.placement);
         out.push(output.decoding as u8);
     });
-    write_kinds(circuit, failure, out);
+    write_kinds(circuit, said, out);
 }
 
 /// A circuit without its signs and tables, and what they are to be.

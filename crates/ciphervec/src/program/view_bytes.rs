@@ -1,17 +1,19 @@
 //! Views on the wire: what stands in inputs and outputs, where it is not their numbers in slots, enters;
-//! its bytes leave, and back, with the chance of a failure. Both sides.
+//! its bytes leave, and back, with what is said of answers. Both sides.
 //!
 //! - counts: `number of the input u32 | number of its view u32 | count, terms, inner u32`, in order;
 //! - coefficients, arrays that stand in them and not in slots: `0 u8 | number of the input u32 |
 //!   number of its view u32`, or `1 u8 | number of the output u32 | 0 u32`, in order;
 //! - digits: `number of the input u32 | number of its view u32 | finer, bits, digits u32 | low i64 |
 //!   below u8`, in order;
-//! - public inputs: `number of the input u32`, in order.
+//! - public inputs: `number of the input u32`, in order;
+//! - where numbers may be too close to be told apart, `1 u8` or `2 u8`: see [`Undecided`].
 
 use super::arrays::{Input, Output};
 use super::circuit::{Circuit, MAX_PARTS, MAX_REGISTERS};
 use super::list_bytes::{flag, items, list};
 use super::placement::Domain;
+use super::plan::{Said, Undecided};
 use super::reading::Reading;
 use crate::error::Result;
 use ciphervec_he::wire::Reader;
@@ -20,8 +22,8 @@ use ciphervec_he::wire::Reader;
 type DigitShape = [u32; 5];
 
 /// What [`read_kinds`] reads; nothing where all views are of numbers, in slots, all inputs are secret,
-/// and nothing is said of failures.
-pub(super) fn write_kinds(circuit: &Circuit, failure: u8, out: &mut Vec<u8>) {
+/// and nothing is said of answers.
+pub(super) fn write_kinds(circuit: &Circuit, of_answers: Said, out: &mut Vec<u8>) {
     let mut counts: Vec<[u32; 5]> = Vec::new();
     let mut coefficients: Vec<(u8, [u32; 2])> = Vec::new();
     let mut digits_of: Vec<(DigitShape, i64, bool)> = Vec::new();
@@ -48,7 +50,9 @@ pub(super) fn write_kinds(circuit: &Circuit, failure: u8, out: &mut Vec<u8>) {
     }
     let public = (0u32..).zip(&circuit.inputs).filter(|(_, input)| input.public);
     let public: Vec<u32> = public.map(|(index, _)| index).collect();
-    let said = failure > 0 || !digits_of.is_empty() || !public.is_empty();
+    let Said { failure, undecided } = of_answers;
+    let open = undecided != Undecided::Nothing;
+    let said = failure > 0 || !digits_of.is_empty() || !public.is_empty() || open;
     if !counts.is_empty() || !coefficients.is_empty() || said {
         list(out, &counts, |out, one| one.iter().for_each(|x| out.extend(x.to_le_bytes())));
     }
@@ -61,26 +65,29 @@ pub(super) fn write_kinds(circuit: &Circuit, failure: u8, out: &mut Vec<u8>) {
     if said {
         out.push(failure);
     }
-    if !digits_of.is_empty() || !public.is_empty() {
+    if !digits_of.is_empty() || !public.is_empty() || open {
         list(out, &digits_of, |out, (shape, low, below)| {
             shape.iter().for_each(|x| out.extend(x.to_le_bytes()));
             out.extend(low.to_le_bytes());
             out.push(u8::from(*below));
         });
     }
-    if !public.is_empty() {
+    if !public.is_empty() || open {
         list(out, &public, |out, input| out.extend(input.to_le_bytes()));
+    }
+    if open {
+        out.push(undecided as u8);
     }
 }
 
-/// Reads what [`write_kinds`] wrote into the views of a circuit; the bits of the chance of a failure leave.
-pub(super) fn read_kinds(reader: &mut Reader<'_>, circuit: &mut Circuit) -> Result<u8> {
+/// Reads what [`write_kinds`] wrote into the views of a circuit; what is said of answers leaves.
+pub(super) fn read_kinds(reader: &mut Reader<'_>, circuit: &mut Circuit) -> Result<Said> {
     read_counts(reader, &mut circuit.inputs)?;
     read_coefficients(reader, &mut circuit.inputs, &mut circuit.outputs)?;
     let failure = read_failure(reader)?;
     read_digits(reader, &mut circuit.inputs)?;
     read_public(reader, &mut circuit.inputs)?;
-    Ok(failure)
+    Ok(Said { failure, undecided: read_undecided(reader)? })
 }
 
 /// Which views hold counts of an input's numbers, if any does.
@@ -146,7 +153,8 @@ fn read_public(reader: &mut Reader<'_>, inputs: &mut [Input]) -> Result<()> {
         return Ok(());
     }
     let public = items(reader, 4, MAX_PARTS, |reader| Ok(reader.u32()?))?;
-    if public.is_empty() || !public.is_sorted_by(|a, b| a < b) {
+    let listed = !public.is_empty() || reader.remaining() > 0;
+    if !listed || !public.is_sorted_by(|a, b| a < b) {
         return Err(reader.error("public inputs in ascending order expected").into());
     }
     for input in public {
@@ -156,6 +164,18 @@ fn read_public(reader: &mut Reader<'_>, inputs: &mut [Input]) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// What the key's noise decides, if anything.
+fn read_undecided(reader: &mut Reader<'_>) -> Result<Undecided> {
+    if reader.remaining() == 0 {
+        return Ok(Undecided::Nothing);
+    }
+    match reader.u8()? {
+        1 => Ok(Undecided::Named),
+        2 => Ok(Undecided::Refused),
+        other => Err(reader.error(format!("what noise decides is 1 or 2, got {other}")).into()),
+    }
 }
 
 /// Which arrays stand in coefficients, if any does.

@@ -3,7 +3,7 @@
 
 use ciphervec::program::{
     Asked, Block, Circuit, Clear, Client, Decoding, Domain, Input, KeySet, Loop, Numbers, Output,
-    Placement, Plan, Reading, Server, Simulated, Step, View, candidates,
+    Placement, Plan, Reading, Server, Simulated, Step, Undecided, View, candidates,
 };
 use ciphervec_he::ckks::{Params, ParamsSpec, Polynomial, Ring, Sign};
 use ciphervec_he::params::Security;
@@ -483,6 +483,14 @@ fn a_plan_comes_back_from_its_bytes_and_not_from_others() {
         assert_eq!((back.failure(), back.id(), plan.failure()), (128, said.id(), 0));
         assert_eq!((back.circuit(), back.to_bytes()), (plan.circuit(), said.to_bytes()));
         assert_ne!(said.id(), plan.id());
+        for (plan, failure) in [(plan, 0), (said, 128)] {
+            let open = plan.clone().with_undecided(Undecided::Refused);
+            let back = Plan::from_bytes(&open.to_bytes()).unwrap();
+            assert_eq!((back.failure(), back.undecided()), (failure, Undecided::Refused));
+            assert_eq!(plan.undecided(), Undecided::Nothing);
+            assert_eq!((back.id(), back.to_bytes()), (open.id(), open.to_bytes()));
+            assert_ne!(open.id(), plan.id());
+        }
     }
 }
 

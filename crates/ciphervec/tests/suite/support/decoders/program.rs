@@ -216,7 +216,9 @@ impl Program {
             assert_eq!(plan.to_bytes(), bytes);
             let again =
                 Plan::new(plan.circuit().clone(), plan.params().clone(), plan.keys().into());
-            let again = again.map(|again| again.with_failure(plan.failure()).id());
+            let again = again.map(|again| {
+                again.with_failure(plan.failure()).with_undecided(plan.undecided()).id()
+            });
             assert_eq!(again.ok(), Some(plan.id()));
             true
         })
