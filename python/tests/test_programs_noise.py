@@ -161,6 +161,34 @@ def test_what_others_see_takes_a_smaller_chance_and_no_reals() -> None:
             compared.compile(x=secret(N, bits=2), failure=wrong)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(
+    ("function", "declared", "decides"),
+    [
+        (lambda x, y: x < y, {"real": True}, "refusals"),
+        (lambda x, y: np.where(x < y, 7, 10), {"real": True}, "refusals"),
+        (lambda x, y: np.argmin(x - y), {"real": True}, "results"),
+        (lambda x, y: np.argmin(x), {"bits": 12}, "results"),
+        (lambda x, y: x < y, {"bits": 4}, ""),
+        (lambda x, y: np.argmin(x), {"bits": 4}, ""),
+    ],
+)
+def test_what_noise_decides_under_a_gap_is_for_nobody_else(function: Any, declared: Any, decides: str) -> None:
+    """Which of near numbers is named, or whether an answer is refused, tells the sign of an error of the key's."""
+    if "real" in declared:
+        declared = {**declared, "low": 0.0, "high": 1.0}
+    plan = ciphervec.program(function).compile(
+        x=secret(4, **declared), y=secret(4, **declared), gap=2**-6, failure=128
+    )
+    again = programs.Plan.from_bytes(plan.to_bytes())
+    assert again.id == plan.id
+    for what in ("results", "refusals"):
+        if decides == "refusals" or decides == what:
+            with pytest.raises(InvalidInput, match="closer than its gap"):
+                again.check_for_others(what)
+        else:
+            again.check_for_others(what)
+
+
 def test_plans_for_a_server_are_exact_enough_for_what_it_sees(tmp_path: Any) -> None:
     from ciphervec.http import LocalServer
 
