@@ -159,8 +159,9 @@ def test_an_open_client_refuses_what_another_one_consumed(
     assert "p3" not in owner
 
 
+@pytest.mark.parametrize("shown", [_native.consumed_after(b"", []), b""], ids=["of nobody", "nothing"])
 def test_another_list_of_consumed_segments_is_refused(
-    make: Make, server_url: str, vectors: Callable[..., np.ndarray]
+    make: Make, server_url: str, vectors: Callable[..., np.ndarray], shown: bytes
 ) -> None:
     rows = vectors(6, D)
     people = make().create_collection("people", D, mode="sealed-index")
@@ -172,9 +173,8 @@ def test_another_list_of_consumed_segments_is_refused(
         answer = go()
         if not request.url.path.endswith(f"/attachments/{CONSUMED}"):
             return answer
-        empty = _native.consumed_after(b"", [])
         return httpx.Response(
-            200, headers={"ciphervec-api": "1"}, content=empty.ljust(len(answer.content), b"\0")
+            200, headers={"ciphervec-api": "1"}, content=shown and shown.ljust(len(answer.content), b"\0")
         )
 
     net.fault = shorter

@@ -386,7 +386,7 @@ class States:
         if self.state is not None and self.state.consumed == state.consumed:
             return self.consumed
         data = b"" if state.consumed == _NONE else self._store.attachment(CONSUMED)
-        if data and _native.blake3(data) != state.consumed:
+        if state.consumed != _NONE and _native.blake3(data) != state.consumed:
             raise self._rolled_back(f"another list of consumed segments than that of state {state.sequence}")
         before = self.consumed or self._store.pins(state.origin.hex()).consumed()
         return _native.consumed_after(data, [], before) if before else data
