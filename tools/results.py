@@ -372,6 +372,22 @@ SECTIONS: dict[str, dict[str, Callable[[], str]]] = {
 """By document: what fills the place between `<!-- results:NAME -->` and `<!-- results:end -->`."""
 
 
+def wrapped(text: str) -> str:
+    """Lines of prose at most 118 characters long, so that diffs can be read. Tables stay as they are."""
+    return "\n".join(
+        line
+        if line.startswith("|") or len(line) <= 118
+        else fill(
+            line,
+            118,
+            subsequent_indent="  " if line.startswith("- ") else "",
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        for line in text.split("\n")
+    )
+
+
 def filled(document: str, text: str) -> str:
     """The document with every table in its place. Raises ValueError where one has none."""
     for name, section in SECTIONS[document].items():
@@ -380,7 +396,7 @@ def filled(document: str, text: str) -> str:
         _, closed, after = rest.partition(end)
         if not found or not closed:
             raise ValueError(f"{document} has no {begin} … {end}")
-        text = f"{before}{begin}\n{section()}\n{end}{after}"
+        text = f"{before}{begin}\n{wrapped(section())}\n{end}{after}"
     return text
 
 

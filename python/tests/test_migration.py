@@ -1,5 +1,5 @@
-"""Two migration pages enter: both libraries' blocks run in order, and what is said of the other
-library is looked up in it."""
+"""docs/migrating.md, one part for each library: both sides' blocks run in order, and what the page says of
+the other library is looked up in it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = {"docs/migrating-from-lightphe.md": "LightPHE", "docs/migrating-from-phe.md": "phe"}
+PAGE = ROOT / "docs/migrating.md"
+LIBRARIES = ["phe", "LightPHE"]
 NEEDS = {"LightPHE": ("lightphe",), "phe": ("phe", "gmpy2"), "ciphervec": ()}
+SECTION = re.compile(r"^## From (\w+)\n(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
 PART = re.compile(r"^\*\*(\w+)\*\*$|^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 pytestmark = pytest.mark.skipif(
@@ -21,11 +23,16 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def blocks(page: str) -> dict[str, list[str]]:
+def parts(theirs: str) -> list[tuple[str, str]]:
+    """Names in bold, and blocks of code, in the part of the page that is about this library."""
+    return PART.findall(dict(SECTION.findall(PAGE.read_text(encoding="utf-8")))[theirs])
+
+
+def blocks(theirs: str) -> dict[str, list[str]]:
     """Code by library; a block belongs to the last name in bold above it."""
     found: dict[str, list[str]] = {}
     library = ""
-    for name, code in PART.findall((ROOT / page).read_text(encoding="utf-8")):
+    for name, code in parts(theirs):
         if name:
             library = name
         else:
@@ -33,28 +40,30 @@ def blocks(page: str) -> dict[str, list[str]]:
     return found
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("theirs", LIBRARIES)
 @pytest.mark.parametrize("ours", [True, False])
-def test_blocks_run_in_order(page: str, ours: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    library = "ciphervec" if ours else PAGES[page]
+def test_blocks_run_in_order(
+    theirs: str, ours: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library = "ciphervec" if ours else theirs
     for module in NEEDS[library]:
         pytest.importorskip(module)
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {"__name__": "__snippet__"}
-    codes = blocks(page)[library]
+    codes = blocks(theirs)[library]
     assert len(codes) >= 4
     for number, code in enumerate(codes):
-        exec(compile(code, f"{page}, {library} {number}", "exec"), names)
+        exec(compile(code, f"docs/migrating.md, {library} {number}", "exec"), names)
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_every_block_of_theirs_stands_beside_one_of_ours(page: str) -> None:
-    order = [name for name, _ in PART.findall((ROOT / page).read_text(encoding="utf-8")) if name]
-    assert order == [PAGES[page], "ciphervec"] * (len(order) // 2)
-    assert set(blocks(page)) == {PAGES[page], "ciphervec"}
+@pytest.mark.parametrize("theirs", LIBRARIES)
+def test_every_block_of_theirs_stands_beside_one_of_ours(theirs: str) -> None:
+    order = [name for name, _ in parts(theirs) if name]
+    assert order == [theirs, "ciphervec"] * (len(order) // 2)
+    assert set(blocks(theirs)) == {theirs, "ciphervec"}
 
 
-# What the pages say of the installed versions, so that a page is corrected when its library is.
+# What the page says of the installed versions, so that it is corrected when a library is.
 
 
 @pytest.fixture(scope="module")

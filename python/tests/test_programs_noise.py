@@ -172,7 +172,9 @@ def test_what_others_see_takes_a_smaller_chance_and_no_reals() -> None:
         (lambda x, y: np.argmin(x), {"bits": 4}, ""),
     ],
 )
-def test_what_noise_decides_under_a_gap_is_for_nobody_else(function: Any, declared: Any, decides: str) -> None:
+def test_what_noise_decides_under_a_gap_is_for_nobody_else(
+    function: Any, declared: Any, decides: str
+) -> None:
     """Which of near numbers is named, or whether an answer is refused, tells the sign of an error of the key's."""
     if "real" in declared:
         declared = {**declared, "low": 0.0, "high": 1.0}

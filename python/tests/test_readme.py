@@ -3,11 +3,15 @@ run."""
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
 import re
+import signal
+import socket
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -20,11 +24,11 @@ DOCUMENTS = [
     "README.md",
     "docs/api.md",
     "docs/ckks-similarity.md",
-    "docs/codebooks.md",
     "docs/http-client.md",
     "docs/ingestion.md",
     "docs/lookup.md",
     "docs/programs.md",
+    "docs/quickstart.md",
     "docs/text.md",
 ]
 
@@ -37,13 +41,30 @@ def snippets(document: str) -> list[tuple[str, str]]:
     return FENCE.findall((ROOT / document).read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("document", DOCUMENTS)
-def test_snippets_run_in_order(document: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Where a page's snippets run. A server whose number they write to serve.pid ends with the test."""
     monkeypatch.chdir(tmp_path)
+    yield tmp_path
+    with contextlib.suppress(OSError, ValueError):
+        os.kill(int((tmp_path / "serve.pid").read_text()), signal.SIGKILL)
+
+
+def at_a_free_port(code: str, port: int) -> str:
+    """A page names the port that `ciphervec serve` takes by itself; tests run side by side."""
+    return code.replace("127.0.0.1:8707", f"127.0.0.1:{port}")
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_snippets_run_in_order(document: str, folder: Path) -> None:
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
     names: dict[str, object] = {"__name__": "__snippet__"}
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
     run = 0
-    for language, code in snippets(document):
+    for language, snippet in snippets(document):
+        code = at_a_free_port(snippet, port)
         if language == "python":
             exec(compile(code, f"{document}, snippet {run}", "exec"), names)
         elif language == "bash":
@@ -78,7 +99,7 @@ def test_links_of_the_documents_lead_somewhere() -> None:
         f"{document.relative_to(ROOT)}: {target}"
         for document in documents
         for target in LINK.findall(FENCE.sub("", document.read_text(encoding="utf-8")))
-        if not target.startswith("http") and not leads_somewhere(document, target)
+        if not target.startswith(("http:", "https:")) and not leads_somewhere(document, target)
     ]
     assert not dead
 

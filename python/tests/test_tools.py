@@ -139,7 +139,7 @@ def test_every_target_of_the_makefile_has_steps(tools: dict[str, ModuleType]) ->
 
 def test_the_page_of_chromas_suite_counts_what_it_lists(tools: dict[str, ModuleType]) -> None:
     names = tools["steps"].chroma.deselected()
-    page = (ROOT / "docs" / "integrations-chroma.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "sidecar.md").read_text(encoding="utf-8")
     counts = re.findall(r"^\| the .+ \| (\d+) \| 0 \| (\d+) \| (\d+)", page, re.MULTILINE)
     passed, left_out, _ = (sum(map(int, column)) for column in zip(*counts, strict=True))
     assert left_out == 2 * len(names) == 2 * len(set(names))  # by the blocking and the asynchronous client

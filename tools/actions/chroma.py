@@ -21,7 +21,7 @@ from .setup import patiently
 
 CHROMA = ROOT / ".venv-chroma"
 CHROMA_PYTHON = CHROMA / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-PAGE = ROOT / "docs" / "integrations-chroma.md"
+PAGE = ROOT / "docs" / "sidecar.md"
 API = [["test_api.py"], ["api", "client", "configurations", "data_loader", "test_multithreaded.py", "stress"]]
 """Below chromadb/test: what runs at the same time, each part with a sidecar of its own."""
 PROPERTIES = [

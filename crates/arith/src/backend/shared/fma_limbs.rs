@@ -4,7 +4,7 @@
 //! `1.5 2^103 + ab` has a unit in the last place of `2^51`: a fused multiply-add rounds `ab` to
 //! `h 2^51`, and a second one gives the rest, at most `2^50`, exactly. Both are taken as the
 //! integers that their bit patterns are, up to a constant per product that is subtracted once a
-//! column. docs/avx512-notes.md, "Multi-limb products", says why signed limbs are needed for that.
+//! column. docs/kernels.md, "Multi-limb products", says why signed limbs are needed for that.
 //!
 //! A back-end brings its vectors and instructions under common names.
 

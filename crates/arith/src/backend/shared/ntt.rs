@@ -4,7 +4,7 @@
 //! macro below writes the transform over them with that back-end's instructions enabled, because a
 //! `#[target_feature]` cannot be a type parameter. Between the passes values lie in the buffer as
 //! the lanes hold them: integers in a lazy range (AVX-512) or doubles (AVX2). `settle` marks where
-//! the doubles must be reduced for their bounds to hold; docs/avx512-notes.md, "The transform", has
+//! the doubles must be reduced for their bounds to hold; docs/kernels.md, "The transform", has
 //! the bounds.
 
 /// How many of the `stages` left above the tail the next pass takes: two or three, never one at the

@@ -1,7 +1,7 @@
 //! Residues: signed words and roots enter, products modulo a prime leave, one at a time. Both sides.
 //!
 //! WebAssembly has no upper half of a product of 64 bits, so quotients are products of doubles, and
-//! what is left is exact modulo 2^64, which is more than it needs: docs/wasm-notes.md has the bounds.
+//! what is left is exact modulo 2^64, which is more than it needs: docs/kernels.md has the bounds.
 
 use crate::modulus::Modulus;
 
