@@ -16,7 +16,8 @@ from ciphervec import Client, Collection, Keys, PersistentClient, Writer, Writte
 from ciphervec.collections.write_batch import CONSUMED, WriteBatch
 from ciphervec.errors import CorruptData, RollbackDetected
 from ciphervec.http.frame import encode
-from network import D, Faulty, Make
+from ciphervec.http.store import HttpStore
+from network import D, Make
 
 NAMES = [f"p{i}" for i in range(6)]
 pytestmark = pytest.mark.core
@@ -161,25 +162,26 @@ def test_an_open_client_refuses_what_another_one_consumed(
 
 @pytest.mark.parametrize("shown", [_native.consumed_after(b"", []), b""], ids=["of nobody", "nothing"])
 def test_another_list_of_consumed_segments_is_refused(
-    make: Make, server_url: str, vectors: Callable[..., np.ndarray], shown: bytes
+    make: Make,
+    server_url: str,
+    vectors: Callable[..., np.ndarray],
+    monkeypatch: pytest.MonkeyPatch,
+    shown: bytes,
 ) -> None:
+    """Whatever length the server says that it has."""
     rows = vectors(6, D)
     people = make().create_collection("people", D, mode="sealed-index")
     Writer(people.writer_card("door")).add_to(server_url, NAMES, rows)
     people.adopt()
-    net = Faulty()
+    read = HttpStore.attachment
 
-    def shorter(request: httpx.Request, go: Callable[[], httpx.Response]) -> httpx.Response:
-        answer = go()
-        if not request.url.path.endswith(f"/attachments/{CONSUMED}"):
-            return answer
-        return httpx.Response(
-            200, headers={"ciphervec-api": "1"}, content=shown and shown.ljust(len(answer.content), b"\0")
-        )
+    def other(store: HttpStore, name: str) -> bytes:
+        found = read(store, name)
+        return shown if name == CONSUMED else found
 
-    net.fault = shorter
+    monkeypatch.setattr(HttpStore, "attachment", other)
     with pytest.raises(RollbackDetected, match="another list of consumed segments"):
-        make(transport=net).get_collection("people")
+        make().get_collection("people")
 
 
 @pytest.mark.parametrize("pending", [True, False])

@@ -141,7 +141,7 @@ def test_no_reaction_shows_a_coefficient_of_a_key(mode: str, rows: int) -> None:
 
 @pytest.mark.core
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize(("rows", "refused"), [(1, False), (128, False), (129, True), (300, True)])
+@pytest.mark.parametrize(("rows", "refused"), [(1, False), (128, False), (256, True), (300, True)])
 def test_a_coefficient_guessed_right_looks_like_one_guessed_wrong(
     mode: str, rows: int, refused: bool
 ) -> None:
