@@ -173,10 +173,10 @@ def with_writers(client: Any, rows: int, segments: int, where: Any) -> tuple[Any
     return docs, vectors
 
 
-def test_many_small_segments_show_as_little_as_one() -> None:
+def test_many_small_segments_show_as_little_as_one(tmp_path: Path) -> None:
     """Once each of them showed a coefficient of one and the same key, all of them in one answer."""
     with (
-        LocalServer() as server,
+        LocalServer(tmp_path / "db") as server,
         ciphervec.HttpClient(server.url, keys=Keys.generate(), state=None) as client,
     ):
         docs, vectors = with_writers(client, 1, 40, server.url)
