@@ -10,7 +10,7 @@ use core::arch::x86_64::*;
 use super::lanes::*;
 use crate::backend::operands::layout::{GROUP, STRIP, STRIP_BYTES};
 use crate::backend::portable;
-use crate::backend::x86::prefetch::prefetch_ahead;
+use crate::backend::x86::prefetch::{FAR, prefetch_ahead, prefetch_far};
 use crate::modulus::Modulus;
 
 pub(crate) use crate::backend::portable::ring::pack50;
@@ -267,6 +267,7 @@ impl Kernel {
             let strip = &strips[block];
             if J == 0 {
                 prefetch_ahead(strip, AHEAD);
+                prefetch_far(strip, FAR);
             }
             sum = Self::multiply_add(sum, self.halves::<J>(strip), words[J]);
         }
@@ -301,6 +302,7 @@ impl Kernel {
         for (strips, kept) in strips.iter().zip(kept) {
             if J == 0 {
                 prefetch_ahead(&strips[block], AHEAD);
+                prefetch_far(&strips[block], FAR);
             }
             *kept = self.halves::<J>(&strips[block]);
         }
