@@ -59,15 +59,21 @@ impl Expanded {
     /// Puts `components` of the nodes, 0 for c0 and 1 for c1, where each is to be scanned; where there is none, zeros.
     fn gather(&mut self, trees: &[Tree], components: [Component; 2]) {
         let length = self.layout.nodes() * 2 * STRIP;
-        self.strips.par_chunks_exact_mut(length).enumerate().for_each(|(strip, out)| {
+        self.strips.par_chunks_mut(GATHERED * length).enumerate().for_each(|(index, out)| {
+            let (first, strips) = (index * GATHERED * STRIP, out.len() / length);
             let nodes = trees.iter().flat_map(Tree::nodes);
-            for (node, out) in nodes.zip(out.as_chunks_mut::<{ 2 * STRIP }>().0) {
-                for (out, component) in out.as_chunks_mut::<STRIP>().0.iter_mut().zip(components) {
+            for (place, node) in nodes.enumerate() {
+                for (half, component) in components.into_iter().enumerate() {
+                    let at = (2 * place + half) * STRIP;
+                    let out = out.chunks_exact_mut(length).map(|strip| &mut strip[at..][..STRIP]);
                     match component {
                         Component::Of(part) => {
-                            out.copy_from_slice(&node[part * DEGREE + strip * STRIP..][..STRIP]);
+                            let from = &node[part * DEGREE + first..][..strips * STRIP];
+                            for (out, from) in out.zip(from.as_chunks::<STRIP>().0) {
+                                out.copy_from_slice(from);
+                            }
                         }
-                        Component::Zero => out.fill(0),
+                        Component::Zero => out.for_each(|out| out.fill(0)),
                         Component::Kept => {}
                     }
                 }
@@ -75,6 +81,10 @@ impl Expanded {
         });
     }
 }
+
+/// Strips that are put together: runs of lines at a time, or each line of a node would be a stream of
+/// its own.
+const GATHERED: usize = 8;
 
 /// What is put in one of the two places of a node.
 #[derive(Clone, Copy)]
@@ -135,7 +145,8 @@ pub fn expand(
     pieces: &[Ciphertext],
     layouts: &[Layout],
 ) -> Result<Vec<Expanded>> {
-    let mut kept: Vec<Expanded> = layouts.iter().map(Expanded::vacant).collect();
+    let mut kept: Vec<Expanded> =
+        layouts.iter().map(Expanded::vacant).collect();
     let both = [Component::Of(0), Component::Of(1)];
     expand_into(ring, keys, pieces, [[true; 2]; 2], both, &mut kept)?;
     Ok(kept)
@@ -154,7 +165,8 @@ pub fn expand_halves(
     second: Option<&[Ciphertext]>,
     layouts: &[Layout],
 ) -> Result<Vec<Expanded>> {
-    let mut kept: Vec<Expanded> = layouts.iter().map(Expanded::vacant).collect();
+    let mut kept: Vec<Expanded> =
+        layouts.iter().map(Expanded::vacant).collect();
     let (part, wanted) = match half {
         // c0 of nodes takes c1 of those above them.
         Half::Constant => (0, [[true; 2], [true, false]]),
