@@ -145,8 +145,7 @@ pub fn expand(
     pieces: &[Ciphertext],
     layouts: &[Layout],
 ) -> Result<Vec<Expanded>> {
-    let mut kept: Vec<Expanded> =
-        layouts.iter().map(Expanded::vacant).collect();
+    let mut kept: Vec<Expanded> = layouts.iter().map(Expanded::vacant).collect();
     let both = [Component::Of(0), Component::Of(1)];
     expand_into(ring, keys, pieces, [[true; 2]; 2], both, &mut kept)?;
     Ok(kept)
@@ -165,8 +164,7 @@ pub fn expand_halves(
     second: Option<&[Ciphertext]>,
     layouts: &[Layout],
 ) -> Result<Vec<Expanded>> {
-    let mut kept: Vec<Expanded> =
-        layouts.iter().map(Expanded::vacant).collect();
+    let mut kept: Vec<Expanded> = layouts.iter().map(Expanded::vacant).collect();
     let (part, wanted) = match half {
         // c0 of nodes takes c1 of those above them.
         Half::Constant => (0, [[true; 2], [true, false]]),
