@@ -50,9 +50,8 @@ impl Width {
     }
 }
 
-/// Σ_i q_i D_i for each of `sums`; `queries` are integers, row by row. `None` if something is left
-/// that is no multiple of 2^drop: the noise is not that of these words. Of the answer that says
-/// nothing, which is in units of 2^drop whoever made it.
+/// Σ_i q_i D_i for each of `sums`; `queries` are integers, row by row. What is left without noise is a
+/// multiple of 2^drop whoever made the answer, and whatever it is: that is for the check.
 pub fn settle(
     scheme: &Compact,
     masks: &Masks,
@@ -60,7 +59,7 @@ pub fn settle(
     witness: &Witness<'_>,
     queries: &[i64],
     sums: &[MaskedSum],
-) -> Option<Vec<i64>> {
+) -> Vec<i64> {
     let width = scheme.width();
     let (degree, dimension) = (width.degree(), masks.dimension());
     let mut order: Vec<usize> = (0..sums.len()).collect();
@@ -95,24 +94,24 @@ pub fn settle(
             let place = taken.binary_search(&row).unwrap_or_default();
             let noise = &noise[place * dimension..][..dimension];
             let query = &queries[query * dimension..][..dimension];
-            settled[index] = exact(width, sum, query, noise)?;
+            settled[index] = exact(width, sum, query, noise);
         }
         order = later;
         rest = &rest[taken.len()..];
     }
-    Some(settled)
+    settled
 }
 
 /// (sum − Σ q (e − r)) / 2^drop, modulo 2^Q and centred.
-fn exact(width: Width, sum: i64, query: &[i64], noise: &[i16]) -> Option<i64> {
+fn exact(width: Width, sum: i64, query: &[i64], noise: &[i16]) -> i64 {
     let pairs = query.iter().zip(noise);
     let off = pairs.fold(0i64, |off, (weight, noise)| {
         off.wrapping_add(weight.wrapping_mul(i64::from(*noise)))
     });
     let shift = 64 - width.ciphertext_modulus_bits();
     let clean = (sum.wrapping_sub(off) << shift) >> shift;
-    let rest = clean & ((1 << width.dropped_bits()) - 1);
-    (rest == 0).then_some(clean >> width.dropped_bits())
+    debug_assert_eq!(clean & ((1 << width.dropped_bits()) - 1), 0);
+    clean >> width.dropped_bits()
 }
 
 /// e − r, with `mask` = a·s modulo 2^drop or anything above it.

@@ -170,6 +170,16 @@ pub fn shown() -> Circuit {
     circuit
 }
 
+/// x w², and w is public: of a secret one no set has the key for the second product.
+pub fn weighed() -> Circuit {
+    let mut circuit = shown();
+    circuit.steps = vec![Step::Square(1), Step::Multiply(0, 2)];
+    circuit.outputs.truncate(1);
+    circuit.outputs[0].numbers.high = 3375.0;
+    circuit.outputs[0].unit = 4096.0;
+    circuit
+}
+
 /// The smallest ring that is secure, with one level.
 pub fn params() -> Result<Arc<Params>, Box<dyn Error>> {
     Ok(Params::new(ParamsSpec {
@@ -195,10 +205,9 @@ pub fn key_sets() -> Vec<KeySet> {
 
 impl Program {
     fn try_new(public: bool) -> Result<Self, Box<dyn Error>> {
-        let (mut every, mut runs) = (every_step()?, square());
-        for circuit in [&mut every, &mut runs] {
-            circuit.inputs[0].public = public;
-        }
+        let (every, mut runs) = (every_step()?, square());
+        runs.inputs[0].public = public;
+        let every = if public { weighed() } else { every };
         let plan = Plan::new(every, params()?, key_sets())?.to_bytes();
         // Steps of which nothing comes are run all the same, and take more levels than there are.
         let runs = Arc::new(Plan::new(runs, params()?, key_sets())?);
