@@ -170,7 +170,7 @@ pub fn shown() -> Circuit {
     circuit
 }
 
-/// x w², and w is public: of a secret one no set has the key for the second product.
+/// x w², and w is public: a secret one would take a key for products.
 pub fn weighed() -> Circuit {
     let mut circuit = shown();
     circuit.steps = vec![Step::Square(1), Step::Multiply(0, 2)];
@@ -207,8 +207,9 @@ impl Program {
     fn try_new(public: bool) -> Result<Self, Box<dyn Error>> {
         let (every, mut runs) = (every_step()?, square());
         runs.inputs[0].public = public;
-        let every = if public { weighed() } else { every };
-        let plan = Plan::new(every, params()?, key_sets())?.to_bytes();
+        let sets = key_sets();
+        let (every, sets) = if public { (weighed(), sets[..1].to_vec()) } else { (every, sets) };
+        let plan = Plan::new(every, params()?, sets)?.to_bytes();
         // Steps of which nothing comes are run all the same, and take more levels than there are.
         let runs = Arc::new(Plan::new(runs, params()?, key_sets())?);
         let client = Client::generate(runs.clone())?;
