@@ -97,8 +97,8 @@ def _run(files: list[str], report: Path, failures: list[str]) -> None:
         configuration = Path(folder) / "pytest.ini"
         configuration.write_text("[pytest]\n")
         try:
-            call([str(CHROMA_PYTHON), "-m", "pytest", f"--config-file={configuration}", f"--rootdir={library}",
-                  "-q", "-p", "no:cacheprovider", "-W", "ignore", "-r", "fE",
+            call([str(CHROMA_PYTHON), "-m", "pytest", f"--config-file={configuration}",
+                  f"--rootdir={library}", f"--confcutdir={library}", "-q", "-p", "no:cacheprovider", "-W", "ignore", "-r", "fE",
                   "--import-mode=importlib", "-k", "integration", f"--junitxml={report}", *left_out,
                   *(f"chromadb/test/{file}" for file in files)],
                  cwd=library, environment=environment)  # fmt: skip
