@@ -252,11 +252,11 @@ def test_what_failed_is_not_what_is_fetched_next(tmp_path: Path) -> None:
             _, vectors = with_writers(client, 300, 2, server.url)
         for turn in range(2):
             lying[0] = turn == 0
+            fetched.clear()
             with ciphervec.HttpClient(
                 server.url, keys=keys, state=tmp_path / "state", transport=line
             ) as client:
                 docs = client.get_collection("docs")
-                fetched.clear()
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")
                     docs.query(vectors[5], n_results=1, audience="owner")

@@ -1,6 +1,5 @@
-"""Factors: a graph enters in which what is secret is multiplied with one public array after another; one leaves in
-which these are multiplied with one another first, in the clear, so that it takes one level. Runs at the client,
-without a key."""
+"""Products of a secret with one public array after another, for the compiler: the public ones are multiplied with one
+another first, in the clear, so that it takes one level."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-//! Mixed machine: registers of public inputs, which are numbers in the clear, and encrypted ones
-//! enter; a register of either kind leaves. Both sides.
+//! A machine on registers of two kinds, for both sides: encrypted ones, and those of public inputs,
+//! which are numbers in the clear.
 //!
 //! What is computed of public registers alone takes no level and has no noise. Where one meets an
 //! encrypted register it is encoded, at the level and the scale of that, as a constant of the plan is.

@@ -290,11 +290,12 @@ export class Segments {
   async hold(segments: readonly string[], reason: string, call: Call): Promise<void> {
     for (const segment of segments) this.#directory.quarantine(unhex(segment));
     this.queryKeys.end();
+    const said: string[] = [];
     for (const segment of segments)
       try {
         await this.store.trust.hold(segment, reason);
       } catch (error) {
-        this.warn(`quarantine could not be written down: ${(error as Error).message}`);
+        said.push(`quarantine could not be written down: ${(error as Error).message}`);
       }
     try {
       await this.inTurn(async () => {
@@ -304,6 +305,9 @@ export class Segments {
     } catch (error) {
       if (!(error instanceof CiphervecError || call.signal?.aborted)) throw error;
       // Who may not commit now remembers it, and the next commit says it.
+    } finally {
+      // Last of all: a program's own `onWarning` may throw.
+      for (const text of said) this.warn(text);
     }
   }
 

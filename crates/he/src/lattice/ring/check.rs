@@ -365,9 +365,9 @@ impl AnswerCheck {
                 }
                 Group::Sums(sums, rounded) => {
                     let limit = limit(scores.len(), noise.signed);
-                    let least =
-                        scores.iter().fold(true, |sound, score| sound & (score.abs() <= within));
-                    least & (self.energy(noise, rows, asked, (sums, *rounded), scores) <= limit)
+                    let near =
+                        scores.iter().fold(true, |near, score| near & (score.abs() <= within));
+                    near & (self.energy(noise, rows, asked, (sums, *rounded), scores) <= limit)
                 }
             };
             sound & holds
