@@ -1,15 +1,45 @@
-//! The key holder's half of a collection, without any I/O of its own, under the Python package and the browser client alike.
+//! The key holder's client of a ciphervec server: collections whose vectors, metadata and documents are sealed before they leave, and
+//! whose answers are checked and decrypted here.
+//!
+//! [`Client`] and [`Collection`] do no I/O: whatever they need of the world they ask of a [`Host`], so that every language brings its own
+//! network and storage, and any executor runs them. With the feature `http` (the default) [`Connection`] is such a host, over a blocking
+//! HTTP client and a folder; its calls are run to their end by [`block_on`].
 #![forbid(unsafe_code)]
 
+mod belief;
+mod change;
+mod client;
+mod collection;
+#[cfg(feature = "http")]
+mod connection;
 mod document;
 mod error;
+mod face;
 mod filter;
+mod host;
 mod number;
 pub mod record;
+mod remote;
+mod replica;
 mod table;
+mod time;
 mod value;
 
+pub use belief::description::Choices;
+pub use client::{Client, ClientOptions};
+pub use collection::{
+    Audience, Collection, Found, GetResult, Info, Parts, QueryRequest, QueryResult, Row, SegmentInfo, Selection,
+};
+#[cfg(feature = "http")]
+pub use connection::Connection;
 pub use error::{Error, Result};
+pub use face::Face;
 pub use filter::{Bound, Filter};
+pub use futures_lite::future::block_on;
+pub use host::{Head, Host, Later, Lost, Progress, Request, Sink};
+pub use remote::database::CollectionRow;
+pub use remote::store::Verified;
+pub use replica::batch::Records;
+pub use replica::query_keys::QueryKey;
 pub use table::{FieldKinds, Table};
 pub use value::canonical;

@@ -1,0 +1,8 @@
+//! Every test of this crate's interface in one binary, linked once.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod collections;
+mod conformance;
+mod filters;
+mod lying;
+mod support;
