@@ -15,7 +15,7 @@ use crate::filter::Filter;
 use crate::host::Host;
 use crate::record::Record;
 use crate::remote::store::Verified;
-use crate::replica::batch::{Batch, Records, changed, changes, check_rows, distinct, same_length};
+use crate::replica::batch::{Batch, Records, changed, changes, check_metadatas, check_rows, distinct, same_length};
 use crate::replica::query_keys::QueryKey;
 use crate::replica::search::{Alone, Matches, Question, search};
 use crate::replica::Replica;
@@ -55,7 +55,7 @@ pub struct QueryRequest {
     /// Queries end to end.
     pub embeddings: Vec<f32>,
     /// The most hits of each; 10 where there is no `within` either.
-    pub count: Option<usize>,
+    pub n_results: Option<usize>,
     /// The largest distance.
     pub within: Option<f64>,
     /// Only rows among these.
@@ -243,6 +243,7 @@ impl Collection {
         let dimension = self.spec.dimension();
         let mut faults = Vec::new();
         let count = check_rows(&embeddings, dimension, self.spec.metric(), "embeddings", &mut faults)?;
+        check_metadatas(&metadatas, &mut faults);
         if !faults.is_empty() {
             return Err(Error::rows(faults));
         }
@@ -341,14 +342,17 @@ impl Collection {
     /// [`Error::Rows`] and [`Error::Input`] for what is no query, [`Error::Tampered`] for an answer that is not what the segments give to
     /// it, [`Error::Quarantined`] where segments failed a check before.
     pub async fn query(&self, host: &dyn Host, request: QueryRequest) -> Result<QueryResult> {
-        let QueryRequest { embeddings, count, within, among, parts, audience, skip_quarantined } = request;
+        let QueryRequest { embeddings, n_results, within, among, parts, audience, skip_quarantined } = request;
         let mut faults = Vec::new();
         check_rows(&embeddings, self.spec.dimension(), self.spec.metric(), "query_embeddings", &mut faults)?;
         if !faults.is_empty() {
             return Err(Error::rows(faults));
         }
-        if count == Some(0) || within.is_some_and(|within| !(within as f32).is_finite()) {
-            return Error::input("a query asks for at least 1 hit, and within a finite distance.");
+        if n_results == Some(0) {
+            return Error::input("n_results must be a whole number of at least 1, got 0.");
+        }
+        if let Some(within) = within.filter(|within| !(*within as f32).is_finite()) {
+            return Error::input(format!("within must be a finite number, got {within}."));
         }
         let mut alone = self.alone(host).await?;
         let noisy = alone.description.encrypts_queries();
@@ -357,7 +361,7 @@ impl Collection {
         }
         let question = Question {
             rows: embeddings,
-            count: count.or(if within.is_none() { Some(10) } else { None }),
+            count: n_results.or(if within.is_none() { Some(10) } else { None }),
             within,
             filter: filter_of(&alone, &among)?,
             among: among.ids,

@@ -180,7 +180,7 @@ impl Host for Connection {
 
     fn get<'a>(&'a self, name: &'a str) -> Later<'a, Result<Option<Vec<u8>>>> {
         let from_folder = |folder: &Path| {
-            let path = folder.join(name);
+            let path = path_of(folder, name);
             match fs::read(&path) {
                 Ok(data) => {
                     // When it was used last; that it can't be noted costs nothing but the order.
@@ -203,7 +203,7 @@ impl Host for Connection {
 
     fn put<'a>(&'a self, name: &'a str, data: &'a [u8]) -> Later<'a, Result<()>> {
         let into_folder = |folder: &Path| {
-            let path = folder.join(name);
+            let path = path_of(folder, name);
             let parent = path.parent().unwrap_or(folder);
             fs::create_dir_all(parent)?;
             let mut draft = tempfile::NamedTempFile::new_in(parent)?;
@@ -221,7 +221,7 @@ impl Host for Connection {
     }
 
     fn delete<'a>(&'a self, name: &'a str) -> Later<'a, Result<()>> {
-        let from_folder = |folder: &Path| match fs::remove_file(folder.join(name)) {
+        let from_folder = |folder: &Path| match fs::remove_file(path_of(folder, name)) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
             _ => Ok(()),
         };
@@ -255,7 +255,7 @@ impl Host for Connection {
 
     fn lock<'a>(&'a self, name: &'a str) -> Later<'a, Result<Box<dyn core::any::Any>>> {
         let of_folder = |folder: &Path| {
-            let path = folder.join(format!("{name}.lock"));
+            let path = path_of(folder, name).with_extension("lock");
             fs::create_dir_all(path.parent().unwrap_or(folder))?;
             let file = File::options().create(true).truncate(false).write(true).open(path)?;
             file.lock()?;
@@ -281,6 +281,15 @@ impl Host for Connection {
 
     fn meanwhile(&self, work: Box<dyn FnOnce() + Send>) {
         rayon::spawn(work);
+    }
+}
+
+/// The file of a name: those of this crate are a word, a slash and hexadecimal digits. Any other is hashed.
+fn path_of(folder: &Path, name: &str) -> PathBuf {
+    let plain = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
+    match name.split_once('/') {
+        Some((kind, rest)) if plain(kind) && plain(rest) => folder.join(kind).join(rest),
+        _ => folder.join("other").join(blake3::hash(name.as_bytes()).to_hex().as_str()),
     }
 }
 

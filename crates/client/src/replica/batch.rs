@@ -6,7 +6,7 @@ use ciphervec::{Id, Metric};
 
 use crate::change::NewSegment;
 use crate::error::{Error, Result};
-use crate::record;
+use crate::record::{self, Fields};
 use crate::remote::session::random;
 use crate::replica::shown;
 
@@ -50,6 +50,7 @@ impl Batch {
         check_ids(&ids, &mut faults);
         same_length(ids.len(), count, "embeddings")?;
         let changes = changes(ids.len(), &metadatas, &documents)?;
+        check_metadatas(&metadatas, &mut faults);
         if !faults.is_empty() {
             return Err(Error::rows(faults));
         }
@@ -112,6 +113,22 @@ fn check_ids(ids: &[Id], faults: &mut Vec<(usize, String)>) {
         if id.validate().is_err() {
             let actual = id.to_bytes().len() - 1;
             faults.push((i, format!("ids[{i}] must be 1 to 65,535 bytes of UTF-8, got {actual}.")));
+        }
+    }
+}
+
+/// That each is an object whose fields a filter can name.
+pub fn check_metadatas(metadatas: &[Option<String>], faults: &mut Vec<(usize, String)>) {
+    for (row, text) in metadatas.iter().enumerate() {
+        let Some(text) = text else { continue };
+        match serde_json::from_str::<Fields<'_>>(text) {
+            Err(error) => faults.push((row, format!("metadatas[{row}] must be an object or null: {error}."))),
+            Ok(fields) => {
+                let strange = fields.0.keys().find(|name| name.is_empty() || name.starts_with('$'));
+                faults.extend(strange.map(|name| {
+                    (row, format!("metadatas[{row}] has the field {name:?}; names are not empty and don't start with \"$\"."))
+                }));
+            }
         }
     }
 }

@@ -9,7 +9,7 @@ const D: usize = 16;
 const EVERYTHING: Parts = Parts { records: true, embeddings: true };
 
 fn ask(embedding: Vec<f32>, count: usize) -> QueryRequest {
-    QueryRequest { embeddings: embedding, count: Some(count), parts: EVERYTHING, ..QueryRequest::default() }
+    QueryRequest { embeddings: embedding, n_results: Some(count), parts: EVERYTHING, ..QueryRequest::default() }
 }
 
 #[test]
@@ -127,9 +127,9 @@ fn other_keys_and_other_choices_are_refused() {
     let (host, _warnings) = connection();
     let choices = Choices::new("notes", D);
     filled(&server.client(&keys()), &host, &choices, rows(2, D, 1));
-    let (elsewhere, _) = connection();
+    let ((elsewhere, _), (theirs, _)) = (connection(), connection());
     let strangers = server.client(&std::sync::Arc::new(ciphervec::Keys::from_master([8; 32])));
-    let opened = block_on(strangers.get_collection(&elsewhere, "notes", false, None));
+    let opened = block_on(strangers.get_collection(&theirs, "notes", false, None));
     assert!(matches!(opened, Err(Error::WrongKey(_))), "{:?}", opened.err());
     let same = server.client(&keys());
     assert!(block_on(same.get_or_create_collection(&elsewhere, &choices)).is_ok());

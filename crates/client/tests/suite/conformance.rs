@@ -105,7 +105,9 @@ fn records(given: &Given) -> Result<(Records, Option<Vec<bool>>), Error> {
 }
 
 fn selection(given: &Given) -> Result<Selection, Error> {
-    let filter = given.get("where").map(|raw| text(raw));
+    // Nothing equals NaN, which faces leave out of lists: JSON has none.
+    let unlisted = |text: String| text.replace(", NaN]", "]").replace("NaN, ", "").replace("[NaN]", "[]");
+    let filter = given.get("where").map(|raw| unlisted(text(raw)));
     if filter.as_ref().is_some_and(|text| text.contains("NaN")) {
         return refused("NaN");
     }
@@ -227,7 +229,7 @@ fn run(docs: &Collection, host: &Connection, step: &Step) -> Found {
             let within = given.get("within").map(|raw| text(raw).parse::<f64>().unwrap_or(f64::NAN));
             let request = QueryRequest {
                 embeddings: vectors(given, "query_embeddings")?.0,
-                count: number(given, "n_results")?,
+                n_results: number(given, "n_results")?,
                 within,
                 among: selection(given)?,
                 parts: parts(&include),
