@@ -95,7 +95,10 @@ impl Change {
         left.retain(|id, _| !gone.contains(id));
         for (id, rows) in &self.delete_rows {
             if let Some(old) = left.get_mut(id) {
-                *old = Arc::new(StoredSegment { deleted: union(&old.deleted, rows), ..(**old).clone() });
+                *old = Arc::new(StoredSegment {
+                    deleted: union(&old.deleted, rows),
+                    ..(**old).clone()
+                });
             }
         }
         left.extend(self.add.iter().map(|added| (added.id, Arc::new(added.stored()))));
@@ -124,7 +127,8 @@ impl Difference {
     /// From one listing, in which no id is twice, to another, which may be anything.
     pub fn between(before: &[Arc<StoredSegment>], now: &[Arc<StoredSegment>]) -> Self {
         let mut found = Self::default();
-        let places: HashMap<_, _> = before.iter().enumerate().map(|(place, one)| (one.id, place)).collect();
+        let places: HashMap<_, _> =
+            before.iter().enumerate().map(|(place, one)| (one.id, place)).collect();
         let (mut old, mut next) = (0, 0);
         while let (true, Some(wanted)) = (old < before.len(), now.get(next)) {
             let at = places.get(&wanted.id).copied().unwrap_or(before.len());
@@ -153,7 +157,12 @@ mod tests {
     fn listed(names: &[(u8, u8)]) -> Vec<Arc<StoredSegment>> {
         let one = |&(id, deleted): &(u8, u8)| {
             let deleted = (0..u32::from(deleted)).collect();
-            Arc::new(StoredSegment { id: SegmentId([id; 16]), rows: 9, blobs: IndexMap::new(), deleted })
+            Arc::new(StoredSegment {
+                id: SegmentId([id; 16]),
+                rows: 9,
+                blobs: IndexMap::new(),
+                deleted,
+            })
         };
         let mut known = HashSet::new();
         names.iter().filter(|(id, _)| known.insert(*id)).map(one).collect()

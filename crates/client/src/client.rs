@@ -73,7 +73,8 @@ impl Client {
     /// # Errors
     /// [`Error::Input`] for a URL or token that is none.
     pub fn new(options: ClientOptions) -> Result<Self> {
-        let ClientOptions { url, keys, token, insecure, timeout, retries, cache_bytes, face } = options;
+        let ClientOptions { url, keys, token, insecure, timeout, retries, cache_bytes, face } =
+            options;
         let public = Keys::public();
         let vault = Arc::new(Vault::new(keys.as_deref().unwrap_or(&public))?);
         let token = token.as_deref().map(Token::new).transpose()?;
@@ -91,18 +92,26 @@ impl Client {
     ///
     /// # Errors
     /// [`Error::CollectionExists`], [`Error::Input`].
-    pub async fn create_collection(&self, host: &dyn Host, choices: &Choices) -> Result<Collection> {
+    pub async fn create_collection(
+        &self,
+        host: &dyn Host,
+        choices: &Choices,
+    ) -> Result<Collection> {
         let description = Description::new(self.face, self.keys.as_deref(), choices)?;
         let owner = description.owner(self.face, self.keys.as_deref())?;
         let meta = description.write(self.face, &owner)?;
-        let evaluation = owner.evaluation(description.epoch)?.map(|keys| keys.to_bytes()).unwrap_or_default();
+        let evaluation =
+            owner.evaluation(description.epoch)?.map(|keys| keys.to_bytes()).unwrap_or_default();
         let mut attachments = BTreeMap::new();
         if description.authenticated {
             let now = host.clock().as_secs();
             attachments.insert(STATE, state::first(&owner, &description, &meta, &evaluation, now)?);
         }
         attachments.insert(EVALUATION, evaluation);
-        let store = self.database.create(host, &choices.name, meta, attachments, self.lineages(&choices.name)).await?;
+        let store = self
+            .database
+            .create(host, &choices.name, meta, attachments, self.lineages(&choices.name))
+            .await?;
         self.collection(host, store, description).await
     }
 
@@ -136,17 +145,23 @@ impl Client {
     ///
     /// # Errors
     /// [`Error::Input`] when it is there with other choices.
-    pub async fn get_or_create_collection(&self, host: &dyn Host, choices: &Choices) -> Result<Collection> {
+    pub async fn get_or_create_collection(
+        &self,
+        host: &dyn Host,
+        choices: &Choices,
+    ) -> Result<Collection> {
         // Checked, whether or not it is there.
         Description::new(self.face, self.keys.as_deref(), choices)?;
         let allow_open = choices.mode == ciphervec::Mode::Open;
         let get = || self.get_collection(host, &choices.name, allow_open, None);
         let collection = match get().await {
-            Err(Error::CollectionNotFound(_)) => match self.create_collection(host, choices).await {
-                // Of several clients that come here at once, one makes it and the others open it.
-                Err(Error::CollectionExists(_)) => get().await?,
-                made => return made,
-            },
+            Err(Error::CollectionNotFound(_)) => {
+                match self.create_collection(host, choices).await {
+                    // Of several clients that come here at once, one makes it and the others open it.
+                    Err(Error::CollectionExists(_)) => get().await?,
+                    made => return made,
+                }
+            }
             got => got?,
         };
         collection.check_choices(self.face, choices).await?;
@@ -178,12 +193,18 @@ impl Client {
         self.database.forget(host, name).await
     }
 
-    async fn collection(&self, host: &dyn Host, store: RemoteStore, description: Description) -> Result<Collection> {
+    async fn collection(
+        &self,
+        host: &dyn Host,
+        store: RemoteStore,
+        description: Description,
+    ) -> Result<Collection> {
         let (face, store) = (self.face, Arc::new(store));
         let name = description.spec.collection().to_owned();
         let mut description = description;
         for turn in 0.. {
-            let opened = Opened { face, keys: self.keys.clone(), store: Arc::clone(&store), description };
+            let opened =
+                Opened { face, keys: self.keys.clone(), store: Arc::clone(&store), description };
             let open = async {
                 let replica = Replica::open(host, opened).await?;
                 replica.pin(host).await?;
@@ -199,7 +220,9 @@ impl Client {
             description = Description::read(face, &meta, &name, self.keys.as_deref())?;
         }
         let name = face.quoted(&name);
-        Err(Error::Conflict(format!("collection {name} changes faster than it can be opened. Try again.")))
+        Err(Error::Conflict(format!(
+            "collection {name} changes faster than it can be opened. Try again."
+        )))
     }
 
     /// What a description says under these keys; nothing if it doesn't open, or under a scheme whose collections keep nothing when their
@@ -212,7 +235,11 @@ impl Client {
                 return None;
             }
             let owner = description.owner(face, keys.as_deref()).ok()?;
-            Some(Lineage { key_id: description.key_id, masks: masks(&owner), epoch: description.epoch })
+            Some(Lineage {
+                key_id: description.key_id,
+                masks: masks(&owner),
+                epoch: description.epoch,
+            })
         })
     }
 }

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use async_lock::Mutex;
-use ciphervec::{Id, IndexSpec, Metric, Mode, SecurityStatement};
 use ciphervec::search::Exactness;
+use ciphervec::{Id, IndexSpec, Metric, Mode, SecurityStatement};
 
 use crate::belief::description::Choices;
 use crate::change::WRAP;
@@ -15,10 +15,12 @@ use crate::filter::Filter;
 use crate::host::Host;
 use crate::record::Record;
 use crate::remote::store::Verified;
-use crate::replica::batch::{Batch, Records, changed, changes, check_metadatas, check_rows, distinct, same_length};
+use crate::replica::Replica;
+use crate::replica::batch::{
+    Batch, Records, changed, changes, check_metadatas, check_rows, distinct, same_length,
+};
 use crate::replica::query_keys::QueryKey;
 use crate::replica::search::{Alone, Matches, Question, search};
-use crate::replica::Replica;
 
 /// Which parts of rows are read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -219,7 +221,8 @@ impl Collection {
         let mut batch = Batch::new(rows, self.spec.dimension(), self.spec.metric())?;
         let mut alone = self.alone(host).await?;
         let write = async |replica: &mut Replica| {
-            let known = batch.ids.iter().filter(|id| replica.directory.locate(id).is_some()).cloned();
+            let known =
+                batch.ids.iter().filter(|id| replica.directory.locate(id).is_some()).cloned();
             let known: Vec<_> = known.collect();
             replica.write(host, &mut batch, &known).await
         };
@@ -239,10 +242,11 @@ impl Collection {
         there: Option<Vec<bool>>,
         removed: &[String],
     ) -> Result<()> {
-        let Records { ids, embeddings, metadatas, documents } = rows;
+        let Records { ids, mut embeddings, metadatas, documents } = rows;
         let dimension = self.spec.dimension();
         let mut faults = Vec::new();
-        let count = check_rows(&embeddings, dimension, self.spec.metric(), "embeddings", &mut faults)?;
+        let count =
+            check_rows(&mut embeddings, dimension, self.spec.metric(), "embeddings", &mut faults)?;
         check_metadatas(&metadatas, &mut faults);
         if !faults.is_empty() {
             return Err(Error::rows(faults));
@@ -254,15 +258,22 @@ impl Collection {
         distinct(&ids)?;
         let mut alone = self.alone(host).await?;
         alone.refresh(host).await?;
-        let stored: Vec<_> = ids.iter().zip(&there).filter(|(_, there)| !**there).map(|(id, _)| id.clone()).collect();
+        let stored: Vec<_> = ids
+            .iter()
+            .zip(&there)
+            .filter(|(_, there)| !**there)
+            .map(|(id, _)| id.clone())
+            .collect();
         let change = async |replica: &mut Replica| {
             let old = replica.read_records(host, &ids).await?;
             let kept = replica.read_vectors(host, &stored).await?;
             let laid = old.iter().zip(&changes);
-            let records = laid.map(|(old, (metadata, document))| changed(old, *metadata, *document, removed));
+            let records =
+                laid.map(|(old, (metadata, document))| changed(old, *metadata, *document, removed));
             let records = records.collect::<Result<Vec<_>>>()?;
             say_stale(replica, host, &old, &records, &there)?;
-            let (mut given, mut read) = (embeddings.chunks_exact(dimension), kept.rows.chunks_exact(dimension));
+            let (mut given, mut read) =
+                (embeddings.chunks_exact(dimension), kept.rows.chunks_exact(dimension));
             let mut original = kept.original.into_iter();
             let mut batch = Batch { ids: ids.clone(), records, ..Batch::default() };
             let mut as_given = Vec::with_capacity(ids.len());
@@ -281,18 +292,27 @@ impl Collection {
     ///
     /// # Errors
     /// [`Error::UnknownId`], [`Error::Input`]; nothing was deleted then.
-    pub async fn delete(&self, host: &dyn Host, which: &Selection, missing_ok: bool) -> Result<usize> {
+    pub async fn delete(
+        &self,
+        host: &dyn Host,
+        which: &Selection,
+        missing_ok: bool,
+    ) -> Result<usize> {
         let mut alone = self.alone(host).await?;
         let filter = filter_of(&alone, which)?;
         if which.ids.is_none() && filter.is_none() {
-            return Error::input("delete() needs ids or a filter; to drop everything delete the collection.");
+            return Error::input(
+                "delete() needs ids or a filter; to drop everything delete the collection.",
+            );
         }
         alone.refresh(host).await?;
         let names = which.ids.as_ref().map(|ids| each_once(ids));
         let delete = async |replica: &mut Replica| {
             let mut there = names.clone();
             match &mut there {
-                Some(names) if missing_ok => names.retain(|id| replica.directory.locate(id).is_some()),
+                Some(names) if missing_ok => {
+                    names.retain(|id| replica.directory.locate(id).is_some())
+                }
                 Some(names) => drop(replica.places(names)?),
                 None => {}
             }
@@ -322,7 +342,10 @@ impl Collection {
         alone.refresh(host).await?;
         let get = async |replica: &mut Replica| {
             let names = which.ids.as_ref().map(|ids| {
-                ids.iter().filter(|id| replica.directory.locate(id).is_some()).cloned().collect::<Vec<_>>()
+                ids.iter()
+                    .filter(|id| replica.directory.locate(id).is_some())
+                    .cloned()
+                    .collect::<Vec<_>>()
             });
             let mut passing = select(replica, host, names, filter.as_ref(), stop).await?;
             passing.truncate(stop);
@@ -342,9 +365,23 @@ impl Collection {
     /// [`Error::Rows`] and [`Error::Input`] for what is no query, [`Error::Tampered`] for an answer that is not what the segments give to
     /// it, [`Error::Quarantined`] where segments failed a check before.
     pub async fn query(&self, host: &dyn Host, request: QueryRequest) -> Result<QueryResult> {
-        let QueryRequest { embeddings, n_results, within, among, parts, audience, skip_quarantined } = request;
+        let QueryRequest {
+            mut embeddings,
+            n_results,
+            within,
+            among,
+            parts,
+            audience,
+            skip_quarantined,
+        } = request;
         let mut faults = Vec::new();
-        check_rows(&embeddings, self.spec.dimension(), self.spec.metric(), "query_embeddings", &mut faults)?;
+        check_rows(
+            &mut embeddings,
+            self.spec.dimension(),
+            self.spec.metric(),
+            "query_embeddings",
+            &mut faults,
+        )?;
         if !faults.is_empty() {
             return Err(Error::rows(faults));
         }
@@ -374,7 +411,8 @@ impl Collection {
                 done => break done?,
             }
         };
-        let own = noisy || found.iter().any(|one| !one.exact) || beside.iter().any(|one| one.owners_only);
+        let own =
+            noisy || found.iter().any(|one| !one.exact) || beside.iter().any(|one| one.owners_only);
         if own && audience == Some(Audience::Others) {
             return refuse_others(&alone, "results");
         }
@@ -429,7 +467,9 @@ impl Collection {
     /// [`Error::Input`] for one that is not.
     pub async fn release(&self, host: &dyn Host, segment: &str) -> Result<()> {
         let mut alone = self.alone(host).await?;
-        alone.in_turn(host, async |replica: &mut Replica| replica.release(host, segment).await).await
+        alone
+            .in_turn(host, async |replica: &mut Replica| replica.release(host, segment).await)
+            .await
     }
 
     /// The bytes of a card for somebody who may add rows and read none, and its fingerprint.
@@ -438,7 +478,11 @@ impl Collection {
     /// [`Error::Input`] for a name that is none, and in modes without writers.
     pub async fn writer_card(&self, host: &dyn Host, writer: &str) -> Result<(Vec<u8>, String)> {
         let alone = self.alone(host).await?;
-        let card = alone.owner.writer_card_around(writer, &alone.description.filterable, alone.center())?;
+        let card = alone.owner.writer_card_around(
+            writer,
+            &alone.description.filterable,
+            alone.center(),
+        )?;
         Ok((card.to_bytes(), card.fingerprint()))
     }
 
@@ -499,7 +543,11 @@ impl Collection {
             appended: alone.appended.iter().map(ToString::to_string).collect(),
             refused: alone.reasons.iter().map(|(id, why)| (id.to_string(), why.clone())).collect(),
             quarantine: alone.held(),
-            ignored: alone.directory.aside().map(|(id, segment, _)| (id.clone(), segment.to_string())).collect(),
+            ignored: alone
+                .directory
+                .aside()
+                .map(|(id, segment, _)| (id.clone(), segment.to_string()))
+                .collect(),
         })
     }
 }
@@ -513,7 +561,9 @@ async fn asked(
 ) -> Result<(Vec<Matches>, Vec<GetResult>)> {
     let found = search(alone, host, question).await?;
     let nothing = !found.is_empty() && found.iter().all(|one| one.ids.is_empty());
-    if let (Some(filter), None, None, true) = (&question.filter, question.within, &question.among, nothing) {
+    if let (Some(filter), None, None, true) =
+        (&question.filter, question.within, &question.among, nothing)
+    {
         alone.say_why(host, filter).await?;
     }
     let mut beside = Vec::with_capacity(found.len());
@@ -544,7 +594,8 @@ async fn select(
     most: usize,
 ) -> Result<Vec<Id>> {
     let Some(filter) = filter else {
-        return Ok(names.unwrap_or_else(|| replica.directory.records().map(|(id, ..)| id.clone()).collect()));
+        return Ok(names
+            .unwrap_or_else(|| replica.directory.records().map(|(id, ..)| id.clone()).collect()));
     };
     let most = if names.is_none() { most } else { usize::MAX };
     let passing = replica.matching(host, filter, true, most).await?;
@@ -557,8 +608,14 @@ async fn select(
 }
 
 /// The parts of these rows.
-async fn rows_of(replica: &mut Replica, host: &dyn Host, ids: Vec<Id>, parts: Parts) -> Result<GetResult> {
-    let vectors = if parts.embeddings { Some(replica.read_vectors(host, &ids).await?) } else { None };
+async fn rows_of(
+    replica: &mut Replica,
+    host: &dyn Host,
+    ids: Vec<Id>,
+    parts: Parts,
+) -> Result<GetResult> {
+    let vectors =
+        if parts.embeddings { Some(replica.read_vectors(host, &ids).await?) } else { None };
     let records = if parts.records { replica.read_records(host, &ids).await? } else { Vec::new() };
     let spec = &replica.description.spec;
     let outdated = || {
@@ -575,7 +632,8 @@ async fn rows_of(replica: &mut Replica, host: &dyn Host, ids: Vec<Id>, parts: Pa
             Some(record) => Record::read(record)?.parts(),
             None => (None, None),
         };
-        let embedding = vectors.as_ref().map(|vectors| vectors.rows[i * dimension..][..dimension].to_vec());
+        let embedding =
+            vectors.as_ref().map(|vectors| vectors.rows[i * dimension..][..dimension].to_vec());
         rows.push(Row { id, metadata, document, embedding });
     }
     Ok(GetResult { rows, owners_only })

@@ -57,7 +57,13 @@ impl Connection {
 
     fn over(storage: Storage) -> Self {
         let warned = Box::new(|text: &str| eprintln!("ciphervec: {text}"));
-        Connection { agent: agent(TlsConfig::default()), storage, began: Instant::now(), warned, told: None }
+        Connection {
+            agent: agent(TlsConfig::default()),
+            storage,
+            began: Instant::now(),
+            warned,
+            told: None,
+        }
     }
 
     /// Trusts servers whose certificates these, in PEM, have signed, and no others.
@@ -97,7 +103,9 @@ impl Connection {
             asked = asked.header(*name, value);
         }
         asked = asked.header("Accept-Encoding", "identity");
-        let asked = asked.body(request.body.unwrap_or_default()).map_err(|error| lost(&error.into(), false))?;
+        let asked = asked
+            .body(request.body.unwrap_or_default())
+            .map_err(|error| lost(&error.into(), false))?;
         let asked = self.agent.configure_request(asked).timeout_global(Some(within)).build();
         let mut answer = self.agent.run(asked).map_err(|error| lost(&error, false))?;
         let header = |(name, value): (&ureq::http::HeaderName, &ureq::http::HeaderValue)| {
@@ -107,7 +115,9 @@ impl Connection {
             status: answer.status().as_u16(),
             headers: answer.headers().iter().filter_map(header).collect(),
         };
-        if let Some(coding) = head.header("content-encoding").filter(|coding| !matches!(*coding, "" | "identity")) {
+        if let Some(coding) =
+            head.header("content-encoding").filter(|coding| !matches!(*coding, "" | "identity"))
+        {
             let coding: String = coding.chars().take(20).collect();
             return Err(Lost::refused(format!(
                 "the answer is compressed ({coding}), which was not asked for: few bytes could become any number of them"
@@ -145,9 +155,15 @@ fn lost(error: &ureq::Error, answered: bool) -> Lost {
 }
 
 impl Storage {
-    fn run<T>(&self, work: impl FnOnce(&Path) -> std::io::Result<T>, memory: impl FnOnce(&mut Entries) -> T) -> Result<T> {
+    fn run<T>(
+        &self,
+        work: impl FnOnce(&Path) -> std::io::Result<T>,
+        memory: impl FnOnce(&mut Entries) -> T,
+    ) -> Result<T> {
         match self {
-            Storage::Memory(entries) => Ok(memory(&mut entries.lock().unwrap_or_else(PoisonError::into_inner))),
+            Storage::Memory(entries) => {
+                Ok(memory(&mut entries.lock().unwrap_or_else(PoisonError::into_inner)))
+            }
             Storage::Folder(folder) => work(folder).map_err(|error| refused(folder, &error)),
         }
     }
@@ -184,7 +200,10 @@ impl Host for Connection {
             match fs::read(&path) {
                 Ok(data) => {
                     // When it was used last; that it can't be noted costs nothing but the order.
-                    let _ = File::options().append(true).open(&path).and_then(|file| file.set_modified(SystemTime::now()));
+                    let _ = File::options()
+                        .append(true)
+                        .open(&path)
+                        .and_then(|file| file.set_modified(SystemTime::now()));
                     Ok(Some(data))
                 }
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
@@ -237,7 +256,11 @@ impl Host for Connection {
                 let file = file?;
                 let (Ok(known), name) = (file.metadata(), file.file_name()) else { continue };
                 if known.is_file() {
-                    found.push((known.modified()?, format!("{prefix}{}", name.to_string_lossy()), known.len()));
+                    found.push((
+                        known.modified()?,
+                        format!("{prefix}{}", name.to_string_lossy()),
+                        known.len(),
+                    ));
                 }
             }
             found.sort();
@@ -245,7 +268,9 @@ impl Host for Connection {
         };
         let of_memory = |entries: &mut Entries| {
             let named = entries.held.iter().filter(|(name, _)| name.starts_with(prefix));
-            let mut found: Vec<_> = named.map(|(name, (used, data))| (*used, name.clone(), data.len() as u64)).collect();
+            let mut found: Vec<_> = named
+                .map(|(name, (used, data))| (*used, name.clone(), data.len() as u64))
+                .collect();
             found.sort();
             found.into_iter().map(|(_, name, bytes)| (name, bytes)).collect()
         };
@@ -286,7 +311,10 @@ impl Host for Connection {
 
 /// The file of a name: those of this crate are a word, a slash and hexadecimal digits. Any other is hashed.
 fn path_of(folder: &Path, name: &str) -> PathBuf {
-    let plain = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
+    let plain = |part: &str| {
+        !part.is_empty()
+            && part.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
+    };
     match name.split_once('/') {
         Some((kind, rest)) if plain(kind) && plain(rest) => folder.join(kind).join(rest),
         _ => folder.join("other").join(blake3::hash(name.as_bytes()).to_hex().as_str()),
@@ -294,7 +322,10 @@ fn path_of(folder: &Path, name: &str) -> PathBuf {
 }
 
 fn refused(folder: &Path, error: &std::io::Error) -> Error {
-    Error::Storage(format!("{}: what this client remembers can't be kept there: {error}.", folder.display()))
+    Error::Storage(format!(
+        "{}: what this client remembers can't be kept there: {error}.",
+        folder.display()
+    ))
 }
 
 /// Nobody else is to read or change what is remembered.

@@ -28,7 +28,8 @@ mod value;
 pub use belief::description::Choices;
 pub use client::{Client, ClientOptions};
 pub use collection::{
-    Audience, Collection, Found, GetResult, Info, Parts, QueryRequest, QueryResult, Row, SegmentInfo, Selection,
+    Audience, Collection, Found, GetResult, Info, Parts, QueryRequest, QueryResult, Row,
+    SegmentInfo, Selection,
 };
 #[cfg(feature = "http")]
 pub use connection::Connection;

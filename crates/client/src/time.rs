@@ -20,7 +20,8 @@ pub fn http_date(text: &str) -> Option<u64> {
     const MONTHS: &str = "JanFebMarAprMayJunJulAugSepOctNovDec";
     let (_, rest) = text.split_once(", ")?;
     let mut parts = rest.split(' ');
-    let [day, month, year, clock, zone] = core::array::from_fn(|_| parts.next().unwrap_or_default());
+    let [day, month, year, clock, zone] =
+        core::array::from_fn(|_| parts.next().unwrap_or_default());
     let month = MONTHS.find(month).filter(|at| month.len() == 3 && at % 3 == 0)? as u64 / 3;
     let mut clock = clock.split(':').map(|part| part.parse::<u64>().ok());
     let [hour, minute, second] = [clock.next()??, clock.next()??, clock.next()??];
@@ -43,7 +44,13 @@ mod tests {
         // RFC 9110, section 5.6.7; the others from `date -u -d @N`.
         assert_eq!(http_date("Sun, 06 Nov 1994 08:49:37 GMT"), Some(784_111_777));
         assert_eq!(http_date("Tue, 29 Feb 2000 00:00:00 GMT"), Some(951_782_400));
-        for wrong in ["", "soon", "Sun, 06 Nov 1994 08:49:37 CET", "Sun, 06 anF 1994 08:49:37 GMT", "Sun, 0 Nov 1994 08:49:37 GMT"] {
+        for wrong in [
+            "",
+            "soon",
+            "Sun, 06 Nov 1994 08:49:37 CET",
+            "Sun, 06 anF 1994 08:49:37 GMT",
+            "Sun, 0 Nov 1994 08:49:37 GMT",
+        ] {
             assert_eq!(http_date(wrong), None, "{wrong}");
         }
     }

@@ -8,7 +8,9 @@ use base64::prelude::{BASE64_STANDARD, Engine};
 use ciphervec::protect::aead::EnvelopeError;
 use ciphervec::protect::records::{Place, RecordBatch, open_record};
 use ciphervec::search::{Owner, RotationState};
-use ciphervec::{Error as SchemeError, IndexSpec, Keys, Metric, Mode, Network, Precision, SegmentId};
+use ciphervec::{
+    Error as SchemeError, IndexSpec, Keys, Metric, Mode, Network, Precision, SegmentId,
+};
 use ciphervec_he::Error as WireError;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -163,7 +165,8 @@ impl Description {
             ));
         }
         check_fields(filterable)?;
-        let spec = IndexSpec::new(name, *dimension as u32, *metric, *mode, *precision)?.with_incarnation(random()?);
+        let spec = IndexSpec::new(name, *dimension as u32, *metric, *mode, *precision)?
+            .with_incarnation(random()?);
         let owner = Owner::new(keys_for(face, keys, &Keys::public(), *mode)?, spec.clone())?;
         Ok(Description {
             key_id: owner.key_id().to_string(),
@@ -216,15 +219,24 @@ impl Description {
         let keys = keys_for(face, keys, &public, spec.mode())?;
         let owner = under(face, &spec, keys, &key_id, rotation.as_ref(), None)?;
         let text = opened(face, &owner, &settings.0)?;
-        let settings: Settings = serde_json::from_slice(&text).map_err(|error| damaged(face, name, error))?;
+        let settings: Settings =
+            serde_json::from_slice(&text).map_err(|error| damaged(face, name, error))?;
         check_fields(&settings.filterable)?;
-        let network = settings.network.unwrap_or(StoredNetwork { megabits: 1000.0, latency_ms: 0.5 });
+        let network =
+            settings.network.unwrap_or(StoredNetwork { megabits: 1000.0, latency_ms: 0.5 });
         let floats = |bytes: Bytes| {
-            bytes.0.as_chunks::<4>().0.iter().map(|four| f32::from_le_bytes(*four)).collect::<Vec<_>>()
+            bytes
+                .0
+                .as_chunks::<4>()
+                .0
+                .iter()
+                .map(|four| f32::from_le_bytes(*four))
+                .collect::<Vec<_>>()
         };
         Ok(Description {
             // An incarnation is part of what the settings are sealed to: the format, in clear, is not.
-            authenticated: spec.mode() != Mode::Open && (spec.incarnation().is_some() || settings.authenticated),
+            authenticated: spec.mode() != Mode::Open
+                && (spec.incarnation().is_some() || settings.authenticated),
             originals: settings.originals,
             network: Network {
                 bytes_per_second: network.megabits * 125e3,
@@ -261,7 +273,9 @@ impl Description {
 
     /// Whether two descriptions are read alike.
     pub fn reads_alike(&self, other: &Self) -> bool {
-        let of = |one: &Self| (one.key_id.clone(), one.rotation.clone(), one.filterable.clone(), one.untagged.clone());
+        let of = |one: &Self| {
+            (one.key_id.clone(), one.rotation.clone(), one.filterable.clone(), one.untagged.clone())
+        };
         of(self) == of(other)
     }
 
@@ -274,7 +288,11 @@ impl Description {
             ("dimension", choices.dimension.to_string(), spec.dimension().to_string()),
             ("metric", choices.metric.as_str().to_owned(), spec.metric().as_str().to_owned()),
             ("mode", choices.mode.as_str().to_owned(), spec.mode().as_str().to_owned()),
-            ("precision", choices.precision.as_str().to_owned(), spec.precision().as_str().to_owned()),
+            (
+                "precision",
+                choices.precision.as_str().to_owned(),
+                spec.precision().as_str().to_owned(),
+            ),
             ("scheme", "lattice".to_owned(), spec.scheme().as_str().to_owned()),
             ("filterable", listed(&choices.filterable), listed(&self.filterable)),
             ("originals", originals.to_string(), self.originals.to_string()),
@@ -291,7 +309,12 @@ impl Description {
 }
 
 /// The keys that a collection of this mode is sealed under.
-fn keys_for<'a>(face: Face, keys: Option<&'a Keys>, public: &'a Keys, mode: Mode) -> Result<&'a Keys> {
+fn keys_for<'a>(
+    face: Face,
+    keys: Option<&'a Keys>,
+    public: &'a Keys,
+    mode: Mode,
+) -> Result<&'a Keys> {
     match (mode, keys) {
         (Mode::Open, _) => Ok(public),
         (_, Some(keys)) => Ok(keys),
@@ -441,5 +464,7 @@ fn opened(face: Face, owner: &Owner, sealed: &[u8]) -> Result<Vec<u8>> {
 
 fn damaged(face: Face, name: &str, reason: impl core::fmt::Display) -> Error {
     let name = face.quoted(name);
-    Error::Corrupt(format!("the description of collection {name} is damaged: {reason}. Restore it from a copy."))
+    Error::Corrupt(format!(
+        "the description of collection {name} is damaged: {reason}. Restore it from a copy."
+    ))
 }

@@ -13,7 +13,9 @@ impl<const N: usize> Hex<N> {
     /// Reads what `Display` wrote.
     pub fn parse(text: &str) -> Option<Self> {
         let digits = text.as_bytes();
-        if digits.len() != 2 * N || digits.iter().any(|digit| !matches!(digit, b'0'..=b'9' | b'a'..=b'f')) {
+        if digits.len() != 2 * N
+            || digits.iter().any(|digit| !matches!(digit, b'0'..=b'9' | b'a'..=b'f'))
+        {
             return None;
         }
         let mut out = [0; N];
@@ -39,6 +41,7 @@ impl<const N: usize> Serialize for Hex<N> {
 impl<'de, const N: usize> Deserialize<'de> for Hex<N> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> core::result::Result<Self, D::Error> {
         let text = String::deserialize(from)?;
-        Self::parse(&text).ok_or_else(|| D::Error::custom(format!("{} hexadecimal digits expected", 2 * N)))
+        Self::parse(&text)
+            .ok_or_else(|| D::Error::custom(format!("{} hexadecimal digits expected", 2 * N)))
     }
 }

@@ -3,7 +3,6 @@
 
 use serde::{Deserialize, Serialize};
 
-
 /// One authenticated state: which collection, which history, and how far.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pin {

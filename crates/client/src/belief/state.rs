@@ -22,7 +22,9 @@ use indexmap::IndexMap;
 use crate::belief::description::Description;
 use crate::belief::hex::Hex;
 use crate::belief::pins::Pin;
-use crate::change::{COVERED, Change, EVALUATION, KEY_PAIR, ROUTING, STATE, Segments, StoredSegment};
+use crate::change::{
+    COVERED, Change, EVALUATION, KEY_PAIR, ROUTING, STATE, Segments, StoredSegment,
+};
 use crate::error::{Error, Result};
 use crate::face::Face;
 use crate::remote::session::random;
@@ -174,7 +176,8 @@ impl States {
         };
         let StateRecord { sequence, key, origin, .. } = signed.record;
         if key.to_string() != description.key_id {
-            return self.rolled_back(format!("a state under the keys {key}, not {}", description.key_id));
+            return self
+                .rolled_back(format!("a state under the keys {key}, not {}", description.key_id));
         }
         if owner.spec().incarnation().is_some_and(|incarnation| *incarnation != origin) {
             return self.rolled_back("the state of another collection of this name");
@@ -191,7 +194,9 @@ impl States {
 
     fn authentic(&self, owner: &Owner, sealed: &[u8]) -> Result<StateRecord> {
         owner.open_state(sealed).or_else(|error| match error {
-            SchemeError::Envelope(EnvelopeError::Decode(DecodeError::Version { .. })) => Err(error.into()),
+            SchemeError::Envelope(EnvelopeError::Decode(DecodeError::Version { .. })) => {
+                Err(error.into())
+            }
             error => self.rolled_back(format!("a state that its owner did not make ({error})")),
         })
     }
@@ -204,21 +209,34 @@ impl States {
 
     /// Believes a state that was opened, beside the segments that the store lists. `list` is its list of consumed ones, if that was to
     /// be read.
-    pub fn believe(&mut self, signed: Arc<Signed>, listed: &Segments, list: Option<Vec<u8>>) -> Result<Shown> {
+    pub fn believe(
+        &mut self,
+        signed: Arc<Signed>,
+        listed: &Segments,
+        list: Option<Vec<u8>>,
+    ) -> Result<Shown> {
         let StateRecord { sequence, consumed, segments, .. } = signed.record;
-        let aside: HashMap<_, _> =
-            signed.record.aside.iter().map(|one| (SegmentId(one.segment), one.rows.clone())).collect();
+        let aside: HashMap<_, _> = signed
+            .record
+            .aside
+            .iter()
+            .map(|one| (SegmentId(one.segment), one.rows.clone()))
+            .collect();
         let mut shown = Shown { state: Some(Arc::clone(&signed)), aside, ..Shown::default() };
         shown.counted = listed.values().filter(|one| !shown.sets_aside(one.id)).cloned().collect();
         let there = shown.counted.len();
         if there < segments as usize {
-            return self.rolled_back(format!("{there} segments where state {sequence} has {segments}"));
+            return self
+                .rolled_back(format!("{there} segments where state {sequence} has {segments}"));
         }
         shown.appended = shown.counted.split_off(segments as usize);
         if self.present.as_ref().is_none_or(|one| one.record.consumed != consumed) {
             let list = list.unwrap_or_default();
-            if (consumed != NONE || !list.is_empty()) && *blake3::hash(&list).as_bytes() != consumed {
-                return self.rolled_back(format!("another list of consumed segments than that of state {sequence}"));
+            if (consumed != NONE || !list.is_empty()) && *blake3::hash(&list).as_bytes() != consumed
+            {
+                return self.rolled_back(format!(
+                    "another list of consumed segments than that of state {sequence}"
+                ));
             }
             self.consumed = list;
         }
@@ -247,13 +265,21 @@ impl States {
     }
 
     /// Covered blobs of these segments that were not read yet.
-    pub fn missing(&self, segments: &[Arc<StoredSegment>]) -> Vec<(Arc<StoredSegment>, &'static str)> {
+    pub fn missing(
+        &self,
+        segments: &[Arc<StoredSegment>],
+    ) -> Vec<(Arc<StoredSegment>, &'static str)> {
         let unread = |one: &StoredSegment, blob| {
-            one.has(blob) && !self.digests.get(&one.id).is_some_and(|known| known.contains_key(blob))
+            one.has(blob)
+                && !self.digests.get(&one.id).is_some_and(|known| known.contains_key(blob))
         };
         let of = |one: &Arc<StoredSegment>| {
             let one = Arc::clone(one);
-            COVERED.into_iter().filter(|blob| unread(&one, blob)).map(|blob| (Arc::clone(&one), blob)).collect::<Vec<_>>()
+            COVERED
+                .into_iter()
+                .filter(|blob| unread(&one, blob))
+                .map(|blob| (Arc::clone(&one), blob))
+                .collect::<Vec<_>>()
         };
         segments.iter().flat_map(of).collect()
     }
@@ -285,9 +311,14 @@ impl States {
             counted.insert(one.id, (Arc::clone(one), leaf));
         }
         let sequence = signed.record.sequence;
-        if counted.len() != shown.counted.len() || digest(&counted) != signed.record.segments_digest {
+        if counted.len() != shown.counted.len() || digest(&counted) != signed.record.segments_digest
+        {
             changed.truncate(3);
-            let since = if changed.is_empty() { String::new() } else { format!(" (changed since: {})", changed.join(", ")) };
+            let since = if changed.is_empty() {
+                String::new()
+            } else {
+                format!(" (changed since: {})", changed.join(", "))
+            };
             return self.rolled_back(format!(
                 "segments that are not those of state {sequence}: reordered, replaced, or with other rows deleted{since}"
             ));
@@ -306,7 +337,8 @@ impl States {
             _ => record.key_pair,
         };
         if *digest != expected {
-            return self.rolled_back(format!("another {name} than that of state {}", record.sequence));
+            return self
+                .rolled_back(format!("another {name} than that of state {}", record.sequence));
         }
         Ok(())
     }
@@ -315,13 +347,22 @@ impl States {
     pub fn check_evaluation(&self, digest: Option<&[u8; 32]>) -> Result<()> {
         let Some(Signed { record, .. }) = self.present.as_deref() else { return Ok(()) };
         if digest != Some(&record.evaluation) {
-            return self.rolled_back(format!("other evaluation keys than those of state {}", record.sequence));
+            return self.rolled_back(format!(
+                "other evaluation keys than those of state {}",
+                record.sequence
+            ));
         }
         Ok(())
     }
 
     /// The state that a change makes, sealed by its owner and added to it. What it names was read, and its new blobs were noted.
-    pub fn next(&self, change: &mut Change, owner: &Owner, epoch: u32, step: Step<'_>) -> Result<Next> {
+    pub fn next(
+        &self,
+        change: &mut Change,
+        owner: &Owner,
+        epoch: u32,
+        step: Step<'_>,
+    ) -> Result<Next> {
         let before = self.present.as_deref().map(|signed| &signed.record);
         let counted = self.after(change, &step);
         let mut consumed = self.consumed.clone();
@@ -360,7 +401,11 @@ impl States {
                 NONE
             },
             ancestors,
-            aside: step.aside.iter().map(|(id, rows)| SetAside { segment: id.0, rows: rows.clone() }).collect(),
+            aside: step
+                .aside
+                .iter()
+                .map(|(id, rows)| SetAside { segment: id.0, rows: rows.clone() })
+                .collect(),
             routing: attached(ROUTING, before.map(|before| before.routing)),
             consumed: if consumed.is_empty() { NONE } else { *blake3::hash(&consumed).as_bytes() },
             quarantine: quarantine.map(|id| id.0).collect(),
@@ -425,7 +470,11 @@ impl States {
         }
         let found = steps.and_then(|steps| present.before(steps));
         if found.is_none_or(|found| !found.starts_with(&point.name)) {
-            let saw = if steps.is_none() { "what is not shown here yet, or is hidden" } else { "another history" };
+            let saw = if steps.is_none() {
+                "what is not shown here yet, or is hidden"
+            } else {
+                "another history"
+            };
             return Err(Error::RolledBack(format!(
                 "the store of {name} shows state {sequence}, {}, in whose history there is no {checkpoint}: whoever gave you that saw {saw}. \
                  Read both aloud again; if they differ, believe neither, and ask whoever keeps the collection.",
@@ -448,7 +497,8 @@ impl States {
     /// That a state descends from what was seen before; what the user is told where nobody can tell.
     fn follow(&self, shown: &Signed, seen: Option<&Pin>) -> Result<Option<String>> {
         let (now, name) = (shown.pin(), self.name());
-        let Some(seen) = seen.filter(|pin| (pin.sequence, &pin.name) != (now.sequence, &now.name)) else {
+        let Some(seen) = seen.filter(|pin| (pin.sequence, &pin.name) != (now.sequence, &now.name))
+        else {
             return Ok(None);
         };
         if seen.origin != now.origin {
@@ -505,15 +555,26 @@ impl States {
 
     fn next_step(&self) -> String {
         let accepts = self.face.accepts(&self.collection);
-        format!("Ask whoever keeps it what happened. If a backup was restored on purpose, its owner confirms that with {accepts}.")
+        format!(
+            "Ask whoever keeps it what happened. If a backup was restored on purpose, its owner confirms that with {accepts}."
+        )
     }
 }
 
 /// The state of a collection that is being made, sealed.
-pub fn first(owner: &Owner, description: &Description, meta: &[u8], evaluation: &[u8], now: u64) -> Result<Vec<u8>> {
+pub fn first(
+    owner: &Owner,
+    description: &Description,
+    meta: &[u8],
+    evaluation: &[u8],
+    now: u64,
+) -> Result<Vec<u8>> {
     let record = StateRecord {
         key: KeyId::default(),
-        origin: description.spec.incarnation().map_or_else(random, |incarnation| Ok(*incarnation))?,
+        origin: description
+            .spec
+            .incarnation()
+            .map_or_else(random, |incarnation| Ok(*incarnation))?,
         lineage: random()?,
         begun: now,
         sequence: 0,

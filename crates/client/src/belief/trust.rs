@@ -76,20 +76,34 @@ pub struct Trust {
 
 impl Trust {
     fn new(face: Face, vault: Arc<Vault>, server: &str, collection: &str) -> Self {
-        let entry = format!("trust/{}", blake3::hash(format!("{server}\n{collection}").as_bytes()).to_hex());
+        let entry = format!(
+            "trust/{}",
+            blake3::hash(format!("{server}\n{collection}").as_bytes()).to_hex()
+        );
         let [server, collection] = [server, collection].map(str::to_owned);
         Trust { face, vault, server, collection, entry, known: Mutex::default() }
     }
 
     /// What was remembered. An error for what was damaged, and for what is under other keys.
-    pub async fn open(face: Face, host: &dyn Host, vault: Arc<Vault>, server: &str, name: &str) -> Result<Self> {
+    pub async fn open(
+        face: Face,
+        host: &dyn Host,
+        vault: Arc<Vault>,
+        server: &str,
+        name: &str,
+    ) -> Result<Self> {
         let trust = Self::new(face, vault, server, name);
         trust.reload(host).await?;
         Ok(trust)
     }
 
     /// Forgets what was remembered, whatever it is.
-    pub async fn forget(host: &dyn Host, vault: &Arc<Vault>, server: &str, collection: &str) -> Result<()> {
+    pub async fn forget(
+        host: &dyn Host,
+        vault: &Arc<Vault>,
+        server: &str,
+        collection: &str,
+    ) -> Result<()> {
         host.delete(&Self::new(Face::Rust, Arc::clone(vault), server, collection).entry).await
     }
 
@@ -135,7 +149,8 @@ impl Trust {
         let there = {
             let Known { held, to_hold, .. } = &mut *self.known();
             segments.iter().for_each(|segment| drop(to_hold.remove(segment)));
-            let there: Vec<_> = segments.iter().filter(|segment| held.contains_key(*segment)).collect();
+            let there: Vec<_> =
+                segments.iter().filter(|segment| held.contains_key(*segment)).collect();
             to_hold.extend(there.iter().map(|segment| ((*segment).clone(), None)));
             !there.is_empty()
         };
@@ -160,7 +175,11 @@ impl Trust {
 
     /// `what` is done, and cannot be taken back where what was seen of it can't be written down: a warning says so in the place of an
     /// error of the storage's.
-    pub async fn afterwards(host: &dyn Host, what: &str, step: impl Future<Output = Result<()>>) -> Result<()> {
+    pub async fn afterwards(
+        host: &dyn Host,
+        what: &str,
+        step: impl Future<Output = Result<()>>,
+    ) -> Result<()> {
         match step.await {
             Err(Error::Storage(says)) => {
                 host.warn(&format!(
@@ -175,7 +194,14 @@ impl Trust {
 
     /// The server shows this version. `since` is the latest one known when it was asked: answers may overtake each other. With `later`
     /// it is written down with what comes next.
-    pub async fn see(&self, host: &dyn Host, version: u64, head: &str, since: u64, later: bool) -> Result<()> {
+    pub async fn see(
+        &self,
+        host: &dyn Host,
+        version: u64,
+        head: &str,
+        since: u64,
+        later: bool,
+    ) -> Result<()> {
         let newer = {
             let known = &mut *self.known();
             let (server, name, next) = (&self.server, self.name(), self.next_step());
@@ -250,7 +276,8 @@ impl Trust {
         {
             let pins = &mut self.known().pins;
             let now = values.iter().find(|(name, _)| name == KEY_ID).map(|(_, id)| id);
-            let before = pins.get(KEY_ID).filter(|before| now.is_some_and(|now| now != *before)).cloned();
+            let before =
+                pins.get(KEY_ID).filter(|before| now.is_some_and(|now| now != *before)).cloned();
             if let Some(before) = before {
                 let former = former(pins).chain([before.as_str()]).collect::<Vec<_>>().join(" ");
                 pins.insert(FORMER.to_owned(), former);
@@ -268,11 +295,19 @@ impl Trust {
     /// a change of keys hands on and which is derived from the keys that it began with: a server can't make one up, nor take it from a
     /// collection that was made under the new keys. What a server could still do is show an old description, under a number of its
     /// choice: keys that were left are not gone back to, and the epoch has to have grown, as it does with every change of keys.
-    pub async fn follow(&self, host: &dyn Host, shown: &str, lineage: Option<&Lineage>) -> Result<()> {
+    pub async fn follow(
+        &self,
+        host: &dyn Host,
+        shown: &str,
+        lineage: Option<&Lineage>,
+    ) -> Result<()> {
         let (server, name) = (&self.server, self.name());
         let (pinned, proven) = {
             let pins = &self.known().pins;
-            let epochs = pins.keys().filter_map(|name| name.strip_prefix(EPOCH)).map(|epoch| epoch.parse().unwrap_or(u32::MAX));
+            let epochs = pins
+                .keys()
+                .filter_map(|name| name.strip_prefix(EPOCH))
+                .map(|epoch| epoch.parse().unwrap_or(u32::MAX));
             let latest = epochs.max();
             let proven = lineage.is_some_and(|lineage| {
                 lineage.key_id == shown
@@ -308,7 +343,8 @@ impl Trust {
             ))),
             Some(Entry::Data(data)) => {
                 let stored = serde_json::from_slice::<Stored>(&data).ok().filter(|stored| {
-                    stored.format == FORMAT && (&stored.server, &stored.collection) == (server, &self.collection)
+                    stored.format == FORMAT
+                        && (&stored.server, &stored.collection) == (server, &self.collection)
                 });
                 stored.map(Some).ok_or_else(|| {
                     Error::Corrupt(format!(

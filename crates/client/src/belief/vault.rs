@@ -26,7 +26,8 @@ pub struct Vault(Owner);
 
 impl Vault {
     pub fn new(keys: &Keys) -> Result<Self> {
-        let spec = IndexSpec::new(INDEX, 1, Metric::Cosine, Mode::SealedIndex, Precision::Standard)?;
+        let spec =
+            IndexSpec::new(INDEX, 1, Metric::Cosine, Mode::SealedIndex, Precision::Standard)?;
         Ok(Vault(Owner::new(keys, spec)?))
     }
 
@@ -46,7 +47,8 @@ impl Vault {
     }
 
     fn open(&self, name: &str, stored: &[u8]) -> Result<Entry> {
-        let damaged = || Error::Corrupt(format!("what this client remembers under {name} was damaged."));
+        let damaged =
+            || Error::Corrupt(format!("what this client remembers under {name} was damaged."));
         let rest = stored.strip_prefix(MAGIC).ok_or_else(damaged)?;
         let (&[version, length], rest) = rest.split_first_chunk().ok_or_else(damaged)?;
         if version != VERSION {

@@ -47,7 +47,8 @@ impl Database {
             collections: Vec<CollectionRow>,
         }
         let doing = "cannot list the collections";
-        let reply = self.session.call(host, "GET", "/v1/collections", doing, Call::default()).await?;
+        let reply =
+            self.session.call(host, "GET", "/v1/collections", doing, Call::default()).await?;
         let Said { mut collections } = self.session.json(&reply, doing)?;
         if !collections.iter().all(|one| check_name(&one.name).is_ok()) {
             return Err(Error::server(format!(
@@ -73,7 +74,13 @@ impl Database {
         let change = Change { meta: Some(meta), attachments, ..Change::default() };
         let body = frame::encode(&change, &HashMap::new());
         let headers = vec![("Content-Type", "application/octet-stream".to_owned())];
-        let call = Call { body: Some(&body), headers, also: &[201, 409], not_200: true, ..Call::default() };
+        let call = Call {
+            body: Some(&body),
+            headers,
+            also: &[201, 409],
+            not_200: true,
+            ..Call::default()
+        };
         let reply = self.session.call(host, "PUT", &path_of(name), &doing, call).await?;
         let listing = match reply.head.status {
             201 => Some(Listing::read(&reply.body, name, &self.session.url, None)?),
@@ -101,7 +108,8 @@ impl Database {
             accept(&listing.meta)?;
             return self.store(host, name, listing, lineage).await;
         }
-        let names: Vec<_> = self.rows(host).await?.iter().take(10).map(|row| self.face.quoted(&row.name)).collect();
+        let names: Vec<_> =
+            self.rows(host).await?.iter().take(10).map(|row| self.face.quoted(&row.name)).collect();
         let there = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
         Err(Error::CollectionNotFound(format!(
             "no collection {} on {} that this token may see; there are: {there}. Create the collection, or choose one of these.",
@@ -144,7 +152,13 @@ impl Database {
         Listing::read(&reply.body, name, &self.session.url, None).map(Some)
     }
 
-    async fn store(&self, host: &dyn Host, name: &str, listing: Listing, lineage: Lineages) -> Result<RemoteStore> {
+    async fn store(
+        &self,
+        host: &dyn Host,
+        name: &str,
+        listing: Listing,
+        lineage: Lineages,
+    ) -> Result<RemoteStore> {
         let (session, cache) = (Arc::clone(&self.session), Arc::clone(&self.cache));
         let trust = self.trust(host, name).await?;
         RemoteStore::open(self.face, host, session, name, trust, cache, listing, lineage).await

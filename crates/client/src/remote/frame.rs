@@ -55,9 +55,13 @@ struct Content<'a> {
 
 /// Every blob of a change, in the order in which a frame has them.
 pub fn blobs(change: &Change) -> impl Iterator<Item = (Place, &[u8])> {
-    let of = change.add.iter().flat_map(|new| new.blobs.iter().map(|(name, data)| ((Some(new.id), *name), &**data)));
+    let of = change
+        .add
+        .iter()
+        .flat_map(|new| new.blobs.iter().map(|(name, data)| ((Some(new.id), *name), &**data)));
     let meta = change.meta.iter().map(|meta| ((None, ""), meta.as_slice()));
-    of.chain(meta).chain(change.attachments.iter().map(|(name, data)| ((None, *name), data.as_slice())))
+    of.chain(meta)
+        .chain(change.attachments.iter().map(|(name, data)| ((None, *name), data.as_slice())))
 }
 
 /// The frame. Blobs named in `uploads` are taken from there by the server.
@@ -74,19 +78,28 @@ pub fn encode(change: &Change, uploads: &HashMap<Place, Upload>) -> Vec<u8> {
     let added = change.add.iter().map(|new| Added {
         id: Hex(new.id.0),
         rows: new.rows,
-        blobs: new.blobs.iter().map(|(name, data)| blob((Some(new.id), name), data, true)).collect(),
+        blobs: new
+            .blobs
+            .iter()
+            .map(|(name, data)| blob((Some(new.id), name), data, true))
+            .collect(),
     });
     let attachments = change.attachments.iter();
     let content = Content {
         add: added.collect(),
         remove: change.remove.iter().map(|id| Hex(id.0)).collect(),
-        delete_rows: change.delete_rows.iter().map(|(id, rows)| (id.to_string(), rows.as_slice())).collect(),
+        delete_rows: change
+            .delete_rows
+            .iter()
+            .map(|(id, rows)| (id.to_string(), rows.as_slice()))
+            .collect(),
         attachments: attachments.map(|(name, data)| blob((None, name), data, true)).collect(),
         drop_attachments: [],
         meta: change.meta.as_ref().map(|meta| blob((None, ""), meta, false)),
     };
     let json = serde_json::to_vec(&content).unwrap_or_default();
-    let mut frame = [MAGIC, &VERSION.to_le_bytes(), &(json.len() as u32).to_le_bytes(), &json].concat();
+    let mut frame =
+        [MAGIC, &VERSION.to_le_bytes(), &(json.len() as u32).to_le_bytes(), &json].concat();
     for (_, data) in blobs(change).filter(|(place, _)| !uploads.contains_key(place)) {
         frame.extend_from_slice(data);
     }
@@ -103,7 +116,9 @@ pub fn split_blobs(mut data: &[u8]) -> Vec<Option<&[u8]>> {
             found.push(None);
             continue;
         }
-        let Some(blob) = usize::try_from(length).ok().and_then(|length| data.get(..length)) else { break };
+        let Some(blob) = usize::try_from(length).ok().and_then(|length| data.get(..length)) else {
+            break;
+        };
         found.push(Some(blob));
         data = &data[blob.len()..];
     }
@@ -119,7 +134,10 @@ mod tests {
     #[test]
     fn a_frame_names_its_blobs_in_their_order_and_leaves_out_what_was_uploaded() {
         let id = SegmentId([0xab; 16]);
-        let blobs = IndexMap::from([("rows", b"ROWS".as_slice().into()), ("sidecar", b"SIDE".as_slice().into())]);
+        let blobs = IndexMap::from([
+            ("rows", b"ROWS".as_slice().into()),
+            ("sidecar", b"SIDE".as_slice().into()),
+        ]);
         let change = Change {
             add: vec![NewSegment { id, rows: 3, blobs }],
             delete_rows: BTreeMap::from([(SegmentId([1; 16]), vec![2, 5])]),

@@ -64,7 +64,11 @@ impl Listing {
         })
     }
 
-    fn checked(said: Said, name: &str, before: Option<&Self>) -> core::result::Result<Self, String> {
+    fn checked(
+        said: Said,
+        name: &str,
+        before: Option<&Self>,
+    ) -> core::result::Result<Self, String> {
         if said.name != name {
             return Err("it is about another one".to_owned());
         }
@@ -76,12 +80,16 @@ impl Listing {
             }
             let segment = StoredSegment { id: SegmentId(id.0), rows, blobs, deleted };
             let known = before.and_then(|before| before.segments.get(&segment.id));
-            let segment = known.filter(|known| ***known == segment).cloned().unwrap_or_else(|| Arc::new(segment));
+            let segment = known
+                .filter(|known| ***known == segment)
+                .cloned()
+                .unwrap_or_else(|| Arc::new(segment));
             if segments.insert(segment.id, segment).is_some() {
                 return Err("a segment occurs twice".to_owned());
             }
         }
-        let counts = segments.values().flat_map(|one| one.blobs.values()).chain(said.attachments.values());
+        let counts =
+            segments.values().flat_map(|one| one.blobs.values()).chain(said.attachments.values());
         if counts.chain([&said.version]).any(|count| *count >= LARGEST) {
             return Err("a length or the version is too large".to_owned());
         }
@@ -99,12 +107,17 @@ impl Listing {
     /// The state that a commit on top of this one leaves.
     pub fn after(&self, change: &Change, version: u64, head: String) -> Self {
         let mut attachments = self.attachments.clone();
-        attachments.extend(change.attachments.iter().map(|(name, blob)| ((*name).to_owned(), blob.len() as u64)));
+        attachments.extend(
+            change.attachments.iter().map(|(name, blob)| ((*name).to_owned(), blob.len() as u64)),
+        );
         let keys = change.attachments.get(EVALUATION).map(|keys| *blake3::hash(keys).as_bytes());
         Listing {
             version,
             head,
-            meta: change.meta.as_ref().map_or_else(|| Arc::clone(&self.meta), |meta| meta.as_slice().into()),
+            meta: change
+                .meta
+                .as_ref()
+                .map_or_else(|| Arc::clone(&self.meta), |meta| meta.as_slice().into()),
             segments: change.after(&self.segments),
             attachments,
             query_version: self.query_version,

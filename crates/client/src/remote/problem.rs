@@ -26,7 +26,10 @@ fn problem_of(reply: &Reply) -> Problem {
 /// Whether an answer is the problem of that type, as docs/http-api.md names them.
 pub fn is_problem(reply: &Reply, kind: &str) -> bool {
     let found = problem_of(reply).r#type;
-    found.as_ref().and_then(serde_json::Value::as_str).and_then(|text| text.strip_prefix("urn:ciphervec:"))
+    found
+        .as_ref()
+        .and_then(serde_json::Value::as_str)
+        .and_then(|text| text.strip_prefix("urn:ciphervec:"))
         == Some(kind)
 }
 
@@ -75,15 +78,24 @@ pub fn error_of(reply: &Reply, doing: &str, server: &str) -> Error {
             ))
         }
         507 => Error::Storage(format!("{doing}: the disk of {server} is full: {says}.")),
-        400 | 405 | 413 | 415 | 422 => Error::Input(format!("{doing}: {server} refuses it: {says}.")),
+        400 | 405 | 413 | 415 | 422 => {
+            Error::Input(format!("{doing}: {server} refuses it: {says}."))
+        }
         429 | 503 if !is_problem(reply, "stopped") => Error::server(format!(
             "{doing}: {server} is busy and stayed so ({says}). Try again later, or allow a longer timeout."
         )),
         status => {
             let id = reply.head.header("x-request-id").unwrap_or_default();
-            let id: String = id.chars().filter(|c| c.is_ascii_alphanumeric() || "-_".contains(*c)).take(64).collect();
-            let which =
-                if id.is_empty() { String::new() } else { format!(" The request is {id} in its log.") };
+            let id: String = id
+                .chars()
+                .filter(|c| c.is_ascii_alphanumeric() || "-_".contains(*c))
+                .take(64)
+                .collect();
+            let which = if id.is_empty() {
+                String::new()
+            } else {
+                format!(" The request is {id} in its log.")
+            };
             Error::Server {
                 message: format!(
                     "{doing}: {server} failed with status {status} ({says}).{which} Try again, or ask its operator."
@@ -95,6 +107,7 @@ pub fn error_of(reply: &Reply, doing: &str, server: &str) -> Error {
 }
 
 fn printable(text: &str, longest: usize) -> String {
-    let clean = |c: char| if c.is_control() || matches!(c, '\u{2028}' | '\u{2029}') { ' ' } else { c };
+    let clean =
+        |c: char| if c.is_control() || matches!(c, '\u{2028}' | '\u{2029}') { ' ' } else { c };
     text.chars().map(clean).take(longest).collect()
 }

@@ -101,7 +101,8 @@ impl Attempts {
     /// attempts end with the time, not with their number.
     async fn again(&mut self, host: &dyn Host, wait: Option<Duration>) -> Result<bool> {
         self.failed += 1;
-        let longest = Duration::from_secs(5).min(Duration::from_millis(200) * (1 << self.failed.min(10)));
+        let longest =
+            Duration::from_secs(5).min(Duration::from_millis(200) * (1 << self.failed.min(10)));
         let pause = longest.mul_f64(uniform()) + wait.unwrap_or_default();
         if wait.is_none() && self.failed > self.retries || host.now() + pause >= self.ends {
             return Ok(false);
@@ -132,7 +133,10 @@ impl Session {
         doing: &str,
         call: Call<'_>,
     ) -> Result<Reply> {
-        let mut sink = Whole { limit: if call.limit == 0 { MAX_JSON } else { call.limit }, ..Whole::default() };
+        let mut sink = Whole {
+            limit: if call.limit == 0 { MAX_JSON } else { call.limit },
+            ..Whole::default()
+        };
         self.stream(host, method, path, doing, call, &mut sink).await
     }
 
@@ -150,7 +154,11 @@ impl Session {
         let request = self.request(method, path, call.body, call.headers);
         let mut sent = false;
         loop {
-            let mut parted = Parted { error: Whole { limit: LONGEST_ERROR, ..Whole::default() }, good: false, sink };
+            let mut parted = Parted {
+                error: Whole { limit: LONGEST_ERROR, ..Whole::default() },
+                good: false,
+                sink,
+            };
             let sending = host.send(&request, attempts.left(host), &mut parted).await;
             let Parted { error, .. } = parted;
             let (failure, wait) = match sending {
@@ -199,10 +207,22 @@ impl Session {
     }
 
     /// A blob of that many bytes. What arrived before a connection was lost is not fetched again.
-    pub async fn fetch(&self, host: &dyn Host, path: &str, length: u64, doing: &str) -> Result<Fetched> {
+    pub async fn fetch(
+        &self,
+        host: &dyn Host,
+        path: &str,
+        length: u64,
+        doing: &str,
+    ) -> Result<Fetched> {
         let mut attempts = self.attempts(host);
         // Not reserved: how long it is to be is the server's word.
-        let mut came = Blob { host, bytes: Vec::new(), from: 0, length, error: Whole { limit: LONGEST_ERROR, ..Whole::default() } };
+        let mut came = Blob {
+            host,
+            bytes: Vec::new(),
+            from: 0,
+            length,
+            error: Whole { limit: LONGEST_ERROR, ..Whole::default() },
+        };
         loop {
             came.from = came.bytes.len();
             came.error.head = None;
@@ -217,20 +237,29 @@ impl Session {
                     match reply.head.status {
                         404 => return Ok(Fetched::Absent),
                         416 => {
-                            let says = format!("{doing}: {length} bytes expected, fewer are there. Open it again.");
+                            let says = format!(
+                                "{doing}: {length} bytes expected, fewer are there. Open it again."
+                            );
                             return Ok(Fetched::Changed(Error::server(says)));
                         }
                         200 | 206 => {
                             self.check_api(&reply, doing)?;
                             let had = came.bytes.len();
                             if had as u64 != length {
-                                let says = format!("{doing}: {length} bytes expected, {had} came. Open it again.");
+                                let says = format!(
+                                    "{doing}: {length} bytes expected, {had} came. Open it again."
+                                );
                                 return Ok(Fetched::Changed(Error::server(says)));
                             }
                             return Ok(Fetched::Blob(came.bytes));
                         }
-                        status if !RETRIED.contains(&status) => return Err(error_of(&reply, doing, &self.url)),
-                        _ => (error_of(&reply, doing, &self.url), retry_after(&reply.head, host.clock())),
+                        status if !RETRIED.contains(&status) => {
+                            return Err(error_of(&reply, doing, &self.url));
+                        }
+                        _ => (
+                            error_of(&reply, doing, &self.url),
+                            retry_after(&reply.head, host.clock()),
+                        ),
                     }
                 }
                 Err(lost) => {
@@ -271,17 +300,30 @@ impl Session {
         Err(loses_uploads(doing, &self.url))
     }
 
-    async fn new_upload(&self, host: &dyn Host, path: &str, length: usize, doing: &str) -> Result<String> {
+    async fn new_upload(
+        &self,
+        host: &dyn Host,
+        path: &str,
+        length: usize,
+        doing: &str,
+    ) -> Result<String> {
         #[derive(Deserialize)]
         struct Made {
             upload: String,
         }
         let body = format!("{{\"length\":{length}}}");
         let headers = vec![("Content-Type", "application/json".to_owned())];
-        let call = Call { body: Some(body.as_bytes()), headers, also: &[201], not_200: true, ..Call::default() };
+        let call = Call {
+            body: Some(body.as_bytes()),
+            headers,
+            also: &[201],
+            not_200: true,
+            ..Call::default()
+        };
         let reply = self.call(host, "POST", path, doing, call).await?;
         let made: Made = self.json(&reply, doing)?;
-        if made.upload.len() != 32 || !made.upload.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+        if made.upload.len() != 32 || !made.upload.bytes().all(|byte| byte.is_ascii_alphanumeric())
+        {
             let says = "named an upload in another way than by 32 hexadecimal digits";
             return Err(Error::server(format!("{doing}: {} {says}.", self.url)));
         }
@@ -289,7 +331,14 @@ impl Session {
     }
 
     /// Whether all of it arrived; not where the server does not know the upload any more.
-    async fn pieces(&self, host: &dyn Host, path: &str, data: &[u8], doing: &str, step: &impl Fn(u64)) -> Result<bool> {
+    async fn pieces(
+        &self,
+        host: &dyn Host,
+        path: &str,
+        data: &[u8],
+        doing: &str,
+        step: &impl Fn(u64),
+    ) -> Result<bool> {
         let (mut offset, mut size, mut stuck) = (0, PIECE, 0);
         while offset < data.len() {
             let headers = vec![
@@ -297,7 +346,13 @@ impl Session {
                 ("Content-Type", "application/octet-stream".to_owned()),
             ];
             let body = Some(&data[offset..data.len().min(offset + size)]);
-            let call = Call { body, headers, also: &[204, 404, 409, 413], not_200: true, ..Call::default() };
+            let call = Call {
+                body,
+                headers,
+                also: &[204, 404, 409, 413],
+                not_200: true,
+                ..Call::default()
+            };
             let reply = self.call(host, "PATCH", path, doing, call).await?;
             match reply.head.status {
                 404 => return Ok(false),
@@ -315,7 +370,10 @@ impl Session {
             };
             stuck = if now <= offset { stuck + 1 } else { 0 };
             if stuck > self.retries + 1 {
-                let says = format!("{doing}: an upload stays at byte {now} on {}. Ask its operator.", self.url);
+                let says = format!(
+                    "{doing}: an upload stays at byte {now} on {}. Ask its operator.",
+                    self.url
+                );
                 return Err(Error::server(says));
             }
             offset = now;
@@ -337,7 +395,12 @@ impl Session {
     }
 
     fn attempts(&self, host: &dyn Host) -> Attempts {
-        Attempts { timeout: self.timeout, ends: host.now() + self.timeout, retries: self.retries, failed: 0 }
+        Attempts {
+            timeout: self.timeout,
+            ends: host.now() + self.timeout,
+            retries: self.retries,
+            failed: 0,
+        }
     }
 
     fn request<'a>(
@@ -479,7 +542,8 @@ pub fn too_long(most: u64) -> Lost {
 
 /// A number of at most 15 digits.
 pub fn count(text: &str) -> Option<u64> {
-    (text.len() <= 15 && text.bytes().all(|byte| byte.is_ascii_digit())).then(|| text.parse().ok())?
+    (text.len() <= 15 && text.bytes().all(|byte| byte.is_ascii_digit()))
+        .then(|| text.parse().ok())?
 }
 
 /// What `Retry-After` asks for, as a number or a date.
@@ -501,7 +565,8 @@ fn uniform() -> f64 {
 /// Random bytes.
 pub fn random<const N: usize>() -> Result<[u8; N]> {
     let mut bytes = [0; N];
-    getrandom::fill(&mut bytes).map_err(|_| Error::Ended("this system gives no random bytes.".to_owned()))?;
+    getrandom::fill(&mut bytes)
+        .map_err(|_| Error::Ended("this system gives no random bytes.".to_owned()))?;
     Ok(bytes)
 }
 
@@ -510,7 +575,9 @@ pub fn random<const N: usize>() -> Result<[u8; N]> {
 /// # Errors
 /// [`Error::Input`], also on plain HTTP to another machine unless `insecure`.
 pub fn base_url(given: &str, insecure: bool) -> Result<String> {
-    let starts = |scheme: &str| given.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme));
+    let starts = |scheme: &str| {
+        given.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme))
+    };
     let scheme = ["https://", "http://"].into_iter().find(|scheme| starts(scheme));
     let Some(scheme) = scheme else {
         return Error::input(format!(
@@ -520,10 +587,14 @@ pub fn base_url(given: &str, insecure: bool) -> Result<String> {
     let rest = &given[scheme.len()..];
     let (authority, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
     if authority.contains('@') {
-        return Error::input("the URL holds a user or a password; take them out, and pass a token instead.");
+        return Error::input(
+            "the URL holds a user or a password; take them out, and pass a token instead.",
+        );
     }
     if authority.is_empty() || path.contains(['?', '#']) {
-        return Error::input(format!("a server's URL has a host and no \"?\" or \"#\"; got {scheme}{authority}…"));
+        return Error::input(format!(
+            "a server's URL has a host and no \"?\" or \"#\"; got {scheme}{authority}…"
+        ));
     }
     let host = match authority.strip_prefix('[') {
         Some(rest) => rest.split(']').next().unwrap_or_default(),

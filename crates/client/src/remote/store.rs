@@ -147,7 +147,8 @@ impl RemoteStore {
             reply = self.send(host, change, LEAST_INLINE, &before, &doing).await?;
         }
         if reply.head.status == 412 {
-            let says = "others commit to it faster than this client. Try again when there are fewer.";
+            let says =
+                "others commit to it faster than this client. Try again when there are fewer.";
             return Err(Error::Conflict(format!("{doing}: {says}")));
         }
         self.kept().uploads.clear();
@@ -164,12 +165,16 @@ impl RemoteStore {
         }
         self.kept().listing = Arc::new(before.after(change, version, head.clone()));
         let seen = async {
-            self.trust.see(host, version, &head, since, change.attachments.contains_key(STATE)).await?;
+            self.trust
+                .see(host, version, &head, since, change.attachments.contains_key(STATE))
+                .await?;
             self.repin(host, change).await
         };
         Trust::afterwards(host, &format!("the change to {}", self.quoted()), seen).await?;
         for added in &change.add {
-            for (name, blob) in added.blobs.iter().filter(|(name, _)| ![ROWS, ORIGINALS].contains(*name)) {
+            for (name, blob) in
+                added.blobs.iter().filter(|(name, _)| ![ROWS, ORIGINALS].contains(*name))
+            {
                 self.cache.put(host, &self.address(added.id, name), blob).await?;
             }
         }
@@ -188,7 +193,8 @@ impl RemoteStore {
         if let Some(held) = fetched.filter(suits) {
             return Ok(held);
         }
-        if let Some(held) = self.cache.get(host, &self.address(segment, blob)).await?.filter(suits) {
+        if let Some(held) = self.cache.get(host, &self.address(segment, blob)).await?.filter(suits)
+        {
             self.kept().used.insert((segment, blob.to_owned()));
             return Ok(held);
         }
@@ -214,7 +220,13 @@ impl RemoteStore {
     }
 
     /// Holds what was fetched until it is found right; beyond some bytes it is kept as it comes.
-    async fn wait_for(&self, host: &dyn Host, segment: SegmentId, blob: &str, data: &Arc<[u8]>) -> Result<()> {
+    async fn wait_for(
+        &self,
+        host: &dyn Host,
+        segment: SegmentId,
+        blob: &str,
+        data: &Arc<[u8]>,
+    ) -> Result<()> {
         let place = (segment, blob.to_owned());
         {
             let kept = &mut *self.kept();
@@ -250,13 +262,25 @@ impl RemoteStore {
     }
 
     /// Blobs read, of this segment and name or all of them, may be wrong: none is kept. Whether reading them again may give others.
-    pub async fn discard(&self, host: &dyn Host, segment: Option<SegmentId>, blob: Option<&str>) -> Result<bool> {
-        let suits = |(of, name): &Blob| segment.is_none_or(|one| one == *of) && blob.is_none_or(|one| one == name);
+    pub async fn discard(
+        &self,
+        host: &dyn Host,
+        segment: Option<SegmentId>,
+        blob: Option<&str>,
+    ) -> Result<bool> {
+        let suits = |(of, name): &Blob| {
+            segment.is_none_or(|one| one == *of) && blob.is_none_or(|one| one == name)
+        };
         let mut dropped: Vec<_> = self.unkept().into_iter().filter(suits).collect();
         if let Some(segment) = segment {
             // Found right before, in part: records are sealed one by one.
-            let listed = self.listing().segments.get(&segment).map(|one| one.blobs.keys().cloned().collect());
-            let names = blob.map_or_else(|| listed.unwrap_or_default(), |blob| vec![blob.to_owned()]);
+            let listed = self
+                .listing()
+                .segments
+                .get(&segment)
+                .map(|one| one.blobs.keys().cloned().collect());
+            let names =
+                blob.map_or_else(|| listed.unwrap_or_default(), |blob| vec![blob.to_owned()]);
             for name in names {
                 if self.cache.get(host, &self.address(segment, &name)).await?.is_some() {
                     dropped.push((segment, name));
@@ -276,7 +300,12 @@ impl RemoteStore {
 
     /// The same blob of several segments is read next: small ones are fetched in few requests. What the server does not give as it is
     /// listed is left to [`Self::read`].
-    pub async fn prefetch(&self, host: &dyn Host, segments: &[Arc<StoredSegment>], blob: &str) -> Result<()> {
+    pub async fn prefetch(
+        &self,
+        host: &dyn Host,
+        segments: &[Arc<StoredSegment>],
+        blob: &str,
+    ) -> Result<()> {
         let mut missing = Vec::new();
         for one in segments {
             let length = one.blobs.get(blob).copied().filter(|length| *length <= SMALL);
@@ -295,8 +324,17 @@ impl RemoteStore {
             let body = serde_json::json!({"blob": blob, "segments": ids}).to_string();
             let headers = vec![("Content-Type", "application/json".to_owned())];
             let limit = asked.iter().map(|(_, length)| *length as usize + 8).sum();
-            let call = Call { body: Some(body.as_bytes()), headers, also: &[404, 405], limit, ..Call::default() };
-            let reply = self.session.call(host, "POST", &format!("{}/blobs", self.path), &doing, call).await?;
+            let call = Call {
+                body: Some(body.as_bytes()),
+                headers,
+                also: &[404, 405],
+                limit,
+                ..Call::default()
+            };
+            let reply = self
+                .session
+                .call(host, "POST", &format!("{}/blobs", self.path), &doing, call)
+                .await?;
             if reply.head.status != 200 {
                 self.kept().several = false; // an older server
                 return Ok(());
@@ -343,7 +381,10 @@ impl RemoteStore {
             self.fetch(host, &path, length, &doing).await?
         };
         data.ok_or_else(|| {
-            Error::Corrupt(format!("{doing}: {} lists it but does not give it. Ask its operator.", self.session.url))
+            Error::Corrupt(format!(
+                "{doing}: {} lists it but does not give it. Ask its operator.",
+                self.session.url
+            ))
         })
     }
 
@@ -375,7 +416,9 @@ impl RemoteStore {
         if reply.head.status != 200 {
             // Perhaps it does not suit the latest state: a new epoch of the query key, or larger segments.
             if self.newer(host).await?.is_some() {
-                return Err(Error::Conflict(format!("{doing}: it changes faster than a query takes. Ask again.")));
+                return Err(Error::Conflict(format!(
+                    "{doing}: it changes faster than a query takes. Ask again."
+                )));
             }
             return Err(error_of(&reply, &doing, &self.session.url));
         }
@@ -388,7 +431,9 @@ impl RemoteStore {
                 if version == self.listing().version && self.newer(host).await?.is_none() {
                     return Err(error);
                 }
-                return Err(Error::Conflict(format!("{doing}: its keys change while it is asked. Ask again.")));
+                return Err(Error::Conflict(format!(
+                    "{doing}: its keys change while it is asked. Ask again."
+                )));
             }
         }
         Ok(Evaluated::Answered(version))
@@ -419,7 +464,9 @@ impl RemoteStore {
             ))),
             404 | 405 => Ok(false),
             _ if is_problem(&reply, "exists") || self.newer(host).await?.is_some() => {
-                Err(Error::Conflict(format!("{doing}: it changes faster than a query takes. Ask again.")))
+                Err(Error::Conflict(format!(
+                    "{doing}: it changes faster than a query takes. Ask again."
+                )))
             }
             _ => Err(error_of(&reply, &doing, &self.session.url)),
         }
@@ -439,14 +486,18 @@ impl RemoteStore {
             verified: Verified,
         }
         let doing = format!("cannot verify {}", self.quoted());
-        let reply = self.session.call(host, "POST", &format!("{}/verify", self.path), &doing, Call::default()).await?;
+        let reply = self
+            .session
+            .call(host, "POST", &format!("{}/verify", self.path), &doing, Call::default())
+            .await?;
         let Said { problems, verified } = self.session.json(&reply, &doing)?;
         if problems.is_empty() {
             return Ok(verified);
         }
         let faults = problems.iter().take(20);
-        let faults: Vec<_> =
-            faults.map(|Fault { file, offset }| format!("{file}, byte {offset}: damaged on the server")).collect();
+        let faults: Vec<_> = faults
+            .map(|Fault { file, offset }| format!("{file}, byte {offset}: damaged on the server"))
+            .collect();
         Error::corrupt(faults.join("\n"))
     }
 
@@ -454,7 +505,10 @@ impl RemoteStore {
     pub async fn purge(&self, host: &dyn Host) -> Result<()> {
         let call = Call { also: &[204], not_200: true, ..Call::default() };
         let doing = format!("cannot purge {}", self.quoted());
-        self.session.call(host, "POST", &format!("{}/purge", self.path), &doing, call).await.map(drop)
+        self.session
+            .call(host, "POST", &format!("{}/purge", self.path), &doing, call)
+            .await
+            .map(drop)
     }
 
     /// Pins the hash of this epoch's evaluation keys, and of the sealed key pair, after `check` on the keys when first seen.
@@ -480,7 +534,13 @@ impl RemoteStore {
 
     /// A blob; none where the server has none and had none. [`Error::Conflict`] where it is gone, or has become shorter, because the
     /// collection has moved on: a server takes deleted rows out by itself.
-    async fn fetch(&self, host: &dyn Host, path: &str, length: u64, doing: &str) -> Result<Option<Vec<u8>>> {
+    async fn fetch(
+        &self,
+        host: &dyn Host,
+        path: &str,
+        length: u64,
+        doing: &str,
+    ) -> Result<Option<Vec<u8>>> {
         match self.session.fetch(host, path, length, doing).await? {
             Fetched::Blob(data) => Ok(Some(data)),
             Fetched::Absent => {
@@ -507,11 +567,20 @@ impl RemoteStore {
         let Some(meta) = &change.meta else { return Ok(()) };
         let Some((spec, key_id)) = public_parameters(meta) else { return Ok(()) };
         let values = [("spec".to_owned(), spec), (KEY_ID.to_owned(), key_id)];
-        let news = values.iter().any(|(name, value)| self.trust.pinned(name).is_some_and(|known| known != *value));
+        let news = values
+            .iter()
+            .any(|(name, value)| self.trust.pinned(name).is_some_and(|known| known != *value));
         if news { self.trust.repin(host, &values).await } else { Ok(()) }
     }
 
-    async fn send(&self, host: &dyn Host, change: &Change, inline: usize, on: &Listing, doing: &str) -> Result<Reply> {
+    async fn send(
+        &self,
+        host: &dyn Host,
+        change: &Change,
+        inline: usize,
+        on: &Listing,
+        doing: &str,
+    ) -> Result<Reply> {
         for _ in 0..ATTEMPTS {
             let uploads = self.upload(host, change, inline, doing).await?;
             let reply = self.post(host, change, &uploads, on, doing).await?;
@@ -533,7 +602,8 @@ impl RemoteStore {
     ) -> Result<Reply> {
         let body = frame::encode(change, uploads);
         let total = body.len() as u64;
-        let progress = |done| host.progress(Progress { phase: "upload", done, total: Some(total), ms: None });
+        let progress =
+            |done| host.progress(Progress { phase: "upload", done, total: Some(total), ms: None });
         progress(0);
         let headers = vec![
             ("Content-Type", OCTETS.to_owned()),
@@ -543,7 +613,8 @@ impl RemoteStore {
         ];
         let also = &[400, 404, 409, 412, 413, 422];
         let call = Call { body: Some(&body), headers, also, ..Call::default() };
-        match self.session.call(host, "POST", &format!("{}/commits", self.path), doing, call).await {
+        match self.session.call(host, "POST", &format!("{}/commits", self.path), doing, call).await
+        {
             Ok(reply) => {
                 progress(total);
                 Ok(reply)
@@ -577,8 +648,11 @@ impl RemoteStore {
             }
             *known = held.values().map(|upload| (upload.blake3, upload.clone())).collect();
         }
-        let mut left: usize =
-            parts.iter().filter(|(place, _)| !held.contains_key(place)).map(|(_, data)| data.len()).sum();
+        let mut left: usize = parts
+            .iter()
+            .filter(|(place, _)| !held.contains_key(place))
+            .map(|(_, data)| data.len())
+            .sum();
         let mut sent = (total - left) as u64;
         parts.sort_by_key(|(_, data)| core::cmp::Reverse(data.len()));
         for (place, data) in parts {

@@ -17,7 +17,7 @@ const MAX_RECORD: usize = 64 << 20;
 pub struct Records {
     /// One a row; fresh ones where there are none.
     pub ids: Vec<Id>,
-    /// Vectors end to end; under `hamming` 1 and −1.
+    /// Vectors end to end; under `hamming` all 0 and 1, or all −1 and 1.
     pub embeddings: Vec<f32>,
     /// JSON objects, or nothing for all rows.
     pub metadatas: Vec<Option<String>>,
@@ -43,9 +43,9 @@ pub struct Batch {
 impl Batch {
     /// Rows for a collection of this kind.
     pub fn new(given: Records, dimension: usize, metric: Metric) -> Result<Self> {
-        let Records { ids, embeddings, metadatas, documents } = given;
+        let Records { ids, mut embeddings, metadatas, documents } = given;
         let mut faults = Vec::new();
-        let count = check_rows(&embeddings, dimension, metric, "embeddings", &mut faults)?;
+        let count = check_rows(&mut embeddings, dimension, metric, "embeddings", &mut faults)?;
         let ids = if ids.is_empty() { fresh_ids(count)? } else { ids };
         check_ids(&ids, &mut faults);
         same_length(ids.len(), count, "embeddings")?;
@@ -56,7 +56,12 @@ impl Batch {
         }
         distinct(&ids)?;
         let records = changes.map(|(metadata, document)| changed(&[], metadata, document, &[]));
-        Ok(Batch { records: records.collect::<Result<_>>()?, ids, rows: embeddings, ..Batch::default() })
+        Ok(Batch {
+            records: records.collect::<Result<_>>()?,
+            ids,
+            rows: embeddings,
+            ..Batch::default()
+        })
     }
 
     /// Rows from `start` up to `stop`.
@@ -73,7 +78,7 @@ impl Batch {
 
 /// How many rows these are; what is wrong with some of them.
 pub fn check_rows(
-    rows: &[f32],
+    rows: &mut [f32],
     dimension: usize,
     metric: Metric,
     what: &str,
@@ -85,16 +90,19 @@ pub fn check_rows(
             rows.len()
         ));
     }
+    if metric == Metric::Hamming {
+        check_bits(rows, what)?;
+        return Ok(rows.len() / dimension);
+    }
     for (row, vector) in rows.chunks_exact(dimension).enumerate() {
-        if metric == Metric::Hamming {
-            if let Some(strange) = vector.iter().find(|x| x.abs() != 1.0) {
-                return Error::input(format!(
-                    "{what} for metric \"hamming\" must be all -1/+1; got the value {strange}. Binarise first, e.g. x > 0."
-                ));
-            }
-        } else if let Some(column) = vector.iter().position(|x| !x.is_finite()) {
-            let says = if vector[column].is_nan() { "is NaN" } else { "is infinite, or beyond float32's range" };
-            faults.push((row, format!("{what}[{row}][{column}] {says}. Remove or repair that row.")));
+        if let Some(column) = vector.iter().position(|x| !x.is_finite()) {
+            let says = if vector[column].is_nan() {
+                "is NaN"
+            } else {
+                "is infinite, or beyond float32's range"
+            };
+            faults
+                .push((row, format!("{what}[{row}][{column}] {says}. Remove or repair that row.")));
         } else if metric == Metric::Cosine && vector.iter().all(|x| *x == 0.0) {
             faults.push((
                 row,
@@ -106,6 +114,24 @@ pub fn check_rows(
         }
     }
     Ok(rows.len() / dimension)
+}
+
+/// Makes 0 and 1 into −1 and 1.
+fn check_bits(rows: &mut [f32], what: &str) -> Result<()> {
+    let has = |value: f32| rows.contains(&value);
+    let (zero, minus) = (has(0.0), has(-1.0));
+    let strange = rows.iter().find(|x| ![0.0, 1.0, -1.0].contains(*x));
+    if strange.is_some() || zero && minus {
+        let came = strange
+            .map_or("-1, 0 and 1 mixed".to_owned(), |strange| format!("the value {strange}"));
+        return Error::input(format!(
+            "{what} for metric \"hamming\" must be booleans, all 0/1, or all -1/+1; got {came}. Binarise first, e.g. x > 0."
+        ));
+    }
+    if !minus {
+        rows.iter_mut().for_each(|x| *x = 2.0 * *x - 1.0);
+    }
+    Ok(())
 }
 
 fn check_ids(ids: &[Id], faults: &mut Vec<(usize, String)>) {
@@ -122,7 +148,9 @@ pub fn check_metadatas(metadatas: &[Option<String>], faults: &mut Vec<(usize, St
     for (row, text) in metadatas.iter().enumerate() {
         let Some(text) = text else { continue };
         match serde_json::from_str::<Fields<'_>>(text) {
-            Err(error) => faults.push((row, format!("metadatas[{row}] must be an object or null: {error}."))),
+            Err(error) => {
+                faults.push((row, format!("metadatas[{row}] must be an object or null: {error}.")))
+            }
             Ok(fields) => {
                 let strange = fields.0.keys().find(|name| name.is_empty() || name.starts_with('$'));
                 faults.extend(strange.map(|name| {
@@ -148,7 +176,9 @@ pub fn distinct(ids: &[Id]) -> Result<()> {
 /// That there is one entry for each of so many ids.
 pub fn same_length(expected: usize, length: usize, what: &str) -> Result<()> {
     if length != expected {
-        return Error::input(format!("{what} must have one entry per id: expected {expected}, got {length}."));
+        return Error::input(format!(
+            "{what} must have one entry per id: expected {expected}, got {length}."
+        ));
     }
     Ok(())
 }
@@ -164,7 +194,8 @@ pub fn changes<'a>(
             same_length(count, given.len(), what)?;
         }
     }
-    let of = |given: &'a [Option<String>], row: usize| given.get(row).and_then(|one| one.as_deref());
+    let of =
+        |given: &'a [Option<String>], row: usize| given.get(row).and_then(|one| one.as_deref());
     Ok((0..count).map(move |row| (of(metadatas, row), of(documents, row))))
 }
 

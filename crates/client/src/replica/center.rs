@@ -23,7 +23,11 @@ impl Replica {
         let present = self.center();
         let spec = &self.description.spec;
         let (dimension, count) = (spec.dimension(), rows.len() / spec.dimension());
-        if !present.is_empty() || spec.metric() != Metric::L2 || spec.mode() == Mode::Open || count < 2 {
+        if !present.is_empty()
+            || spec.metric() != Metric::L2
+            || spec.mode() == Mode::Open
+            || count < 2
+        {
             return present.to_vec();
         }
         let mut sums = vec![0f64; dimension];
@@ -37,10 +41,15 @@ impl Replica {
     }
 
     /// The ids of the segments around this center, of those allowed.
-    pub fn ids_around(&self, center: &[f32], allow: Option<&std::collections::HashSet<Id>>) -> Vec<Id> {
+    pub fn ids_around(
+        &self,
+        center: &[f32],
+        allow: Option<&std::collections::HashSet<Id>>,
+    ) -> Vec<Id> {
         let here = |id: &SegmentId| self.directory.centre(*id).unwrap_or_default() == center;
         let segments = self.directory.segments().map(|(id, ..)| id).filter(here);
-        let names = segments.flat_map(|id| self.directory.names(id).into_iter().flatten().flatten());
+        let names =
+            segments.flat_map(|id| self.directory.names(id).into_iter().flatten().flatten());
         names.filter(|id| allow.is_none_or(|allow| allow.contains(*id))).cloned().collect()
     }
 }
@@ -58,9 +67,11 @@ fn cosine_error(precision: Precision) -> f64 {
 fn distance_error(rows: &[f32], center: &[f32], precision: Precision) -> (f64, f64) {
     let dimension = center.len();
     let step = (rows.len() / dimension).div_ceil(SAMPLE);
-    let less = |row: &[f32]| row.iter().zip(center).map(|(x, c)| f64::from(*x - *c)).collect::<Vec<_>>();
+    let less =
+        |row: &[f32]| row.iter().zip(center).map(|(x, c)| f64::from(*x - *c)).collect::<Vec<_>>();
     let some: Vec<_> = rows.chunks_exact(dimension).step_by(step).map(less).collect();
-    let lengths: Vec<_> = some.iter().map(|row| row.iter().map(|x| x * x).sum::<f64>().sqrt()).collect();
+    let lengths: Vec<_> =
+        some.iter().map(|row| row.iter().map(|x| x * x).sum::<f64>().sqrt()).collect();
     let (mut products, mut distances) = (Vec::new(), Vec::new());
     for a in 0..some.len() {
         for b in 0..a {

@@ -20,7 +20,13 @@ const MANY: usize = 1 << 14;
 impl Replica {
     /// The ids that pass, in the order of insertion, at most so many. By keyed tags where their owner authenticated them, else by
     /// metadata, which decides.
-    pub async fn matching(&mut self, host: &dyn Host, filter: &Filter, by_tags: bool, most: usize) -> Result<Vec<Id>> {
+    pub async fn matching(
+        &mut self,
+        host: &dyn Host,
+        filter: &Filter,
+        by_tags: bool,
+        most: usize,
+    ) -> Result<Vec<Id>> {
         let mut found = Vec::new();
         for segment in self.read_entries() {
             if found.len() >= most {
@@ -62,14 +68,19 @@ impl Replica {
 
     /// Which rows have all of these tags, as their owner authenticated them: of every segment, so that no read tells which rows were
     /// found. None of a segment that its owner did not tag.
-    pub async fn tagged(&mut self, host: &dyn Host, wanted: &[FilterTag]) -> Result<Vec<(SegmentId, Vec<bool>)>> {
+    pub async fn tagged(
+        &mut self,
+        host: &dyn Host,
+        wanted: &[FilterTag],
+    ) -> Result<Vec<(SegmentId, Vec<bool>)>> {
         let mut masks = Vec::new();
         for segment in self.read_entries() {
             let tags = match self.has_tags(&segment) {
                 true => self.tags(host, &segment).await?,
                 false => None,
             };
-            let mask = tags.map_or_else(|| vec![false; segment.rows as usize], |tags| tags.matches(wanted));
+            let mask = tags
+                .map_or_else(|| vec![false; segment.rows as usize], |tags| tags.matches(wanted));
             masks.push((segment.id, mask));
         }
         Ok(masks)
@@ -77,7 +88,11 @@ impl Replica {
 
     /// The tags that a row has which passes the filter.
     pub fn wanted(&self, filter: &Filter) -> Vec<FilterTag> {
-        filter.equalities().iter().map(|(field, value)| self.owner.filter_tag(field, value)).collect()
+        filter
+            .equalities()
+            .iter()
+            .map(|(field, value)| self.owner.filter_tag(field, value))
+            .collect()
     }
 
     /// Whether all of these ids pass the filter, by their own records.

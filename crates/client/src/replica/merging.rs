@@ -28,7 +28,10 @@ impl Replica {
             return Vec::new();
         }
         let passed_over: HashSet<_> =
-            [self.directory.refused(), self.directory.quarantined(), &self.appended].concat().into_iter().collect();
+            [self.directory.refused(), self.directory.quarantined(), &self.appended]
+                .concat()
+                .into_iter()
+                .collect();
         let mut entries = self.entries();
         entries.retain(|one| !passed_over.contains(&one.id));
         let suits = |one: &StoredSegment, size: usize| {
@@ -41,7 +44,9 @@ impl Replica {
         for size in SIZES {
             // Beyond what is merged already: segments of this size, which count, and smaller ones among these.
             let (mut at, mut of_size, mut smaller, mut count) = (first, 0, total, 0);
-            while let Some(before) = at.checked_sub(1).map(|at| &entries[at]).filter(|one| suits(one, size)) {
+            while let Some(before) =
+                at.checked_sub(1).map(|at| &entries[at]).filter(|one| suits(one, size))
+            {
                 let here = before.live();
                 if of_size + smaller + here > MERGE_ROWS {
                     break;
@@ -70,7 +75,9 @@ impl Replica {
         replaced: &[Id],
     ) -> Result<Batch> {
         let gone: HashSet<_> = replaced.iter().collect();
-        let names = taken.iter().flat_map(|one| self.directory.names(one.id).into_iter().flatten().flatten());
+        let names = taken
+            .iter()
+            .flat_map(|one| self.directory.names(one.id).into_iter().flatten().flatten());
         let mut ids: Vec<_> = names.filter(|id| !gone.contains(id)).cloned().collect();
         let vectors = self.read_vectors(host, &ids).await?;
         let records = self.read_records(host, &ids).await?;
@@ -79,7 +86,11 @@ impl Replica {
         ids.extend_from_slice(&batch.ids);
         Ok(Batch {
             rows: [vectors.rows, batch.rows.clone()].concat(),
-            records: records.iter().map(|one| one.to_vec()).chain(batch.records.iter().cloned()).collect(),
+            records: records
+                .iter()
+                .map(|one| one.to_vec())
+                .chain(batch.records.iter().cloned())
+                .collect(),
             original: Some(original),
             ids,
             ..Batch::default()

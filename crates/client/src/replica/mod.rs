@@ -19,16 +19,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ciphervec::protect::consumed::Consumed;
-use ciphervec::search::{
-    OpenedSidecar, Origin, Owner, SealedSidecar, SegmentDirectory, Standing,
-};
+use ciphervec::search::{OpenedSidecar, Origin, Owner, SealedSidecar, SegmentDirectory, Standing};
 use ciphervec::{Id, Keys, SegmentId};
 
 use crate::belief::description::Description;
 use crate::belief::state::{Next, Shown, States, Step};
 use crate::belief::trust::{MASKS, Trust};
 use crate::change::{
-    COVERED, Change, Difference, EVALUATION, KEY_PAIR, SIDECAR, STATE, StoredSegment, TAGS, WRAP, CONSUMED,
+    CONSUMED, COVERED, Change, Difference, EVALUATION, KEY_PAIR, SIDECAR, STATE, StoredSegment,
+    TAGS, WRAP,
 };
 use crate::error::{Error, Result};
 use crate::face::Face;
@@ -123,7 +122,12 @@ impl Replica {
     /// Those that are not passed over.
     pub fn read_entries(&self) -> Vec<Arc<StoredSegment>> {
         let listing = self.store.listing();
-        listing.segments.values().filter(|one| !self.reasons.contains_key(&one.id)).cloned().collect()
+        listing
+            .segments
+            .values()
+            .filter(|one| !self.reasons.contains_key(&one.id))
+            .cloned()
+            .collect()
     }
 
     /// Segments taken in, those that are passed over included.
@@ -173,7 +177,10 @@ impl Replica {
     }
 
     pub fn too_fast(&self) -> Error {
-        Error::Conflict(format!("collection {} changes faster than a query takes. Ask again.", self.name()))
+        Error::Conflict(format!(
+            "collection {} changes faster than a query takes. Ask again.",
+            self.name()
+        ))
     }
 
     /// Reads everything again if the last change was interrupted between its commit and its end.
@@ -202,7 +209,9 @@ impl Replica {
             Ok(Some(shown)) => shown,
             Ok(None) => return self.load(host).await,
             // Again, where others were faster, or the same error.
-            Err(error) if error.is_wrong() || matches!(error, Error::Conflict(_)) => return self.load(host).await,
+            Err(error) if error.is_wrong() || matches!(error, Error::Conflict(_)) => {
+                return self.load(host).await;
+            }
             Err(error) => return Err(error),
         };
         if shown.state.is_some() && !self.appended.is_empty() && shown.appended.is_empty() {
@@ -224,7 +233,8 @@ impl Replica {
         // An id may have moved from an old segment to a new one, so rows go before others come.
         self.forget(&since.changed);
         let appended: HashSet<_> = shown.appended.iter().map(|one| one.id).collect();
-        let counts = |one: &&Arc<StoredSegment>| !appended.contains(&one.id) && !shown.sets_aside(one.id);
+        let counts =
+            |one: &&Arc<StoredSegment>| !appended.contains(&one.id) && !shown.sets_aside(one.id);
         let added: Vec<_> = since.added.iter().filter(counts).cloned().collect();
         self.attach(host, &shown, &added).await?;
         self.check(host, &shown).await?;
@@ -236,9 +246,13 @@ impl Replica {
     fn is_grown(&self, shown: &Shown, since: &Difference) -> bool {
         let fewer = |segment: &Arc<StoredSegment>| {
             let before = self.deleted.get(&segment.id);
-            before.is_some_and(|rows| rows.iter().any(|row| segment.deleted.binary_search(row).is_err()))
+            before.is_some_and(|rows| {
+                rows.iter().any(|row| segment.deleted.binary_search(row).is_err())
+            })
         };
-        if since.changed.iter().any(fewer) || since.added.iter().any(|one| self.deleted.contains_key(&one.id)) {
+        if since.changed.iter().any(fewer)
+            || since.added.iter().any(|one| self.deleted.contains_key(&one.id))
+        {
             return false;
         }
         if shown.state.is_none() {
@@ -253,16 +267,22 @@ impl Replica {
         aside.values_mut().for_each(|rows| rows.sort_unstable());
         // Whether a segment known here is one of the owner's state by now.
         let counts = |id: &SegmentId| {
-            self.deleted.contains_key(id) && !gone.contains(id) && !left.contains(id) && !shown.sets_aside(*id)
+            self.deleted.contains_key(id)
+                && !gone.contains(id)
+                && !left.contains(id)
+                && !shown.sets_aside(*id)
         };
         let same = |id: &SegmentId| {
-            aside.get(id).map_or(&[][..], Vec::as_slice) == shown.aside.get(id).map_or(&[][..], Vec::as_slice)
+            aside.get(id).map_or(&[][..], Vec::as_slice)
+                == shown.aside.get(id).map_or(&[][..], Vec::as_slice)
         };
         aside.keys().chain(shown.aside.keys()).all(|id| !counts(id) || same(id))
             && !self.reasons.keys().any(counts)
             && (left.is_empty() || self.appended.iter().all(|id| left.contains(id)))
             && left.iter().all(|id| {
-                !self.deleted.contains_key(id) || self.appended.contains(id) || self.reasons.contains_key(id)
+                !self.deleted.contains_key(id)
+                    || self.appended.contains(id)
+                    || self.reasons.contains_key(id)
             })
     }
 
@@ -286,7 +306,9 @@ impl Replica {
             } else if error.is_wrong() && !last {
                 let before = self.store.listing().version;
                 self.store.doubt();
-                if !self.store.refresh(host).await? || self.store.listing().version == before && turn > 0 {
+                if !self.store.refresh(host).await?
+                    || self.store.listing().version == before && turn > 0
+                {
                     self.store.doubt(); // shown so twice
                     return Err(error);
                 }
@@ -336,13 +358,15 @@ impl Replica {
             true => Some(self.store.attachment(host, STATE).await?),
             false => None,
         };
-        let signed = self.states.open(&self.owner, sealed.as_deref(), &listing.meta, &self.description)?;
+        let signed =
+            self.states.open(&self.owner, sealed.as_deref(), &listing.meta, &self.description)?;
         let list = match self.states.needs_list(&signed) {
             true => Some(self.store.attachment(host, CONSUMED).await?),
             false => None,
         };
         let shown = self.states.believe(signed, &listing.segments, list)?;
-        let consumed = Consumed::from_bytes(&self.states.consumed).map_err(ciphervec::Error::Envelope)?;
+        let consumed =
+            Consumed::from_bytes(&self.states.consumed).map_err(ciphervec::Error::Envelope)?;
         self.directory.expect_unconsumed(consumed);
         if let Some(said) = &listing.evaluation {
             self.states.check_evaluation(Some(said))?;
@@ -363,7 +387,11 @@ impl Replica {
     }
 
     /// Has the bytes of these segments' covered blobs noted.
-    async fn read_covered(&mut self, host: &dyn Host, segments: &[Arc<StoredSegment>]) -> Result<()> {
+    async fn read_covered(
+        &mut self,
+        host: &dyn Host,
+        segments: &[Arc<StoredSegment>],
+    ) -> Result<()> {
         for (segment, blob) in self.states.missing(segments) {
             self.read(host, segment.id, blob).await?;
         }
@@ -371,7 +399,12 @@ impl Replica {
     }
 
     /// Reads a blob, which is compared with what it was before.
-    pub async fn read(&mut self, host: &dyn Host, segment: SegmentId, blob: &str) -> Result<Arc<[u8]>> {
+    pub async fn read(
+        &mut self,
+        host: &dyn Host,
+        segment: SegmentId,
+        blob: &str,
+    ) -> Result<Arc<[u8]>> {
         let data = self.store.read(host, segment, blob).await?;
         self.states.note(segment, blob, &data)?;
         Ok(data)
@@ -379,12 +412,21 @@ impl Replica {
 
     /// Takes in segments of the owner's state, or of a collection that has none. One that does not open is an error where the owner
     /// says that it is there.
-    async fn attach(&mut self, host: &dyn Host, shown: &Shown, segments: &[Arc<StoredSegment>]) -> Result<()> {
+    async fn attach(
+        &mut self,
+        host: &dyn Host,
+        shown: &Shown,
+        segments: &[Arc<StoredSegment>],
+    ) -> Result<()> {
         for some in segments.chunks(AT_ONCE) {
             for (segment, opened) in self.opened(host, some).await? {
                 let aside = shown.aside.get(&segment.id).map_or(&[][..], Vec::as_slice);
-                match opened.and_then(|opened| self.count(&segment, opened, Standing::Stored, aside)) {
-                    Err(error) if error.is_unreadable() && shown.state.is_none() && segment.has(WRAP) => {
+                match opened
+                    .and_then(|opened| self.count(&segment, opened, Standing::Stored, aside))
+                {
+                    Err(error)
+                        if error.is_unreadable() && shown.state.is_none() && segment.has(WRAP) =>
+                    {
                         self.refuse(&segment, &error.to_string());
                     }
                     Err(error) if error.is_unreadable() => {
@@ -420,7 +462,10 @@ impl Replica {
                 continue;
             }
             if !segment.has(WRAP) || !segment.has(SIDECAR) {
-                self.refuse(segment, "neither its owner nor a writer added it: an old commit was sent again");
+                self.refuse(
+                    segment,
+                    "neither its owner nor a writer added it: an old commit was sent again",
+                );
             } else if !segment.deleted.is_empty() {
                 self.refuse(segment, "rows of it were deleted, and not by its owner");
             } else {
@@ -429,9 +474,13 @@ impl Replica {
         }
         for some in written.chunks(AT_ONCE) {
             for (segment, opened) in self.opened(host, some).await? {
-                match opened.and_then(|opened| self.count(&segment, opened, Standing::Appended, &[])) {
+                match opened
+                    .and_then(|opened| self.count(&segment, opened, Standing::Appended, &[]))
+                {
                     Ok(()) => self.appended.push(segment.id),
-                    Err(error) if error.is_unreadable() => self.refuse(&segment, &error.to_string()),
+                    Err(error) if error.is_unreadable() => {
+                        self.refuse(&segment, &error.to_string())
+                    }
                     Err(error) => return Err(error),
                 }
             }
@@ -456,7 +505,9 @@ impl Replica {
                 false => None,
             };
             let blobs = match wrap.transpose() {
-                Ok(wrap) => self.read(host, segment.id, SIDECAR).await.map(|sidecar| (sidecar, wrap)),
+                Ok(wrap) => {
+                    self.read(host, segment.id, SIDECAR).await.map(|sidecar| (sidecar, wrap))
+                }
                 Err(error) => Err(error),
             };
             match blobs {
@@ -464,18 +515,26 @@ impl Replica {
                 blobs => read.push((Arc::clone(segment), blobs)),
             }
         }
-        let there = |(segment, blobs): &'_ (Arc<StoredSegment>, Result<_>)| blobs.is_ok().then_some(segment.id);
+        let there = |(segment, blobs): &'_ (Arc<StoredSegment>, Result<_>)| {
+            blobs.is_ok().then_some(segment.id)
+        };
         let ids: Vec<_> = read.iter().filter_map(there).collect();
         let sealed: Vec<_> = read
             .iter()
             .filter_map(|(_, blobs)| blobs.as_ref().ok())
             .zip(&ids)
-            .map(|((sidecar, wrap), id)| SealedSidecar { segment: *id, sidecar, wrap: wrap.as_deref() })
+            .map(|((sidecar, wrap), id)| SealedSidecar {
+                segment: *id,
+                sidecar,
+                wrap: wrap.as_deref(),
+            })
             .collect();
         let mut opened = self.owner.open_sidecars(&sealed).into_iter();
         let of = |(segment, blobs): (Arc<StoredSegment>, Result<_>)| {
             let done = match blobs {
-                Ok(_) => opened.next().map_or_else(|| Error::corrupt("a sidecar was lost"), |one| Ok(one?)),
+                Ok(_) => opened
+                    .next()
+                    .map_or_else(|| Error::corrupt("a sidecar was lost"), |one| Ok(one?)),
                 Err(error) => Err(error),
             };
             (segment, done)
@@ -539,7 +598,8 @@ impl Replica {
         if self.evaluation == Some((epoch, expected)) {
             return Ok(());
         }
-        let ours = self.owner.evaluation(epoch)?.map(|keys| *blake3::hash(&keys.to_bytes()).as_bytes());
+        let ours =
+            self.owner.evaluation(epoch)?.map(|keys| *blake3::hash(&keys.to_bytes()).as_bytes());
         if expected.is_none() || ours != expected {
             let data = self.store.attachment(host, EVALUATION).await?;
             self.states.check_attachment(EVALUATION, blake3::hash(&data).as_bytes())?;
@@ -552,7 +612,8 @@ impl Replica {
     fn renew(&mut self) -> Result<()> {
         let listing = self.store.listing();
         let spec = &self.description.spec;
-        let described = Description::read(self.face, &listing.meta, spec.collection(), self.keys.as_deref())?;
+        let described =
+            Description::read(self.face, &listing.meta, spec.collection(), self.keys.as_deref())?;
         if described.spec != *spec {
             return Error::corrupt(format!(
                 "collection {} is another one now. Close it and open it again.",
@@ -566,9 +627,16 @@ impl Replica {
     /// Marks rows of attached segments as deleted that others have deleted.
     fn forget(&mut self, changed: &[Arc<StoredSegment>]) {
         for segment in changed {
-            let before: HashSet<_> = self.deleted.get(&segment.id).into_iter().flatten().copied().collect();
+            let before: HashSet<_> =
+                self.deleted.get(&segment.id).into_iter().flatten().copied().collect();
             let rows: Vec<_> = segment.deleted.iter().filter(|row| !before.contains(row)).collect();
-            let names: Vec<_> = self.directory.names(segment.id).into_iter().flatten().map(|name| name.cloned()).collect();
+            let names: Vec<_> = self
+                .directory
+                .names(segment.id)
+                .into_iter()
+                .flatten()
+                .map(|name| name.cloned())
+                .collect();
             for name in rows.iter().filter_map(|row| names.get(**row as usize)?.as_ref()) {
                 self.directory.mark_deleted(name);
             }
@@ -605,7 +673,12 @@ impl Replica {
     }
 
     /// Commits `change`, in which the rows of the ids in `dropped` go, and takes it in.
-    pub async fn commit(&mut self, host: &dyn Host, mut change: Change, dropped: &[Id]) -> Result<()> {
+    pub async fn commit(
+        &mut self,
+        host: &dyn Host,
+        mut change: Change,
+        dropped: &[Id],
+    ) -> Result<()> {
         if change.is_empty() {
             return Ok(());
         }
@@ -659,7 +732,11 @@ impl Replica {
     async fn next(&mut self, host: &dyn Host, change: &mut Change) -> Result<Next> {
         let first = self.states.present.is_none();
         let counts = |one: &Arc<StoredSegment>| self.appended.contains(&one.id);
-        let appended: Vec<_> = if first { self.read_entries() } else { self.entries().into_iter().filter(counts).collect() };
+        let appended: Vec<_> = if first {
+            self.read_entries()
+        } else {
+            self.entries().into_iter().filter(counts).collect()
+        };
         self.read_covered(host, &appended).await?;
         for added in &change.add {
             for (blob, data) in &added.blobs {
@@ -678,7 +755,10 @@ impl Replica {
         if first {
             for name in [EVALUATION, KEY_PAIR] {
                 if self.store.has_attachment(name) && !change.attachments.contains_key(name) {
-                    attached.insert(name, *blake3::hash(&self.store.attachment(host, name).await?).as_bytes());
+                    attached.insert(
+                        name,
+                        *blake3::hash(&self.store.attachment(host, name).await?).as_bytes(),
+                    );
                 }
             }
         }

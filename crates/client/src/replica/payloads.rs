@@ -55,14 +55,27 @@ pub type Rows<'a> = [(u32, &'a Id)];
 
 impl Replica {
     /// The bytes of what is stored beside these rows of a segment; none where nothing is.
-    pub async fn records(&mut self, host: &dyn Host, segment: &StoredSegment, rows: &Rows<'_>) -> Result<Vec<Arc<[u8]>>> {
+    pub async fn records(
+        &mut self,
+        host: &dyn Host,
+        segment: &StoredSegment,
+        rows: &Rows<'_>,
+    ) -> Result<Vec<Arc<[u8]>>> {
         if !segment.may_have(RECORDS) {
             return Ok(rows.iter().map(|_| Arc::from([])).collect());
         }
         let known = self.payloads.opened.get(&segment.id);
-        let left: Vec<_> = rows.iter().filter(|(row, _)| !known.is_some_and(|known| known.contains_key(row))).copied().collect();
+        let left: Vec<_> = rows
+            .iter()
+            .filter(|(row, _)| !known.is_some_and(|known| known.contains_key(row)))
+            .copied()
+            .collect();
         let mut found: HashMap<u32, Arc<[u8]>> = known
-            .map(|known| rows.iter().filter_map(|(row, _)| Some((*row, Arc::clone(known.get(row)?)))).collect())
+            .map(|known| {
+                rows.iter()
+                    .filter_map(|(row, _)| Some((*row, Arc::clone(known.get(row)?))))
+                    .collect()
+            })
             .unwrap_or_default();
         if !left.is_empty() {
             let opened = self.open_blob(host, segment, RECORDS, &left).await?;
@@ -71,7 +84,10 @@ impl Replica {
                 found.insert(*row, record);
             }
         }
-        Ok(rows.iter().map(|(row, _)| found.get(row).cloned().unwrap_or_else(|| Arc::from([]))).collect())
+        Ok(rows
+            .iter()
+            .map(|(row, _)| found.get(row).cloned().unwrap_or_else(|| Arc::from([])))
+            .collect())
     }
 
     /// The vectors of these rows as they were put in; none where they were not kept. None of a writer's: that they are those searched is
@@ -134,7 +150,11 @@ impl Replica {
     }
 
     /// The tags of a segment's rows; none where it has none.
-    pub async fn tags(&mut self, host: &dyn Host, segment: &StoredSegment) -> Result<Option<Arc<FilterTags>>> {
+    pub async fn tags(
+        &mut self,
+        host: &dyn Host,
+        segment: &StoredSegment,
+    ) -> Result<Option<Arc<FilterTags>>> {
         if !segment.may_have(TAGS) {
             return Ok(None);
         }
@@ -142,14 +162,21 @@ impl Replica {
             return Ok(Some(Arc::clone(tags)));
         }
         let bytes = self.read(host, segment.id, TAGS).await?;
-        let tags = FilterTags::from_bytes(&bytes).map_err(|error| SchemeError::from(ciphervec::protect::aead::EnvelopeError::from(error)))?;
+        let tags = FilterTags::from_bytes(&bytes).map_err(|error| {
+            SchemeError::from(ciphervec::protect::aead::EnvelopeError::from(error))
+        })?;
         let tags = Arc::new(tags);
         self.payloads.tags.insert(segment.id, Arc::clone(&tags));
         Ok(Some(tags))
     }
 
     /// Which rows may pass the filter as far as tags tell, and whether that is all there is to test.
-    pub async fn bound(&mut self, host: &dyn Host, segment: &StoredSegment, filter: &Filter) -> Result<Bound> {
+    pub async fn bound(
+        &mut self,
+        host: &dyn Host,
+        segment: &StoredSegment,
+        filter: &Filter,
+    ) -> Result<Bound> {
         let tags = self.tags(host, segment).await?;
         let none = FilterTags::new();
         let tags = tags.as_deref().unwrap_or(&none);
@@ -158,13 +185,18 @@ impl Replica {
     }
 
     /// The blobs beside the rows of a new segment.
-    pub fn seal_beside(&self, id: SegmentId, batch: &Batch) -> Result<IndexMap<&'static str, Arc<[u8]>>> {
+    pub fn seal_beside(
+        &self,
+        id: SegmentId,
+        batch: &Batch,
+    ) -> Result<IndexMap<&'static str, Arc<[u8]>>> {
         let mut blobs = IndexMap::new();
         let seal = |payloads: Vec<Vec<u8>>| -> Result<Arc<[u8]>> {
             let binding = self.owner.spec().binding();
             let place = Place { collection: &binding, segment: &id.0 };
             let rows: Vec<_> = batch.ids.iter().cloned().zip(payloads).collect();
-            let sealed = RecordBatch::seal(self.owner.aead(), place, &rows).map_err(SchemeError::Envelope)?;
+            let sealed = RecordBatch::seal(self.owner.aead(), place, &rows)
+                .map_err(SchemeError::Envelope)?;
             Ok(sealed.into())
         };
         if batch.records.iter().any(|one| !one.is_empty()) {
@@ -175,7 +207,10 @@ impl Replica {
             let dimension = self.description.spec.dimension();
             let rows = batch.rows.chunks_exact(dimension).enumerate();
             let of = |(row, vector): (usize, &[f32])| match kept(row) {
-                true => [ORIGINAL].into_iter().chain(vector.iter().flat_map(|x| x.to_le_bytes())).collect(),
+                true => [ORIGINAL]
+                    .into_iter()
+                    .chain(vector.iter().flat_map(|x| x.to_le_bytes()))
+                    .collect(),
                 false => Vec::new(),
             };
             blobs.insert(ORIGINALS, seal(rows.map(of).collect())?);
@@ -187,7 +222,9 @@ impl Replica {
             for one in &batch.records {
                 let tags = record::tags(one, &self.description.filterable, tag)?;
                 any |= !tags.is_empty();
-                table.push(&tags).map_err(|error| SchemeError::from(ciphervec::protect::aead::EnvelopeError::from(error)))?;
+                table.push(&tags).map_err(|error| {
+                    SchemeError::from(ciphervec::protect::aead::EnvelopeError::from(error))
+                })?;
             }
             if any {
                 blobs.insert(TAGS, table.to_bytes().into());
@@ -205,7 +242,9 @@ fn open_rows(
     bytes: &[u8],
     rows: &Rows<'_>,
 ) -> Result<Vec<Arc<[u8]>>> {
-    let batch = RecordBatch::parse(bytes).map_err(ciphervec::protect::aead::EnvelopeError::from).map_err(SchemeError::from)?;
+    let batch = RecordBatch::parse(bytes)
+        .map_err(ciphervec::protect::aead::EnvelopeError::from)
+        .map_err(SchemeError::from)?;
     let binding = owner.spec().binding();
     let place = Place { collection: &binding, segment: &segment.0 };
     let root = directory.root(segment).cloned();

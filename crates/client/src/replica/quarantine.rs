@@ -16,13 +16,15 @@ const SHOWN: usize = 8;
 impl Replica {
     /// Why segments are in quarantine.
     pub fn held(&self) -> BTreeMap<String, String> {
-        let stated = self.stated.iter().map(|id| (id.to_string(), "the owner's state says so".to_owned()));
+        let stated =
+            self.stated.iter().map(|id| (id.to_string(), "the owner's state says so".to_owned()));
         stated.chain(self.store.trust.held()).collect()
     }
 
     /// Passes over what failed a check before: here, in another client of this user's or in another client of the owner's.
     pub(super) fn pass_over(&mut self) {
-        let held: HashSet<_> = self.held().keys().filter_map(|id| Hex::parse(id)).map(|id| SegmentId(id.0)).collect();
+        let held: HashSet<_> =
+            self.held().keys().filter_map(|id| Hex::parse(id)).map(|id| SegmentId(id.0)).collect();
         for id in held.iter().filter(|id| self.deleted.contains_key(id)) {
             self.directory.quarantine(*id);
         }
@@ -37,7 +39,12 @@ impl Replica {
     /// Puts segments into quarantine. What fails of that is no reason to leave out the rest, and [`Self::refuse_held`] counts it. The
     /// query key ends with it: what a server saw fail is said of no other. Their blobs stay in the cache: fetching just those anew would
     /// show a server what failed.
-    pub async fn hold(&mut self, host: &dyn Host, segments: &[SegmentId], reason: &str) -> Result<()> {
+    pub async fn hold(
+        &mut self,
+        host: &dyn Host,
+        segments: &[SegmentId],
+        reason: &str,
+    ) -> Result<()> {
         segments.iter().for_each(|id| self.directory.quarantine(*id));
         self.query_keys.end();
         let mut said = Vec::new();
@@ -107,7 +114,9 @@ impl Replica {
         };
         let own: Vec<_> = held.iter().copied().filter(|id| self.writer(*id).is_none()).collect();
         // Of one that no later session and no other client will know, the failure counts for the whole collection.
-        let outlasts = |id: &SegmentId| self.stated.contains(id) || self.store.trust.keeps(host, &id.to_string());
+        let outlasts = |id: &SegmentId| {
+            self.stated.contains(id) || self.store.trust.keeps(host, &id.to_string())
+        };
         let kept = own.iter().all(outlasts);
         if !own.is_empty() && !(skip && kept) {
             let next = if kept {

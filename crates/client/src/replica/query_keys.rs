@@ -54,7 +54,9 @@ impl QueryKeys {
     /// The session under which so many queries may be asked now, and whether it was drawn just now. They are counted.
     pub fn take(&self, key: KeyId, queries: usize) -> Result<(u32, bool)> {
         let counts = &mut *self.counts();
-        let known = counts.epoch.filter(|_| counts.key == Some(key) && counts.used + queries <= QUERIES_PER_KEY);
+        let known = counts
+            .epoch
+            .filter(|_| counts.key == Some(key) && counts.used + queries <= QUERIES_PER_KEY);
         let epoch = match known {
             Some(epoch) => epoch,
             None => {

@@ -41,7 +41,10 @@ impl Replica {
         for (segment, places) in self.by_segment(ids)? {
             let rows: Vec<_> = places.iter().map(|(_, row, id)| (*row, *id)).collect();
             let records = self.records(host, &segment, &rows).await?;
-            places.iter().zip(records).for_each(|((position, ..), record)| found[*position] = record);
+            places
+                .iter()
+                .zip(records)
+                .for_each(|((position, ..), record)| found[*position] = record);
         }
         Ok(found)
     }
@@ -49,7 +52,8 @@ impl Replica {
     /// The vectors of these ids: where what was put in was not kept they are unsealed, to within the precision of the seal.
     pub async fn read_vectors(&mut self, host: &dyn Host, ids: &[Id]) -> Result<Vectors> {
         let dimension = self.description.spec.dimension();
-        let mut found = Vectors { rows: vec![0.0; ids.len() * dimension], original: vec![false; ids.len()] };
+        let mut found =
+            Vectors { rows: vec![0.0; ids.len() * dimension], original: vec![false; ids.len()] };
         for (segment, places) in self.by_segment(ids)? {
             let rows: Vec<_> = places.iter().map(|(_, row, id)| (*row, *id)).collect();
             let kept = self.originals(host, &segment, &rows).await?;
@@ -111,7 +115,9 @@ impl Replica {
         let norm = self.directory.norm(id).unwrap_or_default();
         let scale = if length > 0.0 { norm / length } else { 0.0 };
         for (column, x) in row.iter_mut().enumerate() {
-            *x = (f64::from(*x) * scale + f64::from(center.get(column).copied().unwrap_or_default())) as f32;
+            *x = (f64::from(*x) * scale
+                + f64::from(center.get(column).copied().unwrap_or_default()))
+                as f32;
         }
     }
 }

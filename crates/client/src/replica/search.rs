@@ -9,7 +9,8 @@ use std::time::Duration;
 use async_lock::{Mutex, MutexGuard};
 use ciphervec::protect::filter::FilterTag;
 use ciphervec::search::{
-    AnswerFormat, AnswerOpener, Hit, OpenOptions, Opened, Owner, QUERY_VERSION, Query, QueryOptions, Retrieval,
+    AnswerFormat, AnswerOpener, Hit, OpenOptions, Opened, Owner, QUERY_VERSION, Query,
+    QueryOptions, Retrieval,
 };
 use ciphervec::{Error as SchemeError, Id, Metric, Mode, SegmentId};
 
@@ -42,7 +43,11 @@ pub struct Alone<'a> {
 
 impl<'a> Alone<'a> {
     pub async fn new(lock: &'a Mutex<Replica>) -> Self {
-        Alone { lock, guard: Some(lock.lock().await), nobody: || unreachable!("a replica is used while it is let go") }
+        Alone {
+            lock,
+            guard: Some(lock.lock().await),
+            nobody: || unreachable!("a replica is used while it is let go"),
+        }
     }
 
     /// Lets others go on meanwhile. What follows begins with [`Replica::settle`].
@@ -121,7 +126,11 @@ struct Asked<'a> {
 }
 
 /// One [`Matches`] per query row.
-pub async fn search(alone: &mut Alone<'_>, host: &dyn Host, question: &Question) -> Result<Vec<Matches>> {
+pub async fn search(
+    alone: &mut Alone<'_>,
+    host: &dyn Host,
+    question: &Question,
+) -> Result<Vec<Matches>> {
     let dimension = alone.description.spec.dimension();
     let count = question.rows.len() / dimension;
     if count == 0 {
@@ -138,10 +147,13 @@ pub async fn search(alone: &mut Alone<'_>, host: &dyn Host, question: &Question)
     let believed = authenticated || alone.description.spec.mode() == Mode::Open;
     // What the server can't test by tags is tested here first, on metadata opened here: also of segments that have no tags under the
     // present key, because a writer sealed them, who can't make any, or the keys are changing.
-    let usable = filter.is_none() || believed && alone.read_entries().iter().all(|one| alone.has_tags(one));
-    let centers: Vec<Vec<f32>> = alone.directory.centres().into_iter().map(<[f32]>::to_vec).collect();
-    let all_by_tags =
-        centers.len() < 2 && question.among.is_none() && filter.is_none_or(|filter| filter.is_complete() && usable);
+    let usable =
+        filter.is_none() || believed && alone.read_entries().iter().all(|one| alone.has_tags(one));
+    let centers: Vec<Vec<f32>> =
+        alone.directory.centres().into_iter().map(<[f32]>::to_vec).collect();
+    let all_by_tags = centers.len() < 2
+        && question.among.is_none()
+        && filter.is_none_or(|filter| filter.is_complete() && usable);
     let mut allow = match filter.filter(|_| !all_by_tags) {
         Some(filter) => Some(alone.matching(host, filter, believed, usize::MAX).await?),
         None => None,
@@ -192,7 +204,11 @@ pub async fn search(alone: &mut Alone<'_>, host: &dyn Host, question: &Question)
     Ok(found)
 }
 
-async fn ask_all(alone: &mut Alone<'_>, host: &dyn Host, message: &Message<'_>) -> Result<Vec<Matches>> {
+async fn ask_all(
+    alone: &mut Alone<'_>,
+    host: &dyn Host,
+    message: &Message<'_>,
+) -> Result<Vec<Matches>> {
     let dimension = alone.description.spec.dimension();
     let mut found = Vec::new();
     for rows in message.question.rows.chunks(QUERY_ROWS.min(QUERIES_PER_KEY) * dimension) {
@@ -204,11 +220,23 @@ async fn ask_all(alone: &mut Alone<'_>, host: &dyn Host, message: &Message<'_>) 
 /// The nearest of several answers to one question, about different rows.
 fn nearest(parts: Vec<Matches>, count: Option<usize>) -> Matches {
     let (exact, checked) = (parts.iter().all(|one| one.exact), parts.iter().all(|one| one.checked));
-    let hits = parts.into_iter().flat_map(|one| one.ids.into_iter().zip(one.distances.into_iter().zip(one.scores)));
-    sorted(hits.map(|(id, (distance, score))| (id, distance, score)).collect(), count, exact, checked)
+    let hits = parts
+        .into_iter()
+        .flat_map(|one| one.ids.into_iter().zip(one.distances.into_iter().zip(one.scores)));
+    sorted(
+        hits.map(|(id, (distance, score))| (id, distance, score)).collect(),
+        count,
+        exact,
+        checked,
+    )
 }
 
-fn sorted(mut hits: Vec<(Id, f64, f64)>, count: Option<usize>, exact: bool, checked: bool) -> Matches {
+fn sorted(
+    mut hits: Vec<(Id, f64, f64)>,
+    count: Option<usize>,
+    exact: bool,
+    checked: bool,
+) -> Matches {
     hits.sort_by(|a, b| a.1.total_cmp(&b.1)); // stable
     hits.truncate(count.unwrap_or(usize::MAX));
     let mut found = Matches { exact, checked, ..Matches::default() };
@@ -221,26 +249,43 @@ fn sorted(mut hits: Vec<(Id, f64, f64)>, count: Option<usize>, exact: bool, chec
 }
 
 /// One message to the server and back. [`Error::Conflict`] when the collection has changed too much meanwhile.
-async fn ask(alone: &mut Alone<'_>, host: &dyn Host, message: &Message<'_>, rows: &[f32]) -> Result<Vec<Matches>> {
+async fn ask(
+    alone: &mut Alone<'_>,
+    host: &dyn Host,
+    message: &Message<'_>,
+    rows: &[f32],
+) -> Result<Vec<Matches>> {
     let (metric, dimension) = (alone.description.spec.metric(), alone.description.spec.dimension());
     let (queries, Question { count, within, .. }) = (rows.len() / dimension, message.question);
     let began = host.now();
     let known = alone.store.listing().query_version;
-    let format = if known < u64::from(QUERY_VERSION) { AnswerFormat::First } else { AnswerFormat::Short };
+    let format =
+        if known < u64::from(QUERY_VERSION) { AnswerFormat::First } else { AnswerFormat::Short };
     let epoch = query_epoch(alone, host, queries).await?;
-    let options =
-        QueryOptions { epoch, tags: &message.tags, segments: None, format, centre: &message.center, tokens: None };
+    let options = QueryOptions {
+        epoch,
+        tags: &message.tags,
+        segments: None,
+        format,
+        centre: &message.center,
+        tokens: None,
+    };
     let query = Arc::new(alone.owner.query(rows, &alone.directory, options)?);
     let bytes = query.to_bytes().len();
     done(host, "encrypt", bytes as u64, Some(bytes as u64), began);
-    let threshold = within.map(|within| if metric.higher_is_closer() { 1.0 - within } else { within });
+    let threshold =
+        within.map(|within| if metric.higher_is_closer() { 1.0 - within } else { within });
     let retrieval = match (threshold, count) {
         (Some(threshold), _) => Retrieval::Range(threshold),
         (None, count) => Retrieval::TopK(count.unwrap_or_else(|| alone.directory.len().max(1))),
     };
     let large = alone.directory.len() * queries * LEAST_WORD > WHOLE;
     let asked = Asked { message, query, owner: Arc::clone(&alone.owner), epoch, retrieval };
-    let opened = if large { streamed(alone, host, &asked).await? } else { whole(alone, host, &asked).await? };
+    let opened = if large {
+        streamed(alone, host, &asked).await?
+    } else {
+        whole(alone, host, &asked).await?
+    };
     if !opened.disqualified.is_empty() {
         alone.hold(host, &opened.disqualified, "a writer's segment failed its check").await?;
         for id in &opened.disqualified {
@@ -257,7 +302,13 @@ async fn ask(alone: &mut Alone<'_>, host: &dyn Host, message: &Message<'_>, rows
 
 /// Reads the scores of a metric: the similarity under cosine and ip, the distance under l2 and hamming. Rows that are not exact are
 /// ranked at full precision and reported rounded; under ip and l2 neighbours closer than that are put in the reported order.
-fn ranked(metric: Metric, mut hits: Vec<Hit>, count: Option<usize>, exact: bool, checked: bool) -> Matches {
+fn ranked(
+    metric: Metric,
+    mut hits: Vec<Hit>,
+    count: Option<usize>,
+    exact: bool,
+    checked: bool,
+) -> Matches {
     hits.truncate(count.unwrap_or(usize::MAX));
     let value = |raw: f64| match metric {
         Metric::Cosine => raw.clamp(-1.0, 1.0), // a perfect match may decode one rounding step beyond
@@ -266,7 +317,8 @@ fn ranked(metric: Metric, mut hits: Vec<Hit>, count: Option<usize>, exact: bool,
     };
     let hit = |hit: Hit| {
         let value = value(hit.value);
-        let (distance, score) = if metric.higher_is_closer() { (1.0 - value, value) } else { (value, 0.0 - value) };
+        let (distance, score) =
+            if metric.higher_is_closer() { (1.0 - value, value) } else { (value, 0.0 - value) };
         (hit.id, distance, score)
     };
     sorted(hits.into_iter().map(hit).collect(), None, exact, checked)
@@ -279,13 +331,16 @@ async fn before_opening(alone: &mut Alone<'_>, host: &dyn Host, asked: &Asked<'_
         let masks = alone.tagged(host, &asked.message.tags).await?;
         asked.query.expect_matching(masks);
     }
-    alone.refuse_held(host, asked.message.question.skip_quarantined, Some(&asked.message.held)).await
+    alone
+        .refuse_held(host, asked.message.question.skip_quarantined, Some(&asked.message.held))
+        .await
 }
 
 /// Asks about every segment, and opens the answer once it is there.
 async fn whole(alone: &mut Alone<'_>, host: &dyn Host, asked: &Asked<'_>) -> Result<Opened> {
     let (known, losses) = (alone.attached(), alone.losses);
-    let mut sink = Answer::new(host, asked.query.to_bytes().len(), MAX_WHOLE, Kept::Whole(Vec::new()));
+    let mut sink =
+        Answer::new(host, asked.query.to_bytes().len(), MAX_WHOLE, Kept::Whole(Vec::new()));
     let version = answered(alone, host, asked, &mut sink).await?;
     alone.settle(host).await?;
     if version > alone.store.listing().version {
@@ -304,7 +359,12 @@ async fn whole(alone: &mut Alone<'_>, host: &dyn Host, asked: &Asked<'_>) -> Res
     let began = host.now();
     let Kept::Whole(data) = sink.kept else { return Err(alone.too_fast()) };
     let selection = asked.message.allow.as_ref().map(|names| alone.directory.select(names));
-    let options = OpenOptions { retrieval: asked.retrieval, selection: selection.as_ref(), newer: &newer, flood: None };
+    let options = OpenOptions {
+        retrieval: asked.retrieval,
+        selection: selection.as_ref(),
+        newer: &newer,
+        flood: None,
+    };
     let opened = alone.owner.open(&asked.query, &data, &alone.directory, options);
     let opened = match opened {
         Ok(opened) => opened,
@@ -319,7 +379,8 @@ async fn whole(alone: &mut Alone<'_>, host: &dyn Host, asked: &Asked<'_>) -> Res
 async fn streamed(alone: &mut Alone<'_>, host: &dyn Host, asked: &Asked<'_>) -> Result<Opened> {
     before_opening(alone, host, asked).await?;
     let both = (Arc::clone(&asked.owner), Arc::clone(&asked.query));
-    let selection = asked.message.allow.as_ref().map(|names| Arc::new(alone.directory.select(names)));
+    let selection =
+        asked.message.allow.as_ref().map(|names| Arc::new(alone.directory.select(names)));
     let (directory, retrieval) = (alone.directory.snapshot(), asked.retrieval);
     let fresh = move || {
         let (both, selection) = (both.clone(), selection.clone());
@@ -337,7 +398,10 @@ async fn streamed(alone: &mut Alone<'_>, host: &dyn Host, asked: &Asked<'_>) -> 
     let finished = sink.finish();
     let opened = match (ended, finished) {
         // Whatever ended it: what came may have failed its check.
-        (Err(_), Some(Err(error @ (SchemeError::Tampered { .. } | SchemeError::Mismatched { .. })))) => Err(error),
+        (
+            Err(_),
+            Some(Err(error @ (SchemeError::Tampered { .. } | SchemeError::Mismatched { .. }))),
+        ) => Err(error),
         (Err(_), Some(Ok(Opened { disqualified: segments, .. }))) if !segments.is_empty() => {
             Err(SchemeError::Tampered { segments })
         }
@@ -383,8 +447,23 @@ struct Answer<'a> {
 impl<'a> Answer<'a> {
     fn new(host: &'a dyn Host, up: usize, most: u64, kept: Kept<'a>) -> Self {
         let began = host.now();
-        host.progress(Progress { phase: "upload", done: up as u64, total: Some(up as u64), ms: None });
-        Answer { host, began, most, came: 0, total: None, head: None, spent: Duration::ZERO, refused: None, kept }
+        host.progress(Progress {
+            phase: "upload",
+            done: up as u64,
+            total: Some(up as u64),
+            ms: None,
+        });
+        Answer {
+            host,
+            began,
+            most,
+            came: 0,
+            total: None,
+            head: None,
+            spent: Duration::ZERO,
+            refused: None,
+            kept,
+        }
     }
 
     fn finish(self) -> Option<core::result::Result<Opened, SchemeError>> {
@@ -407,13 +486,17 @@ impl Sink for Answer<'_> {
                 let now = answered_on(head, "the server").map(|(version, _)| version);
                 let wrong = match (now, &expected) {
                     (Err(error), _) => Some(error),
-                    (Ok(now), Some((version, _))) if now != *version => expected.take().map(|(_, error)| error),
+                    (Ok(now), Some((version, _))) if now != *version => {
+                        expected.take().map(|(_, error)| error)
+                    }
                     (Ok(_), _) => None,
                 };
                 // What failed its check is said at the end, also where another attempt follows.
                 let failed = opener.take().map(AnswerOpener::finish);
                 let failed = match failed {
-                    Some(Err(error @ (SchemeError::Tampered { .. } | SchemeError::Mismatched { .. }))) => Some(error),
+                    Some(Err(
+                        error @ (SchemeError::Tampered { .. } | SchemeError::Mismatched { .. }),
+                    )) => Some(error),
                     Some(Ok(Opened { disqualified: segments, .. })) if !segments.is_empty() => {
                         Some(SchemeError::Tampered { segments })
                     }
@@ -502,7 +585,12 @@ async fn query_epoch(alone: &mut Alone<'_>, host: &dyn Host, queries: usize) -> 
 }
 
 /// Has the server answer a message; the commit that the answer was computed on.
-async fn answered(alone: &mut Alone<'_>, host: &dyn Host, asked: &Asked<'_>, sink: &mut Answer<'_>) -> Result<u64> {
+async fn answered(
+    alone: &mut Alone<'_>,
+    host: &dyn Host,
+    asked: &Asked<'_>,
+    sink: &mut Answer<'_>,
+) -> Result<u64> {
     let (keys, store) = (alone.query_keys.clone(), Arc::clone(&alone.store));
     let levels = alone.directory.levels(asked.query.segments());
     let (owner, query) = (Arc::clone(&asked.owner), Arc::clone(&asked.query));
@@ -513,15 +601,18 @@ async fn answered(alone: &mut Alone<'_>, host: &dyn Host, asked: &Asked<'_>, sin
     let evaluation = alone.states.present.as_ref().map(|signed| Arc::clone(signed));
     let name = alone.name();
     let check = move |digest: Option<&[u8; 32]>| match &evaluation {
-        Some(signed) if digest != Some(&signed.record.evaluation) => Err(Error::RolledBack(format!(
-            "the store of {name} shows other evaluation keys than those of state {}: commits were lost, rolled back or forged, and nothing \
+        Some(signed) if digest != Some(&signed.record.evaluation) => {
+            Err(Error::RolledBack(format!(
+                "the store of {name} shows other evaluation keys than those of state {}: commits were lost, rolled back or forged, and nothing \
              was taken from it. Ask whoever keeps it what happened.",
-            signed.record.sequence
-        ))),
+                signed.record.sequence
+            )))
+        }
         _ => Ok(()),
     };
     for _ in 0..SENDS {
-        let sent = alone.apart(store.evaluate(host, asked.query.to_bytes(), &check, sink, &again)).await;
+        let sent =
+            alone.apart(store.evaluate(host, asked.query.to_bytes(), &check, sink, &again)).await;
         let sent = match sent {
             Err(Error::Scheme(error)) => return Err(alone.checked(host, error).await),
             sent => sent?,
@@ -544,7 +635,12 @@ async fn answered(alone: &mut Alone<'_>, host: &dyn Host, asked: &Asked<'_>, sin
 }
 
 /// Gives the server the evaluation keys of a session; whether it knows sessions.
-async fn hand_over(alone: &mut Alone<'_>, host: &dyn Host, owner: &Owner, epoch: u32) -> Result<bool> {
+async fn hand_over(
+    alone: &mut Alone<'_>,
+    host: &dyn Host,
+    owner: &Owner,
+    epoch: u32,
+) -> Result<bool> {
     let evaluation = owner.evaluation(epoch)?.map(|keys| keys.to_bytes()).unwrap_or_default();
     let store = Arc::clone(&alone.store);
     let held = alone.apart(store.hold(host, &evaluation)).await;

@@ -14,19 +14,32 @@ use crate::replica::{KEY_PAIR_ROWS, Replica, SEGMENT_ROWS, shown};
 impl Replica {
     /// Seals `batch`, and in the same commit drops the rows of the ids in `replaced`. Small segments before it are sealed again together
     /// with it.
-    pub async fn write(&mut self, host: &dyn Host, batch: &mut Batch, replaced: &[Id]) -> Result<()> {
+    pub async fn write(
+        &mut self,
+        host: &dyn Host,
+        batch: &mut Batch,
+        replaced: &[Id],
+    ) -> Result<()> {
         let total = batch.ids.len();
         if total == 0 {
             return Ok(());
         }
         let expected = total + self.directory.len() - replaced.len();
-        let seals = |done| host.progress(Progress { phase: "seal", done: done as u64, total: Some(total as u64), ms: None });
+        let seals = |done| {
+            host.progress(Progress {
+                phase: "seal",
+                done: done as u64,
+                total: Some(total as u64),
+                ms: None,
+            })
+        };
         let again = batch.alone || !batch.sealed.is_empty();
         let taken = if again { Vec::new() } else { self.mergeable(total) };
         let mut change = Change::default();
         if taken.is_empty() {
             if batch.sealed.is_empty() {
-                let step = if self.description.has_key_pair() { KEY_PAIR_ROWS } else { SEGMENT_ROWS };
+                let step =
+                    if self.description.has_key_pair() { KEY_PAIR_ROWS } else { SEGMENT_ROWS };
                 let center = self.center_for(&batch.rows);
                 for start in (0..total).step_by(step) {
                     let stop = total.min(start + step);
@@ -85,7 +98,9 @@ impl Replica {
         }
         let listing = self.store.listing();
         for (id, one) in &listing.segments {
-            let Some(mut gone) = dropped.remove(id).filter(|_| !change.remove.contains(id)) else { continue };
+            let Some(mut gone) = dropped.remove(id).filter(|_| !change.remove.contains(id)) else {
+                continue;
+            };
             if gone.len() + one.deleted.len() == one.rows as usize {
                 change.remove.push(*id);
             } else {

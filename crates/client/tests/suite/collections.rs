@@ -1,7 +1,9 @@
 //! Collections on a server, by one client and by several.
 
 use ciphervec::{Id, Metric, Mode};
-use ciphervec_client::{Choices, Connection, Error, Parts, QueryRequest, Records, Selection, block_on};
+use ciphervec_client::{
+    Choices, Connection, Error, Parts, QueryRequest, Records, Selection, block_on,
+};
 
 use crate::support::{Server, client, connection, filled, keys, rows, vectors};
 
@@ -9,7 +11,12 @@ const D: usize = 16;
 const EVERYTHING: Parts = Parts { records: true, embeddings: true };
 
 fn ask(embedding: Vec<f32>, count: usize) -> QueryRequest {
-    QueryRequest { embeddings: embedding, n_results: Some(count), parts: EVERYTHING, ..QueryRequest::default() }
+    QueryRequest {
+        embeddings: embedding,
+        n_results: Some(count),
+        parts: EVERYTHING,
+        ..QueryRequest::default()
+    }
 }
 
 #[test]
@@ -39,7 +46,11 @@ fn rows_of_every_mode_and_metric_are_found_again() {
             assert_eq!(hit.row.id, given.ids[best], "{name}");
             assert_eq!(hit.row.document.as_deref(), given.documents[best].as_deref(), "{name}");
             assert_eq!(hit.row.metadata, given.metadatas[best], "{name}: 1.0 stays 1.0");
-            assert_eq!(hit.row.embedding.as_deref(), Some(&given.embeddings[best * D..][..D]), "{name}");
+            assert_eq!(
+                hit.row.embedding.as_deref(),
+                Some(&given.embeddings[best * D..][..D]),
+                "{name}"
+            );
             assert_eq!(found.hits[0].len(), 3);
         }
     }
@@ -57,14 +68,18 @@ fn what_one_client_commits_the_other_sees() {
     let theirs = block_on(other.get_collection(&there, "notes", false, None)).unwrap();
     assert_eq!(block_on(theirs.count(&there)).unwrap(), 20);
     block_on(theirs.add(&there, rows(5, D, 2))).unwrap();
-    let gone = Selection { ids: Some(vec![Id::from(1000), Id::from(2001)]), ..Selection::default() };
+    let gone =
+        Selection { ids: Some(vec![Id::from(1000), Id::from(2001)]), ..Selection::default() };
     assert_eq!(block_on(theirs.delete(&there, &gone, false)).unwrap(), 2);
     // Behind by two commits: taken in, and tried again.
     block_on(mine.upsert(&here, rows(3, D, 2))).unwrap();
     assert_eq!(block_on(mine.count(&here)).unwrap(), 24);
     block_on(theirs.refresh(&there)).unwrap();
     assert_eq!(block_on(theirs.count(&there)).unwrap(), 24);
-    assert_eq!(block_on(mine.checkpoint(&here)).unwrap(), block_on(theirs.checkpoint(&there)).unwrap());
+    assert_eq!(
+        block_on(mine.checkpoint(&here)).unwrap(),
+        block_on(theirs.checkpoint(&there)).unwrap()
+    );
     let updated = Records {
         ids: vec![Id::from(1003)],
         metadatas: vec![Some("{\"n\":7}".to_owned())],
@@ -98,8 +113,10 @@ fn single_rows_become_few_segments() {
     let info = block_on(docs.info(&host)).unwrap();
     assert_eq!(info.rows, 40);
     assert!(info.segments.len() <= 14, "{} segments", info.segments.len());
-    let found = block_on(docs.get(&host, &Selection::default(), EVERYTHING, 0, None, None)).unwrap();
-    let embeddings: Vec<_> = found.rows.iter().flat_map(|row| row.embedding.clone().unwrap()).collect();
+    let found =
+        block_on(docs.get(&host, &Selection::default(), EVERYTHING, 0, None, None)).unwrap();
+    let embeddings: Vec<_> =
+        found.rows.iter().flat_map(|row| row.embedding.clone().unwrap()).collect();
     assert_eq!(embeddings, all.embeddings, "in the order of insertion, as they were put in");
     for (row, embedding) in all.embeddings.chunks(D).enumerate() {
         let found = block_on(docs.query(&host, ask(embedding.to_vec(), 1))).unwrap();
@@ -139,9 +156,15 @@ fn other_keys_and_other_choices_are_refused() {
     let again = block_on(same.create_collection(&elsewhere, &choices));
     assert!(matches!(again, Err(Error::CollectionExists(_))));
     let missing = block_on(same.get_collection(&elsewhere, "letters", false, None)).err().unwrap();
-    assert!(matches!(&missing, Error::CollectionNotFound(says) if says.contains("\"notes\"")), "{missing}");
+    assert!(
+        matches!(&missing, Error::CollectionNotFound(says) if says.contains("\"notes\"")),
+        "{missing}"
+    );
     block_on(same.delete_collection(&elsewhere, "notes")).unwrap();
-    assert!(matches!(block_on(same.delete_collection(&elsewhere, "notes")), Err(Error::CollectionNotFound(_))));
+    assert!(matches!(
+        block_on(same.delete_collection(&elsewhere, "notes")),
+        Err(Error::CollectionNotFound(_))
+    ));
 }
 
 #[test]
@@ -161,7 +184,8 @@ fn what_was_seen_outlasts_the_process_in_a_folder() {
     filled(&server.client(&keys()), &first, &Choices::new("notes", D), rows(4, D, 1));
     drop(first);
     let second = Connection::new(folder.path()).unwrap();
-    let docs = block_on(server.client(&keys()).get_collection(&second, "notes", false, None)).unwrap();
+    let docs =
+        block_on(server.client(&keys()).get_collection(&second, "notes", false, None)).unwrap();
     assert_eq!(block_on(docs.count(&second)).unwrap(), 4);
     // Under other keys nothing of it opens, and that is said.
     let strangers = server.client(&std::sync::Arc::new(ciphervec::Keys::from_master([8; 32])));

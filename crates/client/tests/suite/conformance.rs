@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use ciphervec::{Id, Metric, Mode};
 use ciphervec_client::{
-    Audience, Choices, Client, Collection, Connection, Error, GetResult, Parts, QueryRequest, Records, Selection, block_on,
+    Audience, Choices, Client, Collection, Connection, Error, GetResult, Parts, QueryRequest,
+    Records, Selection, block_on,
 };
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -68,7 +69,9 @@ fn ids(given: &Given) -> Result<Option<Vec<Id>>, Error> {
 fn vectors(given: &Given, name: &str) -> Result<(Vec<f32>, Option<Vec<bool>>), Error> {
     let Some(raw) = given.get(name) else { return Ok((Vec::new(), None)) };
     let numbers = text(raw).replace("1e999", "\"inf\"").replace("NaN", "\"nan\"");
-    let Ok(Value::Array(rows)) = serde_json::from_str::<Value>(&numbers) else { return refused(name) };
+    let Ok(Value::Array(rows)) = serde_json::from_str::<Value>(&numbers) else {
+        return refused(name);
+    };
     let number = |one: &Value| match one {
         Value::String(name) => name.parse::<f64>().unwrap_or(f64::NAN) as f32,
         one => one.as_f64().unwrap_or(f64::NAN) as f32,
@@ -106,12 +109,17 @@ fn records(given: &Given) -> Result<(Records, Option<Vec<bool>>), Error> {
 
 fn selection(given: &Given) -> Result<Selection, Error> {
     // Nothing equals NaN, which faces leave out of lists: JSON has none.
-    let unlisted = |text: String| text.replace(", NaN]", "]").replace("NaN, ", "").replace("[NaN]", "[]");
+    let unlisted =
+        |text: String| text.replace(", NaN]", "]").replace("NaN, ", "").replace("[NaN]", "[]");
     let filter = given.get("where").map(|raw| unlisted(text(raw)));
     if filter.as_ref().is_some_and(|text| text.contains("NaN")) {
         return refused("NaN");
     }
-    Ok(Selection { ids: ids(given)?, filter, document: given.get("where_document").map(|raw| text(raw)) })
+    Ok(Selection {
+        ids: ids(given)?,
+        filter,
+        document: given.get("where_document").map(|raw| text(raw)),
+    })
 }
 
 fn audience(given: &Given) -> Result<Option<Audience>, Error> {
@@ -126,13 +134,17 @@ fn audience(given: &Given) -> Result<Option<Audience>, Error> {
 fn number(given: &Given, name: &str) -> Result<Option<usize>, Error> {
     match value(given, name) {
         None | Some(Value::Null) => Ok(None),
-        Some(number) => number.as_u64().map_or_else(|| refused(name), |number| Ok(Some(number as usize))),
+        Some(number) => {
+            number.as_u64().map_or_else(|| refused(name), |number| Ok(Some(number as usize)))
+        }
     }
 }
 
 /// The parts of `include`, or those by default.
 fn include(given: &Given, default: &[&str], known: &[&str]) -> Result<Vec<String>, Error> {
-    let Some(parts) = value(given, "include") else { return Ok(default.iter().map(|part| (*part).to_owned()).collect()) };
+    let Some(parts) = value(given, "include") else {
+        return Ok(default.iter().map(|part| (*part).to_owned()).collect());
+    };
     let parts: Vec<String> = serde_json::from_value(parts).unwrap();
     match parts.iter().find(|part| !known.contains(&part.as_str())) {
         Some(unknown) => refused(unknown),
@@ -157,7 +169,9 @@ fn listed(found: &GetResult, include: &[String]) -> BTreeMap<String, Value> {
         let raw = text.clone().map(|text| RawValue::from_string(text).unwrap());
         serde_json::to_string(&raw).unwrap()
     };
-    let all = |one: &dyn Fn(&ciphervec_client::Row) -> Value| found.rows.iter().map(one).collect::<Vec<_>>();
+    let all = |one: &dyn Fn(&ciphervec_client::Row) -> Value| {
+        found.rows.iter().map(one).collect::<Vec<_>>()
+    };
     let mut parts = BTreeMap::from([("ids".to_owned(), json!(all(&|row| id_of(&row.id))))]);
     for part in include {
         let values = match part.as_str() {
@@ -180,7 +194,14 @@ const KNOWN: [(&str, &[&str]); 7] = [
     (
         "query",
         &[
-            "query_embeddings", "n_results", "within", "ids", "where", "where_document", "include", "audience",
+            "query_embeddings",
+            "n_results",
+            "within",
+            "ids",
+            "where",
+            "where_document",
+            "include",
+            "audience",
             "skip_quarantined",
         ],
     ),
@@ -200,14 +221,20 @@ fn run(docs: &Collection, host: &Connection, step: &Step) -> Found {
             if there.is_none() {
                 return refused("rows without embeddings");
             }
-            let added = if step.call == "add" { block_on(docs.add(host, records)) } else { block_on(docs.upsert(host, records)) };
+            let added = if step.call == "add" {
+                block_on(docs.add(host, records))
+            } else {
+                block_on(docs.upsert(host, records))
+            };
             Ok(json!(added?.iter().map(id_of).collect::<Vec<_>>()))
         }
         "update" => {
             let (records, there) = records(given)?;
             let removed = match value(given, "remove_fields") {
                 None => Vec::new(),
-                Some(fields) => serde_json::from_value(fields).or_else(|_| refused("remove_fields"))?,
+                Some(fields) => {
+                    serde_json::from_value(fields).or_else(|_| refused("remove_fields"))?
+                }
             };
             block_on(docs.update(host, records, there, &removed))?;
             Ok(Value::Null)
@@ -217,16 +244,27 @@ fn run(docs: &Collection, host: &Connection, step: &Step) -> Found {
             Ok(json!(block_on(docs.delete(host, &selection(given)?, missing_ok))?))
         }
         "get" => {
-            let include = include(given, &["metadatas", "documents"], &["metadatas", "documents", "embeddings", "ids"])?;
+            let include = include(
+                given,
+                &["metadatas", "documents"],
+                &["metadatas", "documents", "embeddings", "ids"],
+            )?;
             let (offset, limit) = (number(given, "offset")?.unwrap_or(0), number(given, "limit")?);
-            let found =
-                block_on(docs.get(host, &selection(given)?, parts(&include), offset, limit, audience(given)?))?;
+            let found = block_on(docs.get(
+                host,
+                &selection(given)?,
+                parts(&include),
+                offset,
+                limit,
+                audience(given)?,
+            ))?;
             Ok(json!(listed(&found, &include)))
         }
         _ => {
             let all = ["metadatas", "documents", "embeddings", "ids", "scores", "distances"];
             let include = include(given, &["distances", "scores"], &all)?;
-            let within = given.get("within").map(|raw| text(raw).parse::<f64>().unwrap_or(f64::NAN));
+            let within =
+                given.get("within").map(|raw| text(raw).parse::<f64>().unwrap_or(f64::NAN));
             let request = QueryRequest {
                 embeddings: vectors(given, "query_embeddings")?.0,
                 n_results: number(given, "n_results")?,
@@ -247,7 +285,9 @@ fn run(docs: &Collection, host: &Connection, step: &Step) -> Found {
                 for (part, list) in listed(&GetResult { rows, owners_only: false }, &include) {
                     lists.entry(part).or_default().push(list);
                 }
-                for (part, list) in values.into_iter().filter(|(part, _)| include.iter().any(|one| one == part)) {
+                for (part, list) in
+                    values.into_iter().filter(|(part, _)| include.iter().any(|one| one == part))
+                {
                     lists.entry(part.to_owned()).or_default().push(json!(list));
                 }
             }
@@ -260,13 +300,15 @@ fn run(docs: &Collection, host: &Connection, step: &Step) -> Found {
 fn same(came: &Value, right: &Value, part: &str) -> bool {
     match (came, right) {
         (Value::Array(came), Value::Array(right)) => {
-            came.len() == right.len() && came.iter().zip(right).all(|(came, right)| same(came, right, part))
+            came.len() == right.len()
+                && came.iter().zip(right).all(|(came, right)| same(came, right, part))
         }
         (Value::Object(raw), right) if part == "metadatas" => {
             let text = raw["raw"].as_str().unwrap();
             let written: Value = serde_json::from_str(text).unwrap();
             // Of the numbers their kinds too: 1.0 stays, and does not become 1.
-            written == *right || serde_json::to_string(&written).unwrap() == serde_json::to_string(right).unwrap()
+            written == *right
+                || serde_json::to_string(&written).unwrap() == serde_json::to_string(right).unwrap()
         }
         (Value::Number(came), Value::Number(right)) if part != "ids" => {
             (came.as_f64().unwrap() - right.as_f64().unwrap()).abs() < 2e-3
@@ -290,7 +332,11 @@ fn check(docs: &Collection, host: &Connection, step: &Step) {
         let (message, says) = (error.to_string(), step.says.clone().unwrap_or_default());
         // What types refuse has no message of this crate's.
         let typed = message.starts_with("the types of this crate");
-        assert!(typed || says.split('|').any(|one| message.contains(one)), "{}: {message}", shown());
+        assert!(
+            typed || says.split('|').any(|one| message.contains(one)),
+            "{}: {message}",
+            shown()
+        );
         return;
     }
     let found = found.unwrap_or_else(|error| panic!("{}: {error}", shown()));
@@ -321,13 +367,16 @@ fn choices(name: String, given: &BTreeMap<String, Value>) -> Choices {
 #[test]
 fn scripts_give_what_they_say() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../vectors/client/calls.json");
-    let Scripts { scripts } = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    let Scripts { scripts } =
+        serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
     assert!(scripts.iter().map(|script| script.steps.len()).sum::<usize>() >= 200);
     let server = Server::start();
     let client: Client = server.client(&keys());
     let (host, _warnings) = connection();
     for (number, script) in scripts.iter().enumerate() {
-        let docs = block_on(client.create_collection(&host, &choices(format!("script-{number}"), &script.create)));
+        let docs = block_on(
+            client.create_collection(&host, &choices(format!("script-{number}"), &script.create)),
+        );
         let docs = docs.unwrap_or_else(|error| panic!("{}: {error}", script.name));
         script.steps.iter().for_each(|step| check(&docs, &host, step));
     }

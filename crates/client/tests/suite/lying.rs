@@ -31,7 +31,8 @@ fn a_store_that_went_back_is_noticed_by_the_next_process() {
     drop(docs);
     // The same URL is served from the copy: what was seen is filed under it.
     let old = Server::start_on(server, backup.path());
-    let error = block_on(old.client(&keys()).get_collection(&state, "notes", false, None)).err().unwrap();
+    let error =
+        block_on(old.client(&keys()).get_collection(&state, "notes", false, None)).err().unwrap();
     assert!(matches!(error, Error::RolledBack(_)), "{error}");
     // A client that has seen nothing takes it: trust on first use.
     let (fresh, _) = connection();

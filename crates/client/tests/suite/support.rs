@@ -70,7 +70,8 @@ pub fn connection() -> (Connection, Receiver<String>) {
 pub fn vectors(rows: usize, dimension: usize, seed: u64) -> Vec<f32> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut next = || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 40) as f32 / (1u64 << 23) as f32 - 1.0
     };
     (0..rows * dimension).map(|_| next()).collect()
@@ -81,7 +82,9 @@ pub fn rows(count: usize, dimension: usize, seed: u64) -> Records {
     Records {
         ids: (0..count).map(|row| Id::from(row as i64 + 1000 * seed as i64)).collect(),
         embeddings: vectors(count, dimension, seed),
-        metadatas: (0..count).map(|row| Some(format!("{{\"n\":{row}.0,\"even\":{}}}", row % 2 == 0))).collect(),
+        metadatas: (0..count)
+            .map(|row| Some(format!("{{\"n\":{row}.0,\"even\":{}}}", row % 2 == 0)))
+            .collect(),
         documents: (0..count).map(|row| Some(format!("row {row} of {seed}"))).collect(),
     }
 }
