@@ -343,16 +343,18 @@ impl States {
         Ok(())
     }
 
-    /// That the evaluation keys that a server says it answers with are those of the state.
-    pub fn check_evaluation(&self, digest: Option<&[u8; 32]>) -> Result<()> {
-        let Some(Signed { record, .. }) = self.present.as_deref() else { return Ok(()) };
-        if digest != Some(&record.evaluation) {
-            return self.rolled_back(format!(
-                "other evaluation keys than those of state {}",
-                record.sequence
-            ));
+    /// That the evaluation keys that a server says it answers with are those of the present state, whenever that is asked.
+    pub fn evaluation_check(&self) -> impl Fn(Option<&[u8; 32]>) -> Result<()> + use<> {
+        let (present, shows) = (self.present.clone(), (self.name(), self.next_step()));
+        move |digest| match &present {
+            Some(signed) if digest != Some(&signed.record.evaluation) => {
+                let (name, next) = &shows;
+                let says =
+                    format!("other evaluation keys than those of state {}", signed.record.sequence);
+                Err(rolled_back(name, says, next))
+            }
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     /// The state that a change makes, sealed by its owner and added to it. What it names was read, and its new blobs were noted.
@@ -547,10 +549,7 @@ impl States {
     }
 
     fn rolled_back<T>(&self, shows: impl core::fmt::Display) -> Result<T> {
-        let (name, next) = (self.name(), self.next_step());
-        Err(Error::RolledBack(format!(
-            "the store of {name} shows {shows}: commits were lost, rolled back or forged, and nothing was taken from it. {next}"
-        )))
+        Err(rolled_back(&self.name(), shows, &self.next_step()))
     }
 
     fn next_step(&self) -> String {
@@ -559,6 +558,12 @@ impl States {
             "Ask whoever keeps it what happened. If a backup was restored on purpose, its owner confirms that with {accepts}."
         )
     }
+}
+
+fn rolled_back(name: &str, shows: impl core::fmt::Display, next: &str) -> Error {
+    Error::RolledBack(format!(
+        "the store of {name} shows {shows}: commits were lost, rolled back or forged, and nothing was taken from it. {next}"
+    ))
 }
 
 /// The state of a collection that is being made, sealed.

@@ -84,7 +84,7 @@ pub fn check_rows(
     what: &str,
     faults: &mut Vec<(usize, String)>,
 ) -> Result<usize> {
-    if rows.len() % dimension != 0 {
+    if !rows.len().is_multiple_of(dimension) {
         return Error::input(format!(
             "{what} must have {dimension} dimensions, got {} numbers. The dimension is fixed when the collection is created.",
             rows.len()

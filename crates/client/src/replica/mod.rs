@@ -369,7 +369,7 @@ impl Replica {
             Consumed::from_bytes(&self.states.consumed).map_err(ciphervec::Error::Envelope)?;
         self.directory.expect_unconsumed(consumed);
         if let Some(said) = &listing.evaluation {
-            self.states.check_evaluation(Some(said))?;
+            (self.states.evaluation_check())(Some(said))?;
         }
         Ok(shown)
     }

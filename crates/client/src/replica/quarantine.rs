@@ -118,7 +118,8 @@ impl Replica {
             self.stated.contains(id) || self.store.trust.keeps(host, &id.to_string())
         };
         let kept = own.iter().all(outlasts);
-        if !own.is_empty() && !(skip && kept) {
+        let passed_over = own.is_empty() || skip && kept;
+        if !passed_over {
             let next = if kept {
                 "Find out what happened first: whoever shifts answers can watch what follows from them. Then seal their rows again with the \
                  Python client's optimize(), or use them as they are with release(); a query that skips what is in quarantine asks about \

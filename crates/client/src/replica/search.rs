@@ -37,17 +37,11 @@ const SENDS: usize = 4;
 pub struct Alone<'a> {
     lock: &'a Mutex<Replica>,
     guard: Option<MutexGuard<'a, Replica>>,
-    /// What the replica is while nobody holds it.
-    nobody: fn() -> !,
 }
 
 impl<'a> Alone<'a> {
     pub async fn new(lock: &'a Mutex<Replica>) -> Self {
-        Alone {
-            lock,
-            guard: Some(lock.lock().await),
-            nobody: || unreachable!("a replica is used while it is let go"),
-        }
+        Alone { lock, guard: Some(lock.lock().await) }
     }
 
     /// Lets others go on meanwhile. What follows begins with [`Replica::settle`].
@@ -59,13 +53,18 @@ impl<'a> Alone<'a> {
     }
 }
 
+/// Between letting go and taking back nothing of the replica is used.
+fn nobody() -> ! {
+    unreachable!("a replica is used while it is let go")
+}
+
 impl Deref for Alone<'_> {
     type Target = Replica;
 
     fn deref(&self) -> &Replica {
         match &self.guard {
             Some(guard) => guard,
-            None => (self.nobody)(),
+            None => nobody(),
         }
     }
 }
@@ -74,7 +73,7 @@ impl DerefMut for Alone<'_> {
     fn deref_mut(&mut self) -> &mut Replica {
         match &mut self.guard {
             Some(guard) => guard,
-            None => (self.nobody)(),
+            None => nobody(),
         }
     }
 }
@@ -387,7 +386,7 @@ async fn streamed(alone: &mut Alone<'_>, host: &dyn Host, asked: &Asked<'_>) -> 
         AnswerOpener::new(both, directory.snapshot(), retrieval, selection, None)
     };
     let expected = Some((alone.store.listing().version, alone.too_fast()));
-    let kept = Kept::Opener { fresh: Box::new(fresh), opener: None, expected };
+    let kept = Kept::Opener(Box::new(Streamed { fresh: Box::new(fresh), opener: None, expected }));
     let mut sink = Answer::new(host, asked.query.to_bytes().len(), MAX_ANSWER, kept);
     let ended = match answered(alone, host, asked, &mut sink).await {
         Ok(_) => alone.settle(host).await,
@@ -422,12 +421,15 @@ async fn streamed(alone: &mut Alone<'_>, host: &dyn Host, asked: &Asked<'_>) -> 
 /// What is made of an answer while it comes.
 enum Kept<'a> {
     Whole(Vec<u8>),
-    Opener {
-        fresh: Box<dyn Fn() -> AnswerOpener + 'a>,
-        opener: Option<AnswerOpener>,
-        /// Which state it has to be of, and what is said of another.
-        expected: Option<(u64, Error)>,
-    },
+    Opener(Box<Streamed<'a>>),
+}
+
+/// An answer that is opened while it comes.
+struct Streamed<'a> {
+    fresh: Box<dyn Fn() -> AnswerOpener + 'a>,
+    opener: Option<AnswerOpener>,
+    /// Which state it has to be of, and what is said of another.
+    expected: Option<(u64, Error)>,
 }
 
 /// Where an answer goes: it tells how long the server took, and what came.
@@ -468,7 +470,7 @@ impl<'a> Answer<'a> {
 
     fn finish(self) -> Option<core::result::Result<Opened, SchemeError>> {
         match self.kept {
-            Kept::Opener { opener, .. } => opener.map(AnswerOpener::finish),
+            Kept::Opener(streamed) => streamed.opener.map(AnswerOpener::finish),
             Kept::Whole(_) => None,
         }
     }
@@ -481,7 +483,8 @@ impl Sink for Answer<'_> {
         self.total = head.header("content-length").and_then(crate::remote::session::count);
         match &mut self.kept {
             Kept::Whole(data) => data.clear(),
-            Kept::Opener { fresh, opener, expected } => {
+            Kept::Opener(streamed) => {
+                let Streamed { fresh, opener, expected } = &mut **streamed;
                 // Before any of it is opened: which state it is of.
                 let now = answered_on(head, "the server").map(|(version, _)| version);
                 let wrong = match (now, &expected) {
@@ -520,9 +523,9 @@ impl Sink for Answer<'_> {
         }
         match &mut self.kept {
             Kept::Whole(data) => data.extend_from_slice(piece),
-            Kept::Opener { opener, .. } => {
+            Kept::Opener(streamed) => {
                 let began = self.host.now();
-                if let Some(opener) = opener {
+                if let Some(opener) = &mut streamed.opener {
                     opener.write(piece);
                 }
                 self.spent += self.host.now().saturating_sub(began);
@@ -598,18 +601,7 @@ async fn answered(
     host.meanwhile(Box::new(move || drop(owner.prepare(&query, &levels))));
     let again = || keys.again(asked.epoch, asked.query.len());
     // By the state that the query was made in: where others move on, `evaluate` tells.
-    let evaluation = alone.states.present.as_ref().map(|signed| Arc::clone(signed));
-    let name = alone.name();
-    let check = move |digest: Option<&[u8; 32]>| match &evaluation {
-        Some(signed) if digest != Some(&signed.record.evaluation) => {
-            Err(Error::RolledBack(format!(
-                "the store of {name} shows other evaluation keys than those of state {}: commits were lost, rolled back or forged, and nothing \
-             was taken from it. Ask whoever keeps it what happened.",
-                signed.record.sequence
-            )))
-        }
-        _ => Ok(()),
-    };
+    let check = alone.states.evaluation_check();
     for _ in 0..SENDS {
         let sent =
             alone.apart(store.evaluate(host, asked.query.to_bytes(), &check, sink, &again)).await;

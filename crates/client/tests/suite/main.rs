@@ -3,6 +3,7 @@
 
 mod collections;
 mod conformance;
+mod faults;
 mod filters;
 mod lying;
 mod support;

@@ -1,11 +1,16 @@
 //! A server in this process, and clients of it.
 
+use std::cell::{Cell, RefCell};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
 
 use ciphervec::{Id, Keys};
-use ciphervec_client::{Choices, Client, ClientOptions, Collection, Connection, Records, block_on};
+use ciphervec_client::{
+    Choices, Client, ClientOptions, Collection, Connection, Head, Host, Later, Lost, Records,
+    Request, Result, Sink, block_on,
+};
 use ciphervec_server::config::ServeOptions;
 use ciphervec_server::http::{self, App};
 use clap::{Args, Command, FromArgMatches};
@@ -94,4 +99,170 @@ pub fn filled(client: &Client, host: &Connection, choices: &Choices, rows: Recor
     let collection = block_on(client.create_collection(host, choices)).unwrap();
     block_on(collection.add(host, rows)).unwrap();
     collection
+}
+
+/// What becomes of a request.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Fault {
+    /// It never arrives.
+    Unsent,
+    /// It is acted on, and its answer gets lost.
+    Unanswered,
+    /// Its answer ends after so many bytes.
+    Cut(usize),
+    /// The server is busy, and says for how long.
+    Busy,
+}
+
+/// A connection that does to requests what it is told, and waits for nobody.
+pub struct Faulty<'a> {
+    inner: Connection,
+    /// By their methods and paths: what becomes of them.
+    choose: Box<dyn Fn(usize, &Request<'_>) -> Option<Fault> + 'a>,
+    /// Changes the bodies of good answers, by the paths that they answer.
+    alter: Option<Box<dyn Fn(&str, Vec<u8>) -> Vec<u8> + 'a>>,
+    pub sent: Cell<usize>,
+    pub waited: Cell<Duration>,
+    pub ranges: RefCell<Vec<String>>,
+}
+
+impl<'a> Faulty<'a> {
+    pub fn new(choose: impl Fn(usize, &Request<'_>) -> Option<Fault> + 'a) -> Self {
+        Faulty {
+            inner: Connection::in_memory().on_warning(|_| ()),
+            choose: Box::new(choose),
+            alter: None,
+            sent: Cell::new(0),
+            waited: Cell::default(),
+            ranges: RefCell::default(),
+        }
+    }
+
+    pub fn altering(alter: impl Fn(&str, Vec<u8>) -> Vec<u8> + 'a) -> Self {
+        Faulty { alter: Some(Box::new(alter)), ..Faulty::new(|_, _| None) }
+    }
+}
+
+fn lost(sent: bool) -> Lost {
+    Lost { says: "the connection broke".to_owned(), sent, last: false, ended: false }
+}
+
+/// Takes no more than so many bytes.
+struct Short<'a> {
+    sink: &'a mut dyn Sink,
+    left: usize,
+}
+
+impl Sink for Short<'_> {
+    fn begin(&mut self, head: &Head) -> std::result::Result<(), Lost> {
+        self.sink.begin(head)
+    }
+
+    fn take(&mut self, piece: &[u8]) -> std::result::Result<(), Lost> {
+        let piece = &piece[..piece.len().min(self.left)];
+        self.left -= piece.len();
+        self.sink.take(piece)?;
+        if self.left == 0 { Err(lost(true)) } else { Ok(()) }
+    }
+}
+
+/// Keeps it all.
+#[derive(Default)]
+struct All {
+    head: Head,
+    body: Vec<u8>,
+}
+
+impl Sink for All {
+    fn begin(&mut self, head: &Head) -> std::result::Result<(), Lost> {
+        self.head = head.clone();
+        Ok(())
+    }
+
+    fn take(&mut self, piece: &[u8]) -> std::result::Result<(), Lost> {
+        self.body.extend_from_slice(piece);
+        Ok(())
+    }
+}
+
+impl Host for Faulty<'_> {
+    fn send<'b>(
+        &'b self,
+        request: &'b Request<'b>,
+        within: Duration,
+        sink: &'b mut dyn Sink,
+    ) -> Later<'b, std::result::Result<(), Lost>> {
+        Box::pin(async move {
+            let number = self.sent.get();
+            self.sent.set(number + 1);
+            let ranges = request.headers.iter().filter(|(name, _)| *name == "Range");
+            self.ranges.borrow_mut().extend(ranges.map(|(_, range)| range.clone()));
+            match (self.choose)(number, request) {
+                Some(Fault::Unsent) => Err(lost(false)),
+                Some(Fault::Unanswered) => {
+                    self.inner.send(request, within, &mut All::default()).await?;
+                    Err(lost(true))
+                }
+                Some(Fault::Busy) => {
+                    let headers = [("retry-after", "3"), ("ciphervec-api", "1")];
+                    let headers = headers.map(|(name, value)| (name.to_owned(), value.to_owned()));
+                    sink.begin(&Head { status: 503, headers: headers.to_vec() })
+                }
+                Some(Fault::Cut(left)) => {
+                    self.inner.send(request, within, &mut Short { sink, left }).await
+                }
+                None => {
+                    let Some(alter) = &self.alter else {
+                        return self.inner.send(request, within, sink).await;
+                    };
+                    let mut all = All::default();
+                    self.inner.send(request, within, &mut all).await?;
+                    let path = request.url.splitn(4, '/').last().unwrap_or_default();
+                    let good = all.head.status == 200;
+                    let body = if good { alter(path, all.body) } else { all.body };
+                    sink.begin(&all.head)?;
+                    sink.take(&body)
+                }
+            }
+        })
+    }
+
+    fn sleep(&self, time: Duration) -> Later<'_, Result<()>> {
+        self.waited.set(self.waited.get() + time);
+        Box::pin(async { Ok(()) })
+    }
+
+    fn now(&self) -> Duration {
+        self.inner.now() + self.waited.get()
+    }
+
+    fn clock(&self) -> Duration {
+        self.inner.clock()
+    }
+
+    fn get<'b>(&'b self, name: &'b str) -> Later<'b, Result<Option<Vec<u8>>>> {
+        self.inner.get(name)
+    }
+
+    fn put<'b>(&'b self, name: &'b str, data: &'b [u8]) -> Later<'b, Result<()>> {
+        self.inner.put(name, data)
+    }
+
+    fn delete<'b>(&'b self, name: &'b str) -> Later<'b, Result<()>> {
+        self.inner.delete(name)
+    }
+
+    fn list<'b>(&'b self, prefix: &'b str) -> Later<'b, Result<Vec<(String, u64)>>> {
+        self.inner.list(prefix)
+    }
+
+    fn lock<'b>(&'b self, name: &'b str) -> Later<'b, Result<Box<dyn std::any::Any>>> {
+        self.inner.lock(name)
+    }
+
+    fn durable(&self) -> bool {
+        true
+    }
+
+    fn warn(&self, _text: &str) {}
 }
