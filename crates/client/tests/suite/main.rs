@@ -5,5 +5,6 @@ mod collections;
 mod conformance;
 mod faults;
 mod filters;
+mod hostile;
 mod lying;
 mod support;

@@ -1,6 +1,7 @@
 //! A server in this process, and clients of it.
 
 use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
@@ -114,13 +115,21 @@ pub enum Fault {
     Busy,
 }
 
+type Choose<'a> = dyn Fn(usize, &Request<'_>) -> Option<Fault> + 'a;
+type Alter<'a> = dyn Fn(&str, Vec<u8>) -> Vec<u8> + 'a;
+type Said = (Head, Vec<u8>);
+
 /// A connection that does to requests what it is told, and waits for nobody.
 pub struct Faulty<'a> {
     inner: Connection,
     /// By their methods and paths: what becomes of them.
-    choose: Box<dyn Fn(usize, &Request<'_>) -> Option<Fault> + 'a>,
+    choose: Box<Choose<'a>>,
     /// Changes the bodies of good answers, by the paths that they answer.
-    alter: Option<Box<dyn Fn(&str, Vec<u8>) -> Vec<u8> + 'a>>,
+    alter: Option<Box<Alter<'a>>>,
+    /// Says everything in a server's place.
+    script: Option<RefCell<VecDeque<Said>>>,
+    /// The good and bad answers that passed, where there is somebody to alter them.
+    pub tape: RefCell<Vec<Said>>,
     pub sent: Cell<usize>,
     pub waited: Cell<Duration>,
     pub ranges: RefCell<Vec<String>>,
@@ -132,10 +141,16 @@ impl<'a> Faulty<'a> {
             inner: Connection::in_memory().on_warning(|_| ()),
             choose: Box::new(choose),
             alter: None,
+            script: None,
+            tape: RefCell::default(),
             sent: Cell::new(0),
             waited: Cell::default(),
             ranges: RefCell::default(),
         }
+    }
+
+    pub fn scripted(answers: Vec<(Head, Vec<u8>)>) -> Self {
+        Faulty { script: Some(RefCell::new(answers.into())), ..Faulty::new(|_, _| None) }
     }
 
     pub fn altering(alter: impl Fn(&str, Vec<u8>) -> Vec<u8> + 'a) -> Self {
@@ -168,9 +183,9 @@ impl Sink for Short<'_> {
 
 /// Keeps it all.
 #[derive(Default)]
-struct All {
-    head: Head,
-    body: Vec<u8>,
+pub struct All {
+    pub head: Head,
+    pub body: Vec<u8>,
 }
 
 impl Sink for All {
@@ -197,6 +212,13 @@ impl Host for Faulty<'_> {
             self.sent.set(number + 1);
             let ranges = request.headers.iter().filter(|(name, _)| *name == "Range");
             self.ranges.borrow_mut().extend(ranges.map(|(_, range)| range.clone()));
+            if let Some(script) = &self.script {
+                let Some((head, body)) = script.borrow_mut().pop_front() else {
+                    return Err(Lost { last: true, ..lost(true) });
+                };
+                sink.begin(&head)?;
+                return sink.take(&body);
+            }
             match (self.choose)(number, request) {
                 Some(Fault::Unsent) => Err(lost(false)),
                 Some(Fault::Unanswered) => {
@@ -217,6 +239,7 @@ impl Host for Faulty<'_> {
                     };
                     let mut all = All::default();
                     self.inner.send(request, within, &mut all).await?;
+                    self.tape.borrow_mut().push((all.head.clone(), all.body.clone()));
                     let path = request.url.splitn(4, '/').last().unwrap_or_default();
                     let good = all.head.status == 200;
                     let body = if good { alter(path, all.body) } else { all.body };
