@@ -11,9 +11,9 @@ use crate::belief::description::Choices;
 use crate::change::WRAP;
 use crate::error::{Error, Result};
 use crate::face::Face;
-use crate::filter::Filter;
 use crate::host::Host;
-use crate::record::Record;
+use crate::records::Filter;
+use crate::records::record::Record;
 use crate::remote::store::Verified;
 use crate::replica::Replica;
 use crate::replica::batch::{

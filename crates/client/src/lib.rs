@@ -12,18 +12,15 @@ mod client;
 mod collection;
 #[cfg(feature = "http")]
 mod connection;
-mod document;
 mod error;
 mod face;
-mod filter;
+mod hex;
 mod host;
-mod number;
-pub mod record;
+mod random;
+mod records;
 mod remote;
 mod replica;
-mod table;
 mod time;
-mod value;
 
 pub use belief::description::Choices;
 pub use client::{Client, ClientOptions};
@@ -35,12 +32,10 @@ pub use collection::{
 pub use connection::Connection;
 pub use error::{Error, Result};
 pub use face::Face;
-pub use filter::{Bound, Filter};
 pub use futures_lite::future::block_on;
 pub use host::{Head, Host, Later, Lost, Progress, Request, Sink};
+pub use records::{Bound, FieldKinds, Filter, Table, canonical, record};
 pub use remote::database::CollectionRow;
 pub use remote::store::Verified;
 pub use replica::batch::Records;
 pub use replica::query_keys::QueryKey;
-pub use table::{FieldKinds, Table};
-pub use value::canonical;

@@ -16,10 +16,10 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use crate::belief::hex::Hex;
 use crate::error::{Error, Result};
 use crate::face::Face;
-use crate::remote::session::random;
+use crate::hex::Hex;
+use crate::random::random;
 
 /// Format 1 knew the scheme `lattice` alone, by a former name, and did not name it; format 2 no change of keys, format 3 neither
 /// incarnations nor authenticated states, format 4 no routing, format 5 no center that was given. Written is the oldest that says

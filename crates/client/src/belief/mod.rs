@@ -1,7 +1,6 @@
 //! What is believed of what a store shows: one file a subject. Nothing below this module is taken from a server unchecked.
 
 pub mod description;
-pub mod hex;
 pub mod pins;
 pub mod state;
 pub mod trust;

@@ -20,14 +20,14 @@ use ciphervec::{Error as SchemeError, KeyId, SegmentId};
 use indexmap::IndexMap;
 
 use crate::belief::description::Description;
-use crate::belief::hex::Hex;
 use crate::belief::pins::Pin;
 use crate::change::{
     COVERED, Change, EVALUATION, KEY_PAIR, ROUTING, STATE, Segments, StoredSegment,
 };
 use crate::error::{Error, Result};
 use crate::face::Face;
-use crate::remote::session::random;
+use crate::hex::Hex;
+use crate::random::random;
 use crate::time::minute;
 
 /// States before it that a state names.

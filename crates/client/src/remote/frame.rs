@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, HashMap};
 use ciphervec::SegmentId;
 use serde::Serialize;
 
-use crate::belief::hex::Hex;
 use crate::change::Change;
+use crate::hex::Hex;
 
 const MAGIC: &[u8] = b"CVCHANGE";
 const VERSION: u32 = 1;

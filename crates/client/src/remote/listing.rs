@@ -8,9 +8,9 @@ use ciphervec::SegmentId;
 use indexmap::IndexMap;
 use serde::Deserialize;
 
-use crate::belief::hex::Hex;
 use crate::change::{Change, EVALUATION, Segments, StoredSegment};
 use crate::error::{Error, Result};
+use crate::hex::Hex;
 
 const LARGEST: u64 = 1 << 48;
 

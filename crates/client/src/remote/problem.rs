@@ -3,11 +3,19 @@
 use serde::Deserialize;
 
 use crate::error::Error;
-use crate::remote::session::Reply;
+use crate::host::Head;
 
 /// Characters of a server's words that are repeated.
 const LONGEST: usize = 600;
 const MOST_READ: usize = 65_536;
+
+/// An answer: status and headers, body, and how many attempts failed before it.
+#[derive(Debug, Default)]
+pub struct Reply {
+    pub head: Head,
+    pub body: Vec<u8>,
+    pub failed: u32,
+}
 
 /// The fields of RFC 9457 that are looked at.
 #[derive(Default, Deserialize)]

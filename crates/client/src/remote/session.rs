@@ -11,7 +11,7 @@ use zeroize::Zeroizing;
 
 use crate::error::{Error, Result};
 use crate::host::{Head, Host, Lost, Progress, Request, Sink};
-use crate::remote::problem::{error_of, loses_uploads, words};
+use crate::remote::problem::{Reply, error_of, loses_uploads, words};
 
 const API: &str = "1";
 /// Bytes of an answer that is JSON.
@@ -38,14 +38,6 @@ impl Token {
         }
         Ok(Token(Zeroizing::new(text.to_owned())))
     }
-}
-
-/// An answer: status and headers, body, and how many attempts failed before it.
-#[derive(Debug, Default)]
-pub struct Reply {
-    pub head: Head,
-    pub body: Vec<u8>,
-    pub failed: u32,
 }
 
 /// What is sent, beside the path.
@@ -103,7 +95,7 @@ impl Attempts {
         self.failed += 1;
         let longest =
             Duration::from_secs(5).min(Duration::from_millis(200) * (1 << self.failed.min(10)));
-        let pause = longest.mul_f64(uniform()) + wait.unwrap_or_default();
+        let pause = longest.mul_f64(crate::random::uniform()) + wait.unwrap_or_default();
         if wait.is_none() && self.failed > self.retries || host.now() + pause >= self.ends {
             return Ok(false);
         }
@@ -555,19 +547,6 @@ fn retry_after(head: &Head, now: Duration) -> Option<Duration> {
     }
     let when = crate::time::http_date(text)?;
     Some(Duration::from_secs(when).saturating_sub(now).min(LONGEST))
-}
-
-/// Between 0 and 1; no secret.
-fn uniform() -> f64 {
-    getrandom::u32().map_or(0.5, |drawn| f64::from(drawn) / 2f64.powi(32))
-}
-
-/// Random bytes.
-pub fn random<const N: usize>() -> Result<[u8; N]> {
-    let mut bytes = [0; N];
-    getrandom::fill(&mut bytes)
-        .map_err(|_| Error::Ended("this system gives no random bytes.".to_owned()))?;
-    Ok(bytes)
 }
 
 /// Scheme, host and path without a slash at the end.

@@ -6,17 +6,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use ciphervec::SegmentId;
 use serde::Deserialize;
 
-use crate::belief::hex::Hex;
 use crate::belief::trust::{EPOCH, KEY_ID, Lineage, SESSIONS, Trust};
 use crate::change::{Change, EVALUATION, KEY_PAIR, ORIGINALS, ROWS, STATE, StoredSegment};
 use crate::error::{Error, Result};
 use crate::face::Face;
+use crate::hex::Hex;
 use crate::host::{Host, Progress};
+use crate::random::random;
 use crate::remote::cache::BlobCache;
 use crate::remote::frame::{self, Place, Upload, split_blobs};
 use crate::remote::listing::{Committed, Listing, public_parameters};
-use crate::remote::problem::{error_of, is_problem, loses_uploads, uploads_gone};
-use crate::remote::session::{Call, Fetched, Receiver, Reply, Session, count, random};
+use crate::remote::problem::{Reply, error_of, is_problem, loses_uploads, uploads_gone};
+use crate::remote::session::{Call, Fetched, Receiver, Session, count};
 
 /// Bytes of blobs that go in the frame of a commit; the largest ones beyond that are uploaded first.
 const INLINE: usize = 24 << 20;

@@ -6,9 +6,8 @@ use ciphervec::{Id, Metric};
 
 use crate::change::NewSegment;
 use crate::error::{Error, Result};
-use crate::record::{self, Fields};
-use crate::remote::session::random;
-use crate::replica::shown;
+use crate::random::random;
+use crate::records::record::{self, Fields};
 
 const MAX_RECORD: usize = 64 << 20;
 
@@ -222,9 +221,17 @@ fn fresh_ids(count: usize) -> Result<Vec<Id>> {
         let mut bytes: [u8; 16] = random()?;
         bytes[6] = bytes[6] & 0x0f | 0x40;
         bytes[8] = bytes[8] & 0x3f | 0x80;
-        let text = crate::belief::hex::Hex(bytes).to_string();
+        let text = crate::hex::Hex(bytes).to_string();
         let (a, b, c, d, e) = (&text[..8], &text[8..12], &text[12..16], &text[16..20], &text[20..]);
         Ok(Id::Text(format!("{a}-{b}-{c}-{d}-{e}")))
     };
     (0..count).map(fresh).collect()
+}
+
+/// An id as messages have it.
+pub fn shown(id: &Id) -> String {
+    match id {
+        Id::Number(number) => number.to_string(),
+        Id::Text(text) => format!("{text:?}"),
+    }
 }

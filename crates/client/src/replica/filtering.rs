@@ -7,10 +7,10 @@ use ciphervec::{Id, SegmentId};
 
 use crate::change::{RECORDS, StoredSegment};
 use crate::error::Result;
-use crate::filter::Filter;
 use crate::host::Host;
+use crate::records::Filter;
+use crate::records::{FieldKinds, Table};
 use crate::replica::Replica;
-use crate::table::{FieldKinds, Table};
 
 /// Bytes of records that are read for an explanation.
 const MOST_READ: u64 = 32 << 20;

@@ -7,6 +7,7 @@ pub mod batch;
 pub mod center;
 pub mod filtering;
 pub mod merging;
+pub mod opened;
 pub mod payloads;
 pub mod quarantine;
 pub mod query_keys;
@@ -33,7 +34,7 @@ use crate::error::{Error, Result};
 use crate::face::Face;
 use crate::host::Host;
 use crate::remote::store::RemoteStore;
-use crate::replica::payloads::Payloads;
+use crate::replica::opened::Payloads;
 use crate::replica::query_keys::QueryKeys;
 
 /// Rows after which another segment begins; under the additively homomorphic schemes, which take seconds for so many.
@@ -141,7 +142,7 @@ impl Replica {
             self.directory.locate(id).ok_or_else(|| {
                 Error::UnknownId(format!(
                     "id {} is not in {}; nothing was changed. Ids are typed: 1 and \"1\" are different.",
-                    shown(id),
+                    batch::shown(id),
                     self.name()
                 ))
             })
@@ -807,17 +808,8 @@ pub fn masks(owner: &Owner) -> String {
     blake3::hash(owner.mask_seed()).to_hex().to_string()
 }
 
-/// An id as messages have it.
-pub fn shown(id: &Id) -> String {
-    match id {
-        Id::Number(number) => number.to_string(),
-        Id::Text(text) => format!("{text:?}"),
-    }
-}
-
 /// Waits a moment: those who met once should not meet again.
 async fn step_aside(host: &dyn Host, turn: u32) -> Result<()> {
     let longest = Duration::from_millis(10) * (1 << turn.min(6));
-    let drawn = getrandom::u32().map_or(0.5, |drawn| f64::from(drawn) / 2f64.powi(32));
-    host.sleep(longest.min(Duration::from_millis(500)).mul_f64(drawn)).await
+    host.sleep(longest.min(Duration::from_millis(500)).mul_f64(crate::random::uniform())).await
 }

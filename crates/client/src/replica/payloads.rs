@@ -11,44 +11,14 @@ use indexmap::IndexMap;
 
 use crate::change::{ORIGINALS, RECORDS, StoredSegment, TAGS};
 use crate::error::{Error, Result};
-use crate::filter::{Bound, Filter};
 use crate::host::Host;
-use crate::record;
+use crate::records::record;
+use crate::records::{Bound, Filter};
 use crate::replica::Replica;
 use crate::replica::batch::Batch;
 
-/// Bytes of opened records that are held, about.
-const MOST_OPENED: usize = 64 << 20;
 /// The first byte of a vector as it was put in.
 const ORIGINAL: u8 = 1;
-
-/// Records and tags of one collection's segments, each read once.
-#[derive(Default)]
-pub struct Payloads {
-    records: HashMap<SegmentId, Arc<[u8]>>,
-    tags: HashMap<SegmentId, Arc<FilterTags>>,
-    /// By row; all of them are forgotten where they grow too many.
-    opened: HashMap<SegmentId, HashMap<u32, Arc<[u8]>>>,
-    opened_bytes: usize,
-}
-
-impl Payloads {
-    /// The segment is gone.
-    pub fn forget(&mut self, id: SegmentId) {
-        self.records.remove(&id);
-        self.tags.remove(&id);
-        self.opened.remove(&id);
-    }
-
-    fn keep(&mut self, id: SegmentId, row: u32, record: &Arc<[u8]>) {
-        self.opened_bytes += record.len();
-        if self.opened_bytes > MOST_OPENED {
-            self.opened.clear();
-            self.opened_bytes = record.len();
-        }
-        self.opened.entry(id).or_default().insert(row, Arc::clone(record));
-    }
-}
 
 /// Rows of one segment, by the names that they have.
 pub type Rows<'a> = [(u32, &'a Id)];

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, HashSet};
 
 use ciphervec::SegmentId;
 
-use crate::belief::hex::Hex;
 use crate::change::Change;
 use crate::error::{Error, Result};
+use crate::hex::Hex;
 use crate::host::Host;
 use crate::replica::Replica;
 

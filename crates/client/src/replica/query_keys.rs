@@ -60,7 +60,7 @@ impl QueryKeys {
         let epoch = match known {
             Some(epoch) => epoch,
             None => {
-                let drawn = u32::from_le_bytes(crate::remote::session::random()?) | SESSIONS;
+                let drawn = u32::from_le_bytes(crate::random::random()?) | SESSIONS;
                 (counts.key, counts.epoch, counts.used) = (Some(key), Some(drawn), 0);
                 drawn
             }

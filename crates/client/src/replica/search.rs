@@ -15,8 +15,8 @@ use ciphervec::search::{
 use ciphervec::{Error as SchemeError, Id, Metric, Mode, SegmentId};
 
 use crate::error::{Error, Result};
-use crate::filter::Filter;
 use crate::host::{Head, Host, Lost, Progress, Sink};
+use crate::records::Filter;
 use crate::remote::session::{Receiver, too_long};
 use crate::remote::store::{Evaluated, answered_on};
 use crate::replica::Replica;

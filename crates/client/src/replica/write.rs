@@ -8,8 +8,8 @@ use ciphervec::{Id, SegmentId};
 use crate::change::{Change, NewSegment, ROWS, SIDECAR};
 use crate::error::{Error, Result};
 use crate::host::{Host, Progress};
-use crate::replica::batch::Batch;
-use crate::replica::{KEY_PAIR_ROWS, Replica, SEGMENT_ROWS, shown};
+use crate::replica::batch::{Batch, shown};
+use crate::replica::{KEY_PAIR_ROWS, Replica, SEGMENT_ROWS};
 
 impl Replica {
     /// Seals `batch`, and in the same commit drops the rows of the ids in `replaced`. Small segments before it are sealed again together

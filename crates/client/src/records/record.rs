@@ -12,7 +12,7 @@ use serde::de::{self, Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use crate::error::{Error, Result};
-use crate::value::Value;
+use crate::records::value::Value;
 
 /// An object's fields in their order, each with the text of its value. A name that comes twice has the later value.
 #[derive(Debug, Default)]
