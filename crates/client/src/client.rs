@@ -88,6 +88,14 @@ impl Client {
         &self.database.session.url
     }
 
+    /// That a collection may be made of these choices.
+    ///
+    /// # Errors
+    /// [`Error::Input`].
+    pub fn check_new(&self, choices: &Choices) -> Result<()> {
+        Description::new(self.face, self.keys.as_deref(), choices).map(drop)
+    }
+
     /// Makes an empty collection.
     ///
     /// # Errors
@@ -151,7 +159,7 @@ impl Client {
         choices: &Choices,
     ) -> Result<Collection> {
         // Checked, whether or not it is there.
-        Description::new(self.face, self.keys.as_deref(), choices)?;
+        self.check_new(choices)?;
         let allow_open = choices.mode == ciphervec::Mode::Open;
         let get = || self.get_collection(host, &choices.name, allow_open, None);
         let collection = match get().await {

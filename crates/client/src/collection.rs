@@ -174,11 +174,16 @@ pub struct Info {
 pub struct Collection {
     replica: Mutex<Replica>,
     spec: IndexSpec,
+    /// As they were when it was opened.
+    settings: (Vec<String>, bool),
 }
 
 impl Collection {
     pub(crate) fn new(replica: Replica) -> Self {
-        Collection { spec: replica.description.spec.clone(), replica: Mutex::new(replica) }
+        let described = &replica.description;
+        let (spec, settings) =
+            (described.spec.clone(), (described.filterable.clone(), described.originals));
+        Collection { spec, settings, replica: Mutex::new(replica) }
     }
 
     /// What the index is.
@@ -193,7 +198,16 @@ impl Collection {
         Ok(alone)
     }
 
-    pub(crate) async fn check_choices(&self, face: Face, choices: &Choices) -> Result<()> {
+    /// Fields whose equality a server may test by keyed tags, and whether vectors are kept as they were put in, when it was opened.
+    pub fn settings(&self) -> (&[String], bool) {
+        (&self.settings.0, self.settings.1)
+    }
+
+    /// That it was chosen so.
+    ///
+    /// # Errors
+    /// [`Error::Input`] naming what is otherwise.
+    pub async fn check_choices(&self, face: Face, choices: &Choices) -> Result<()> {
         Alone::new(&self.replica).await.description.check_choices(face, choices)
     }
 
@@ -431,6 +445,15 @@ impl Collection {
     /// What the store's state gives rise to.
     pub async fn count(&self, host: &dyn Host) -> Result<usize> {
         Ok(self.alone(host).await?.directory.len())
+    }
+
+    /// Which of these ids are there, as far as this client has seen.
+    ///
+    /// # Errors
+    /// As [`Self::count`].
+    pub async fn has(&self, host: &dyn Host, ids: &[Id]) -> Result<Vec<bool>> {
+        let alone = self.alone(host).await?;
+        Ok(ids.iter().map(|id| alone.directory.locate(id).is_some()).collect())
     }
 
     /// Takes in what others have committed.

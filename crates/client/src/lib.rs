@@ -21,6 +21,7 @@ mod records;
 mod remote;
 mod replica;
 mod time;
+mod writer;
 
 pub use belief::description::Choices;
 pub use client::{Client, ClientOptions};
@@ -38,4 +39,5 @@ pub use records::{Bound, FieldKinds, Filter, Table, canonical, record};
 pub use remote::database::CollectionRow;
 pub use remote::store::Verified;
 pub use replica::batch::Records;
-pub use replica::query_keys::QueryKey;
+pub use replica::query_keys::{QUERIES_PER_KEY, QueryKey};
+pub use writer::Writer;

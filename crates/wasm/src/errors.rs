@@ -14,16 +14,28 @@ use wasm_bindgen::JsValue;
 /// What a caller would catch: the exceptions of `ciphervec.errors`, by the same names.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Sort {
+    AuthenticationError,
     BoundExceeded,
     CiphervecError,
+    CollectionExists,
+    CollectionNotFound,
+    CommitUncertain,
+    Conflict,
     CorruptData,
     DuplicateId,
     InvalidInput,
+    InvalidRows,
     MismatchedAnswer,
     /// More memory than 32 bits address, or than there is.
     OutOfMemory,
+    PinMismatch,
     PoolExhausted,
+    Quarantined,
+    RollbackDetected,
+    ServerError,
+    StorageError,
     TamperedAnswer,
+    UnknownId,
     UnsupportedVersion,
     WrongKey,
 }
@@ -31,15 +43,27 @@ pub enum Sort {
 impl Sort {
     fn name(self) -> &'static str {
         match self {
+            Sort::AuthenticationError => "AuthenticationError",
             Sort::BoundExceeded => "BoundExceeded",
             Sort::CiphervecError => "CiphervecError",
+            Sort::CollectionExists => "CollectionExists",
+            Sort::CollectionNotFound => "CollectionNotFound",
+            Sort::CommitUncertain => "CommitUncertain",
+            Sort::Conflict => "Conflict",
             Sort::CorruptData => "CorruptData",
             Sort::DuplicateId => "DuplicateId",
             Sort::InvalidInput => "InvalidInput",
+            Sort::InvalidRows => "InvalidRows",
             Sort::MismatchedAnswer => "MismatchedAnswer",
             Sort::OutOfMemory => "OutOfMemory",
+            Sort::PinMismatch => "PinMismatch",
             Sort::PoolExhausted => "PoolExhausted",
+            Sort::Quarantined => "Quarantined",
+            Sort::RollbackDetected => "RollbackDetected",
+            Sort::ServerError => "ServerError",
+            Sort::StorageError => "StorageError",
             Sort::TamperedAnswer => "TamperedAnswer",
+            Sort::UnknownId => "UnknownId",
             Sort::UnsupportedVersion => "UnsupportedVersion",
             Sort::WrongKey => "WrongKey",
         }
@@ -53,13 +77,15 @@ pub struct Failure {
     pub message: String,
     /// The segments that an answer failed its check about.
     segments: Vec<SegmentId>,
+    /// What is wrong with rows, by their numbers.
+    rows: Vec<(usize, String)>,
 }
 
 pub type Result<T> = core::result::Result<T, Failure>;
 
 impl Failure {
     pub fn new(sort: Sort, message: impl Into<String>) -> Self {
-        Failure { sort, message: message.into(), segments: Vec::new() }
+        Failure { sort, message: message.into(), segments: Vec::new(), rows: Vec::new() }
     }
 
     pub fn input(message: impl Into<String>) -> Self {
@@ -74,11 +100,37 @@ impl Failure {
 #[cfg(feature = "search")]
 impl From<ciphervec_client::Error> for Failure {
     fn from(error: ciphervec_client::Error) -> Self {
+        use ciphervec_client::Error as Of;
+        let message = error.to_string();
         let sort = match error {
-            ciphervec_client::Error::Corrupt(_) => Sort::CorruptData,
-            _ => Sort::InvalidInput,
+            Of::Scheme(error) => return error.into(),
+            Of::Rows { rows, .. } => {
+                return Failure { rows, ..Failure::new(Sort::InvalidRows, message) };
+            }
+            Of::Tampered { segments, .. } => {
+                return Failure { segments, ..Failure::new(Sort::TamperedAnswer, message) };
+            }
+            Of::Quarantined { segments, .. } => {
+                return Failure { segments, ..Failure::new(Sort::Quarantined, message) };
+            }
+            Of::Input(_) => Sort::InvalidInput,
+            Of::UnknownId(_) => Sort::UnknownId,
+            Of::DuplicateId(_) => Sort::DuplicateId,
+            Of::CollectionNotFound(_) => Sort::CollectionNotFound,
+            Of::CollectionExists(_) => Sort::CollectionExists,
+            Of::Corrupt(_) => Sort::CorruptData,
+            Of::Version(_) => Sort::UnsupportedVersion,
+            Of::WrongKey(_) => Sort::WrongKey,
+            Of::Conflict(_) => Sort::Conflict,
+            Of::CommitUncertain(_) => Sort::CommitUncertain,
+            Of::RolledBack(_) => Sort::RollbackDetected,
+            Of::Mismatch(_) => Sort::PinMismatch,
+            Of::Authentication(_) => Sort::AuthenticationError,
+            Of::Server { .. } => Sort::ServerError,
+            Of::Storage(_) => Sort::StorageError,
+            _ => Sort::CiphervecError,
         };
-        Failure::new(sort, error.to_string())
+        Failure::new(sort, message)
     }
 }
 
@@ -96,6 +148,12 @@ impl From<Failure> for JsValue {
                 .map(|id| JsValue::from(Uint8Array::from(&id.0[..])))
                 .collect();
             set("segments", &ids);
+        }
+        if !failure.rows.is_empty() {
+            let row = |(row, says): &(usize, String)| {
+                Array::of2(&(*row as f64).into(), &says.as_str().into())
+            };
+            set("rows", &failure.rows.iter().map(row).collect::<Array>());
         }
         error.into()
     }

@@ -1,5 +1,7 @@
 //! A passphrase and a file's bytes enter, the secret keys stay in here; evaluation keys leave for the server. Owner only.
 
+use std::sync::Arc;
+
 use ciphervec::Keys;
 use ciphervec_he::lattice::ring::{EvaluationKeys, Ring};
 use ciphervec_he::wire::{self, Kind};
@@ -13,9 +15,9 @@ use crate::secret_file;
 use crate::spec::JsIndexSpec;
 use crate::wipe;
 
-/// The owner's 32 secret bytes. `free()` wipes them, once every `Owner` made from them is freed too.
+/// The owner's 32 secret bytes. `free()` wipes them, once every client made from them is freed too.
 #[wasm_bindgen(js_name = Keys)]
-pub struct JsKeys(#[wasm_bindgen(skip)] pub Keys);
+pub struct JsKeys(#[wasm_bindgen(skip)] pub Arc<Keys>);
 
 impl Drop for JsKeys {
     fn drop(&mut self) {
@@ -33,21 +35,21 @@ impl JsKeys {
 
     /// Fresh keys from the page's cryptographic generator.
     pub fn generate() -> Result<JsKeys> {
-        Ok(JsKeys(Keys::generate()?))
+        Ok(JsKeys(Arc::new(Keys::generate()?)))
     }
 
     /// Keys from their 32 bytes; the copy in here is wiped.
     #[wasm_bindgen(js_name = fromMaster)]
     pub fn from_master(master: &Uint8Array) -> Result<JsKeys> {
         let bytes = Zeroizing::new(arrays::bytes("a master key", master)?);
-        Ok(JsKeys(Keys::from_master(arrays::exact("a master key", &bytes)?)))
+        Ok(JsKeys(Arc::new(Keys::from_master(arrays::exact("a master key", &bytes)?))))
     }
 
     /// Reads the bytes of a key file. Throws WrongKey for another passphrase, CorruptData, UnsupportedVersion.
     #[wasm_bindgen(js_name = fromFile)]
     pub fn from_file(data: &Uint8Array, passphrase: Option<String>) -> Result<JsKeys> {
         secret_file::opened(data, passphrase, |bytes, words| {
-            Ok(JsKeys(Keys::from_file_bytes(bytes, words)?))
+            Ok(JsKeys(Arc::new(Keys::from_file_bytes(bytes, words)?)))
         })
     }
 
@@ -70,7 +72,7 @@ impl JsKeys {
     /// Keys from those words. Throws InvalidInput, naming the word that is unknown.
     #[wasm_bindgen(js_name = fromRecoveryPhrase)]
     pub fn from_recovery_phrase(words: String) -> Result<JsKeys> {
-        Ok(JsKeys(Keys::from_recovery_phrase(&Zeroizing::new(words))?))
+        Ok(JsKeys(Arc::new(Keys::from_recovery_phrase(&Zeroizing::new(words))?)))
     }
 
     /// What a server needs to answer encrypted queries of `epoch`; empty where queries are plain.

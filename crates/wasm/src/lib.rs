@@ -17,9 +17,13 @@ mod secret_file;
 mod wipe;
 
 #[cfg(feature = "search")]
+mod client;
+#[cfg(feature = "search")]
 mod digest;
 #[cfg(feature = "search")]
 mod filter;
+#[cfg(feature = "search")]
+mod host;
 #[cfg(feature = "search")]
 mod ids;
 #[cfg(feature = "search")]

@@ -114,7 +114,7 @@ impl JsOwner {
     /// The keys that `sealKeys` was given.
     #[wasm_bindgen(js_name = openKeys)]
     pub fn open_keys(&self, sealed: &Uint8Array) -> Result<JsKeys> {
-        Ok(JsKeys(self.0.open_keys(&arrays::bytes("sealed keys", sealed)?)?))
+        Ok(JsKeys(Arc::new(self.0.open_keys(&arrays::bytes("sealed keys", sealed)?)?)))
     }
 
     /// A card for the writer of this name.

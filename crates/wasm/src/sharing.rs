@@ -100,7 +100,7 @@ impl JsSharedKeys {
 
     /// The keys, for one of the recipients. Throws WrongKey for somebody else, CorruptData for a file that was changed.
     pub fn open(&self, identity: &JsIdentity) -> Result<JsKeys> {
-        Ok(JsKeys(self.0.open(&identity.0)?))
+        Ok(JsKeys(std::sync::Arc::new(self.0.open(&identity.0)?)))
     }
 
     /// The public name of the keys inside.

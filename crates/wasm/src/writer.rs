@@ -1,12 +1,16 @@
 //! A card and rows enter, sealed segments leave that only the card's owner opens. The writer's side; no secret is kept.
 
-use ciphervec::search::{Writer, WriterCard, WrittenSegment};
-use js_sys::{Date, Float32Array, Uint8Array};
+use std::rc::Rc;
+
+use ciphervec::search::WriterCard;
+use ciphervec_client::Writer;
+use js_sys::Uint8Array;
 use wasm_bindgen::prelude::*;
 
 use crate::errors::Result;
+use crate::host::JsHost;
 use crate::spec::JsIndexSpec;
-use crate::{arrays, ids};
+use crate::{arrays, client};
 
 /// What a writer is given: public, and enough to add vectors that it cannot open.
 #[wasm_bindgen(js_name = WriterCard)]
@@ -57,43 +61,43 @@ impl JsWriterCard {
     }
 }
 
-/// Seals for one index and opens nothing.
+/// Adds rows to a collection and opens none.
 #[wasm_bindgen(js_name = Writer)]
-pub struct JsWriter(Writer);
+pub struct JsWriter(Rc<Writer>);
 
 #[wasm_bindgen(js_class = Writer)]
 impl JsWriter {
-    /// The holder of a card.
+    /// The holder of a card, of this fingerprint if one is given. Throws PinMismatch, CorruptData, UnsupportedVersion.
     #[wasm_bindgen(constructor)]
-    pub fn new(card: &JsWriterCard) -> Result<JsWriter> {
-        Ok(JsWriter(Writer::new(card.0.clone())?))
+    pub fn new(card: &Uint8Array, fingerprint: Option<String>) -> Result<JsWriter> {
+        let card = arrays::bytes("a writer's card", card)?;
+        Ok(JsWriter(Rc::new(Writer::new(&card, fingerprint.as_deref())?)))
     }
 
-    /// Seals rows, given one after the other, under a key that is drawn, wrapped and forgotten. `payloads` has one entry a
-    /// row, or none at all.
-    #[wasm_bindgen(unchecked_return_type = "WrittenSegment")]
-    pub fn seal(
+    /// What it writes to, and as whom.
+    #[wasm_bindgen(getter)]
+    pub fn card(&self) -> JsWriterCard {
+        JsWriterCard(self.0.card().clone())
+    }
+
+    /// Seals rows and keeps nothing: the bytes of a batch, and how many rows it has.
+    #[wasm_bindgen(unchecked_return_type = "{ bytes: Uint8Array; rows: number }")]
+    pub fn seal(&self, host: &JsHost, rows: &JsValue) -> Result<JsValue> {
+        let (bytes, rows) = self.0.seal(host, client::records(rows)?)?;
+        Ok(arrays::object(&[("bytes", arrays::out(&bytes).into()), ("rows", (rows as f64).into())]))
+    }
+
+    /// Adds a sealed batch to the collection; segments that are there already are not added twice.
+    pub async fn send(
         &self,
-        vectors: &Float32Array,
-        #[wasm_bindgen(unchecked_param_type = "Id[]")] ids: Vec<JsValue>,
-        payloads: Vec<Uint8Array>,
-        expected: Option<usize>,
-    ) -> Result<JsValue> {
-        let names = ids::all(&ids)?;
-        let rows = arrays::rows(vectors, self.0.card().spec().dimension(), Some(names.len()))?;
-        let payloads = payloads.iter().map(|payload| arrays::bytes("a payload", payload));
-        let payloads = payloads.collect::<Result<Vec<_>>>()?;
-        let expected = expected.unwrap_or(names.len());
-        let WrittenSegment { sealed, records, wrap } =
-            self.0.seal(&rows, &names, payloads, expected, Date::now() as u64)?;
-        let records = records.map_or(JsValue::NULL, |records| arrays::out(&records).into());
-        Ok(arrays::object(&[
-            ("id", arrays::out(&sealed.id.0).into()),
-            ("rows", sealed.rows.into()),
-            ("segment", arrays::out(&sealed.segment).into()),
-            ("sidecar", arrays::out(&sealed.sidecar).into()),
-            ("records", records),
-            ("wrap", arrays::out(&wrap).into()),
-        ]))
+        host: JsHost,
+        url: String,
+        token: Option<String>,
+        insecure: bool,
+        batch: Uint8Array,
+    ) -> Result<()> {
+        let writer = Rc::clone(&self.0);
+        let batch = arrays::bytes("a sealed batch", &batch)?;
+        Ok(writer.send(&host, &url, token.as_deref(), insecure, &batch).await?)
     }
 }

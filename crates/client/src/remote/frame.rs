@@ -5,9 +5,11 @@
 use std::collections::{BTreeMap, HashMap};
 
 use ciphervec::SegmentId;
-use serde::Serialize;
+use indexmap::IndexMap;
+use serde::{Deserialize, Serialize};
 
-use crate::change::Change;
+use crate::change::{Change, NewSegment, RECORDS, ROWS, SIDECAR, WRAP};
+use crate::error::{Error, Result};
 use crate::hex::Hex;
 
 const MAGIC: &[u8] = b"CVCHANGE";
@@ -106,6 +108,87 @@ pub fn encode(change: &Change, uploads: &HashMap<Place, Upload>) -> Vec<u8> {
     frame
 }
 
+/// The segments of a frame that only adds some, as a writer's batch does.
+pub fn decode_added(data: &[u8]) -> Result<Vec<NewSegment>> {
+    let fail = |why: &str| -> Result<Vec<NewSegment>> {
+        Error::corrupt(format!(
+            "these are not the bytes of a sealed batch ({why}); seal the rows again."
+        ))
+    };
+    let Some(rest) = data.strip_prefix(MAGIC) else {
+        return fail("they start with something else");
+    };
+    let Some((head, rest)) = rest.split_first_chunk::<8>() else { return fail("they end early") };
+    let (version, length) = head.split_at(4);
+    let word =
+        |bytes: &[u8]| bytes.iter().rev().fold(0u32, |word, byte| word << 8 | u32::from(*byte));
+    if word(version) > VERSION {
+        return Err(Error::Version(format!(
+            "the batch has format {}; this ciphervec reads up to {VERSION}. Upgrade it.",
+            word(version)
+        )));
+    }
+    let Some((json, mut blobs)) = rest.split_at_checked(word(length) as usize) else {
+        return fail("they end early");
+    };
+    let content: Written = match serde_json::from_slice(json) {
+        Ok(content) => content,
+        Err(error) => return fail(&error.to_string()),
+    };
+    if !content.remove.is_empty()
+        || !content.delete_rows.is_empty()
+        || !content.attachments.is_empty()
+        || content.meta.is_some()
+    {
+        return fail("they do more than add segments");
+    }
+    let mut added = Vec::with_capacity(content.add.len());
+    for WrittenSegment { id, rows, blobs: named } in content.add {
+        let mut parts = IndexMap::new();
+        for WrittenBlob { name, length } in named {
+            let known = [ROWS, SIDECAR, RECORDS, WRAP].into_iter().find(|known| *known == name);
+            let Some(name) = known else { return fail(&format!("a segment has a blob {name:?}")) };
+            let Some((blob, rest)) = blobs.split_at_checked(length) else {
+                return fail("they end early");
+            };
+            parts.insert(name, blob.into());
+            blobs = rest;
+        }
+        added.push(NewSegment { id: SegmentId(id.0), rows, blobs: parts });
+    }
+    if blobs.is_empty() {
+        Ok(added)
+    } else {
+        fail(&format!("{} bytes more than they name", blobs.len()))
+    }
+}
+
+#[derive(Deserialize)]
+struct WrittenBlob {
+    name: String,
+    length: usize,
+}
+
+#[derive(Deserialize)]
+struct WrittenSegment {
+    id: Hex<16>,
+    rows: u32,
+    blobs: Vec<WrittenBlob>,
+}
+
+/// A frame as it is read again.
+#[derive(Deserialize)]
+struct Written {
+    add: Vec<WrittenSegment>,
+    #[serde(default)]
+    remove: Vec<Hex<16>>,
+    #[serde(default)]
+    delete_rows: BTreeMap<String, Vec<u32>>,
+    #[serde(default)]
+    attachments: Vec<WrittenBlob>,
+    meta: Option<serde_json::Value>,
+}
+
 /// The blobs in an answer about several, each behind its length; none for one that is not there. What is cut short ends the list.
 pub fn split_blobs(mut data: &[u8]) -> Vec<Option<&[u8]>> {
     let mut found = Vec::new();
@@ -128,8 +211,6 @@ pub fn split_blobs(mut data: &[u8]) -> Vec<Option<&[u8]>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::change::NewSegment;
-    use indexmap::IndexMap;
 
     #[test]
     fn a_frame_names_its_blobs_in_their_order_and_leaves_out_what_was_uploaded() {
@@ -155,6 +236,26 @@ mod tests {
         assert_eq!(content["add"][0]["blobs"][0]["upload"], "0".repeat(32));
         assert_eq!(content["delete_rows"]["01".repeat(16)], serde_json::json!([2, 5]));
         assert_eq!(content["meta"], serde_json::json!({"length": 4}));
+    }
+
+    #[test]
+    fn a_batch_is_read_back_and_nothing_else_is() {
+        let blobs =
+            IndexMap::from([(ROWS, b"ROWS".as_slice().into()), (WRAP, b"WRAP".as_slice().into())]);
+        let change = Change {
+            add: vec![NewSegment { id: SegmentId([3; 16]), rows: 2, blobs }],
+            ..Change::default()
+        };
+        let batch = encode(&change, &HashMap::new());
+        let read = decode_added(&batch).unwrap();
+        assert_eq!((read[0].id, read[0].rows), (SegmentId([3; 16]), 2));
+        assert_eq!(&*read[0].blobs[WRAP], b"WRAP");
+        for end in 0..batch.len() {
+            assert!(decode_added(&batch[..end]).is_err());
+        }
+        assert!(decode_added(&[batch.as_slice(), b"x"].concat()).is_err());
+        let more = Change { meta: Some(vec![1]), ..change };
+        assert!(decode_added(&encode(&more, &HashMap::new())).is_err());
     }
 
     #[test]
