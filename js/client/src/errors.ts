@@ -221,7 +221,12 @@ export function guarded<T>(work: () => T): T {
 /** What the native module throws, as a class of this file. Anything else is the same again. */
 export function fromNative(error: unknown): unknown {
   if (error instanceof CiphervecError || !(error instanceof Error) || !("code" in error)) return error;
-  const { segments } = error as { segments?: Uint8Array[] };
+  const { segments, rows } = error as { segments?: Uint8Array[]; rows?: [number, string][] };
   const ids = segments?.map((one) => [...one].map((byte) => byte.toString(16).padStart(2, "0")).join(""));
-  return fromMessage({ name: String(error.code), message: error.message, ...(ids && { segments: ids }) });
+  return fromMessage({
+    name: String(error.code),
+    message: error.message,
+    ...(ids && { segments: ids }),
+    ...(rows && { rows: new Map(rows) }),
+  });
 }

@@ -13,7 +13,7 @@ export {
 } from "./collection.js";
 export { Engine, type EngineOptions } from "./engine.js";
 export * from "./errors.js";
-export type { CollectionRow } from "./http/database.js";
+export type { CollectionRow } from "./collections/client.js";
 export {
   type Bytes,
   type Expected,

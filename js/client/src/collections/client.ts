@@ -1,35 +1,25 @@
-/** Client: a server, a token and the owner's keys enter; collections leave. Runs in the Worker. */
+/** Collections on a server that holds no key, each opened once. In the Worker. */
 
-import { CollectionExists, CollectionNotFound, Conflict, isOneOf } from "../errors.js";
-import { baseUrl, Token } from "../http/address.js";
-import { type CollectionRow, checkName, HttpDatabase } from "../http/database.js";
-import { type Call, Session } from "../http/session.js";
-import type { HttpStore } from "../http/store.js";
-import type { Fetch } from "../http/transport.js";
-import type { Lineage } from "../http/trust.js";
-import { hex } from "../ingest/bytes.js";
-import type { Keys, Native } from "../native.js";
-import { BlobCache } from "../storage/cache.js";
-import { SealedStorage } from "../storage/sealed.js";
-import type { Storage } from "../storage/storage.js";
-import { EVALUATION } from "./change.js";
+import { CollectionExists, CollectionNotFound, guarded, InvalidInput } from "../errors.js";
+import { type Call, under, type World } from "../host.js";
+import type { Keys, Native, NativeClient, NativeCollection } from "../native.js";
+import type { Metric, Mode, Precision } from "../types.js";
 import { CollectionEngine } from "./collection.js";
-import {
-  type Choices,
-  checkChoices,
-  type Description,
-  describe,
-  hasKeyPair,
-  keysFor,
-  newDescription,
-  ownerOf,
-  readDescription,
-  refuseOpen,
-} from "./description.js";
-import { Segments } from "./segments.js";
-import { firstState } from "./states.js";
 
-const ATTEMPTS = 8;
+const METRICS = ["cosine", "ip", "l2", "hamming"];
+const MODES = ["sealed", "sealed-query", "sealed-index", "open"];
+const PRECISIONS = ["standard", "small", "wide"];
+
+/** What a caller chooses. */
+export interface Choices {
+  name: string;
+  dimension: number;
+  metric?: Metric | undefined;
+  mode?: Mode | undefined;
+  precision?: Precision | undefined;
+  filterable?: readonly string[] | undefined;
+  originals?: boolean | undefined;
+}
 
 /** Which collection to open, and what is taken for it. */
 export interface GetChoices {
@@ -40,135 +30,116 @@ export interface GetChoices {
   expect?: string;
 }
 
+/** What a listing says of a collection. */
+export interface CollectionRow {
+  name: string;
+  rows: number;
+  bytes: number;
+}
+
 /** What a client is made of. */
-export interface ClientParts {
+export interface ClientParts extends World {
   native: Native;
   keys: Keys | null;
   url: string;
   token: string | null;
-  storage: Storage;
-  fetch: Fetch;
   insecure: boolean;
   /** Milliseconds for one request, or one piece of an upload, with all its attempts. */
   timeout: number;
   retries: number;
   cacheBytes: number;
-  warn: (message: string) => void;
 }
 
-/** Collections on a server that holds no key. */
 export class ClientEngine {
-  readonly url: string;
-  readonly #native: Native;
-  readonly #keys: Keys | null;
-  readonly #storage: SealedStorage;
-  readonly #database: HttpDatabase;
-  readonly #warn: (message: string) => void;
+  readonly #world: World;
+  readonly #client: NativeClient;
   /** Asked for twice, a collection is the same one. */
   readonly #opened = new Map<string, Promise<CollectionEngine>>();
 
   /** Throws InvalidInput. Nothing is sent yet. */
   constructor(parts: ClientParts) {
-    const { native, keys, warn, retries, timeout } = parts;
-    this.url = baseUrl(parts.url, parts.insecure);
-    this.#native = native;
-    this.#keys = keys;
-    this.#warn = warn;
-    const token = parts.token === null ? null : new Token(parts.token.trim());
-    this.#storage = new SealedStorage(
-      parts.storage,
-      native,
-      keysFor(native, keys, keys === null ? "open" : "sealed"),
-    );
-    this.#database = new HttpDatabase(
-      new Session(parts.fetch, this.url, token, timeout, retries),
-      this.#storage,
-      new BlobCache(this.#storage, native, parts.cacheBytes),
-      native,
-      (name, meta) => this.#lineage(name, meta),
-      warn,
+    const { native, keys, fetch, storage, warn, ...options } = parts;
+    this.#world = { fetch, storage, warn };
+    this.#client = guarded(() =>
+      keys === null ? native.Client.withoutKeys(options) : native.Client.withKeys(keys, options),
     );
   }
 
   /** Make an empty collection. Throws CollectionExists, InvalidInput. */
-  createCollection(choices: Choices, call: Call): Promise<CollectionEngine> {
-    const description = newDescription(this.#native, this.#keys, choices);
-    const name = checkName(choices.name);
-    return this.#once(name, true, () => this.#create(name, description, call));
+  async createCollection(choices: Choices, call: Call): Promise<CollectionEngine> {
+    const checked = this.#checked(choices);
+    return this.#once(checked.name, true, (world) =>
+      under(world, call, (host) => this.#client.createCollection(host, checked)),
+    );
   }
 
   /** Open a collection that is there. Throws CollectionNotFound, WrongKey, CorruptData, RollbackDetected, PinMismatch. */
-  async getCollection(which: GetChoices, call: Call): Promise<CollectionEngine> {
-    const { name, allowOpen = false, expect } = which;
-    const known = this.#opened.has(checkName(name));
-    const collection = await this.#once(name, false, async () => {
-      const store = await this.#database.open(name, call, (meta) => {
-        if (this.#keys !== null && !allowOpen) refuseOpen(this.#native, meta, name);
-      });
-      return this.#collection(name, store, readDescription(this.#native, this.#keys, store.meta, name), call);
-    });
-    if (expect === undefined) return collection;
-    try {
-      await collection.expect(expect, call);
-    } catch (error) {
-      if (!known) await this.#shut(name, "closed");
-      throw error;
-    }
+  async getCollection({ name, allowOpen = false, expect }: GetChoices, call: Call): Promise<CollectionEngine> {
+    const known = this.#opened.has(name);
+    const collection = await this.#once(name, false, (world) =>
+      under(world, call, (host) => this.#client.getCollection(host, String(name), allowOpen, expect)),
+    );
+    if (known && expect !== undefined) await collection.expect(expect, call);
     return collection;
   }
 
   /** Open the collection, or make it. Throws InvalidInput when it is there with other choices. */
   async getOrCreateCollection(choices: Choices, call: Call): Promise<CollectionEngine> {
-    newDescription(this.#native, this.#keys, choices); // checked, whether or not it is there
+    const checked = this.#checked(choices);
+    const which = { name: checked.name, allowOpen: checked.mode === "open" };
     let collection: CollectionEngine;
-    const which = { name: choices.name, allowOpen: choices.mode === "open" };
     try {
       collection = await this.getCollection(which, call);
     } catch (error) {
       if (!(error instanceof CollectionNotFound)) throw error;
       try {
-        return await this.createCollection(choices, call);
+        return await this.createCollection(checked, call);
       } catch (again) {
         // Of several clients that come here at once, one makes it and the others open it.
         if (!(again instanceof CollectionExists)) throw again;
         collection = await this.getCollection(which, call);
       }
     }
-    checkChoices(collection.segments.description, choices);
+    await collection.checkChoices(checked, call);
     return collection;
   }
 
   /** Name, rows and bytes of every collection that the token may see. */
   listCollections(call: Call): Promise<CollectionRow[]> {
-    return this.#database.rows(call);
+    return under(this.#world, call, (host) => this.#client.listCollections(host));
   }
 
   /** Delete a collection and everything in it. Throws CollectionNotFound. */
   async deleteCollection(name: string, call: Call): Promise<void> {
-    await this.#database.drop(checkName(name), call);
+    await under(this.#world, call, (host) => this.#client.deleteCollection(host, String(name)));
     await this.#shut(name, "deleted");
   }
 
   /** Drop what was pinned and seen of a collection, to accept one that was restored or made anew on purpose. */
   async forget(name: string): Promise<void> {
-    await this.#shut(checkName(name), "forgotten");
-    await this.#database.forget(name);
+    await this.#shut(name, "forgotten");
+    await under(this.#world, {}, (host) => this.#client.forget(host, String(name)));
   }
 
   /** Close every collection. */
   async close(): Promise<void> {
     await Promise.all([...this.#opened.keys()].map((name) => this.#shut(name, "closed")));
-    this.#storage.close();
+    this.#client.free();
+    this.#world.storage.close?.();
   }
 
-  async #once(name: string, anew: boolean, open: () => Promise<CollectionEngine>): Promise<CollectionEngine> {
+  async #once(
+    name: string,
+    anew: boolean,
+    open: (world: World) => Promise<NativeCollection>,
+  ): Promise<CollectionEngine> {
     const known = this.#opened.get(name);
     if (known !== undefined && !anew) return known;
     if (known !== undefined)
       throw new CollectionExists(
         `the collection "${name}" exists already. Use getCollection, or another name.`,
       );
-    const opening = open();
+    const opening = open(this.#world).then((native) => new CollectionEngine(native, this.#world));
     this.#opened.set(name, opening);
     try {
       return await opening;
@@ -187,68 +158,25 @@ export class ClientEngine {
     );
   }
 
-  async #create(name: string, description: Description, call: Call): Promise<CollectionEngine> {
-    const native = this.#native;
-    const owner = ownerOf(native, this.#keys, description);
-    const meta = describe(description, owner);
-    const keys = owner.evaluation(description.epoch);
-    const evaluation = keys.toBytes();
-    keys.free();
-    const attachments = new Map([[EVALUATION, evaluation]]);
-    if (description.authenticated)
-      attachments.set("state", firstState(native, owner, description, meta, evaluation));
-    owner.free();
-    const store = await this.#database.create(name, meta, attachments, call);
-    return this.#collection(name, store, description, call);
+  /** Choices of the types that the core takes. Throws InvalidInput. */
+  #checked(choices: Choices): Choices {
+    const { dimension, filterable = [], metric = "cosine", mode = "sealed", precision = "standard" } = choices;
+    if (!Number.isSafeInteger(dimension) || dimension < 1)
+      throw new InvalidInput(`dimension must be a whole number of at least 1, got ${String(dimension)}.`);
+    oneOf("metric", metric, METRICS);
+    oneOf("mode", mode, MODES);
+    oneOf("precision", precision, PRECISIONS);
+    if (!Array.isArray(filterable) || !filterable.every((one) => typeof one === "string"))
+      throw new InvalidInput(
+        `filterable must be a list of field names, got ${Array.isArray(filterable) ? "other values" : typeof filterable}.`,
+      );
+    const checked = { ...choices, name: String(choices.name), filterable };
+    guarded(() => this.#client.checkNew(checked));
+    return checked;
   }
+}
 
-  async #collection(
-    name: string,
-    store: HttpStore,
-    description: Description,
-    call: Call,
-  ): Promise<CollectionEngine> {
-    const { native, keys, warn } = { native: this.#native, keys: this.#keys, warn: this.#warn };
-    let described = description;
-    for (let turn = 0; ; turn++) {
-      let segments: Segments | null = null;
-      try {
-        segments = await Segments.open({ native, keys, store, description: described, warn }, call);
-        await this.#pin(store, segments, call);
-        return new CollectionEngine(segments);
-      } catch (error) {
-        segments?.free();
-        if (!(error instanceof Conflict)) throw error;
-        if (turn === ATTEMPTS)
-          throw new Conflict(`collection "${name}" changes faster than it can be opened. Try again.`);
-        await store.refresh(call); // others changed it while it was read
-        described = readDescription(native, keys, store.meta, name);
-      }
-    }
-  }
-
-  /** Hold the server to what it shows beside a state that was found to be the owner's. */
-  async #pin(store: HttpStore, segments: Segments, call: Call): Promise<void> {
-    const { owner, description } = segments;
-    const check = (data: Uint8Array) => segments.states.checkAttachment(EVALUATION, data);
-    await store.pinEvaluation(description.epoch, check, call);
-    if (!hasKeyPair(description.spec)) await store.pinMasks(owner.maskSeed);
-  }
-
-  /** What a description says under these keys; null if it doesn't open, or under a scheme whose collections keep nothing when their keys
-   * change. */
-  #lineage(name: string, meta: Uint8Array): Lineage | null {
-    try {
-      const description = readDescription(this.#native, this.#keys, meta, name);
-      if (hasKeyPair(description.spec)) return null;
-      const owner = ownerOf(this.#native, this.#keys, description);
-      const masks = hex(this.#native.blake3(owner.maskSeed));
-      owner.free();
-      return { keyId: description.keyId, masks, epoch: description.epoch };
-    } catch (error) {
-      if (isOneOf(error, "CorruptData", "UnsupportedVersion", "WrongKey", "InvalidInput", "CiphervecError"))
-        return null;
-      throw error;
-    }
-  }
+function oneOf(what: string, value: string, known: readonly string[]): void {
+  if (!known.includes(value))
+    throw new InvalidInput(`${what} must be one of ${known.join(", ")}; got ${String(value)}.`);
 }

@@ -1,5 +1,5 @@
 /**
- * Transport over `fetch`: requests enter, answers leave, one attempt each. Key owner's side.
+ * Transport over `fetch`, one attempt each.
  *
  * Nothing is followed, cached or sent along: no redirect, no cookie, no referrer.
  */
@@ -8,18 +8,18 @@
 export interface Request {
   method: string;
   url: string;
-  headers: { [name: string]: string };
+  headers: [string, string][];
   body: Uint8Array | null;
 }
 
-/** Where the body of a 200 goes as it comes; an attempt that fails is followed by another `restart`. */
-export interface Sink {
-  /** An answer begins; what came before is forgotten. `length` is how long it will be, where that is known. */
-  restart(headers: Headers, length: number | null): void;
-  /** Its next bytes. */
-  write(piece: Uint8Array): void;
-  /** The most bytes that it takes. */
-  readonly most: number;
+/** An answer, whose body is read piece by piece. */
+export interface Answer {
+  status: number;
+  headers: [string, string][];
+  /** The next bytes; undefined at the end. Rejects with Lost. */
+  read(): Promise<Uint8Array | undefined>;
+  /** Read no more of it. */
+  cancel(): void;
 }
 
 /** No answer, or a part of one. `sent`: the server may have seen the request; `final`: trying again is pointless. */
@@ -28,6 +28,7 @@ export class Lost extends Error {
   readonly final: boolean;
   constructor(says: string, { sent, final = false }: { sent: boolean; final?: boolean }) {
     super(says);
+    this.name = "Lost";
     this.sent = sent;
     this.final = final;
   }
@@ -52,17 +53,13 @@ const NOT_SENT = new Set([
 ]);
 const CERTIFICATE = /CERT|SIGNED|UNABLE_TO_VERIFY|ALTNAME/;
 
-/**
- * One attempt, for so many milliseconds; the answer's status and headers, its body having gone to `sink(response)`. Throws Lost, and
- * what `signal` was aborted with.
- */
+/** One attempt, body and all, for so many milliseconds. Rejects with Lost, and with what `signal` was aborted with. */
 export async function send(
   carrier: Fetch,
   request: Request,
   ms: number,
   signal: AbortSignal | undefined,
-  sink: (response: Response) => (piece: Uint8Array) => void,
-): Promise<{ status: number; headers: Headers }> {
+): Promise<Answer> {
   signal?.throwIfAborted();
   const ending = new AbortController();
   const stop = () => ending.abort(signal?.reason);
@@ -72,11 +69,21 @@ export async function send(
     late = true;
     ending.abort();
   }, ms);
-  let answered = false;
+  const end = () => {
+    clearTimeout(timer);
+    signal?.removeEventListener("abort", stop);
+    ending.abort();
+  };
+  const failed = (error: unknown, answered: boolean): unknown => {
+    end();
+    if (signal?.aborted) return signal.reason;
+    if (late) return new Lost("no answer in time", { sent: true });
+    return error instanceof Lost ? error : lost(error, answered);
+  };
   try {
     const response = await carrier(request.url, {
       method: request.method,
-      headers: { ...PLAIN, ...request.headers },
+      headers: { ...PLAIN, ...Object.fromEntries(request.headers) },
       body: request.body as BodyInit | null,
       redirect: "manual",
       credentials: "omit",
@@ -84,29 +91,42 @@ export async function send(
       referrerPolicy: "no-referrer",
       signal: ending.signal,
     });
-    answered = true;
     if (SENDS_PLAIN) refuseCompressed(response);
-    const take = sink(response);
-    if (response.body !== null) {
-      const reader = response.body.getReader();
-      for (;;) {
-        const { done, value } = await reader.read();
-        if (done) break;
-        take(value);
-      }
-    }
-    return { status: response.status, headers: response.headers };
+    const reader = response.body?.getReader();
+    return {
+      status: response.status,
+      headers: [...response.headers],
+      async read() {
+        try {
+          const piece = await reader?.read();
+          if (piece?.value !== undefined && !piece.done) return piece.value;
+          end();
+          return undefined;
+        } catch (error) {
+          throw failed(error, true);
+        }
+      },
+      cancel: end,
+    };
   } catch (error) {
-    if (signal?.aborted) throw signal.reason;
-    if (late) throw new Lost("no answer in time", { sent: true });
-    // What a sink refuses is its own: only the connection's faults are worth another attempt.
-    if (answered && !(error instanceof TypeError || isAbort(error))) throw error;
-    throw lost(error, answered);
-  } finally {
-    clearTimeout(timer);
-    signal?.removeEventListener("abort", stop);
-    ending.abort();
+    throw failed(error, false);
   }
+}
+
+/** Wait, unless the signal is aborted meanwhile: then throws its reason. */
+export function sleep(ms: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const give = () => {
+      clearTimeout(timer);
+      reject(signal?.reason);
+    };
+    const timer = setTimeout(() => {
+      signal?.removeEventListener("abort", give);
+      resolve();
+    }, ms);
+    if (signal?.aborted) give();
+    else signal?.addEventListener("abort", give, { once: true });
+  });
 }
 
 function refuseCompressed({ headers }: Response): void {
@@ -130,8 +150,4 @@ function lost(error: unknown, answered: boolean): Lost {
   return new Lost(offline ? `this machine is offline (${says})` : says, {
     sent: answered || !(offline || NOT_SENT.has(code)),
   });
-}
-
-function isAbort(error: unknown): boolean {
-  return error instanceof Error && error.name === "AbortError";
 }

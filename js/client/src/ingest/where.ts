@@ -1,30 +1,16 @@
-/** Filters as callers write them, in the JSON that the native filter reads. Its grammar is that of the Python package. */
+/** Filters as callers write them, in the JSON that the core reads. Its grammar is that of the Python package. */
 
 import { InvalidInput } from "../errors.js";
-import type { Filter, Native } from "../native.js";
 import { plain, stringify } from "./json.js";
 
-/** A filter on metadata, on documents or on both, checked; null where there is neither. Throws InvalidInput, naming the part that is not
- * understood. */
-export function rowFilter(
-  native: Native,
-  where: unknown,
-  whereDocument: unknown,
-  filterable: readonly string[],
-): Filter | null {
-  if (where === undefined && whereDocument === undefined) return null;
-  const [metadata, document] = [written(where, "where"), written(whereDocument, "whereDocument")];
-  return new native.Filter(metadata, document, [...filterable]);
-}
-
-/** As JSON, in which 1e999 stands for infinity. NaN, which nothing equals, is left out of lists. */
-function written(value: unknown, at: string): string | undefined {
+/** As JSON, in which 1e999 stands for infinity. NaN, which nothing equals, is left out of lists. Throws InvalidInput. */
+export function filterText(value: unknown, at: string): string | undefined {
   if (value === undefined) return undefined;
   if (Array.isArray(value))
-    return `[${value.flatMap((one) => (Number.isNaN(one) ? [] : [written(one, at) ?? "null"])).join(",")}]`;
+    return `[${value.flatMap((one) => (Number.isNaN(one) ? [] : [filterText(one, at) ?? "null"])).join(",")}]`;
   if (typeof value === "object" && value !== null && !(value instanceof Date)) {
     const fields = Object.entries(plainObject(value, at)).flatMap(([name, one]) => {
-      const text = written(one, `${at}.${name}`);
+      const text = filterText(one, `${at}.${name}`);
       return text === undefined ? [] : [`${stringify(plain(name, `a name in ${at}`))}:${text}`];
     });
     return `{${fields.join(",")}}`;
@@ -33,7 +19,6 @@ function written(value: unknown, at: string): string | undefined {
   if (value === Number.NEGATIVE_INFINITY) return "-1e999";
   return stringify(plain(value, at));
 }
-
 function plainObject(value: object, at: string): object {
   const prototype = Object.getPrototypeOf(value);
   if (prototype !== null && Object.getPrototypeOf(prototype) !== null)

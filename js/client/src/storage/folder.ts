@@ -3,7 +3,7 @@
 import { createHash, randomBytes } from "node:crypto";
 import { mkdir, open, readdir, readFile, rename, rm, stat, unlink, utimes } from "node:fs/promises";
 import { join } from "node:path";
-import { sleep } from "../http/retry.js";
+import { sleep } from "../http/transport.js";
 import { refused, type Storage } from "./storage.js";
 
 const STALE = 10_000; // milliseconds after which a lock is of a process that died

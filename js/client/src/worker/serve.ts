@@ -6,7 +6,7 @@
 import { ClientEngine, type GetChoices } from "../collections/client.js";
 import type { CollectionEngine } from "../collections/collection.js";
 import { CiphervecError, fromMessage, fromNative, InvalidInput, toMessage, WrongKey } from "../errors.js";
-import type { Call } from "../http/session.js";
+import type { Call } from "../host.js";
 import type { Fetch } from "../http/transport.js";
 import type { Identity, Keys, LookupNative, Native } from "../native.js";
 import { ADD, CREATE, DELETE, GET, known, QUERY, UPDATE } from "../options.js";
