@@ -285,7 +285,7 @@ impl Collection {
             let records =
                 laid.map(|(old, (metadata, document))| changed(old, *metadata, *document, removed));
             let records = records.collect::<Result<Vec<_>>>()?;
-            say_stale(replica, host, &old, &records, &there)?;
+            say_stale(host, &old, &records, &there)?;
             let (mut given, mut read) =
                 (embeddings.chunks_exact(dimension), kept.rows.chunks_exact(dimension));
             let mut original = kept.original.into_iter();
@@ -673,13 +673,7 @@ fn refuse_others<T>(replica: &Replica, what: &str) -> Result<T> {
 }
 
 /// Warns about rows whose document changes and whose vector does not.
-fn say_stale(
-    replica: &Replica,
-    host: &dyn Host,
-    old: &[Arc<[u8]>],
-    new: &[Vec<u8>],
-    there: &[bool],
-) -> Result<()> {
+fn say_stale(host: &dyn Host, old: &[Arc<[u8]>], new: &[Vec<u8>], there: &[bool]) -> Result<()> {
     let mut stale = 0;
     for ((old, new), there) in old.iter().zip(new).zip(there) {
         let (before, now) = (Record::read(old)?.document, Record::read(new)?.document);
@@ -687,10 +681,9 @@ fn say_stale(
     }
     if stale > 0 {
         host.warn(&format!(
-            "{stale} {} of {} got another document and kept the vector of the old one: searches find the new text by the meaning of the \
+            "{stale} {} got another document and kept the vector of the old one: searches find the new text by the meaning of the \
              old. Give embeddings with the documents.",
-            if stale == 1 { "row" } else { "rows" },
-            replica.name()
+            if stale == 1 { "row" } else { "rows" }
         ));
     }
     Ok(())

@@ -25,6 +25,19 @@ impl Face {
         }
     }
 
+    /// A method or an option, by its name in this crate.
+    pub(crate) fn named(self, name: &str) -> String {
+        if self != Self::JavaScript {
+            return name.to_owned();
+        }
+        let mut words = name.split('_');
+        let first = words.next().unwrap_or_default().to_owned();
+        words.fold(first, |name, word| {
+            let (initial, rest) = word.split_at(word.len().min(1));
+            format!("{name}{}{rest}", initial.to_uppercase())
+        })
+    }
+
     /// Where else the same user may be looking from.
     pub(crate) fn elsewhere(self) -> &'static str {
         match self {

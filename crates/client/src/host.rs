@@ -145,3 +145,144 @@ pub trait Host {
         Ok(())
     }
 }
+
+/// A host that answers as it is told, for tests.
+#[cfg(test)]
+pub mod fake {
+    use std::cell::{Cell, RefCell};
+    use std::collections::{BTreeMap, VecDeque};
+    use std::rc::Rc;
+
+    use super::*;
+
+    /// Status, headers, and how many times which bytes the body has.
+    pub type Said = (u16, Vec<(&'static str, String)>, usize, Vec<u8>);
+
+    #[derive(Default)]
+    pub struct Fake {
+        pub answers: RefCell<VecDeque<core::result::Result<Said, Lost>>>,
+        /// Method, path and body of each request, and its headers.
+        pub asked: RefCell<Vec<(&'static str, String, usize, Vec<(&'static str, String)>)>>,
+        pub taken: Cell<usize>,
+        pub waited: Cell<Duration>,
+        /// What is remembered, by name, with when it was used last; shared by the hosts of one user.
+        pub kept: Rc<RefCell<BTreeMap<String, (usize, Vec<u8>)>>>,
+        pub uses: Cell<usize>,
+        /// Whether there is no more room.
+        pub full: Cell<bool>,
+        pub warned: RefCell<Vec<String>>,
+    }
+
+    impl Fake {
+        /// Another client of the same user's.
+        pub fn beside(other: &Self) -> Self {
+            Fake {
+                kept: Rc::clone(&other.kept),
+                uses: Cell::new(other.uses.get()),
+                ..Fake::default()
+            }
+        }
+
+        fn used(&self) -> usize {
+            self.uses.set(self.uses.get() + 1);
+            self.uses.get()
+        }
+
+        pub fn of(answers: impl IntoIterator<Item = core::result::Result<Said, Lost>>) -> Self {
+            Fake { answers: RefCell::new(answers.into_iter().collect()), ..Fake::default() }
+        }
+    }
+
+    impl Host for Fake {
+        fn send<'a>(
+            &'a self,
+            request: &'a Request<'a>,
+            _within: Duration,
+            sink: &'a mut dyn Sink,
+        ) -> Later<'a, core::result::Result<(), Lost>> {
+            Box::pin(async move {
+                let path = request.url.trim_start_matches("https://x").to_owned();
+                let length = request.body.map_or(0, <[u8]>::len);
+                self.asked.borrow_mut().push((
+                    request.method,
+                    path,
+                    length,
+                    request.headers.clone(),
+                ));
+                let next = self.answers.borrow_mut().pop_front();
+                let (status, headers, times, piece) =
+                    next.unwrap_or_else(|| Err(Lost::refused("no more")))?;
+                let mut headers: Vec<_> =
+                    headers.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+                headers.push(("ciphervec-api".to_owned(), "1".to_owned()));
+                sink.begin(&Head { status, headers })?;
+                for _ in 0..times {
+                    sink.take(&piece)?;
+                    self.taken.set(self.taken.get() + piece.len());
+                }
+                Ok(())
+            })
+        }
+
+        fn sleep(&self, time: Duration) -> Later<'_, Result<()>> {
+            self.waited.set(self.waited.get() + time);
+            Box::pin(async { Ok(()) })
+        }
+
+        fn now(&self) -> Duration {
+            self.waited.get()
+        }
+
+        fn clock(&self) -> Duration {
+            Duration::from_secs(784_111_777)
+        }
+
+        fn get<'a>(&'a self, name: &'a str) -> Later<'a, Result<Option<Vec<u8>>>> {
+            let used = self.used();
+            let found = self.kept.borrow_mut().get_mut(name).map(|(last, data)| {
+                *last = used;
+                data.clone()
+            });
+            Box::pin(async { Ok(found) })
+        }
+
+        fn put<'a>(&'a self, name: &'a str, data: &'a [u8]) -> Later<'a, Result<()>> {
+            let done = match self.full.get() {
+                true => Err(crate::error::Error::Storage("there is no more room.".to_owned())),
+                false => Ok(drop(
+                    self.kept.borrow_mut().insert(name.to_owned(), (self.used(), data.to_vec())),
+                )),
+            };
+            Box::pin(async { done })
+        }
+
+        fn delete<'a>(&'a self, name: &'a str) -> Later<'a, Result<()>> {
+            self.kept.borrow_mut().remove(name);
+            Box::pin(async { Ok(()) })
+        }
+
+        fn list<'a>(&'a self, prefix: &'a str) -> Later<'a, Result<Vec<(String, u64)>>> {
+            let kept = self.kept.borrow();
+            let named = kept.iter().filter(|(name, _)| name.starts_with(prefix));
+            let mut found: Vec<_> = named
+                .map(|(name, (last, data))| (*last, name.clone(), data.len() as u64))
+                .collect();
+            found.sort();
+            Box::pin(async {
+                Ok(found.into_iter().map(|(_, name, bytes)| (name, bytes)).collect())
+            })
+        }
+
+        fn lock<'a>(&'a self, _name: &'a str) -> Later<'a, Result<Box<dyn core::any::Any>>> {
+            Box::pin(async { Ok(Box::new(()) as Box<dyn core::any::Any>) })
+        }
+
+        fn durable(&self) -> bool {
+            true
+        }
+
+        fn warn(&self, text: &str) {
+            self.warned.borrow_mut().push(text.to_owned());
+        }
+    }
+}

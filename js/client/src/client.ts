@@ -3,11 +3,11 @@
 import { defaultStorage } from "#platform";
 import "./dispose.js";
 import { Collection } from "./collection.js";
+import type { CollectionRow } from "./collections/client.js";
 import type { CollectionFacts } from "./collections/collection.js";
 import { Engine } from "./engine.js";
 import { InvalidInput } from "./errors.js";
 import { baseUrl, Token } from "./http/address.js";
-import type { CollectionRow } from "./collections/client.js";
 import type { Keys } from "./keys.js";
 import { CALL, CLIENT, CREATE, known, NAMED, OPEN } from "./options.js";
 import type { Storage } from "./storage/storage.js";

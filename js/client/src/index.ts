@@ -11,9 +11,9 @@ export {
   type Selection,
   type UpdateOptions,
 } from "./collection.js";
+export type { CollectionRow } from "./collections/client.js";
 export { Engine, type EngineOptions } from "./engine.js";
 export * from "./errors.js";
-export type { CollectionRow } from "./collections/client.js";
 export {
   type Bytes,
   type Expected,

@@ -178,7 +178,13 @@ export interface NativeClient extends Freed {
 export interface NativeWriter extends Freed {
   readonly card: WriterCard;
   seal(host: Host, rows: NativeRows): { bytes: Uint8Array; rows: number };
-  send(host: Host, url: string, token: string | undefined, insecure: boolean, batch: Uint8Array): Promise<void>;
+  send(
+    host: Host,
+    url: string,
+    token: string | undefined,
+    insecure: boolean,
+    batch: Uint8Array,
+  ): Promise<void>;
 }
 
 /** The module. */

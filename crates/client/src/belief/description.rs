@@ -299,8 +299,9 @@ impl Description {
         ] {
             if asked != found {
                 return Error::input(format!(
-                    "collection {} is there with {what} {found}, not {asked}. Get it as it is, or choose another name.",
-                    face.quoted(spec.collection())
+                    "collection {} is there with {what} {found}, not {asked}. Open it with {}, or choose another name.",
+                    face.quoted(spec.collection()),
+                    face.named("get_collection")
                 ));
             }
         }
@@ -332,7 +333,8 @@ pub fn refuse_open(face: Face, data: &[u8], name: &str) -> Result<()> {
         let (name, open) = (face.quoted(name), face.quoted("open"));
         return Err(Error::Mismatch(format!(
             "the collection {name} shows mode {open}: nothing in it is sealed, and whoever keeps it can put such a one under any name. Keys \
-             were given, so it was to be sealed. If it is meant to be open, allow that, or open it without keys."
+             were given, so it was to be sealed. If it is meant to be open, pass {}: true, or open it without keys.",
+            face.named("allow_open")
         )));
     }
     Ok(())

@@ -459,3 +459,167 @@ fn short(value: &str) -> String {
         _ => value.to_owned(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::fake::Fake;
+    use ciphervec::Keys;
+    use futures_lite::future::block_on;
+
+    fn opened_with(host: &Fake, master: [u8; 32]) -> Result<Trust> {
+        let vault = Arc::new(Vault::new(&Keys::from_master(master))?);
+        block_on(Trust::open(Face::Rust, host, vault, "https://x", "docs"))
+    }
+
+    fn opened(host: &Fake) -> Trust {
+        opened_with(host, [7; 32]).unwrap()
+    }
+
+    fn values(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
+        pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+    }
+
+    #[test]
+    fn a_server_that_goes_back_is_found_out_in_a_later_session_too() {
+        let host = Fake::default();
+        let first = opened(&host);
+        block_on(first.see(&host, 1, "a", 0, false)).unwrap();
+        block_on(first.see(&host, 3, "b", 1, false)).unwrap();
+        for trust in [&first, &opened(&host)] {
+            assert!(matches!(
+                block_on(trust.see(&host, 2, "c", 3, false)),
+                Err(Error::RolledBack(_))
+            ));
+            let other = block_on(trust.see(&host, 3, "c", 3, false)).unwrap_err();
+            assert!(other.to_string().contains("two histories"), "{other}");
+        }
+        // Answers may overtake each other.
+        block_on(first.see(&host, 2, "c", 1, false)).unwrap();
+        block_on(first.see(&host, 4, "c", 3, false)).unwrap();
+        assert_eq!(first.version(), 4);
+        assert!(matches!(opened_with(&host, [8; 32]), Err(Error::Mismatch(_))), "under other keys");
+    }
+
+    #[test]
+    fn two_clients_of_one_user_share_what_they_saw() {
+        let (here, there) = {
+            let here = Fake::default();
+            let there = Fake::beside(&here);
+            (here, there)
+        };
+        let (one, two) = (opened(&here), opened(&there));
+        block_on(one.see(&here, 5, "a", 0, false)).unwrap();
+        block_on(two.see(&there, 2, "b", 0, false)).unwrap();
+        assert_eq!((one.version(), two.version()), (5, 5));
+        assert!(block_on(two.see(&there, 4, "b", 5, false)).is_err());
+        block_on(one.see(&here, 8, "a", 5, false)).unwrap();
+        let other = block_on(two.see(&there, 8, "b", 5, false)).unwrap_err();
+        assert!(other.to_string().contains("two histories"), "{other}");
+        block_on(one.pin(&here, &values(&[(KEY_ID, "k1")]))).unwrap();
+        let two = opened(&there);
+        block_on(one.repin(&here, &values(&[(KEY_ID, "k2")]))).unwrap();
+        block_on(two.see(&there, 9, "c", 8, false)).unwrap();
+        assert_eq!(two.pinned(KEY_ID).as_deref(), Some("k2"), "old pins are not put back");
+    }
+
+    #[test]
+    fn parameters_are_pinned_and_keys_followed_where_the_masks_are_handed_on_and_never_back() {
+        let host = Fake::default();
+        let trust = opened(&host);
+        let pins =
+            values(&[("spec", "one"), (KEY_ID, "old"), (MASKS, "m"), (&format!("{EPOCH}2"), "e")]);
+        block_on(trust.pin(&host, &pins)).unwrap();
+        assert!(matches!(
+            block_on(opened(&host).pin(&host, &values(&[("spec", "two")]))),
+            Err(Error::Mismatch(_))
+        ));
+        let lineage = |key: &str, masks: &str, epoch| Lineage {
+            key_id: key.to_owned(),
+            masks: masks.to_owned(),
+            epoch,
+        };
+        for wrong in [
+            None,
+            Some(lineage("new", "x", 3)),
+            Some(lineage("new", "m", 2)),
+            Some(lineage("other", "m", 3)),
+        ] {
+            let refused = block_on(trust.follow(&host, "new", wrong.as_ref()));
+            assert!(matches!(refused, Err(Error::Mismatch(_))));
+            assert_eq!(trust.pinned(KEY_ID).as_deref(), Some("old"));
+        }
+        block_on(trust.follow(&host, "new", Some(&lineage("new", "m", 3)))).unwrap();
+        assert_eq!((trust.pinned(KEY_ID).as_deref(), host.warned.borrow().len()), (Some("new"), 1));
+        let back = block_on(trust.follow(&host, "old", Some(&lineage("old", "m", 9))));
+        assert!(matches!(back, Err(Error::Mismatch(_))));
+    }
+
+    #[test]
+    fn what_is_in_quarantine_is_there_for_every_client_until_it_is_released() {
+        let here = Fake::default();
+        let there = Fake::beside(&here);
+        let (one, two) = (opened(&here), opened(&there));
+        block_on(one.hold(&here, "aa".to_owned(), "it failed")).unwrap();
+        block_on(two.hold(&there, "bb".to_owned(), "so did this")).unwrap();
+        block_on(one.reload(&here)).unwrap();
+        let both = Values::from([
+            ("aa".to_owned(), "it failed".to_owned()),
+            ("bb".to_owned(), "so did this".to_owned()),
+        ]);
+        assert_eq!((one.held(), opened(&here).held()), (both.clone(), both));
+        block_on(two.unhold(&there, &["aa".to_owned(), "cc".to_owned()])).unwrap();
+        block_on(one.see(&here, 3, "a", 0, false)).unwrap(); // who still had it does not put it back
+        for trust in [&one, &two, &opened(&here)] {
+            assert_eq!(trust.held().keys().collect::<Vec<_>>(), ["bb"]);
+        }
+        // Where it can't be written down it is in quarantine all the same, and comes with what can.
+        here.full.set(true);
+        assert!(matches!(
+            block_on(one.hold(&here, "dd".to_owned(), "again")),
+            Err(Error::Storage(_))
+        ));
+        assert!(matches!(block_on(one.prepare(&here)), Err(Error::Storage(_))));
+        assert_eq!(one.held().keys().collect::<Vec<_>>(), ["bb", "dd"]);
+        assert_eq!(
+            [one.keeps(&here, "bb"), one.keeps(&here, "dd"), one.keeps(&here, "ee")],
+            [true, false, false]
+        );
+        here.full.set(false);
+        block_on(one.see(&here, 4, "b", 3, false)).unwrap();
+        block_on(two.reload(&there)).unwrap();
+        assert_eq!(two.held(), one.held());
+        assert!(one.keeps(&here, "dd"));
+    }
+
+    #[test]
+    fn no_byte_of_what_is_remembered_can_be_changed_and_nothing_is_believed_elsewhere() {
+        let host = Fake::default();
+        block_on(opened(&host).see(&host, 3, "a", 0, false)).unwrap();
+        let (name, stored) = host
+            .kept
+            .borrow()
+            .iter()
+            .next()
+            .map(|(name, (_, data))| (name.clone(), data.clone()))
+            .unwrap();
+        assert!(!stored.windows(4).any(|part| part == b"docs"));
+        for at in 0..stored.len() {
+            let mut changed = stored.clone();
+            changed[at] ^= 1;
+            block_on(host.put(&name, &changed)).unwrap();
+            let refused = opened_with(&host, [7; 32]);
+            assert!(
+                matches!(refused, Err(Error::Corrupt(_) | Error::Version(_) | Error::Mismatch(_))),
+                "byte {at}"
+            );
+        }
+        let vault = Arc::new(Vault::new(&Keys::from_master([7; 32])).unwrap());
+        let other = Trust::new(Face::Rust, Arc::clone(&vault), "https://x", "letters");
+        block_on(host.put(&other.entry, &stored)).unwrap();
+        assert!(
+            matches!(block_on(other.reload(&host)), Err(Error::Corrupt(_))),
+            "of another collection"
+        );
+    }
+}

@@ -85,3 +85,35 @@ impl BlobCache {
 fn name(address: &str) -> String {
     format!("{PREFIX}{}", blake3::hash(address.as_bytes()).to_hex())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::fake::Fake;
+    use ciphervec::Keys;
+    use futures_lite::future::block_on;
+
+    #[test]
+    fn a_cache_stays_within_its_room_and_a_full_disk_costs_the_saving_alone() {
+        let host = Fake::default();
+        let vault = Arc::new(Vault::new(&Keys::from_master([7; 32])).unwrap());
+        let cache = BlobCache::new(vault, 20_000);
+        for i in 0..40u8 {
+            block_on(cache.put(&host, &format!("blob {i}"), &[i; 1_000])).unwrap();
+        }
+        let held: u64 = block_on(host.list(PREFIX)).unwrap().iter().map(|(_, bytes)| bytes).sum();
+        assert!(held < 22_000, "{held}");
+        assert!(block_on(cache.get(&host, "blob 0")).unwrap().is_none());
+        assert_eq!(
+            block_on(cache.get(&host, "blob 39")).unwrap().as_deref(),
+            Some(&[39; 1_000][..])
+        );
+        block_on(cache.put(&host, "too long", &[0; 5_000])).unwrap();
+        assert!(block_on(cache.get(&host, "too long")).unwrap().is_none());
+        host.full.set(true);
+        block_on(cache.put(&host, "late", &[1])).unwrap();
+        assert!(block_on(cache.get(&host, "late")).unwrap().is_none());
+        block_on(cache.discard(&host, "blob 39")).unwrap();
+        assert!(block_on(cache.get(&host, "blob 39")).unwrap().is_none());
+    }
+}

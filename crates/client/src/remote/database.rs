@@ -112,9 +112,10 @@ impl Database {
             self.rows(host).await?.iter().take(10).map(|row| self.face.quoted(&row.name)).collect();
         let there = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
         Err(Error::CollectionNotFound(format!(
-            "no collection {} on {} that this token may see; there are: {there}. Create the collection, or choose one of these.",
+            "no collection {} on {} that this token may see; there are: {there}. Use {} to make it.",
             self.face.quoted(name),
-            self.session.url
+            self.session.url,
+            self.face.named("create_collection")
         )))
     }
 
@@ -170,9 +171,11 @@ impl Database {
 
     fn exists(&self, name: &str) -> Error {
         Error::CollectionExists(format!(
-            "the collection {} exists already on {}. Get it, or choose another name.",
+            "the collection {} exists already on {}. Use {}, {}, or another name.",
             self.face.quoted(name),
-            self.session.url
+            self.session.url,
+            self.face.named("get_collection"),
+            self.face.named("get_or_create_collection")
         ))
     }
 }

@@ -593,3 +593,204 @@ fn is_loopback(host: &str) -> bool {
         || host.ends_with(".localhost")
         || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::fake::{Fake, Said};
+    use futures_lite::future::block_on;
+
+    fn session(retries: u32) -> Session {
+        Session::new("https://x".to_owned(), None, Duration::from_secs(60), retries)
+    }
+
+    fn says(
+        status: u16,
+        headers: &[(&'static str, &str)],
+        body: &str,
+    ) -> core::result::Result<Said, Lost> {
+        let headers = headers.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
+        Ok((status, headers, 1, body.as_bytes().to_vec()))
+    }
+
+    /// An answer of 64 MiB, 64 KiB at a time.
+    fn endless(status: u16) -> core::result::Result<Said, Lost> {
+        Ok((status, Vec::new(), 1024, vec![0; 64 << 10]))
+    }
+
+    fn gone(sent: bool) -> core::result::Result<Said, Lost> {
+        Err(Lost { says: "the connection broke".to_owned(), sent, last: false, ended: false })
+    }
+
+    fn call(host: &Fake, call: Call<'_>) -> Result<Reply> {
+        block_on(session(2).call(host, "GET", "/v1", "cannot", call))
+    }
+
+    #[test]
+    fn an_answer_takes_no_more_memory_than_it_may() {
+        for (status, limit, most) in
+            [(200, 2 << 20, 2 << 20), (400, 1 << 40, 1 << 20), (503, 1 << 40, 1 << 20)]
+        {
+            let host = Fake::of([endless(status)]);
+            let error = call(&host, Call { limit, also: &[400], ..Call::default() }).unwrap_err();
+            assert!(
+                error.to_string().contains(&format!("longer than the {most} bytes expected")),
+                "{error}"
+            );
+            assert!(host.taken.get() <= most);
+            assert_eq!(host.asked.borrow().len(), 1, "and is not asked for again");
+        }
+        for (status, length, most) in [(200, 1 << 20, 1 << 20), (503, 1 << 47, 1 << 20)] {
+            let host = Fake::of([endless(status)]);
+            let found = block_on(session(2).fetch(&host, "/v1", length, "cannot"));
+            let Ok(Fetched::Changed(error)) = found else { panic!("{status}") };
+            assert!(
+                error.to_string().contains(&format!("longer than the {most} bytes expected")),
+                "{error}"
+            );
+            assert!(host.taken.get() <= most);
+        }
+        let host = Fake::of([says(200, &[], "few")]);
+        let found = block_on(session(2).fetch(&host, "/v1", 1 << 47, "cannot"));
+        assert!(
+            matches!(found, Ok(Fetched::Changed(error)) if error.to_string().contains("3 came"))
+        );
+    }
+
+    #[test]
+    fn attempts_end_with_their_number_and_those_of_a_busy_server_with_the_time() {
+        let host = Fake::of([gone(false), gone(true), gone(false), says(200, &[], "{}")]);
+        let error = call(&host, Call::default()).unwrap_err();
+        assert!(
+            matches!(error, Error::Server { acted: true, .. }),
+            "one of them was sent: {error}"
+        );
+        assert_eq!(host.asked.borrow().len(), 3);
+        let busy = || says(503, &[("retry-after", "5")], "");
+        let host = Fake::of((0..30).map(|_| busy()));
+        let error = call(&host, Call::default()).unwrap_err();
+        assert!(error.to_string().contains("is busy and stayed so"), "{error}");
+        assert!(
+            host.waited.get() > Duration::from_secs(45)
+                && host.waited.get() < Duration::from_secs(60)
+        );
+        let later = says(429, &[("retry-after", "Sun, 06 Nov 1994 08:49:47 GMT")], "");
+        let host = Fake::of([later, says(200, &[], "{}")]);
+        assert_eq!(call(&host, Call::default()).unwrap().failed, 1);
+        assert!(host.waited.get() >= Duration::from_secs(10), "ten seconds from now on");
+    }
+
+    #[test]
+    fn a_blob_of_another_length_or_range_is_another_one() {
+        let host = Fake::of([
+            Ok((200, Vec::new(), 1, b"0123".to_vec())),
+            says(206, &[("content-range", "bytes 4-9/10")], "456789"),
+        ]);
+        let found = block_on(session(2).fetch(&host, "/v1", 10, "cannot"));
+        assert!(matches!(found, Ok(Fetched::Changed(_))));
+        let wrong = Fake::of([says(206, &[("content-range", "bytes 3-9/10")], "3456789")]);
+        let found = block_on(session(2).fetch(&wrong, "/v1", 10, "cannot"));
+        assert!(
+            matches!(found, Ok(Fetched::Changed(error)) if error.to_string().contains("another range"))
+        );
+        assert!(matches!(
+            block_on(session(2).fetch(&Fake::of([says(404, &[], "")]), "/", 1, "")),
+            Ok(Fetched::Absent)
+        ));
+    }
+
+    #[test]
+    fn an_upload_goes_on_where_the_server_is_in_smaller_pieces_where_it_wants_them() {
+        let upload = "0".repeat(32);
+        let made = || says(201, &[], &format!("{{\"upload\":\"{upload}\"}}"));
+        let at = |offset: &str| says(204, &[("upload-offset", offset)], "");
+        let data = vec![7; 5 << 20];
+        let host = Fake::of([
+            made(),
+            says(413, &[], ""),
+            at("2097152"),
+            gone(true),
+            at("1048576"),
+            at("3145728"),
+            at("5242880"),
+        ]);
+        let steps = std::cell::RefCell::new(Vec::new());
+        let step = |sent| steps.borrow_mut().push(sent);
+        assert_eq!(
+            block_on(session(6).upload(&host, "/u", &data, "cannot", step)).unwrap(),
+            upload
+        );
+        assert_eq!(*steps.borrow(), [2 << 20, 1 << 20, 3 << 20, 5 << 20]);
+        let sizes: Vec<_> =
+            host.asked.borrow().iter().skip(1).map(|(_, _, length, _)| *length).collect();
+        assert_eq!(sizes, [4 << 20, 2 << 20, 2 << 20, 2 << 20, 2 << 20, 2 << 20]);
+        // Forgotten each time, stuck, or at no byte of it.
+        let forgets = || [made(), says(404, &[], "")];
+        let host = Fake::of(forgets().into_iter().chain(forgets()).chain(forgets()));
+        let error = block_on(session(6).upload(&host, "/u", &data, "cannot", |_| ())).unwrap_err();
+        assert!(error.to_string().contains("loses uploads"), "{error}");
+        let host = Fake::of([made()].into_iter().chain((0..20).map(|_| at("0"))));
+        let error = block_on(session(2).upload(&host, "/u", &data, "cannot", |_| ())).unwrap_err();
+        assert!(error.to_string().contains("stays at byte 0"), "{error}");
+        for wrong in ["5242881", "-1", "x", ""] {
+            let host = Fake::of([made(), at(wrong)]);
+            let error =
+                block_on(session(2).upload(&host, "/u", &data, "cannot", |_| ())).unwrap_err();
+            assert!(error.to_string().contains("at no byte of it"), "{error}");
+        }
+    }
+
+    #[test]
+    fn what_a_server_says_is_repeated_in_one_line_and_redirects_are_not_followed() {
+        let problem =
+            r#"{"detail":"no\u0007\n way","hint":"ask again.","type":"urn:ciphervec:busy"}"#;
+        let error = call(&Fake::of([says(403, &[], problem)]), Call::default()).unwrap_err();
+        assert!(error.to_string().contains("forbids it (no   way. ask again)"), "{error}");
+        let moved = says(307, &[("location", "https://evil/\u{7}")], "");
+        let error = call(&Fake::of([moved]), Call::default()).unwrap_err();
+        assert!(
+            error.to_string().contains("redirects to https://evil/ , which is not followed"),
+            "{error}"
+        );
+        let host = Fake::of([says(200, &[("ciphervec-api", "2")], "")]);
+        assert!(
+            call(&host, Call::default())
+                .unwrap_err()
+                .to_string()
+                .contains("does not speak version 1")
+        );
+    }
+
+    #[test]
+    fn urls_and_tokens_are_held_to_what_they_may_be() {
+        for (given, insecure, expected) in [
+            ("https://search.example/", false, "https://search.example"),
+            ("HTTPS://Search.Example:8443/a/b/", false, "https://search.example:8443/a/b"),
+            ("http://127.0.0.1:8707", false, "http://127.0.0.1:8707"),
+            ("http://[::1]:8707/", false, "http://[::1]:8707"),
+            ("http://db.localhost", false, "http://db.localhost"),
+            ("http://search.example", true, "http://search.example"),
+        ] {
+            assert_eq!(base_url(given, insecure).unwrap(), expected);
+        }
+        for given in [
+            "",
+            "ftp://x",
+            "search.example",
+            "https://",
+            "https://a:b@x",
+            "https://x?y",
+            "https://x/#y",
+            "http://search.example",
+            "http://127.0.0.1.evil.example",
+            "http://localhost.evil.example",
+        ] {
+            assert!(base_url(given, false).is_err(), "{given}");
+        }
+        for token in ["", " ", "a b", "a\nb", "ü", &"x".repeat(513)] {
+            let error = Token::new(token).err().unwrap().to_string();
+            assert!(token.trim().is_empty() || !error.contains(token), "{error}");
+        }
+        assert!(Token::new(" cv1_secret\n").is_ok());
+    }
+}

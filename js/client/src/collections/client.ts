@@ -74,7 +74,10 @@ export class ClientEngine {
   }
 
   /** Open a collection that is there. Throws CollectionNotFound, WrongKey, CorruptData, RollbackDetected, PinMismatch. */
-  async getCollection({ name, allowOpen = false, expect }: GetChoices, call: Call): Promise<CollectionEngine> {
+  async getCollection(
+    { name, allowOpen = false, expect }: GetChoices,
+    call: Call,
+  ): Promise<CollectionEngine> {
     const known = this.#opened.has(name);
     const collection = await this.#once(name, false, (world) =>
       under(world, call, (host) => this.#client.getCollection(host, String(name), allowOpen, expect)),
@@ -160,7 +163,13 @@ export class ClientEngine {
 
   /** Choices of the types that the core takes. Throws InvalidInput. */
   #checked(choices: Choices): Choices {
-    const { dimension, filterable = [], metric = "cosine", mode = "sealed", precision = "standard" } = choices;
+    const {
+      dimension,
+      filterable = [],
+      metric = "cosine",
+      mode = "sealed",
+      precision = "standard",
+    } = choices;
     if (!Number.isSafeInteger(dimension) || dimension < 1)
       throw new InvalidInput(`dimension must be a whole number of at least 1, got ${String(dimension)}.`);
     oneOf("metric", metric, METRICS);

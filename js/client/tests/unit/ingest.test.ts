@@ -5,7 +5,7 @@ import { InvalidInput, InvalidRows } from "../../src/errors.js";
 import { distinct, flatten, freshIds, idsOf, rowsOf } from "../../src/ingest/arrays.js";
 import { fromBase64, toBase64 } from "../../src/ingest/bytes.js";
 import { parse, plain, stringify } from "../../src/ingest/json.js";
-import { changesOf, originalBytes, readOriginal } from "../../src/ingest/records.js";
+import { changesOf } from "../../src/ingest/records.js";
 
 describe("JSON", () => {
   test("whole numbers beyond 2^53 stay what they are", () => {
@@ -140,14 +140,6 @@ describe("arrays", () => {
 });
 
 describe("records", () => {
-  test("originals are kept to the last bit", () => {
-    const row = Float32Array.of(1.5, -0, 1e-45, 3.4e38);
-    const [bytes] = originalBytes({ data: row, count: 1, dimension: 4 }, null);
-    expect(readOriginal(bytes as Uint8Array, 4)).toEqual(row);
-    expect(() => readOriginal((bytes as Uint8Array).subarray(1), 4)).toThrow("17 bytes");
-    expect(readOriginal(new Uint8Array(0), 4)).toBeNull();
-  });
-
   test("faults of rows are told at once", () => {
     expect(() => changesOf(3, [{ $a: 1 }, { a: Number.NaN }, {}], ["", 5, null])).toThrow(
       /2 rows[\s\S]*metadatas\[0\][\s\S]*metadatas\[1\]/,

@@ -69,3 +69,20 @@ export function cosine(a: Float32Array, b: Float32Array): number {
   }
   return product / Math.sqrt(left * right);
 }
+
+/** One row that a writer sealed: its segment's id, and its blobs by name. */
+export function written(card: Uint8Array, row: Float32Array, id: number | string) {
+  const host = { clock: () => Date.now(), progress: () => undefined, ended: false };
+  const given = { ids: [id], embeddings: row, metadatas: ['{"a":1}'], documents: [null] };
+  const { bytes } = new search.Writer(card).seal(host as never, given as never);
+  const length = new DataView(bytes.buffer, bytes.byteOffset).getUint32(12, true);
+  const [added] = JSON.parse(new TextDecoder().decode(bytes.subarray(16, 16 + length))).add;
+  let at = 16 + length;
+  const blobs = Object.fromEntries(
+    added.blobs.map(({ name, length }: { name: string; length: number }) => {
+      at += length;
+      return [name, bytes.slice(at - length, at)];
+    }),
+  ) as { [name in "rows" | "sidecar" | "records" | "wrap"]: Uint8Array<ArrayBuffer> };
+  return { id: Uint8Array.from(Buffer.from(added.id, "hex")), ...blobs };
+}

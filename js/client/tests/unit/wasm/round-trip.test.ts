@@ -1,6 +1,6 @@
 /** Every class of the module does its round trip, without a server: its other half answers in the same process. Node. */
 import { describe, expect, test } from "vitest";
-import { backend, cosine, memory, random, rows, search, thrown } from "./module.js";
+import { backend, cosine, memory, random, rows, search, thrown, written } from "./module.js";
 
 const D = 24;
 const N = 300;
@@ -231,18 +231,18 @@ test("a writer seals what the owner alone opens", () => {
   expect([read.writer, read.filterable, read.keyId]).toEqual(["door 3", ["colour"], owner.keyId]);
   expect([read.fingerprint, owner.knowsCard(read)]).toEqual([card.fingerprint, true]);
   expect(read.spec.equals(spec)).toBe(true);
-  const vectors = rows(2, D, 4);
-  const made = new search.Writer(read).seal(vectors, ["x", 2], [new Uint8Array([5]), new Uint8Array(0)]);
+  const vector = rows(1, D, 4);
+  const made = written(read.toBytes(), vector, "x");
   const directory = new search.SegmentDirectory();
   owner.addTo(directory, made.id, made.sidecar, undefined, made.wrap);
   expect(directory.origin(made.id)).toEqual({ kind: "writer", writer: "door 3" });
-  if (!made.records) throw new Error("records");
   const records = search.RecordBatch.fromBytes(made.records);
-  expect(owner.openRecord(made.id, records, 0, "x", directory)).toEqual(new Uint8Array([5]));
+  const record = new TextDecoder().decode(owner.openRecord(made.id, records, 0, "x", directory));
+  expect(record).toBe('{"metadata":{"a":1}}');
   const server = new search.ServerIndex(spec);
-  server.add(made.segment);
-  const query = owner.query(row(vectors, 1), directory);
-  expect(owner.open(query, server.evaluate(query.toBytes()), directory, 1).answers[0]?.ids).toEqual([2]);
+  server.add(made.rows);
+  const query = owner.query(vector, directory);
+  expect(owner.open(query, server.evaluate(query.toBytes()), directory, 1).answers[0]?.ids).toEqual(["x"]);
 });
 
 test("keys that are changed open what those before sealed", () => {
