@@ -2,6 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 
+use base64::prelude::{BASE64_STANDARD as STANDARD, Engine};
 use ciphervec::Id;
 use ciphervec_client::{
     Choices, Collection, Connection, Error, Host, QueryRequest, Selection, block_on,
@@ -123,6 +124,13 @@ fn a_listing_that_the_owner_did_not_make_is_refused() {
         let error = shown(&server, lie);
         assert!(matches!(error, Error::RolledBack(_)), "{what}: {error:?}");
     }
+    let epoch = shown(&server, |listing| {
+        let meta = STANDARD.decode(listing["meta"].as_str().unwrap()).unwrap();
+        let mut meta: Value = serde_json::from_slice(&meta).unwrap();
+        meta["epoch"] = json!(7);
+        listing["meta"] = json!(STANDARD.encode(serde_json::to_vec(&meta).unwrap()));
+    });
+    assert!(matches!(epoch, Error::RolledBack(_)), "{epoch:?}");
     let more = shown(&server, |listing| listing["segments"][0]["rows"] = json!(201));
     assert!(matches!(more, Error::RolledBack(_) | Error::Corrupt(_)), "{more:?}");
     for nonsense in [json!(null), json!(-1), json!(1e300), json!("x"), json!([[]])] {
