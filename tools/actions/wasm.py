@@ -1,4 +1,4 @@
-"""The crate crates/wasm enters; the module for browsers, its JavaScript and its declarations leave, in js/client/src/wasm/."""
+"""The crate crates/wasm enters; the module for browsers, its JavaScript and its declarations leave, in js/client."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from .web import need_node
 TARGET = "wasm32-unknown-unknown"
 PROFILE = "wasm"
 OUT = ROOT / "js" / "client" / "src" / "wasm"
+PARTS = ROOT / "js" / "client" / "tests" / "wasm"
+"""Where the modules are that tests and benches take apart; no page loads them."""
 SIMD = {"RUSTFLAGS": "-C target-feature=+simd128"}
 """A module with SIMD is a build of its own: in WebAssembly nothing can ask what runs it."""
 PROGRAMS = "wasm32-wasip1"
@@ -66,27 +68,32 @@ def compiled(features: str, folder: Path, environment: dict[str, str] | None = N
 
 
 def build() -> None:
-    """The modules, and what is around them: one for searching, with SIMD and without, and one for private lookup."""
+    """The modules, and what is around them: for searching and for its tests, with SIMD and without, and for private lookup."""
     need_target()
     tool = bindgen()
-    OUT.mkdir(parents=True, exist_ok=True)
+    simd = ROOT / "target" / "simd"
+
+    def bound(features: str, target: Path, out: Path, name: str, environment: dict[str, str] | None = None) -> None:
+        out.mkdir(parents=True, exist_ok=True)
+        call([str(tool), str(compiled(features, target, environment)), str(out), name])
 
     def plain() -> None:
-        for feature, name in (("search", "ciphervec"), ("lookup", "ciphervec_lookup")):
-            call([str(tool), str(compiled(feature, ROOT / "target")), str(OUT), name])
+        bound("lookup", ROOT / "target", OUT, "ciphervec_lookup")
+        bound("search", ROOT / "target", OUT, "ciphervec")
+        bound("parts", ROOT / "target", PARTS, "ciphervec")
 
     def with_simd() -> None:
-        folder = ROOT / "target" / "simd"
-        call([str(tool), str(compiled("search,simd", folder, SIMD)), str(folder), "ciphervec"])
+        bound("search,simd", simd, simd / "search", "ciphervec", SIMD)
+        bound("parts,simd", simd, simd / "parts", "ciphervec", SIMD)
 
     # Linking takes most of the time, and one core.
     together(plain, with_simd)
-    made = ROOT / "target" / "simd"
-    if (made / "ciphervec.js").read_bytes() != (OUT / "ciphervec.js").read_bytes():
-        raise StepFailedError(
-            "the modules with and without SIMD need different JavaScript; they must be called alike"
-        )
-    shutil.copyfile(made / "ciphervec_bg.wasm", OUT / "ciphervec_simd_bg.wasm")
+    for made, out in ((simd / "search", OUT), (simd / "parts", PARTS)):
+        if (made / "ciphervec.js").read_bytes() != (out / "ciphervec.js").read_bytes():
+            raise StepFailedError(
+                "the modules with and without SIMD need different JavaScript; they must be called alike"
+            )
+        shutil.copyfile(made / "ciphervec_bg.wasm", out / "ciphervec_simd_bg.wasm")
     for module in sorted(OUT.glob("*.wasm")):
         size, packed = module.stat().st_size, len(gzip.compress(module.read_bytes(), 9))
         say(f"{module.name}, {size / 1e3:,.0f} kB, {packed / 1e3:,.0f} kB gzipped")

@@ -18,6 +18,14 @@ use crate::host::JsHost;
 use crate::keys::JsKeys;
 use crate::{ids, security};
 
+#[wasm_bindgen(typescript_custom_section)]
+const TYPES: &'static str = r#"
+/** `js/client/src/native.ts` says what these are. */
+export type CallHost = object;
+export type ClientChoices = object;
+export type CollectionFacts = object;
+"#;
+
 /// Collections on a server that holds no key.
 #[wasm_bindgen(js_name = Client)]
 pub struct JsClient(Rc<Client>);

@@ -1,10 +1,11 @@
-//! The key holder's half for JavaScript: typed arrays and plain objects enter, the Rust core works, the same leave. Owner only.
+//! The key holder's half for JavaScript, wherever WebAssembly runs: in a page, a Worker, Node. Nothing here reads a file, starts a thread
+//! or opens a connection: [`host`] asks JavaScript for it.
 //!
-//! It runs wherever WebAssembly does: in a page, a Worker, Node. Nothing here reads a file, starts a thread or opens a
-//! connection; who calls it does. Names and meanings are those of `python/ciphervec/_native.pyi`, in camel case.
+//! Three modules are made of it: `search` and `lookup` are shipped; `parts` has what a collection is made of, class by class, by the names
+//! of `python/ciphervec/_native.pyi` in camel case, for tests of the core in WebAssembly.
 #![cfg_attr(
-    not(feature = "search"),
-    allow(dead_code, reason = "lookup alone needs few of the helpers")
+    not(feature = "parts"),
+    allow(dead_code, reason = "what is shipped needs few of the helpers")
 )]
 
 mod arrays;
@@ -18,9 +19,11 @@ mod wipe;
 
 #[cfg(feature = "search")]
 mod client;
-#[cfg(feature = "search")]
+#[cfg(feature = "parts")]
 mod digest;
-#[cfg(feature = "search")]
+#[cfg(feature = "parts")]
+mod evaluation_keys;
+#[cfg(feature = "parts")]
 mod filter;
 #[cfg(feature = "search")]
 mod host;
@@ -28,33 +31,33 @@ mod host;
 mod ids;
 #[cfg(feature = "search")]
 mod keys;
-#[cfg(feature = "search")]
+#[cfg(feature = "parts")]
 mod opener;
-#[cfg(feature = "search")]
+#[cfg(feature = "parts")]
 mod owner;
-#[cfg(feature = "search")]
+#[cfg(feature = "parts")]
 mod probe;
-#[cfg(feature = "search")]
+#[cfg(feature = "parts")]
 mod query;
-#[cfg(feature = "search")]
+#[cfg(feature = "parts")]
 mod records;
 #[cfg(feature = "search")]
 mod security;
-#[cfg(feature = "search")]
+#[cfg(feature = "parts")]
 mod segment;
-#[cfg(feature = "search")]
+#[cfg(feature = "parts")]
 mod segment_directory;
-#[cfg(feature = "search")]
+#[cfg(feature = "parts")]
 mod server;
 #[cfg(feature = "search")]
 mod sharing;
 #[cfg(feature = "search")]
 mod spec;
-#[cfg(feature = "search")]
+#[cfg(feature = "parts")]
 mod state;
-#[cfg(feature = "search")]
+#[cfg(feature = "parts")]
 mod types;
-#[cfg(feature = "search")]
+#[cfg(feature = "parts")]
 mod wish;
 #[cfg(feature = "search")]
 mod writer;

@@ -13,7 +13,8 @@ use js_sys::{Float32Array, Uint8Array};
 use wasm_bindgen::prelude::*;
 
 use crate::errors::{Failure, Result};
-use crate::keys::{JsEvaluationKeys, JsKeys};
+use crate::evaluation_keys::JsEvaluationKeys;
+use crate::keys::JsKeys;
 use crate::query::JsSealedQuery;
 use crate::records::JsRecordBatch;
 use crate::segment::{self, JsSealedSegment};

@@ -3,8 +3,8 @@
  * half in lab/ciphervec_lab/bench/web.py does, with the same rows.
  */
 
-// The client's own way to its module, so that what is measured is what it chooses here.
-import { native as load } from "../../client/dist/platform/browser-engine.js";
+import { hasSimd } from "../../client/dist/platform/simd.js";
+import load, * as native from "../../client/tests/wasm/ciphervec.js";
 import { gaussian } from "./kit.ts";
 
 const SEALED = 5000;
@@ -37,7 +37,10 @@ async function fetched(path: string, body?: Uint8Array): Promise<Uint8Array> {
 }
 
 async function measure(mode: string, repeats: number): Promise<Measured> {
-  const native = await load();
+  const plain = new URL("../../client/tests/wasm/ciphervec_bg.wasm", import.meta.url);
+  const simd = new URL("../../client/tests/wasm/ciphervec_simd_bg.wasm", import.meta.url);
+  // The client's own choice, so that what is measured is what it runs here.
+  await load({ module_or_path: hasSimd() ? simd : plain });
   const head = JSON.parse(new TextDecoder().decode(await fetched(`${mode}/head.json`))) as Head;
   const keys = native.Keys.fromMaster(MASTER);
   const spec = native.IndexSpec.fromBytes(await fetched(`${mode}/spec`));

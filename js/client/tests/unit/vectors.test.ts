@@ -13,9 +13,9 @@ import { shake256 } from "@noble/hashes/sha3.js";
 import { ml_kem768_x25519 as XWing } from "@noble/post-quantum/hybrid.js";
 import { beforeAll, describe, expect, test } from "vitest";
 import { concat, hex, utf8 } from "../../src/ingest/bytes.js";
-import { native as load, lookup } from "../../src/platform/node-engine.js";
-import type * as Module from "../../src/wasm/ciphervec.js";
-import type { Keys, Owner, StateFacts } from "../../src/wasm/ciphervec.js";
+import { lookup } from "../../src/platform/node-engine.js";
+import * as native from "../wasm/ciphervec.js";
+import type { Keys, Owner, StateFacts } from "../wasm/ciphervec.js";
 
 const FOLDER = fileURLToPath(new URL("../../../../vectors/", import.meta.url));
 const get = (...path: string[]): Uint8Array => new Uint8Array(readFileSync(join(FOLDER, ...path)));
@@ -41,10 +41,9 @@ const derived = (purpose: string, ...parts: Uint8Array[]): Uint8Array =>
 const opened = (key: Uint8Array, sealed: Uint8Array, associated: Uint8Array): Uint8Array =>
   xchacha20poly1305(key, sealed.subarray(0, 24), associated).decrypt(sealed.subarray(24));
 
-let native: typeof Module;
 let keys: Keys;
-beforeAll(async () => {
-  native = (await load()) as unknown as typeof Module;
+beforeAll(() => {
+  native.initSync({ module: readFileSync(new URL("../wasm/ciphervec_bg.wasm", import.meta.url)) });
   keys = native.Keys.fromMaster(MASTER);
 });
 

@@ -1,16 +1,16 @@
 /** The built modules, and the files of vectors/, for the tests beside this. Node. */
 import { readFileSync } from "node:fs";
-import * as search from "../../../src/wasm/ciphervec.js";
 import * as lookup from "../../../src/wasm/ciphervec_lookup.js";
+import * as search from "../../wasm/ciphervec.js";
 
-const built = (name: string): Buffer => readFileSync(new URL(`../../../src/wasm/${name}`, import.meta.url));
+const built = (path: string): Buffer => readFileSync(new URL(`../../../${path}`, import.meta.url));
 
 /** Of the two modules of searching, the one that these tests are run with. */
 const chosen = process.env["CIPHERVEC_WASM"] ?? "ciphervec_bg.wasm";
 
 /** What it keeps in its memory. */
-export const { memory } = search.initSync({ module: built(chosen) });
-lookup.initSync({ module: built("ciphervec_lookup_bg.wasm") });
+export const { memory } = search.initSync({ module: built(`tests/wasm/${chosen}`) });
+lookup.initSync({ module: built("src/wasm/ciphervec_lookup_bg.wasm") });
 
 /** The kernels that it was built with. */
 export const backend = chosen.includes("simd") ? "simd128" : "portable";
