@@ -182,6 +182,7 @@ TARGETS: dict[str, list[Step]] = {
         Step("generator", "install the site's generator in .venv-site", site.install, True),
         Step("openapi", "the server's own description of its endpoints", site.openapi),
         Step("typedoc", "the reference of the client for browsers", site.typedoc),
+        Step("pictures", "pictures of the stored results", site.pictures),
         Step("site", "pages, references and notebooks as static files, links checked", site.build),
     ],
     "nightly": [

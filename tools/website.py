@@ -20,6 +20,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from http_reference import http_reference
+
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "site"
 OUT = ROOT / "target" / "site"
@@ -27,13 +29,30 @@ PUBLIC = OUT / "public"
 OPENAPI = OUT / "openapi.json"
 TYPEDOC = ROOT / "js" / "reference" / "dist"
 DEMO = ROOT / "js" / "demo" / "dist"
+SHELL = "reference/typescript/index.md"
 RUSTDOC = ROOT / "target" / "doc"
 CRATES = ("ciphervec", "ciphervec_arith", "ciphervec_client", "ciphervec_he", "ciphervec_server")
 NOTEBOOKS = ROOT / "examples" / "notebooks"
+RESULTS = ROOT / "benches" / "results"
+DEMO_POLICY = (
+    "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; "
+    "worker-src 'self'; connect-src 'self' https: http://127.0.0.1:* http://localhost:*; style-src 'self'; "
+    "img-src 'self' data:; base-uri 'none'; form-action 'none'\">"
+)
+"""As js/demo/vite.config.ts sends it, but for the server, which is the visitor's own."""
 INDEX = "docs/README.md"
 FENCE = re.compile(r"^( *)(```+)[^`\n]*\n.*?^\1\2$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"(?<=\]\()(?!https?:|mailto:|#)([^)\s#]+)(#[^)\s]*)?(?=\))")
-LANGUAGES = {"py": "python", "yml": "yaml", "yaml": "yaml", "json": "json", "ipynb": "json", "toml": "toml", "sh": "bash"}
+TAG = re.compile(r"<\w[^>]*>")
+LANGUAGES = {
+    "py": "python",
+    "yml": "yaml",
+    "yaml": "yaml",
+    "json": "json",
+    "ipynb": "json",
+    "toml": "toml",
+    "sh": "bash",
+}
 """Of files that get a page."""
 
 
@@ -53,6 +72,9 @@ class Stage:
 
     def __init__(self) -> None:
         self.places = {**pages(), "docs/security": "security/index.md"}
+        self.places |= {
+            f"benches/results/{path.name}": f"results/{path.name}" for path in RESULTS.glob("*.md")
+        }
         self.written: dict[str, str] = {}
         self.copied: dict[str, Path] = {}
 
@@ -69,13 +91,16 @@ class Stage:
             else:
                 name = target.removeprefix("docs/")
                 self.places[target] = f"{name}/index.md" if path.is_dir() else f"files/{name}.md"
-                self.written[self.places[target]] = self.listing(target) if path.is_dir() else shown(path, target)
+                self.written[self.places[target]] = (
+                    self.listing(target) if path.is_dir() else shown(path, target)
+                )
         return self.places[target]
 
     def listing(self, folder: str) -> str:
         """A page that lists what is in a folder."""
         here = f"{folder.removeprefix('docs/')}/index.md"
-        rows = [f"# {folder.removeprefix('docs/')}\n", "| file | |", "|---|---|"]
+        name = folder.removeprefix("docs/")
+        rows = [f"# {name[0].upper()}{name[1:]}\n", "| | |", "|---|---|"]
         for path in sorted((ROOT / folder).iterdir()):
             name = path.relative_to(ROOT).as_posix()
             if path.name.startswith((".", "_")) or (path.is_dir() and not any(path.iterdir())):
@@ -124,15 +149,17 @@ def strict(prose: str) -> str:
 def shown(path: Path, name: str) -> str:
     """A page with a file's text. Searches leave it out."""
     language = LANGUAGES.get(path.suffix.removeprefix("."), "text")
-    return f"---\nsearch:\n  exclude: true\n---\n\n# {name}\n\n````{language}\n{path.read_text(encoding='utf-8').rstrip()}\n````\n"
+    text = path.read_text(encoding="utf-8").rstrip()
+    return f"---\nsearch:\n  exclude: true\n---\n\n# {name}\n\n````{language}\n{text}\n````\n"
 
 
 def about(path: Path) -> str:
-    """A file's first line, where it says what the file is."""
+    """What a page's heading, or a program's first sentence, says that the file is."""
     if path.suffix not in (".py", ".md"):
         return ""
     first = path.read_text(encoding="utf-8").lstrip('#" ').partition("\n\n")[0].partition('"""')[0]
-    return " ".join(first.split()).partition(". ")[0].replace("|", "\\|")
+    first = re.sub(r"^\d+\. ", "", " ".join(first.split()))
+    return (first if path.suffix == ".md" else first.partition(". ")[0]).replace("|", "\\|")
 
 
 # What the pages are, in order.
@@ -156,18 +183,27 @@ def chapters() -> dict[str, list[tuple[str, str]]]:
     return found
 
 
-def navigation(notebooks: list[str], reference: list[Any]) -> list[Any]:
+def navigation(notebooks: list[str], results: list[str], reference: list[Any]) -> list[Any]:
     """Every page once."""
     places = pages()
-    nav: list[Any] = ["index.md", {"Demo": "demo.md"}]
+    nav: list[Any] = [{"Home": "index.md"}, {"Demo": "demo.md"}]
     listed = {"README.md", INDEX}
     for heading, rows in chapters().items():
         nav.append({heading: [places[page] for page, _ in rows]})
         listed |= {page for page, _ in rows}
     decisions = [page for page in places if page.startswith("docs/decisions/")]
     others = [page for page in places if page not in {*listed, *decisions}]
-    nav[-1][next(iter(nav[-1]))] += [*(places[page] for page in others), {"Decisions": ["decisions/index.md", *(places[page] for page in decisions)]}]
-    return [*nav, {"Notebooks": notebooks}, {"Reference": reference}, {"All pages": "pages.md"}]
+    nav[-1][next(iter(nav[-1]))] += [
+        *(places[page] for page in others),
+        {"Decisions": ["decisions/index.md", *(places[page] for page in decisions)]},
+    ]
+    return [
+        *nav,
+        {"Notebooks": notebooks},
+        {"Results": results},
+        {"Reference": reference},
+        {"All pages": "pages.md"},
+    ]
 
 
 def named(nav: list[Any]) -> Iterator[str]:
@@ -196,76 +232,46 @@ def notebook(path: Path) -> str:
         if printed:
             parts.append(f"```text\n{printed}\n```")
     name = path.relative_to(ROOT).as_posix()
-    return "\n\n".join([*parts, f"This page is the notebook [`{name}`]({path.name}), which the tests run."]) + "\n"
+    return (
+        "\n\n".join([*parts, f"This page is the notebook [`{name}`]({path.name}), which the tests run."])
+        + "\n"
+    )
 
 
-def http_reference(document: dict[str, Any]) -> str:
-    """The pages' tables of an OpenAPI document: endpoints by tag, then schemas."""
-    head = document["info"]
-    rows: dict[str, list[str]] = {}
-    for path, methods in document["paths"].items():
-        for method, what in methods.items():
-            rows.setdefault(", ".join(what.get("tags", ["other"])), []).append(endpoint(method, path, what))
-    parts = [f"# HTTP\n\nOpenAPI {document['openapi']}, version {head['version']} of the server. A running server has the "
-             "document at `/openapi.json`. [The protocol](../http-api.md) says what it leaves out."]  # fmt: skip
-    for tag, endpoints in rows.items():
-        parts += [f"## {tag}", *endpoints]
-    parts.append("## Schemas")
-    for name, schema in sorted(document.get("components", {}).get("schemas", {}).items()):
-        parts.append(f"### {name}\n\n{described(schema)}")
-        properties = schema.get("properties", {})
-        if properties:
-            needed = schema.get("required", [])
-            parts.append(table(["field", "type", "needed", ""], (
-                [f"`{field}`", kind(one), "yes" if field in needed else "", cell(one)] for field, one in properties.items()
-            )))  # fmt: skip
-        elif "enum" in schema:
-            parts.append("One of " + ", ".join(f"`{value}`" for value in schema["enum"]) + ".")
-    return "\n\n".join(part for part in parts if part) + "\n"
+def measured(here: Stage) -> list[str]:
+    """A page for every stored result, and one with the pictures of those that were drawn."""
+    rows = [
+        "# Results",
+        "What `make bench`, `make bench-web` and `make reproduce` wrote. [Benchmarks](../benchmarks.md) explains it.",
+    ]
+    for path in sorted(RESULTS.glob("*.md")):
+        text, picture = path.read_text(encoding="utf-8"), path.with_suffix(".png")
+        image = f"[![{path.stem}]({picture.name})]({path.name})" if picture.exists() else ""
+        rows.append(f"## [{path.stem}]({path.name})\n\n{image}")
+        image = f"![{path.stem}]({picture.name})\n\n" if picture.exists() else ""
+        here.written[f"results/{path.name}"] = f"# {path.stem}\n\n{image}{text}"
+        if picture.exists():
+            here.copied[f"results/{picture.name}"] = picture
+    here.written["results/index.md"] = "\n\n".join(rows) + "\n"
+    return ["results/index.md", *(f"results/{path.name}" for path in sorted(RESULTS.glob("*.md")))]
 
 
-def endpoint(method: str, path: str, what: dict[str, Any]) -> str:
-    parts = [f"### {method.upper()} `{path}`", what.get("summary", ""), what.get("description", "")]
-    parameters = what.get("parameters", [])
-    if parameters:
-        parts.append(table(["parameter", "in", "type", "needed", ""], (
-            [f"`{one['name']}`", one["in"], kind(one.get("schema", {})), "yes" if one.get("required") else "", cell(one)]
-            for one in parameters
-        )))  # fmt: skip
-    for media, content in what.get("requestBody", {}).get("content", {}).items():
-        parts.append(f"Body: `{media}`, {kind(content.get('schema', {}))}")
-    parts.append(table(["answer", "body", ""], (
-        [status, ", ".join(f"`{media}` {kind(content.get('schema', {}))}".strip() for media, content in one.get("content", {}).items()), cell(one)]
-        for status, one in sorted(what.get("responses", {}).items())
-    )))  # fmt: skip
-    return "\n\n".join(part for part in parts if part)
+def typescript() -> dict[str, str]:
+    """TypeDoc's pages under names that say what is in them."""
+    pages = {}
+    for name, called, title in (
+        ("index", "index", "TypeScript"),
+        ("index-1", "client", "@ciphervec/client"),
+        ("lookup", "lookup", "@ciphervec/client/lookup"),
+    ):
+        text = (TYPEDOC / f"{name}.md").read_text(encoding="utf-8").replace("index-1.md", "client.md")
+        text = outside_code(text, lambda prose: prose.replace("[]", r"\[\]"))
+        pages[f"reference/typescript/{called}.md"] = re.sub(r"\A# .*", f"# {title}", text)
+    return pages
 
 
-def table(head: list[str], rows: Iterator[list[str]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
-def described(one: dict[str, Any]) -> str:
-    return str(one.get("description", ""))
-
-
-def cell(one: dict[str, Any]) -> str:
-    return " ".join(described(one).split()).replace("|", "\\|")
-
-
-def kind(schema: dict[str, Any]) -> str:
-    """A schema's type; another one's name leads there."""
-    if "$ref" in schema:
-        name = schema["$ref"].rpartition("/")[2]
-        return f"[{name}](#{name.lower()})"
-    for word in ("oneOf", "anyOf", "allOf"):
-        if word in schema:
-            return " or ".join(kind(one) for one in schema[word])
-    if "items" in schema:
-        return f"list of {kind(schema['items'])}"
-    types = schema.get("type", "")
-    return " or ".join(types) if isinstance(types, list) else str(types)
+def without(title: str, how: str) -> str:
+    return f"# {title}\n\nThis copy of the site was built without it. It takes {how}.\n"
 
 
 def built(place: Path, how: str, missing: list[str]) -> bool:
@@ -297,6 +303,7 @@ def stage(folder: Path = OUT, address: str | None = None) -> list[str]:
     for page, place in pages().items():
         here.written[place] = here.turned((ROOT / page).read_text(encoding="utf-8"), page, place)
     here.place("docs/decisions")
+    results = measured(here)
 
     books = []
     for path in sorted(NOTEBOOKS.glob("*.ipynb")):
@@ -304,36 +311,51 @@ def stage(folder: Path = OUT, address: str | None = None) -> list[str]:
         here.copied[f"notebooks/{path.name}"] = path
         here.written[books[-1]] = here.turned(notebook(path), f"examples/notebooks/{path.name}", books[-1])
         here.places[f"examples/notebooks/{path.name}"] = f"notebooks/{path.name}"
-    python = sorted(f"reference/python/{path.name}" for path in (SOURCE / "pages/reference/python").glob("*.md"))
-    python.sort(key=lambda name: name != "reference/python/collections.md")
+    python = re.findall(
+        r"\]\((python/\w+\.md)\)", (SOURCE / "pages/reference/index.md").read_text(encoding="utf-8")
+    )
 
-    how = "a wheel with the server in .venv (`make wheel`)"
-    here.written["reference/http.md"] = (
+    written = here.written
+    how = "a wheel with the server in .venv: `make wheel`, then `make site`"
+    written["reference/http.md"] = (
         http_reference(json.loads(OPENAPI.read_text(encoding="utf-8")))
         if built(OPENAPI, how, missing)
-        else f"# HTTP\n\nThis copy of the site was built without it. It takes {how}.\n"
+        else without("HTTP", how)
     )
     how = "Node and `npm ci` in `js/`"
-    typescript = {"index": "index", "index-1": "client", "lookup": "lookup"}
-    if built(TYPEDOC / "index.md", how, missing):
-        for name, called in typescript.items():
-            text = (TYPEDOC / f"{name}.md").read_text(encoding="utf-8").replace("index-1.md", "client.md")
-            text = outside_code(text, lambda prose: prose.replace("[]", r"\[\]"))
-            title = "# TypeScript: " if name == "index" else "# "
-            here.written[f"reference/typescript/{called}.md"] = re.sub(r"\A# (index$)?", lambda m: f"{title}{'@ciphervec/client' if m[1] else ''}", text, flags=re.MULTILINE)
-    else:
-        here.written["reference/typescript/index.md"] = f"# TypeScript\n\nThis copy of the site was built without it. It takes {how}.\n"
-    shells = sorted(name for name in here.written if name.startswith("reference/typescript/"))
-    shells.sort(key=lambda name: not name.endswith("index.md"))
+    written |= (
+        typescript() if built(TYPEDOC / "index.md", how, missing) else {SHELL: without("TypeScript", how)}
+    )
+    shells = [
+        SHELL,
+        *sorted(name for name in written if name.startswith("reference/typescript/") and name != SHELL),
+    ]
     fill(docs / "reference/rust.md", "rustdoc", RUSTDOC / "ciphervec/index.html", "cargo doc --no-deps --all-features", missing,
          "\n".join(f"- [{crate.replace('_', '-')}](rustdoc/{crate}/index.html)" for crate in CRATES))  # fmt: skip
-    fill(docs / "demo.md", "demo", DEMO / "index.html", "make demo-web", missing, "[Open the page](app/index.html){ .md-button .md-button--primary }")
+    fill(
+        docs / "demo.md",
+        "demo",
+        DEMO / "index.html",
+        "make demo-web",
+        missing,
+        "[Open the page](app/index.html?server=http://127.0.0.1:8707){ .md-button .md-button--primary }",
+    )
     page = docs / "demo.md"
     origin = "{0.scheme}://{0.netloc}".format(urlsplit(address))
     page.write_text(page.read_text(encoding="utf-8").replace("<!-- origin -->", origin), encoding="utf-8")
     here.write(docs)
 
-    nav = navigation(books, ["reference/index.md", {"Python": python}, {"TypeScript": shells}, "reference/http.md", "reference/rust.md"])
+    nav = navigation(
+        books,
+        results,
+        [
+            "reference/index.md",
+            {"Python": [f"reference/{name}" for name in python]},
+            {"TypeScript": shells},
+            "reference/http.md",
+            "reference/rust.md",
+        ],
+    )
     write_settings(folder, address, nav, here)
     return missing
 
@@ -347,7 +369,9 @@ def fill(page: Path, mark: str, needs: Path, how: str, missing: list[str], text:
 
 def write_settings(folder: Path, address: str, nav: list[Any], here: Stage) -> None:
     places = pages()
-    sections = {heading: [{places[page]: says} for page, says in rows] for heading, rows in chapters().items()}
+    sections = {
+        heading: [{places[page]: says} for page, says in rows] for heading, rows in chapters().items()
+    }
     rest = [name for name in named(nav) if not any(name in one for rows in sections.values() for one in rows)]
     sections["More"] = [{name: ""} for name in rest]
     made = {
@@ -375,10 +399,16 @@ def finish(public: Path = PUBLIC) -> None:
     """Add what is no page: the demo and rustdoc, as they were built."""
     if (DEMO / "index.html").exists():
         shutil.copytree(DEMO, public / "demo" / "app", dirs_exist_ok=True)
+        page = public / "demo" / "app" / "index.html"
+        page.write_text(
+            page.read_text(encoding="utf-8").replace("<head>", f"<head>{DEMO_POLICY}", 1), encoding="utf-8"
+        )
     if (RUSTDOC / "ciphervec/index.html").exists():
         for folder in (*CRATES, "static.files", "search.index", "src", "trait.impl", "type.impl"):
             if (RUSTDOC / folder).exists():
-                shutil.copytree(RUSTDOC / folder, public / "reference/rust/rustdoc" / folder, dirs_exist_ok=True)
+                shutil.copytree(
+                    RUSTDOC / folder, public / "reference/rust/rustdoc" / folder, dirs_exist_ok=True
+                )
         for file in RUSTDOC.glob("*.*"):
             if file.is_file():
                 shutil.copyfile(file, public / "reference/rust/rustdoc" / file.name)
@@ -393,7 +423,9 @@ class _Loads(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         given = dict(attrs)
-        names = {"link": ["href"], "a": [], "area": [], "form": []}.get(tag, ["src", "srcset", "data", "poster"])
+        names = {"link": ["href"], "a": [], "area": [], "form": []}.get(
+            tag, ["src", "srcset", "data", "poster"]
+        )
         if tag == "link" and (given.get("rel") or "") in ("canonical", "prev", "next", "alternate"):
             names = []
         self.found += [given[name] or "" for name in names if name in given]
@@ -407,7 +439,7 @@ def foreign(text: str, style: bool = False) -> list[str]:
         loads = [one or other for one, other in found]
     else:
         parser = _Loads()
-        parser.feed(text)
+        parser.feed(" ".join(tag for tag in TAG.findall(text) if "//" in tag))
         loads = parser.found
     return [one for one in loads if re.match(r"(?:https?:)?//", one.strip())]
 
@@ -416,7 +448,8 @@ def check(public: Path = PUBLIC) -> list[str]:
     """What is wrong with the built site: what it loads from other hosts, and pages that llms.txt lacks."""
     wrong = []
     for path in sorted([*public.rglob("*.html"), *public.rglob("*.css")]):
-        loads = foreign(path.read_text(encoding="utf-8"), path.suffix == ".css")
+        text = path.read_text(encoding="utf-8")
+        loads = foreign(text, path.suffix == ".css") if "//" in text else []
         wrong += [f"{path.relative_to(public)} loads {one}" for one in loads]
     index = (public / "llms.txt").read_text(encoding="utf-8")
     full = (public / "llms-full.txt").read_text(encoding="utf-8")

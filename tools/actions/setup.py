@@ -195,7 +195,8 @@ def lock() -> None:
         (RAY_LOCK, project, ["ray", "routing"], "ray"),
     ]
     for file, source, extras, group in sets:
+        oldest = "3.11" if group == "site" else "3.10"
         chosen = [argument for extra in extras for argument in ("--extra", extra)]
         call([str(PYTHON), "-m", "uv", "pip", "compile", *source, *chosen, "--group", group,
-              "--universal", "--upgrade", "--python-version", "3.11" if group == "site" else "3.10", "--no-header", "--no-annotate",
+              "--universal", "--upgrade", "--python-version", oldest, "--no-header", "--no-annotate",
               "--no-emit-index-url", "--no-emit-find-links", "--output-file", str(file)])  # fmt: skip

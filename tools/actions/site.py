@@ -10,7 +10,9 @@ import sys
 import tempfile
 import urllib.request
 
+from . import measure
 from .base import ROOT, StepFailedError, StepSkippedError, call, quiet, say
+from .browser import need_program
 from .setup import SITE_LOCK as LOCK
 from .setup import patiently
 from .web import JS, MODULES, PROGRAM, need_node, need_server
@@ -66,6 +68,21 @@ def typedoc() -> None:
     call(["npm", "run", "--silent", "reference", "--workspace", "reference"], cwd=JS)
 
 
+def pictures() -> None:
+    """Those of stored results that are missing or older than what they show."""
+    need_program()
+    if not measure.installed("ciphervec_lab"):
+        raise StepSkippedError("the lab, which draws them, is not in .venv")
+    old = [
+        path
+        for path in (ROOT / "benches" / "results").glob("*.json")
+        if (picture := path.with_suffix(".png")).exists() and picture.stat().st_mtime < path.stat().st_mtime
+    ]
+    drawn = any((ROOT / "benches" / "results").glob("*.png"))
+    if old or not drawn:
+        measure.pictures()
+
+
 def build() -> None:
     """Pages with what is left out of them said; then the files, which must load nothing from elsewhere. A link that leads
     nowhere fails."""
@@ -76,4 +93,6 @@ def build() -> None:
     call([str(SITE_PYTHON), "-m", "zensical", "build", "--strict", "--clean"], cwd=OUT)
     call([sys.executable, "tools/website.py", "check"])
     size = sum(path.stat().st_size for path in (OUT / "public").rglob("*") if path.is_file())
-    say(f"{(OUT / 'public').relative_to(ROOT)}, {size / 1e6:.1f} MB; `python3 -m http.server -d target/site/public`")
+    say(
+        f"{(OUT / 'public').relative_to(ROOT)}, {size / 1e6:.1f} MB; `python3 -m http.server -d target/site/public`"
+    )
