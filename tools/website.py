@@ -29,6 +29,8 @@ PUBLIC = OUT / "public"
 OPENAPI = OUT / "openapi.json"
 TYPEDOC = ROOT / "js" / "reference" / "dist"
 DEMO = ROOT / "js" / "demo" / "dist"
+COPIED = ("demo/app", "reference/rust/rustdoc")
+"""On the site, made by other tools."""
 SHELL = "reference/typescript/index.md"
 RUSTDOC = ROOT / "target" / "doc"
 CRATES = ("ciphervec", "ciphervec_arith", "ciphervec_client", "ciphervec_he", "ciphervec_server")
@@ -331,18 +333,17 @@ def stage(folder: Path = OUT, address: str | None = None) -> list[str]:
         *sorted(name for name in written if name.startswith("reference/typescript/") and name != SHELL),
     ]
     fill(docs / "reference/rust.md", "rustdoc", RUSTDOC / "ciphervec/index.html", "cargo doc --no-deps --all-features", missing,
-         "\n".join(f"- [{crate.replace('_', '-')}](rustdoc/{crate}/index.html)" for crate in CRATES))  # fmt: skip
+         "\n".join(f"- [{crate.replace('_', '-')}](rust/rustdoc/{crate}/index.html)" for crate in CRATES))  # fmt: skip
     fill(
         docs / "demo.md",
         "demo",
         DEMO / "index.html",
         "make demo-web",
         missing,
-        "[Open the page](app/index.html?server=http://127.0.0.1:8707){ .md-button .md-button--primary }",
+        "[Open the page](demo/app/index.html?server=http://127.0.0.1:8707){ .md-button .md-button--primary }",
     )
-    page = docs / "demo.md"
-    origin = "{0.scheme}://{0.netloc}".format(urlsplit(address))
-    page.write_text(page.read_text(encoding="utf-8").replace("<!-- origin -->", origin), encoding="utf-8")
+    demo, origin = docs / "demo.md", "{0.scheme}://{0.netloc}".format(urlsplit(address))
+    demo.write_text(demo.read_text(encoding="utf-8").replace("<!-- origin -->", origin), encoding="utf-8")
     here.write(docs)
 
     nav = navigation(
@@ -398,20 +399,17 @@ def toml(value: Any) -> str:
 def finish(public: Path = PUBLIC) -> None:
     """Add what is no page: the demo and rustdoc, as they were built."""
     if (DEMO / "index.html").exists():
-        shutil.copytree(DEMO, public / "demo" / "app", dirs_exist_ok=True)
-        page = public / "demo" / "app" / "index.html"
-        page.write_text(
-            page.read_text(encoding="utf-8").replace("<head>", f"<head>{DEMO_POLICY}", 1), encoding="utf-8"
-        )
+        shutil.copytree(DEMO, public / COPIED[0], dirs_exist_ok=True)
+        page = public / COPIED[0] / "index.html"
+        text = page.read_text(encoding="utf-8")
+        page.write_text(text.replace("<head>", f"<head>{DEMO_POLICY}", 1), encoding="utf-8")
     if (RUSTDOC / "ciphervec/index.html").exists():
         for folder in (*CRATES, "static.files", "search.index", "src", "trait.impl", "type.impl"):
             if (RUSTDOC / folder).exists():
-                shutil.copytree(
-                    RUSTDOC / folder, public / "reference/rust/rustdoc" / folder, dirs_exist_ok=True
-                )
+                shutil.copytree(RUSTDOC / folder, public / COPIED[1] / folder, dirs_exist_ok=True)
         for file in RUSTDOC.glob("*.*"):
             if file.is_file():
-                shutil.copyfile(file, public / "reference/rust/rustdoc" / file.name)
+                shutil.copyfile(file, public / COPIED[1] / file.name)
 
 
 class _Loads(HTMLParser):
@@ -444,12 +442,26 @@ def foreign(text: str, style: bool = False) -> list[str]:
     return [one for one in loads if re.match(r"(?:https?:)?//", one.strip())]
 
 
+def dead(text: str, page: Path, public: Path) -> list[str]:
+    """Links of a built page to files of the site that are not there: the generator looks at those to pages only."""
+    found = []
+    for link in re.findall(r'<a [^>]*?href="([^"#?]+)', text):
+        if urlsplit(link).scheme or link.startswith("//"):
+            continue
+        target = public / link.removeprefix("/") if link.startswith("/") else page.parent / link
+        if not (target / "index.html" if link.endswith(("/", ".")) else target).exists():
+            found.append(link)
+    return found
+
+
 def check(public: Path = PUBLIC) -> list[str]:
     """What is wrong with the built site: what it loads from other hosts, and pages that llms.txt lacks."""
     wrong = []
     for path in sorted([*public.rglob("*.html"), *public.rglob("*.css")]):
         text = path.read_text(encoding="utf-8")
         loads = foreign(text, path.suffix == ".css") if "//" in text else []
+        if path.name != "404.html" and not any(path.is_relative_to(public / folder) for folder in COPIED):
+            wrong += [f"{path.relative_to(public)} leads to {one}" for one in dead(text, path, public)]
         wrong += [f"{path.relative_to(public)} loads {one}" for one in loads]
     index = (public / "llms.txt").read_text(encoding="utf-8")
     full = (public / "llms-full.txt").read_text(encoding="utf-8")

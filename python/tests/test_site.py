@@ -177,6 +177,16 @@ def test_links_to_elsewhere_load_nothing(website: Any) -> None:
     ]
 
 
+def test_a_link_to_a_file_that_is_not_there_is_noticed(website: Any, tmp_path: Path) -> None:
+    (tmp_path / "demo" / "app").mkdir(parents=True)
+    (tmp_path / "demo" / "app" / "index.html").touch()
+    (tmp_path / "page").mkdir()
+    page = tmp_path / "page" / "index.html"
+    there = '<a class="b" href="../demo/app/index.html?server=x"><a href="../demo/app/#top"><a href="#top">'
+    assert website.dead(f'{there}<a href="https://elsewhere.example/">', page, tmp_path) == []
+    assert website.dead('<a href="../app/index.html?server=x">', page, tmp_path) == ["../app/index.html"]
+
+
 def test_browsers_are_told_to_load_nothing_from_elsewhere() -> None:
     theme = (ROOT / "site" / "theme" / "main.html").read_text(encoding="utf-8")
     policy = re.search(r'Content-Security-Policy" content="([^"]+)"', theme)

@@ -20,12 +20,13 @@ from .web import JS, MODULES, PROGRAM, need_node, need_server
 SITE = ROOT / ".venv-site"
 SITE_PYTHON = SITE / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 OUT = ROOT / "target" / "site"
+LEAST_PYTHON = (3, 11)
 
 
 def install() -> None:
     """The generator, as it is locked."""
-    if sys.version_info < (3, 11):
-        raise StepSkippedError("the site's generator needs Python 3.11")
+    if sys.version_info < LEAST_PYTHON:
+        raise StepSkippedError(f"the site's generator needs Python {'.'.join(map(str, LEAST_PYTHON))}")
     state = hashlib.sha256(LOCK.read_bytes() + sys.version.encode()).hexdigest()
     mark = SITE / ".installed"
     if mark.exists() and mark.read_text() == state:
