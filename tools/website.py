@@ -15,12 +15,12 @@ import re
 import shutil
 import sys
 from collections.abc import Callable, Iterator
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from http_reference import http_reference
+from website_links import dead, foreign
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "site"
@@ -45,7 +45,8 @@ DEMO_POLICY = (
 INDEX = "docs/README.md"
 FENCE = re.compile(r"^( *)(```+)[^`\n]*\n.*?^\1\2$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"(?<=\]\()(?!https?:|mailto:|#)([^)\s#]+)(#[^)\s]*)?(?=\))")
-TAG = re.compile(r"<\w[^>]*>")
+CALLED = re.compile(r"\[([\w-]+\.md)\]\(((?:[\w./-]+/)?\1)(?=[#)])")
+"""A link that is called like the file it leads to; on the site it has the page's title."""
 LANGUAGES = {
     "py": "python",
     "yml": "yaml",
@@ -102,22 +103,33 @@ class Stage:
         """A page that lists what is in a folder."""
         here = f"{folder.removeprefix('docs/')}/index.md"
         name = folder.removeprefix("docs/")
-        rows = [f"# {name[0].upper()}{name[1:]}\n", "| | |", "|---|---|"]
+        rows = [f"# {name[0].upper()}{name[1:]}\n"]
         for path in sorted((ROOT / folder).iterdir()):
-            name = path.relative_to(ROOT).as_posix()
+            target = path.relative_to(ROOT).as_posix()
             if path.name.startswith((".", "_")) or (path.is_dir() and not any(path.iterdir())):
                 continue
-            rows.append(f"| [{path.name}]({relative(self.place(name), here)}) | {about(path)} |")
+            page = path.suffix == ".md"
+            says = "" if page or not about(path) else f": {about(path)}"
+            rows.append(
+                f"- [{about(path) if page else path.name}]({relative(self.place(target), here)}){says}"
+            )
         return "\n".join(rows) + "\n"
 
     def turned(self, text: str, page: str, here: str) -> str:
         """A page's text with its links as they are on the site. Raises FileNotFoundError for one that leads nowhere."""
 
-        def turn(link: re.Match[str]) -> str:
-            target = posixpath.normpath(posixpath.join(posixpath.dirname(page), link[1]))
-            return relative(self.place(target), here) + (link[2] or "")
+        def path(link: str) -> str:
+            return posixpath.normpath(posixpath.join(posixpath.dirname(page), link))
 
-        return outside_code(text, lambda prose: LINK.sub(turn, strict(prose)))
+        def call(link: re.Match[str]) -> str:
+            return (
+                f"[{about(ROOT / path(link[2]))}]({link[2]}" if (ROOT / path(link[2])).exists() else link[0]
+            )
+
+        def turn(link: re.Match[str]) -> str:
+            return relative(self.place(path(link[1])), here) + (link[2] or "")
+
+        return outside_code(text, lambda prose: LINK.sub(turn, CALLED.sub(call, strict(prose))))
 
     def write(self, folder: Path) -> None:
         for name, text in self.written.items():
@@ -145,7 +157,7 @@ def strict(prose: str) -> str:
     """Markdown as Python's reads it, which is stricter than GitHub's: a blank line before a list, four spaces within."""
     prose = prose.replace("][", "]\\[")  # M[j][k]: no page has links by reference
     prose = re.sub(r"(?m)^ {2,3}(?=(?:[-*]|\d+\.) )", "    ", prose)
-    return re.sub(r"(?m)^(?![-*#|>\s]|\d+\. )(.+)\n(?=(?:[-*]|1\.) )", r"\1\n\n", prose)
+    return re.sub(r"(?m)^(?![-*#|>\s]|\d+\. )(.+\n(?=[-*] )|.+:\n(?=1\. ))", r"\1\n", prose)
 
 
 def shown(path: Path, name: str) -> str:
@@ -410,48 +422,6 @@ def finish(public: Path = PUBLIC) -> None:
         for file in RUSTDOC.glob("*.*"):
             if file.is_file():
                 shutil.copyfile(file, public / COPIED[1] / file.name)
-
-
-class _Loads(HTMLParser):
-    """What a page makes a browser fetch by itself."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: list[str] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        given = dict(attrs)
-        names = {"link": ["href"], "a": [], "area": [], "form": []}.get(
-            tag, ["src", "srcset", "data", "poster"]
-        )
-        if tag == "link" and (given.get("rel") or "") in ("canonical", "prev", "next", "alternate"):
-            names = []
-        self.found += [given[name] or "" for name in names if name in given]
-        self.found += re.findall(r"url\(([^)]+)\)", given.get("style") or "")
-
-
-def foreign(text: str, style: bool = False) -> list[str]:
-    """Addresses on other hosts that a page, or a style sheet, makes a browser fetch."""
-    if style:
-        found = re.findall(r"url\(['\"]?([^)'\"]+)|@import\s+['\"]([^'\"]+)", text)
-        loads = [one or other for one, other in found]
-    else:
-        parser = _Loads()
-        parser.feed(" ".join(tag for tag in TAG.findall(text) if "//" in tag))
-        loads = parser.found
-    return [one for one in loads if re.match(r"(?:https?:)?//", one.strip())]
-
-
-def dead(text: str, page: Path, public: Path) -> list[str]:
-    """Links of a built page to files of the site that are not there: the generator looks at those to pages only."""
-    found = []
-    for link in re.findall(r'<a [^>]*?href="([^"#?]+)', text):
-        if urlsplit(link).scheme or link.startswith("//"):
-            continue
-        target = public / link.removeprefix("/") if link.startswith("/") else page.parent / link
-        if not (target / "index.html" if link.endswith(("/", ".")) else target).exists():
-            found.append(link)
-    return found
 
 
 def check(public: Path = PUBLIC) -> list[str]:

@@ -79,6 +79,9 @@ def test_links_are_turned_and_one_that_leads_nowhere_is_refused(website: Any) ->
     turned = stage.turned(text.replace("`[d](no.md)`", ""), "docs/api.md", "api.md")
     assert turned == "[a](security/index.md#modes) [b](security/attacks.md) [c](files/examples/texts.py.md) "
     assert "```python" in stage.written["files/examples/texts.py.md"]
+    assert stage.turned("[security](api.md) [api.md](api.md#keys)", "docs/text.md", "text.md") == (
+        "[security](api.md) [API by example](api.md#keys)"
+    )
     code = "```md\n[a](nowhere.md)\n```\n"
     assert stage.turned(code, "docs/api.md", "api.md") == code
     with pytest.raises(FileNotFoundError, match=r"docs/nowhere\.md"):
@@ -88,7 +91,8 @@ def test_links_are_turned_and_one_that_leads_nowhere_is_refused(website: Any) ->
 def test_lists_are_lists_in_either_markdown(website: Any) -> None:
     assert website.strict("Two:\n- one\n  - inner\n- two\n") == "Two:\n\n- one\n    - inner\n- two\n"
     assert website.strict("M[j][k]") == "M[j]\\[k]"
-    assert website.strict("in 2024,\n2025. No list.") == "in 2024,\n2025. No list."
+    assert website.strict("Steps:\n1. one\n2. two") == "Steps:\n\n1. one\n2. two"
+    assert website.strict("in release\n1. No list.") == "in release\n1. No list."
 
 
 def test_the_reference_has_every_public_name() -> None:
