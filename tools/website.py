@@ -3,7 +3,7 @@
 Pages are taken as they are, with links turned to where they are on the site; files that they link to get a page each.
 docs/README.md says which pages there are, in which order, and what each is about: navigation and llms.txt are made of it.
 The reference of TypeScript, HTTP and Rust, and the demo, are added where they were built; else their pages say how.
-`python3 tools/website.py stage` writes what the generator reads, `check` looks at what it made, no step runs it twice.
+`python3 tools/website.py stage` writes what the generator reads; `check` adds what is no page, and looks at all of it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ TYPEDOC = ROOT / "js" / "reference" / "dist"
 DEMO = ROOT / "js" / "demo" / "dist"
 COPIED = ("demo/app", "reference/rust/rustdoc")
 """On the site, made by other tools."""
-SHELL = "reference/typescript/index.md"
+TYPESCRIPT = "reference/typescript/index.md"
 RUSTDOC = ROOT / "target" / "doc"
 CRATES = ("ciphervec", "ciphervec_arith", "ciphervec_client", "ciphervec_he", "ciphervec_server")
 NOTEBOOKS = ROOT / "examples" / "notebooks"
@@ -43,6 +43,8 @@ DEMO_POLICY = (
 )
 """As js/demo/vite.config.ts sends it, but for the server, which is the visitor's own."""
 INDEX = "docs/README.md"
+UNLISTED = ("files", "examples", "deploy", "benches")
+"""Folders of pages that show files as they are; other pages lead to them."""
 FENCE = re.compile(r"^( *)(```+)[^`\n]*\n.*?^\1\2$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"(?<=\]\()(?!https?:|mailto:|#)([^)\s#]+)(#[^)\s]*)?(?=\))")
 CALLED = re.compile(r"\[([\w-]+\.md)\]\(((?:[\w./-]+/)?\1)(?=[#)])")
@@ -220,6 +222,12 @@ def navigation(notebooks: list[str], results: list[str], reference: list[Any]) -
     ]
 
 
+def heading(page: Path) -> str:
+    """What a page calls itself, without marks."""
+    found = re.search(r"(?m)^# (.+)$", page.read_text(encoding="utf-8"))
+    return re.sub(r"[`*\\]", "", found[1]) if found else ""
+
+
 def named(nav: list[Any]) -> Iterator[str]:
     """The pages of a navigation."""
     for entry in nav:
@@ -338,11 +346,13 @@ def stage(folder: Path = OUT, address: str | None = None) -> list[str]:
     )
     how = "Node and `npm ci` in `js/`"
     written |= (
-        typescript() if built(TYPEDOC / "index.md", how, missing) else {SHELL: without("TypeScript", how)}
+        typescript()
+        if built(TYPEDOC / "index.md", how, missing)
+        else {TYPESCRIPT: without("TypeScript", how)}
     )
-    shells = [
-        SHELL,
-        *sorted(name for name in written if name.startswith("reference/typescript/") and name != SHELL),
+    pages_of_it = [
+        TYPESCRIPT,
+        *sorted(name for name in written if name.startswith("reference/typescript/") and name != TYPESCRIPT),
     ]
     fill(docs / "reference/rust.md", "rustdoc", RUSTDOC / "ciphervec/index.html", "cargo doc --no-deps --all-features", missing,
          "\n".join(f"- [{crate.replace('_', '-')}](rust/rustdoc/{crate}/index.html)" for crate in CRATES))  # fmt: skip
@@ -364,12 +374,12 @@ def stage(folder: Path = OUT, address: str | None = None) -> list[str]:
         [
             "reference/index.md",
             {"Python": [f"reference/{name}" for name in python]},
-            {"TypeScript": shells},
+            {"TypeScript": pages_of_it},
             "reference/http.md",
             "reference/rust.md",
         ],
     )
-    write_settings(folder, address, nav, here)
+    write_settings(folder, address, nav)
     return missing
 
 
@@ -380,7 +390,7 @@ def fill(page: Path, mark: str, needs: Path, how: str, missing: list[str], text:
     page.write_text(page.read_text(encoding="utf-8").replace(f"<!-- {mark} -->", text), encoding="utf-8")
 
 
-def write_settings(folder: Path, address: str, nav: list[Any], here: Stage) -> None:
+def write_settings(folder: Path, address: str, nav: list[Any]) -> None:
     places = pages()
     sections = {
         heading: [{places[page]: says} for page, says in rows] for heading, rows in chapters().items()
@@ -434,16 +444,18 @@ def check(public: Path = PUBLIC) -> list[str]:
             wrong += [f"{path.relative_to(public)} leads to {one}" for one in dead(text, path, public)]
         wrong += [f"{path.relative_to(public)} loads {one}" for one in loads]
     index = (public / "llms.txt").read_text(encoding="utf-8")
-    full = (public / "llms-full.txt").read_text(encoding="utf-8")
+    full = re.sub(r"[`*\\]", "", (public / "llms-full.txt").read_text(encoding="utf-8"))
     for page in sorted((OUT / "docs").rglob("*.md")):
         name = page.relative_to(OUT / "docs").as_posix()
-        if name.startswith("files/") or name.split("/")[0] in ("examples", "deploy", "benches"):
+        if name.split("/")[0] in UNLISTED:
             continue
-        here = f"/{name.removesuffix('index.md').removesuffix('.md')}"
-        if here not in index:
+        if (
+            f"/{name.removesuffix('index.md').removesuffix('.md').rstrip('/')}/index.md>".replace("//", "/")
+            not in index
+        ):
             wrong.append(f"llms.txt does not name {name}")
-    if len(full) < len(index):
-        wrong.append("llms-full.txt is shorter than llms.txt")
+        if f"# {heading(page)}" not in full:
+            wrong.append(f"llms-full.txt lacks {name}")
     return wrong
 
 
