@@ -260,12 +260,13 @@ def notebook(path: Path) -> str:
     )
 
 
-def measured(here: Stage) -> list[str]:
+def measured(here: Stage, missing: list[str]) -> list[str]:
     """A page for every stored result, and one with the pictures of those that were drawn."""
     rows = [
         "# Results",
         "What `make bench`, `make bench-web` and `make reproduce` wrote. [Benchmarks](../benchmarks.md) explains it.",
     ]
+    built(RESULTS / "search-1-query.png", "`make pictures`", missing)
     for path in sorted(RESULTS.glob("*.md")):
         text, picture = path.read_text(encoding="utf-8"), path.with_suffix(".png")
         image = f"[![{path.stem}]({picture.name})]({path.name})" if picture.exists() else ""
@@ -325,7 +326,7 @@ def stage(folder: Path = OUT, address: str | None = None) -> list[str]:
     for page, place in pages().items():
         here.written[place] = here.turned((ROOT / page).read_text(encoding="utf-8"), page, place)
     here.place("docs/decisions")
-    results = measured(here)
+    results = measured(here, missing)
 
     books = []
     for path in sorted(NOTEBOOKS.glob("*.ipynb")):
