@@ -5,7 +5,7 @@ PYTHON ?= python3
 STEPS = $(PYTHON) tools/steps.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check test release compat compat-chroma ray web chromium demo-web bench-web nightly mutants ci bench reproduce faults pictures lint wheel lock clean
+.PHONY: help demo check test release compat compat-chroma ray web site chromium demo-web bench-web nightly mutants ci bench reproduce faults pictures lint wheel lock clean
 
 help: ## What each command does
 	@$(STEPS) help
@@ -35,6 +35,9 @@ ray: ## Run sealing, scanners and the front on Ray clusters of this machine
 web: ## Build and test what runs in a browser: the client, the console, the demo page
 	@$(STEPS) web
 
+site: ## The documentation as a site: target/site/public, with what is built of the references and the demo
+	@$(STEPS) site
+
 nightly: ## What takes hours: a server that lies 10,000 times, millions of checks, every set at full size
 	@$(STEPS) nightly
 
@@ -50,7 +53,7 @@ demo-web: ## Search the standard library's docstrings, encrypted, in a page of y
 bench-web: ## Measure the client in Chromium beside the native module
 	@$(STEPS) bench-web
 
-ci: test release compat ray chromium web ## Exactly CI
+ci: test release compat ray chromium web site ## Exactly CI
 
 bench: ## Remake benches/results/* and the documents' tables on this machine
 	@$(STEPS) bench
@@ -74,4 +77,4 @@ lock: ## Resolve the lock files again from pyproject.toml
 	@$(STEPS) lock
 
 clean: ## Remove .venv, target and the demo's folder
-	rm -rf .venv .venv-compat .venv-chroma .venv-ray target demo-data js/node_modules js/*/dist js/client/src/wasm crates/server/console/assets crates/server/console/index.html*
+	rm -rf .venv .venv-compat .venv-chroma .venv-ray .venv-site target demo-data js/node_modules js/*/dist js/client/src/wasm crates/server/console/assets crates/server/console/index.html*

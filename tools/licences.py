@@ -29,10 +29,17 @@ class Shipment:
     says: str
     crate: str
     platform: str | None = None
+    data: tuple[str, ...] = ()
+    """Files of others that are no Rust, under Apache-2.0."""
 
 
 SHIPMENTS = [
-    Shipment(ROOT / "LICENSE-THIRD-PARTY", "the wheels of ciphervec", "ciphervec-python"),
+    Shipment(
+        ROOT / "LICENSE-THIRD-PARTY",
+        "the wheels of ciphervec",
+        "ciphervec-python",
+        data=("BERT's uncased vocabulary, by Google: ciphervec/collections/embedding/minilm_vocabulary.txt",),
+    ),
     Shipment(
         ROOT / "js" / "client" / "LICENSE-THIRD-PARTY",
         "the WebAssembly of @ciphervec/client",
@@ -99,7 +106,7 @@ def shipped(metadata: Any, crate: str) -> list[Any]:
     return sorted(theirs, key=lambda package: (package["name"], package["version"]))
 
 
-def texts(packages: Iterable[Any], says: str) -> str:
+def texts(packages: Iterable[Any], says: str, data: Iterable[str] = ()) -> str:
     """What has to go with their code: of a package that is to be had under Apache-2.0 its notices, as that
     text is said once; of any other its own licence."""
     apache: list[str] = []
@@ -124,7 +131,9 @@ def texts(packages: Iterable[Any], says: str) -> str:
     parts = [
         f"Rust packages whose code is part of {says}, and their licences. Written by "
         "tools/licences.py --write.\n",
-        f"{RULE}\nUnder Apache-2.0, whose text is in LICENSE-APACHE:\n\n" + "\n".join(apache) + "\n",
+        f"{RULE}\nUnder Apache-2.0, whose text is in LICENSE-APACHE:\n\n"
+        + "\n".join([*apache, *data])
+        + "\n",
     ]
     parts += [f"{RULE}\n{', '.join(names)}:\n\n{text}\n" for text, names in own.values()]
     return "\n".join(parts)
@@ -143,7 +152,7 @@ def main() -> int:
     outdated = 0
     for shipment in SHIPMENTS:
         on = metadata("--filter-platform", shipment.platform) if shipment.platform else found
-        needed = texts(shipped(on, shipment.crate), shipment.says)
+        needed = texts(shipped(on, shipment.crate), shipment.says, shipment.data)
         if "--write" in sys.argv:
             shipment.file.write_text(needed)
         if not shipment.file.exists() or shipment.file.read_text() != needed:

@@ -12,7 +12,7 @@ import time
 from dataclasses import dataclass, field
 from functools import partial
 
-from actions import browser, chroma, compat, measure, ray_cluster, rust, setup, wasm, web
+from actions import browser, chroma, compat, measure, ray_cluster, rust, setup, site, wasm, web
 from actions.base import ROOT, Step, StepFailedError, StepSkippedError, say, together
 from actions.measure import bench, fault, reproduce, results
 from actions.python import module, on_backend, program, pytest, ruff, script
@@ -178,6 +178,13 @@ TARGETS: dict[str, list[Step]] = {
         Step("browser", "the client and the demo page in Chromium", browser.suite),
         Step("console", "the console's pages in Chromium", browser.console),
     ],
+    "site": [
+        Step("generator", "install the site's generator in .venv-site", site.install, True),
+        Step("openapi", "the server's own description of its endpoints", site.openapi),
+        Step("typedoc", "the reference of the client for browsers", site.typedoc),
+        Step("pictures", "pictures of the stored results", site.pictures),
+        Step("site", "pages, references and notebooks as static files, links checked", site.build),
+    ],
     "nightly": [
         *BEGIN,
         WHEEL,
@@ -334,7 +341,7 @@ TARGETS: dict[str, list[Step]] = {
         *BEGIN,
         Step(
             "lock",
-            "resolve requirements-dev.txt, -release.txt, -compat.txt, -chroma.txt and -ray.txt",
+            "resolve requirements-dev.txt, -release.txt, -site.txt, -compat.txt, -chroma.txt and -ray.txt",
             setup.lock,
         ),
     ],

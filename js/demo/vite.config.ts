@@ -14,6 +14,7 @@ export const HEADERS = {
 };
 
 export default defineConfig({
+  base: "./", // in a folder of a site as well
   plugins: [recorder(process.env["CIPHERVEC_URL"] ?? "http://127.0.0.1:8707", process.env["CIPHERVEC_DATA"])],
   build: { target: "es2022", modulePreload: { polyfill: false }, assetsInlineLimit: 0 },
   worker: { format: "es" },

@@ -27,6 +27,7 @@ RELEASE_LOCK = ROOT / "requirements-release.txt"
 COMPAT_LOCK = ROOT / "requirements-compat.txt"
 CHROMA_LOCK = ROOT / "requirements-chroma.txt"
 RAY_LOCK = ROOT / "requirements-ray.txt"
+SITE_LOCK = ROOT / "requirements-site.txt"
 FRAMEWORKS = ["haystack", "langchain", "llama-index", "sklearn"]
 """The extras of the adapters."""
 LAB = ROOT / "lab"
@@ -180,19 +181,22 @@ def check_wheel() -> None:
 
 
 def lock() -> None:
-    """What `make test` needs, what a release does, `make compat`, Chroma's suite, and Ray; these are not for everybody."""
+    """What `make test` needs, what a release does, the site, `make compat`, Chroma's suite, and Ray; these are not for
+    everybody."""
     install("uv", ["uv"])
     project = ["pyproject.toml"]  # the package's own needs; the tools of a release have none of them
     lab = ["lab/pyproject.toml", "--no-emit-package", "ciphervec"]  # which is the wheel of this tree
     sets: list[tuple[Path, list[str], list[str], str]] = [
         (LOCK, [*project, *lab], ["all"], "dev"),
         (RELEASE_LOCK, [], [], "release"),
+        (SITE_LOCK, [], [], "site"),
         (COMPAT_LOCK, project, FRAMEWORKS, "compat"),
         (CHROMA_LOCK, project, [], "chroma"),
         (RAY_LOCK, project, ["ray", "routing"], "ray"),
     ]
     for file, source, extras, group in sets:
+        oldest = "3.11" if group == "site" else "3.10"
         chosen = [argument for extra in extras for argument in ("--extra", extra)]
         call([str(PYTHON), "-m", "uv", "pip", "compile", *source, *chosen, "--group", group,
-              "--universal", "--upgrade", "--python-version", "3.10", "--no-header", "--no-annotate",
+              "--universal", "--upgrade", "--python-version", oldest, "--no-header", "--no-annotate",
               "--no-emit-index-url", "--no-emit-find-links", "--output-file", str(file)])  # fmt: skip

@@ -45,6 +45,7 @@ export interface Came {
 export class Pages implements AsyncDisposable {
   readonly #folder: string;
   readonly #target: () => string;
+  readonly #policy: string;
   readonly #server: Server;
   readonly #turns = new Map<string, number>();
   /** What changes answers, if anything does. */
@@ -53,14 +54,15 @@ export class Pages implements AsyncDisposable {
   admit: ((method: string, path: string) => boolean | Promise<boolean>) | null = null;
   readonly came: Came[] = [];
 
-  private constructor(folder: string, target: () => string) {
+  private constructor(folder: string, target: () => string, policy: string) {
     this.#folder = folder;
     this.#target = target;
+    this.#policy = policy;
     this.#server = createServer((incoming, response) => void this.#handle(incoming, response));
   }
 
-  static async begin(folder: string, target: () => string): Promise<Pages> {
-    const pages = new Pages(folder, target);
+  static async begin(folder: string, target: () => string, policy = POLICY): Promise<Pages> {
+    const pages = new Pages(folder, target, policy);
     await new Promise<void>((resolve) => pages.#server.listen(0, "127.0.0.1", resolve));
     return pages;
   }
@@ -88,7 +90,7 @@ export class Pages implements AsyncDisposable {
     }
     response.writeHead(200, {
       "content-type": TYPES[extname(file)] ?? "application/octet-stream",
-      "content-security-policy": POLICY,
+      "content-security-policy": this.#policy,
       "x-content-type-options": "nosniff",
       "cache-control": "no-store",
     });

@@ -8,7 +8,8 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { Profile } from "../src/chromium.ts";
 import { CiphervecServer } from "../src/ciphervec.ts";
 import { DemoPage } from "../src/demo-page.ts";
-import { missing } from "../src/needs.ts";
+import { DEMO, missing } from "../src/needs.ts";
+import { Pages, POLICY } from "../src/pages.ts";
 
 const PASSPHRASE = "nine wet otters";
 const QUESTION = "Which function copies a whole directory tree?";
@@ -118,6 +119,20 @@ describe.skipIf(missing() !== undefined)("the demo page", () => {
     await other.locator("#seal-says.bad", { hasText: "sees nothing of them" }).waitFor();
     expect(await other.locator("#ask").isDisabled()).toBe(true);
     await picture(other, "demo-stranger");
+  });
+
+  it("asks the server that its address names, from a folder of another site", async () => {
+    const policy = POLICY.replace("connect-src 'self'", "connect-src 'self' http://127.0.0.1:*");
+    await using site = await Pages.begin(DEMO, () => site.url, policy);
+    await using other = await CiphervecServer.begin("--allow-origin", site.url);
+    await using visitor = await Profile.begin();
+    const opened = await visitor.context.newPage();
+    await opened.goto(`${site.url}/dist/?server=${other.url}`);
+    await opened.fill("#passphrase", PASSPHRASE);
+    await opened.click("#make");
+    await opened.locator("#seal-says", { hasText: "The server has nothing of yours" }).waitFor();
+    await opened.locator("#disk-says", { hasText: "make demo-web" }).waitFor();
+    expect(site.came).toEqual([]); // nothing went to the site itself
   });
 
   it("wipes the key when asked, and complains of nothing", async () => {

@@ -52,9 +52,9 @@ async function doing(
 
 async function load(): Promise<void> {
   const [head, floats, texts] = await Promise.all([
-    fetched("/model/model.json").then((answer) => answer.json() as Promise<ModelHead>),
-    fetched("/model/model.bin").then((answer) => answer.arrayBuffer()),
-    fetched("/model/passages.json").then((answer) => answer.json() as Promise<Passage[]>),
+    fetched("model/model.json").then((answer) => answer.json() as Promise<ModelHead>),
+    fetched("model/model.bin").then((answer) => answer.arrayBuffer()),
+    fetched("model/passages.json").then((answer) => answer.json() as Promise<Passage[]>),
   ]);
   embedder = new Embedder(head, floats);
   passages = texts;

@@ -20,6 +20,9 @@ export function searchable([name, text]: Passage): string {
   return `${name.replace(/[._]+/g, " ")}. ${text}`;
 }
 
+/** This page's own origin, where its server is in front of it; else the address that the page was opened with. */
+const SERVER = new URLSearchParams(location.search).get("server") ?? location.origin;
+
 /** A key and the collection of it, if there is one. */
 export class Search {
   readonly keys: Keys;
@@ -37,7 +40,7 @@ export class Search {
       file === undefined
         ? await Keys.generate()
         : await Keys.fromFile(file.bytes, { passphrase: file.passphrase });
-    return new Search(keys, new Client({ url: location.origin, keys }));
+    return new Search(keys, new Client({ url: SERVER, keys }));
   }
 
   /** How many passages are sealed under this key; null if there is no collection. Throws WrongKey where it is another's. */

@@ -19,6 +19,11 @@ export class SeenByServer {
       while (this.#list.children.length > KEPT) this.#list.lastElementChild?.remove();
       told(seen);
     };
+    this.#events.onerror = () => {
+      if (this.#events.readyState === EventSource.CLOSED)
+        element("disk-says").textContent =
+          "Nothing stands on the wire here; `make demo-web` shows what passes.";
+    };
   }
 
   /** Look at the disk again. */

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from ..collections.audience import OwnerResult, check_audience
 from ..collections.collection import Collection
-from ..collections.embedding.encoders import SentenceEncoder
+from ..collections.embedding import encoders
 from ..collections.flooding import DEVIATION
 from ..collections.results import QUERY_DEFAULT
 from ..collections.spec import LATTICE, MODES, PRECISIONS, SCHEMES, chosen
@@ -98,8 +98,8 @@ def create(
     model: Annotated[
         str | None,
         typer.Option(
-            help="A model of sentence-transformers, by which `add --embed` and `query --text` embed texts, here. Its name is "
-            "kept with the collection, sealed."
+            help="The model by which `add --embed` and `query --text` embed texts, here: `default`, or one of "
+            "sentence-transformers. Its name is kept with the collection, sealed."
         ),
     ] = None,
     network: NetworkOption = None,
@@ -114,13 +114,13 @@ def create(
 
     - `ciphervec create db faces --dim 512 --keys my.key`
     - `ciphervec create db docs --dim 768 --mode sealed-index --precision small --keys my.key`
-    - `ciphervec create db notes --model all-MiniLM-L6-v2 --keys my.key`
+    - `ciphervec create db notes --model default --keys my.key`
     - `ciphervec create db few --dim 128 --mode sealed-index --scheme paillier --keys my.key`
     - `ciphervec create https://vectors.example faces --dim 512 --network 50,30 --keys my.key --token-file admin.token`
     """
     over = network_named(network)
     access = Access(token_file, ca, insecure)
-    embedder = None if model is None else SentenceEncoder(model)
+    embedder = None if model is None else encoders.named(model)
     if dim is None:
         if embedder is None:
             raise InvalidInput("say how many numbers a vector has, --dim, or what embeds texts, --model.")

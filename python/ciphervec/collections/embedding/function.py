@@ -34,11 +34,11 @@ class Encoder(Protocol):
 
 EmbeddingFunction: TypeAlias = Callable[[list[str]], Any] | Encoder | str
 """Called with a list of texts it returns a vector for each, (n, d). Chroma's, which may have `embed_query`
-for questions, and a name; any other; a model of sentence-transformers, or the name of one."""
+for questions, and a name; any other; a model of sentence-transformers, or the name of one; "default"."""
 
 _FORMS = (
     "a function that takes a list of texts and returns a vector for each, an object with such an encode(texts) "
-    "(sentence-transformers' models), or the name of a model, 'all-MiniLM-L6-v2' say"
+    "(sentence-transformers' models), or the name of a model: 'default', or 'all-MiniLM-L6-v2' say"
 )
 
 
