@@ -28,7 +28,8 @@ class Shipment:
     file: Path
     says: str
     crate: str
-    platform: str | None = None
+    platform: str = "all"
+    features: tuple[str, ...] = ()
     data: tuple[str, ...] = ()
     """Files of others that are no Rust, under Apache-2.0."""
 
@@ -45,6 +46,7 @@ SHIPMENTS = [
         "the WebAssembly of @ciphervec/client",
         "ciphervec-wasm",
         "wasm32-unknown-unknown",
+        ("--no-default-features", "--features", "search,lookup"),
     ),
 ]
 
@@ -84,25 +86,17 @@ def split(expression: str, operator: str) -> list[str]:
     return [*parts, expression[last:]]
 
 
-def metadata(*options: str) -> Any:
-    """What cargo knows of the packages."""
-    command = ["cargo", "metadata", "--format-version", "1", "--locked", *options]
-    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+def cargo(*command: str) -> str:
+    """What cargo says."""
+    return subprocess.run(["cargo", *command, "--locked"], check=True, capture_output=True, text=True).stdout
 
 
-def shipped(metadata: Any, crate: str) -> list[Any]:
-    """The packages whose code is in what ships: what the crate needs to run."""
-    packages = {package["id"]: package for package in metadata["packages"]}
-    nodes = {node["id"]: node for node in metadata["resolve"]["nodes"]}
-    todo = [one["id"] for one in packages.values() if one["name"] == crate]
-    seen: set[str] = set()
-    while todo:
-        here = todo.pop()
-        if here not in seen:
-            seen.add(here)
-            normal = (d for d in nodes[here]["deps"] if any(k["kind"] is None for k in d["dep_kinds"]))
-            todo += [dependency["pkg"] for dependency in normal]
-    theirs = [packages[one] for one in seen if packages[one]["source"]]
+def shipped(packages: Iterable[Any], shipment: Shipment) -> list[Any]:
+    """The packages whose code is in what ships: what the crate, with the features it ships with, needs to run."""
+    tree = cargo("tree", "--package", shipment.crate, *shipment.features, "--target", shipment.platform,
+                 "--edges", "normal,no-proc-macro", "--prefix", "none", "--format", "{p}")  # fmt: skip
+    needed = {tuple(line.split()[:2]) for line in tree.splitlines() if line}
+    theirs = [one for one in packages if one["source"] and (one["name"], f"v{one['version']}") in needed]
     return sorted(theirs, key=lambda package: (package["name"], package["version"]))
 
 
@@ -140,8 +134,7 @@ def texts(packages: Iterable[Any], says: str, data: Iterable[str] = ()) -> str:
 
 
 def main() -> int:
-    found = metadata()
-    packages = found["packages"]
+    packages = json.loads(cargo("metadata", "--format-version", "1"))["packages"]
     bad = [
         (p["name"], p["version"], p["license"])
         for p in packages
@@ -151,8 +144,7 @@ def main() -> int:
         print(f"{name} {version}: {licence} is not on the list in tools/licences.py", file=sys.stderr)
     outdated = 0
     for shipment in SHIPMENTS:
-        on = metadata("--filter-platform", shipment.platform) if shipment.platform else found
-        needed = texts(shipped(on, shipment.crate), shipment.says, shipment.data)
+        needed = texts(shipped(packages, shipment), shipment.says, shipment.data)
         if "--write" in sys.argv:
             shipment.file.write_text(needed)
         if not shipment.file.exists() or shipment.file.read_text() != needed:
