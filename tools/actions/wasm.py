@@ -20,6 +20,8 @@ SIMD = {"RUSTFLAGS": "-C target-feature=+simd128"}
 """A module with SIMD is a build of its own: in WebAssembly nothing can ask what runs it."""
 PROGRAMS = "wasm32-wasip1"
 """The target of programs that Node runs by itself: tests and benches."""
+CLOSURE = re.compile(rb"function (wasm_bindgen__convert__closures_+invoke__h([0-9a-f]{16}))\(([^)]*)\)")
+"""What runs a closure for a promise; its name ends with a hash that the compiler made."""
 TOOL = ROOT / "tools" / "bindgen"
 TOOLS = ROOT / "target" / "tools"
 
@@ -67,6 +69,20 @@ def compiled(features: str, folder: Path, environment: dict[str, str] | None = N
     return folder / TARGET / PROFILE / "ciphervec_wasm.wasm"
 
 
+def name_closures(out: Path, name: str) -> None:
+    """Names what runs closures by its arguments: a hash differs with SIMD, and one JavaScript serves both modules."""
+    files = {file: file.read_bytes() for file in out.glob(f"{name}*") if file.suffix in (".js", ".ts", ".wasm")}
+    named: dict[bytes, bytes] = {}
+    for _, old, arguments in CLOSURE.findall(files[out / f"{name}.js"]):
+        new = b"%016d" % len(arguments.split(b","))
+        if named.setdefault(new, old) != old:
+            raise StepFailedError("two closures have as many arguments; tell them apart in name_closures")
+    for file, text in files.items():
+        for new, old in named.items():
+            text = text.replace(b"invoke__h" + old, b"invoke__h" + new)
+        file.write_bytes(text)
+
+
 def build() -> None:
     """The modules, and what is around them: for searching and for its tests, with SIMD and without, and for private lookup."""
     need_target()
@@ -76,6 +92,7 @@ def build() -> None:
     def bound(features: str, target: Path, out: Path, name: str, environment: dict[str, str] | None = None) -> None:
         out.mkdir(parents=True, exist_ok=True)
         call([str(tool), str(compiled(features, target, environment)), str(out), name])
+        name_closures(out, name)
 
     def plain() -> None:
         bound("lookup", ROOT / "target", OUT, "ciphervec_lookup")

@@ -14,8 +14,8 @@ import { ml_kem768_x25519 as XWing } from "@noble/post-quantum/hybrid.js";
 import { beforeAll, describe, expect, test } from "vitest";
 import { concat, hex, utf8 } from "../../src/ingest/bytes.js";
 import { lookup } from "../../src/platform/node-engine.js";
-import * as native from "../wasm/ciphervec.js";
 import type { Keys, Owner, StateFacts } from "../wasm/ciphervec.js";
+import * as native from "../wasm/ciphervec.js";
 
 const FOLDER = fileURLToPath(new URL("../../../../vectors/", import.meta.url));
 const get = (...path: string[]): Uint8Array => new Uint8Array(readFileSync(join(FOLDER, ...path)));
