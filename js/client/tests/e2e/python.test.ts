@@ -1,11 +1,14 @@
 /** The same collections from Python and from JavaScript: what either wrote, the other reads, bit for bit. */
 
+import { execFile } from "node:child_process";
+import { existsSync } from "node:fs";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { promisify } from "node:util";
 import { Client, type Id, Keys, type Metric, type Mode, Writer } from "@ciphervec/client";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { missing, python, TestServer, vectors } from "../support/server.js";
+import { missing, python, TestServer, TURNS, vectors } from "../support/server.js";
 
 describe.skipIf(missing !== "")("beside Python", () => {
   let server: TestServer;
@@ -290,4 +293,47 @@ result = ciphervec.Keys.open_shared(f"{given['folder']}/to-bob", bob).key_id
     expect(await (await Keys.openShared(back, bob)).same(opened)).toBe(true);
     await expect(Keys.openShared(back, alice)).rejects.toMatchObject({ name: "WrongKey" });
   });
+
+  test.skipIf(!existsSync(TURNS)).each(["sealed", "sealed-query", "sealed-index"] as const)(
+    "JavaScript, Rust and Python write one collection in turns: %s",
+    async (mode) => {
+      const keys = await Keys.generate();
+      const name = `turns-${mode}`;
+      const file = join(folder, `${name}.key`);
+      await writeFile(file, await keys.toFile({ allowPlaintext: true }));
+      const docs = await client(keys).createCollection({ name, dimension: 16, mode });
+      await docs.add({
+        ids: ["js"],
+        embeddings: [Array.from({ length: 16 }, (_, i) => i + 1)],
+        metadatas: [{ n: 2.5, big: 2n ** 60n }],
+        documents: ["row js"],
+      });
+      const rust = await promisify(execFile)(TURNS, [server.url, file, name, "rust"]);
+      expect(rust.stdout.split("\n")).toEqual([
+        "2 rust",
+        'js\t{"n":2.5,"big":1152921504606846976}\trow js',
+        "",
+      ]);
+      const there = await inPython<[Id[], object[]]>(
+        { name },
+        `
+docs = client(ciphervec.Keys.load(f"{given['folder']}/{given['name']}.key")).get_collection(given["name"])
+docs.add(ids=["python"], embeddings=np.eye(16, dtype=np.float32)[:1], metadatas=[{"n": 1.0}], documents=["row python"])
+docs.update(ids=["js"], metadatas=[{"seen": True}])
+got = docs.get(ids=["js", "rust"])
+result = [got["ids"], got["metadatas"]]
+`,
+      );
+      expect(there).toEqual([
+        ["js", "rust"],
+        [
+          { n: 2.5, big: 2 ** 60, seen: true },
+          { by: "rust", n: 1 },
+        ],
+      ]);
+      const got = await docs.get({ ids: ["js", "rust", "python"] });
+      expect(got.documents).toEqual(["row js", "row rust", "row python"]);
+      expect(got.metadatas?.[0]).toEqual({ n: 2.5, big: 2n ** 60n, seen: true });
+    },
+  );
 });

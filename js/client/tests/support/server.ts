@@ -23,6 +23,14 @@ export const missing = (() => {
   return why;
 })();
 
+/** The Rust client's turn in a collection; tests of it are left out where `cargo test` did not build it. */
+export const TURNS = join(
+  process.env["CARGO_TARGET_DIR"] ?? join(ROOT, "target"),
+  "debug",
+  "examples",
+  "turns",
+);
+
 /** A server in a child process, on a port of its own. */
 export class TestServer {
   readonly folder: string;
