@@ -158,15 +158,20 @@ pub mod fake {
     /// Status, headers, and how many times which bytes the body has.
     pub type Said = (u16, Vec<(&'static str, String)>, usize, Vec<u8>);
 
+    /// Method, path, length of the body, headers.
+    pub type Asked = (&'static str, String, usize, Vec<(&'static str, String)>);
+
+    /// What is remembered, by name, with when it was used last.
+    type Kept = BTreeMap<String, (usize, Vec<u8>)>;
+
     #[derive(Default)]
     pub struct Fake {
         pub answers: RefCell<VecDeque<core::result::Result<Said, Lost>>>,
-        /// Method, path and body of each request, and its headers.
-        pub asked: RefCell<Vec<(&'static str, String, usize, Vec<(&'static str, String)>)>>,
+        pub asked: RefCell<Vec<Asked>>,
         pub taken: Cell<usize>,
         pub waited: Cell<Duration>,
-        /// What is remembered, by name, with when it was used last; shared by the hosts of one user.
-        pub kept: Rc<RefCell<BTreeMap<String, (usize, Vec<u8>)>>>,
+        /// Shared by the hosts of one user.
+        pub kept: Rc<RefCell<Kept>>,
         pub uses: Cell<usize>,
         /// Whether there is no more room.
         pub full: Cell<bool>,
@@ -247,13 +252,17 @@ pub mod fake {
         }
 
         fn put<'a>(&'a self, name: &'a str, data: &'a [u8]) -> Later<'a, Result<()>> {
-            let done = match self.full.get() {
-                true => Err(crate::error::Error::Storage("there is no more room.".to_owned())),
-                false => Ok(drop(
-                    self.kept.borrow_mut().insert(name.to_owned(), (self.used(), data.to_vec())),
-                )),
-            };
-            Box::pin(async { done })
+            let full = self.full.get();
+            if !full {
+                let entry = (self.used(), data.to_vec());
+                self.kept.borrow_mut().insert(name.to_owned(), entry);
+            }
+            Box::pin(async move {
+                match full {
+                    true => Err(crate::error::Error::Storage("there is no more room.".to_owned())),
+                    false => Ok(()),
+                }
+            })
         }
 
         fn delete<'a>(&'a self, name: &'a str) -> Later<'a, Result<()>> {
