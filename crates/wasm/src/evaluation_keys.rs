@@ -7,25 +7,6 @@ use wasm_bindgen::prelude::*;
 
 use crate::arrays;
 use crate::errors::{Failure, Result};
-use crate::keys::JsKeys;
-use crate::spec::JsIndexSpec;
-
-#[wasm_bindgen(js_class = Keys)]
-impl JsKeys {
-    /// What a server needs to answer encrypted queries of `epoch`; empty where queries are plain.
-    pub fn evaluation(&self, spec: &JsIndexSpec, epoch: Option<u32>) -> Result<JsEvaluationKeys> {
-        if spec.0.scheme().is_additive() {
-            return Err(Failure::input(format!(
-                "under scheme {:?} the server's key is half of a pair that the index's owner holds; take owner.publicKey()",
-                spec.0.scheme().as_str()
-            )));
-        }
-        let epoch = epoch.unwrap_or(0);
-        let made = self.0.evaluation(&spec.0, epoch)?;
-        let bytes = made.map(|keys| keys.to_bytes()).unwrap_or_default();
-        Ok(JsEvaluationKeys { bytes, epoch, key_id: self.key_id() })
-    }
-}
 
 /// What a server needs to answer queries: Galois keys where they are encrypted, the public key of an additively homomorphic
 /// scheme, and nothing else. Public.

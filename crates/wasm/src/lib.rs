@@ -61,3 +61,5 @@ mod types;
 mod wish;
 #[cfg(feature = "search")]
 mod writer;
+#[cfg(feature = "search")]
+mod writer_card;

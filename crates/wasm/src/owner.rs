@@ -21,7 +21,7 @@ use crate::segment::{self, JsSealedSegment};
 use crate::segment_directory::JsSegmentDirectory;
 use crate::spec::JsIndexSpec;
 use crate::wish::Wish;
-use crate::writer::JsWriterCard;
+use crate::writer_card::JsWriterCard;
 use crate::{arrays, ids, state, wipe};
 
 /// The half that holds the keys. `free()` wipes what it derived from them, once nothing is being opened any more.
@@ -446,4 +446,21 @@ fn root_of(
     segment: SegmentId,
 ) -> Option<Arc<SegmentRootKey>> {
     directory.root(segment).map(Arc::clone)
+}
+
+#[wasm_bindgen(js_class = Keys)]
+impl JsKeys {
+    /// What a server needs to answer encrypted queries of `epoch`; empty where queries are plain.
+    pub fn evaluation(&self, spec: &JsIndexSpec, epoch: Option<u32>) -> Result<JsEvaluationKeys> {
+        if spec.0.scheme().is_additive() {
+            return Err(Failure::input(format!(
+                "under scheme {:?} the server's key is half of a pair that the index's owner holds; take owner.publicKey()",
+                spec.0.scheme().as_str()
+            )));
+        }
+        let epoch = epoch.unwrap_or(0);
+        let made = self.0.evaluation(&spec.0, epoch)?;
+        let bytes = made.map(|keys| keys.to_bytes()).unwrap_or_default();
+        Ok(JsEvaluationKeys::new(bytes, epoch, self.key_id()))
+    }
 }
