@@ -71,7 +71,9 @@ def compiled(features: str, folder: Path, environment: dict[str, str] | None = N
 
 def name_closures(out: Path, name: str) -> None:
     """Names what runs closures by its arguments: a hash differs with SIMD, and one JavaScript serves both modules."""
-    files = {file: file.read_bytes() for file in out.glob(f"{name}*") if file.suffix in (".js", ".ts", ".wasm")}
+    files = {
+        file: file.read_bytes() for file in out.glob(f"{name}*") if file.suffix in (".js", ".ts", ".wasm")
+    }
     named: dict[bytes, bytes] = {}
     for _, old, arguments in CLOSURE.findall(files[out / f"{name}.js"]):
         new = b"%016d" % len(arguments.split(b","))
@@ -89,7 +91,9 @@ def build() -> None:
     tool = bindgen()
     simd = ROOT / "target" / "simd"
 
-    def bound(features: str, target: Path, out: Path, name: str, environment: dict[str, str] | None = None) -> None:
+    def bound(
+        features: str, target: Path, out: Path, name: str, environment: dict[str, str] | None = None
+    ) -> None:
         out.mkdir(parents=True, exist_ok=True)
         call([str(tool), str(compiled(features, target, environment)), str(out), name])
         name_closures(out, name)
