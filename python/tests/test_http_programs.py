@@ -313,6 +313,7 @@ def test_public_inputs_are_sent_kept_and_checked_like_others(client: HttpClient)
         assert remote.run(holder, x=x, rates=rates) == weighed(x, weights, rates)
     kept = client.get_program("weighed", plan).info()
     assert kept["plan"]["inputs"][1]["bytes"] < 300
+    assert [one["public"] for one in kept["plan"]["inputs"]] == [False, True, True]
     # What no honest client sends is refused by the server, with what was expected and what came.
     good = holder.encrypt(x=np.ones(D), rates=rates)
     for number, says in ((16.0, "element 3 is 16"), (np.nan, "element 3 is NaN"), (0.5, "multiples of 1")):

@@ -142,3 +142,56 @@ def test_public_numbers_have_digits_as_well() -> None:
     assert [int(plan.clear(x=x)) for x in (codes[3], codes[3] ^ 1)] == [
         np.sum(codes == x) for x in (codes[3], codes[3] ^ 1)
     ]
+
+
+def ends(x):
+    return x.min(axis=0), x.max(axis=1), x.max(), np.ptp(x, axis=1), ciphervec.fold(np.minimum, x)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        {"bits": 1},
+        {"bits": 5},
+        {"bits": 8},
+        {"bits": 8, "signed": True},
+        {"low": 3, "high": 9},
+        {"low": -1.5, "high": 2, "step": 0.25},
+    ],
+)
+@pytest.mark.parametrize("shape", [(1, 2), (3, 5), (7, 4)])
+def test_the_least_is_counted(kind: dict[str, float], shape: tuple[int, int]) -> None:
+    declared = secret(shape, **kind)
+    digits = by_digits(ciphervec.program(ends).trace(x=declared), MOST_SLOTS_AT_ALL)
+    assert digits is not None and not digits.count()["min"]
+    step, low, high = float(declared.kind.step), declared.kind.low, declared.kind.high
+    random = np.random.default_rng(8)
+    for turn in range(30):
+        # All alike, the ends alone, and anything.
+        x = random.integers(round(low / step), round(high / step), shape, endpoint=True) * step
+        x = [x, np.full(shape, x[0, 0]), np.where(x > low, high, low), np.where(x < high, low, high)][
+            turn % 4
+        ]
+        for found, expected in zip(programs.evaluate(digits, {"x": x}), ends(x), strict=True):
+            assert (found == expected).all()
+
+
+def test_the_least_of_bytes_takes_products_alone() -> None:
+    plan = ciphervec.program(ends).compile(x=secret((3, 11), bits=8))
+    analysis = plan.analyse()
+    assert analysis.levels <= 6 and analysis.refreshing is None and analysis.key_bytes < 40e6
+    random = np.random.default_rng(9)
+    some = random.integers(0, 256, (3, 11))
+    for x in (some, np.zeros_like(some), np.full_like(some, 255), np.where(some % 2, 0, 255)):
+        for found, expected in zip(plan.evaluate(x=x).encrypted, ends(x), strict=True):
+            assert (found == expected).all()
+
+
+def test_the_least_of_what_is_computed_or_wide_is_not_counted() -> None:
+    for function, declared in (
+        (lambda x: (x * x).min(), secret(6, bits=4)),
+        (lambda x: x.min(), secret(6, bits=12)),
+        (lambda x: x.min(), secret(6, low=0, high=1, real=True)),
+    ):
+        graph = ciphervec.program(function).trace(x=declared)
+        assert by_digits(graph, MOST_SLOTS_AT_ALL) is None

@@ -27,6 +27,7 @@ SHORT = (
     "pca_residual",
     "sigmoid_asymmetric",
     "svm_rbf",
+    "matrix_power",
     "variance_int",
     "covariance",
     "moving_average",
@@ -50,8 +51,6 @@ REFUSED = {
     "recommender": "compile(gap=2**-10)",
     # A deviation of thirtieths, squared: told apart more finely than any sign does.
     "outliers": "compile(gap=2**-10)",
-    # Errors of eight squarings, which the forecast takes for larger than they are.
-    "matrix_power": "compile(precision=8)",
     # A root of a product that may be a 60,000th of what it is at most.
     "pearson": "compile(precision=8)",
 }

@@ -53,7 +53,7 @@ def test_a_mask_of_reals_beyond_the_gap_is_certain() -> None:
 @pytest.mark.parametrize("function", [lambda x: np.min(x), lambda x: np.max(x) + 1])
 def test_the_least_of_integers_that_are_not_told_apart_is_refused(function) -> None:
     with pytest.raises(ciphervec.ProgramError, match=r"np\.(min|max) needs numbers that can all"):
-        ciphervec.program(function).compile(x=secret(5, bits=8), gap=2**-4)
+        ciphervec.program(function).compile(x=secret(5, bits=12), gap=2**-4)
 
 
 @pytest.mark.parametrize(

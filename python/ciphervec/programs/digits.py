@@ -3,6 +3,8 @@
 A client encrypts a number as zeros and ones, one for each value that each of its digits may have. A sum of
 products says whether two digits are equal, or which is smaller; products of those say it of numbers. That
 takes 1 + ⌈log2 digits⌉ levels, where a sign takes about one for each bit, and as many slots more.
+
+The least of n numbers is how many values all of them are above: products of the n, ⌈log2 n⌉ levels, and a sum.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from fractions import Fraction
 
 from .builder import Builder
 from .graph import Graph, Node
+from .halving import by_halves
 from .kinds import BOOLEAN, Kind
 from .layout import padded
 from .ranges import compared_kind
@@ -46,12 +49,15 @@ class _Shape:
 def by_digits(graph: Graph, most_slots: int) -> Graph | None:
     """The same program, whose comparisons are by digits where both sides are encrypted or public, and take
     at most so many slots each; None if there are none."""
-    shapes = {node: shape for node in graph.nodes if (shape := _shape(node)) and shape.slots <= most_slots}
+    found = ((node, _shape(node) or _counted(node)) for node in graph.nodes)
+    shapes = {node: shape for node, shape in found if shape is not None and shape.slots <= most_slots}
     if not shapes:
         return None
 
     def rule(builder: Builder, node: Node, found: Mapping[Node, Node]) -> Node | None:
-        return _compared(builder, node, found, shapes[node]) if node in shapes else None
+        if node not in shapes:
+            return None
+        return (_least if node.op == "min" else _compared)(builder, node, found, shapes[node])
 
     return rebuilt(graph, rule)
 
@@ -78,6 +84,50 @@ def _shape(node: Node) -> _Shape | None:
             found = _Shape(kind.step, low, bits, digits, places * digits << bits)
         digits *= 2
     return found
+
+
+def _counted(node: Node) -> _Shape | None:
+    """How numbers are cut of which the least is asked for: into one digit."""
+    if node.op != "min" or not node.secret:
+        return None
+    source = _ranked(node)
+    kind = source.kind.number()
+    if shown(source) is None or kind.step is None:
+        return None
+    low, high = (round(Fraction(end) / kind.step) for end in (kind.low, kind.high))
+    bits = (high - low).bit_length()
+    if not 1 <= bits <= _MOST_BITS:
+        return None
+    return _Shape(kind.step, low, bits, 1, math.prod(map(padded, source.shape)) << bits)
+
+
+def _ranked(node: Node) -> Node:
+    """The numbers of which the least is asked for, or the largest, which is that of their negatives."""
+    numbers = node.inputs[0]
+    return numbers.inputs[0] if numbers.op == "negative" else numbers
+
+
+def _least(builder: Builder, node: Node, found: Mapping[Node, Node], shape: _Shape) -> Node:
+    """The least number, or the least negative of one."""
+    source, values = _ranked(node), 1 << shape.bits
+    largest = source is not node.inputs[0]
+    # For each value whether a number is above it; or not, where all that are not leave out the largest.
+    above = builder.emit(
+        "digits", found[source], step=shape.step, low=shape.low, bits=shape.bits, digits=1, below=True
+    )
+    above = builder.emit("reshape", above, shape=(*source.shape, values))
+    if largest:
+        above = narrowed(builder.emit("subtract", 1, above), _ZERO_OR_ONE)
+    axis = node.attributes["axis"]
+
+    def both(one: Node, other: Node) -> Node:
+        return narrowed(builder.emit("multiply", one, other), _ZERO_OR_ONE)
+
+    all_above = by_halves(builder, above, axis, both)
+    all_above = builder.emit("reshape", all_above, shape=(*node.shape, values))
+    count = builder.emit("sum", all_above, axes=(len(node.shape),), keepdims=False)
+    steps = builder.emit("add", count, -(shape.low + values) if largest else shape.low)
+    return steps if shape.step == 1 else builder.emit("multiply", steps, float(shape.step))
 
 
 def _compared(builder: Builder, node: Node, found: Mapping[Node, Node], shape: _Shape) -> Node:

@@ -1,7 +1,8 @@
 //! CKKS machine: ciphertexts enter, ciphertexts leave. Server side.
 
+use super::encoded::Encoded;
 use super::look_up::nothing_to_look_up_with;
-use super::machine::Machine;
+use super::machine::{Constant, Machine};
 use crate::error::{Error, Result};
 use ciphervec_he::ckks::{
     Bootstrapper, BootstrappingKeys, Ciphertext, Components, EvaluationKeys, Evaluator,
@@ -18,6 +19,7 @@ pub struct CkksMachine {
     params: Arc<Params>,
     /// By level, ascending.
     evaluators: Vec<Evaluator>,
+    encoded: Arc<Encoded>,
     /// What refreshes registers, where the plan has that done.
     bootstrapping: Option<(Arc<Bootstrapper>, BootstrappingKeys)>,
     /// What looks tables up with the same keys, where the plan has that done.
@@ -32,7 +34,19 @@ impl CkksMachine {
         if evaluators.is_empty() {
             evaluators.push(Evaluator::without_keys(params.clone()));
         }
-        CkksMachine { params: params.clone(), evaluators, bootstrapping: None, exponential: None }
+        CkksMachine {
+            params: params.clone(),
+            evaluators,
+            encoded: Arc::default(),
+            bootstrapping: None,
+            exponential: None,
+        }
+    }
+
+    /// The same, which keeps encoded constants where others of the plan find them.
+    pub(super) fn keeping(mut self, encoded: Arc<Encoded>) -> Self {
+        self.encoded = encoded;
+        self
     }
 
     /// The same, which refreshes registers.
@@ -108,6 +122,22 @@ impl Machine for CkksMachine {
 
     fn multiply_vector(&self, a: &Arc<Ciphertext>, values: &[f64]) -> Result<Arc<Ciphertext>> {
         Ok(Arc::new(self.any().multiply_values(a, values)?))
+    }
+
+    fn add_constant(&self, a: &Arc<Ciphertext>, constant: Constant<'_>) -> Result<Arc<Ciphertext>> {
+        let operand = (a.level(), a.scale(), a.slots());
+        let plaintext = self.encoded.get(&self.params, constant, operand)?;
+        Ok(Arc::new(self.any().add_plain(a, &plaintext)?))
+    }
+
+    fn multiply_constant(
+        &self,
+        a: &Arc<Ciphertext>,
+        constant: Constant<'_>,
+    ) -> Result<Arc<Ciphertext>> {
+        let operand = (a.level(), self.any().factor_scale(a)?, a.slots());
+        let plaintext = self.encoded.get(&self.params, constant, operand)?;
+        Ok(Arc::new(self.any().multiply_plain(a, &plaintext)?))
     }
 
     fn multiply(&self, a: &Arc<Ciphertext>, b: &Arc<Ciphertext>) -> Result<Arc<Ciphertext>> {

@@ -1,7 +1,7 @@
 //! Fit: a circuit and how exact its outputs must be enter; the smallest ring that is secure and
 //! exact enough leaves, with the keys that the circuit takes. Key holder, without a key.
 
-use super::circuit::Circuit;
+use super::circuit::{Circuit, Step};
 use super::numbers::range;
 use super::plan::{KeySet, Plan};
 use super::reference::reference;
@@ -60,7 +60,12 @@ pub fn candidates(circuit: &Circuit, asked: &Asked<'_>) -> Result<Vec<Candidate>
         return Err(Error::Program { operation: "a fit", detail });
     }
     let needs = Needs::of(circuit)?;
-    let mut tried = with_levels(circuit, asked, &needs)?;
+    let mut tried = with_levels(circuit, asked, &needs, false);
+    // Errors slot by slot take longer to follow, and matter where masks leave some of them out.
+    let masks = circuit.steps.iter().any(|step| matches!(step, Step::MultiplyVector(..)));
+    if masks && tried.last().is_none_or(|one| one.outcome.is_err()) {
+        tried = with_levels(circuit, asked, &needs, true);
+    }
     let long = |one: &Candidate| one.milliseconds().is_none_or(|ms| ms > NO_REFRESH_MS);
     let deep = needs.as_ref().map_or(true, |needs| needs.depth > SHALLOW);
     if deep && tried.last().is_none_or(long) {
@@ -93,20 +98,21 @@ fn with_levels(
     circuit: &Circuit,
     asked: &Asked<'_>,
     needs: &core::result::Result<Needs, String>,
-) -> Result<Vec<Candidate>> {
+    local: bool,
+) -> Vec<Candidate> {
     let mut tried = Vec::new();
     let needs = match needs {
         Ok(needs) => *needs,
         Err(why) => {
             let (log_degree, outcome) = (*LOG_DEGREES.end(), Err(why.clone()));
-            return Ok(vec![Candidate::levels(log_degree, asked, outcome)]);
+            return vec![Candidate::levels(log_degree, asked, outcome)];
         }
     };
     for log_degree in LOG_DEGREES {
         let outcome = if circuit.slots > 1 << log_degree {
             Err(format!("{} slots are needed, it has {}", circuit.slots, 1u64 << log_degree))
         } else {
-            in_ring(circuit, asked, log_degree, needs)?
+            in_ring(circuit, asked, log_degree, needs, local)
         };
         let serves = outcome.is_ok();
         tried.push(Candidate::levels(log_degree, asked, outcome));
@@ -114,7 +120,7 @@ fn with_levels(
             break;
         }
     }
-    Ok(tried)
+    tried
 }
 
 impl Candidate {
@@ -228,7 +234,8 @@ fn in_ring(
     asked: &Asked<'_>,
     log_degree: u32,
     needs: Needs,
-) -> Result<core::result::Result<(ParamsSpec, Trial), String>> {
+    local: bool,
+) -> core::result::Result<(ParamsSpec, Trial), String> {
     let limit = max_log_modulus(1 << log_degree, asked.security).unwrap_or(0);
     let calibration = reference(log_degree);
     let mut why = String::new();
@@ -242,7 +249,7 @@ fn in_ring(
             let base_bits = (scale_bits + needs.headroom).min(PRIME_BITS);
             let ring = (log_degree, scale_bits, base_bits);
             let sizes = (levels, limit, needs.keys);
-            match at_scale(circuit, asked, ring, sizes, &calibration) {
+            match at_scale(circuit, asked, (ring, local), sizes, &calibration) {
                 Tried::Serves(found) => {
                     best = Some(found);
                     scales.end = scale_bits;
@@ -258,10 +265,10 @@ fn in_ring(
             }
         }
         if let Some(found) = best {
-            return Ok(Ok(*found));
+            return Ok(*found);
         }
     }
-    Ok(Err(why))
+    Err(why)
 }
 
 enum Tried {
@@ -275,7 +282,7 @@ enum Tried {
 fn at_scale(
     circuit: &Circuit,
     asked: &Asked<'_>,
-    ring: (u32, u32, u32),
+    (ring, local): ((u32, u32, u32), bool),
     (levels, limit, keys): (usize, u32, bool),
     calibration: &Calibration,
 ) -> Tried {
@@ -301,7 +308,7 @@ fn at_scale(
         if repeated {
             continue;
         }
-        let trial = match Trial::run(circuit, &spec, calibration, asked.failure) {
+        let trial = match Trial::run(circuit, &spec, calibration, asked.failure, local) {
             Ok(trial) => trial,
             Err(error) => {
                 why = match error {

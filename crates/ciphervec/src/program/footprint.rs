@@ -6,6 +6,7 @@
 
 use super::arrays::Input;
 use super::circuit::{Circuit, Step};
+use super::encoded::Encoded;
 use super::plan::Plan;
 use super::trial::Trial;
 use crate::error::Result;
@@ -40,8 +41,10 @@ impl Footprint {
         let steps = circuit.steps.len() * size_of::<Step>();
         let last_uses = (circuit.input_registers() + circuit.steps.len()) * 32;
         let parts = (constants + steps + last_uses) as u64;
+        let encodes = |step: &&Step| matches!(step, Step::AddVector(..) | Step::MultiplyVector(..));
+        let encoded = Encoded::most(spec, circuit.steps.iter().filter(encodes).count());
         Ok(Footprint {
-            plan: Params::memory(spec) + parts + plan.diagonal_bytes()?,
+            plan: Params::memory(spec) + parts + plan.diagonal_bytes()? + encoded,
             // Permutations of the slots, one a rotation, stay with the parameters.
             keys: plan.key_memory()? / 8 * 9,
             run: scaled(Run { circuit, spec, trial, public: circuit.public() }.peak() + parts),

@@ -5,6 +5,25 @@ use super::circuit::{Circuit, Step};
 use crate::error::{Error, Result};
 use ciphervec_he::ckks::{LookupTable, Polynomial, Sign};
 
+/// A public vector of a circuit, the same in every run.
+#[derive(Clone, Copy, Debug)]
+pub struct Constant<'a> {
+    circuit: &'a Circuit,
+    index: u32,
+}
+
+impl Constant<'_> {
+    /// Its number in the circuit.
+    pub fn index(self) -> u32 {
+        self.index
+    }
+
+    /// A number for every slot.
+    pub fn values(self) -> Vec<f64> {
+        self.circuit.constant(self.index)
+    }
+}
+
 /// What computes the steps of a circuit: one implementation a back-end.
 ///
 /// A register may be in a form that saves work until it is needed in another one, as a product is
@@ -54,6 +73,24 @@ pub trait Machine {
     /// # Errors
     /// See [`Self::add`].
     fn multiply_vector(&self, a: &Self::Register, values: &[f64]) -> Result<Self::Register>;
+    /// a plus a constant, as [`Self::add_vector`] makes it.
+    ///
+    /// # Errors
+    /// See [`Self::add`].
+    fn add_constant(&self, a: &Self::Register, constant: Constant<'_>) -> Result<Self::Register> {
+        self.add_vector(a, &constant.values())
+    }
+    /// a times a constant, as [`Self::multiply_vector`] makes it, of a settled register.
+    ///
+    /// # Errors
+    /// See [`Self::add`].
+    fn multiply_constant(
+        &self,
+        a: &Self::Register,
+        constant: Constant<'_>,
+    ) -> Result<Self::Register> {
+        self.multiply_vector(a, &constant.values())
+    }
     /// a b, of settled registers.
     ///
     /// # Errors
@@ -206,14 +243,14 @@ fn run<M: Machine>(
         Step::Negate(a) => machine.negate(registers.get(a)?)?,
         Step::AddNumber(a, number) => machine.add_number(registers.get(a)?, number)?,
         Step::MultiplyInteger(a, factor) => machine.multiply_integer(registers.get(a)?, factor)?,
-        Step::AddVector(a, values) => {
-            machine.add_vector(registers.get(a)?, &circuit.constant(values))?
+        Step::AddVector(a, index) => {
+            machine.add_constant(registers.get(a)?, Constant { circuit, index })?
         }
         Step::MultiplyNumber(a, number) => {
             machine.multiply_number(registers.settled(a)?, number)?
         }
-        Step::MultiplyVector(a, values) => {
-            machine.multiply_vector(registers.settled(a)?, &circuit.constant(values))?
+        Step::MultiplyVector(a, index) => {
+            machine.multiply_constant(registers.settled(a)?, Constant { circuit, index })?
         }
         Step::Multiply(a, b) => {
             registers.settled(a)?;

@@ -4,7 +4,7 @@
 //! What is computed of public registers alone takes no level and has no noise. Where one meets an
 //! encrypted register it is encoded, at the level and the scale of that, as a constant of the plan is.
 
-use super::machine::Machine;
+use super::machine::{Constant, Machine};
 use crate::error::Result;
 use ciphervec_he::ckks::{LookupTable, Polynomial, Sign};
 
@@ -88,6 +88,18 @@ impl<M: Machine, P: Open> Machine for Mixed<'_, M, P> {
 
     fn multiply_vector(&self, a: &Self::Register, values: &[f64]) -> Result<Self::Register> {
         either!(self, a, multiply_vector, values)
+    }
+
+    fn add_constant(&self, a: &Self::Register, constant: Constant<'_>) -> Result<Self::Register> {
+        either!(self, a, add_constant, constant)
+    }
+
+    fn multiply_constant(
+        &self,
+        a: &Self::Register,
+        constant: Constant<'_>,
+    ) -> Result<Self::Register> {
+        either!(self, a, multiply_constant, constant)
     }
 
     fn multiply(&self, a: &Self::Register, b: &Self::Register) -> Result<Self::Register> {

@@ -12,6 +12,7 @@ mod ckks;
 mod clear;
 #[cfg(feature = "client")]
 mod client;
+mod encoded;
 mod fit;
 mod footprint;
 mod list_bytes;
@@ -45,7 +46,7 @@ pub use clear::Clear;
 pub use client::Client;
 pub use fit::{Candidate, candidates};
 pub use footprint::Footprint;
-pub use machine::{Machine, execute};
+pub use machine::{Constant, Machine, execute};
 pub use mixed::{Held, Mixed, Open};
 pub use numbers::Numbers;
 pub use placement::{Block, Domain, Loop, Placement};

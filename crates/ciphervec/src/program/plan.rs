@@ -3,6 +3,7 @@
 
 use super::arrays::Input;
 use super::circuit::{Circuit, Step};
+use super::encoded::Encoded;
 use super::look_up::{beside, nothing_to_look_up_with};
 use super::numbers::elements;
 use crate::error::{Error, Result};
@@ -89,6 +90,7 @@ pub struct Plan {
     keys: Vec<KeySet>,
     bootstrapper: Option<Arc<Bootstrapper>>,
     exponential: Option<Arc<Exponential>>,
+    encoded: Arc<Encoded>,
     said: Said,
     id: PlanId,
 }
@@ -217,8 +219,16 @@ impl Plan {
                 return Err(range("the rotation of a key", expected, far.to_string()));
             }
         }
-        let plan =
-            Plan { circuit, params, keys, bootstrapper, exponential, said: Said::default(), id };
+        let plan = Plan {
+            circuit,
+            params,
+            keys,
+            bootstrapper,
+            exponential,
+            encoded: Arc::default(),
+            said: Said::default(),
+            id,
+        };
         plan.check_keys()?;
         Ok(plan)
     }
@@ -314,6 +324,11 @@ impl Plan {
         let refreshing: u64 = refreshing.map(memory).sum::<Result<u64>>()?;
         // And the two keys to and from the sparse secret.
         Ok(keys + refreshing + 2 * memory(KeyPlan::new().relinearise())?)
+    }
+
+    /// Constants that servers have encoded.
+    pub(super) fn encoded(&self) -> &Arc<Encoded> {
+        &self.encoded
     }
 
     /// Bytes of the matrices that registers are refreshed with, in memory.

@@ -178,7 +178,7 @@ impl Server {
             expect_key(key, read.key_id())?;
             sets.push(Arc::new(read));
         }
-        let mut machine = CkksMachine::new(plan.params(), sets);
+        let mut machine = CkksMachine::new(plan.params(), sets).keeping(plan.encoded().clone());
         if let Some(bootstrapper) = plan.bootstrapper() {
             let read = BootstrappingKeys::from_bytes(plan.params(), take(&mut reader)?)?;
             expect_key(key, read.key_id())?;

@@ -43,7 +43,7 @@ impl Simulated {
         seed: [u8; 32],
         inputs: &[Vec<f64>],
     ) -> Result<Vec<Answer>> {
-        let tracing = traced(circuit, FAILURE_BITS, false);
+        let tracing = traced(circuit, FAILURE_BITS, false, true);
         Self::on(circuit, TrialMachine::new(spec, Some(tracing))?, seed, inputs)
     }
 

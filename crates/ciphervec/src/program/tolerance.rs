@@ -43,7 +43,10 @@ pub struct OutputForecast {
 /// In a circuit that `refreshes`, and gives real numbers alone, errors of different steps are taken
 /// for independent: by absolute values, those of a loop grow from round to round, whatever the loop
 /// does.
-pub(super) fn traced(circuit: &Circuit, failure: u8, refreshes: bool) -> Tracing {
+///
+/// `local` follows errors slot by slot, which takes longer: a mask takes those of what it leaves out with it,
+/// so that what is put together of masked parts is no further off than each.
+pub(super) fn traced(circuit: &Circuit, failure: u8, refreshes: bool, local: bool) -> Tracing {
     let numbers = circuit.outputs.iter().filter_map(|output| elements(&output.shape));
     let numbers = numbers.fold(0u64, u64::saturating_add) as f64;
     let stages = circuit.steps.iter().map(|step| match *step {
@@ -60,7 +63,7 @@ pub(super) fn traced(circuit: &Circuit, failure: u8, refreshes: bool) -> Tracing
         bits: f64::from(failure) + events.max(1.0).log2(),
         // What a refresh adds may be alike wherever slots repeat.
         slots: if refreshes { usize::MAX } else { circuit.slots },
-        local: refreshes,
+        local: local || refreshes,
         dependent: exact || !refreshes,
     }
 }

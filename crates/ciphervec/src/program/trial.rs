@@ -20,6 +20,9 @@ use std::sync::Arc;
 /// Bits that a modulus has beyond the numbers under it: the sign, and room for noise.
 pub(super) const SPARE_BITS: f64 = 3.0;
 
+/// With a chance of one in two a trial's own look at errors refuses nothing that a server's does not.
+const UNTRACED: Tracing = Tracing { bits: 0.0, slots: usize::MAX, local: false, dependent: false };
+
 /// What a step leads to.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct StepForecast {
@@ -83,8 +86,13 @@ impl Trial {
         spec: &ParamsSpec,
         calibration: &Calibration,
         failure: u8,
+        local: bool,
     ) -> Result<Self> {
-        let machine = TrialMachine::new(spec, Some(traced(circuit, failure, false)))?;
+        let machine = TrialMachine::new(spec, Some(traced(circuit, failure, false, local)))?;
+        if local {
+            // Before stages of signs a server looks at errors that no mask takes away.
+            Self::stopped(circuit, &TrialMachine::new(spec, Some(UNTRACED))?)?;
+        }
         Self::on(circuit, &machine, calibration)
     }
 
@@ -105,7 +113,7 @@ impl Trial {
         calibration: &Calibration,
         failure: u8,
     ) -> Result<Self> {
-        let tracing = traced(circuit, failure, true);
+        let tracing = traced(circuit, failure, true, true);
         Self::on(circuit, &TrialMachine::refreshing(bootstrapper, tracing), calibration)
     }
 
@@ -115,10 +123,10 @@ impl Trial {
     /// # Errors
     /// As the server's.
     pub(super) fn served(circuit: &Circuit, bootstrapper: &Arc<Bootstrapper>) -> Result<()> {
-        // With a chance of one in two a trial's own look at errors refuses nothing that the server's
-        // does not.
-        let tracing = Tracing { bits: 0.0, slots: usize::MAX, local: false, dependent: false };
-        let machine = TrialMachine::refreshing(bootstrapper, tracing);
+        Self::stopped(circuit, &TrialMachine::refreshing(bootstrapper, UNTRACED))
+    }
+
+    fn stopped(circuit: &Circuit, machine: &TrialMachine) -> Result<()> {
         let (registers, machine) = (machine.inputs(circuit)?, machine.mixed());
         execute(circuit, &machine, registers, |_, _| Ok(())).map(|_| ())
     }
@@ -227,7 +235,7 @@ impl Trial {
 /// How the errors of a plan are traced.
 fn tracing(plan: &Plan) -> Tracing {
     let failure = if plan.failure() > 0 { plan.failure() } else { FAILURE_BITS };
-    traced(plan.circuit(), failure, plan.bootstrapper().is_some())
+    traced(plan.circuit(), failure, plan.bootstrapper().is_some(), true)
 }
 
 /// Keys that were needed, and the highest level of each.

@@ -560,3 +560,41 @@ fn what_belongs_to_another_plan_or_key_is_refused() {
     }
     assert!(client.encrypt("c", &[1.0; 16]).unwrap_err().to_string().contains("\"a\", \"b\""));
 }
+
+#[test]
+fn one_constant_serves_every_level_and_every_run() {
+    let real = Numbers { step: 0.0, low: -1.0, high: 1.0 };
+    let weights: Vec<f64> = (0..16).map(|i| f64::from(i - 8) / 8.0).collect();
+    // (x w + w) w w, where one constant is added once and is a factor at three levels.
+    let circuit = Circuit {
+        slots: 16,
+        inputs: vec![input("x", 16, real, 1.0)],
+        constants: vec![weights.clone()],
+        polynomials: vec![],
+        signs: vec![],
+        tables: vec![],
+        steps: vec![
+            Step::MultiplyVector(0, 0),
+            Step::AddVector(1, 0),
+            Step::MultiplyVector(2, 0),
+            Step::MultiplyVector(3, 0),
+        ],
+        outputs: vec![output("result", 16, 4, Numbers { low: -2.0, high: 2.0, ..real }, 1.0)],
+    };
+    let plan = Arc::new(Plan::new(circuit, params(3), vec![]).unwrap());
+    for _ in 0..2 {
+        // Another client of the plan finds what is encoded already.
+        let client = Client::generate(plan.clone()).unwrap();
+        let server = Server::new(plan.clone(), &client.evaluation_keys().unwrap()).unwrap();
+        for turn in 0..3 {
+            let x: Vec<f64> = (0..16).map(|i| f64::from((i * 5 + turn) % 7 - 3) / 3.0).collect();
+            let sealed = server.read(&client.encrypt("x", &x).unwrap()).unwrap();
+            let first = server.run(&[sealed.clone()], |_| ()).unwrap();
+            assert_eq!(first, server.run(&[sealed], |_| ()).unwrap());
+            let found = client.decrypt(&first).unwrap().swap_remove(0).values;
+            for ((found, x), w) in found.iter().zip(&x).zip(&weights) {
+                assert!((found - (x * w + w) * w * w).abs() < 1e-6, "{found} of {x}, {w}");
+            }
+        }
+    }
+}

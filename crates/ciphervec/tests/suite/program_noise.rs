@@ -120,7 +120,23 @@ fn errors_are_not_larger_than_was_forecast_whatever_has_them_in_common() {
     sums.extend([Step::MultiplyNumber(total, 1.0 / 1024.0), Step::Multiply(part, 0)]);
     let masks: Vec<Vec<f64>> =
         (0..4).map(|which| (0..16).map(|i| f64::from((i * 7 + which) % 5 - 2)).collect()).collect();
+    // A number of every four, put in place of the others, squared, and the same again: errors of what a mask
+    // leaves out go with it, so that sums of masked parts are no further off than each.
+    let mut spread = vec![Step::MultiplyVector(0, 0)];
+    for round in 0..2 {
+        let first = 6 * round + 1;
+        spread.extend([
+            Step::Rotate(first, 1),
+            Step::Add(first, first + 1),
+            Step::Rotate(first + 2, 2),
+            Step::Add(first + 2, first + 3),
+        ]);
+        if round == 0 {
+            spread.extend([Step::Multiply(5, 5), Step::MultiplyVector(6, 0)]);
+        }
+    }
     let cases = [
+        ("masked and spread", circuit(1, vec![vec![0.0, 0.0, 0.0, 1.0]], spread, 1.0), 3, 0.2),
         ("16 equal terms", circuit(1, vec![], equal, 16.0), 0, 0.9),
         ("a square", circuit(1, vec![], square, 1.0), 1, 0.8),
         ("a product", circuit(2, vec![], apart, 1.0), 1, 0.8),

@@ -17,6 +17,8 @@ const HUGE: usize = (2 << 20) / size_of::<u64>();
 /// What may be in memory besides the most words in use at once, as a share of them: buffers of one
 /// size wait while those of another are in use.
 const SPARE: usize = 4;
+/// Words that may wait in any case: eight megabytes, which small rings fill and empty in every operation.
+const FEW: usize = 1 << 20;
 /// How much longer than asked for a buffer may be, as a share: or small requests would hold the large
 /// ones.
 const LONGER: usize = 2;
@@ -33,10 +35,10 @@ struct Shelf {
 }
 
 impl Shelf {
-    /// Takes away the buffers that have waited longest, until no more than `limit` wait and all words
-    /// together are no more than were in use at once and what is spare.
-    fn excess(&mut self, limit: usize) -> Vec<Vec<u64>> {
-        let most = limit.min(self.most + self.most / SPARE - self.lent);
+    /// Takes away the buffers that have waited longest, until no more than `limit` wait, and no more than
+    /// `few` or all words together are no more than were in use at once and what is spare.
+    fn excess(&mut self, limit: usize, few: usize) -> Vec<Vec<u64>> {
+        let most = limit.min(few.max(self.most + self.most / SPARE - self.lent));
         let mut stale = 0;
         while self.waiting > most {
             self.waiting -= self.free[stale].len();
@@ -50,12 +52,13 @@ impl Shelf {
 pub(super) struct BufferPool {
     shelf: Mutex<Shelf>,
     limit: usize,
+    few: usize,
 }
 
 impl BufferPool {
     /// A pool that keeps at most `limit` words, those used last.
     pub fn new(limit: usize) -> Arc<Self> {
-        Arc::new(BufferPool { shelf: Mutex::default(), limit })
+        Arc::new(BufferPool { shelf: Mutex::default(), limit, few: FEW })
     }
 
     fn lock(&self) -> MutexGuard<'_, Shelf> {
@@ -74,7 +77,7 @@ impl BufferPool {
         shelf.waiting -= words.as_ref().map_or(0, Vec::len);
         shelf.lent += words.as_ref().map_or(whole, Vec::len);
         shelf.most = shelf.most.max(shelf.lent);
-        let stale = shelf.excess(self.limit);
+        let stale = shelf.excess(self.limit, self.few);
         // Pages go back to the system, and come from it, without the lock.
         drop(shelf);
         freed(stale);
@@ -193,7 +196,7 @@ impl Drop for Buffer {
         }
         shelf.waiting += words.len();
         shelf.free.push(words);
-        let stale = shelf.excess(pool.limit);
+        let stale = shelf.excess(pool.limit, pool.few);
         // Pages go back to the system without the lock.
         drop(shelf);
         freed(stale);
@@ -242,10 +245,30 @@ mod tests {
         assert_eq!(pool.take(1000).as_ptr(), last);
     }
 
+    #[test]
+    fn a_few_buffers_wait_whatever_was_in_use() {
+        let pool = BufferPool::new(2 * FEW);
+        for length in [1000, 2000, 4000, 8000] {
+            drop(pool.take(length));
+        }
+        assert_eq!(pool.lock().free.len(), 4);
+        // Beyond those, no more than were in use at once.
+        let many = FEW / 1000;
+        drop((0..many).map(|_| pool.take(1000)).collect::<Vec<_>>());
+        drop((0..many).map(|_| pool.take(3000)).collect::<Vec<_>>());
+        let shelf = pool.lock();
+        assert!(
+            shelf.waiting <= shelf.most + shelf.most / SPARE,
+            "{} of {}",
+            shelf.waiting,
+            shelf.most
+        );
+    }
+
     /// Never much more words than were in use at once: what waits goes before other sizes come.
     #[test]
     fn what_waits_makes_room_for_other_sizes() {
-        let pool = BufferPool::new(100_000);
+        let pool = Arc::new(BufferPool { shelf: Mutex::default(), limit: 100_000, few: 0 });
         let total = || {
             let shelf = pool.lock();
             (shelf.lent, shelf.waiting, shelf.most)

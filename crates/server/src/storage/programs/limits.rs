@@ -91,6 +91,7 @@ pub(super) fn examine(
         shape: input.shape.clone(),
         bytes: plan.input_bytes(input) as u64,
         memory: Footprint::input(&plan, input),
+        public: input.public,
     });
     let outputs = circuit
         .outputs

@@ -69,7 +69,7 @@ pub struct PlanRecord {
     pub outputs: Vec<OutputRecord>,
 }
 
-/// An array that a key holder encrypts.
+/// An array that a run is given.
 #[derive(Clone, Serialize, Deserialize, Debug, PartialEq, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct InputRecord {
@@ -77,10 +77,14 @@ pub struct InputRecord {
     pub name: String,
     /// Its shape.
     pub shape: Vec<u32>,
-    /// Bytes encrypted.
+    /// Bytes as they are sent, encrypted unless it is public.
     pub bytes: u64,
     /// Bytes in memory.
     pub memory: u64,
+    /// Whether clients send it as it is, so that the server reads it. Records of release 0.1 have no such
+    /// inputs.
+    #[serde(default)]
+    pub public: bool,
 }
 
 /// An array that a key holder decrypts.
