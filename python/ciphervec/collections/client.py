@@ -395,6 +395,11 @@ class Client:
         with self._open():
             source = FolderDatabase(at_home(folder), read_only=True)
             check_name(name)
+            if name not in source.names():
+                there = ", ".join(map(repr, source.names())) or "none"
+                raise CollectionNotFound(
+                    f"the folder {folder} holds no copy of {name!r}; it holds: {there}. A copy goes back under its own name."
+                )
             if self._keys is not None and not allow_open:
                 source.open(name, lambda meta: refuse_open(meta, name)).close()
             try:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ...errors import InvalidInput
+from ...ingest.extras import needed
 
 SENTENCES = "sentence-transformers:"
 """Before the model's name, in the name of a function that is one of their models."""
@@ -34,9 +35,11 @@ class SentenceEncoder:
     def __init__(self, model: str) -> None:
         """Raises InvalidInput where the package is not installed."""
         if importlib.util.find_spec("sentence_transformers") is None:
-            raise InvalidInput(
-                f"the model {model!r} needs sentence-transformers, which is not installed; pip install 'ciphervec[sentences]'. "
-                "Or pass a function that embeds texts."
+            raise needed(
+                f"the model {model!r}",
+                "sentence-transformers",
+                "sentences",
+                ". Or pass a function that embeds texts.",
             )
         self._model = model
         self._loaded: Any = None
