@@ -81,7 +81,7 @@ export class ClientEngine {
       keysFor(native, keys, keys === null ? "open" : "sealed"),
     );
     this.#database = new HttpDatabase(
-      new Session(parts.fetch, this.url, token, timeout, retries),
+      new Session(parts.fetch, this.url, token, timeout, retries, warn),
       this.#storage,
       new BlobCache(this.#storage, native, parts.cacheBytes),
       native,

@@ -58,13 +58,24 @@ export class Session {
   readonly #token: Token | null;
   readonly #timeout: number;
   readonly #retries: number;
+  readonly #warn: (message: string) => void;
+  /** Whether something answered, or that none did was told: a wrong address is not to be waited for in silence. */
+  #told = false;
 
-  constructor(fetch: Fetch, url: string, token: Token | null, timeout: number, retries: number) {
+  constructor(
+    fetch: Fetch,
+    url: string,
+    token: Token | null,
+    timeout: number,
+    retries: number,
+    warn: (message: string) => void = () => {},
+  ) {
     this.url = url;
     this.#fetch = fetch;
     this.#token = token;
     this.#timeout = timeout;
     this.#retries = retries;
+    this.#warn = warn;
   }
 
   /**
@@ -81,6 +92,7 @@ export class Session {
       let failure: Error;
       try {
         const reply = await this.#attempt(request, attempts, limit, call, sink);
+        this.#told = true;
         if (ok.includes(reply.status)) {
           this.#checkApi(reply, doing);
           return reply;
@@ -99,6 +111,10 @@ export class Session {
         if (error.final) throw failure;
       }
       if (!(await attempts.again(wait))) throw failure;
+      if (!this.#told) {
+        this.#told = true;
+        this.#warn(`${failure.message} Trying again, up to ${this.#retries} times.`);
+      }
       again?.();
     }
   }

@@ -332,6 +332,21 @@ describe("patience", () => {
     });
   });
 
+  test("a wrong address is not waited for in silence, and an answer ends the warnings", async () => {
+    const told: string[] = [];
+    let up = 2;
+    const carrier: Fetch = async () => {
+      if (up-- > 0) throw new TypeError("refused");
+      return answer(200, "{}");
+    };
+    const session = new Session(carrier, "https://x", null, 5_000, 6, (text) => told.push(text));
+    await session.call("GET", "/", "cannot list", {});
+    up = 1;
+    await session.call("GET", "/", "cannot list", {});
+    expect(told).toHaveLength(1);
+    expect(told[0]).toMatch(/^cannot list: https:\/\/x did not answer: .*Trying again, up to 6 times\.$/);
+  });
+
   test("redirects are not followed, other servers are told from ours, certificates are final", async () => {
     const call = (response: Response) =>
       new Session(async () => response, "https://x", new Token("cv1_secret"), 500, 0).call(
