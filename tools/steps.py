@@ -12,7 +12,7 @@ import time
 from dataclasses import dataclass, field
 from functools import partial
 
-from actions import browser, chroma, compat, measure, ray_cluster, rust, setup, wasm, web
+from actions import browser, chroma, compat, deploy, measure, ray_cluster, rust, setup, wasm, web
 from actions.base import ROOT, Step, StepFailedError, StepSkippedError, say, together
 from actions.measure import bench, fault, reproduce, results
 from actions.python import module, on_backend, program, pytest, ruff, script
@@ -214,6 +214,8 @@ TARGETS: dict[str, list[Step]] = {
             pytest("python/tests/test_programs_extremes.py", CIPHERVEC_EXTREMES="1000"),
         ),
         Step("sets", "Rust tests of sizes to be used", rust.test("--release", "--", "--ignored")),
+        Step("compose", "the compose file, as docker compose reads it", deploy.compose),
+        Step("chart", "the chart: helm's lint, and every branch rendered", deploy.chart),
         NPM,
         MUTANTS,
     ],

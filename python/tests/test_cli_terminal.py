@@ -4,6 +4,9 @@ nouns, and what to type next."""
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -61,7 +64,10 @@ def test_wrong_words_are_an_error_of_one_line(program: Program, words: list[str]
 
 def test_a_collection_without_keys_is_told_how_to_get_them(program: Program) -> None:
     said = program("create", "db", "docs", "--dim", 4, code=2).stderr
-    assert "ciphervec keygen my.key; and say --keys my.key" in said and "ciphervec.Keys" not in said
+    assert (
+        "--keys my.key; a new one comes from: ciphervec keygen my.key" in said
+        and "ciphervec.Keys" not in said
+    )
 
 
 def test_rows_are_those_that_are_there(program: Program, tmp_path: Path) -> None:
@@ -82,3 +88,38 @@ def test_zero_vectors_of_a_file_are_skipped_if_asked(program: Program, tmp_path:
     assert "--on-zero skip" in program(*add, code=2).stderr
     done = program(*add, "--on-zero", "skip")
     assert "2 vectors sealed" in done.stdout and "1 row of 3 left out" in done.stderr
+
+
+def test_a_closed_pipe_ends_a_command_without_a_word(program: Program, tmp_path: Path) -> None:
+    np.save(tmp_path / "rows.npy", np.random.default_rng(1).standard_normal((2000, 64)))
+    program("create", "db", "docs", "--dim", 64, "--keys", "my.key")
+    program("add", "db", "docs", "rows.npy", "--keys", "my.key")
+    export = subprocess.Popen(
+        [sys.executable, "-m", "ciphervec", "export", "db", "docs", "-", "--keys", "my.key"],
+        cwd=tmp_path, env={**os.environ, "CIPHERVEC_STATE": str(tmp_path / "state")},
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert export.stdout is not None and export.stderr is not None
+    assert json.loads(export.stdout.readline())["id"] == 0
+    export.stdout.close()
+    said = export.stderr.read()
+    assert (export.wait(timeout=60), said) == (141, "")
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "says"),
+    [
+        (["list", "htp://vectors.example"], 2, "begins with https:// or http://, got htp://vectors.example"),
+        (["snapshot", "db", "docs", "db"], 5, "db holds a copy of 'docs' already. Choose another folder"),
+        (["serve", "--data", "my.key"], 2, "cannot create the folder my.key"),
+    ],
+)
+def test_wrong_places_say_the_next_step(program: Program, words: list[str], code: int, says: str) -> None:
+    program("create", "db", "docs", "--dim", 4, "--keys", "my.key")
+    assert says in program(*words, code=code, process=words[0] == "serve").stderr
+
+
+def test_tls_towards_a_server_without_is_said_at_once(program: Program, server_url: str) -> None:
+    said = program("list", server_url.replace("http://", "https://"), code=8).stderr
+    assert "does not speak TLS; the URL of a server without begins with http://" in said
+    assert "Trying again" not in said

@@ -56,6 +56,8 @@ class ExitCode(enum.IntEnum):
 
 
 EXIT_CODES = tuple(ExitCode)
+_PIPE_CLOSED = 141
+"""What a shell says of a program that wrote to a closed pipe."""
 
 # The first class that matches decides; subclasses stand before their bases.
 _CODES: list[tuple[type[BaseException], ExitCode]] = [
@@ -111,6 +113,10 @@ def command(function: Callable[P, None]) -> Callable[P, None]:
         try:
             with _notes():
                 function(*args, **kwargs)
+        except BrokenPipeError:
+            # Who reads has enough, as `head` does. Nothing more is to be written, nor said at the end.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(_PIPE_CLOSED) from None
         except (errors.CiphervecError, OSError) as error:
             code = exit_code(error)
             if kwargs.get("as_json") is True:

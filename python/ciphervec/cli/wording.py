@@ -8,7 +8,7 @@ import re
 _WORDS: list[tuple[str, str]] = [
     (
         r"Make them with keys = ciphervec\.Keys\.generate\(\), keep them with .*, and pass keys=keys",
-        "Make them with: ciphervec keygen my.key; and say --keys my.key",
+        "Name their file with --keys my.key; a new one comes from: ciphervec keygen my.key",
     ),
     (r"Use upsert to replace it, or update to change it", "Say --upsert to replace it"),
     (r"look for its ids, or upsert", "look for its ids, or say --upsert"),

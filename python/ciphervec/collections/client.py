@@ -377,9 +377,13 @@ class Client:
         with self._open():
             source = self._readable()
             check_name(name)
-            return copied(
-                lambda: source.open(name), FolderDatabase(at_home(folder), read_only=False), name, progress
-            )
+            into = FolderDatabase(at_home(folder), read_only=False)
+            try:
+                return copied(lambda: source.open(name), into, name, progress)
+            except CollectionExists as error:
+                raise CollectionExists(
+                    f"{folder} holds a copy of {name!r} already. Choose another folder, one for each snapshot."
+                ) from error
 
     def restore(
         self,
