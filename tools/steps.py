@@ -258,6 +258,11 @@ TARGETS: dict[str, list[Step]] = {
             setup.wheel(setup.RELEASE, setup.install_demo_tools),
         ),
     ],
+    "wheels": [
+        *BEGIN,
+        WHEEL,
+        *(Step(target, f"the release wheel for {target}", setup.cross(target)) for target in setup.CROSS),
+    ],
     "bench": [
         *BEGIN,
         WHEEL,
