@@ -5,7 +5,7 @@ PYTHON ?= python3
 STEPS = $(PYTHON) tools/steps.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check test release compat compat-chroma ray web site chromium demo-web bench-web nightly mutants ci bench reproduce faults pictures lint wheel lock clean
+.PHONY: help demo check test release compat compat-chroma ray web site chromium demo-web bench-web nightly mutants ci bench reproduce faults pictures lint wheel wheels lock clean
 
 help: ## What each command does
 	@$(STEPS) help
@@ -72,6 +72,9 @@ lint: ## Formatting, clippy, ruff and mypy only
 
 wheel: ## Build the release wheel and install it in .venv
 	@$(STEPS) wheel
+
+wheels: ## Build into dist/ the release wheels of every system that this machine can link for
+	@$(STEPS) wheels
 
 lock: ## Resolve the lock files again from pyproject.toml
 	@$(STEPS) lock

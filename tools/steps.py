@@ -12,7 +12,7 @@ import time
 from dataclasses import dataclass, field
 from functools import partial
 
-from actions import browser, chroma, compat, measure, ray_cluster, rust, setup, site, wasm, web
+from actions import browser, chroma, compat, deploy, measure, ray_cluster, rust, setup, site, wasm, web
 from actions.base import ROOT, Step, StepFailedError, StepSkippedError, say, together
 from actions.measure import bench, fault, reproduce, results
 from actions.python import module, on_backend, program, pytest, ruff, script

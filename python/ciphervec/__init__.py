@@ -145,7 +145,7 @@ if not TYPE_CHECKING:  # to whom every name would be there
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_NAMES, *_MODULES})
+    return sorted({*__all__, *_MODULES, *(name for name in globals() if name.startswith("__"))})
 
 
 _moved.install()

@@ -47,6 +47,15 @@ def test_a_whole_collection_is_its_parts() -> None:
     assert one.latency > one.scan_seconds + one.transfer_seconds
 
 
+def test_kept_vectors_are_counted_unless_left_out() -> None:
+    kept, lean = (estimate(1e6, 512, 1, originals=keep) for keep in (True, False))
+    assert kept.stored_bytes - lean.stored_bytes == 1e6 * 512 * 4
+    assert kept.memory_bytes == lean.memory_bytes, "a scan does not read them"
+    routed = estimate(1e6, 512, 1, routing=Routing(1000, 5, 5, padding=2.0))
+    padded = estimate(1e6, 512, 1, routing=Routing(1000, 5, 5, padding=2.0), originals=False)
+    assert routed.stored_bytes - padded.stored_bytes == 1e6 * 512 * 4, "padding has none"
+
+
 def test_routing_counts_padding_decoys_and_fresh_rows() -> None:
     way = Routing(clusters=1000, probes=8, decoys=2, padding=1.5, fresh=0.02)
     one = estimate(1e8, 256, 10, routing=way)

@@ -109,6 +109,11 @@ REFUSED: list[tuple[list[str], int, str]] = [
     (["optimize", "db", "others"], 4, "no collection 'others'"),
     (["snapshot", "db", "others", "copy"], 4, "no collection 'others'"),
     (["restore", "db", "docs", "nowhere"], 7, "nowhere"),
+    (
+        ["restore", "db", "others", "db"],
+        4,
+        "holds no copy of 'others'; it holds: 'docs'. A copy goes back under its own name",
+    ),
     (["create", "db", "docs", "--dim", "4"], 5, "Choose another name"),
     (["import", "db", "docs", "rows.jsonl"], 5, "Say --upsert"),
     (["import", "db", "more", "rows.jsonl", "--metric", "far"], 2, "cosine, ip, l2, hamming"),

@@ -419,6 +419,9 @@ def test_info_says_what_is_stored_and_what_protects_it(filled: Collection, keys:
     assert info["count"] == 30 and info["key_id"] == keys.key_id and info["mode"] == "sealed"
     assert info["security"]["bits"] == 128
     assert info["bytes_total"] == sum(info["bytes"].values()) > 0
+    kept = ("rows", "sidecar", "originals")  # of vectors; records and tags are of texts and metadata
+    assert info["bytes"]["originals"] >= 30 * 16 * 4
+    assert info["bytes_per_vector"] == sum(info["bytes"][part] for part in kept) / 30
     assert "30 rows" in repr(filled) and "sealed" in repr(filled)
     assert filled.verify()["bytes"] > 0
 

@@ -626,3 +626,39 @@ def test_no_token_is_in_what_goes_wrong(capsys: pytest.CaptureFixture[str], tmp_
     done = Program(tmp_path)("decrypt-service", "allow", "ledger.db", "desk", "faces", "--budget", 2)
     assert done.stdout.strip().startswith("cvd1_") and len(done.stdout.split()) == 1
     assert "not shown again" in done.stderr
+
+
+def test_is_this_the_person_that_they_say_they_are(parties: Parties, rows: np.ndarray) -> None:
+    def said(vector: np.ndarray, claimed: object) -> bool:
+        request = Request.from_bytes(parties.body(vector))._replace(claimed=claimed)
+        assert Request.from_bytes(request.to_bytes()) == request
+        reply = parties.post(request.to_bytes())
+        assert reply.status_code == 200
+        [matched] = reply.json()["matched"]
+        return bool(matched)
+
+    assert said(rows[3], "person 3")
+    assert not said(rows[3], "person 2"), "somebody is close, but not the one who was claimed"
+    assert not said(rows[3], "nobody") and not said(rows[3], 3)
+    assert "person" not in parties.audit.read_text()
+    for odd in (b"[]", b"{", b"1.5", b"null", b'""'):
+        asked = bytearray(Request.from_bytes(parties.body(rows[3]))._replace(claimed=1).to_bytes()[:-1] + odd)
+        assert parties.post(bytes(asked)).status_code == 400
+
+
+def test_the_owners_log_says_why_and_the_sender_is_not_told(parties: Parties, rows: np.ndarray) -> None:
+    good = Request.from_bytes(parties.body(rows[2]))
+    replies = [
+        parties.post(bad)
+        for bad in (
+            good._replace(receipt=bytes(40)).to_bytes(),
+            good._replace(query=b"none").to_bytes(),
+            b"CVMATCHQ",
+            parties.body(rows[1], answer_to=rows[2]),
+        )
+    ]
+    assert {reply.content for reply in replies} == {replies[0].content} and replies[0].status_code == 400
+    lines = [json.loads(line) for line in parties.audit.read_text().splitlines()[1:]]
+    assert [line["outcome"] for line in lines] == ["refused"] * 3 + ["mismatched"]
+    why = [line["reason"] for line in lines]
+    assert len(set(why)) == 4 and "receipt" in why[0] and "head" in why[2] and "does not belong" in why[3]

@@ -243,3 +243,29 @@ def test_a_stale_reader_is_told_once_for_every_commit(tmp_path: Path, keys: Keys
         books.add(["c"], rows[2:])
         with pytest.warns(UserWarning, match="written to"):
             assert reader.count() == 2
+
+
+def test_zero_vectors_are_refused_or_skipped(client: Client, vectors: Rows) -> None:
+    rows = vectors(6, D)
+    rows[[1, 4]] = 0
+    books = client.create_collection("books", mode="sealed-index")
+    given = {"metadatas": [{"x": i} for i in range(6)], "documents": [f"text {i}" for i in range(6)]}
+    with pytest.raises(InvalidInput, match=r"embeddings\[4\] is the zero vector.* on_zero='skip'"):
+        books.add(list("abcdef"), rows, **given)
+    assert books.count() == 0
+    with pytest.warns(
+        UserWarning, match="2 rows of 6 left out: a zero vector has no direction: 'b', 'e'"
+    ) as told:
+        assert books.add(list("abcdef"), rows, **given, on_zero="skip") == list("acdf")
+    assert told[0].filename == __file__
+    assert books.get(["c"])["documents"] == ["text 2"] and books.get(["f"])["metadatas"] == [{"x": 5}]
+    with pytest.warns(UserWarning, match=r"2 rows of 6 left out: a zero vector has no direction\."):
+        assert len(books.upsert(embeddings=rows, on_zero="skip")) == 4
+    with pytest.raises(InvalidInput, match="metadatas has 1 entry for 6 rows"):
+        books.add(list("ghijkl"), rows, [{"x": 1}], on_zero="skip")
+    with pytest.raises(InvalidInput, match="on_zero is 'refuse' or 'skip', got 'store'"):
+        books.add(["g"], rows[0], on_zero="store")  # type: ignore[arg-type]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        far = client.create_collection("far", D, metric="l2", mode="sealed-index")
+        assert len(far.add(embeddings=rows, on_zero="skip")) == 6, "zero is a place under l2"

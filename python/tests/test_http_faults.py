@@ -4,6 +4,7 @@ client makes of them."""
 from __future__ import annotations
 
 import ssl
+import warnings
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 from email.utils import format_datetime
@@ -54,6 +55,20 @@ def test_lost_connections_are_tried_again_and_then_reported() -> None:
     with pytest.raises(Unanswered) as lost:
         line.get()
     assert lost.value.sent, "the first attempt may have arrived"
+
+
+def test_a_wrong_address_is_not_waited_for_in_silence() -> None:
+    line = Line(answers(httpx.ConnectError("refused"), httpx.ConnectError("refused"), httpx.Response(200)))
+    with pytest.warns(
+        UserWarning, match=r"did not answer: refused\..* Trying again, up to 4 times\."
+    ) as told:
+        line.get()
+    assert len(told) == 1
+    line = Line(answers(httpx.Response(200), httpx.ConnectError("refused"), httpx.Response(200)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        line.get()
+        line.get()
 
 
 def test_a_server_that_says_when_is_waited_for() -> None:

@@ -3,7 +3,10 @@ package's own and never an error from within."""
 
 from __future__ import annotations
 
+import ast
 import pickle
+from importlib.metadata import metadata
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +14,7 @@ import pytest
 
 import ciphervec
 from ciphervec import CiphervecError, InvalidInput, paillier, secret
+from ciphervec.ingest.extras import install
 
 ROWS = np.array([[1, 2, 3], [4, 5, 6]])
 
@@ -83,3 +87,27 @@ def test_counts_have_an_end(count: int) -> None:
     docs.add([0], np.eye(2)[:1])
     with pytest.raises(InvalidInput, match="n_results must be a whole number"):
         docs.query(np.eye(2)[0], n_results=count)
+
+
+def test_one_function_says_how_an_extra_is_installed() -> None:
+    """And each extra that is named is one of the project's."""
+    root = Path(ciphervec.__file__).parent
+    sources = {path: path.read_text(encoding="utf-8") for path in root.rglob("*.py")}
+    written = [
+        path.name
+        for path, text in sources.items()
+        for line in text.splitlines()
+        if "install 'ciphervec[" in line and not line.lstrip().startswith(("Needs `", '"`pip'))
+    ]
+    assert written == ["extras.py"]
+    declared = metadata("ciphervec").get_all("Provides-Extra") or []
+    assert {"sidecar", "service", "parquet"} <= set(declared)
+    assert install("sidecar") == "pip install 'ciphervec[sidecar]'"
+    calls = [
+        node
+        for text in sources.values()
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "needed"
+    ]
+    extras = {ast.literal_eval(call.args[2]) for call in calls}
+    assert len(calls) >= 10 and extras <= set(declared)

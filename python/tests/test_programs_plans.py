@@ -20,6 +20,7 @@ from hypothesis.extra.numpy import mutually_broadcastable_shapes
 
 import ciphervec
 from ciphervec import InvalidInput, ProgramError, programs, secret
+from ciphervec.ingest.counts import several
 from lowering import Lowered, graph_of, lowers, members, real, truths, whole
 
 Case = tuple[Callable[..., Any], list[programs.Declared]]
@@ -290,7 +291,8 @@ def test_encrypted_is_what_the_analysis_says(name: str) -> None:
     assert all(9.4 * one.error <= one.within <= one.allowed for one in says.outputs)
     levels = [one.level for one in says.operations if one.level is not None]
     assert all(0 <= level <= says.levels for level in levels)
-    assert f"{says.levels} levels" in str(says) and f"{says.levels} levels" in says._repr_html_()
+    levels = several(says.levels, "level")
+    assert levels in str(says) and levels in says._repr_html_()
     assert json.loads(says.to_json())["key_bytes"] == says.key_bytes
 
 

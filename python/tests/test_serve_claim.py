@@ -26,7 +26,7 @@ def test_a_folder_that_is_served_is_not_served_again(tmp_path: Path, keys: Keys)
             with pytest.raises(ServerError, match="is served already, by process"):
                 LocalServer(data)
             failed = Program(tmp_path)(
-                "serve", "--data", "db", "--listen", "127.0.0.1:0", code=1, process=True
+                "serve", "--data", "db", "--listen", "127.0.0.1:0", code=2, process=True
             )
             assert f"process {server.pid} at {server.url.removeprefix('http://')}" in failed.stderr
             assert "stop that server first, or serve another folder with --data" in failed.stderr

@@ -173,6 +173,37 @@ def wheel(options: Command, tools: Action = lambda: None) -> Action:
     return action
 
 
+CROSS = {
+    "aarch64-unknown-linux-gnu": PORTABLE,
+    "x86_64-unknown-linux-musl": ["--zig", "--compatibility", "musllinux_1_2"],
+    "aarch64-unknown-linux-musl": ["--zig", "--compatibility", "musllinux_1_2"],
+    "x86_64-pc-windows-gnu": ["--zig"],
+}
+"""Systems that zig links for from any other; macOS takes Apple's own files, and is built where those are."""
+
+
+def cross(target: str) -> Action:
+    """Builds a wheel for another system into dist/, and says its size. What it is not is tried there."""
+
+    def action() -> None:
+        if f"host: {target}" in quiet(["rustc", "-vV"]).stdout:
+            raise StepSkippedError("that is this machine, whose wheel is built first")
+        if shutil.which("rustup") is None:
+            raise StepSkippedError(
+                "rustup is not installed, which brings the standard library of another system"
+            )
+        call(["rustup", "target", "add", target])
+        install_release_tools()
+        before = set(WHEELS.glob("*.whl"))
+        build = [str(PYTHON), "-m", "maturin", "build", *RELEASE, *CROSS[target], "--target", target, "--locked",
+                 "--out", str(WHEELS)]  # fmt: skip
+        call(build, environment={"CARGO_ZIGBUILD_PYTHON_PATH": str(PYTHON)})
+        for made in sorted({*WHEELS.glob("*.whl")} - before):
+            say(f"{made.name}, {made.stat().st_size / 1e6:.1f} MB")
+
+    return action
+
+
 def check_wheel() -> None:
     """That the wheel in dist/ asks for no newer glibc than its name says."""
     if not links_portably():

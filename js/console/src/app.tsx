@@ -7,6 +7,8 @@ import { Frame } from "./frame";
 import { CollectionPage } from "./pages/collection";
 import { CollectionsPage } from "./pages/collections";
 import { LoadPage } from "./pages/load";
+import { NewCollectionPage } from "./pages/new-collection";
+import { PlaygroundPage } from "./pages/playground";
 import { SignIn } from "./pages/sign-in";
 import { TokensPage } from "./pages/tokens";
 import { problemIn } from "./parts/asked";
@@ -79,6 +81,10 @@ function Page() {
       return <CollectionsPage />;
     case "collection":
       return <CollectionPage key={route.name} name={route.name} tab={route.tab} />;
+    case "new":
+      return <NewCollectionPage />;
+    case "playground":
+      return <PlaygroundPage />;
     case "tokens":
       return <TokensPage />;
     case "load":

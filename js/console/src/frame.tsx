@@ -8,7 +8,8 @@ export function Frame({ children }: { children: ReactNode }) {
   const { own, signOut, holder, setHolder, warnings } = usePage();
   const route = useRoute();
   const first = useRef(true);
-  const name = route.page === "collection" ? route.name : route.page;
+  const name =
+    route.page === "collection" ? route.name : route.page === "new" ? "new collection" : route.page;
 
   // A new page is told to who cannot see it change; a tab of the same page is none.
   useEffect(() => {
@@ -21,11 +22,17 @@ export function Frame({ children }: { children: ReactNode }) {
     {
       to: linkTo({ page: "collections" }),
       name: "Collections",
-      here: route.page.startsWith("collection"),
+      here: route.page.startsWith("collection") || route.page === "new",
       shown: true,
     },
     { to: linkTo({ page: "load" }), name: "Load", here: route.page === "load", shown: own.metrics },
     { to: linkTo({ page: "tokens" }), name: "Tokens", here: route.page === "tokens", shown: true },
+    {
+      to: linkTo({ page: "playground" }),
+      name: "Playground",
+      here: route.page === "playground",
+      shown: true,
+    },
   ];
   return (
     <>

@@ -2,20 +2,24 @@
 import { useSyncExternalStore } from "react";
 
 export const TABS = ["segments", "sight", "query", "upkeep"] as const;
+const SINGLE = ["new", "tokens", "load", "playground"] as const;
 export type Tab = (typeof TABS)[number];
 
 export type Route =
   | { page: "collections" }
   | { page: "collection"; name: string; tab: Tab }
+  | { page: "new" }
   | { page: "tokens" }
   | { page: "load" }
+  | { page: "playground" }
   | { page: "missing" };
 
 export function readRoute(hash: string): Route {
   const parts = hash.replace(/^#?\/?/, "").split("/");
   const [page = "", name, tab = "segments"] = parts;
   if (page === "") return { page: "collections" };
-  if (page === "tokens" || page === "load") return parts.length === 1 ? { page } : { page: "missing" };
+  const single = SINGLE.find((one) => one === page);
+  if (single !== undefined) return parts.length === 1 ? { page: single } : { page: "missing" };
   const known = TABS.find((one) => one === tab);
   if (page !== "collections" || !name || known === undefined || parts.length > 3) return { page: "missing" };
   try {

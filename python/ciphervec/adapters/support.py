@@ -14,6 +14,7 @@ from ..collections.keys import Keys
 from ..collections.unborn import UnbornCollection
 from ..errors import InvalidInput, UnknownId
 from ..ingest.arrays import FloatArray, Id, Vectors
+from ..ingest.extras import install
 
 T = TypeVar("T")
 _ATTEMPTS = 8
@@ -33,8 +34,8 @@ class Row(NamedTuple):
 def missing(framework: str, extra: str) -> ImportError:
     """The error of an adapter whose framework isn't installed."""
     return ImportError(
-        f"ciphervec.adapters.{extra.replace('-', '_')} needs {framework}, which isn't installed. Install both with: pip "
-        f"install 'ciphervec[{extra}]'"
+        f"ciphervec.adapters.{extra.replace('-', '_')} needs {framework}, which isn't installed; "
+        f"{install(extra)}"
     )
 
 

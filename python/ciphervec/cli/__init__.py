@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_group
 
-from .terminal import EXIT_CODES, any_console, command, version
+from .terminal import EXIT_CODES, ExitCode, any_console, command, say_aside, version
 
 
 class Row(NamedTuple):
@@ -170,6 +170,19 @@ class Commands(TyperGroup):
         found: list[Any] = []
         command(lambda: found.append(load(cmd_name)))()  # it ends the program where there is none to be had
         return found[0]
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except Exception as error:
+            # Click's, of either copy: what a command line has wrong, in one line as other errors, where typer draws a box.
+            if not hasattr(error, "format_message") or type(error).__name__ == "NoArgsIsHelpError":
+                raise
+            at = getattr(error, "ctx", None) or ctx
+            told = error.format_message()
+            told += "" if told.endswith((".", "?")) else "."
+            say_aside("error:", "bold red", f"{told} See: {at.command_path} --help")
+            raise typer.Exit(int(ExitCode.USAGE)) from None
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         self._naming = True  # help names every command and needs none of them

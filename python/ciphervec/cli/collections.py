@@ -7,12 +7,13 @@ import json
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import typer
 from rich.text import Text
 
 from ..collections.audience import OwnerResult, check_audience
+from ..collections.batch import OnZero
 from ..collections.collection import Collection
 from ..collections.embedding import encoders
 from ..collections.flooding import DEVIATION
@@ -21,6 +22,7 @@ from ..collections.spec import LATTICE, MODES, PRECISIONS, SCHEMES, chosen
 from ..errors import InvalidInput
 from ..http import HttpClient
 from ..ingest.arrays import Id
+from ..ingest.counts import several
 from ..ingest.metrics import METRIC_NAMES
 from ..ingest.nesting import MAX_DEPTH
 from .column_types import Types, named, whole_object
@@ -50,6 +52,7 @@ from .terminal import (
     plain,
     print_json,
     progress,
+    say_next,
     screen,
     shown,
 )
@@ -145,9 +148,7 @@ def create(
     by = "" if scheme == LATTICE else f" by {scheme}"
     screen.print(f"[bold]{name}[/]: {dim} dimensions, {metric}, {mode}{by}, in {place}", highlight=False)
     file = "vectors.npy" if model is None else "notes.jsonl --embed"
-    screen.print(
-        f"next: ciphervec add {place} {name} {file}{_keys_again(keys)}", style="dim", highlight=False
-    )
+    say_next(f"ciphervec add {place} {name} {file}{_again(keys=keys, token_file=token_file, ca=ca)}")
 
 
 @command
@@ -179,6 +180,12 @@ def add(
         bool,
         typer.Option("--append", help="Number rows without ids on from the highest number there."),
     ] = False,
+    on_zero: Annotated[
+        str,
+        typer.Option(
+            help="Zero vectors, which have no direction under metric cosine: refuse the file, or skip them."
+        ),
+    ] = "refuse",
     token_file: TokenFile = None,
     ca: Authority = None,
     insecure: Insecure = False,
@@ -220,25 +227,28 @@ def add(
             if isinstance(client, HttpClient):
                 client.on_upload = step.then("sending its bytes")
             store = collection.upsert if upsert else collection.add
-            store(names, table.embeddings, table.metadatas, table.documents, progress=step)
+            added = store(
+                names,
+                table.embeddings,
+                table.metadatas,
+                table.documents,
+                on_zero=cast(OnZero, on_zero),
+                progress=step,
+            )
         seconds = time.perf_counter() - began
         count = collection.count()
     types_read = table.read_as(names, id_column)
     if as_json:
-        print_json({"added": len(names), "count": count, "seconds": round(seconds, 3), "types": types_read})
+        print_json({"added": len(added), "count": count, "seconds": round(seconds, 3), "types": types_read})
         return
     say_types(types_read)
-    rate = f", {len(names) / seconds:,.0f} a second" if seconds > 0 and names else ""
+    rate = f", {len(added) / seconds:,.0f} a second" if seconds > 0 and added else ""
     screen.print(
-        f"{len(names):,} vectors sealed in {seconds:.2f} s{rate}; {name} holds {count:,}", highlight=False
-    )
-    probe = '--text "..."' if embed else "probe.npy"
-    screen.print(
-        f"next: ciphervec query {place} {name} {probe}{_keys_again(keys)}",
-        style="dim",
-        markup=False,
+        f"{several(len(added), 'vector')} sealed in {seconds:.2f} s{rate}; {name} holds {count:,}",
         highlight=False,
     )
+    probe = '--text "..."' if embed else "probe.npy"
+    say_next(f"ciphervec query {place} {name} {probe}{_again(keys=keys, token_file=token_file, ca=ca)}")
 
 
 @command
@@ -346,7 +356,7 @@ def query(
             if "documents" in found["include"]:
                 line.append(plain(found["documents"][number][rank] or ""))
                 line.append("  " + plain(found["metadatas"][number][rank] or ""), style="dim")
-            screen.print(line, no_wrap=True, overflow="ellipsis")
+            screen.print(line, no_wrap=True, overflow="ellipsis" if screen.is_terminal else "ignore")
     if "documents" not in found["include"]:
         screen.print(
             "documents and metadata stayed on the server; --documents fetches them",
@@ -365,8 +375,9 @@ def say_types(types: Mapping[str, str]) -> None:
         screen.print(f"read as {read_as}; --types says otherwise", style="dim", markup=False, highlight=False)
 
 
-def _keys_again(keys: Path | None) -> str:
-    return f" --keys {keys}" if keys else ""
+def _again(**options: Path | None) -> str:
+    """These options as they were given, for the next command."""
+    return "".join(f" --{name.replace('_', '-')} {path}" for name, path in options.items() if path)
 
 
 def _ids(
@@ -387,7 +398,7 @@ def _ids(
     taken = collection.owner.ids()
     if taken and not (append or upsert):
         raise InvalidInput(
-            f"{file} holds no ids, and {collection.name!r} has {len(taken):,} rows already: to number these on, say "
+            f"{file} holds no ids, and {collection.name!r} has {several(len(taken), 'row')} already: to number these on, say "
             "--append; to put them in the place of rows 0 and on, --upsert; or name them with --ids."
         )
     first = max((name for name in taken if isinstance(name, int)), default=-1) + 1 if append else 0

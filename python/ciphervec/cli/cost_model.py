@@ -92,6 +92,7 @@ class Estimate:
     rows_scanned: float
     """A query, with padding, decoys and fresh rows."""
     stored_bytes: float
+    """With the vectors as they were put in, which a collection keeps unless told."""
     memory_bytes: float
     machines: int
     shards: int
@@ -157,12 +158,14 @@ def estimate(
     bandwidth_gbit: float = 1.0,
     round_trip: float = 0.02,
     scan_seconds: float = 1.0,
+    originals: bool = True,
 ) -> Estimate:
     """What a collection of so many rows takes under this load.
 
     Machines are as many as hold the padded rows in memory and scan for one query within
     `scan_seconds`, and all of that as often as the load needs at 70 % of their threads.
-    `bandwidth_gbit` is between the machines and the key holder. Raises InvalidInput.
+    `bandwidth_gbit` is between the machines and the key holder; `originals` counts the vectors that a collection keeps
+    as they were put in. Raises InvalidInput.
     """
     speeds, prices = speeds or Speeds(), prices or Prices()
     if rows < 1 or dimension < 1 or queries_a_second <= 0 or bandwidth_gbit <= 0 or scan_seconds <= 0:
@@ -201,7 +204,8 @@ def estimate(
     transfer = (up + down) * 8 / (bandwidth_gbit * 1e9)
     scan = expand + scanned * row_seconds / (shards * threads)
     latency = round_trip + scan + transfer + scanned * speeds.open_ns_a_row * 1e-9
-    stored = padded * (a_row + _SIDECAR_ROW) + (_KEYS_BYTES if ring else 0)
+    kept = 4.0 * dimension if originals else 0.0
+    stored = padded * (a_row + _SIDECAR_ROW) + rows * kept + (_KEYS_BYTES if ring else 0)
     storage_month = stored / 1e9 * prices.storage_gb_month
     month = 30 * 86400.0
     # Machines are paid whether they work or not; loading them from the bucket once a day is noise.

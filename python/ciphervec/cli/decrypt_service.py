@@ -14,6 +14,8 @@ from ..decrypt_service.ledger import CAPABILITIES, Ledger, Principal
 from ..decrypt_service.matcher import Matcher
 from ..decrypt_service.receipts import Receipts
 from ..errors import InvalidInput
+from ..ingest.counts import several
+from ..ingest.extras import needed
 from ..ingest.files import read_text
 from ..writer.pending_batch import is_url
 from .tables import grid
@@ -76,9 +78,7 @@ def serve(
     try:
         from ..decrypt_service.app import application
     except ModuleNotFoundError as error:
-        raise InvalidInput(
-            f"the decrypt service needs {error.name}. Install it with: pip install 'ciphervec[service]'"
-        ) from error
+        raise needed("the decrypt service", str(error.name), "service") from error
     receipts = None if receipt_key is None else Receipts(receipt_key.read_bytes())
     with _client(place, keys, passphrase_file, token_file, ca) as client:
         matcher = Matcher(client.get_collection(name), within, receipts=receipts, max_queries=max_queries)
@@ -123,7 +123,8 @@ def allow(
         return
     screen.print(token, highlight=False, soft_wrap=True)
     aside.print(  # so that the token alone is what a file or another program gets
-        f"{who} ({principal.id}): {', '.join(principal.may)}, {budget} queries in {period}. The token is not shown again.",
+        f"{who} ({principal.id}): {', '.join(principal.may)}, {several(budget, 'query')} in {period}. "
+        "The token is not shown again.",
         style="dim",
         highlight=False,
         soft_wrap=True,

@@ -21,6 +21,7 @@ from ..collections.client import Client
 from ..collections.spec import FORMAT
 from ..collections.stores.store import Database
 from ..errors import CiphervecError
+from ..ingest.counts import several
 
 Verdict = Literal["ok", "warn", "fail"]
 
@@ -254,7 +255,7 @@ def of_collection(name: str, client: Client) -> Iterator[Finding]:
             "opening", name, "fail", str(error), "see the message; ciphervec verify checks every stored block"
         )
         return
-    yield Finding("opening", name, "ok", f"{info['count']:,} rows under key {info['key_id']}")
+    yield Finding("opening", name, "ok", f"{several(info['count'], 'row')} under key {info['key_id']}")
     yield from of_info(name, info)
 
 

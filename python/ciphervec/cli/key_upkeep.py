@@ -13,6 +13,7 @@ import typer
 from ..collections.collection import Collection
 from ..collections.keys import Keys, shred
 from ..errors import InvalidInput, WrongKey
+from ..ingest.counts import several
 from .place import Access, Authority, Insecure, Place, TokenFile, opened
 from .terminal import (
     Json,
@@ -71,7 +72,9 @@ def rotate(
     if as_json:
         print_json({"name": name, "key_id": info["key_id"], "count": info["count"]})
         return
-    screen.print(f"{name}: {info['count']:,} rows are under key [bold]{info['key_id']}[/]", highlight=False)
+    screen.print(
+        f"{name}: under key [bold]{info['key_id']}[/] now, {several(info['count'], 'row')}", highlight=False
+    )
     screen.print(
         "the old key opens what backups hold of before; writers need new cards", style="dim", highlight=False
     )

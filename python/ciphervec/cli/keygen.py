@@ -14,7 +14,7 @@ from ..additive.keys import KeyPair
 from ..collections.keys import Keys
 from ..collections.spec import FORMER_LATTICE, LATTICE, SCHEMES
 from ..errors import InvalidInput
-from .terminal import Json, PassphraseFile, aside, command, passphrase, print_json, screen
+from .terminal import Json, PassphraseFile, aside, command, passphrase, print_json, say_next, screen
 
 
 def scheme_named(name: str) -> str:
@@ -117,7 +117,7 @@ def keygen(
         following = f'from ciphervec import {module}; keys = {module}.load("{path}", passphrase=...)'
     else:
         following = f"ciphervec create db items --dim 512 --keys {path}"
-    screen.print(f"next: {following}", style="dim", highlight=False, markup=False)
+    say_next(following)
 
 
 def _generate(scheme: str, bits: int | None, power: int | None) -> Keys | KeyPair:

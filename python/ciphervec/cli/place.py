@@ -65,10 +65,17 @@ class Access:
             )
 
 
+def _folder(place: str) -> Path:
+    """Raises InvalidInput for what looks like a URL that is none of a server."""
+    if "://" in place:
+        raise InvalidInput(f"a server's URL begins with https:// or http://, got {place}.")
+    return Path(at_home(place))
+
+
 def stored(place: str, access: Access) -> FolderDatabase:
     """The collections in a folder, to be looked at without a key."""
     access.nothing_for_folders()
-    folder = Path(at_home(place))
+    folder = _folder(place)
     if not folder.is_dir():
         raise FileNotFoundError(
             f"there is no folder {folder}. Make a collection in it with: ciphervec create"
@@ -83,6 +90,6 @@ def opened(
     if is_url(place):
         return access.client(place, keys)
     access.nothing_for_folders()
-    if not make and not Path(at_home(place)).exists():
+    if not _folder(place).exists() and not make:
         raise FileNotFoundError(f"there is no folder {place}. Make a collection in it with: ciphervec create")
     return PersistentClient(place, keys, read_only=read_only)

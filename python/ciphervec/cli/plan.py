@@ -46,6 +46,13 @@ def plan(
     egress_dollars: Annotated[
         float, typer.Option(help="Dollars a GB that leaves the cloud.")
     ] = _PRICES.egress_gb,
+    originals: Annotated[
+        bool,
+        typer.Option(
+            "--originals/--no-originals",
+            help="Whether the collection keeps vectors as they were put in, as it does unless told.",
+        ),
+    ] = True,
     ns: Annotated[
         float | None,
         typer.Option(help="Nanoseconds of one thread a number of a vector; measured on your machine."),
@@ -91,6 +98,7 @@ def plan(
                 bandwidth_gbit=gbit,
                 round_trip=round_trip,
                 scan_seconds=scan_seconds,
+                originals=originals,
             )
             for way in ways
         ]

@@ -13,7 +13,7 @@ import ciphervec.errors as errors
 
 from ..additive import keys as additive
 from ..additive.noise_pool import NoisePool
-from .terminal import Json, PassphraseFile, command, passphrase, print_json, progress, screen
+from .terminal import Json, PassphraseFile, command, passphrase, print_json, progress, say_next, screen
 
 
 @command
@@ -59,10 +59,7 @@ def precompute(
         )
         return
     screen.print(f"{total:,} elements of noise in {path}, for key [bold]{pair.key_id}[/]", highlight=False)
-    screen.print(
-        f"next: pool = NoisePool.claim({str(path)!r}, keys); pool.encrypt_vectors(rows)", style="dim",
-        highlight=False, markup=False,
-    )  # fmt: skip
+    say_next(f"pool = NoisePool.claim({str(path)!r}, keys); pool.encrypt_vectors(rows)")
 
 
 def _load(path: Path, passphrase_file: Path | None) -> additive.KeyPair:

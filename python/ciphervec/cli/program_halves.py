@@ -27,7 +27,7 @@ from .program_source import (
     compiled,
     find,
 )
-from .terminal import PassphraseFile, command, existing, passphrase, screen, size
+from .terminal import PassphraseFile, command, existing, passphrase, say_next, screen, size
 
 PlanFile = Annotated[Path, typer.Argument(metavar="PLAN", help="The file that `program plan` wrote.")]
 SecretFile = Annotated[Path, typer.Option("--keys", "-k", help="The key file that `program keygen` wrote.")]
@@ -66,12 +66,7 @@ def plan(
     content = made.to_bytes()
     out.write_bytes(content)
     screen.print(f"plan {made.id} written to {out}, {size(len(content))}", highlight=False)
-    screen.print(
-        f"next: ciphervec program keygen {out} --out my.key --server-keys server.keys",
-        style="dim",
-        highlight=False,
-        markup=False,
-    )
+    say_next(f"ciphervec program keygen {out} --out my.key --server-keys server.keys")
 
 
 @command

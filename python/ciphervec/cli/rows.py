@@ -7,16 +7,18 @@ import itertools
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import IO, Annotated, Any
+from typing import IO, Annotated, Any, cast
 
 import typer
 
 from ..collections.audience import OwnerResult, check_audience
+from ..collections.batch import OnZero
 from ..collections.collection import Collection
 from ..collections.spec import MODES, chosen
 from ..errors import CollectionNotFound, InvalidInput
 from ..ingest import packed
 from ..ingest.arrays import Id
+from ..ingest.counts import several
 from ..ingest.metrics import METRIC_NAMES
 from .collections import Name, filter_of, say_types
 from .column_types import Types, named
@@ -151,7 +153,7 @@ def delete(
     if as_json:
         print_json({"deleted": gone, "count": left})
         return
-    screen.print(f"{gone:,} rows deleted; {name} holds {left:,}", highlight=False)
+    screen.print(f"{several(gone, 'row')} deleted; {name} holds {left:,}", highlight=False)
 
 
 @command
@@ -198,7 +200,7 @@ def export(
             except BaseException:
                 file.unlink()
                 raise
-    screen.print(f"{len(names):,} rows written to {file}, in the clear", highlight=False)
+    screen.print(f"{several(len(names), 'row')} written to {file}, in the clear", highlight=False)
 
 
 @command
@@ -224,6 +226,7 @@ def import_(
     upsert: Annotated[
         bool, typer.Option("--upsert", help="Replace rows whose id is there, instead of refusing.")
     ] = False,
+    on_zero: Annotated[str, typer.Option(help="Of zero vectors: as of `ciphervec add`.")] = "refuse",
     token_file: TokenFile = None,
     ca: Authority = None,
     insecure: Insecure = False,
@@ -265,13 +268,20 @@ def import_(
         names = table.names(None, id_type, there)
         store = collection.upsert if upsert else collection.add
         with progress(f"sealing into {name}", len(table), quiet=as_json) as step:
-            added = store(names, table.embeddings, table.metadatas, table.documents, progress=step)
+            added = store(
+                names,
+                table.embeddings,
+                table.metadatas,
+                table.documents,
+                on_zero=cast(OnZero, on_zero),
+                progress=step,
+            )
         count = collection.count()
     if as_json:
         print_json({"added": len(added), "count": count})
         return
     say_types(table.read_as(added, id_column))
-    screen.print(f"{len(added):,} rows sealed; {name} holds {count:,}", highlight=False)
+    screen.print(f"{several(len(added), 'row')} sealed; {name} holds {count:,}", highlight=False)
 
 
 def _write(out: IO[str], collection: Collection, names: list[Id], audience: str | None) -> None:

@@ -11,7 +11,7 @@ import ciphervec._native as _native
 
 from ..errors import CiphervecError
 from ..ingest.files import at_home
-from .terminal import command
+from .terminal import ExitCode, command
 
 CONTEXT_SETTINGS = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
 """Click settings under which every word, `--help` too, goes to the native command."""
@@ -40,4 +40,6 @@ def _run(name: str, words: list[str]) -> None:
         )
     words = ["=".join(at_home(part) for part in word.split("=", 1)) for word in words]
     sys.stdout.flush()
-    raise typer.Exit(run_server(["ciphervec", name, *words]))
+    code = run_server(["ciphervec", name, *words])
+    # Its 1 is of what it foresees, an address in use or a folder that is none.
+    raise typer.Exit(int(ExitCode.USAGE) if code == 1 else code)

@@ -9,10 +9,21 @@ from typing import Annotated
 import typer
 
 from ..errors import InvalidInput
+from ..ingest.counts import several
 from .collections import Name
 from .network import NetworkOption, network_named
 from .place import Access, Authority, Insecure, Place, TokenFile, opened
-from .terminal import Json, KeyFile, PassphraseFile, command, load_keys, print_json, progress, screen
+from .terminal import (
+    Json,
+    KeyFile,
+    PassphraseFile,
+    command,
+    load_keys,
+    print_json,
+    progress,
+    say_next,
+    screen,
+)
 
 Copies = Annotated[str, typer.Argument(metavar="FOLDER", help="The folder of copies.")]
 
@@ -109,7 +120,7 @@ def optimize(
         )
         return
     screen.print(
-        f"{name}: {before['segments']:,} segments, now {after['segments']:,}; {before['bytes_total']:,} bytes, now "
+        f"{name}: {several(before['segments'], 'segment')}, now {after['segments']:,}; {before['bytes_total']:,} bytes, now "
         f"{after['bytes_total']:,}",
         highlight=False,
     )
@@ -143,8 +154,8 @@ def snapshot(
     if as_json:
         print_json({"copied": name, "rows": rows, "folder": folder})
         return
-    screen.print(f"{name}: {rows:,} rows copied to {folder}", highlight=False)
-    screen.print(f"next: ciphervec verify {folder} {name}", style="dim", highlight=False)
+    screen.print(f"{name}: {several(rows, 'row')} copied to {folder}", highlight=False)
+    say_next(f"ciphervec verify {folder} {name}")
 
 
 @command
@@ -177,4 +188,4 @@ def restore(
     if as_json:
         print_json({"restored": name, "count": count})
         return
-    screen.print(f"{name}: {count:,} rows restored to {place}", highlight=False)
+    screen.print(f"{name}: {several(count, 'row')} restored to {place}", highlight=False)

@@ -12,6 +12,7 @@ from ..collections.audience import check_audience
 from ..collections.client import Client
 from ..errors import InvalidInput, ServerError
 from ..http.address import is_url
+from ..ingest.extras import needed
 from .place import Access, Authority, Insecure, TokenFile, opened
 from .terminal import KeyFile, PassphraseFile, aside, command, load_keys
 
@@ -96,9 +97,7 @@ def sidecar(
         from ..sidecar.rows import Choices
         from ..sidecar.serve import serve
     except ModuleNotFoundError as error:
-        raise InvalidInput(
-            f"the sidecar needs {error.name}. Install it with: pip install 'ciphervec[sidecar]'"
-        ) from error
+        raise needed("the sidecar", str(error.name), "sidecar") from error
     tokens = read_tokens(client_tokens)
     check_exposure(host, tokens, tls_cert, insecure=insecure)
     origins = tuple(allow_origin or ())

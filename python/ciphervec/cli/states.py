@@ -8,6 +8,7 @@ import typer
 
 from ..collections.collection import Collection
 from ..http.address import is_url
+from ..ingest.counts import several
 from .place import Access, Authority, Insecure, Place, TokenFile, opened
 from .terminal import Json, KeyFile, PassphraseFile, command, load_keys, print_json, screen
 
@@ -102,6 +103,6 @@ def _show(collection: Collection, says: str, as_json: bool) -> None:
         print_json({"name": info["name"], "count": info["count"], "state": info["state"]})
         return
     screen.print(
-        f"{info['name']}: {info['count']:,} rows; it {says}, state {info['state']['sequence']}",
+        f"{info['name']}: {several(info['count'], 'row')}; it {says}, state {info['state']['sequence']}",
         highlight=False,
     )

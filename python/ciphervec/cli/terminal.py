@@ -56,6 +56,8 @@ class ExitCode(enum.IntEnum):
 
 
 EXIT_CODES = tuple(ExitCode)
+_PIPE_CLOSED = 141
+"""What a shell says of a program that wrote to a closed pipe."""
 
 # The first class that matches decides; subclasses stand before their bases.
 _CODES: list[tuple[type[BaseException], ExitCode]] = [
@@ -78,8 +80,9 @@ _CODES: list[tuple[type[BaseException], ExitCode]] = [
     (errors.CiphervecError, ExitCode.USAGE),
 ]
 
-screen = Console(stderr=False)
-aside = Console(stderr=True)
+# Nothing is folded or cut off a terminal: lines are for grep and logs there.
+screen = Console(stderr=False, soft_wrap=not sys.stdout.isatty())
+aside = Console(stderr=True, soft_wrap=not sys.stderr.isatty())
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on standard output, and errors as JSON too.")]
 KeyFile = Annotated[
@@ -110,6 +113,10 @@ def command(function: Callable[P, None]) -> Callable[P, None]:
         try:
             with _notes():
                 function(*args, **kwargs)
+        except BrokenPipeError:
+            # Who reads has enough, as `head` does. Nothing more is to be written, nor said at the end.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(_PIPE_CLOSED) from None
         except (errors.CiphervecError, OSError) as error:
             code = exit_code(error)
             if kwargs.get("as_json") is True:
@@ -126,10 +133,15 @@ def command(function: Callable[P, None]) -> Callable[P, None]:
     return guarded
 
 
+def say_next(step: str) -> None:
+    """What to type next, in one line however narrow the terminal, so that it can be copied."""
+    screen.print(f"next: {step}", style="dim", markup=False, highlight=False, soft_wrap=True)
+
+
 def say_aside(kind: str, style: str, message: str) -> None:
     """Print a message of this kind on standard error: in lines for a terminal, else in one, which grep finds."""
     aside.print(kind, style=style, end=" ")
-    aside.print(reworded(message), markup=False, highlight=False, soft_wrap=not aside.is_terminal)
+    aside.print(reworded(message), markup=False, highlight=False)
 
 
 def _at_home(value: Any) -> Any:

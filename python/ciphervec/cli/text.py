@@ -15,7 +15,7 @@ from ..errors import InvalidInput
 from ..text import Classifier, Metrics, Settings
 from .measuring import at_least
 from .tables import grid
-from .terminal import Json, command, existing, print_json, progress, screen, size
+from .terminal import Json, command, existing, print_json, progress, say_next, screen, size
 from .texts import read_labelled
 
 text_app = typer.Typer(
@@ -108,7 +108,7 @@ def train(
     if results:
         show(model, results, f"on {len(held):,} texts that training did not see")
         show_cut(model, unseen)
-    screen.print(f"next: ciphervec text evaluate {out} FILE", style="dim", highlight=False, markup=False)
+    say_next(f"ciphervec text evaluate {out} FILE")
 
 
 @text_app.command()

@@ -17,11 +17,23 @@ from ..collections.stores.store import CollectionStore, Database
 from ..collections.write_batch import ORIGINALS, RECORDS, ROWS, SIDECAR, TAGS
 from ..errors import CollectionNotFound, CorruptData, InvalidInput
 from ..http.address import is_url
+from ..ingest.counts import several
 from ..ingest.network import Network
 from .network import NetworkOption, network_named, network_words
 from .place import Access, Authority, Insecure, Place, TokenFile, opened, stored
 from .tables import grid
-from .terminal import ExitCode, Json, PassphraseFile, command, load_keys, print_json, progress, screen, size
+from .terminal import (
+    ExitCode,
+    Json,
+    PassphraseFile,
+    command,
+    load_keys,
+    print_json,
+    progress,
+    say_next,
+    screen,
+    size,
+)
 
 # Not from the environment: without being asked, what needs no key must not ask for a passphrase.
 OwnersKeys = Annotated[
@@ -71,9 +83,7 @@ def info(
         return
     if not rows:
         screen.print(f"{place} holds no collection", highlight=False)
-        screen.print(
-            f"next: ciphervec create {place} items --dim 512 --keys my.key", style="dim", highlight=False
-        )
+        say_next(f"ciphervec create {place} items --dim 512 --keys my.key")
         return
     if name is not None:
         for what, says in flat(rows[0]):
@@ -83,7 +93,7 @@ def info(
     for row in rows:
         mode = row["mode"] if row["precision"] == "standard" else f"{row['mode']} {row['precision']}"
         mode += "" if row["scheme"] == "lattice" else f" {row['scheme']}"
-        shape = f"{row['rows'] - row['deleted']:,} × {row['dimension']}"
+        shape = f"{row['rows']:,} × {row['dimension']}"
         lines.append(
             [row["name"], mode, row["metric"], shape, size(sum(row["bytes"].values())), row["key_id"]]
         )
@@ -184,7 +194,7 @@ def describe(name: str, store: CollectionStore) -> dict[str, Any]:
         "bits": spec.bits,
         "key_id": key_id,
         "epoch": epoch,
-        "rows": sum(segment.rows for segment in segments),
+        "rows": sum(segment.rows - len(segment.deleted) for segment in segments),
         "deleted": sum(len(segment.deleted) for segment in segments),
         "segments": len(segments),
         "bytes": {
@@ -214,5 +224,5 @@ def _names(database: Database, name: str | None) -> list[str]:
 
 
 def _counts(report: dict[str, Any]) -> str:
-    parts = [f"{value:,} {key}" for key, value in report.items() if type(value) is int]
-    return ", ".join([*parts, f"{len(report['problems'])} problems"])
+    parts = [several(value, key.removesuffix("s")) for key, value in report.items() if type(value) is int]
+    return ", ".join([*parts, several(len(report["problems"]), "problem")])

@@ -6,6 +6,10 @@ from __future__ import annotations
 import re
 
 _WORDS: list[tuple[str, str]] = [
+    (
+        r"Make them with keys = ciphervec\.Keys\.generate\(\), keep them with .*, and pass keys=keys",
+        "Name their file with --keys my.key; a new one comes from: ciphervec keygen my.key",
+    ),
     (r"Use upsert to replace it, or update to change it", "Say --upsert to replace it"),
     (r"look for its ids, or upsert", "look for its ids, or say --upsert"),
     (
@@ -34,6 +38,7 @@ _WORDS: list[tuple[str, str]] = [
     (r"client\.accept_restore\('[^']*'\), or ciphervec accept-restore", "ciphervec accept-restore"),
     (r"allow more timeout=\.\.\.", "with less at once"),
     (r"ask for a key in clear with allow_plaintext=True", "say --no-passphrase"),
+    (r"on_zero='skip'", "--on-zero skip"),
     (r"audience='(\w+)'", r"--audience \1"),
     (r"info\(\)\['\w+'\]", "ciphervec doctor"),
     (r"info\(\)", "ciphervec doctor"),

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from ..errors import InvalidInput
+from ..ingest.counts import several
 from ..writer.pending_batch import is_url
 from ..writer.writer import Writer, WrittenBatch
 from .column_types import Types, named
@@ -36,6 +37,7 @@ from .terminal import (
     load_keys,
     print_json,
     progress,
+    say_next,
     screen,
 )
 
@@ -84,12 +86,7 @@ def card(
         return
     screen.print(f"card of [bold]{writer}[/] written to {path}; no secret is in it", highlight=False)
     screen.print(f"fingerprint {made.fingerprint}", highlight=False)
-    screen.print(
-        f"next: ciphervec writer add {path} {place} vectors.npy --fingerprint {made.fingerprint}",
-        style="dim",
-        highlight=False,
-        soft_wrap=True,
-    )
+    say_next(f"ciphervec writer add {path} {place} vectors.npy --fingerprint {made.fingerprint}")
 
 
 @writer_app.command()
@@ -178,7 +175,7 @@ def _report(rows: int, name: str, seconds: float, as_json: bool) -> None:
     if as_json:
         print_json({"added": rows, "seconds": round(seconds, 3)})
         return
-    screen.print(f"{rows:,} rows sealed for the owner of {name} in {seconds:.2f} s", highlight=False)
+    screen.print(f"{several(rows, 'row')} sealed for the owner of {name} in {seconds:.2f} s", highlight=False)
 
 
 __all__ = ["writer_app"]

@@ -3,9 +3,11 @@ and on a writer's."""
 
 from __future__ import annotations
 
+import itertools
+import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, Literal, TypeVar, get_args
 
 import numpy as np
 
@@ -13,6 +15,8 @@ from .._native import IndexSpec
 from ..errors import InvalidInput, InvalidRows
 from ..ingest import arrays, records
 from ..ingest.arrays import BoolArray, FloatArray, Id, Vectors
+from ..ingest.counts import several
+from ..ingest.metrics import METRICS
 from ..ingest.records import Record
 from .write_batch import NewSegment
 
@@ -20,6 +24,44 @@ T = TypeVar("T")
 NO_VECTORS = (
     "rows need embeddings, shape (n, dimension), or documents for the embedding function; none were given."
 )
+
+
+OnZero = Literal["refuse", "skip"]
+"""What becomes of rows whose vector is zero, where the metric compares directions alone."""
+
+
+def without_zeros(
+    on_zero: OnZero, metric: str, ids: Any, embeddings: Any, metadatas: Any, documents: Any
+) -> tuple[Any, Any, Any, Any]:
+    """Rows as a caller passes them, without those whose vector is zero if `on_zero` is "skip": a warning counts these.
+    Raises InvalidInput."""
+    if on_zero not in get_args(OnZero):
+        raise InvalidInput(f"on_zero is 'refuse' or 'skip', got {on_zero!r}.")
+    given = (ids, embeddings, metadatas, documents)
+    if on_zero == "refuse" or embeddings is None or not METRICS[metric].directed:
+        return given
+    rows = np.atleast_2d(arrays.numbers(embeddings, "embeddings"))
+    zero = ~(rows != 0).any(axis=1)
+    if not zero.any():
+        return given
+    columns = [arrays.ids(ids, paired=True) if ids is not None else None, metadatas, documents]
+    columns = [one if one is None else [one] if isinstance(one, str | dict) else list(one) for one in columns]
+    for name, column in zip(("ids", "metadatas", "documents"), columns, strict=True):
+        if column is not None and len(column) != len(rows):
+            raise InvalidInput(f"{name} has {several(len(column), 'entry')} for {several(len(rows), 'row')}.")
+    named = ""
+    if columns[0] is not None:
+        left_out = [repr(name) for name, out in zip(columns[0], zero, strict=True) if out]
+        named = f": {', '.join(left_out[:5])}{' …' if len(left_out) > 5 else ''}"
+    warnings.warn(
+        f"{several(int(zero.sum()), 'row')} of {len(rows):,} left out: a zero vector has no direction{named}.",
+        UserWarning,
+        stacklevel=3,
+    )
+    names, kept_metadatas, texts = (
+        column if column is None else list(itertools.compress(column, ~zero)) for column in columns
+    )
+    return names, rows[~zero], kept_metadatas, texts
 
 
 @dataclass

@@ -377,9 +377,13 @@ class Client:
         with self._open():
             source = self._readable()
             check_name(name)
-            return copied(
-                lambda: source.open(name), FolderDatabase(at_home(folder), read_only=False), name, progress
-            )
+            into = FolderDatabase(at_home(folder), read_only=False)
+            try:
+                return copied(lambda: source.open(name), into, name, progress)
+            except CollectionExists as error:
+                raise CollectionExists(
+                    f"{folder} holds a copy of {name!r} already. Choose another folder, one for each snapshot."
+                ) from error
 
     def restore(
         self,
@@ -395,6 +399,11 @@ class Client:
         with self._open():
             source = FolderDatabase(at_home(folder), read_only=True)
             check_name(name)
+            if name not in source.names():
+                there = ", ".join(map(repr, source.names())) or "none"
+                raise CollectionNotFound(
+                    f"the folder {folder} holds no copy of {name!r}; it holds: {there}. A copy goes back under its own name."
+                )
             if self._keys is not None and not allow_open:
                 source.open(name, lambda meta: refuse_open(meta, name)).close()
             try:

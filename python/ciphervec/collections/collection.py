@@ -26,7 +26,7 @@ from .audience import (
     refuse_others,
     refuse_outdated,
 )
-from .batch import Batch
+from .batch import Batch, OnZero, without_zeros
 from .changes import delete, write
 from .embedding.texts import Texts
 from .flooding import DEVIATION, check_deviation
@@ -69,18 +69,23 @@ class Collection(Texts):
         metadatas: object | None = None,
         documents: object | None = None,
         *,
+        on_zero: OnZero = "refuse",
         progress: Progress | bool | None = None,
     ) -> list[Id]:
         """Seal and store n new rows; returns their ids, which are made up where none are given.
 
         `embeddings` has shape (n, dimension); `metadatas` (dicts of JSON values) and `documents`
         (strings) have n entries, None where a row has none. Without `embeddings`, documents are
-        embedded by the collection's `embedding_function`, here. `progress(done, total)` is called
+        embedded by the collection's `embedding_function`, here. Under metric cosine a zero vector has no direction:
+        `on_zero` refuses the batch, or skips such rows with a warning. `progress(done, total)` is called
         while rows are sealed; True prints a line on standard error. Raises DuplicateId when an id
         repeats or is already here, InvalidInput, StorageError, and what the function raises;
         nothing is added then.
         """
         ids, embeddings, documents = self._embedded(ids, embeddings, documents)
+        ids, embeddings, metadatas, documents = without_zeros(
+            on_zero, self.metric, ids, embeddings, metadatas, documents
+        )
         with self._open(write=True):
             batch = Batch.of(self.spec, ids, embeddings, metadatas, documents)
             report = reporting(progress, f"sealing into {self.name}")
@@ -101,11 +106,15 @@ class Collection(Texts):
         metadatas: object | None = None,
         documents: object | None = None,
         *,
+        on_zero: OnZero = "refuse",
         progress: Progress | bool | None = None,
     ) -> list[Id]:
         """As `add`, but a row whose id is already here is replaced: vector, metadata and
         document."""
         ids, embeddings, documents = self._embedded(ids, embeddings, documents)
+        ids, embeddings, metadatas, documents = without_zeros(
+            on_zero, self.metric, ids, embeddings, metadatas, documents
+        )
         with self._open(write=True):
             batch = Batch.of(self.spec, ids, embeddings, metadatas, documents)
             report = reporting(progress, f"sealing into {self.name}")

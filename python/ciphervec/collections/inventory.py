@@ -78,7 +78,7 @@ def inventory(segments: Segments, network: Network | None = None) -> dict[str, A
         "filter_tables": {"segments": len(tables), "bytes": tables.nbytes, "limit": payloads.TABLE_BYTES},
         "bytes": sizes,
         "bytes_total": sum(sizes.values()),
-        "bytes_per_vector": (sizes[ROWS] + sizes[SIDECAR]) / stored if stored else 0.0,
+        "bytes_per_vector": (sizes[ROWS] + sizes[SIDECAR] + sizes[ORIGINALS]) / stored if stored else 0.0,
         "security": spec.security(),
     }
 

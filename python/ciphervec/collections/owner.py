@@ -544,12 +544,14 @@ class Owner:
         )
         return self._opened(query, wanted, *found)
 
-    def closest(self, query: SealedQuery, response: bytes, within: float) -> list[Matches]:
-        """As `open`, of each query the closest row alone, if it is within that distance. As many rows
-        are worked on however many are that near, so that the time it takes does not tell their number."""
-        wanted = self._wanted(query, None, within, None, None, DEVIATION)
+    def closest(
+        self, query: SealedQuery, response: bytes, within: float, allow: Sequence[Id] | None = None
+    ) -> list[Matches]:
+        """As `open`, of each query the closest row alone, of those in `allow` if given, if it is within that distance.
+        As many rows are worked on however many are that near, so that the time it takes does not tell their number."""
+        wanted = self._wanted(query, None, within, allow, None, DEVIATION)
         found = self._native.open(
-            query._native, response, self._directory, None, wanted.threshold, closest=True
+            query._native, response, self._directory, None, wanted.threshold, allow, closest=True
         )
         return self._opened(query, wanted, *found)
 

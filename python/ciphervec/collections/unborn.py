@@ -19,7 +19,7 @@ from ..ingest.forks import open_in_child
 from ..ingest.metrics import METRICS
 from ..ingest.where import row_filter
 from .audience import Audience, check_audience
-from .batch import NO_VECTORS
+from .batch import NO_VECTORS, OnZero, without_zeros
 from .collection import Collection
 from .embedding.function import Embedder, EmbeddingFunction, SavedFunction, TextEmbedding
 from .flooding import DEVIATION, check_deviation
@@ -109,9 +109,13 @@ class UnbornCollection(Collection):
         metadatas: object | None = None,
         documents: object | None = None,
         *,
+        on_zero: OnZero = "refuse",
         progress: Progress | bool | None = None,
     ) -> list[Id]:
         ids, embeddings, documents = self._embedded(ids, embeddings, documents)
+        ids, embeddings, metadatas, documents = without_zeros(
+            on_zero, self.metric, ids, embeddings, metadatas, documents
+        )
         with self._lock:
             self._be(embeddings)
             return self.add(ids, embeddings, metadatas, documents, progress=progress)
@@ -123,9 +127,13 @@ class UnbornCollection(Collection):
         metadatas: object | None = None,
         documents: object | None = None,
         *,
+        on_zero: OnZero = "refuse",
         progress: Progress | bool | None = None,
     ) -> list[Id]:
         ids, embeddings, documents = self._embedded(ids, embeddings, documents)
+        ids, embeddings, metadatas, documents = without_zeros(
+            on_zero, self.metric, ids, embeddings, metadatas, documents
+        )
         with self._lock:
             self._be(embeddings)
             return self.upsert(ids, embeddings, metadatas, documents, progress=progress)

@@ -112,27 +112,29 @@ class Service:
         try:
             try:
                 parts = Request.from_bytes(body)
-            except CorruptData:
-                raise Refused from None
+            except CorruptData as error:
+                raise Refused(str(error)) from None
             query = matcher.read(parts.query)
             count = query.rows
-        except Refused:
+        except Refused as error:
             self._ledger.charge(principal.id, count)
-            self._note(principal.id, matcher.name, count, "refused")
+            self._note(principal.id, matcher.name, count, "refused", error.reason)
             raise
         left = self._ledger.charge(principal.id, count)
         try:
-            outcomes = matcher.match(query, parts.answer, parts.receipt)
-        except Mismatched:
+            outcomes = matcher.match(query, parts.answer, parts.receipt, parts.claimed)
+        except Mismatched as error:
             suspended = self._ledger.fail(principal.id)
-            self._note(principal.id, matcher.name, count, "suspended" if suspended else "mismatched")
+            self._note(
+                principal.id, matcher.name, count, "suspended" if suspended else "mismatched", error.reason
+            )
             raise
         except Held as error:
             self._hold(matcher.name, error.segments)
-            self._note(principal.id, matcher.name, count, "held")
+            self._note(principal.id, matcher.name, count, "held", error.reason)
             raise
-        except Refused:
-            self._note(principal.id, matcher.name, count, "refused")
+        except Refused as error:
+            self._note(principal.id, matcher.name, count, "refused", error.reason)
             raise
         self._disqualify(matcher.name, query.disqualified)
         self._note(principal.id, matcher.name, count, "answered")
@@ -165,10 +167,13 @@ class Service:
     def _held(self) -> int:
         return sum(matcher.held for matcher in self._matchers.values())
 
-    def _note(self, principal: str, collection: str, queries: int, outcome: str) -> None:
+    def _note(
+        self, principal: str, collection: str, queries: int, outcome: str, reason: str | None = None
+    ) -> None:
         self._outcomes[outcome] += 1
+        why = {} if reason is None else {"reason": reason}
         self._audit.note(
-            event="match", principal=principal, collection=collection, queries=queries, outcome=outcome
+            event="match", principal=principal, collection=collection, queries=queries, outcome=outcome, **why
         )
 
     @contextlib.contextmanager

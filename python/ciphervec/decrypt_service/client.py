@@ -50,12 +50,21 @@ class MatchClient:
         self._timeout = timeout
         self._context = ssl.create_default_context(cafile=None if ca is None else at_home(ca))
 
-    def match(self, collection: str, query: bytes, answer: bytes = b"", receipt: bytes = b"") -> Match:
-        """Whether the collection holds rows close to the queries, by the owner's threshold.
+    def match(
+        self,
+        collection: str,
+        query: bytes,
+        answer: bytes = b"",
+        receipt: bytes = b"",
+        *,
+        claimed: Id | None = None,
+    ) -> Match:
+        """Whether the collection holds rows close to the queries, by the owner's threshold; with `claimed`, whether the
+        row of that id is: one to one, as when somebody says who they are. An id that is not there is no match.
         `answer` and `receipt` are the cloud's, where the service does not ask it itself. Never sent
         twice: each attempt costs budget. Raises AuthenticationError, CollectionNotFound,
         BudgetExhausted, ServerError."""
-        body = Request(query, answer, receipt).to_bytes()
+        body = Request(query, answer, receipt, claimed).to_bytes()
         headers = {"Authorization": self._token.header(), "Content-Type": "application/octet-stream"}
         connection = self._connection()
         try:

@@ -20,11 +20,12 @@ Cloud = Callable[[bytes], bytes]
 
 
 class Refused(CiphervecError):  # noqa: N818
-    """The query or the answer was not accepted. The words are always the same: why would tell too
-    much."""
+    """The query or the answer was not accepted. The words are always the same, since why would tell the sender too
+    much; `reason` is for the key owner's audit log alone."""
 
-    def __init__(self) -> None:
+    def __init__(self, reason: str) -> None:
         super().__init__("the query or the answer was refused.")
+        self.reason = reason
 
 
 class Mismatched(Refused):
@@ -38,7 +39,7 @@ class Held(Refused):
     segments are in quarantine from now on."""
 
     def __init__(self, segments: Sequence[bytes]) -> None:
-        super().__init__()
+        super().__init__("the cloud's answer does not belong to the query")
         self.segments = list(segments)
 
 
@@ -114,14 +115,17 @@ class Matcher:
         """Check a query without opening anything: unit vectors, few enough. Raises Refused."""
         try:
             read = self._collection.owner.read_query(query)
-        except CiphervecError:
-            raise Refused from None
+        except CiphervecError as error:
+            raise Refused(str(error)) from None
         if read.rows > self._max_queries:
-            raise Refused
+            raise Refused(f"{read.rows} queries in one request, at most {self._max_queries}")
         return read
 
-    def match(self, query: SealedQuery, answer: bytes = b"", receipt: bytes = b"") -> list[Outcome]:
-        """One outcome for each query. To be called after the budget was charged. Raises Refused,
+    def match(
+        self, query: SealedQuery, answer: bytes = b"", receipt: bytes = b"", claimed: Id | None = None
+    ) -> list[Outcome]:
+        """One outcome for each query, about the row `claimed` alone if it is given. To be called
+        after the budget was charged. Raises Refused,
         of which Mismatched is to be counted and Held to be told to the key owner; CiphervecError
         when the cloud can't be asked.
 
@@ -130,44 +134,45 @@ class Matcher:
         data = query.to_bytes()
         if self._cloud is not None:
             if answer or receipt:
-                raise Refused
+                raise Refused("an answer was sent along, which the service asks the cloud for itself")
             answer = self._cloud(data)
         elif self._receipts is None or not self._receipts.check(receipt, self.name, data, answer):
-            raise Refused
+            raise Refused("the answer has no receipt of the cloud for this query, or an old one")
         with self._lock:
-            found = self._open(query, answer)
+            found = self._open(query, answer, claimed)
         return [self._outcome(matches) for matches in found]
 
-    def _open(self, query: SealedQuery, answer: bytes) -> list[Matches]:
+    def _open(self, query: SealedQuery, answer: bytes, claimed: Id | None) -> list[Matches]:
         try:
             try:
-                return self._checked(query, answer)
+                return self._checked(query, answer, claimed)
             except (MismatchedAnswer, Refused):
                 raise  # a segment's name stands for its rows for good: later sidecars say nothing else
             except CiphervecError:
                 # The collection may have moved on since it was read here; then the answer opens with
                 # the latest sidecars.
                 self._collection.refresh()
-            return self._checked(query, answer)
+            return self._checked(query, answer, claimed)
         except MismatchedAnswer as error:
             if self._cloud is None:
-                raise Mismatched from None
+                raise Mismatched("the answer does not belong to the query") from None
             self._collection._segments.hold(error.segments, str(error))
             raise Held(error.segments) from None
         except Refused:
             raise
-        except CiphervecError:
-            raise Refused from None
+        except CiphervecError as error:
+            raise Refused(str(error)) from None
 
-    def _checked(self, query: SealedQuery, answer: bytes) -> list[Matches]:
+    def _checked(self, query: SealedQuery, answer: bytes, claimed: Id | None) -> list[Matches]:
         owner = self._collection.owner
         bare = [one for one in owner.unchecked() if owner.writer_of(one) is not None]
         for one in bare:
             owner.quarantine(one)
-        found = owner.closest(query, answer, self._within)
+        allow = None if claimed is None else [claimed]
+        found = owner.closest(query, answer, self._within, allow)
         query.disqualified = [*query.disqualified, *bare]
         if not all(matches.checked for matches in found):
-            raise Refused
+            raise Refused("the answer is of segments that nothing checks")
         return found
 
     @staticmethod

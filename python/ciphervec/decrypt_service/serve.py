@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import InvalidInput
 from ..http.address import is_loopback
+from ..ingest.extras import needed
 from ..ingest.files import StrPath, at_home
 
 if TYPE_CHECKING:
@@ -53,9 +54,7 @@ def serve(
 
         from . import connections
     except ModuleNotFoundError as error:
-        raise InvalidInput(
-            f"the decrypt service needs {error.name}. Install it with: pip install 'ciphervec[service]'"
-        ) from error
+        raise needed("the decrypt service", str(error.name), "service") from error
     gate = connections.Gate() if gate is None else gate
     config = uvicorn.Config(
         app,

@@ -8,6 +8,7 @@ a commit carries a key by which the server knows it again, and the others change
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -54,6 +55,8 @@ class Session:
         self._token = token
         self._timeout = timeout
         self._retries = retries
+        self._told = False
+        """Whether something answered, or that nothing does was told: a wrong address is not to be waited for in silence."""
 
     def call(
         self,
@@ -90,6 +93,7 @@ class Session:
                 if lost.final:
                     raise failure from None
             else:
+                self._told = True
                 if reply.status in ok:
                     self._check_api(reply, doing)
                     return reply._replace(failed=attempts.failed)
@@ -102,6 +106,11 @@ class Session:
                 wait = retry_after(reply.headers)
             if not attempts.again(wait):
                 raise failure from None
+            if not self._told:
+                self._told = True
+                warnings.warn(
+                    f"{failure} Trying again, up to {self._retries} times.", UserWarning, stacklevel=2
+                )
             if again is not None:
                 again()
 

@@ -283,11 +283,16 @@ def _lost() -> Iterator[None]:
                 f"its certificate is not trusted ({certificate}). For an authority of your own pass ca='its.pem'; check the "
                 "host's name otherwise"
             )
+        plain = "WRONG_VERSION_NUMBER" in text
+        if plain:
+            text = "it does not speak TLS; the URL of a server without begins with http://"
         if isinstance(error, httpx.TimeoutException):
             text = f"no answer in time ({type(error).__name__})"
         sent = not isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout)
-        final = certificate is not None or isinstance(
-            error, httpx.UnsupportedProtocol | httpx.LocalProtocolError
+        final = (
+            plain
+            or certificate is not None
+            or isinstance(error, httpx.UnsupportedProtocol | httpx.LocalProtocolError)
         )
         raise Lost(text, sent=sent, final=final) from None
 

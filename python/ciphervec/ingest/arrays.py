@@ -185,7 +185,7 @@ def _floats(array: npt.NDArray[Any], metric: str, what: str) -> FloatArray:
         for row in np.flatnonzero(~(rows != 0).any(axis=1)).tolist():
             faults[row] = (
                 f"{what}[{row}] is the zero vector, which has no direction for metric={metric!r}. "
-                "Remove it, or use metric='l2' or 'ip'."
+                "Remove it, leave such rows out with on_zero='skip', or use metric='l2' or 'ip'."
             )
     if faults:
         raise InvalidRows.of(faults)

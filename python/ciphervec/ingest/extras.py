@@ -5,11 +5,14 @@ from __future__ import annotations
 from ..errors import InvalidInput
 
 
+def install(extra: str) -> str:
+    """The command that brings what an extra names. ciphervec itself is there, so that this asks no registry for it."""
+    return f"pip install 'ciphervec[{extra}]'"
+
+
 def needed(what: str, package: str, extra: str, otherwise: str = "") -> InvalidInput:
     """The error of `what` where `package`, which the extra brings, is not installed."""
-    return InvalidInput(
-        f"{what} needs {package}, which is not installed; pip install 'ciphervec[{extra}]'{otherwise}"
-    )
+    return InvalidInput(f"{what} needs {package}, which is not installed; {install(extra)}{otherwise}")
 
 
 def lab_needed(what: str) -> InvalidInput:

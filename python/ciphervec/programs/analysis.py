@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 
 import ciphervec._native as _native
 
+from ..ingest.counts import several
 from .costs import duration, key_costs, size
 from .fitting import Fitted
 from .graph import Node
@@ -152,7 +153,8 @@ class Analysis:
         head = [
             f"{self.program}: {self.scheme}, ring of degree 2^{self.log_degree}, log2(QP) = {self.modulus_bits}, "
             f"{self.security}",
-            f"{self.levels} levels of {self.scale_bits} bits, {self.slots} slots, {self.registers} ciphertexts in, "
+            f"{several(self.levels, 'level')} of {self.scale_bits} bits, {several(self.slots, 'slot')}, "
+            f"{several(self.registers, 'ciphertext')} in, "
             f"at most {self.peak} held",
             f"keys {size(self.key_bytes)}, query {size(self.query_bytes)}, answer {size(self.answer_bytes)}; "
             f"a run is predicted to take {duration(self.milliseconds)} on one thread",
@@ -193,7 +195,7 @@ class Analysis:
         """How many refreshes, where, what they take, and why; or that none are needed."""
         others = [f"not {one.spoken}: {one.refused}" for one in self.candidates if one.refused]
         if self.refreshing is None:
-            return "\n".join([f"nothing is refreshed: {self.levels} levels are enough", *others])
+            return "\n".join([f"nothing is refreshed: {several(self.levels, 'level')} will do", *others])
         one = self.refreshing
         places = [f"  {name} at {where}, {count}" for name, where, count in one.where]
         lost = one.failure_log2 + math.log2(max(one.count + one.look_ups, 1))
@@ -212,8 +214,9 @@ class Analysis:
         share = one.count * one.milliseconds / max(self.milliseconds, 1e-9)
         fewest = "the fewest that serve" if one.fewest else "the fewest found"
         return (
-            f"{one.count} refreshes, {fewest}, {one.levels} levels from one to the next: {duration(one.milliseconds)} "
-            f"each, {100 * share:.0f}% of a run, {kept}{f'; {self._looks_up(one)}' if one.look_ups else ''}"
+            f"{one.count} refreshes, {fewest}, {several(one.levels, 'level')} from one to the next: "
+            f"{duration(one.milliseconds)} each, {100 * share:.0f}% of a run, {kept}"
+            f"{f'; {self._looks_up(one)}' if one.look_ups else ''}"
         )
 
     def _looks_up(self, one: RefreshReport) -> str:

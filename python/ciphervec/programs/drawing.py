@@ -6,6 +6,7 @@ from __future__ import annotations
 import html
 from collections.abc import Mapping, Sequence
 
+from ..ingest.counts import several
 from .analysis import Analysis, OperationReport
 from .graph import Graph, Node
 
@@ -127,7 +128,7 @@ def _edge(source: tuple[float, float], target: tuple[float, float]) -> str:
 
 def _legend(analysis: Analysis) -> str:
     return (
-        f"{analysis.levels} levels, ring of degree 2^{analysis.log_degree}, {analysis.milliseconds:,.3f} ms; "
+        f"{several(analysis.levels, 'level')}, ring of degree 2^{analysis.log_degree}, {analysis.milliseconds:,.3f} ms; "
         "blue: levels left, red: none, grey: not computed"
     )
 

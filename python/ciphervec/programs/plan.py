@@ -22,7 +22,7 @@ from .costs import LONG_SECONDS, duration, size
 from .fitting import BACKENDS, FAILURE, FAILURE_FOR_OTHERS, Fitted, fit
 from .graph import Graph, Node
 from .kinds import Array, Kind
-from .reference import check_inputs, evaluate, parted, typed
+from .reference import check_inputs, evaluate, parted, typed, unknown_input
 from .undecided import NAME, NAMED, NOTHING, noise_decides
 
 _WRITE_MS = 1.5e-6
@@ -404,7 +404,7 @@ class Client:
     def _encrypt(self, name: str, given: npt.ArrayLike) -> bytes:
         shapes = self._plan.inputs
         if name not in shapes:
-            raise InvalidInput(f"the plan has no input {name!r}; it has {', '.join(shapes)}.")
+            raise unknown_input("the plan", name, shapes)
         try:
             value = np.ascontiguousarray(given, dtype=np.float64)
         except (ValueError, TypeError) as error:

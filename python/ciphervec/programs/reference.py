@@ -57,13 +57,21 @@ def computed(nodes: Iterable[Node], values: dict[Node, Array]) -> None:
             values[node] = apply(node.op, [values[one] for one in node.inputs], node.attributes, node.kind)
 
 
+def unknown_input(program: str, name: str, names: Iterable[str]) -> InvalidInput:
+    """What is said of an array for an input that there is not."""
+    return InvalidInput(
+        f"{program} has no input {name!r}; it has {', '.join(names) or 'none'}. What was declared by public(array) is part of "
+        "the plan and is not given again; declare public(shape, bits=...) for an array that comes with each run."
+    )
+
+
 def check_inputs(graph: Graph, inputs: Mapping[str, npt.ArrayLike]) -> dict[str, Array]:
     """Inputs by name, bool or float64, each of its declared shape and kind; InvalidInput, naming the
     input, the place and the value, if one is not."""
     names = [node.attributes["name"] for node in graph.inputs]
     for name in inputs:
         if name not in names:
-            raise InvalidInput(f"{graph.name} has no input {name!r}; it has {', '.join(names) or 'none'}.")
+            raise unknown_input(graph.name, name, names)
     for name in names:
         if name not in inputs:
             raise InvalidInput(f"{graph.name} needs an array for its input {name!r}.")

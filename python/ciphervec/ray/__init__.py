@@ -11,7 +11,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from ..errors import InvalidInput
+from ..ingest.extras import needed
 
 if TYPE_CHECKING:
     from .cluster import local_cluster
@@ -42,9 +42,7 @@ def __getattr__(name: str) -> Any:
     except ModuleNotFoundError as error:
         if (error.name or "").split(".")[0] not in {"ray", "pyarrow", "starlette"}:
             raise
-        raise InvalidInput(
-            f"ciphervec.ray needs {error.name}, which isn't here. Install it with: pip install 'ciphervec[ray]'"
-        ) from error
+        raise needed("ciphervec.ray", str(error.name), "ray") from error
 
 
 __all__ = [

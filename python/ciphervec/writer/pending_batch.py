@@ -119,8 +119,8 @@ def post(url: str, name: str, batch: WrittenBatch, token: str | None, ca: StrPat
         from ..http.append import append
     except ModuleNotFoundError as error:
         raise InvalidInput(
-            f"a server at {url} is reached with httpx, which isn't here ({error.name} is missing). Install it with: pip "
-            "install 'ciphervec[http]'"
+            f"a server at {url} is reached with httpx, which isn't here ({error.name} is missing). Install it with: "
+            "pip install httpx"
         ) from error
     append(url, name, batch.segments, token=token, ca=None if ca is None else at_home(ca))
 

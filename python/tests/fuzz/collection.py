@@ -10,6 +10,7 @@ import random
 import subprocess
 import sys
 import threading
+import warnings
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -48,6 +49,7 @@ class CollectionScene(Questions):
     weights: ClassVar = {
         "add": 8,
         "upsert": 6,
+        "skip_zeros": 1,
         "update": 6,
         "merge": 5,
         "delete": 4,
@@ -135,6 +137,28 @@ class CollectionScene(Questions):
 
     def upsert(self, chance: random.Random) -> None:
         self._put(chance, "upsert", 0.5)
+
+    def skip_zeros(self, chance: random.Random) -> None:
+        """Zero vectors among new rows: left out where they have no direction, and rows like others elsewhere."""
+        names = [name for name in range(1000, 1010) if name not in self.model.rows][
+            : chance.choice([1, 2, 4])
+        ]
+        if not names or self.metric == "hamming":
+            return
+        rows = self._vectors(chance, len(names))
+        zero = [chance.random() < 0.5 for _ in names]
+        rows[zero] = 0
+        self.note("add", names, rows, "on_zero='skip'")
+        new = [Row(row, None, None) for row in rows]
+        if self.metric == "cosine":
+            kept = [(name, row) for name, row, out in zip(names, new, zero, strict=True) if not out]
+            names_kept, new = [name for name, _ in kept], [row for _, row in kept]
+        else:
+            names_kept = names
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            assert self.rows.add(names, rows, on_zero="skip") == names_kept
+        self.model.put("add", names_kept, new)
 
     def _put(self, chance: random.Random, verb: str, there: float) -> None:
         names = self._names(chance, chance.choice([0, 1, 1, 2, 3, 5]), there)

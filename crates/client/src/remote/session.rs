@@ -3,6 +3,7 @@
 //! It is sent again after a lost connection and after 429, 502, 503 and 504. All requests may be: a commit carries a key by which the
 //! server knows it again, and the others change nothing twice.
 
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -70,6 +71,8 @@ pub struct Session {
     token: Option<Token>,
     timeout: Duration,
     retries: u32,
+    /// Whether something answered, or that nothing does was told: a wrong address is not to be waited for in silence.
+    told: AtomicBool,
 }
 
 /// The attempts of one request: so many retries after the first, and so much time for all together.
@@ -112,7 +115,7 @@ impl Attempts {
 
 impl Session {
     pub fn new(url: String, token: Option<Token>, timeout: Duration, retries: u32) -> Self {
-        Session { url, token, timeout, retries }
+        Session { url, token, timeout, retries, told: AtomicBool::new(false) }
     }
 
     /// Sends a request until it is answered. Other statuses than those of `call` are the errors of [`error_of`]. `doing` starts the
@@ -155,6 +158,7 @@ impl Session {
             let Parted { error, .. } = parted;
             let (failure, wait) = match sending {
                 Ok(()) => {
+                    self.told.store(true, Relaxed);
                     let (head, body) = match sink.answer() {
                         Some((head, body)) if error.head.is_none() => (head, body),
                         _ => (error.head.unwrap_or_default(), error.body),
@@ -191,6 +195,9 @@ impl Session {
             };
             if !attempts.again(host, wait).await? {
                 return Err(failure);
+            }
+            if !self.told.swap(true, Relaxed) {
+                host.warn(&format!("{failure} Trying again, up to {} times.", self.retries));
             }
             if let Some(again) = call.again {
                 again()?;
@@ -666,6 +673,11 @@ mod tests {
             "one of them was sent: {error}"
         );
         assert_eq!(host.asked.borrow().len(), 3);
+        let warned = host.warned.borrow();
+        assert!(
+            matches!(warned.as_slice(), [one] if one.ends_with("Trying again, up to 2 times.")),
+            "a wrong address is not waited for in silence: {warned:?}"
+        );
         let busy = || says(503, &[("retry-after", "5")], "");
         let host = Fake::of((0..30).map(|_| busy()));
         let error = call(&host, Call::default()).unwrap_err();

@@ -1,7 +1,7 @@
 //! Spool: a place enters; a folder that nobody else can read or has prepared leaves. Server side.
 
 use crate::hex;
-use std::fs::{self, DirBuilder, File, Metadata};
+use std::fs::{self, DirBuilder, Metadata};
 use std::io::{self, Error, ErrorKind};
 use std::path::{Path, PathBuf};
 
@@ -85,7 +85,7 @@ fn guard(folder: &Path) -> io::Result<()> {
 fn is_ours(folder: &Path, found: &Metadata) -> io::Result<bool> {
     use std::os::unix::fs::MetadataExt;
     let probe = folder.join(".owner");
-    let ours = File::create(&probe).and_then(|file| file.metadata());
+    let ours = fs::File::create(&probe).and_then(|file| file.metadata());
     let _ = fs::remove_file(&probe);
     Ok(ours?.uid() == found.uid())
 }

@@ -24,6 +24,15 @@ export interface Piece {
   total: number;
 }
 
+/** Whatever was answered, refusals too. */
+export interface Answer {
+  status: number;
+  reason: string;
+  seconds: number;
+  headers: [string, string][];
+  content: Uint8Array;
+}
+
 /** The server that this page came from, asked with one token. */
 export class Server {
   readonly #token: string | null;
@@ -108,6 +117,41 @@ export class Server {
     return { bytes, total };
   }
 
+  document = (signal?: AbortSignal) => this.#json<unknown>("/openapi.json", { signal });
+
+  /** A request as a person put it together, and its answer, whatever it is. */
+  async send(
+    method: string,
+    target: string,
+    headers: Record<string, string>,
+    body: string | Blob | null,
+  ): Promise<Answer> {
+    const type = typeof body === "string" ? "application/json" : "application/octet-stream";
+    const from = performance.now();
+    try {
+      const response = await fetch(target, {
+        method,
+        headers: { ...this.#headers(), ...(body === null ? {} : { "content-type": type }), ...headers },
+        body,
+        cache: "no-store",
+        credentials: "omit",
+        redirect: "error",
+      });
+      const content = new Uint8Array(await response.arrayBuffer());
+      const { status, statusText: reason } = response;
+      const seconds = (performance.now() - from) / 1000;
+      return { status, reason, seconds, headers: [...response.headers], content };
+    } catch (cause) {
+      throw unreachable(cause);
+    }
+  }
+
+  #headers(): Record<string, string> {
+    const own: Record<string, string> = { "ciphervec-api": "1" };
+    if (this.#token !== null) own["authorization"] = `Bearer ${this.#token}`;
+    return own;
+  }
+
   async #json<T>(where: string, asked: Asked): Promise<T> {
     const response = await this.#ask(where, asked);
     try {
@@ -118,8 +162,7 @@ export class Server {
   }
 
   async #ask(where: string, { method = "GET", body, headers = {}, signal }: Asked): Promise<Response> {
-    const sent: Record<string, string> = { "ciphervec-api": "1", ...headers };
-    if (this.#token !== null) sent["authorization"] = `Bearer ${this.#token}`;
+    const sent: Record<string, string> = { ...this.#headers(), ...headers };
     if (body !== undefined) sent["content-type"] = "application/json";
     let response: Response;
     try {

@@ -48,27 +48,36 @@ export function Chart({ title, series, show, least, span, limit, nothing }: Char
           ))}
         </span>
       </figcaption>
-      <svg
-        viewBox={`0 0 ${WIDTH} ${HEIGHT}`}
-        preserveAspectRatio="none"
-        role="img"
-        aria-label={`${title}. ${says}.`}
-      >
-        <line className="chart-rule" x1="0" y1={HEIGHT - 0.5} x2={WIDTH} y2={HEIGHT - 0.5} />
-        <line className="chart-rule" x1="0" y1="0.5" x2={WIDTH} y2="0.5" />
-        {level !== null && <line className="chart-limit" x1="0" y1={level} x2={WIDTH} y2={level} />}
-        {series.map(({ name, points }, number) => {
-          const path = line(points, from, to, max, WIDTH, HEIGHT);
-          return <path key={name} className={number === 0 ? "chart-line" : "chart-line thin"} d={path} />;
-        })}
-      </svg>
+      <div className="chart-frame">
+        <span className="chart-axis" aria-hidden="true">
+          <span>{empty ? "" : show(max)}</span>
+          <span>{empty ? "" : show(max / 2)}</span>
+          <span>{empty ? "" : "0"}</span>
+        </span>
+        <svg
+          viewBox={`0 0 ${WIDTH} ${HEIGHT}`}
+          preserveAspectRatio="none"
+          role="img"
+          aria-label={`${title}. ${says}.`}
+        >
+          <line className="chart-rule" x1="0" y1={HEIGHT - 0.5} x2={WIDTH} y2={HEIGHT - 0.5} />
+          <line className="chart-rule" x1="0" y1={HEIGHT / 2} x2={WIDTH} y2={HEIGHT / 2} />
+          <line className="chart-rule" x1="0" y1="0.5" x2={WIDTH} y2="0.5" />
+          {level !== null && <line className="chart-limit" x1="0" y1={level} x2={WIDTH} y2={level} />}
+          {series.map(({ name, points }, number) => {
+            const path = line(points, from, to, max, WIDTH, HEIGHT);
+            return <path key={name} className={number === 0 ? "chart-line" : "chart-line thin"} d={path} />;
+          })}
+        </svg>
+      </div>
       <p className="chart-foot">
         {empty ? (
           nothing
         ) : (
           <>
-            <span>{show(max)} at the top</span>
+            <span>{Math.round(span / 60_000)} min ago</span>
             {limit !== undefined && <span>dashed: {limit.name}</span>}
+            <span>now</span>
           </>
         )}
       </p>

@@ -2,7 +2,7 @@
 
 import { bytes, counted, number } from "../format";
 import { useAsked } from "../parts/asked";
-import { Command, Empty, Table, Title, Trouble, Waiting } from "../parts/basics";
+import { Empty, Table, Title, Trouble, Waiting } from "../parts/basics";
 import { linkTo } from "../router";
 import { usePage } from "../state";
 
@@ -22,9 +22,14 @@ export function CollectionsPage() {
       <Title
         note={note}
         actions={
-          <button type="button" className="button" onClick={asked.again} disabled={asked.waiting}>
-            Refresh
-          </button>
+          <>
+            <a className="button" href={linkTo({ page: "new" })}>
+              New collection
+            </a>
+            <button type="button" className="button" onClick={asked.again} disabled={asked.waiting}>
+              Refresh
+            </button>
+          </>
         }
       >
         Collections
@@ -45,7 +50,9 @@ export function CollectionsPage() {
               : "None that this token may see. It covers the names below."}
           </p>
           {own.token === undefined || own.operator ? (
-            <Command>{EXAMPLE}</Command>
+            <p>
+              <a href={linkTo({ page: "new" })}>What they run</a>
+            </p>
           ) : (
             <p>
               {own.token.collections.map((name) => (
@@ -99,10 +106,3 @@ export function CollectionsPage() {
     </>
   );
 }
-
-const EXAMPLE = `import ciphervec
-
-keys = ciphervec.Keys.generate()
-keys.save("my.key", "a passphrase")
-client = ciphervec.HttpClient("${typeof location === "undefined" ? "" : location.origin}", token="cv1_…", keys=keys)
-faces = client.create_collection("faces", dimension=512)`;

@@ -11,10 +11,11 @@ const ALWAYS = [
   "how many rows a segment has, and when it came",
   "which rows were deleted, by their number in a segment",
   "which rows share a value of a field that is filterable, and not the value",
+  "which segments a client reads for documents: rows added one by one have one each",
 ];
 
 export function knowledgeOf(mode: Mode): Knowledge {
-  const hidden = ["ids, metadata and documents", "scores, and which rows were hits"];
+  const hidden = ["ids, metadata and documents", "scores, and which rows of a segment were hits"];
   switch (mode) {
     case "open":
       return {

@@ -108,8 +108,8 @@ function Pictures({ moments, now }: { moments: readonly Moment[]; now: Moment })
         <Chart
           title="Time of a query"
           series={[
-            { name: "95 %", points: points((one) => one.scanSlow) },
-            { name: "half", points: points((one) => one.scanMiddle) },
+            { name: "p95", points: points((one) => one.scanSlow) },
+            { name: "median", points: points((one) => one.scanMiddle) },
           ]}
           show={duration}
           least={0.01}
@@ -138,7 +138,7 @@ function Pictures({ moments, now }: { moments: readonly Moment[]; now: Moment })
         />
         <Chart
           title="Waiting before a query"
-          series={[{ name: "95 %", points: points((one) => one.queueSlow) }]}
+          series={[{ name: "p95", points: points((one) => one.queueSlow) }]}
           show={duration}
           least={0.01}
           span={SPAN}
@@ -166,10 +166,10 @@ function Pictures({ moments, now }: { moments: readonly Moment[]; now: Moment })
                 Queries
               </th>
               <th scope="col" className="right">
-                Half within
+                Median
               </th>
               <th scope="col" className="right">
-                95 % within
+                p95
               </th>
               <th scope="col" className="right">
                 Process

@@ -78,7 +78,7 @@ export function SegmentsTab({
       ) : (
         <>
           <h2>Segments</h2>
-          <Table label="Segments">
+          <Table label="Segments" stacks>
             <thead>
               <tr>
                 <th scope="col">Id</th>
@@ -99,11 +99,13 @@ export function SegmentsTab({
                       {short(segment.id, 12)}
                     </code>
                   </th>
-                  <td className="right">{number(segment.rows)}</td>
-                  <td className="right">
+                  <td className="right" data-label="Rows">
+                    {number(segment.rows)}
+                  </td>
+                  <td className="right" data-label="Deleted">
                     {segment.deleted.length === 0 ? "–" : number(segment.deleted.length)}
                   </td>
-                  <td>
+                  <td data-label="Blobs">
                     {segment.blobs === undefined
                       ? "not for this token"
                       : Object.entries(segment.blobs).map(([name, length]) => (
@@ -126,7 +128,7 @@ export function SegmentsTab({
       {attached > 0 && (
         <>
           <h2>Attachments</h2>
-          <Table label="Attachments">
+          <Table label="Attachments" stacks>
             <thead>
               <tr>
                 <th scope="col">Name</th>
@@ -142,8 +144,10 @@ export function SegmentsTab({
                   <th scope="row">
                     <code className="whole">{name}</code>
                   </th>
-                  <td className="right">{bytes(length)}</td>
-                  <td>{ATTACHMENTS[name] ?? "the owner's"}</td>
+                  <td className="right" data-label="Bytes">
+                    {bytes(length)}
+                  </td>
+                  <td data-label="For">{ATTACHMENTS[name] ?? "the owner's"}</td>
                 </tr>
               ))}
             </tbody>

@@ -1,8 +1,11 @@
 /** Tokens: the scope of one's own leaves, and for operators those of all. No token ever does. */
+import { useState } from "react";
 import type { TokenState } from "../api/types";
 import { moment } from "../format";
 import { useAsked } from "../parts/asked";
 import { Command, Empty, Table, Title, Trouble, Waiting } from "../parts/basics";
+import { Choice, Field } from "../parts/fields";
+import { tokenLine } from "../parts/recipe";
 import { usePage } from "../state";
 
 const VERBS: Record<string, string> = {
@@ -76,20 +79,59 @@ export function TokensPage() {
             The server keeps hashes, so that no token can be shown again. They are made and revoked where its
             data lies; it sees the change with the next request.
           </p>
-          <Command>
-            {
-              "ciphervec token create --data db --collection faces --verb owner --expires 30d --name laptop\nciphervec token revoke --data db ID"
-            }
-          </Command>
+          <NewToken />
+          <p className="quiet">To revoke one, by the id of the list:</p>
+          <Command>{"ciphervec token revoke --data db ID"}</Command>
         </>
       )}
     </>
   );
 }
 
+const KINDS = {
+  "an owner's client, day to day": ["owner"],
+  "an owner's client that creates collections and changes keys": ["owner", "admin"],
+  "a reader: asks and reads": ["read", "query"],
+  "a device that only adds": ["append"],
+  "metrics alone": ["metrics"],
+} as const;
+type Kind = keyof typeof KINDS;
+
+/** The command that makes a token, which an operator runs on the server's machine. */
+function NewToken() {
+  const [name, setName] = useState("laptop");
+  const [collection, setCollection] = useState("faces");
+  const [kind, setKind] = useState<Kind>("an owner's client, day to day");
+  const [expires, setExpires] = useState("30d");
+  const fault =
+    collection === ""
+      ? "Name a collection, a prefix such as faces-*, or * for all."
+      : /^(?:[1-9]\d*[smhdw]|never)$/.test(expires)
+        ? ""
+        : "It ends after a time such as 12h or 30d, or never.";
+  return (
+    <section className="panel" aria-labelledby="new-token">
+      <h2 id="new-token">New token</h2>
+      <div className="choices">
+        <Field name="For whom" value={name} set={setName} />
+        <Field name="On the collection" value={collection} set={setCollection} wrong={collection === ""} />
+        <Field name="Ends after" value={expires} set={setExpires} wrong={fault.startsWith("It ends")} />
+      </div>
+      <Choice name="What it is for" value={kind} options={Object.keys(KINDS) as Kind[]} set={setKind} />
+      {fault === "" ? (
+        <Command copy>{tokenLine({ name, collection, verbs: KINDS[kind], expires })}</Command>
+      ) : (
+        <p className="wrong" role="status">
+          {fault}
+        </p>
+      )}
+    </section>
+  );
+}
+
 function All({ tokens, mine }: { tokens: TokenState[]; mine: string | undefined }) {
   return (
-    <Table label="All tokens">
+    <Table label="All tokens" stacks>
       <thead>
         <tr>
           <th scope="col">Name</th>
@@ -108,18 +150,18 @@ function All({ tokens, mine }: { tokens: TokenState[]; mine: string | undefined 
               <br />
               <code className="quiet">{token.id}</code>
             </th>
-            <td>
+            <td data-label="May">
               {token.verbs.map((verb) => (
                 <code key={verb} className="tag">
                   {verb}
                 </code>
               ))}
             </td>
-            <td>
+            <td data-label="On">
               <Names names={token.collections} />
             </td>
-            <td>{token.expires === undefined ? "no end" : moment(token.expires)}</td>
-            <td>
+            <td data-label="Until">{token.expires === undefined ? "no end" : moment(token.expires)}</td>
+            <td data-label="State">
               <span className={`state ${token.state === "live" ? "good" : "off"}`}>{token.state}</span>
             </td>
           </tr>

@@ -1,5 +1,5 @@
 /** Small parts that every page is made of: what to say where there is nothing, where something failed, and facts. */
-import type { ReactNode } from "react";
+import { type ReactNode, useState } from "react";
 import type { Problem } from "../api/problem";
 
 export function Trouble({ problem, again }: { problem: Problem; again?: (() => void) | undefined }) {
@@ -39,13 +39,25 @@ export function Waiting({ what }: { what: string }) {
   );
 }
 
-/** A command to copy. */
-export function Command({ children }: { children: string }) {
-  return (
+/** Lines as they are typed; with `copy` also a button that takes them. */
+export function Command({ children, copy = false }: { children: string; copy?: boolean }) {
+  const [copied, setCopied] = useState(false);
+  const lines = (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard
     <pre className="command" tabIndex={0}>
       <code>{children}</code>
     </pre>
+  );
+  // Pages that came without TLS from another machine have no clipboard.
+  if (!copy || navigator.clipboard === undefined) return lines;
+  const take = () => void navigator.clipboard.writeText(children).then(() => setCopied(true));
+  return (
+    <div className="copied">
+      {lines}
+      <button type="button" className="button small" onClick={take}>
+        {copied ? "Copied" : "Copy"}
+      </button>
+    </div>
   );
 }
 
@@ -89,11 +101,12 @@ export function Title({
   );
 }
 
-/** A table that scrolls by itself where it is wider than the screen. */
-export function Table({ label, children }: { label: string; children: ReactNode }) {
+/** A table that scrolls by itself where it is wider than the screen; or `stacks` its cells there, each by its label. */
+export function Table(props: { label: string; stacks?: boolean; children: ReactNode }) {
+  const { label, stacks = false, children } = props;
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard
-    <section className="table" aria-label={label} tabIndex={0}>
+    <section className={stacks ? "table stacks" : "table"} aria-label={label} tabIndex={0}>
       <table>{children}</table>
     </section>
   );

@@ -14,6 +14,8 @@ const PAGES = [
   { name: "upkeep", hash: `#/collections/${NAME}/upkeep`, shows: "No snapshot yet" },
   { name: "empty", hash: "#/collections/empty/segments", shows: "No row yet" },
   { name: "tokens", hash: "#/tokens", shows: "Yours" },
+  { name: "new", hash: "#/new", shows: "Command line" },
+  { name: "playground", hash: "#/playground", shows: "The answer will stand here" },
   { name: "load", hash: "#/load", shows: "Queries waiting" },
   { name: "missing", hash: "#/nowhere", shows: "This address names no page" },
 ];
@@ -21,6 +23,7 @@ const LOOKS = [
   { look: "light", colorScheme: "light", viewport: { width: 1200, height: 800 } },
   { look: "dark", colorScheme: "dark", viewport: { width: 1200, height: 800 } },
   { look: "narrow", colorScheme: "light", viewport: { width: 320, height: 700 } },
+  { look: "phone", colorScheme: "dark", viewport: { width: 390, height: 844 } },
 ] as const;
 
 /** Waits until `part` has the keyboard. */
@@ -76,6 +79,61 @@ describe.skipIf(why !== undefined)("the pages", () => {
       expect(shown.complaints).toEqual([]);
     });
   }
+
+  it("sends requests of the interface with the token, and shows refusals as they are", async () => {
+    await using shown = await Shown.begin(filled.server.url);
+    const { page } = shown;
+    await shown.signIn(filled.operator);
+    await shown.go("#/playground");
+    const answer = page.getByRole("region", { name: "Answer" });
+    const send = page.getByRole("button", { name: "Send" });
+    const request = page.getByRole("combobox", { name: /^Request/ });
+    await send.click();
+    await answer.getByText(/^200/).waitFor();
+    expect(await answer.innerText()).toContain('"api": 1');
+    await request.selectOption("GET /v1/collections/{name}");
+    expect(await send.isDisabled(), "a name is needed").toBe(true);
+    await page.getByLabel("name", { exact: true }).fill("nobody's");
+    await send.click();
+    await answer.getByText(/^404/).waitFor();
+    expect(await answer.innerText()).toContain("x-request-id");
+    await page.getByLabel("name", { exact: true }).fill(NAME);
+    await send.click();
+    await answer.getByText(/^200/).waitFor();
+    await shown.shot("playground-answer");
+    // What changes something is asked about first, and reaches the server.
+    await request.selectOption("PUT /v1/collections/{name}/snapshots/{snapshot}");
+    await page.getByLabel("name", { exact: true }).fill(NAME);
+    await page.getByLabel("snapshot", { exact: true }).fill("by-hand");
+    expect(await send.isDisabled()).toBe(true);
+    await page.getByLabel("This changes what the server holds. Do it.").check();
+    await send.click();
+    await answer.getByText(/^2\d\d/).waitFor();
+    await page.getByText("The same by curl").click();
+    expect(await page.getByText("curl -X PUT").innerText()).toContain("$CIPHERVEC_TOKEN");
+    expect(await page.content()).not.toContain(filled.operator);
+    expect(shown.complaints).toEqual([]);
+  });
+
+  it("writes lines that make a collection, and the operator's that makes a token", async () => {
+    await using shown = await Shown.begin(filled.server.url);
+    const { page } = shown;
+    await shown.signIn(filled.operator);
+    await page.getByRole("link", { name: "New collection" }).click();
+    await page.getByLabel("Name", { exact: true }).fill("door 3");
+    await page.getByText("A name has 1 to 128 letters").waitFor();
+    await page.getByLabel("Name", { exact: true }).fill("doors");
+    await page.getByLabel("Mode").selectOption("sealed-index");
+    await page
+      .getByText(`ciphervec create ${filled.server.url} doors --dim 512 --mode sealed-index`)
+      .waitFor();
+    await page.getByText("yours is one").waitFor();
+    await page.getByRole("tab", { name: "Python" }).click();
+    await page.getByText('client.create_collection("doors", 512, mode="sealed-index")').waitFor();
+    await shown.go("#/tokens");
+    await page.getByLabel("On the collection").fill("doors-*");
+    await page.getByText("--collection 'doors-*' --verb owner --expires 30d --name laptop").waitFor();
+  });
 
   it("can be used by keyboard alone", async () => {
     await using shown = await Shown.begin(filled.server.url);

@@ -1,5 +1,6 @@
 /** Words: what people type and read, addresses, problems, and lines that come in pieces. */
 import { describe, expect, it, vi } from "vitest";
+import { changes, operationsOf, requestOf } from "../../src/api/openapi.ts";
 import { problemOf, sentence } from "../../src/api/problem.ts";
 import { lines } from "../../src/api/server.ts";
 import * as format from "../../src/format.ts";
@@ -8,6 +9,14 @@ import type { Step } from "../../src/keys/contract.ts";
 import { line, top } from "../../src/load/shape.ts";
 import { readVector } from "../../src/model/vector.ts";
 import { complaint } from "../../src/pages/sign-in.tsx";
+import {
+  type CollectionChoices,
+  collectionFault,
+  commandLines,
+  pythonLines,
+  scriptLines,
+  tokenLine,
+} from "../../src/parts/recipe.ts";
 import { ownScript } from "../../src/policy.ts";
 import { linkTo, readRoute } from "../../src/router.ts";
 import { allows } from "../../src/state.tsx";
@@ -78,6 +87,8 @@ describe("addresses", () => {
     for (const route of [
       { page: "collections" },
       { page: "load" },
+      { page: "new" },
+      { page: "playground" },
       { page: "tokens" },
       { page: "collection", name: "a.b_c-1", tab: "sight" },
       { page: "collection", name: "50%/x#y", tab: "query" },
@@ -210,5 +221,91 @@ describe("the key holder's half", () => {
       { phase: "download", ms: 5, bytes: 50 },
       { phase: "open", ms: 4, bytes: null },
     ]);
+  });
+});
+
+describe("operations", () => {
+  const document = {
+    paths: {
+      "/v1/things/{name}": {
+        get: {
+          operationId: "one",
+          tags: ["things"],
+          parameters: [{ name: "name", in: "path", required: true }],
+        },
+        put: {
+          operationId: "put",
+          parameters: [
+            { name: "name", in: "path", required: true },
+            { name: "part", in: "query" },
+            { name: "If-Match", in: "header" },
+            { name: "cookie", in: "cookie" },
+          ],
+          requestBody: { content: { "application/octet-stream": {} } },
+        },
+        description: { operationId: "none" },
+      },
+    },
+  };
+
+  it("are read with what they take", () => {
+    const [one, put, ...more] = operationsOf(document);
+    expect(more).toEqual([]);
+    expect(one).toMatchObject({ method: "GET", group: "things", body: null });
+    expect(put).toMatchObject({ method: "PUT", group: "others", body: "bytes" });
+    expect(one !== undefined && changes(one)).toBe(false);
+    expect(put !== undefined && changes(put)).toBe(true);
+    expect(operationsOf(null)).toEqual([]);
+  });
+
+  it("become requests, whole or not at all", () => {
+    const put = operationsOf(document)[1];
+    if (put === undefined) throw new Error("no operation");
+    expect(requestOf(put, {})).toBeNull();
+    expect(requestOf(put, { name: "a/b ?" })).toEqual({ target: "/v1/things/a%2Fb%20%3F", headers: {} });
+    expect(requestOf(put, { name: "a", part: "x&y", "If-Match": '"3"' })).toEqual({
+      target: "/v1/things/a?part=x%26y",
+      headers: { "if-match": '"3"' },
+    });
+  });
+});
+
+describe("recipes", () => {
+  const given: CollectionChoices = {
+    url: "https://vectors.example",
+    name: "faces",
+    dimension: "512",
+    metric: "cosine",
+    mode: "sealed",
+    filterable: "lang, a field",
+    token: true,
+  };
+
+  it("are the lines of each client", () => {
+    expect(commandLines(given)).toContain(
+      "ciphervec create https://vectors.example faces --dim 512 --filterable lang --filterable a --filterable field " +
+        "--keys my.key --token-file admin.token",
+    );
+    expect(pythonLines({ ...given, filterable: "lang", metric: "l2" })).toContain(
+      'client.create_collection("faces", 512, metric="l2", filterable=["lang"])',
+    );
+    expect(scriptLines({ ...given, mode: "open", token: false, filterable: "" })).toBe(
+      'import { Client } from "@ciphervec/client";\n\nconst client = new Client({ url: "https://vectors.example" });\n' +
+        'const collection = await client.createCollection({ name: "faces", dimension: 512, mode: "open" });',
+    );
+  });
+
+  it("are not written for what no server takes", () => {
+    expect(collectionFault(given)).toBe("");
+    for (const name of ["", ".", "a b", "-a", "a..b", "x".repeat(129)])
+      expect(collectionFault({ ...given, name })).toContain("A name has");
+    for (const dimension of ["", "0", "1.5", "16385"])
+      expect(collectionFault({ ...given, dimension })).toContain("The dimension");
+  });
+
+  it("have words that a shell takes whole", () => {
+    expect(tokenLine({ name: "it's", collection: "*", verbs: ["read", "query"], expires: "30d" })).toBe(
+      "ciphervec token create --data db --collection '*' --verb read --verb query --expires 30d --name 'it'\\''s'",
+    );
   });
 });

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import InvalidInput
 from ...ingest.arrays import FloatArray
+from ...ingest.extras import needed
 
 Numbers = npt.NDArray[np.int64]
 Curve = npt.NDArray[np.float64]
@@ -107,9 +107,11 @@ def _kmeans() -> Any:
     try:
         from sklearn.cluster import MiniBatchKMeans
     except ImportError:
-        raise InvalidInput(
-            "clustering takes k-means from scikit-learn, which is not installed: pip install 'ciphervec[routing]'. Queries, "
-            "additions and deletions need it not."
+        raise needed(
+            "clustering, by k-means,",
+            "scikit-learn",
+            "routing",
+            ". Queries, additions and deletions do without",
         ) from None
     return MiniBatchKMeans
 
