@@ -31,7 +31,7 @@ FLOORS = {
     "crates/arith": 7,
     "crates/he": 7,
     "crates/ciphervec": 7,
-    "crates/client": 6,
+    "crates/client": 7,
     "crates/server": 8,
     "crates/wasm": 8,
     "python": 8,

@@ -1,15 +1,41 @@
-//! The key holder's half of a collection, without any I/O of its own, under the Python package and the browser client alike.
+//! The key holder's client of a ciphervec server: collections whose vectors, metadata and documents are sealed before they leave, and
+//! whose answers are checked and decrypted here.
+//!
+//! [`Client`] and [`Collection`] do no I/O: whatever they need of the world they ask of a [`Host`], so that every language brings its own
+//! network and storage, and any executor runs them. With the feature `http` (the default) [`Connection`] is such a host, over a blocking
+//! HTTP client and a folder; its calls are run to their end by [`block_on`].
 #![forbid(unsafe_code)]
 
-mod document;
+mod belief;
+mod change;
+mod client;
+mod collection;
+#[cfg(feature = "http")]
+mod connection;
 mod error;
-mod filter;
-mod number;
-pub mod record;
-mod table;
-mod value;
+mod face;
+mod hex;
+mod host;
+mod random;
+mod records;
+mod remote;
+mod replica;
+mod time;
 
+pub use belief::description::Choices;
+pub use client::{Client, ClientOptions};
+pub use collection::{
+    Audience, Collection, Found, GetResult, Info, Parts, QueryRequest, QueryResult, Row,
+    SegmentInfo, Selection,
+};
+#[cfg(feature = "http")]
+pub use connection::Connection;
 pub use error::{Error, Result};
-pub use filter::{Bound, Filter};
-pub use table::{FieldKinds, Table};
-pub use value::canonical;
+pub use face::Face;
+pub use futures_lite::future::block_on;
+pub use host::{Head, Host, Later, Lost, Progress, Request, Sink};
+pub use records::{Bound, FieldKinds, Filter, Table, canonical, record};
+pub use remote::database::CollectionRow;
+pub use remote::store::Verified;
+pub use replica::batch::Records;
+pub use replica::query_keys::QueryKey;

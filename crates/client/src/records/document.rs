@@ -3,8 +3,8 @@
 use serde_json::value::RawValue;
 
 use crate::error::{Error, Result};
-use crate::record::Fields;
-use crate::value::shown;
+use crate::records::record::Fields;
+use crate::records::value::shown;
 
 /// A checked `where_document`.
 #[derive(Debug, Clone)]

@@ -11,10 +11,10 @@ use std::collections::HashSet;
 use ciphervec::protect::filter::{FilterTag, FilterTags};
 use serde_json::value::RawValue;
 
-use crate::document::DocumentFilter;
 use crate::error::{Error, Result};
-use crate::record::{Fields, Record};
-use crate::value::{Kind, Value, shown};
+use crate::records::document::DocumentFilter;
+use crate::records::record::{Fields, Record};
+use crate::records::value::{Kind, Value, shown};
 
 const OPERATORS: &str = "$eq $ne $gt $gte $lt $lte $in $nin $contains $not_contains $exists $not";
 

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::error::Result;
-use crate::filter::{Comparison, Filter, Operator, Part};
-use crate::record::Record;
-use crate::value::{Kind, Value};
+use crate::records::filter::{Comparison, Filter, Operator, Part};
+use crate::records::record::Record;
+use crate::records::value::{Kind, Value};
 
 /// Fields that an explanation names.
 const SHOWN: usize = 12;

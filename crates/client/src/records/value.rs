@@ -5,7 +5,7 @@ use std::fmt;
 use serde_json::value::RawValue;
 
 use crate::error::{Error, Result};
-use crate::number::Number;
+use crate::records::number::Number;
 
 /// What values are compared with values of: texts with texts, numbers with numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 type Outcome = Result<(), Box<dyn Error>>;
 
-const CASES: &str = include_str!("../../../vectors/client/filters.json");
+const CASES: &str = include_str!("../../../../vectors/client/filters.json");
 
 fn cases(part: &str) -> Result<Vec<Value>, Box<dyn Error>> {
     let all: Value = serde_json::from_str(CASES)?;

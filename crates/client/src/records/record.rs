@@ -12,7 +12,7 @@ use serde::de::{self, Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use crate::error::{Error, Result};
-use crate::value::Value;
+use crate::records::value::Value;
 
 /// An object's fields in their order, each with the text of its value. A name that comes twice has the later value.
 #[derive(Debug, Default)]
@@ -100,18 +100,19 @@ impl<'a> Record<'a> {
         Ok(record)
     }
 
+    /// The text of its metadata, and its document.
+    pub fn parts(self) -> (Option<String>, Option<String>) {
+        let metadata = self.metadata.map(|fields| object(&fields));
+        (metadata, self.document)
+    }
+
     fn write(&self) -> Vec<u8> {
         if self.metadata.is_none() && self.document.is_none() {
             return Vec::new();
         }
         let mut parts = Vec::new();
         if let Some(fields) = &self.metadata {
-            let fields: Vec<String> = fields
-                .0
-                .iter()
-                .map(|(name, value)| format!("{}:{}", quoted(name), value.get()))
-                .collect();
-            parts.push(format!("\"metadata\":{{{}}}", fields.join(",")));
+            parts.push(format!("\"metadata\":{}", object(fields)));
         }
         if let Some(document) = &self.document {
             parts.push(format!("\"document\":{}", quoted(document)));
@@ -122,6 +123,11 @@ impl<'a> Record<'a> {
 
 fn read<'a, T: Deserialize<'a>>(value: &'a RawValue) -> core::result::Result<Option<T>, String> {
     serde_json::from_str(value.get()).map_err(|error| error.to_string())
+}
+
+fn object(fields: &Fields<'_>) -> String {
+    let fields = fields.0.iter().map(|(name, value)| format!("{}:{}", quoted(name), value.get()));
+    format!("{{{}}}", fields.collect::<Vec<_>>().join(","))
 }
 
 fn quoted(text: &str) -> String {

@@ -1,0 +1,470 @@
+//! Description: what a collection is, as it lies beside its segments. What stands in clear is believed as far as the owner's keys
+//! bear it out: the index spec and what is sealed to it.
+//!
+//! In clear: the index spec, the scheme, the key id, the epoch; while keys change, each of them in a form that the other opens. Sealed,
+//! as the one record of a segment that never exists: everything else.
+
+use base64::prelude::{BASE64_STANDARD, Engine};
+use ciphervec::protect::aead::EnvelopeError;
+use ciphervec::protect::records::{Place, RecordBatch, open_record};
+use ciphervec::search::{Owner, RotationState};
+use ciphervec::{
+    Error as SchemeError, IndexSpec, Keys, Metric, Mode, Network, Precision, SegmentId,
+};
+use ciphervec_he::Error as WireError;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::value::RawValue;
+
+use crate::error::{Error, Result};
+use crate::face::Face;
+use crate::hex::Hex;
+use crate::random::random;
+
+/// Format 1 knew the scheme `lattice` alone, by a former name, and did not name it; format 2 no change of keys, format 3 neither
+/// incarnations nor authenticated states, format 4 no routing, format 5 no center that was given. Written is the oldest that says
+/// what there is to say.
+const FORMAT: u64 = 6;
+const PLACE: [u8; 16] = [0; 16];
+const ID: &str = "ciphervec collection settings";
+const MAX_DIMENSION: usize = 16_384;
+
+/// Bytes that stand in JSON in base 64.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Bytes(Vec<u8>);
+
+impl Serialize for Bytes {
+    fn serialize<S: Serializer>(&self, to: S) -> core::result::Result<S::Ok, S::Error> {
+        to.serialize_str(&BASE64_STANDARD.encode(&self.0))
+    }
+}
+
+impl<'de> Deserialize<'de> for Bytes {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> core::result::Result<Self, D::Error> {
+        let text = String::deserialize(from)?;
+        BASE64_STANDARD.decode(text).map(Self).map_err(D::Error::custom)
+    }
+}
+
+/// A change of keys that has begun and not ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Rotation {
+    /// The public name of the keys before.
+    previous_id: String,
+    /// Those keys, encrypted under the present ones.
+    previous: Bytes,
+    /// The present ones, encrypted under those before, if both are to work meanwhile.
+    following: Option<Bytes>,
+}
+
+/// What answers travel over, by what is written.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct StoredNetwork {
+    megabits: f64,
+    latency_ms: f64,
+}
+
+/// What is sealed.
+#[derive(Debug, Serialize, Deserialize)]
+struct Settings {
+    filterable: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mask_seed: Option<Hex<32>>,
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    authenticated: bool,
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    originals: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    network: Option<StoredNetwork>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    untagged: Vec<Hex<16>>,
+    #[serde(skip_serializing)]
+    routing: Option<Box<RawValue>>,
+    #[serde(skip_serializing)]
+    center: Option<Bytes>,
+}
+
+/// As it is stored.
+#[derive(Serialize, Deserialize)]
+struct Stored {
+    format: u64,
+    spec: Bytes,
+    #[serde(default)]
+    scheme: String,
+    key_id: String,
+    epoch: u32,
+    settings: Bytes,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    rotation: Option<Rotation>,
+}
+
+/// What a new collection is to be.
+#[derive(Clone, Debug)]
+pub struct Choices {
+    /// 1 to 128 characters: letters, digits, `.`, `_` and `-`.
+    pub name: String,
+    /// Numbers of a vector.
+    pub dimension: usize,
+    /// What closeness is.
+    pub metric: Metric,
+    /// What the server sees.
+    pub mode: Mode,
+    /// Of scores, in the modes that encrypt.
+    pub precision: Precision,
+    /// Fields whose equality a server may test by keyed tags.
+    pub filterable: Vec<String>,
+    /// Whether vectors are kept as they were put in, beside the sealed ones.
+    pub originals: Option<bool>,
+}
+
+impl Choices {
+    /// The defaults: `cosine`, `sealed`, `standard`, nothing filterable, originals kept.
+    pub fn new(name: impl Into<String>, dimension: usize) -> Self {
+        Choices {
+            name: name.into(),
+            dimension,
+            metric: Metric::Cosine,
+            mode: Mode::Sealed,
+            precision: Precision::Standard,
+            filterable: Vec::new(),
+            originals: None,
+        }
+    }
+}
+
+/// A collection's fixed choices, and the epoch of its query key.
+#[derive(Debug)]
+pub struct Description {
+    pub spec: IndexSpec,
+    pub key_id: String,
+    pub epoch: u32,
+    pub filterable: Vec<String>,
+    /// Whether the owner authenticates every state.
+    pub authenticated: bool,
+    /// Whether vectors are kept as they were put in.
+    pub originals: bool,
+    pub network: Network,
+    /// Segments from before the latest filterable field, whose tags say nothing of it.
+    pub untagged: Vec<SegmentId>,
+    /// Whether queries ask about clusters.
+    pub routed: bool,
+    /// What rows of metric `l2` are sealed around, where that was given.
+    pub center: Vec<f32>,
+    mask_seed: Option<[u8; 32]>,
+    rotation: Option<Rotation>,
+}
+
+impl Description {
+    /// Of a collection that is to be made.
+    pub fn new(face: Face, keys: Option<&Keys>, choices: &Choices) -> Result<Self> {
+        let Choices { name, dimension, metric, mode, precision, filterable, originals } = choices;
+        check_name(name)?;
+        if !(1..=MAX_DIMENSION).contains(dimension) {
+            return Error::input(format!(
+                "dimension must be 1 to {MAX_DIMENSION}, got {dimension}. Reduce it first, e.g. by PCA."
+            ));
+        }
+        check_fields(filterable)?;
+        let spec = IndexSpec::new(name, *dimension as u32, *metric, *mode, *precision)?
+            .with_incarnation(random()?);
+        let owner = Owner::new(keys_for(face, keys, &Keys::public(), *mode)?, spec.clone())?;
+        Ok(Description {
+            key_id: owner.key_id().to_string(),
+            epoch: 0,
+            filterable: filterable.clone(),
+            authenticated: *mode != Mode::Open,
+            // What is unsealed under hamming is what was put in.
+            originals: originals.unwrap_or(true) && *metric != Metric::Hamming,
+            network: Network::default(),
+            untagged: Vec::new(),
+            routed: false,
+            center: Vec::new(),
+            mask_seed: None,
+            rotation: None,
+            spec,
+        })
+    }
+
+    /// The bytes for the store, of a collection that is being made.
+    pub fn write(&self, face: Face, owner: &Owner) -> Result<Vec<u8>> {
+        let settings = Settings {
+            filterable: self.filterable.clone(),
+            mask_seed: None,
+            authenticated: self.authenticated,
+            originals: self.originals,
+            network: None,
+            untagged: Vec::new(),
+            routing: None,
+            center: None,
+        };
+        let binding = self.spec.binding();
+        let place = Place { collection: &binding, segment: &PLACE };
+        let sealed = RecordBatch::seal(owner.aead(), place, &[(ID.into(), face.json(&settings))])
+            .map_err(SchemeError::Envelope)?;
+        Ok(face.json(&Stored {
+            format: 4,
+            spec: Bytes(self.spec.to_bytes()),
+            scheme: self.spec.scheme().stored_name().to_owned(),
+            key_id: self.key_id.clone(),
+            epoch: self.epoch,
+            settings: Bytes(sealed),
+            rotation: None,
+        }))
+    }
+
+    /// Of what a store shows, checking the key before anything is opened.
+    pub fn read(face: Face, data: &[u8], name: &str, keys: Option<&Keys>) -> Result<Self> {
+        let (Stored { key_id, epoch, rotation, settings, .. }, spec) = stored(face, data, name)?;
+        let public = Keys::public();
+        let keys = keys_for(face, keys, &public, spec.mode())?;
+        let owner = under(face, &spec, keys, &key_id, rotation.as_ref(), None)?;
+        let text = opened(face, &owner, &settings.0)?;
+        let settings: Settings =
+            serde_json::from_slice(&text).map_err(|error| damaged(face, name, error))?;
+        check_fields(&settings.filterable)?;
+        let network =
+            settings.network.unwrap_or(StoredNetwork { megabits: 1000.0, latency_ms: 0.5 });
+        let floats = |bytes: Bytes| {
+            bytes
+                .0
+                .as_chunks::<4>()
+                .0
+                .iter()
+                .map(|four| f32::from_le_bytes(*four))
+                .collect::<Vec<_>>()
+        };
+        Ok(Description {
+            // An incarnation is part of what the settings are sealed to: the format, in clear, is not.
+            authenticated: spec.mode() != Mode::Open
+                && (spec.incarnation().is_some() || settings.authenticated),
+            originals: settings.originals,
+            network: Network {
+                bytes_per_second: network.megabits * 125e3,
+                round_trip: network.latency_ms / 1e3,
+            },
+            untagged: settings.untagged.iter().map(|id| SegmentId(id.0)).collect(),
+            routed: settings.routing.is_some_and(|routing| routing.get() != "null"),
+            center: settings.center.map(floats).unwrap_or_default(),
+            mask_seed: settings.mask_seed.map(|seed| seed.0),
+            filterable: settings.filterable,
+            spec,
+            key_id,
+            epoch,
+            rotation,
+        })
+    }
+
+    /// The owner of the collection. `keys` may be the ones before a rotation that is under way, where both work.
+    pub fn owner(&self, face: Face, keys: Option<&Keys>) -> Result<Owner> {
+        let public = Keys::public();
+        let keys = keys_for(face, keys, &public, self.spec.mode())?;
+        under(face, &self.spec, keys, &self.key_id, self.rotation.as_ref(), self.mask_seed)
+    }
+
+    /// Whether indexes of this description have a key pair each.
+    pub fn has_key_pair(&self) -> bool {
+        self.spec.scheme().is_additive()
+    }
+
+    /// Whether queries are encrypted, so that answers carry noise of the key.
+    pub fn encrypts_queries(&self) -> bool {
+        self.spec.mode().encrypts_queries()
+    }
+
+    /// Whether two descriptions are read alike.
+    pub fn reads_alike(&self, other: &Self) -> bool {
+        let of = |one: &Self| {
+            (one.key_id.clone(), one.rotation.clone(), one.filterable.clone(), one.untagged.clone())
+        };
+        of(self) == of(other)
+    }
+
+    /// That what is there was chosen so.
+    pub fn check_choices(&self, face: Face, choices: &Choices) -> Result<()> {
+        let spec = &self.spec;
+        let originals = choices.originals.unwrap_or(self.originals);
+        let listed = |fields: &[String]| format!("{fields:?}");
+        for (what, asked, found) in [
+            ("dimension", choices.dimension.to_string(), spec.dimension().to_string()),
+            ("metric", choices.metric.as_str().to_owned(), spec.metric().as_str().to_owned()),
+            ("mode", choices.mode.as_str().to_owned(), spec.mode().as_str().to_owned()),
+            (
+                "precision",
+                choices.precision.as_str().to_owned(),
+                spec.precision().as_str().to_owned(),
+            ),
+            ("scheme", "lattice".to_owned(), spec.scheme().as_str().to_owned()),
+            ("filterable", listed(&choices.filterable), listed(&self.filterable)),
+            ("originals", originals.to_string(), self.originals.to_string()),
+        ] {
+            if asked != found {
+                return Error::input(format!(
+                    "collection {} is there with {what} {found}, not {asked}. Get it as it is, or choose another name.",
+                    face.quoted(spec.collection())
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The keys that a collection of this mode is sealed under.
+fn keys_for<'a>(
+    face: Face,
+    keys: Option<&'a Keys>,
+    public: &'a Keys,
+    mode: Mode,
+) -> Result<&'a Keys> {
+    match (mode, keys) {
+        (Mode::Open, _) => Ok(public),
+        (_, Some(keys)) => Ok(keys),
+        (mode, None) => Error::input(format!(
+            "mode {} needs keys. Make them with Keys.generate(), keep them in a file with a passphrase, and pass them to the Client.",
+            face.quoted(mode.as_str())
+        )),
+    }
+}
+
+/// That a description is not of a collection in mode `open`, which anybody could have written.
+pub fn refuse_open(face: Face, data: &[u8], name: &str) -> Result<()> {
+    let spec = stored(face, data, name).ok().map(|(_, spec)| spec); // what is wrong is told when it is read
+    if spec.is_some_and(|spec| spec.mode() == Mode::Open) {
+        let (name, open) = (face.quoted(name), face.quoted("open"));
+        return Err(Error::Mismatch(format!(
+            "the collection {name} shows mode {open}: nothing in it is sealed, and whoever keeps it can put such a one under any name. Keys \
+             were given, so it was to be sealed. If it is meant to be open, allow that, or open it without keys."
+        )));
+    }
+    Ok(())
+}
+
+/// That a collection may have this name.
+pub fn check_name(name: &str) -> Result<()> {
+    let ends = |byte: Option<u8>| byte.is_some_and(|byte| byte.is_ascii_alphanumeric());
+    let bytes = name.as_bytes();
+    let good = (1..=128).contains(&bytes.len())
+        && ends(bytes.first().copied())
+        && ends(bytes.last().copied())
+        && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(byte))
+        && !name.contains("..");
+    if good {
+        return Ok(());
+    }
+    let shown: String = name.chars().take(140).collect();
+    Error::input(format!(
+        "a collection's name has 1 to 128 characters from a-z A-Z 0-9 . _ - and starts and ends with a letter or digit, without \"..\"; got \
+         {shown:?}."
+    ))
+}
+
+fn check_fields(names: &[String]) -> Result<()> {
+    for (i, one) in names.iter().enumerate() {
+        if one.is_empty() || one.starts_with('$') {
+            return Error::input(format!(
+                "filterable holds {one:?}; field names are texts that are not empty, without leading \"$\"."
+            ));
+        }
+        if names[..i].contains(one) {
+            return Error::input(format!("filterable names a field twice: {}.", names.join(", ")));
+        }
+    }
+    Ok(())
+}
+
+fn under(
+    face: Face,
+    spec: &IndexSpec,
+    keys: &Keys,
+    key_id: &str,
+    rotation: Option<&Rotation>,
+    mask_seed: Option<[u8; 32]>,
+) -> Result<Owner> {
+    let owner = |keys: &Keys, previous: Option<&Keys>| {
+        Owner::with_rotation(keys, spec.clone(), &RotationState { mask_seed, previous })
+    };
+    let given = owner(keys, None)?;
+    let shown = given.key_id().to_string();
+    let Some(Rotation { previous_id, previous, following }) = rotation else {
+        check_key(face, spec.collection(), &shown, key_id)?;
+        return Ok(given);
+    };
+    if let Some(following) = following.as_ref().filter(|_| shown == *previous_id) {
+        let keys = given.open_keys(&following.0)?;
+        let present = owner(&keys, None)?;
+        check_key(face, spec.collection(), &present.key_id().to_string(), key_id)?;
+        return Ok(owner(&keys, Some(&present.open_keys(&previous.0)?))?);
+    }
+    if shown == *previous_id {
+        let name = face.quoted(spec.collection());
+        return Err(Error::WrongKey(format!(
+            "{name} is being given new keys: from {shown} to {key_id}, and {shown} alone opens only what has not been sealed again. Use the \
+             key file of the new keys, which open both."
+        )));
+    }
+    check_key(face, spec.collection(), &shown, key_id)?;
+    Ok(owner(keys, Some(&given.open_keys(&previous.0)?))?)
+}
+
+fn check_key(face: Face, name: &str, given: &str, expected: &str) -> Result<()> {
+    if given == expected {
+        return Ok(());
+    }
+    Err(Error::WrongKey(format!(
+        "{} is sealed under key {expected}, but the key given is {given}. Load the key file it was made with.",
+        face.quoted(name)
+    )))
+}
+
+fn stored(face: Face, data: &[u8], name: &str) -> Result<(Stored, IndexSpec)> {
+    #[derive(Deserialize)]
+    struct Format {
+        format: u64,
+    }
+    let unreadable = |error: serde_json::Error| damaged(face, name, error);
+    let Format { format } = serde_json::from_slice(data).map_err(unreadable)?;
+    if format > FORMAT {
+        return Err(Error::Version(format!(
+            "collection {} has format {format}; this ciphervec reads up to {FORMAT}. Upgrade ciphervec.",
+            face.quoted(name)
+        )));
+    }
+    let mut stored: Stored = serde_json::from_slice(data).map_err(unreadable)?;
+    let spec = IndexSpec::from_bytes(&stored.spec.0).map_err(|error| match error {
+        SchemeError::Scheme(WireError::Version { .. }) => Error::Scheme(error),
+        error => damaged(face, name, error),
+    })?;
+    if format == 1 {
+        stored.scheme = ciphervec::Scheme::Lattice.stored_name().to_owned();
+    }
+    if format == 0 || stored.scheme != spec.scheme().stored_name() {
+        let says = format!("format {format}, scheme {}", face.quoted(&stored.scheme));
+        return Err(damaged(face, name, says));
+    }
+    if spec.collection() != name {
+        let [shown, holds] = [name, spec.collection()].map(|one| face.quoted(one));
+        return Error::corrupt(format!(
+            "what is shown as {shown} is the collection {holds}; its name is part of what its keys are bound to."
+        ));
+    }
+    Ok((stored, spec))
+}
+
+fn opened(face: Face, owner: &Owner, sealed: &[u8]) -> Result<Vec<u8>> {
+    let batch = RecordBatch::parse(sealed).map_err(EnvelopeError::from);
+    let batch = batch.map_err(SchemeError::Envelope)?;
+    let (Some(record), 1) = (batch.ciphertext(0), batch.rows()) else {
+        let says = format!("{} settings", batch.rows());
+        return Err(damaged(face, owner.spec().collection(), says));
+    };
+    let binding = owner.spec().binding();
+    let place = Place { collection: &binding, segment: &PLACE };
+    let text = open_record(owner.aead(), place, &ID.into(), 0, record);
+    Ok(text.map_err(SchemeError::Envelope)?.to_vec())
+}
+
+fn damaged(face: Face, name: &str, reason: impl core::fmt::Display) -> Error {
+    let name = face.quoted(name);
+    Error::Corrupt(format!(
+        "the description of collection {name} is damaged: {reason}. Restore it from a copy."
+    ))
+}

@@ -1,0 +1,7 @@
+//! What is believed of what a store shows: one file a subject. Nothing below this module is taken from a server unchecked.
+
+pub mod description;
+pub mod pins;
+pub mod state;
+pub mod trust;
+pub mod vault;

@@ -1,0 +1,604 @@
+//! States: what a store shows of a collection is believed if its owner has authenticated it, and if it descends from what was seen
+//! before.
+//!
+//! The owner's client writes a state with each of its commits: which segments there are, in order, with which deletions, under which
+//! description and epoch, and after which states. Segments beyond those are ones that writers appended since. A state says nothing
+//! about the rows' own words, so that a server may take deleted rows out of them.
+//!
+//! Nothing here reads from a store: what has to be read first is asked for by [`States::missing`], and told by [`States::note`].
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+
+use ciphervec::decode::DecodeError;
+use ciphervec::protect::aead::EnvelopeError;
+use ciphervec::protect::checkpoint::Checkpoint;
+use ciphervec::protect::consumed::{Consumed, Written};
+use ciphervec::protect::state::{self, SegmentFacts, SetAside, StateDigest, StateRecord};
+use ciphervec::search::Owner;
+use ciphervec::{Error as SchemeError, KeyId, SegmentId};
+use indexmap::IndexMap;
+
+use crate::belief::description::Description;
+use crate::belief::pins::Pin;
+use crate::change::{
+    COVERED, Change, EVALUATION, KEY_PAIR, ROUTING, STATE, Segments, StoredSegment,
+};
+use crate::error::{Error, Result};
+use crate::face::Face;
+use crate::hex::Hex;
+use crate::random::random;
+use crate::time::minute;
+
+/// States before it that a state names.
+const ANCESTORS: usize = 256;
+const NONE: [u8; 32] = [0; 32];
+
+/// An owner's state, authenticated.
+#[derive(Debug)]
+pub struct Signed {
+    pub record: StateRecord,
+    pub sealed: Vec<u8>,
+    name: StateDigest,
+}
+
+/// What a store shows, sorted by what its owner's state says of it.
+#[derive(Default)]
+pub struct Shown {
+    /// None: a collection of a release before, or of mode `open`, where nothing is authenticated.
+    pub state: Option<Arc<Signed>>,
+    pub counted: Vec<Arc<StoredSegment>>,
+    pub appended: Vec<Arc<StoredSegment>>,
+    /// Rows that don't count, by segment; none at all: the whole segment.
+    pub aside: HashMap<SegmentId, Vec<u32>>,
+}
+
+impl Shown {
+    /// Whether the owner set the whole segment aside.
+    pub fn sets_aside(&self, id: SegmentId) -> bool {
+        self.aside.get(&id).is_some_and(Vec::is_empty)
+    }
+}
+
+/// A state that was sealed, and is not committed yet.
+pub struct Next {
+    signed: Arc<Signed>,
+    counted: Counted,
+    pub consumed: Vec<u8>,
+}
+
+/// A segment that counts, with its leaf as it was when it was found right.
+type Counted = IndexMap<SegmentId, (Arc<StoredSegment>, [u8; 32])>;
+
+/// What a change makes of the state before it, beside what it adds and removes.
+pub struct Step<'a> {
+    /// Segments that are there and count from then on.
+    pub appended: &'a [Arc<StoredSegment>],
+    /// Rows that don't count, or whole segments.
+    pub aside: &'a BTreeMap<SegmentId, Vec<u32>>,
+    /// Segments that failed a check.
+    pub quarantine: Vec<SegmentId>,
+    /// Writers' segments that it removes.
+    pub written: Vec<Written>,
+    /// BLAKE3 of the attachments that are there, for the first state; empty for others.
+    pub attached: BTreeMap<&'static str, [u8; 32]>,
+    /// The description as it is stored.
+    pub meta: &'a [u8],
+    /// Seconds since 1970.
+    pub now: u64,
+}
+
+/// What is believed of one collection.
+pub struct States {
+    face: Face,
+    collection: String,
+    pub present: Option<Arc<Signed>>,
+    /// Writers' segments that count no more, as the state names them; empty: none.
+    pub consumed: Vec<u8>,
+    /// BLAKE3 of the covered blobs, as they were read.
+    digests: HashMap<SegmentId, BTreeMap<&'static str, [u8; 32]>>,
+    counted: Counted,
+}
+
+impl Signed {
+    fn new(record: StateRecord, sealed: Vec<u8>) -> Arc<Self> {
+        let name = state::name(&sealed);
+        Arc::new(Self { record, sealed, name })
+    }
+
+    /// The name of the state so many steps before this one; of this one for none.
+    fn before(&self, steps: u64) -> Option<&StateDigest> {
+        let ancestors = &self.record.ancestors;
+        match usize::try_from(steps).ok()? {
+            0 => Some(&self.name),
+            steps => ancestors.get(ancestors.len().checked_sub(steps)?),
+        }
+    }
+
+    /// As it is remembered.
+    pub fn pin(&self) -> Pin {
+        Pin {
+            origin: Hex(self.record.origin).to_string(),
+            lineage: Hex(self.record.lineage).to_string(),
+            sequence: self.record.sequence,
+            name: Hex(self.name).to_string(),
+            epoch: self.record.epoch.into(),
+            left: Vec::new(),
+        }
+    }
+
+    /// Whether it is the state of the pin, or names it among those before.
+    fn follows(&self, pin: &Pin) -> bool {
+        let steps = self.record.sequence.checked_sub(pin.sequence);
+        let name = steps.and_then(|steps| self.before(steps));
+        name.is_some_and(|name| Hex(*name).to_string() == pin.name)
+    }
+
+    /// Whether it names as many before it as one can, and not the one so many steps before.
+    fn is_long_after(&self, steps: Option<u64>) -> bool {
+        let ancestors = self.record.ancestors.len();
+        ancestors >= ANCESTORS && steps.is_some_and(|steps| steps > ancestors as u64)
+    }
+}
+
+impl States {
+    pub fn new(face: Face, collection: &str) -> Self {
+        Self {
+            face,
+            collection: collection.to_owned(),
+            present: None,
+            consumed: Vec::new(),
+            digests: HashMap::new(),
+            counted: Counted::new(),
+        }
+    }
+
+    /// That a collection without authenticated states never had any; `pinned` is whether one was seen.
+    pub fn without(&self, pinned: bool) -> Result<()> {
+        if self.present.is_some() || pinned {
+            return self.rolled_back("a description from before its states were authenticated");
+        }
+        Ok(())
+    }
+
+    /// Opens the state that a store shows beside a description. Nothing of it is believed before [`Self::believe`].
+    pub fn open(
+        &self,
+        owner: &Owner,
+        sealed: Option<&[u8]>,
+        meta: &[u8],
+        description: &Description,
+    ) -> Result<Arc<Signed>> {
+        let Some(sealed) = sealed else { return self.rolled_back("no authenticated state") };
+        let signed = match &self.present {
+            Some(present) if present.sealed == sealed => Arc::clone(present),
+            _ => Signed::new(self.authentic(owner, sealed)?, sealed.to_vec()),
+        };
+        let StateRecord { sequence, key, origin, .. } = signed.record;
+        if key.to_string() != description.key_id {
+            return self
+                .rolled_back(format!("a state under the keys {key}, not {}", description.key_id));
+        }
+        if owner.spec().incarnation().is_some_and(|incarnation| *incarnation != origin) {
+            return self.rolled_back("the state of another collection of this name");
+        }
+        let (described, epoch) = (blake3::hash(meta), signed.record.epoch);
+        if signed.record.description != *described.as_bytes() || epoch != description.epoch {
+            return self.rolled_back(format!(
+                "a description of epoch {} that is not the one of state {sequence}, of epoch {epoch}",
+                description.epoch
+            ));
+        }
+        Ok(signed)
+    }
+
+    fn authentic(&self, owner: &Owner, sealed: &[u8]) -> Result<StateRecord> {
+        owner.open_state(sealed).or_else(|error| match error {
+            SchemeError::Envelope(EnvelopeError::Decode(DecodeError::Version { .. })) => {
+                Err(error.into())
+            }
+            error => self.rolled_back(format!("a state that its owner did not make ({error})")),
+        })
+    }
+
+    /// Whether the list of consumed segments has to be read, to believe this state.
+    pub fn needs_list(&self, signed: &Signed) -> bool {
+        let consumed = signed.record.consumed;
+        consumed != NONE && self.present.as_ref().is_none_or(|one| one.record.consumed != consumed)
+    }
+
+    /// Believes a state that was opened, beside the segments that the store lists. `list` is its list of consumed ones, if that was to
+    /// be read.
+    pub fn believe(
+        &mut self,
+        signed: Arc<Signed>,
+        listed: &Segments,
+        list: Option<Vec<u8>>,
+    ) -> Result<Shown> {
+        let StateRecord { sequence, consumed, segments, .. } = signed.record;
+        let aside: HashMap<_, _> = signed
+            .record
+            .aside
+            .iter()
+            .map(|one| (SegmentId(one.segment), one.rows.clone()))
+            .collect();
+        let mut shown = Shown { state: Some(Arc::clone(&signed)), aside, ..Shown::default() };
+        shown.counted = listed.values().filter(|one| !shown.sets_aside(one.id)).cloned().collect();
+        let there = shown.counted.len();
+        if there < segments as usize {
+            return self
+                .rolled_back(format!("{there} segments where state {sequence} has {segments}"));
+        }
+        shown.appended = shown.counted.split_off(segments as usize);
+        if self.present.as_ref().is_none_or(|one| one.record.consumed != consumed) {
+            let list = list.unwrap_or_default();
+            if (consumed != NONE || !list.is_empty()) && *blake3::hash(&list).as_bytes() != consumed
+            {
+                return self.rolled_back(format!(
+                    "another list of consumed segments than that of state {sequence}"
+                ));
+            }
+            self.consumed = list;
+        }
+        self.present = Some(signed);
+        Ok(shown)
+    }
+
+    /// A blob was read. An error when it is covered and was another one before.
+    pub fn note(&mut self, segment: SegmentId, blob: &str, data: &[u8]) -> Result<()> {
+        let Some(blob) = COVERED.into_iter().find(|known| *known == blob) else { return Ok(()) };
+        let digest = *blake3::hash(data).as_bytes();
+        if *self.digests.entry(segment).or_default().entry(blob).or_insert(digest) != digest {
+            let name = self.name();
+            return Error::corrupt(format!(
+                "the blob {blob} of segment {segment} of collection {name} is another one than before. Ask whoever keeps it what happened, \
+                 or restore it from a copy."
+            ));
+        }
+        Ok(())
+    }
+
+    /// What was read of blobs may be wrong: none of it is compared with what is read from now on, which the state has to name anew.
+    pub fn doubt(&mut self) {
+        self.digests.clear();
+        self.counted.clear();
+    }
+
+    /// Covered blobs of these segments that were not read yet.
+    pub fn missing(
+        &self,
+        segments: &[Arc<StoredSegment>],
+    ) -> Vec<(Arc<StoredSegment>, &'static str)> {
+        let unread = |one: &StoredSegment, blob| {
+            one.has(blob)
+                && !self.digests.get(&one.id).is_some_and(|known| known.contains_key(blob))
+        };
+        let of = |one: &Arc<StoredSegment>| {
+            let one = Arc::clone(one);
+            COVERED
+                .into_iter()
+                .filter(|blob| unread(&one, blob))
+                .map(|blob| (Arc::clone(&one), blob))
+                .collect::<Vec<_>>()
+        };
+        segments.iter().flat_map(of).collect()
+    }
+
+    /// Those of these segments that are not as they were when they were last found right: their blobs are needed by [`Self::check`].
+    pub fn news(&self, counted: &[Arc<StoredSegment>]) -> Vec<Arc<StoredSegment>> {
+        counted.iter().filter(|one| !self.is_known(one)).cloned().collect()
+    }
+
+    fn is_known(&self, one: &Arc<StoredSegment>) -> bool {
+        self.counted.get(&one.id).is_some_and(|(known, _)| Arc::ptr_eq(known, one) || known == one)
+    }
+
+    /// Compares the segments that count with the state, once their blobs were read, and the state with what was seen before; what the
+    /// user is to be told. Nothing where nothing is authenticated.
+    pub fn check(&mut self, shown: &Shown, seen: Option<&Pin>) -> Result<Option<String>> {
+        let Some(signed) = &shown.state else { return Ok(None) };
+        let mut counted = Counted::with_capacity(shown.counted.len());
+        let mut changed = Vec::new();
+        for one in &shown.counted {
+            let known = self.counted.get(&one.id);
+            let leaf = match known {
+                Some((_, leaf)) if self.is_known(one) => *leaf,
+                known => {
+                    changed.extend(known.map(|_| one.id.to_string()));
+                    self.leaf(one)
+                }
+            };
+            counted.insert(one.id, (Arc::clone(one), leaf));
+        }
+        let sequence = signed.record.sequence;
+        if counted.len() != shown.counted.len() || digest(&counted) != signed.record.segments_digest
+        {
+            changed.truncate(3);
+            let since = if changed.is_empty() {
+                String::new()
+            } else {
+                format!(" (changed since: {})", changed.join(", "))
+            };
+            return self.rolled_back(format!(
+                "segments that are not those of state {sequence}: reordered, replaced, or with other rows deleted{since}"
+            ));
+        }
+        let warning = self.follow(signed, seen)?;
+        self.counted = counted;
+        Ok(warning)
+    }
+
+    /// That an attachment, or the keys which a server says it answers with, is the one of the state, by its BLAKE3.
+    pub fn check_attachment(&self, name: &str, digest: &[u8; 32]) -> Result<()> {
+        let Some(Signed { record, .. }) = self.present.as_deref() else { return Ok(()) };
+        let expected = match name {
+            EVALUATION => record.evaluation,
+            ROUTING => record.routing,
+            _ => record.key_pair,
+        };
+        if *digest != expected {
+            return self
+                .rolled_back(format!("another {name} than that of state {}", record.sequence));
+        }
+        Ok(())
+    }
+
+    /// That the evaluation keys that a server says it answers with are those of the present state, whenever that is asked.
+    pub fn evaluation_check(&self) -> impl Fn(Option<&[u8; 32]>) -> Result<()> + use<> {
+        let (present, shows) = (self.present.clone(), (self.name(), self.next_step()));
+        move |digest| match &present {
+            Some(signed) if digest != Some(&signed.record.evaluation) => {
+                let (name, next) = &shows;
+                let says =
+                    format!("other evaluation keys than those of state {}", signed.record.sequence);
+                Err(rolled_back(name, says, next))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The state that a change makes, sealed by its owner and added to it. What it names was read, and its new blobs were noted.
+    pub fn next(
+        &self,
+        change: &mut Change,
+        owner: &Owner,
+        epoch: u32,
+        step: Step<'_>,
+    ) -> Result<Next> {
+        let before = self.present.as_deref().map(|signed| &signed.record);
+        let counted = self.after(change, &step);
+        let mut consumed = self.consumed.clone();
+        if !step.written.is_empty() {
+            let mut list = Consumed::from_bytes(&consumed).map_err(SchemeError::Envelope)?;
+            step.written.into_iter().for_each(|one| list.add(one));
+            consumed = list.to_bytes();
+            change.attachments.insert(crate::change::CONSUMED, consumed.clone());
+        }
+        let attached = |name: &'static str, known: Option<[u8; 32]>| {
+            let given = change.attachments.get(name).map(|given| *blake3::hash(given).as_bytes());
+            given.or(known).or_else(|| step.attached.get(name).copied()).unwrap_or(NONE)
+        };
+        let mut ancestors = before.map_or_else(Vec::new, |before| before.ancestors.clone());
+        ancestors.extend(self.present.as_ref().map(|signed| signed.name));
+        ancestors.drain(..ancestors.len().saturating_sub(ANCESTORS));
+        let quarantine = step.quarantine.iter().filter(|id| !change.remove.contains(id));
+        let record = StateRecord {
+            key: owner.key_id(),
+            origin: match (before, owner.spec().incarnation()) {
+                (Some(before), _) => before.origin,
+                (None, Some(incarnation)) => *incarnation,
+                (None, None) => random()?,
+            },
+            lineage: before.map_or_else(random, |before| Ok(before.lineage))?,
+            begun: before.map_or(step.now, |before| before.begun),
+            sequence: before.map_or(0, |before| before.sequence.saturating_add(1)),
+            epoch,
+            segments: counted.len() as u32,
+            segments_digest: digest(&counted),
+            description: *blake3::hash(change.meta.as_deref().unwrap_or(step.meta)).as_bytes(),
+            evaluation: attached(EVALUATION, before.map(|before| before.evaluation)),
+            key_pair: if owner.spec().scheme().is_additive() {
+                attached(KEY_PAIR, before.map(|before| before.key_pair))
+            } else {
+                NONE
+            },
+            ancestors,
+            aside: step
+                .aside
+                .iter()
+                .map(|(id, rows)| SetAside { segment: id.0, rows: rows.clone() })
+                .collect(),
+            routing: attached(ROUTING, before.map(|before| before.routing)),
+            consumed: if consumed.is_empty() { NONE } else { *blake3::hash(&consumed).as_bytes() },
+            quarantine: quarantine.map(|id| id.0).collect(),
+        };
+        let sealed = owner.seal_state(&record)?;
+        change.attachments.insert(STATE, sealed.clone());
+        Ok(Next { signed: Signed::new(record, sealed), counted, consumed })
+    }
+
+    /// The segments that count after a change.
+    fn after(&self, change: &Change, step: &Step<'_>) -> Counted {
+        let mut counted = self.counted.clone();
+        counted.extend(step.appended.iter().map(|one| (one.id, (Arc::clone(one), self.leaf(one)))));
+        let gone: HashSet<_> = change.remove.iter().collect();
+        let aside = |id: &SegmentId| step.aside.get(id).is_some_and(Vec::is_empty);
+        counted.retain(|id, _| !gone.contains(id) && !aside(id));
+        for (id, rows) in &change.delete_rows {
+            if let Some((one, leaf)) = counted.get_mut(id) {
+                let deleted = crate::change::union(&one.deleted, rows);
+                *one = Arc::new(StoredSegment { deleted, ..(**one).clone() });
+                *leaf = self.leaf(one);
+            }
+        }
+        for added in &change.add {
+            let stored = Arc::new(added.stored());
+            let leaf = self.leaf(&stored);
+            counted.insert(added.id, (stored, leaf));
+        }
+        counted
+    }
+
+    /// The commit that was sealed is made.
+    pub fn take(&mut self, Next { signed, counted, consumed }: Next) -> Pin {
+        let pin = signed.pin();
+        (self.present, self.counted, self.consumed) = (Some(signed), counted, consumed);
+        pin
+    }
+
+    /// What two people compare to know that they see one history.
+    pub fn checkpoint(&self) -> Result<String> {
+        let present = self.authenticated()?;
+        Ok(Checkpoint::of(present.record.sequence, &present.name).to_string())
+    }
+
+    /// That the state of this checkpoint is the present one, or comes before it.
+    pub fn expect(&self, checkpoint: &str) -> Result<()> {
+        let (present, name) = (self.authenticated()?, self.name());
+        let Some(point) = Checkpoint::parse(checkpoint) else {
+            return Error::input(format!(
+                "{} is no checkpoint: those have 24 characters, digits and letters but U, as collection.checkpoint() gives them.",
+                self.face.quoted(checkpoint)
+            ));
+        };
+        let sequence = present.record.sequence;
+        let steps = sequence.checked_sub(point.sequence);
+        if present.is_long_after(steps) {
+            return Err(Error::RolledBack(format!(
+                "state {sequence} of {name} names the {ANCESTORS} states before it, and the checkpoint is of state {}: nobody can tell \
+                 whether it is one of its history. Compare a later checkpoint.",
+                point.sequence
+            )));
+        }
+        let found = steps.and_then(|steps| present.before(steps));
+        if found.is_none_or(|found| !found.starts_with(&point.name)) {
+            let saw = if steps.is_none() {
+                "what is not shown here yet, or is hidden"
+            } else {
+                "another history"
+            };
+            return Err(Error::RolledBack(format!(
+                "the store of {name} shows state {sequence}, {}, in whose history there is no {checkpoint}: whoever gave you that saw {saw}. \
+                 Read both aloud again; if they differ, believe neither, and ask whoever keeps the collection.",
+                self.checkpoint()?
+            )));
+        }
+        Ok(())
+    }
+
+    fn authenticated(&self) -> Result<&Signed> {
+        self.present.as_deref().ok_or_else(|| {
+            let (name, open) = (self.name(), self.face.quoted("open"));
+            Error::Input(format!(
+                "the states of {name} are not authenticated, so that they have no checkpoints: mode {open} has no key, and a collection of \
+                 release 0.1 gets them by the Python client's upgrade()."
+            ))
+        })
+    }
+
+    /// That a state descends from what was seen before; what the user is told where nobody can tell.
+    fn follow(&self, shown: &Signed, seen: Option<&Pin>) -> Result<Option<String>> {
+        let (now, name) = (shown.pin(), self.name());
+        let Some(seen) = seen.filter(|pin| (pin.sequence, &pin.name) != (now.sequence, &now.name))
+        else {
+            return Ok(None);
+        };
+        if seen.origin != now.origin {
+            return Err(Error::Mismatch(format!(
+                "the collection {name} is not the one that was pinned here under this name: it was dropped and made again elsewhere, or \
+                 replaced. {}",
+                self.next_step()
+            )));
+        }
+        if shown.follows(seen) {
+            return Ok(None);
+        }
+        let (sequence, before) = (now.sequence, seen.sequence);
+        let steps = sequence.checked_sub(before);
+        if shown.is_long_after(steps) && now.lineage == seen.lineage {
+            return Ok(Some(format!(
+                "{} states of {name} came since this client last looked, more than one can tell the descent of. If its keeper may have put \
+                 an older one back meanwhile, compare it with another client.",
+                steps.unwrap_or_default()
+            )));
+        }
+        if now.lineage != seen.lineage && !seen.left.contains(&now.lineage) {
+            let when = minute(shown.record.begun);
+            return Err(Error::RolledBack(format!(
+                "the owner of {name} accepted a restore at {when}: state {sequence} does not have what was seen here up to state {before}. \
+                 To follow, call client.forget({name})."
+            )));
+        }
+        let what = match steps {
+            None => format!("state {sequence}"),
+            Some(_) => format!("a state {sequence} of another history"),
+        };
+        self.rolled_back(format!("{what}, and state {before} was seen before"))
+    }
+
+    fn leaf(&self, one: &StoredSegment) -> [u8; 32] {
+        let digests = self.digests.get(&one.id).into_iter().flatten();
+        let digests: Vec<_> = digests.map(|(name, digest)| ((*name).to_owned(), *digest)).collect();
+        let blobs: Vec<_> = one.blobs.keys().cloned().collect();
+        let (id, deleted) = (&one.id.0, &one.deleted);
+        state::leaf(&SegmentFacts { id, rows: one.rows, deleted, blobs: &blobs, digests: &digests })
+    }
+
+    fn name(&self) -> String {
+        self.face.quoted(&self.collection)
+    }
+
+    fn rolled_back<T>(&self, shows: impl core::fmt::Display) -> Result<T> {
+        Err(rolled_back(&self.name(), shows, &self.next_step()))
+    }
+
+    fn next_step(&self) -> String {
+        let accepts = self.face.accepts(&self.collection);
+        format!(
+            "Ask whoever keeps it what happened. If a backup was restored on purpose, its owner confirms that with {accepts}."
+        )
+    }
+}
+
+fn rolled_back(name: &str, shows: impl core::fmt::Display, next: &str) -> Error {
+    Error::RolledBack(format!(
+        "the store of {name} shows {shows}: commits were lost, rolled back or forged, and nothing was taken from it. {next}"
+    ))
+}
+
+/// The state of a collection that is being made, sealed.
+pub fn first(
+    owner: &Owner,
+    description: &Description,
+    meta: &[u8],
+    evaluation: &[u8],
+    now: u64,
+) -> Result<Vec<u8>> {
+    let record = StateRecord {
+        key: KeyId::default(),
+        origin: description
+            .spec
+            .incarnation()
+            .map_or_else(random, |incarnation| Ok(*incarnation))?,
+        lineage: random()?,
+        begun: now,
+        sequence: 0,
+        epoch: description.epoch,
+        segments: 0,
+        segments_digest: state::digest(&[]),
+        description: *blake3::hash(meta).as_bytes(),
+        evaluation: *blake3::hash(evaluation).as_bytes(),
+        key_pair: NONE,
+        ancestors: Vec::new(),
+        aside: Vec::new(),
+        routing: NONE,
+        consumed: NONE,
+        quarantine: Vec::new(),
+    };
+    Ok(owner.seal_state(&record)?)
+}
+
+/// What stands for segments in a state.
+fn digest(counted: &Counted) -> [u8; 32] {
+    state::digest(&counted.values().flat_map(|(_, leaf)| *leaf).collect::<Vec<_>>())
+}

@@ -1,0 +1,461 @@
+//! Trust on first use: what a server says about a collection is believed if it agrees with what the server said before.
+//!
+//! Remembered for each server and collection: the public parameters, pinned when they are first seen; the latest state that its owner
+//! has authenticated, which all others have to descend from; and a watermark, the latest version with its head. Version and head are
+//! the server's own words: they show what it lost, not what it hides.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde::{Deserialize, Serialize};
+
+use crate::belief::pins::Pin;
+use crate::belief::vault::{Entry, Vault};
+use crate::error::{Error, Result};
+use crate::face::Face;
+use crate::host::Host;
+
+pub const KEY_ID: &str = "key id";
+pub const MASKS: &str = "masks";
+/// Followed by the number.
+pub const EPOCH: &str = "evaluation keys of epoch ";
+/// Whether the server takes query keys of its clients.
+pub const SESSIONS: &str = "query keys";
+const FORMER: &str = "former key ids";
+const FORMAT: u64 = 1;
+/// Bytes, more than what is remembered of a collection.
+const ROOM: usize = 16 << 10;
+/// Versions whose heads are remembered while a client is open.
+const HEADS: usize = 256;
+
+pub type Values = BTreeMap<String, String>;
+
+/// What a description says that was opened, so authenticated, under the owner's keys.
+pub struct Lineage {
+    pub key_id: String,
+    /// The hash of the seed of the public masks, which a collection keeps when its keys change.
+    pub masks: String,
+    pub epoch: u32,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Stored {
+    format: u64,
+    server: String,
+    collection: String,
+    version: u64,
+    head: String,
+    pins: Values,
+    state: Option<Pin>,
+    #[serde(default)]
+    held: Values,
+}
+
+#[derive(Default)]
+struct Known {
+    version: u64,
+    head: String,
+    pins: Values,
+    state: Option<Pin>,
+    heads: BTreeMap<u64, String>,
+    held: Values,
+    /// Changes of it that are not written yet: the reason, or none for a segment that is out.
+    to_hold: BTreeMap<String, Option<String>>,
+}
+
+/// Pins and watermark of one collection of one server.
+pub struct Trust {
+    face: Face,
+    vault: Arc<Vault>,
+    server: String,
+    collection: String,
+    entry: String,
+    known: Mutex<Known>,
+}
+
+impl Trust {
+    fn new(face: Face, vault: Arc<Vault>, server: &str, collection: &str) -> Self {
+        let entry = format!(
+            "trust/{}",
+            blake3::hash(format!("{server}\n{collection}").as_bytes()).to_hex()
+        );
+        let [server, collection] = [server, collection].map(str::to_owned);
+        Trust { face, vault, server, collection, entry, known: Mutex::default() }
+    }
+
+    /// What was remembered. An error for what was damaged, and for what is under other keys.
+    pub async fn open(
+        face: Face,
+        host: &dyn Host,
+        vault: Arc<Vault>,
+        server: &str,
+        name: &str,
+    ) -> Result<Self> {
+        let trust = Self::new(face, vault, server, name);
+        trust.reload(host).await?;
+        Ok(trust)
+    }
+
+    /// Forgets what was remembered, whatever it is.
+    pub async fn forget(
+        host: &dyn Host,
+        vault: &Arc<Vault>,
+        server: &str,
+        collection: &str,
+    ) -> Result<()> {
+        host.delete(&Self::new(Face::Rust, Arc::clone(vault), server, collection).entry).await
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The latest version seen.
+    pub fn version(&self) -> u64 {
+        self.known().version
+    }
+
+    /// The latest authenticated state seen.
+    pub fn state(&self) -> Option<Pin> {
+        self.known().state.clone()
+    }
+
+    /// A pinned value.
+    pub fn pinned(&self, name: &str) -> Option<String> {
+        self.known().pins.get(name).cloned()
+    }
+
+    /// Why segments are in quarantine, but for those that the owner's state names.
+    pub fn held(&self) -> Values {
+        let known = self.known();
+        changed(&known.held, &known.to_hold)
+    }
+
+    /// Whether a later session will know that a segment is in quarantine.
+    pub fn keeps(&self, host: &dyn Host, segment: &str) -> bool {
+        let known = self.known();
+        host.durable() && known.held.contains_key(segment) && !known.to_hold.contains_key(segment)
+    }
+
+    /// Puts a segment into quarantine: it is, whether or not that could be written down.
+    pub async fn hold(&self, host: &dyn Host, segment: String, reason: &str) -> Result<()> {
+        self.known().to_hold.insert(segment, Some(reason.to_owned()));
+        self.write(host).await
+    }
+
+    /// Takes segments out again.
+    pub async fn unhold(&self, host: &dyn Host, segments: &[String]) -> Result<()> {
+        let there = {
+            let Known { held, to_hold, .. } = &mut *self.known();
+            segments.iter().for_each(|segment| drop(to_hold.remove(segment)));
+            let there: Vec<_> =
+                segments.iter().filter(|segment| held.contains_key(*segment)).collect();
+            to_hold.extend(there.iter().map(|segment| ((*segment).clone(), None)));
+            !there.is_empty()
+        };
+        if there { self.write(host).await } else { Ok(()) }
+    }
+
+    /// Takes in what other clients of this user have seen.
+    pub async fn reload(&self, host: &dyn Host) -> Result<()> {
+        match self.read(host).await? {
+            Some(stored) => self.merge(stored),
+            None => Ok(()),
+        }
+    }
+
+    /// Finds out, before a change that can't be taken back, whether what it makes could be written down.
+    pub async fn prepare(&self, host: &dyn Host) -> Result<()> {
+        let draft = format!("{}/draft", self.entry);
+        let _lock = host.lock(&self.entry).await?;
+        self.vault.put(host, &draft, &[0; ROOM]).await?;
+        host.delete(&draft).await
+    }
+
+    /// `what` is done, and cannot be taken back where what was seen of it can't be written down: a warning says so in the place of an
+    /// error of the storage's.
+    pub async fn afterwards(
+        host: &dyn Host,
+        what: &str,
+        step: impl Future<Output = Result<()>>,
+    ) -> Result<()> {
+        match step.await {
+            Err(Error::Storage(says)) => {
+                host.warn(&format!(
+                    "{what} is made. What this client has seen of it could not be written down, so that another one would not notice if it \
+                     were taken back: {says} This client goes on, and writes it down with the next change."
+                ));
+                Ok(())
+            }
+            done => done,
+        }
+    }
+
+    /// The server shows this version. `since` is the latest one known when it was asked: answers may overtake each other. With `later`
+    /// it is written down with what comes next.
+    pub async fn see(
+        &self,
+        host: &dyn Host,
+        version: u64,
+        head: &str,
+        since: u64,
+        later: bool,
+    ) -> Result<()> {
+        let newer = {
+            let known = &mut *self.known();
+            let (server, name, next) = (&self.server, self.name(), self.next_step());
+            if version < since.min(known.version) {
+                return Err(Error::RolledBack(format!(
+                    "{server} shows version {version} (head {}) of {name}, and has shown version {} (head {}) before: commits were lost or \
+                     rolled back. {next}",
+                    short(head),
+                    known.version,
+                    short(&known.head)
+                )));
+            }
+            let before = known.heads.get(&version);
+            if let Some(before) = before.filter(|before| *before != head) {
+                return Err(Error::RolledBack(format!(
+                    "{server} shows version {version} of {name} with head {}, and has shown it with head {} before: these are two \
+                     histories. {next}",
+                    short(head),
+                    short(before)
+                )));
+            }
+            if version == known.version && before.is_some() {
+                return Ok(());
+            }
+            known.remember(version, head);
+            version > known.version && {
+                (known.version, known.head) = (version, head.to_owned());
+                true
+            }
+        };
+        if newer && !later { self.write(host).await } else { Ok(()) }
+    }
+
+    /// The server shows this state, which was found to be right, or has committed it.
+    pub async fn see_state(&self, host: &dyn Host, pin: Pin) -> Result<()> {
+        {
+            let known = &mut *self.known();
+            let pin = Some(pin.after(known.state.as_ref()));
+            if pin == known.state {
+                return Ok(());
+            }
+            known.state = pin;
+        }
+        self.write(host).await
+    }
+
+    /// Holds the server to these values from now on.
+    pub async fn pin(&self, host: &dyn Host, values: &[(String, String)]) -> Result<()> {
+        {
+            let known = &mut *self.known();
+            for (what, value) in values {
+                if let Some(pinned) = known.pins.get(what).filter(|pinned| *pinned != value) {
+                    let (server, name, next) = (&self.server, self.name(), self.next_step());
+                    return Err(Error::Mismatch(format!(
+                        "{server} shows {what} {} of {name}; {} was pinned when it was first used here. {next}",
+                        short(value),
+                        short(pinned)
+                    )));
+                }
+            }
+            let before = known.pins.len();
+            known.pins.extend(values.iter().cloned());
+            if known.pins.len() == before {
+                return Ok(());
+            }
+        }
+        self.write(host).await
+    }
+
+    /// Holds the server to other values from now on: this client has changed them itself.
+    pub async fn repin(&self, host: &dyn Host, values: &[(String, String)]) -> Result<()> {
+        {
+            let pins = &mut self.known().pins;
+            let now = values.iter().find(|(name, _)| name == KEY_ID).map(|(_, id)| id);
+            let before =
+                pins.get(KEY_ID).filter(|before| now.is_some_and(|now| now != *before)).cloned();
+            if let Some(before) = before {
+                let former = former(pins).chain([before.as_str()]).collect::<Vec<_>>().join(" ");
+                pins.insert(FORMER.to_owned(), former);
+            }
+            pins.extend(values.iter().cloned());
+        }
+        self.write(host).await
+    }
+
+    /// The server shows a description under the keys `shown`, and others were pinned. Another client of the owner may have changed
+    /// them: then the pin moves on, and a warning says so.
+    ///
+    /// `lineage` is what the description says when it is opened under the keys given, which the user vouches for by passing them. That
+    /// alone could be any collection of theirs. But the settings of one whose keys have changed name the seed of its public masks, which
+    /// a change of keys hands on and which is derived from the keys that it began with: a server can't make one up, nor take it from a
+    /// collection that was made under the new keys. What a server could still do is show an old description, under a number of its
+    /// choice: keys that were left are not gone back to, and the epoch has to have grown, as it does with every change of keys.
+    pub async fn follow(
+        &self,
+        host: &dyn Host,
+        shown: &str,
+        lineage: Option<&Lineage>,
+    ) -> Result<()> {
+        let (server, name) = (&self.server, self.name());
+        let (pinned, proven) = {
+            let pins = &self.known().pins;
+            let epochs = pins
+                .keys()
+                .filter_map(|name| name.strip_prefix(EPOCH))
+                .map(|epoch| epoch.parse().unwrap_or(u32::MAX));
+            let latest = epochs.max();
+            let proven = lineage.is_some_and(|lineage| {
+                lineage.key_id == shown
+                    && pins.get(MASKS) == Some(&lineage.masks)
+                    && !former(pins).any(|left| left == shown)
+                    && latest.is_none_or(|latest| lineage.epoch > latest)
+            });
+            (pins.get(KEY_ID).cloned().unwrap_or_default(), proven)
+        };
+        if !proven {
+            return Err(Error::Mismatch(format!(
+                "{server} shows {KEY_ID} {shown} of {name}; {pinned} was pinned when it was last used here. If its owner has changed the \
+                 keys from elsewhere, open it with the new ones. If not, do not go on: {}",
+                self.next_step()
+            )));
+        }
+        self.repin(host, &[(KEY_ID.to_owned(), shown.to_owned())]).await?;
+        host.warn(&format!(
+            "the keys of {name} on {server} were changed by another client of its owner, from {pinned} to {shown}, which were given here. \
+             The pin has moved on."
+        ));
+        Ok(())
+    }
+
+    async fn read(&self, host: &dyn Host) -> Result<Option<Stored>> {
+        let (server, name) = (&self.server, self.name());
+        match self.vault.get(host, &self.entry).await? {
+            None => Ok(None),
+            Some(Entry::OtherKeys(keys)) => Err(Error::Mismatch(format!(
+                "{name} on {server} was last used here with the keys {keys}, which what was seen of it is encrypted under. If its owner has \
+                 changed the keys, confirm that the server shows the right collection with client.forget({name}); else open it with those \
+                 keys."
+            ))),
+            Some(Entry::Data(data)) => {
+                let stored = serde_json::from_slice::<Stored>(&data).ok().filter(|stored| {
+                    stored.format == FORMAT
+                        && (&stored.server, &stored.collection) == (server, &self.collection)
+                });
+                stored.map(Some).ok_or_else(|| {
+                    Error::Corrupt(format!(
+                        "what was remembered of {name} is not what ciphervec writes. client.forget({name}) trusts {server} on first use \
+                         again, after making sure that it shows the right version."
+                    ))
+                })
+            }
+        }
+    }
+
+    /// What another client has written in the meantime counts as seen here.
+    fn merge(&self, stored: Stored) -> Result<()> {
+        let Stored { version, head, pins, state, held, .. } = stored;
+        let mine = &mut *self.known();
+        if let Some(known) = mine.heads.get(&version).filter(|known| **known != head) {
+            return Err(Error::RolledBack(format!(
+                "{} has shown version {version} of {} with head {} here and with head {} to {}: these are two histories. {}",
+                self.server,
+                self.name(),
+                short(known),
+                short(&head),
+                self.face.elsewhere(),
+                self.next_step()
+            )));
+        }
+        // A client that still holds the pins from before a change of keys must not put them back.
+        if former(&pins).count() > former(&mine.pins).count() {
+            mine.pins.extend(pins);
+        } else {
+            let before = core::mem::replace(&mut mine.pins, pins);
+            mine.pins.extend(before);
+        }
+        mine.state = Pin::latest(mine.state.take(), state);
+        mine.held = held;
+        if !head.is_empty() {
+            mine.remember(version, &head);
+        }
+        if version > mine.version {
+            (mine.version, mine.head) = (version, head);
+        }
+        Ok(())
+    }
+
+    async fn write(&self, host: &dyn Host) -> Result<()> {
+        let _lock = host.lock(&self.entry).await?;
+        self.reload(host).await?;
+        let (data, changes) = {
+            let known = &mut *self.known();
+            let changes = known.to_hold.clone();
+            known.held = changed(&known.held, &changes);
+            let stored = Stored {
+                format: FORMAT,
+                server: self.server.clone(),
+                collection: self.collection.clone(),
+                version: known.version,
+                head: known.head.clone(),
+                pins: known.pins.clone(),
+                state: known.state.clone(),
+                held: known.held.clone(),
+            };
+            (self.face.json(&stored), changes)
+        };
+        self.vault.put(host, &self.entry, &data).await?;
+        // Others may have come meanwhile.
+        self.known().to_hold.retain(|segment, reason| changes.get(segment) != Some(reason));
+        Ok(())
+    }
+
+    fn name(&self) -> String {
+        self.face.quoted(&self.collection)
+    }
+
+    fn next_step(&self) -> String {
+        let (accepts, name) = (self.face.accepts(&self.collection), self.name());
+        format!(
+            "Ask the server's operator what happened. If the collection was restored on purpose, its owner confirms that with {accepts}; if \
+             it was made anew, accept that with client.forget({name})."
+        )
+    }
+}
+
+impl Known {
+    fn remember(&mut self, version: u64, head: &str) {
+        self.heads.insert(version, head.to_owned());
+        while self.heads.len() > HEADS {
+            self.heads.pop_first();
+        }
+    }
+}
+
+/// What is in quarantine after these changes.
+fn changed(held: &Values, changes: &BTreeMap<String, Option<String>>) -> Values {
+    let mut held = held.clone();
+    for (segment, reason) in changes {
+        match reason.clone() {
+            Some(reason) => held.insert(segment.clone(), reason),
+            None => held.remove(segment),
+        };
+    }
+    held
+}
+
+/// Ids of the keys that were pinned once, oldest first.
+fn former(pins: &Values) -> impl Iterator<Item = &str> {
+    pins.get(FORMER).map_or("", String::as_str).split_whitespace()
+}
+
+fn short(value: &str) -> String {
+    match value.char_indices().nth(16) {
+        Some((end, _)) if value.chars().count() > 24 => format!("{}…", &value[..end]),
+        _ => value.to_owned(),
+    }
+}

@@ -1,0 +1,78 @@
+//! What a client remembers, encrypted under a key that is derived from the owner's and bound to its name, wherever the host keeps it.
+//!
+//! An entry is `CVBSTATE | version u8 | length of the key id u8 | key id | a sealed record`. The key id is in clear, so that an entry
+//! under other keys is told from one that was damaged.
+
+use ciphervec::protect::records::{Place, RecordBatch, open_record};
+use ciphervec::search::Owner;
+use ciphervec::{IndexSpec, Keys, Metric, Mode, Precision};
+
+use crate::error::{Error, Result};
+use crate::host::Host;
+
+const MAGIC: &[u8] = b"CVBSTATE";
+const VERSION: u8 = 1;
+/// The index that the key is derived for. None of that name is ever made: it has a space.
+const INDEX: &str = "browser state";
+
+/// What an entry holds, or under which keys it is.
+pub enum Entry {
+    Data(Vec<u8>),
+    OtherKeys(String),
+}
+
+/// Encrypts and decrypts what is remembered.
+pub struct Vault(Owner);
+
+impl Vault {
+    pub fn new(keys: &Keys) -> Result<Self> {
+        let spec =
+            IndexSpec::new(INDEX, 1, Metric::Cosine, Mode::SealedIndex, Precision::Standard)?;
+        Ok(Vault(Owner::new(keys, spec)?))
+    }
+
+    /// What was put there. An error for an entry that was damaged, or put elsewhere.
+    pub async fn get(&self, host: &dyn Host, name: &str) -> Result<Option<Entry>> {
+        host.get(name).await?.map(|stored| self.open(name, &stored)).transpose()
+    }
+
+    pub async fn put(&self, host: &dyn Host, name: &str, data: &[u8]) -> Result<()> {
+        let id = self.0.key_id().to_string();
+        let (binding, segment) = (self.0.spec().binding(), segment_of(name));
+        let place = Place { collection: &binding, segment: &segment };
+        let sealed = RecordBatch::seal(self.0.aead(), place, &[(name.into(), data.to_vec())])
+            .map_err(ciphervec::Error::Envelope)?;
+        let entry = [MAGIC, &[VERSION, id.len() as u8], id.as_bytes(), &sealed].concat();
+        host.put(name, &entry).await
+    }
+
+    fn open(&self, name: &str, stored: &[u8]) -> Result<Entry> {
+        let damaged =
+            || Error::Corrupt(format!("what this client remembers under {name} was damaged."));
+        let rest = stored.strip_prefix(MAGIC).ok_or_else(damaged)?;
+        let (&[version, length], rest) = rest.split_first_chunk().ok_or_else(damaged)?;
+        if version != VERSION {
+            return Err(Error::Version(format!(
+                "this client's state has version {version}, and this ciphervec reads {VERSION}. Upgrade it, or use another storage."
+            )));
+        }
+        let (id, sealed) = rest.split_at_checked(length.into()).ok_or_else(damaged)?;
+        let id = String::from_utf8_lossy(id);
+        if id != self.0.key_id().to_string() {
+            return Ok(Entry::OtherKeys(id.into_owned()));
+        }
+        let batch = RecordBatch::parse(sealed).map_err(|_| damaged())?;
+        let record = batch.ciphertext(0).filter(|_| batch.rows() == 1).ok_or_else(damaged)?;
+        let (binding, segment) = (self.0.spec().binding(), segment_of(name));
+        let place = Place { collection: &binding, segment: &segment };
+        let data = open_record(self.0.aead(), place, &name.into(), 0, record);
+        Ok(Entry::Data(data.map_err(|_| damaged())?.to_vec()))
+    }
+}
+
+/// The segment that an entry's record would be of: half of a hash of its name.
+fn segment_of(name: &str) -> [u8; 16] {
+    let mut segment = [0; 16];
+    segment.copy_from_slice(&blake3::hash(name.as_bytes()).as_bytes()[..16]);
+    segment
+}

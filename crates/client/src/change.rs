@@ -1,0 +1,186 @@
+//! What a store lists of a collection, and what one commit does to it.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+
+use ciphervec::SegmentId;
+use indexmap::IndexMap;
+
+/// Blobs of a segment: sealed vectors, ids and norms, metadata and documents, filter tags, vectors as they were put in; and, in one that
+/// a writer sealed, its key, wrapped to the owner.
+pub const ROWS: &str = "rows";
+pub const SIDECAR: &str = "sidecar";
+pub const RECORDS: &str = "records";
+pub const TAGS: &str = "tags";
+pub const ORIGINALS: &str = "originals";
+pub const WRAP: &str = "wrap";
+
+/// What a collection keeps beside its segments: the server's keys, the owner's key pair, what the owner says of all that with each commit,
+/// which segments of writers count no more, and which segments are clusters.
+pub const EVALUATION: &str = "evaluation";
+pub const KEY_PAIR: &str = "key-pair";
+pub const STATE: &str = "state";
+pub const CONSUMED: &str = "consumed";
+pub const ROUTING: &str = "routing";
+
+/// The blobs whose bytes a state covers; records are sealed one by one to their place and id.
+pub const COVERED: [&str; 3] = [SIDECAR, TAGS, WRAP];
+
+/// One committed segment, as a store lists it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredSegment {
+    pub id: SegmentId,
+    pub rows: u32,
+    /// Bytes of each.
+    pub blobs: IndexMap<String, u64>,
+    /// Rows that are gone, ascending.
+    pub deleted: Vec<u32>,
+}
+
+impl StoredSegment {
+    pub fn has(&self, blob: &str) -> bool {
+        self.blobs.contains_key(blob)
+    }
+
+    /// Rows that are left.
+    pub fn live(&self) -> usize {
+        self.rows as usize - self.deleted.len()
+    }
+
+    /// Whether to read a blob. Who may only query is shown none at all: reading one then says so, unless it was read before.
+    pub fn may_have(&self, blob: &str) -> bool {
+        self.has(blob) || self.blobs.is_empty()
+    }
+}
+
+/// Segments in their order, oldest first.
+pub type Segments = IndexMap<SegmentId, Arc<StoredSegment>>;
+
+/// One segment to commit.
+#[derive(Clone, Debug)]
+pub struct NewSegment {
+    pub id: SegmentId,
+    pub rows: u32,
+    pub blobs: IndexMap<&'static str, Arc<[u8]>>,
+}
+
+impl NewSegment {
+    /// As it is listed once it is committed.
+    pub fn stored(&self) -> StoredSegment {
+        let blobs = self.blobs.iter().map(|(name, blob)| ((*name).to_owned(), blob.len() as u64));
+        StoredSegment { id: self.id, rows: self.rows, blobs: blobs.collect(), deleted: Vec::new() }
+    }
+}
+
+/// What one commit does. All of it becomes durable, or none.
+#[derive(Default, Debug)]
+pub struct Change {
+    pub add: Vec<NewSegment>,
+    pub remove: Vec<SegmentId>,
+    pub delete_rows: BTreeMap<SegmentId, Vec<u32>>,
+    pub meta: Option<Vec<u8>>,
+    pub attachments: BTreeMap<&'static str, Vec<u8>>,
+}
+
+impl Change {
+    /// Whether it does nothing to rows.
+    pub fn is_empty(&self) -> bool {
+        self.add.is_empty() && self.remove.is_empty() && self.delete_rows.is_empty()
+    }
+
+    /// The segments that it leaves of these.
+    pub fn after(&self, before: &Segments) -> Segments {
+        let gone: HashSet<_> = self.remove.iter().collect();
+        let mut left: Segments = before.clone();
+        left.retain(|id, _| !gone.contains(id));
+        for (id, rows) in &self.delete_rows {
+            if let Some(old) = left.get_mut(id) {
+                *old = Arc::new(StoredSegment {
+                    deleted: union(&old.deleted, rows),
+                    ..(**old).clone()
+                });
+            }
+        }
+        left.extend(self.add.iter().map(|added| (added.id, Arc::new(added.stored()))));
+        left
+    }
+}
+
+/// Both, ascending, each once.
+pub fn union(a: &[u32], b: &[u32]) -> Vec<u32> {
+    let mut all = [a, b].concat();
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
+/// What leads from one listing to another: the later one is the earlier without `gone`, with `changed` in the places of the segments of
+/// their ids, and with `added` at its end. A segment that moved is among those gone and those added.
+#[derive(Debug, Default)]
+pub struct Difference {
+    pub gone: Vec<Arc<StoredSegment>>,
+    pub changed: Vec<Arc<StoredSegment>>,
+    pub added: Vec<Arc<StoredSegment>>,
+}
+
+impl Difference {
+    /// From one listing, in which no id is twice, to another, which may be anything.
+    pub fn between(before: &[Arc<StoredSegment>], now: &[Arc<StoredSegment>]) -> Self {
+        let mut found = Self::default();
+        let places: HashMap<_, _> =
+            before.iter().enumerate().map(|(place, one)| (one.id, place)).collect();
+        let (mut old, mut next) = (0, 0);
+        while let (true, Some(wanted)) = (old < before.len(), now.get(next)) {
+            let at = places.get(&wanted.id).copied().unwrap_or(before.len());
+            if at < old {
+                break; // it moved
+            }
+            found.gone.extend_from_slice(&before[old..at]);
+            old = at;
+            let Some(known) = before.get(old) else { break };
+            if !Arc::ptr_eq(known, wanted) && known != wanted {
+                found.changed.push(Arc::clone(wanted));
+            }
+            (old, next) = (old + 1, next + 1);
+        }
+        found.gone.extend_from_slice(&before[old..]);
+        found.added.extend_from_slice(&now[next..]);
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn listed(names: &[(u8, u8)]) -> Vec<Arc<StoredSegment>> {
+        let one = |&(id, deleted): &(u8, u8)| {
+            let deleted = (0..u32::from(deleted)).collect();
+            Arc::new(StoredSegment {
+                id: SegmentId([id; 16]),
+                rows: 9,
+                blobs: IndexMap::new(),
+                deleted,
+            })
+        };
+        let mut known = HashSet::new();
+        names.iter().filter(|(id, _)| known.insert(*id)).map(one).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn a_difference_leads_from_one_listing_to_the_other(
+            before in proptest::collection::vec((0u8..12, 0u8..3), 0..10),
+            now in proptest::collection::vec((0u8..12, 0u8..3), 0..10),
+        ) {
+            let (before, now) = (listed(&before), listed(&now));
+            let Difference { gone, changed, added } = Difference::between(&before, &now);
+            let gone: HashSet<_> = gone.iter().map(|one| one.id).collect();
+            let changed: HashMap<_, _> = changed.iter().map(|one| (one.id, one)).collect();
+            let kept = before.iter().filter(|one| !gone.contains(&one.id));
+            let made: Vec<_> = kept.map(|one| *changed.get(&one.id).unwrap_or(&one)).chain(&added).cloned().collect();
+            prop_assert_eq!(made, now);
+        }
+    }
+}

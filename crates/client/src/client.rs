@@ -1,0 +1,245 @@
+//! A client: the collections of one server that holds no key.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ciphervec::Keys;
+
+use crate::belief::description::{Choices, Description, check_name, refuse_open};
+use crate::belief::state;
+use crate::belief::trust::Lineage;
+use crate::belief::vault::Vault;
+use crate::change::{EVALUATION, STATE};
+use crate::collection::Collection;
+use crate::error::{Error, Result};
+use crate::face::Face;
+use crate::host::Host;
+use crate::remote::cache::BlobCache;
+use crate::remote::database::{CollectionRow, Database};
+use crate::remote::session::{Session, Token, base_url};
+use crate::remote::store::{Lineages, RemoteStore};
+use crate::replica::{Opened, Replica, masks};
+
+/// How often a collection that others change is opened anew.
+const ATTEMPTS: usize = 8;
+
+/// What a client is made of.
+pub struct ClientOptions {
+    /// The server's.
+    pub url: String,
+    /// The owner's; none for collections in mode `open`.
+    pub keys: Option<Arc<Keys>>,
+    /// What the server knows this client by.
+    pub token: Option<String>,
+    /// Whether the network to a plain `http://` on another machine is trusted.
+    pub insecure: bool,
+    /// For one request, or one piece of an upload, with all its attempts.
+    pub timeout: Duration,
+    /// After the first attempt.
+    pub retries: u32,
+    /// Sealed blobs that are kept, so that they are not fetched again.
+    pub cache_bytes: u64,
+    /// Who speaks to the user.
+    pub face: Face,
+}
+
+impl ClientOptions {
+    /// The defaults: no keys, no token, 60 s, 4 retries, 256 MiB.
+    pub fn new(url: impl Into<String>) -> Self {
+        ClientOptions {
+            url: url.into(),
+            keys: None,
+            token: None,
+            insecure: false,
+            timeout: Duration::from_secs(60),
+            retries: 4,
+            cache_bytes: 256 << 20,
+            face: Face::Rust,
+        }
+    }
+}
+
+/// Collections on one server.
+pub struct Client {
+    face: Face,
+    keys: Option<Arc<Keys>>,
+    database: Database,
+}
+
+impl Client {
+    /// Nothing is sent yet.
+    ///
+    /// # Errors
+    /// [`Error::Input`] for a URL or token that is none.
+    pub fn new(options: ClientOptions) -> Result<Self> {
+        let ClientOptions { url, keys, token, insecure, timeout, retries, cache_bytes, face } =
+            options;
+        let public = Keys::public();
+        let vault = Arc::new(Vault::new(keys.as_deref().unwrap_or(&public))?);
+        let token = token.as_deref().map(Token::new).transpose()?;
+        let session = Arc::new(Session::new(base_url(&url, insecure)?, token, timeout, retries));
+        let cache = Arc::new(BlobCache::new(Arc::clone(&vault), cache_bytes));
+        Ok(Client { face, keys, database: Database { face, session, vault, cache } })
+    }
+
+    /// The server's URL.
+    pub fn url(&self) -> &str {
+        &self.database.session.url
+    }
+
+    /// Makes an empty collection.
+    ///
+    /// # Errors
+    /// [`Error::CollectionExists`], [`Error::Input`].
+    pub async fn create_collection(
+        &self,
+        host: &dyn Host,
+        choices: &Choices,
+    ) -> Result<Collection> {
+        let description = Description::new(self.face, self.keys.as_deref(), choices)?;
+        let owner = description.owner(self.face, self.keys.as_deref())?;
+        let meta = description.write(self.face, &owner)?;
+        let evaluation =
+            owner.evaluation(description.epoch)?.map(|keys| keys.to_bytes()).unwrap_or_default();
+        let mut attachments = BTreeMap::new();
+        if description.authenticated {
+            let now = host.clock().as_secs();
+            attachments.insert(STATE, state::first(&owner, &description, &meta, &evaluation, now)?);
+        }
+        attachments.insert(EVALUATION, evaluation);
+        let store = self
+            .database
+            .create(host, &choices.name, meta, attachments, self.lineages(&choices.name))
+            .await?;
+        self.collection(host, store, description).await
+    }
+
+    /// Opens a collection that is there. One in mode `open` is refused where there are keys, unless that is allowed; `expect` is a
+    /// checkpoint that its history must have.
+    ///
+    /// # Errors
+    /// [`Error::CollectionNotFound`], [`Error::WrongKey`], [`Error::Corrupt`], [`Error::RolledBack`], [`Error::Mismatch`].
+    pub async fn get_collection(
+        &self,
+        host: &dyn Host,
+        name: &str,
+        allow_open: bool,
+        expect: Option<&str>,
+    ) -> Result<Collection> {
+        let accept = |meta: &[u8]| match self.keys.is_some() && !allow_open {
+            true => refuse_open(self.face, meta, name),
+            false => Ok(()),
+        };
+        let store = self.database.open(host, name, accept, self.lineages(name)).await?;
+        let meta = Arc::clone(&store.listing().meta);
+        let description = Description::read(self.face, &meta, name, self.keys.as_deref())?;
+        let collection = self.collection(host, store, description).await?;
+        if let Some(checkpoint) = expect {
+            collection.expect(host, checkpoint).await?;
+        }
+        Ok(collection)
+    }
+
+    /// Opens the collection, or makes it.
+    ///
+    /// # Errors
+    /// [`Error::Input`] when it is there with other choices.
+    pub async fn get_or_create_collection(
+        &self,
+        host: &dyn Host,
+        choices: &Choices,
+    ) -> Result<Collection> {
+        // Checked, whether or not it is there.
+        Description::new(self.face, self.keys.as_deref(), choices)?;
+        let allow_open = choices.mode == ciphervec::Mode::Open;
+        let get = || self.get_collection(host, &choices.name, allow_open, None);
+        let collection = match get().await {
+            Err(Error::CollectionNotFound(_)) => {
+                match self.create_collection(host, choices).await {
+                    // Of several clients that come here at once, one makes it and the others open it.
+                    Err(Error::CollectionExists(_)) => get().await?,
+                    made => return made,
+                }
+            }
+            got => got?,
+        };
+        collection.check_choices(self.face, choices).await?;
+        Ok(collection)
+    }
+
+    /// Name, rows and bytes of every collection that the token may see.
+    ///
+    /// # Errors
+    /// [`Error::Server`], [`Error::Authentication`].
+    pub async fn list_collections(&self, host: &dyn Host) -> Result<Vec<CollectionRow>> {
+        self.database.rows(host).await
+    }
+
+    /// Deletes a collection and everything in it.
+    ///
+    /// # Errors
+    /// [`Error::CollectionNotFound`].
+    pub async fn delete_collection(&self, host: &dyn Host, name: &str) -> Result<()> {
+        self.database.delete(host, name).await
+    }
+
+    /// Drops what was pinned and seen of a collection, to accept one that was restored or made anew on purpose.
+    ///
+    /// # Errors
+    /// [`Error::Storage`].
+    pub async fn forget(&self, host: &dyn Host, name: &str) -> Result<()> {
+        check_name(name)?;
+        self.database.forget(host, name).await
+    }
+
+    async fn collection(
+        &self,
+        host: &dyn Host,
+        store: RemoteStore,
+        description: Description,
+    ) -> Result<Collection> {
+        let (face, store) = (self.face, Arc::new(store));
+        let name = description.spec.collection().to_owned();
+        let mut description = description;
+        for turn in 0.. {
+            let opened =
+                Opened { face, keys: self.keys.clone(), store: Arc::clone(&store), description };
+            let open = async {
+                let replica = Replica::open(host, opened).await?;
+                replica.pin(host).await?;
+                Ok(Collection::new(replica))
+            };
+            match open.await {
+                Err(Error::Conflict(_)) if turn < ATTEMPTS => {}
+                Err(Error::Conflict(_)) => break,
+                done => return done,
+            }
+            store.refresh(host).await?; // others changed it while it was read
+            let meta = Arc::clone(&store.listing().meta);
+            description = Description::read(face, &meta, &name, self.keys.as_deref())?;
+        }
+        let name = face.quoted(&name);
+        Err(Error::Conflict(format!(
+            "collection {name} changes faster than it can be opened. Try again."
+        )))
+    }
+
+    /// What a description says under these keys; nothing if it doesn't open, or under a scheme whose collections keep nothing when their
+    /// keys change.
+    fn lineages(&self, name: &str) -> Lineages {
+        let (face, keys, name) = (self.face, self.keys.clone(), name.to_owned());
+        Box::new(move |meta| {
+            let description = Description::read(face, meta, &name, keys.as_deref()).ok()?;
+            if description.has_key_pair() {
+                return None;
+            }
+            let owner = description.owner(face, keys.as_deref()).ok()?;
+            Some(Lineage {
+                key_id: description.key_id,
+                masks: masks(&owner),
+                epoch: description.epoch,
+            })
+        })
+    }
+}

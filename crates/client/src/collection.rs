@@ -1,0 +1,674 @@
+//! A collection: rows go in, hits come out. Every call runs alone, but for the time that a query is on its way.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+
+use async_lock::Mutex;
+use ciphervec::search::Exactness;
+use ciphervec::{Id, IndexSpec, Metric, Mode, SecurityStatement};
+
+use crate::belief::description::Choices;
+use crate::change::WRAP;
+use crate::error::{Error, Result};
+use crate::face::Face;
+use crate::host::Host;
+use crate::records::Filter;
+use crate::records::record::Record;
+use crate::remote::store::Verified;
+use crate::replica::Replica;
+use crate::replica::batch::{
+    Batch, Records, changed, changes, check_metadatas, check_rows, distinct, same_length,
+};
+use crate::replica::query_keys::QueryKey;
+use crate::replica::search::{Alone, Matches, Question, search};
+
+/// Which parts of rows are read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Parts {
+    /// Metadata and documents.
+    pub records: bool,
+    /// Vectors.
+    pub embeddings: bool,
+}
+
+/// Who will read a result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Audience {
+    /// The key owner.
+    Owner,
+    /// Anybody: results that carry noise of the key are refused.
+    Others,
+}
+
+/// Which rows.
+#[derive(Clone, Debug, Default)]
+pub struct Selection {
+    /// These ids.
+    pub ids: Option<Vec<Id>>,
+    /// A filter on metadata, as JSON.
+    pub filter: Option<String>,
+    /// A filter on documents, as JSON.
+    pub document: Option<String>,
+}
+
+/// What [`Collection::query`] is asked.
+#[derive(Clone, Debug, Default)]
+pub struct QueryRequest {
+    /// Queries end to end.
+    pub embeddings: Vec<f32>,
+    /// The most hits of each; 10 where there is no `within` either.
+    pub n_results: Option<usize>,
+    /// The largest distance.
+    pub within: Option<f64>,
+    /// Only rows among these.
+    pub among: Selection,
+    /// What is read of the hits.
+    pub parts: Parts,
+    /// Who will read them; left out, the key owner.
+    pub audience: Option<Audience>,
+    /// Ask about the others where segments failed a check before.
+    pub skip_quarantined: bool,
+}
+
+/// One row as it is read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    /// Its id.
+    pub id: Id,
+    /// A JSON object.
+    pub metadata: Option<String>,
+    /// A text.
+    pub document: Option<String>,
+    /// Its vector.
+    pub embedding: Option<Vec<f32>>,
+}
+
+/// A row that is close to a query.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Found {
+    /// The row.
+    pub row: Row,
+    /// Lower is closer: 1 − cosine, 1 − inner product, squared Euclidean, or differing bits.
+    pub distance: f64,
+    /// Higher is closer: cosine, inner product, or minus the distance.
+    pub score: f64,
+}
+
+/// What rows are read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GetResult {
+    /// These.
+    pub rows: Vec<Row>,
+    /// Whether vectors among them carry noise of the encryption: such are the key owner's own, and shown to others give the key away.
+    pub owners_only: bool,
+}
+
+/// What a query finds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct QueryResult {
+    /// The hits of each query, the closest first.
+    pub hits: Vec<Vec<Found>>,
+    /// Whether scores carry noise of the encryption, as in modes `sealed` and `sealed-query`: such are the key owner's own, and many of
+    /// them shown to others give the key away.
+    pub owners_only: bool,
+    /// Whether every block of rows that the answer rests on was checked: what the server answered is what those rows give to the
+    /// queries. What is not checked is as good as the server that answered.
+    pub checked: bool,
+}
+
+/// One segment, as [`Collection::info`] lists it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SegmentInfo {
+    /// Its id, in hexadecimal.
+    pub id: String,
+    /// Rows, deleted ones included.
+    pub rows: u32,
+    /// Rows that are gone.
+    pub deleted: usize,
+    /// Bytes by blob.
+    pub bytes: BTreeMap<String, u64>,
+    /// Who sealed it, where that was a writer.
+    pub writer: Option<String>,
+}
+
+/// What is stored and what protects it.
+#[derive(Clone, Debug)]
+pub struct Info {
+    /// What the index is.
+    pub spec: IndexSpec,
+    /// Fields whose equality a server may test by keyed tags.
+    pub filterable: Vec<String>,
+    /// Whether vectors are kept as they were put in.
+    pub originals: bool,
+    /// Rows that are there.
+    pub rows: usize,
+    /// The public name of the keys.
+    pub key_id: String,
+    /// Of the collection's own query key.
+    pub epoch: u32,
+    /// What queries are asked under; none where they are plain.
+    pub query_key: Option<QueryKey>,
+    /// Of the store.
+    pub version: u64,
+    /// Whether the owner authenticates every state.
+    pub authenticated: bool,
+    /// Number and lineage of the present state.
+    pub state: Option<(u64, String)>,
+    /// What the index rests on and what the server learns.
+    pub security: SecurityStatement,
+    /// Oldest first.
+    pub segments: Vec<SegmentInfo>,
+    /// Rows by writer.
+    pub writers: BTreeMap<String, usize>,
+    /// Segments of writers that the owner has not authenticated yet.
+    pub appended: Vec<String>,
+    /// Why segments are passed over.
+    pub refused: BTreeMap<String, String>,
+    /// Why segments are in quarantine.
+    pub quarantine: BTreeMap<String, String>,
+    /// Rows without effect, because their id was authenticated elsewhere before they came: their segments.
+    pub ignored: Vec<(Id, String)>,
+}
+
+/// One collection. Asked from several threads, it answers one after the other but for what a server does meanwhile.
+pub struct Collection {
+    replica: Mutex<Replica>,
+    spec: IndexSpec,
+}
+
+impl Collection {
+    pub(crate) fn new(replica: Replica) -> Self {
+        Collection { spec: replica.description.spec.clone(), replica: Mutex::new(replica) }
+    }
+
+    /// What the index is.
+    pub fn spec(&self) -> &IndexSpec {
+        &self.spec
+    }
+
+    async fn alone(&self, host: &dyn Host) -> Result<Alone<'_>> {
+        host.check()?;
+        let mut alone = Alone::new(&self.replica).await;
+        alone.settle(host).await?;
+        Ok(alone)
+    }
+
+    pub(crate) async fn check_choices(&self, face: Face, choices: &Choices) -> Result<()> {
+        Alone::new(&self.replica).await.description.check_choices(face, choices)
+    }
+
+    /// Seals and stores new rows; their ids.
+    ///
+    /// # Errors
+    /// [`Error::Rows`] naming all that is wrong, [`Error::DuplicateId`] for an id that is here; nothing was written then.
+    pub async fn add(&self, host: &dyn Host, rows: Records) -> Result<Vec<Id>> {
+        let mut batch = Batch::new(rows, self.spec.dimension(), self.spec.metric())?;
+        let mut alone = self.alone(host).await?;
+        let replica: &mut Replica = &mut alone;
+        let write = async |replica: &mut Replica| {
+            replica.refuse_known(&batch.ids)?;
+            replica.write(host, &mut batch, &[]).await
+        };
+        replica.in_turn(host, write).await?;
+        Ok(batch.ids)
+    }
+
+    /// As [`Self::add`], but a row whose id is here is replaced.
+    ///
+    /// # Errors
+    /// As [`Self::add`].
+    pub async fn upsert(&self, host: &dyn Host, rows: Records) -> Result<Vec<Id>> {
+        let mut batch = Batch::new(rows, self.spec.dimension(), self.spec.metric())?;
+        let mut alone = self.alone(host).await?;
+        let write = async |replica: &mut Replica| {
+            let known =
+                batch.ids.iter().filter(|id| replica.directory.locate(id).is_some()).cloned();
+            let known: Vec<_> = known.collect();
+            replica.write(host, &mut batch, &known).await
+        };
+        alone.in_turn(host, write).await?;
+        Ok(batch.ids)
+    }
+
+    /// Changes rows that are here: fields of metadata are laid over those there are, and those in `removed` go before. Vectors are given
+    /// of all rows, of none, or of those that `there` marks.
+    ///
+    /// # Errors
+    /// [`Error::UnknownId`], [`Error::Rows`]; nothing was changed then.
+    pub async fn update(
+        &self,
+        host: &dyn Host,
+        rows: Records,
+        there: Option<Vec<bool>>,
+        removed: &[String],
+    ) -> Result<()> {
+        let Records { ids, mut embeddings, metadatas, documents } = rows;
+        let dimension = self.spec.dimension();
+        let mut faults = Vec::new();
+        let count =
+            check_rows(&mut embeddings, dimension, self.spec.metric(), "embeddings", &mut faults)?;
+        check_metadatas(&metadatas, &mut faults);
+        if !faults.is_empty() {
+            return Err(Error::rows(faults));
+        }
+        let there = there.unwrap_or_else(|| vec![!embeddings.is_empty(); ids.len()]);
+        same_length(ids.len(), there.len(), "embeddings")?;
+        same_length(there.iter().filter(|one| **one).count(), count, "embeddings")?;
+        let changes: Vec<_> = changes(ids.len(), &metadatas, &documents)?.collect();
+        distinct(&ids)?;
+        let mut alone = self.alone(host).await?;
+        alone.refresh(host).await?;
+        let stored: Vec<_> = ids
+            .iter()
+            .zip(&there)
+            .filter(|(_, there)| !**there)
+            .map(|(id, _)| id.clone())
+            .collect();
+        let change = async |replica: &mut Replica| {
+            let old = replica.read_records(host, &ids).await?;
+            let kept = replica.read_vectors(host, &stored).await?;
+            let laid = old.iter().zip(&changes);
+            let records =
+                laid.map(|(old, (metadata, document))| changed(old, *metadata, *document, removed));
+            let records = records.collect::<Result<Vec<_>>>()?;
+            say_stale(replica, host, &old, &records, &there)?;
+            let (mut given, mut read) =
+                (embeddings.chunks_exact(dimension), kept.rows.chunks_exact(dimension));
+            let mut original = kept.original.into_iter();
+            let mut batch = Batch { ids: ids.clone(), records, ..Batch::default() };
+            let mut as_given = Vec::with_capacity(ids.len());
+            for there in &there {
+                let vector = if *there { given.next() } else { read.next() };
+                batch.rows.extend_from_slice(vector.unwrap_or_default());
+                as_given.push(*there || original.next().unwrap_or(false));
+            }
+            batch.original = Some(as_given);
+            replica.write(host, &mut batch, &ids).await
+        };
+        alone.in_turn(host, change).await
+    }
+
+    /// Deletes rows by id, by filter, or both; how many. Ids that are not here are an error unless `missing_ok`.
+    ///
+    /// # Errors
+    /// [`Error::UnknownId`], [`Error::Input`]; nothing was deleted then.
+    pub async fn delete(
+        &self,
+        host: &dyn Host,
+        which: &Selection,
+        missing_ok: bool,
+    ) -> Result<usize> {
+        let mut alone = self.alone(host).await?;
+        let filter = filter_of(&alone, which)?;
+        if which.ids.is_none() && filter.is_none() {
+            return Error::input(
+                "delete() needs ids or a filter; to drop everything delete the collection.",
+            );
+        }
+        alone.refresh(host).await?;
+        let names = which.ids.as_ref().map(|ids| each_once(ids));
+        let delete = async |replica: &mut Replica| {
+            let mut there = names.clone();
+            match &mut there {
+                Some(names) if missing_ok => {
+                    names.retain(|id| replica.directory.locate(id).is_some())
+                }
+                Some(names) => drop(replica.places(names)?),
+                None => {}
+            }
+            let passing = select(replica, host, there, filter.as_ref(), usize::MAX).await?;
+            replica.remove(host, &passing).await?;
+            Ok(passing.len())
+        };
+        alone.in_turn(host, delete).await
+    }
+
+    /// Rows by id, by filter, or all of them: from the `offset`th on, at most `limit`. Ids that are not here are left out.
+    ///
+    /// # Errors
+    /// [`Error::Input`] for a filter that is none, and for others where vectors carry noise of the key.
+    pub async fn get(
+        &self,
+        host: &dyn Host,
+        which: &Selection,
+        parts: Parts,
+        offset: usize,
+        limit: Option<usize>,
+        audience: Option<Audience>,
+    ) -> Result<GetResult> {
+        let mut alone = self.alone(host).await?;
+        let filter = filter_of(&alone, which)?;
+        let stop = limit.map_or(usize::MAX, |limit| offset.saturating_add(limit));
+        alone.refresh(host).await?;
+        let get = async |replica: &mut Replica| {
+            let names = which.ids.as_ref().map(|ids| {
+                ids.iter()
+                    .filter(|id| replica.directory.locate(id).is_some())
+                    .cloned()
+                    .collect::<Vec<_>>()
+            });
+            let mut passing = select(replica, host, names, filter.as_ref(), stop).await?;
+            passing.truncate(stop);
+            passing.drain(..offset.min(passing.len()));
+            rows_of(replica, host, passing, parts).await
+        };
+        let found = alone.in_turn(host, get).await?;
+        if found.owners_only && audience == Some(Audience::Others) {
+            return refuse_others(&alone, "vectors");
+        }
+        Ok(found)
+    }
+
+    /// The rows closest to each of the queries.
+    ///
+    /// # Errors
+    /// [`Error::Rows`] and [`Error::Input`] for what is no query, [`Error::Tampered`] for an answer that is not what the segments give to
+    /// it, [`Error::Quarantined`] where segments failed a check before.
+    pub async fn query(&self, host: &dyn Host, request: QueryRequest) -> Result<QueryResult> {
+        let QueryRequest {
+            mut embeddings,
+            n_results,
+            within,
+            among,
+            parts,
+            audience,
+            skip_quarantined,
+        } = request;
+        let mut faults = Vec::new();
+        check_rows(
+            &mut embeddings,
+            self.spec.dimension(),
+            self.spec.metric(),
+            "query_embeddings",
+            &mut faults,
+        )?;
+        if !faults.is_empty() {
+            return Err(Error::rows(faults));
+        }
+        if n_results == Some(0) {
+            return Error::input("n_results must be a whole number of at least 1, got 0.");
+        }
+        if let Some(within) = within.filter(|within| !(*within as f32).is_finite()) {
+            return Error::input(format!("within must be a finite number, got {within}."));
+        }
+        let mut alone = self.alone(host).await?;
+        let noisy = alone.description.encrypts_queries();
+        if noisy && audience == Some(Audience::Others) {
+            return refuse_others(&alone, "results");
+        }
+        let question = Question {
+            rows: embeddings,
+            count: n_results.or(if within.is_none() { Some(10) } else { None }),
+            within,
+            filter: filter_of(&alone, &among)?,
+            among: among.ids,
+            skip_quarantined,
+        };
+        let ends = host.now() + std::time::Duration::from_secs(20);
+        let (found, beside) = loop {
+            match asked(&mut alone, host, &question, parts).await {
+                Err(Error::Conflict(_)) if host.now() < ends => alone.refresh(host).await?,
+                done => break done?,
+            }
+        };
+        let own =
+            noisy || found.iter().any(|one| !one.exact) || beside.iter().any(|one| one.owners_only);
+        if own && audience == Some(Audience::Others) {
+            return refuse_others(&alone, "results");
+        }
+        let checked = found.iter().all(|one| one.checked);
+        let hits = found.into_iter().zip(beside).map(|(matches, beside)| {
+            let values = matches.distances.into_iter().zip(matches.scores);
+            let found = beside.rows.into_iter().zip(values);
+            found.map(|(row, (distance, score))| Found { row, distance, score }).collect()
+        });
+        Ok(QueryResult { hits: hits.collect(), owners_only: own, checked })
+    }
+
+    /// Rows that are there, as far as this client has seen.
+    ///
+    /// # Errors
+    /// What the store's state gives rise to.
+    pub async fn count(&self, host: &dyn Host) -> Result<usize> {
+        Ok(self.alone(host).await?.directory.len())
+    }
+
+    /// Takes in what others have committed.
+    ///
+    /// # Errors
+    /// [`Error::RolledBack`] and others for a store that shows what its owner did not make.
+    pub async fn refresh(&self, host: &dyn Host) -> Result<()> {
+        self.alone(host).await?.refresh(host).await
+    }
+
+    /// What two people compare to know that they see one history.
+    ///
+    /// # Errors
+    /// As [`Self::refresh`]; [`Error::Input`] in mode `open`.
+    pub async fn checkpoint(&self, host: &dyn Host) -> Result<String> {
+        let mut alone = self.alone(host).await?;
+        alone.refresh(host).await?;
+        alone.states.checkpoint()
+    }
+
+    /// That the history of the collection has the state of this checkpoint.
+    ///
+    /// # Errors
+    /// [`Error::RolledBack`] where it has not.
+    pub async fn expect(&self, host: &dyn Host, checkpoint: &str) -> Result<()> {
+        let mut alone = self.alone(host).await?;
+        alone.refresh(host).await?;
+        alone.states.expect(checkpoint)
+    }
+
+    /// Uses a segment again that is in quarantine.
+    ///
+    /// # Errors
+    /// [`Error::Input`] for one that is not.
+    pub async fn release(&self, host: &dyn Host, segment: &str) -> Result<()> {
+        let mut alone = self.alone(host).await?;
+        alone
+            .in_turn(host, async |replica: &mut Replica| replica.release(host, segment).await)
+            .await
+    }
+
+    /// The bytes of a card for somebody who may add rows and read none, and its fingerprint.
+    ///
+    /// # Errors
+    /// [`Error::Input`] for a name that is none, and in modes without writers.
+    pub async fn writer_card(&self, host: &dyn Host, writer: &str) -> Result<(Vec<u8>, String)> {
+        let alone = self.alone(host).await?;
+        let card = alone.owner.writer_card_around(
+            writer,
+            &alone.description.filterable,
+            alone.center(),
+        )?;
+        Ok((card.to_bytes(), card.fingerprint()))
+    }
+
+    /// Has the server read and check every stored block.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] naming what is damaged.
+    pub async fn verify(&self, host: &dyn Host) -> Result<Verified> {
+        self.alone(host).await?.store.verify(host).await
+    }
+
+    /// Has the server delete what no present state needs.
+    ///
+    /// # Errors
+    /// [`Error::Authentication`] without the permission admin.
+    pub async fn purge(&self, host: &dyn Host) -> Result<()> {
+        self.alone(host).await?.store.purge(host).await
+    }
+
+    /// What is stored and what protects it.
+    ///
+    /// # Errors
+    /// As [`Self::count`].
+    pub async fn info(&self, host: &dyn Host) -> Result<Info> {
+        let alone = self.alone(host).await?;
+        let listing = alone.store.listing();
+        let mut writers: BTreeMap<String, usize> = BTreeMap::new();
+        let segments = listing.segments.values().map(|one| {
+            let writer = alone.writer(one.id);
+            if let Some(writer) = writer {
+                *writers.entry(writer.to_owned()).or_default() += one.live();
+            }
+            SegmentInfo {
+                id: one.id.to_string(),
+                rows: one.rows,
+                deleted: one.deleted.len(),
+                bytes: one.blobs.iter().map(|(name, bytes)| (name.clone(), *bytes)).collect(),
+                writer: writer.filter(|_| one.has(WRAP)).map(str::to_owned),
+            }
+        });
+        let segments = segments.collect();
+        let description = &alone.description;
+        let pin = alone.states.present.as_ref().map(|signed| signed.pin());
+        Ok(Info {
+            spec: description.spec.clone(),
+            filterable: description.filterable.clone(),
+            originals: description.originals,
+            rows: alone.directory.len(),
+            key_id: description.key_id.clone(),
+            epoch: description.epoch,
+            query_key: description.encrypts_queries().then(|| alone.query_keys.present()),
+            version: listing.version,
+            authenticated: description.authenticated,
+            state: pin.map(|pin| (pin.sequence, pin.lineage)),
+            security: description.spec.security(),
+            segments,
+            writers,
+            appended: alone.appended.iter().map(ToString::to_string).collect(),
+            refused: alone.reasons.iter().map(|(id, why)| (id.to_string(), why.clone())).collect(),
+            quarantine: alone.held(),
+            ignored: alone
+                .directory
+                .aside()
+                .map(|(id, segment, _)| (id.clone(), segment.to_string()))
+                .collect(),
+        })
+    }
+}
+
+/// One attempt at a query, and the parts of its hits that are asked for.
+async fn asked(
+    alone: &mut Alone<'_>,
+    host: &dyn Host,
+    question: &Question,
+    parts: Parts,
+) -> Result<(Vec<Matches>, Vec<GetResult>)> {
+    let found = search(alone, host, question).await?;
+    let nothing = !found.is_empty() && found.iter().all(|one| one.ids.is_empty());
+    if let (Some(filter), None, None, true) =
+        (&question.filter, question.within, &question.among, nothing)
+    {
+        alone.say_why(host, filter).await?;
+    }
+    let mut beside = Vec::with_capacity(found.len());
+    for one in &found {
+        beside.push(rows_of(alone, host, one.ids.clone(), parts).await?);
+    }
+    Ok((found, beside))
+}
+
+fn filter_of(replica: &Replica, which: &Selection) -> Result<Option<Filter>> {
+    if which.filter.is_none() && which.document.is_none() {
+        return Ok(None);
+    }
+    let filterable = &replica.description.filterable;
+    Filter::new(which.filter.as_deref(), which.document.as_deref(), filterable).map(Some)
+}
+
+fn each_once(ids: &[Id]) -> Vec<Id> {
+    let mut seen = HashSet::new();
+    ids.iter().filter(|id| seen.insert(*id)).cloned().collect()
+}
+
+async fn select(
+    replica: &mut Replica,
+    host: &dyn Host,
+    names: Option<Vec<Id>>,
+    filter: Option<&Filter>,
+    most: usize,
+) -> Result<Vec<Id>> {
+    let Some(filter) = filter else {
+        return Ok(names
+            .unwrap_or_else(|| replica.directory.records().map(|(id, ..)| id.clone()).collect()));
+    };
+    let most = if names.is_none() { most } else { usize::MAX };
+    let passing = replica.matching(host, filter, true, most).await?;
+    if passing.is_empty() {
+        replica.say_why(host, filter).await?;
+    }
+    let Some(names) = names else { return Ok(passing) };
+    let allowed: HashSet<_> = passing.into_iter().collect();
+    Ok(names.into_iter().filter(|name| allowed.contains(name)).collect())
+}
+
+/// The parts of these rows.
+async fn rows_of(
+    replica: &mut Replica,
+    host: &dyn Host,
+    ids: Vec<Id>,
+    parts: Parts,
+) -> Result<GetResult> {
+    let vectors =
+        if parts.embeddings { Some(replica.read_vectors(host, &ids).await?) } else { None };
+    let records = if parts.records { replica.read_records(host, &ids).await? } else { Vec::new() };
+    let spec = &replica.description.spec;
+    let outdated = || {
+        let mut segments = replica.directory.segments();
+        segments.any(|(id, ..)| replica.directory.exactness(id) == Some(Exactness::Outdated))
+    };
+    let owners_only = spec.metric() != Metric::Hamming
+        && vectors.as_ref().is_some_and(|vectors| vectors.original.contains(&false))
+        && (spec.mode() == Mode::Sealed || outdated());
+    let dimension = spec.dimension();
+    let mut rows = Vec::with_capacity(ids.len());
+    for (i, id) in ids.into_iter().enumerate() {
+        let (metadata, document) = match records.get(i) {
+            Some(record) => Record::read(record)?.parts(),
+            None => (None, None),
+        };
+        let embedding =
+            vectors.as_ref().map(|vectors| vectors.rows[i * dimension..][..dimension].to_vec());
+        rows.push(Row { id, metadata, document, embedding });
+    }
+    Ok(GetResult { rows, owners_only })
+}
+
+fn refuse_others<T>(replica: &Replica, what: &str) -> Result<T> {
+    Error::input(format!(
+        "{what} of {}, mode {}, are the key owner's own: they carry noise of the key, which this client can't hide. In mode \"sealed\" the \
+         Python package answers others, with noise that hides it; results of mode \"sealed-index\" are for anybody, once optimize() has \
+         sealed segments of release 0.1 again.",
+        replica.name(),
+        replica.face.quoted(replica.description.spec.mode().as_str())
+    ))
+}
+
+/// Warns about rows whose document changes and whose vector does not.
+fn say_stale(
+    replica: &Replica,
+    host: &dyn Host,
+    old: &[Arc<[u8]>],
+    new: &[Vec<u8>],
+    there: &[bool],
+) -> Result<()> {
+    let mut stale = 0;
+    for ((old, new), there) in old.iter().zip(new).zip(there) {
+        let (before, now) = (Record::read(old)?.document, Record::read(new)?.document);
+        stale += usize::from(!there && before.is_some() && before != now);
+    }
+    if stale > 0 {
+        host.warn(&format!(
+            "{stale} {} of {} got another document and kept the vector of the old one: searches find the new text by the meaning of the \
+             old. Give embeddings with the documents.",
+            if stale == 1 { "row" } else { "rows" },
+            replica.name()
+        ));
+    }
+    Ok(())
+}

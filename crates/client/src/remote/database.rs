@@ -1,0 +1,182 @@
+//! The collections of one server, as far as the token may see them.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use serde::Deserialize;
+
+use crate::belief::description::check_name;
+use crate::belief::trust::Trust;
+use crate::belief::vault::Vault;
+use crate::change::Change;
+use crate::error::{Error, Result};
+use crate::face::Face;
+use crate::host::Host;
+use crate::remote::cache::BlobCache;
+use crate::remote::frame;
+use crate::remote::listing::Listing;
+use crate::remote::session::{Call, Session};
+use crate::remote::store::{Lineages, RemoteStore};
+
+/// What a listing says of a collection.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct CollectionRow {
+    /// Its name.
+    pub name: String,
+    /// Rows that are there.
+    #[serde(default)]
+    pub rows: u64,
+    /// What is stored.
+    #[serde(default)]
+    pub bytes: u64,
+}
+
+/// A server.
+pub struct Database {
+    pub face: Face,
+    pub session: Arc<Session>,
+    pub vault: Arc<Vault>,
+    pub cache: Arc<BlobCache>,
+}
+
+impl Database {
+    /// Every collection, by name.
+    pub async fn rows(&self, host: &dyn Host) -> Result<Vec<CollectionRow>> {
+        #[derive(Deserialize)]
+        struct Said {
+            collections: Vec<CollectionRow>,
+        }
+        let doing = "cannot list the collections";
+        let reply =
+            self.session.call(host, "GET", "/v1/collections", doing, Call::default()).await?;
+        let Said { mut collections } = self.session.json(&reply, doing)?;
+        if !collections.iter().all(|one| check_name(&one.name).is_ok()) {
+            return Err(Error::server(format!(
+                "{doing}: {} answered in a way that is not understood. Check the versions on both sides.",
+                self.session.url
+            )));
+        }
+        collections.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(collections)
+    }
+
+    /// Makes a collection of this description.
+    pub async fn create(
+        &self,
+        host: &dyn Host,
+        name: &str,
+        meta: Vec<u8>,
+        attachments: BTreeMap<&'static str, Vec<u8>>,
+        lineage: Lineages,
+    ) -> Result<RemoteStore> {
+        let doing = format!("cannot create {}", self.face.quoted(name));
+        self.trust(host, name).await?.prepare(host).await?;
+        let change = Change { meta: Some(meta), attachments, ..Change::default() };
+        let body = frame::encode(&change, &HashMap::new());
+        let headers = vec![("Content-Type", "application/octet-stream".to_owned())];
+        let call = Call {
+            body: Some(&body),
+            headers,
+            also: &[201, 409],
+            not_200: true,
+            ..Call::default()
+        };
+        let reply = self.session.call(host, "PUT", &path_of(name), &doing, call).await?;
+        let listing = match reply.head.status {
+            201 => Some(Listing::read(&reply.body, name, &self.session.url, None)?),
+            // The answer to an attempt that succeeded may have got lost.
+            _ if reply.failed > 0 => self.listing(host, name).await?,
+            _ => None,
+        };
+        // No two descriptions are the same.
+        let made = listing.filter(|listing| Some(&*listing.meta) == change.meta.as_deref());
+        let listing = made.ok_or_else(|| self.exists(name))?;
+        self.forget(host, name).await?;
+        self.store(host, name, listing, lineage).await
+    }
+
+    /// `accept` is shown the description before anything is taken from it or remembered, and may refuse it.
+    pub async fn open(
+        &self,
+        host: &dyn Host,
+        name: &str,
+        accept: impl FnOnce(&[u8]) -> Result<()>,
+        lineage: Lineages,
+    ) -> Result<RemoteStore> {
+        check_name(name)?;
+        if let Some(listing) = self.listing(host, name).await? {
+            accept(&listing.meta)?;
+            return self.store(host, name, listing, lineage).await;
+        }
+        let names: Vec<_> =
+            self.rows(host).await?.iter().take(10).map(|row| self.face.quoted(&row.name)).collect();
+        let there = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+        Err(Error::CollectionNotFound(format!(
+            "no collection {} on {} that this token may see; there are: {there}. Create the collection, or choose one of these.",
+            self.face.quoted(name),
+            self.session.url
+        )))
+    }
+
+    /// Deletes a collection and everything in it.
+    pub async fn delete(&self, host: &dyn Host, name: &str) -> Result<()> {
+        check_name(name)?;
+        let doing = format!("cannot delete {}", self.face.quoted(name));
+        self.trust(host, name).await?.prepare(host).await?;
+        let call = Call { also: &[204, 404], not_200: true, ..Call::default() };
+        let reply = self.session.call(host, "DELETE", &path_of(name), &doing, call).await?;
+        // A repetition of an attempt that succeeded does not find it any more.
+        if reply.head.status == 404 && reply.failed == 0 {
+            return Err(Error::CollectionNotFound(format!(
+                "{doing}: there is none of that name on {} that this token may see.",
+                self.session.url
+            )));
+        }
+        let what = format!("the deletion of {}", self.face.quoted(name));
+        Trust::afterwards(host, &what, self.forget(host, name)).await
+    }
+
+    /// Drops what was pinned and seen of a collection.
+    pub async fn forget(&self, host: &dyn Host, name: &str) -> Result<()> {
+        check_name(name)?;
+        Trust::forget(host, &self.vault, &self.session.url, name).await
+    }
+
+    async fn listing(&self, host: &dyn Host, name: &str) -> Result<Option<Listing>> {
+        let doing = format!("cannot open {}", self.face.quoted(name));
+        let call = Call { also: &[404], ..Call::default() };
+        let reply = self.session.call(host, "GET", &path_of(name), &doing, call).await?;
+        if reply.head.status == 404 {
+            return Ok(None);
+        }
+        Listing::read(&reply.body, name, &self.session.url, None).map(Some)
+    }
+
+    async fn store(
+        &self,
+        host: &dyn Host,
+        name: &str,
+        listing: Listing,
+        lineage: Lineages,
+    ) -> Result<RemoteStore> {
+        let (session, cache) = (Arc::clone(&self.session), Arc::clone(&self.cache));
+        let trust = self.trust(host, name).await?;
+        RemoteStore::open(self.face, host, session, name, trust, cache, listing, lineage).await
+    }
+
+    async fn trust(&self, host: &dyn Host, name: &str) -> Result<Trust> {
+        Trust::open(self.face, host, Arc::clone(&self.vault), &self.session.url, name).await
+    }
+
+    fn exists(&self, name: &str) -> Error {
+        Error::CollectionExists(format!(
+            "the collection {} exists already on {}. Get it, or choose another name.",
+            self.face.quoted(name),
+            self.session.url
+        ))
+    }
+}
+
+fn path_of(name: &str) -> String {
+    format!("/v1/collections/{name}")
+}

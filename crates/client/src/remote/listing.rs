@@ -1,0 +1,164 @@
+//! What a server says of a collection, checked; it is trusted for none of it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use base64::prelude::{BASE64_STANDARD, Engine};
+use ciphervec::SegmentId;
+use indexmap::IndexMap;
+use serde::Deserialize;
+
+use crate::change::{Change, EVALUATION, Segments, StoredSegment};
+use crate::error::{Error, Result};
+use crate::hex::Hex;
+
+const LARGEST: u64 = 1 << 48;
+
+/// One committed state of a collection.
+#[derive(Clone, Debug)]
+pub struct Listing {
+    pub version: u64,
+    pub head: String,
+    pub meta: Arc<[u8]>,
+    pub segments: Segments,
+    /// Bytes of each.
+    pub attachments: BTreeMap<String, u64>,
+    /// The newest version of query frames that the server answers.
+    pub query_version: u64,
+    /// BLAKE3 of the evaluation keys that it says it answers with.
+    pub evaluation: Option<[u8; 32]>,
+}
+
+#[derive(Deserialize)]
+struct SaidSegment {
+    id: Hex<16>,
+    rows: u32,
+    #[serde(default)]
+    deleted: Vec<u32>,
+    #[serde(default)]
+    blobs: IndexMap<String, u64>,
+}
+
+#[derive(Deserialize)]
+struct Said {
+    name: String,
+    version: u64,
+    head: Hex<32>,
+    meta: String,
+    segments: Vec<SaidSegment>,
+    #[serde(default)]
+    attachments: BTreeMap<String, u64>,
+    query_version: Option<u64>,
+    evaluation: Option<Hex<32>>,
+}
+
+impl Listing {
+    /// Of the body of an answer. Segments that are as they were `before` are the same objects again.
+    pub fn read(body: &[u8], name: &str, server: &str, before: Option<&Self>) -> Result<Self> {
+        let said = serde_json::from_slice(body).map_err(|error| error.to_string());
+        said.and_then(|said| Self::checked(said, name, before)).map_err(|why| {
+            Error::server(format!(
+                "{server} describes collection \"{name}\" in a way that this ciphervec does not understand ({why}). Check the versions on \
+                 both sides."
+            ))
+        })
+    }
+
+    fn checked(
+        said: Said,
+        name: &str,
+        before: Option<&Self>,
+    ) -> core::result::Result<Self, String> {
+        if said.name != name {
+            return Err("it is about another one".to_owned());
+        }
+        let mut segments = Segments::with_capacity(said.segments.len());
+        for SaidSegment { id, rows, deleted, blobs } in said.segments {
+            let ascends = deleted.windows(2).all(|pair| pair[0] < pair[1]);
+            if !ascends || deleted.last().is_some_and(|last| *last >= rows) {
+                return Err("deleted rows are not ascending numbers of rows".to_owned());
+            }
+            let segment = StoredSegment { id: SegmentId(id.0), rows, blobs, deleted };
+            let known = before.and_then(|before| before.segments.get(&segment.id));
+            let segment = known
+                .filter(|known| ***known == segment)
+                .cloned()
+                .unwrap_or_else(|| Arc::new(segment));
+            if segments.insert(segment.id, segment).is_some() {
+                return Err("a segment occurs twice".to_owned());
+            }
+        }
+        let counts =
+            segments.values().flat_map(|one| one.blobs.values()).chain(said.attachments.values());
+        if counts.chain([&said.version]).any(|count| *count >= LARGEST) {
+            return Err("a length or the version is too large".to_owned());
+        }
+        Ok(Listing {
+            version: said.version,
+            head: said.head.to_string(),
+            meta: BASE64_STANDARD.decode(said.meta).map_err(|error| error.to_string())?.into(),
+            segments,
+            attachments: said.attachments,
+            query_version: said.query_version.unwrap_or(1),
+            evaluation: said.evaluation.map(|digest| digest.0),
+        })
+    }
+
+    /// The state that a commit on top of this one leaves.
+    pub fn after(&self, change: &Change, version: u64, head: String) -> Self {
+        let mut attachments = self.attachments.clone();
+        attachments.extend(
+            change.attachments.iter().map(|(name, blob)| ((*name).to_owned(), blob.len() as u64)),
+        );
+        let keys = change.attachments.get(EVALUATION).map(|keys| *blake3::hash(keys).as_bytes());
+        Listing {
+            version,
+            head,
+            meta: change
+                .meta
+                .as_ref()
+                .map_or_else(|| Arc::clone(&self.meta), |meta| meta.as_slice().into()),
+            segments: change.after(&self.segments),
+            attachments,
+            query_version: self.query_version,
+            evaluation: self.evaluation.map(|known| keys.unwrap_or(known)),
+        }
+    }
+}
+
+/// Version and head, as the answer to a commit and the headers of other answers have them.
+#[derive(Deserialize)]
+pub struct Committed {
+    pub version: u64,
+    head: Hex<32>,
+}
+
+impl Committed {
+    /// Of what an answer says of both.
+    pub fn new(version: Option<u64>, head: Option<&str>, server: &str) -> Result<Self> {
+        let head = head.and_then(Hex::parse);
+        match (version.filter(|version| *version < LARGEST), head) {
+            (Some(version), Some(head)) => Ok(Committed { version, head }),
+            _ => Err(Error::server(format!(
+                "{server} answered without a version and a head. Check the versions on both sides, and from a page of another origin that it \
+                 exposes the headers ciphervec-version and ciphervec-head."
+            ))),
+        }
+    }
+
+    pub fn head(&self) -> String {
+        self.head.to_string()
+    }
+}
+
+/// What is pinned of a description: it never changes, but for the keys when the owner gives it others. Nothing, if it does not parse;
+/// it is refused elsewhere then.
+pub fn public_parameters(meta: &[u8]) -> Option<(String, String)> {
+    #[derive(Deserialize)]
+    struct Parameters {
+        spec: String,
+        key_id: String,
+    }
+    let Parameters { spec, key_id } = serde_json::from_slice(meta).ok()?;
+    Some((spec, key_id))
+}

@@ -1,0 +1,9 @@
+//! A server, and one collection on it. Nothing here holds a key.
+
+pub mod cache;
+pub mod database;
+pub mod frame;
+pub mod listing;
+pub mod problem;
+pub mod session;
+pub mod store;

@@ -1,0 +1,595 @@
+//! A session with one server: a request is sent until it is answered.
+//!
+//! It is sent again after a lost connection and after 429, 502, 503 and 504. All requests may be: a commit carries a key by which the
+//! server knows it again, and the others change nothing twice.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use zeroize::Zeroizing;
+
+use crate::error::{Error, Result};
+use crate::host::{Head, Host, Lost, Progress, Request, Sink};
+use crate::remote::problem::{Reply, error_of, loses_uploads, words};
+
+const API: &str = "1";
+/// Bytes of an answer that is JSON.
+const MAX_JSON: usize = 256 << 20;
+/// Bytes of an upload that go in one request.
+const PIECE: usize = 4 << 20;
+const SMALLEST_PIECE: usize = 64 << 10;
+const LONGEST_ERROR: usize = 1 << 20;
+/// Answers after which the same request may succeed.
+const RETRIED: [u16; 4] = [429, 502, 503, 504];
+
+/// A bearer token. Its text is in the header of requests and nowhere else.
+pub struct Token(Zeroizing<String>);
+
+impl Token {
+    /// # Errors
+    /// [`Error::Input`] for what can't stand in a header; the message doesn't repeat it.
+    pub fn new(text: &str) -> Result<Self> {
+        let text = text.trim();
+        if !(1..=512).contains(&text.len()) || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Error::input(
+                "the token must be 1 to 512 visible ASCII characters without spaces, as `ciphervec token create` printed it.",
+            );
+        }
+        Ok(Token(Zeroizing::new(text.to_owned())))
+    }
+}
+
+/// What is sent, beside the path.
+#[derive(Default)]
+pub struct Call<'a> {
+    pub body: Option<&'a [u8]>,
+    pub headers: Vec<(&'static str, String)>,
+    /// Statuses that are answers, beside 200.
+    pub also: &'a [u16],
+    /// Whether 200 is one.
+    pub not_200: bool,
+    /// Bytes of the longest answer, where no sink takes it; 0 for that of JSON.
+    pub limit: usize,
+    /// Told before each attempt after the first.
+    pub again: Option<&'a (dyn Fn() -> Result<()> + 'a)>,
+}
+
+/// What was asked for is of another length than was announced, or the server does not answer, or refuses.
+pub enum Fetched {
+    Blob(Vec<u8>),
+    /// There is none.
+    Absent,
+    /// Of another length than was announced.
+    Changed(Error),
+}
+
+/// A server, a token, and how patient to be.
+pub struct Session {
+    pub url: String,
+    token: Option<Token>,
+    timeout: Duration,
+    retries: u32,
+}
+
+/// The attempts of one request: so many retries after the first, and so much time for all together.
+///
+/// The pause before attempt k is uniform between 0 and min(5 s, 0.2 s · 2^k), so that clients who failed together don't come back
+/// together. Where the server says how long to wait, that is waited at least.
+struct Attempts {
+    timeout: Duration,
+    ends: Duration,
+    retries: u32,
+    failed: u32,
+}
+
+impl Attempts {
+    fn left(&self, host: &dyn Host) -> Duration {
+        // A request with none left would fail for the wrong reason.
+        self.ends.saturating_sub(host.now()).max(Duration::from_millis(50))
+    }
+
+    /// Counts a failure and waits; whether there is another attempt. A server that says how long to wait is busy, not broken: those
+    /// attempts end with the time, not with their number.
+    async fn again(&mut self, host: &dyn Host, wait: Option<Duration>) -> Result<bool> {
+        self.failed += 1;
+        let longest =
+            Duration::from_secs(5).min(Duration::from_millis(200) * (1 << self.failed.min(10)));
+        let pause = longest.mul_f64(crate::random::uniform()) + wait.unwrap_or_default();
+        if wait.is_none() && self.failed > self.retries || host.now() + pause >= self.ends {
+            return Ok(false);
+        }
+        host.sleep(pause).await?;
+        Ok(true)
+    }
+
+    /// Something arrived: what comes next has all its time and attempts again.
+    fn progressed(&mut self, host: &dyn Host) {
+        self.ends = host.now() + self.timeout;
+        self.failed = 0;
+    }
+}
+
+impl Session {
+    pub fn new(url: String, token: Option<Token>, timeout: Duration, retries: u32) -> Self {
+        Session { url, token, timeout, retries }
+    }
+
+    /// Sends a request until it is answered. Other statuses than those of `call` are the errors of [`error_of`]. `doing` starts the
+    /// message of an error: "cannot read 'faces'".
+    pub async fn call(
+        &self,
+        host: &dyn Host,
+        method: &'static str,
+        path: &str,
+        doing: &str,
+        call: Call<'_>,
+    ) -> Result<Reply> {
+        let mut sink = Whole {
+            limit: if call.limit == 0 { MAX_JSON } else { call.limit },
+            ..Whole::default()
+        };
+        self.stream(host, method, path, doing, call, &mut sink).await
+    }
+
+    /// The same, whose body goes to `sink` where it is a 200.
+    pub async fn stream(
+        &self,
+        host: &dyn Host,
+        method: &'static str,
+        path: &str,
+        doing: &str,
+        call: Call<'_>,
+        sink: &mut (impl Receiver + ?Sized),
+    ) -> Result<Reply> {
+        let mut attempts = self.attempts(host);
+        let request = self.request(method, path, call.body, call.headers);
+        let mut sent = false;
+        loop {
+            let mut parted = Parted {
+                error: Whole { limit: LONGEST_ERROR, ..Whole::default() },
+                good: false,
+                sink,
+            };
+            let sending = host.send(&request, attempts.left(host), &mut parted).await;
+            let Parted { error, .. } = parted;
+            let (failure, wait) = match sending {
+                Ok(()) => {
+                    let (head, body) = match sink.answer() {
+                        Some((head, body)) if error.head.is_none() => (head, body),
+                        _ => (error.head.unwrap_or_default(), error.body),
+                    };
+                    let reply = Reply { head, body, failed: attempts.failed };
+                    let status = reply.head.status;
+                    if status == 200 && !call.not_200 || call.also.contains(&status) {
+                        self.check_api(&reply, doing)?;
+                        return Ok(reply);
+                    }
+                    if !RETRIED.contains(&status) {
+                        return Err(error_of(&reply, doing, &self.url));
+                    }
+                    let failure = if status == 502 || status == 504 {
+                        sent = true; // a proxy's word, which can't know
+                        self.unanswered(doing, &words(&reply), sent)
+                    } else {
+                        error_of(&reply, doing, &self.url)
+                    };
+                    (failure, retry_after(&reply.head, host.clock()))
+                }
+                Err(lost) => {
+                    host.check()?;
+                    if let Some(refused) = sink.refused() {
+                        return Err(refused);
+                    }
+                    sent |= lost.sent;
+                    let failure = self.unanswered(doing, &lost.says, sent);
+                    if lost.last {
+                        return Err(failure);
+                    }
+                    (failure, None)
+                }
+            };
+            if !attempts.again(host, wait).await? {
+                return Err(failure);
+            }
+            if let Some(again) = call.again {
+                again()?;
+            }
+        }
+    }
+
+    /// A blob of that many bytes. What arrived before a connection was lost is not fetched again.
+    pub async fn fetch(
+        &self,
+        host: &dyn Host,
+        path: &str,
+        length: u64,
+        doing: &str,
+    ) -> Result<Fetched> {
+        let mut attempts = self.attempts(host);
+        // Not reserved: how long it is to be is the server's word.
+        let mut came = Blob {
+            host,
+            bytes: Vec::new(),
+            from: 0,
+            length,
+            error: Whole { limit: LONGEST_ERROR, ..Whole::default() },
+        };
+        loop {
+            came.from = came.bytes.len();
+            came.error.head = None;
+            let range = (came.from > 0).then(|| ("Range", format!("bytes={}-", came.from)));
+            let request = self.request("GET", path, None, range.into_iter().collect());
+            let from = came.from;
+            let (failure, wait) = match host.send(&request, attempts.left(host), &mut came).await {
+                Ok(()) => {
+                    let head = came.error.head.take().unwrap_or_default();
+                    let body = core::mem::take(&mut came.error.body);
+                    let reply = Reply { head, body, failed: attempts.failed };
+                    match reply.head.status {
+                        404 => return Ok(Fetched::Absent),
+                        416 => {
+                            let says = format!(
+                                "{doing}: {length} bytes expected, fewer are there. Open it again."
+                            );
+                            return Ok(Fetched::Changed(Error::server(says)));
+                        }
+                        200 | 206 => {
+                            self.check_api(&reply, doing)?;
+                            let had = came.bytes.len();
+                            if had as u64 != length {
+                                let says = format!(
+                                    "{doing}: {length} bytes expected, {had} came. Open it again."
+                                );
+                                return Ok(Fetched::Changed(Error::server(says)));
+                            }
+                            return Ok(Fetched::Blob(came.bytes));
+                        }
+                        status if !RETRIED.contains(&status) => {
+                            return Err(error_of(&reply, doing, &self.url));
+                        }
+                        _ => (
+                            error_of(&reply, doing, &self.url),
+                            retry_after(&reply.head, host.clock()),
+                        ),
+                    }
+                }
+                Err(lost) => {
+                    host.check()?;
+                    let failure = self.unanswered(doing, &lost.says, false);
+                    if lost.last {
+                        return Ok(Fetched::Changed(failure));
+                    }
+                    (failure, None)
+                }
+            };
+            if came.bytes.len() > from {
+                attempts.progressed(host);
+            }
+            if !attempts.again(host, wait).await? {
+                return Err(failure);
+            }
+        }
+    }
+
+    /// Brings a blob to the server piece by piece, each acknowledged; the upload's id. `step(sent)` is called after each. After a lost
+    /// connection it goes on where the server says it is.
+    pub async fn upload(
+        &self,
+        host: &dyn Host,
+        path: &str,
+        data: &[u8],
+        doing: &str,
+        step: impl Fn(u64),
+    ) -> Result<String> {
+        for _ in 0..3 {
+            // A server that restarted may have forgotten the upload.
+            let upload = self.new_upload(host, path, data.len(), doing).await?;
+            if self.pieces(host, &format!("{path}/{upload}"), data, doing, &step).await? {
+                return Ok(upload);
+            }
+        }
+        Err(loses_uploads(doing, &self.url))
+    }
+
+    async fn new_upload(
+        &self,
+        host: &dyn Host,
+        path: &str,
+        length: usize,
+        doing: &str,
+    ) -> Result<String> {
+        #[derive(Deserialize)]
+        struct Made {
+            upload: String,
+        }
+        let body = format!("{{\"length\":{length}}}");
+        let headers = vec![("Content-Type", "application/json".to_owned())];
+        let call = Call {
+            body: Some(body.as_bytes()),
+            headers,
+            also: &[201],
+            not_200: true,
+            ..Call::default()
+        };
+        let reply = self.call(host, "POST", path, doing, call).await?;
+        let made: Made = self.json(&reply, doing)?;
+        if made.upload.len() != 32 || !made.upload.bytes().all(|byte| byte.is_ascii_alphanumeric())
+        {
+            let says = "named an upload in another way than by 32 hexadecimal digits";
+            return Err(Error::server(format!("{doing}: {} {says}.", self.url)));
+        }
+        Ok(made.upload)
+    }
+
+    /// Whether all of it arrived; not where the server does not know the upload any more.
+    async fn pieces(
+        &self,
+        host: &dyn Host,
+        path: &str,
+        data: &[u8],
+        doing: &str,
+        step: &impl Fn(u64),
+    ) -> Result<bool> {
+        let (mut offset, mut size, mut stuck) = (0, PIECE, 0);
+        while offset < data.len() {
+            let headers = vec![
+                ("Upload-Offset", offset.to_string()),
+                ("Content-Type", "application/octet-stream".to_owned()),
+            ];
+            let body = Some(&data[offset..data.len().min(offset + size)]);
+            let call = Call {
+                body,
+                headers,
+                also: &[204, 404, 409, 413],
+                not_200: true,
+                ..Call::default()
+            };
+            let reply = self.call(host, "PATCH", path, doing, call).await?;
+            match reply.head.status {
+                404 => return Ok(false),
+                413 if size <= SMALLEST_PIECE => return Err(error_of(&reply, doing, &self.url)),
+                413 => {
+                    size /= 2;
+                    continue;
+                }
+                _ => {}
+            }
+            let now = reply.head.header("upload-offset").and_then(count).map(|now| now as usize);
+            let Some(now) = now.filter(|now| *now <= data.len()) else {
+                let says = "says that an upload is at no byte of it. Try again";
+                return Err(Error::server(format!("{doing}: {} {says}.", self.url)));
+            };
+            stuck = if now <= offset { stuck + 1 } else { 0 };
+            if stuck > self.retries + 1 {
+                let says = format!(
+                    "{doing}: an upload stays at byte {now} on {}. Ask its operator.",
+                    self.url
+                );
+                return Err(Error::server(says));
+            }
+            offset = now;
+            step(offset as u64);
+        }
+        Ok(true)
+    }
+
+    /// The object in an answer.
+    pub fn json<T: DeserializeOwned>(&self, reply: &Reply, doing: &str) -> Result<T> {
+        serde_json::from_slice(&reply.body).map_err(|error| {
+            let what = if serde_json::from_slice::<serde_json::Value>(&reply.body).is_ok_and(|value| value.is_object()) {
+                format!("answered in a way that is not understood ({error}). Check the versions on both sides.")
+            } else {
+                "answered with something else than JSON. Is this the right URL?".to_owned()
+            };
+            Error::server(format!("{doing}: {} {what}", self.url))
+        })
+    }
+
+    fn attempts(&self, host: &dyn Host) -> Attempts {
+        Attempts {
+            timeout: self.timeout,
+            ends: host.now() + self.timeout,
+            retries: self.retries,
+            failed: 0,
+        }
+    }
+
+    fn request<'a>(
+        &self,
+        method: &'static str,
+        path: &str,
+        body: Option<&'a [u8]>,
+        mut headers: Vec<(&'static str, String)>,
+    ) -> Request<'a> {
+        headers.push(("Ciphervec-Api", API.to_owned()));
+        if let Some(Token(text)) = &self.token {
+            headers.push(("Authorization", format!("Bearer {}", **text)));
+        }
+        Request { method, url: format!("{}{path}", self.url), headers, body }
+    }
+
+    fn unanswered(&self, doing: &str, says: &str, acted: bool) -> Error {
+        let message = format!(
+            "{doing}: {} did not answer: {says}. Check that it runs and can be reached from here; from a page of another origin, that it \
+             allows this one.",
+            self.url
+        );
+        Error::Server { message, acted }
+    }
+
+    fn check_api(&self, reply: &Reply, doing: &str) -> Result<()> {
+        if reply.head.header("ciphervec-api") == Some(API) {
+            return Ok(());
+        }
+        Err(Error::server(format!(
+            "{doing}: {} does not speak version {API} of ciphervec's HTTP interface. Check the URL, and the versions on both sides.",
+            self.url
+        )))
+    }
+}
+
+/// Where the body of a 200 goes, from its start again after a lost connection.
+pub trait Receiver: Sink {
+    /// The answer that came, with what of its body is not dealt with.
+    fn answer(&mut self) -> Option<(Head, Vec<u8>)>;
+    /// Why it was not taken, where that is no fault of the connection's.
+    fn refused(&mut self) -> Option<Error> {
+        None
+    }
+}
+
+/// An answer that is kept as a whole.
+#[derive(Default)]
+pub struct Whole {
+    pub limit: usize,
+    head: Option<Head>,
+    body: Vec<u8>,
+}
+
+impl Sink for Whole {
+    fn begin(&mut self, head: &Head) -> core::result::Result<(), Lost> {
+        self.head = Some(head.clone());
+        self.body.clear();
+        Ok(())
+    }
+
+    fn take(&mut self, piece: &[u8]) -> core::result::Result<(), Lost> {
+        if self.body.len() + piece.len() > self.limit {
+            return Err(too_long(self.limit as u64));
+        }
+        self.body.extend_from_slice(piece);
+        Ok(())
+    }
+}
+
+impl Receiver for Whole {
+    fn answer(&mut self) -> Option<(Head, Vec<u8>)> {
+        Some((self.head.take()?, core::mem::take(&mut self.body)))
+    }
+}
+
+/// What went wrong is said in few bytes, whatever was asked for.
+struct Parted<'a, R: ?Sized> {
+    good: bool,
+    error: Whole,
+    sink: &'a mut R,
+}
+
+impl<R: Receiver + ?Sized> Sink for Parted<'_, R> {
+    fn begin(&mut self, head: &Head) -> core::result::Result<(), Lost> {
+        self.good = head.status == 200;
+        if self.good { self.sink.begin(head) } else { self.error.begin(head) }
+    }
+
+    fn take(&mut self, piece: &[u8]) -> core::result::Result<(), Lost> {
+        if self.good { self.sink.take(piece) } else { self.error.take(piece) }
+    }
+}
+
+/// A blob of which a part may be there.
+struct Blob<'a> {
+    host: &'a dyn Host,
+    bytes: Vec<u8>,
+    from: usize,
+    length: u64,
+    /// Of what is no blob; its head is that of any.
+    error: Whole,
+}
+
+impl Sink for Blob<'_> {
+    fn begin(&mut self, head: &Head) -> core::result::Result<(), Lost> {
+        self.error.begin(head)?;
+        match head.status {
+            200 => self.bytes.clear(),
+            206 => {
+                let starts = format!("bytes {}-", self.from);
+                if !head.header("content-range").is_some_and(|range| range.starts_with(&starts)) {
+                    return Err(Lost::refused("the server sent another range than was asked for"));
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, piece: &[u8]) -> core::result::Result<(), Lost> {
+        if !matches!(self.error.head, Some(Head { status: 200 | 206, .. })) {
+            return self.error.take(piece);
+        }
+        if (self.bytes.len() + piece.len()) as u64 > self.length {
+            return Err(too_long(self.length));
+        }
+        self.bytes.extend_from_slice(piece);
+        let (done, total) = (self.bytes.len() as u64, Some(self.length));
+        self.host.progress(Progress { phase: "read", done, total, ms: None });
+        Ok(())
+    }
+}
+
+/// An answer that takes more than it may.
+pub fn too_long(most: u64) -> Lost {
+    Lost::refused(format!("the answer is longer than the {most} bytes expected"))
+}
+
+/// A number of at most 15 digits.
+pub fn count(text: &str) -> Option<u64> {
+    (text.len() <= 15 && text.bytes().all(|byte| byte.is_ascii_digit()))
+        .then(|| text.parse().ok())?
+}
+
+/// What `Retry-After` asks for, as a number or a date.
+fn retry_after(head: &Head, now: Duration) -> Option<Duration> {
+    const LONGEST: Duration = Duration::from_secs(86_400);
+    let text = head.header("retry-after")?.trim();
+    if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Some(Duration::from_secs(text[..text.len().min(9)].parse().ok()?).min(LONGEST));
+    }
+    let when = crate::time::http_date(text)?;
+    Some(Duration::from_secs(when).saturating_sub(now).min(LONGEST))
+}
+
+/// Scheme, host and path without a slash at the end.
+///
+/// # Errors
+/// [`Error::Input`], also on plain HTTP to another machine unless `insecure`.
+pub fn base_url(given: &str, insecure: bool) -> Result<String> {
+    let starts = |scheme: &str| {
+        given.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme))
+    };
+    let scheme = ["https://", "http://"].into_iter().find(|scheme| starts(scheme));
+    let Some(scheme) = scheme else {
+        return Error::input(format!(
+            "the URL of a server starts with https:// (or http:// on this machine); got {given}."
+        ));
+    };
+    let rest = &given[scheme.len()..];
+    let (authority, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+    if authority.contains('@') {
+        return Error::input(
+            "the URL holds a user or a password; take them out, and pass a token instead.",
+        );
+    }
+    if authority.is_empty() || path.contains(['?', '#']) {
+        return Error::input(format!(
+            "a server's URL has a host and no \"?\" or \"#\"; got {scheme}{authority}…"
+        ));
+    }
+    let host = match authority.strip_prefix('[') {
+        Some(rest) => rest.split(']').next().unwrap_or_default(),
+        None => authority.split(':').next().unwrap_or_default(),
+    };
+    if scheme == "http://" && !insecure && !is_loopback(&host.to_ascii_lowercase()) {
+        return Error::input(format!(
+            "{scheme}{authority} is plain HTTP to another machine: anybody in between reads the token and alters answers. Use https://, or \
+             say that it is insecure where the network itself is trusted."
+        ));
+    }
+    Ok(format!("{scheme}{}{}", authority.to_ascii_lowercase(), path.trim_end_matches('/')))
+}
+
+fn is_loopback(host: &str) -> bool {
+    host == "localhost"
+        || host.ends_with(".localhost")
+        || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+}

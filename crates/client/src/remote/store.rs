@@ -1,0 +1,740 @@
+//! One collection on a server, as it was in the latest answer. Sealed blobs come from the cache where they are there.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use ciphervec::SegmentId;
+use serde::Deserialize;
+
+use crate::belief::trust::{EPOCH, KEY_ID, Lineage, SESSIONS, Trust};
+use crate::change::{Change, EVALUATION, KEY_PAIR, ORIGINALS, ROWS, STATE, StoredSegment};
+use crate::error::{Error, Result};
+use crate::face::Face;
+use crate::hex::Hex;
+use crate::host::{Host, Progress};
+use crate::random::random;
+use crate::remote::cache::BlobCache;
+use crate::remote::frame::{self, Place, Upload, split_blobs};
+use crate::remote::listing::{Committed, Listing, public_parameters};
+use crate::remote::problem::{Reply, error_of, is_problem, loses_uploads, uploads_gone};
+use crate::remote::session::{Call, Fetched, Receiver, Session, count};
+
+/// Bytes of blobs that go in the frame of a commit; the largest ones beyond that are uploaded first.
+const INLINE: usize = 24 << 20;
+const LEAST_INLINE: usize = 256 << 10;
+/// Bytes of blobs held until they are found right; beyond that they are kept as they come.
+const WAITING: usize = 64 << 20;
+/// At a commit whose uploads the server lost.
+const ATTEMPTS: usize = 3;
+/// Bytes of a blob that comes with others in one answer, and blobs that are asked for at once.
+const SMALL: u64 = 1 << 20;
+const SEVERAL: usize = 1024;
+const MAX_STATE: usize = 64 << 20;
+const OCTETS: &str = "application/octet-stream";
+
+/// Opens a description with the keys that the client was given.
+pub type Lineages = Box<dyn Fn(&[u8]) -> Option<Lineage> + Send + Sync>;
+
+/// What a server holds of the keys that a query needs.
+pub enum Evaluated {
+    /// The commit that the answer was computed on.
+    Answered(u64),
+    /// It has not got the evaluation keys of the query's session, or not any more.
+    KeysMissing,
+}
+
+/// A blob's segment and name.
+type Blob = (SegmentId, String);
+
+struct Kept {
+    listing: Arc<Listing>,
+    /// What is shown was found to be wrong: the next refresh reads it again, whatever it is called.
+    doubted: bool,
+    /// Fetched, and not found right yet.
+    fetched: HashMap<Blob, Arc<[u8]>>,
+    /// Bytes of these.
+    waiting: usize,
+    /// From the cache, and not found right since.
+    used: HashSet<Blob>,
+    /// By the hash of what they hold, of a change that others were faster than.
+    uploads: HashMap<[u8; 32], Upload>,
+    /// Whether the server gives several blobs at once, as far as is known.
+    several: bool,
+}
+
+/// One collection on a server.
+pub struct RemoteStore {
+    face: Face,
+    session: Arc<Session>,
+    name: String,
+    path: String,
+    pub trust: Trust,
+    cache: Arc<BlobCache>,
+    lineage: Lineages,
+    kept: Mutex<Kept>,
+}
+
+impl RemoteStore {
+    /// An error when the listing is not what the server has shown before.
+    #[expect(clippy::too_many_arguments, reason = "what a store is made of")]
+    pub async fn open(
+        face: Face,
+        host: &dyn Host,
+        session: Arc<Session>,
+        name: &str,
+        trust: Trust,
+        cache: Arc<BlobCache>,
+        listing: Listing,
+        lineage: Lineages,
+    ) -> Result<Self> {
+        let store = RemoteStore {
+            face,
+            session,
+            name: name.to_owned(),
+            path: format!("/v1/collections/{name}"),
+            trust,
+            cache,
+            lineage,
+            kept: Mutex::new(Kept {
+                listing: Arc::new(listing),
+                doubted: false,
+                fetched: HashMap::new(),
+                waiting: 0,
+                used: HashSet::new(),
+                uploads: HashMap::new(),
+                several: true,
+            }),
+        };
+        let listing = store.listing();
+        store.check(host, &listing, store.trust.version()).await?;
+        Ok(store)
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// As the server showed it last.
+    pub fn listing(&self) -> Arc<Listing> {
+        Arc::clone(&self.kept().listing)
+    }
+
+    /// Moves on to the latest commit of whoever else writes; whether there was a new one.
+    pub async fn refresh(&self, host: &dyn Host) -> Result<bool> {
+        self.trust.reload(host).await?;
+        let since = self.trust.version();
+        let Some(listing) = self.newer(host).await? else { return Ok(false) };
+        self.check(host, &listing, since).await?;
+        let kept = &mut *self.kept();
+        let moved = kept.doubted || listing.version != kept.listing.version;
+        kept.listing = Arc::new(listing);
+        kept.doubted = false;
+        Ok(moved)
+    }
+
+    /// What is shown was found to be wrong.
+    pub fn doubt(&self) {
+        self.kept().doubted = true;
+    }
+
+    /// Makes a change durable, all or nothing. [`Error::Conflict`] when others were first, [`Error::CommitUncertain`] when the answer got
+    /// lost.
+    pub async fn commit(&self, host: &dyn Host, change: &Change) -> Result<()> {
+        let doing = format!("cannot commit to {}", self.quoted());
+        self.trust.prepare(host).await?;
+        let (before, since) = (self.listing(), self.trust.version());
+        let mut reply = self.send(host, change, INLINE, &before, &doing).await?;
+        if reply.head.status == 413 {
+            reply = self.send(host, change, LEAST_INLINE, &before, &doing).await?;
+        }
+        if reply.head.status == 412 {
+            let says =
+                "others commit to it faster than this client. Try again when there are fewer.";
+            return Err(Error::Conflict(format!("{doing}: {says}")));
+        }
+        self.kept().uploads.clear();
+        if reply.head.status != 200 {
+            return Err(error_of(&reply, &doing, &self.session.url));
+        }
+        let made: Committed = self.session.json(&reply, &doing)?;
+        let (version, head) = (made.version, made.head());
+        if version != before.version + 1 {
+            return Err(Error::CommitUncertain(format!(
+                "{doing}: {} made version {version} of a change to version {}. Look at what is there, and ask its operator.",
+                self.session.url, before.version
+            )));
+        }
+        self.kept().listing = Arc::new(before.after(change, version, head.clone()));
+        let seen = async {
+            self.trust
+                .see(host, version, &head, since, change.attachments.contains_key(STATE))
+                .await?;
+            self.repin(host, change).await
+        };
+        Trust::afterwards(host, &format!("the change to {}", self.quoted()), seen).await?;
+        for added in &change.add {
+            for (name, blob) in
+                added.blobs.iter().filter(|(name, _)| ![ROWS, ORIGINALS].contains(*name))
+            {
+                self.cache.put(host, &self.address(added.id, name), blob).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// One blob. [`Error::Conflict`] when it is gone meanwhile.
+    pub async fn read(&self, host: &dyn Host, segment: SegmentId, blob: &str) -> Result<Arc<[u8]>> {
+        let (length, fetched) = {
+            let kept = self.kept();
+            let listed = kept.listing.segments.get(&segment);
+            let length = listed.and_then(|one| one.blobs.get(blob)).copied();
+            (length, kept.fetched.get(&(segment, blob.to_owned())).cloned())
+        };
+        let suits = |held: &Arc<[u8]>| length.is_none_or(|length| held.len() as u64 == length);
+        if let Some(held) = fetched.filter(suits) {
+            return Ok(held);
+        }
+        if let Some(held) = self.cache.get(host, &self.address(segment, blob)).await?.filter(suits)
+        {
+            self.kept().used.insert((segment, blob.to_owned()));
+            return Ok(held);
+        }
+        let doing = format!("cannot read {blob} of {}", self.quoted());
+        let Some(length) = length else {
+            return Err(Error::Authentication(format!(
+                "{doing}: {} shows no stored blob to this token, which has not the permission read. Ask its operator for one with it: \
+                 ciphervec token create --verb owner, or --verb query --verb read.",
+                self.session.url
+            )));
+        };
+        let path = format!("{}/segments/{segment}/{blob}", self.path);
+        let Some(data) = self.fetch(host, &path, length, &doing).await? else {
+            return Error::corrupt(format!(
+                "{doing}: {} lists segment {segment} but has no {blob} of it. Ask its operator to verify the collection, and use a token \
+                 with the permission read.",
+                self.session.url
+            ));
+        };
+        let data: Arc<[u8]> = data.into();
+        self.wait_for(host, segment, blob, &data).await?;
+        Ok(data)
+    }
+
+    /// Holds what was fetched until it is found right; beyond some bytes it is kept as it comes.
+    async fn wait_for(
+        &self,
+        host: &dyn Host,
+        segment: SegmentId,
+        blob: &str,
+        data: &Arc<[u8]>,
+    ) -> Result<()> {
+        let place = (segment, blob.to_owned());
+        {
+            let kept = &mut *self.kept();
+            if kept.waiting + data.len() <= WAITING {
+                kept.forget(&place);
+                kept.waiting += data.len();
+                kept.fetched.insert(place, Arc::clone(data));
+                return Ok(());
+            }
+            kept.used.insert(place); // where it is wrong it is dropped, as others are
+        }
+        self.cache.put(host, &self.address(segment, blob), data).await
+    }
+
+    /// Blobs that were read and wait to be found right.
+    pub fn unkept(&self) -> Vec<Blob> {
+        let kept = self.kept();
+        kept.fetched.keys().chain(&kept.used).cloned().collect()
+    }
+
+    /// A blob was found to be the owner's or a writer's: from now on it may be kept.
+    pub async fn keep(&self, host: &dyn Host, segment: SegmentId, blob: &str) -> Result<()> {
+        let place = (segment, blob.to_owned());
+        let data = {
+            let kept = &mut *self.kept();
+            kept.used.remove(&place);
+            kept.forget(&place)
+        };
+        match data {
+            Some(data) => self.cache.put(host, &self.address(segment, blob), &data).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Blobs read, of this segment and name or all of them, may be wrong: none is kept. Whether reading them again may give others.
+    pub async fn discard(
+        &self,
+        host: &dyn Host,
+        segment: Option<SegmentId>,
+        blob: Option<&str>,
+    ) -> Result<bool> {
+        let suits = |(of, name): &Blob| {
+            segment.is_none_or(|one| one == *of) && blob.is_none_or(|one| one == name)
+        };
+        let mut dropped: Vec<_> = self.unkept().into_iter().filter(suits).collect();
+        if let Some(segment) = segment {
+            // Found right before, in part: records are sealed one by one.
+            let listed = self
+                .listing()
+                .segments
+                .get(&segment)
+                .map(|one| one.blobs.keys().cloned().collect());
+            let names =
+                blob.map_or_else(|| listed.unwrap_or_default(), |blob| vec![blob.to_owned()]);
+            for name in names {
+                if self.cache.get(host, &self.address(segment, &name)).await?.is_some() {
+                    dropped.push((segment, name));
+                }
+            }
+        }
+        for place in &dropped {
+            {
+                let kept = &mut *self.kept();
+                kept.forget(place);
+                kept.used.remove(place);
+            }
+            self.cache.discard(host, &self.address(place.0, &place.1)).await?;
+        }
+        Ok(!dropped.is_empty())
+    }
+
+    /// The same blob of several segments is read next: small ones are fetched in few requests. What the server does not give as it is
+    /// listed is left to [`Self::read`].
+    pub async fn prefetch(
+        &self,
+        host: &dyn Host,
+        segments: &[Arc<StoredSegment>],
+        blob: &str,
+    ) -> Result<()> {
+        let mut missing = Vec::new();
+        for one in segments {
+            let length = one.blobs.get(blob).copied().filter(|length| *length <= SMALL);
+            let fetched = self.kept().fetched.contains_key(&(one.id, blob.to_owned()));
+            if let (Some(length), false) = (length, fetched)
+                && self.cache.get(host, &self.address(one.id, blob)).await?.is_none()
+            {
+                missing.push((one.id, length));
+            }
+        }
+        let doing = format!("cannot read {blob} of {}", self.quoted());
+        let mut left = missing.as_slice();
+        while left.len() > 1 && self.kept().several {
+            let asked = &left[..left.len().min(SEVERAL)];
+            let ids: Vec<_> = asked.iter().map(|(id, _)| Hex(id.0)).collect();
+            let body = serde_json::json!({"blob": blob, "segments": ids}).to_string();
+            let headers = vec![("Content-Type", "application/json".to_owned())];
+            let limit = asked.iter().map(|(_, length)| *length as usize + 8).sum();
+            let call = Call {
+                body: Some(body.as_bytes()),
+                headers,
+                also: &[404, 405],
+                limit,
+                ..Call::default()
+            };
+            let reply = self
+                .session
+                .call(host, "POST", &format!("{}/blobs", self.path), &doing, call)
+                .await?;
+            if reply.head.status != 200 {
+                self.kept().several = false; // an older server
+                return Ok(());
+            }
+            let found = split_blobs(&reply.body);
+            if found.is_empty() || found.len() > asked.len() {
+                let says = "answered with other blobs. Open it again.";
+                return Err(Error::server(format!("{doing}: {} {says}", self.session.url)));
+            }
+            for ((id, length), data) in asked.iter().zip(&found) {
+                if let Some(data) = data.filter(|data| data.len() as u64 == *length) {
+                    self.wait_for(host, *id, blob, &data.into()).await?;
+                }
+            }
+            left = &left[found.len()..];
+        }
+        Ok(())
+    }
+
+    /// Whether the server has an attachment of this name.
+    pub fn has_attachment(&self, name: &str) -> bool {
+        self.kept().listing.attachments.contains_key(name)
+    }
+
+    /// A blob that belongs to the whole collection.
+    pub async fn attachment(&self, host: &dyn Host, name: &str) -> Result<Vec<u8>> {
+        let doing = format!("cannot read {name} of {}", self.quoted());
+        let Some(length) = self.kept().listing.attachments.get(name).copied() else {
+            return Error::corrupt(format!(
+                "{doing}: {} has none. Use a token with the permission read, or ask its operator.",
+                self.session.url
+            ));
+        };
+        let path = format!("{}/attachments/{name}", self.path);
+        let data = if name == STATE {
+            // It changes with every commit, and so may be a newer one than was listed.
+            let call = Call { also: &[404], limit: MAX_STATE, ..Call::default() };
+            let reply = self.session.call(host, "GET", &path, &doing, call).await?;
+            if reply.head.status != 200 {
+                self.refuse_if_moved(host, &doing).await?;
+            }
+            (reply.head.status == 200).then_some(reply.body)
+        } else {
+            self.fetch(host, &path, length, &doing).await?
+        };
+        data.ok_or_else(|| {
+            Error::Corrupt(format!(
+                "{doing}: {} lists it but does not give it. Ask its operator.",
+                self.session.url
+            ))
+        })
+    }
+
+    /// Has one message of queries answered into `sink`. `again` is told before it is sent another time, `check` the BLAKE3 of the
+    /// collection's evaluation keys as the server says them. [`Error::Conflict`] when the server has moved on to a state that this query
+    /// does not suit.
+    pub async fn evaluate(
+        &self,
+        host: &dyn Host,
+        query: &[u8],
+        check: &dyn Fn(Option<&[u8; 32]>) -> Result<()>,
+        sink: &mut dyn Receiver,
+        again: &dyn Fn() -> Result<()>,
+    ) -> Result<Evaluated> {
+        let doing = format!("cannot query {}", self.quoted());
+        let since = self.trust.version();
+        let call = Call {
+            body: Some(query),
+            headers: vec![("Content-Type", OCTETS.to_owned())],
+            also: &[400, 409, 422],
+            again: Some(again),
+            ..Call::default()
+        };
+        let path = format!("{}/query", self.path);
+        let reply = self.session.stream(host, "POST", &path, &doing, call, sink).await?;
+        if reply.head.status == 409 && is_problem(&reply, "query-keys-missing") {
+            return Ok(Evaluated::KeysMissing);
+        }
+        if reply.head.status != 200 {
+            // Perhaps it does not suit the latest state: a new epoch of the query key, or larger segments.
+            if self.newer(host).await?.is_some() {
+                return Err(Error::Conflict(format!(
+                    "{doing}: it changes faster than a query takes. Ask again."
+                )));
+            }
+            return Err(error_of(&reply, &doing, &self.session.url));
+        }
+        let (version, head) = answered_on(&reply.head, &self.session.url)?;
+        self.trust.see(host, version, &head, since, false).await?;
+        if let Some(says) = reply.head.header("ciphervec-evaluation") {
+            let said = Hex::<32>::parse(says).map(|digest| digest.0);
+            if let Err(error) = check(said.as_ref()) {
+                // They may be right in the state that the answer, or the server by now, is about.
+                if version == self.listing().version && self.newer(host).await?.is_none() {
+                    return Err(error);
+                }
+                return Err(Error::Conflict(format!(
+                    "{doing}: its keys change while it is asked. Ask again."
+                )));
+            }
+        }
+        Ok(Evaluated::Answered(version))
+    }
+
+    /// Has the server answer queries of the session that these evaluation keys are of; not where it knows no sessions.
+    pub async fn hold(&self, host: &dyn Host, evaluation: &[u8]) -> Result<bool> {
+        let doing = format!("cannot bring a query key for {}", self.quoted());
+        let call = Call {
+            body: Some(evaluation),
+            headers: vec![("Content-Type", OCTETS.to_owned())],
+            also: &[204, 400, 404, 405, 409, 422],
+            not_200: true,
+            ..Call::default()
+        };
+        let path = format!("{}/query-keys", self.path);
+        let reply = self.session.call(host, "PUT", &path, &doing, call).await?;
+        match reply.head.status {
+            204 => {
+                self.trust.pin(host, &[(SESSIONS.to_owned(), "taken".to_owned())]).await?;
+                Ok(true)
+            }
+            404 | 405 if self.trust.pinned(SESSIONS).is_some() => Err(Error::Mismatch(format!(
+                "{doing}: {} took query keys before and refuses them now, which would keep this client under one query key for good. Ask \
+                 its operator. If an older release answers there on purpose, call client.forget({}).",
+                self.session.url,
+                self.quoted()
+            ))),
+            404 | 405 => Ok(false),
+            _ if is_problem(&reply, "exists") || self.newer(host).await?.is_some() => {
+                Err(Error::Conflict(format!(
+                    "{doing}: it changes faster than a query takes. Ask again."
+                )))
+            }
+            _ => Err(error_of(&reply, &doing, &self.session.url)),
+        }
+    }
+
+    /// Has the server read and check every stored block; the token needs the permission admin.
+    pub async fn verify(&self, host: &dyn Host) -> Result<Verified> {
+        #[derive(Deserialize)]
+        struct Fault {
+            file: String,
+            offset: u64,
+        }
+        #[derive(Deserialize)]
+        struct Said {
+            problems: Vec<Fault>,
+            #[serde(flatten)]
+            verified: Verified,
+        }
+        let doing = format!("cannot verify {}", self.quoted());
+        let reply = self
+            .session
+            .call(host, "POST", &format!("{}/verify", self.path), &doing, Call::default())
+            .await?;
+        let Said { problems, verified } = self.session.json(&reply, &doing)?;
+        if problems.is_empty() {
+            return Ok(verified);
+        }
+        let faults = problems.iter().take(20);
+        let faults: Vec<_> = faults
+            .map(|Fault { file, offset }| format!("{file}, byte {offset}: damaged on the server"))
+            .collect();
+        Error::corrupt(faults.join("\n"))
+    }
+
+    /// Has the server delete what only earlier states refer to; the token needs the permission admin.
+    pub async fn purge(&self, host: &dyn Host) -> Result<()> {
+        let call = Call { also: &[204], not_200: true, ..Call::default() };
+        let doing = format!("cannot purge {}", self.quoted());
+        self.session
+            .call(host, "POST", &format!("{}/purge", self.path), &doing, call)
+            .await
+            .map(drop)
+    }
+
+    /// Pins the hash of this epoch's evaluation keys, and of the sealed key pair, after `check` on the keys when first seen.
+    pub async fn pin_evaluation(
+        &self,
+        host: &dyn Host,
+        epoch: u32,
+        check: impl Fn(&[u8; 32]) -> Result<()>,
+    ) -> Result<()> {
+        let pin = format!("{EPOCH}{epoch}");
+        if !self.has_attachment(EVALUATION) || self.trust.pinned(&pin).is_some() {
+            return Ok(());
+        }
+        let digest = blake3::hash(&self.attachment(host, EVALUATION).await?);
+        check(digest.as_bytes())?;
+        let mut pins = vec![(pin, digest.to_hex().to_string())];
+        if self.has_attachment(KEY_PAIR) {
+            let pair = blake3::hash(&self.attachment(host, KEY_PAIR).await?);
+            pins.push(("key pair".to_owned(), pair.to_hex().to_string()));
+        }
+        self.trust.pin(host, &pins).await
+    }
+
+    /// A blob; none where the server has none and had none. [`Error::Conflict`] where it is gone, or has become shorter, because the
+    /// collection has moved on: a server takes deleted rows out by itself.
+    async fn fetch(
+        &self,
+        host: &dyn Host,
+        path: &str,
+        length: u64,
+        doing: &str,
+    ) -> Result<Option<Vec<u8>>> {
+        match self.session.fetch(host, path, length, doing).await? {
+            Fetched::Blob(data) => Ok(Some(data)),
+            Fetched::Absent => {
+                self.refuse_if_moved(host, doing).await?;
+                Ok(None)
+            }
+            Fetched::Changed(error) => {
+                self.refuse_if_moved(host, doing).await?;
+                Err(error)
+            }
+        }
+    }
+
+    async fn refuse_if_moved(&self, host: &dyn Host, doing: &str) -> Result<()> {
+        if self.newer(host).await?.is_some() {
+            let says = "it changes faster than it can be read. Try again.";
+            return Err(Error::Conflict(format!("{doing}: {says}")));
+        }
+        Ok(())
+    }
+
+    /// The owner has changed the keys from here.
+    async fn repin(&self, host: &dyn Host, change: &Change) -> Result<()> {
+        let Some(meta) = &change.meta else { return Ok(()) };
+        let Some((spec, key_id)) = public_parameters(meta) else { return Ok(()) };
+        let values = [("spec".to_owned(), spec), (KEY_ID.to_owned(), key_id)];
+        let news = values
+            .iter()
+            .any(|(name, value)| self.trust.pinned(name).is_some_and(|known| known != *value));
+        if news { self.trust.repin(host, &values).await } else { Ok(()) }
+    }
+
+    async fn send(
+        &self,
+        host: &dyn Host,
+        change: &Change,
+        inline: usize,
+        on: &Listing,
+        doing: &str,
+    ) -> Result<Reply> {
+        for _ in 0..ATTEMPTS {
+            let uploads = self.upload(host, change, inline, doing).await?;
+            let reply = self.post(host, change, &uploads, on, doing).await?;
+            if uploads.is_empty() || !uploads_gone(&reply) {
+                return Ok(reply);
+            }
+            self.kept().uploads.clear();
+        }
+        Err(loses_uploads(doing, &self.session.url))
+    }
+
+    async fn post(
+        &self,
+        host: &dyn Host,
+        change: &Change,
+        uploads: &HashMap<Place, Upload>,
+        on: &Listing,
+        doing: &str,
+    ) -> Result<Reply> {
+        let body = frame::encode(change, uploads);
+        let total = body.len() as u64;
+        let progress =
+            |done| host.progress(Progress { phase: "upload", done, total: Some(total), ms: None });
+        progress(0);
+        let headers = vec![
+            ("Content-Type", OCTETS.to_owned()),
+            ("If-Match", format!("\"{}\"", on.head)),
+            // A retry of these bytes is known by this key, and answered as the first attempt was.
+            ("Idempotency-Key", Hex(random::<16>()?).to_string()),
+        ];
+        let also = &[400, 404, 409, 412, 413, 422];
+        let call = Call { body: Some(&body), headers, also, ..Call::default() };
+        match self.session.call(host, "POST", &format!("{}/commits", self.path), doing, call).await
+        {
+            Ok(reply) => {
+                progress(total);
+                Ok(reply)
+            }
+            Err(Error::Server { message, acted: true }) => Err(Error::CommitUncertain(format!(
+                "{message} The change may have been committed, all of it, or not: look for its ids, or upsert."
+            ))),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Uploads the largest blobs until what is left fits into a frame; where they are. An upload of an earlier attempt serves again where
+    /// it holds the same bytes. Its place tells nothing: the attachments of the next attempt are other ones under the same names.
+    async fn upload(
+        &self,
+        host: &dyn Host,
+        change: &Change,
+        inline: usize,
+        doing: &str,
+    ) -> Result<HashMap<Place, Upload>> {
+        let mut parts: Vec<_> = frame::blobs(change).collect();
+        let total: usize = parts.iter().map(|(_, data)| data.len()).sum();
+        let mut held = HashMap::new();
+        {
+            let known = &mut self.kept().uploads;
+            if !known.is_empty() {
+                for (place, data) in &parts {
+                    let upload = known.get(blake3::hash(data).as_bytes());
+                    held.extend(upload.map(|upload| (*place, upload.clone())));
+                }
+            }
+            *known = held.values().map(|upload| (upload.blake3, upload.clone())).collect();
+        }
+        let mut left: usize = parts
+            .iter()
+            .filter(|(place, _)| !held.contains_key(place))
+            .map(|(_, data)| data.len())
+            .sum();
+        let mut sent = (total - left) as u64;
+        parts.sort_by_key(|(_, data)| core::cmp::Reverse(data.len()));
+        for (place, data) in parts {
+            if left <= inline || data.is_empty() {
+                break;
+            }
+            if held.contains_key(&place) {
+                continue;
+            }
+            let step = |offset| {
+                let (done, total) = (sent + offset, Some(total as u64));
+                host.progress(Progress { phase: "upload", done, total, ms: None });
+            };
+            let path = format!("{}/uploads", self.path);
+            let id = self.session.upload(host, &path, data, doing, step).await?;
+            let upload = Upload { id, blake3: *blake3::hash(data).as_bytes() };
+            self.kept().uploads.insert(upload.blake3, upload.clone());
+            held.insert(place, upload);
+            left -= data.len();
+            sent += data.len() as u64;
+        }
+        Ok(held)
+    }
+
+    /// The server's state; none when it is the one known here.
+    pub async fn newer(&self, host: &dyn Host) -> Result<Option<Listing>> {
+        let doing = format!("cannot read {}", self.quoted());
+        let (before, doubted) = {
+            let kept = self.kept();
+            (Arc::clone(&kept.listing), kept.doubted)
+        };
+        let known = (!doubted).then(|| ("If-None-Match", format!("\"{}\"", before.head)));
+        let call = Call { headers: known.into_iter().collect(), also: &[304], ..Call::default() };
+        let reply = self.session.call(host, "GET", &self.path, &doing, call).await?;
+        if reply.head.status == 304 {
+            return Ok(None);
+        }
+        Listing::read(&reply.body, &self.name, &self.session.url, Some(&before)).map(Some)
+    }
+
+    async fn check(&self, host: &dyn Host, listing: &Listing, since: u64) -> Result<()> {
+        self.trust.see(host, listing.version, &listing.head, since, false).await?;
+        let Some((spec, shown)) = public_parameters(&listing.meta) else { return Ok(()) };
+        self.trust.pin(host, &[("spec".to_owned(), spec)]).await?;
+        if self.trust.pinned(KEY_ID).is_some_and(|pinned| pinned != shown) {
+            self.trust.follow(host, &shown, (self.lineage)(&listing.meta).as_ref()).await?;
+        }
+        self.trust.pin(host, &[(KEY_ID.to_owned(), shown)]).await
+    }
+
+    fn address(&self, segment: SegmentId, blob: &str) -> String {
+        format!("{}\n{}\n{segment}\n{blob}", self.session.url, self.name)
+    }
+
+    fn quoted(&self) -> String {
+        self.face.quoted(&self.name)
+    }
+}
+
+/// What a server found of what it stores.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+pub struct Verified {
+    /// Files that it read.
+    pub files: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Files that nothing refers to.
+    pub strays: u64,
+}
+
+impl Kept {
+    fn forget(&mut self, place: &Blob) -> Option<Arc<[u8]>> {
+        let data = self.fetched.remove(place)?;
+        self.waiting -= data.len();
+        Some(data)
+    }
+}
+
+/// What the headers of an answer say of the state that it was computed on.
+pub fn answered_on(head: &crate::host::Head, server: &str) -> Result<(u64, String)> {
+    let version = head.header("ciphervec-version").and_then(count);
+    let committed = Committed::new(version, head.header("ciphervec-head"), server)?;
+    Ok((committed.version, committed.head()))
+}

@@ -1,0 +1,237 @@
+//! Rows as a caller passes them, checked.
+
+use std::collections::HashSet;
+
+use ciphervec::{Id, Metric};
+
+use crate::change::NewSegment;
+use crate::error::{Error, Result};
+use crate::random::random;
+use crate::records::record::{self, Fields};
+
+const MAX_RECORD: usize = 64 << 20;
+
+/// Rows to add, or to change.
+#[derive(Clone, Debug, Default)]
+pub struct Records {
+    /// One a row; fresh ones where there are none.
+    pub ids: Vec<Id>,
+    /// Vectors end to end; under `hamming` all 0 and 1, or all −1 and 1.
+    pub embeddings: Vec<f32>,
+    /// JSON objects, or nothing for all rows.
+    pub metadatas: Vec<Option<String>>,
+    /// Texts, or nothing for all rows.
+    pub documents: Vec<Option<String>>,
+}
+
+/// Rows ready to be sealed.
+#[derive(Clone, Default)]
+pub struct Batch {
+    pub ids: Vec<Id>,
+    pub rows: Vec<f32>,
+    /// What is sealed beside each row; empty where nothing is.
+    pub records: Vec<Vec<u8>>,
+    /// Which rows are as they were put in, and not unsealed; none: all of them.
+    pub original: Option<Vec<bool>>,
+    /// What they were sealed into, so that a second attempt sends the same bytes.
+    pub sealed: Vec<NewSegment>,
+    /// Whether they are to be sealed without those of other segments.
+    pub alone: bool,
+}
+
+impl Batch {
+    /// Rows for a collection of this kind.
+    pub fn new(given: Records, dimension: usize, metric: Metric) -> Result<Self> {
+        let Records { ids, mut embeddings, metadatas, documents } = given;
+        let mut faults = Vec::new();
+        let count = check_rows(&mut embeddings, dimension, metric, "embeddings", &mut faults)?;
+        let ids = if ids.is_empty() { fresh_ids(count)? } else { ids };
+        check_ids(&ids, &mut faults);
+        same_length(ids.len(), count, "embeddings")?;
+        let changes = changes(ids.len(), &metadatas, &documents)?;
+        check_metadatas(&metadatas, &mut faults);
+        if !faults.is_empty() {
+            return Err(Error::rows(faults));
+        }
+        distinct(&ids)?;
+        let records = changes.map(|(metadata, document)| changed(&[], metadata, document, &[]));
+        Ok(Batch {
+            records: records.collect::<Result<_>>()?,
+            ids,
+            rows: embeddings,
+            ..Batch::default()
+        })
+    }
+
+    /// Rows from `start` up to `stop`.
+    pub fn part(&self, start: usize, stop: usize, dimension: usize) -> Self {
+        Batch {
+            ids: self.ids[start..stop].to_vec(),
+            rows: self.rows[start * dimension..stop * dimension].to_vec(),
+            records: self.records[start..stop].to_vec(),
+            original: self.original.as_ref().map(|original| original[start..stop].to_vec()),
+            ..Batch::default()
+        }
+    }
+}
+
+/// How many rows these are; what is wrong with some of them.
+pub fn check_rows(
+    rows: &mut [f32],
+    dimension: usize,
+    metric: Metric,
+    what: &str,
+    faults: &mut Vec<(usize, String)>,
+) -> Result<usize> {
+    if !rows.len().is_multiple_of(dimension) {
+        return Error::input(format!(
+            "{what} must have {dimension} dimensions, got {} numbers. The dimension is fixed when the collection is created.",
+            rows.len()
+        ));
+    }
+    if metric == Metric::Hamming {
+        check_bits(rows, what)?;
+        return Ok(rows.len() / dimension);
+    }
+    for (row, vector) in rows.chunks_exact(dimension).enumerate() {
+        if let Some(column) = vector.iter().position(|x| !x.is_finite()) {
+            let says = if vector[column].is_nan() {
+                "is NaN"
+            } else {
+                "is infinite, or beyond float32's range"
+            };
+            faults
+                .push((row, format!("{what}[{row}][{column}] {says}. Remove or repair that row.")));
+        } else if metric == Metric::Cosine && vector.iter().all(|x| *x == 0.0) {
+            faults.push((
+                row,
+                format!(
+                    "{what}[{row}] is the zero vector, which has no direction for metric \"cosine\". Remove it, or use metric \"l2\" or \
+                     \"ip\"."
+                ),
+            ));
+        }
+    }
+    Ok(rows.len() / dimension)
+}
+
+/// Makes 0 and 1 into −1 and 1.
+fn check_bits(rows: &mut [f32], what: &str) -> Result<()> {
+    let has = |value: f32| rows.contains(&value);
+    let (zero, minus) = (has(0.0), has(-1.0));
+    let strange = rows.iter().find(|x| ![0.0, 1.0, -1.0].contains(*x));
+    if strange.is_some() || zero && minus {
+        let came = strange
+            .map_or("-1, 0 and 1 mixed".to_owned(), |strange| format!("the value {strange}"));
+        return Error::input(format!(
+            "{what} for metric \"hamming\" must be booleans, all 0/1, or all -1/+1; got {came}. Binarise first, e.g. x > 0."
+        ));
+    }
+    if !minus {
+        rows.iter_mut().for_each(|x| *x = 2.0 * *x - 1.0);
+    }
+    Ok(())
+}
+
+fn check_ids(ids: &[Id], faults: &mut Vec<(usize, String)>) {
+    for (i, id) in ids.iter().enumerate() {
+        if id.validate().is_err() {
+            let actual = id.to_bytes().len() - 1;
+            faults.push((i, format!("ids[{i}] must be 1 to 65,535 bytes of UTF-8, got {actual}.")));
+        }
+    }
+}
+
+/// That each is an object whose fields a filter can name.
+pub fn check_metadatas(metadatas: &[Option<String>], faults: &mut Vec<(usize, String)>) {
+    for (row, text) in metadatas.iter().enumerate() {
+        let Some(text) = text else { continue };
+        match serde_json::from_str::<Fields<'_>>(text) {
+            Err(error) => {
+                faults.push((row, format!("metadatas[{row}] must be an object or null: {error}.")))
+            }
+            Ok(fields) => {
+                let strange = fields.0.keys().find(|name| name.is_empty() || name.starts_with('$'));
+                faults.extend(strange.map(|name| {
+                    (row, format!("metadatas[{row}] has the field {name:?}; names are not empty and don't start with \"$\"."))
+                }));
+            }
+        }
+    }
+}
+
+/// That no id occurs twice.
+pub fn distinct(ids: &[Id]) -> Result<()> {
+    let mut seen = HashSet::with_capacity(ids.len());
+    match ids.iter().position(|id| !seen.insert(id)) {
+        None => Ok(()),
+        Some(position) => Err(Error::DuplicateId(format!(
+            "id {} occurs twice in this batch (second time at position {position}); nothing was written. Make the ids distinct.",
+            shown(&ids[position])
+        ))),
+    }
+}
+
+/// That there is one entry for each of so many ids.
+pub fn same_length(expected: usize, length: usize, what: &str) -> Result<()> {
+    if length != expected {
+        return Error::input(format!(
+            "{what} must have one entry per id: expected {expected}, got {length}."
+        ));
+    }
+    Ok(())
+}
+
+/// The metadata and document of each row.
+pub fn changes<'a>(
+    count: usize,
+    metadatas: &'a [Option<String>],
+    documents: &'a [Option<String>],
+) -> Result<impl Iterator<Item = (Option<&'a str>, Option<&'a str>)>> {
+    for (what, given) in [("metadatas", metadatas), ("documents", documents)] {
+        if !given.is_empty() {
+            same_length(count, given.len(), what)?;
+        }
+    }
+    let of =
+        |given: &'a [Option<String>], row: usize| given.get(row).and_then(|one| one.as_deref());
+    Ok((0..count).map(move |row| (of(metadatas, row), of(documents, row))))
+}
+
+/// The bytes of a record with a change laid over it, and without some fields of its metadata before.
+pub fn changed(
+    old: &[u8],
+    metadata: Option<&str>,
+    document: Option<&str>,
+    removed: &[String],
+) -> Result<Vec<u8>> {
+    let bytes = record::merge(old, metadata, document, removed)?;
+    if bytes.len() > MAX_RECORD {
+        return Error::input(format!(
+            "the metadata and document of a row take {} bytes; the limit is {MAX_RECORD}. Store a reference to the document instead.",
+            bytes.len()
+        ));
+    }
+    Ok(bytes)
+}
+
+/// Ids that nobody else makes up.
+fn fresh_ids(count: usize) -> Result<Vec<Id>> {
+    let fresh = |_| {
+        let mut bytes: [u8; 16] = random()?;
+        bytes[6] = bytes[6] & 0x0f | 0x40;
+        bytes[8] = bytes[8] & 0x3f | 0x80;
+        let text = crate::hex::Hex(bytes).to_string();
+        let (a, b, c, d, e) = (&text[..8], &text[8..12], &text[12..16], &text[16..20], &text[20..]);
+        Ok(Id::Text(format!("{a}-{b}-{c}-{d}-{e}")))
+    };
+    (0..count).map(fresh).collect()
+}
+
+/// An id as messages have it.
+pub fn shown(id: &Id) -> String {
+    match id {
+        Id::Number(number) => number.to_string(),
+        Id::Text(text) => format!("{text:?}"),
+    }
+}

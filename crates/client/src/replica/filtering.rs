@@ -1,0 +1,133 @@
+//! Filtering: which rows pass, and why there may be none.
+//!
+//! Keyed tags tell of equality on filterable fields, without opening anything; else metadata decides, which is opened.
+
+use ciphervec::protect::filter::FilterTag;
+use ciphervec::{Id, SegmentId};
+
+use crate::change::{RECORDS, StoredSegment};
+use crate::error::Result;
+use crate::host::Host;
+use crate::records::Filter;
+use crate::records::{FieldKinds, Table};
+use crate::replica::Replica;
+
+/// Bytes of records that are read for an explanation.
+const MOST_READ: u64 = 32 << 20;
+/// Rows that are opened at once.
+const MANY: usize = 1 << 14;
+
+impl Replica {
+    /// The ids that pass, in the order of insertion, at most so many. By keyed tags where their owner authenticated them, else by
+    /// metadata, which decides.
+    pub async fn matching(
+        &mut self,
+        host: &dyn Host,
+        filter: &Filter,
+        by_tags: bool,
+        most: usize,
+    ) -> Result<Vec<Id>> {
+        let mut found = Vec::new();
+        for segment in self.read_entries() {
+            if found.len() >= most {
+                break;
+            }
+            let names = self.live_rows(segment.id);
+            let mut left = names;
+            if by_tags && self.has_tags(&segment) {
+                let bound = self.bound(host, &segment, filter).await?;
+                left.retain(|(row, _)| bound.rows.get(*row as usize).copied().unwrap_or(false));
+                if bound.exact && self.states.present.is_some() {
+                    found.extend(left.into_iter().map(|(_, id)| id));
+                    continue;
+                }
+            }
+            for some in left.chunks(MANY) {
+                let rows: Vec<_> = some.iter().map(|(row, id)| (*row, id)).collect();
+                let records = self.records(host, &segment, &rows).await?;
+                for ((_, id), record) in some.iter().zip(records) {
+                    if filter.matches(&record)? {
+                        found.push(id.clone());
+                    }
+                }
+                host.check()?;
+                if found.len() >= most {
+                    break;
+                }
+            }
+        }
+        found.truncate(most);
+        Ok(found)
+    }
+
+    /// The rows of a segment that are there, with their names.
+    fn live_rows(&self, id: SegmentId) -> Vec<(u32, Id)> {
+        let names = self.directory.names(id).into_iter().flatten().enumerate();
+        names.filter_map(|(row, name)| Some((row as u32, name?.clone()))).collect()
+    }
+
+    /// Which rows have all of these tags, as their owner authenticated them: of every segment, so that no read tells which rows were
+    /// found. None of a segment that its owner did not tag.
+    pub async fn tagged(
+        &mut self,
+        host: &dyn Host,
+        wanted: &[FilterTag],
+    ) -> Result<Vec<(SegmentId, Vec<bool>)>> {
+        let mut masks = Vec::new();
+        for segment in self.read_entries() {
+            let tags = match self.has_tags(&segment) {
+                true => self.tags(host, &segment).await?,
+                false => None,
+            };
+            let mask = tags
+                .map_or_else(|| vec![false; segment.rows as usize], |tags| tags.matches(wanted));
+            masks.push((segment.id, mask));
+        }
+        Ok(masks)
+    }
+
+    /// The tags that a row has which passes the filter.
+    pub fn wanted(&self, filter: &Filter) -> Vec<FilterTag> {
+        filter
+            .equalities()
+            .iter()
+            .map(|(field, value)| self.owner.filter_tag(field, value))
+            .collect()
+    }
+
+    /// Whether all of these ids pass the filter, by their own records.
+    pub async fn all_pass(&mut self, host: &dyn Host, filter: &Filter, ids: &[Id]) -> Result<bool> {
+        for record in self.read_records(host, ids).await? {
+            if !filter.matches(&record)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Warns about a filter that no row can pass as the collection is, which is mostly a slip: a field that no row has, or values of
+    /// other kinds.
+    pub async fn say_why(&mut self, host: &dyn Host, filter: &Filter) -> Result<()> {
+        let entries = self.read_entries();
+        let bytes: u64 = entries.iter().filter_map(|one| one.blobs.get(RECORDS)).sum();
+        if self.directory.is_empty() || bytes > MOST_READ {
+            return Ok(());
+        }
+        let mut kinds = FieldKinds::default();
+        for segment in &entries {
+            kinds.add(&self.table(host, segment).await?);
+        }
+        let why = kinds.why_none(filter);
+        if !why.is_empty() {
+            host.warn(&format!("no row of {} passes the filter: {why}.", self.name()));
+        }
+        Ok(())
+    }
+
+    async fn table(&mut self, host: &dyn Host, segment: &StoredSegment) -> Result<Table> {
+        let names = self.live_rows(segment.id);
+        let rows: Vec<_> = names.iter().map(|(row, id)| (*row, id)).collect();
+        let records = self.records(host, segment, &rows).await?;
+        Table::new(records.iter().map(|one| &**one))
+    }
+}

@@ -1,0 +1,815 @@
+//! The replica: what the key holder knows of a collection's segments, in step with the store.
+//!
+//! Order of every change: seal, commit to the store, and only then let the directory know. A commit that fails leaves both as they were.
+//! Whatever ends a call, the next one begins with what the store has then: [`Replica::settle`].
+
+pub mod batch;
+pub mod center;
+pub mod filtering;
+pub mod merging;
+pub mod opened;
+pub mod payloads;
+pub mod quarantine;
+pub mod query_keys;
+pub mod read;
+pub mod search;
+pub mod write;
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use ciphervec::protect::consumed::Consumed;
+use ciphervec::search::{OpenedSidecar, Origin, Owner, SealedSidecar, SegmentDirectory, Standing};
+use ciphervec::{Id, Keys, SegmentId};
+
+use crate::belief::description::Description;
+use crate::belief::state::{Next, Shown, States, Step};
+use crate::belief::trust::{MASKS, Trust};
+use crate::change::{
+    CONSUMED, COVERED, Change, Difference, EVALUATION, KEY_PAIR, SIDECAR, STATE, StoredSegment,
+    TAGS, WRAP,
+};
+use crate::error::{Error, Result};
+use crate::face::Face;
+use crate::host::Host;
+use crate::remote::store::RemoteStore;
+use crate::replica::opened::Payloads;
+use crate::replica::query_keys::QueryKeys;
+
+/// Rows after which another segment begins; under the additively homomorphic schemes, which take seconds for so many.
+pub const SEGMENT_ROWS: usize = 65_536;
+pub const KEY_PAIR_ROWS: usize = 4_096;
+/// How often a change, or a query, is tried anew at least because others committed in between.
+const TURNS: u32 = 16;
+/// For how long it is. A server that tidies up commits as well, many times a second.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// Sidecars that are opened at once.
+const AT_ONCE: usize = 512;
+
+/// What a collection is opened with.
+pub struct Opened {
+    pub face: Face,
+    pub keys: Option<Arc<Keys>>,
+    pub store: Arc<RemoteStore>,
+    pub description: Description,
+}
+
+/// The segments of one collection, from the owner's point of view.
+pub struct Replica {
+    pub face: Face,
+    keys: Option<Arc<Keys>>,
+    pub store: Arc<RemoteStore>,
+    pub description: Arc<Description>,
+    pub states: States,
+    pub query_keys: QueryKeys,
+    pub owner: Arc<Owner>,
+    pub directory: SegmentDirectory,
+    pub payloads: Payloads,
+    /// Times that rows went away.
+    pub losses: u64,
+    /// Why segments are passed over.
+    pub reasons: HashMap<SegmentId, String>,
+    /// Since the state, and counted.
+    pub appended: Vec<SegmentId>,
+    in_step: bool,
+    /// Deleted rows of every segment that is attached.
+    deleted: HashMap<SegmentId, Vec<u32>>,
+    /// As listed when all this was right.
+    taken: Vec<Arc<StoredSegment>>,
+    /// Segments in quarantine by the owner's state.
+    stated: HashSet<SegmentId>,
+    /// Of which epoch and state the owner was given the evaluation keys that queries are answered with.
+    evaluation: Option<(u32, Option<[u8; 32]>)>,
+}
+
+impl Replica {
+    /// Reads the sidecars.
+    pub async fn open(host: &dyn Host, opened: Opened) -> Result<Self> {
+        let Opened { face, keys, store, description } = opened;
+        let owner = Arc::new(description.owner(face, keys.as_deref())?);
+        let mut replica = Replica {
+            face,
+            keys,
+            states: States::new(face, description.spec.collection()),
+            store,
+            description: Arc::new(description),
+            query_keys: QueryKeys::default(),
+            owner,
+            directory: SegmentDirectory::new(),
+            payloads: Payloads::default(),
+            losses: 0,
+            reasons: HashMap::new(),
+            appended: Vec::new(),
+            in_step: false,
+            deleted: HashMap::new(),
+            taken: Vec::new(),
+            stated: HashSet::new(),
+            evaluation: None,
+        };
+        replica.load(host).await?;
+        Ok(replica)
+    }
+
+    pub fn name(&self) -> String {
+        self.face.quoted(self.description.spec.collection())
+    }
+
+    /// The committed segments, oldest first.
+    pub fn entries(&self) -> Vec<Arc<StoredSegment>> {
+        self.store.listing().segments.values().cloned().collect()
+    }
+
+    /// Those that are not passed over.
+    pub fn read_entries(&self) -> Vec<Arc<StoredSegment>> {
+        let listing = self.store.listing();
+        listing
+            .segments
+            .values()
+            .filter(|one| !self.reasons.contains_key(&one.id))
+            .cloned()
+            .collect()
+    }
+
+    /// Segments taken in, those that are passed over included.
+    pub fn attached(&self) -> HashSet<SegmentId> {
+        self.deleted.keys().copied().collect()
+    }
+
+    /// Where ids are.
+    pub fn places(&self, ids: &[Id]) -> Result<Vec<(SegmentId, u32)>> {
+        let place = |id: &Id| {
+            self.directory.locate(id).ok_or_else(|| {
+                Error::UnknownId(format!(
+                    "id {} is not in {}; nothing was changed. Ids are typed: 1 and \"1\" are different.",
+                    batch::shown(id),
+                    self.name()
+                ))
+            })
+        };
+        ids.iter().map(place).collect()
+    }
+
+    /// Whether a segment counts only by the word of the writer of this name.
+    pub fn writer(&self, id: SegmentId) -> Option<&str> {
+        match self.directory.origin(id) {
+            Some(Origin::Writer(name)) => Some(name),
+            _ => None,
+        }
+    }
+
+    /// Runs `step`, which reads the present state and may commit; again on the latest one when others were first.
+    pub async fn in_turn<T>(
+        &mut self,
+        host: &dyn Host,
+        mut step: impl AsyncFnMut(&mut Self) -> Result<T>,
+    ) -> Result<T> {
+        let ends = host.now() + PATIENCE;
+        for turn in 0.. {
+            match step(self).await {
+                Err(Error::Conflict(_)) if turn < TURNS - 1 || host.now() < ends => {
+                    step_aside(host, turn).await?;
+                    self.refresh(host).await?;
+                }
+                done => return done,
+            }
+        }
+        Err(self.too_fast())
+    }
+
+    pub fn too_fast(&self) -> Error {
+        Error::Conflict(format!(
+            "collection {} changes faster than a query takes. Ask again.",
+            self.name()
+        ))
+    }
+
+    /// Reads everything again if the last change was interrupted between its commit and its end.
+    pub async fn settle(&mut self, host: &dyn Host) -> Result<()> {
+        if self.in_step {
+            return Ok(());
+        }
+        self.store.refresh(host).await?;
+        self.renew()?;
+        self.load(host).await
+    }
+
+    /// Takes in what others have committed since: sidecars of new segments, deletions, the epoch.
+    pub async fn refresh(&mut self, host: &dyn Host) -> Result<()> {
+        if !self.store.refresh(host).await? {
+            return Ok(());
+        }
+        self.in_step = false;
+        // Another client gives the collection new keys, or has given them, or other filterable fields.
+        let before = Arc::clone(&self.description);
+        self.renew()?;
+        if !before.reads_alike(&self.description) {
+            return self.load(host).await;
+        }
+        let shown = match self.grow(host).await {
+            Ok(Some(shown)) => shown,
+            Ok(None) => return self.load(host).await,
+            // Again, where others were faster, or the same error.
+            Err(error) if error.is_wrong() || matches!(error, Error::Conflict(_)) => {
+                return self.load(host).await;
+            }
+            Err(error) => return Err(error),
+        };
+        if shown.state.is_some() && !self.appended.is_empty() && shown.appended.is_empty() {
+            self.directory.authenticate();
+            self.appended.clear();
+        }
+        self.attach_appended(host, &shown).await?;
+        self.took(host).await
+    }
+
+    /// Takes in what is new where nothing else has changed; nothing where everything has to be read anew.
+    async fn grow(&mut self, host: &dyn Host) -> Result<Option<Shown>> {
+        let shown = self.shown(host).await?;
+        let since = Difference::between(&self.taken, &self.entries());
+        if !self.is_grown(&shown, &since) {
+            return Ok(None);
+        }
+        since.gone.iter().for_each(|segment| self.detach(segment.id));
+        // An id may have moved from an old segment to a new one, so rows go before others come.
+        self.forget(&since.changed);
+        let appended: HashSet<_> = shown.appended.iter().map(|one| one.id).collect();
+        let counts =
+            |one: &&Arc<StoredSegment>| !appended.contains(&one.id) && !shown.sets_aside(one.id);
+        let added: Vec<_> = since.added.iter().filter(counts).cloned().collect();
+        self.attach(host, &shown, &added).await?;
+        self.check(host, &shown).await?;
+        Ok(Some(shown))
+    }
+
+    /// Whether all that is new since the state known here are segments, and deletions: not so after a restore, or when rows were set
+    /// aside, or rows appended count otherwise by now.
+    fn is_grown(&self, shown: &Shown, since: &Difference) -> bool {
+        let fewer = |segment: &Arc<StoredSegment>| {
+            let before = self.deleted.get(&segment.id);
+            before.is_some_and(|rows| {
+                rows.iter().any(|row| segment.deleted.binary_search(row).is_err())
+            })
+        };
+        if since.changed.iter().any(fewer)
+            || since.added.iter().any(|one| self.deleted.contains_key(&one.id))
+        {
+            return false;
+        }
+        if shown.state.is_none() {
+            return true;
+        }
+        let gone: HashSet<_> = since.gone.iter().map(|one| one.id).collect();
+        let left: HashSet<_> = shown.appended.iter().map(|one| one.id).collect();
+        let mut aside: HashMap<SegmentId, Vec<u32>> = HashMap::new();
+        for (_, id, row) in self.directory.aside() {
+            aside.entry(id).or_default().push(row);
+        }
+        aside.values_mut().for_each(|rows| rows.sort_unstable());
+        // Whether a segment known here is one of the owner's state by now.
+        let counts = |id: &SegmentId| {
+            self.deleted.contains_key(id)
+                && !gone.contains(id)
+                && !left.contains(id)
+                && !shown.sets_aside(*id)
+        };
+        let same = |id: &SegmentId| {
+            aside.get(id).map_or(&[][..], Vec::as_slice)
+                == shown.aside.get(id).map_or(&[][..], Vec::as_slice)
+        };
+        aside.keys().chain(shown.aside.keys()).all(|id| !counts(id) || same(id))
+            && !self.reasons.keys().any(counts)
+            && (left.is_empty() || self.appended.iter().all(|id| left.contains(id)))
+            && left.iter().all(|id| {
+                !self.deleted.contains_key(id)
+                    || self.appended.contains(id)
+                    || self.reasons.contains_key(id)
+            })
+    }
+
+    /// Reads everything again. What is shown may be replaced by others while it is read.
+    async fn load(&mut self, host: &dyn Host) -> Result<()> {
+        let mut doubted = false;
+        for turn in 0.. {
+            let error = match Box::pin(self.read_all(host)).await {
+                Ok(()) => return Ok(()),
+                Err(error) => error,
+            };
+            let last = turn >= TURNS - 1;
+            if error.is_wrong() && self.store.discard(host, None, None).await? && !doubted {
+                doubted = true; // blobs kept from another time may be wrong: once more, without them
+                self.states.doubt();
+                continue;
+            }
+            if matches!(error, Error::Conflict(_)) && !last {
+                step_aside(host, turn).await?; // what was listed is merged into something newer by now
+                self.store.refresh(host).await?;
+            } else if error.is_wrong() && !last {
+                let before = self.store.listing().version;
+                self.store.doubt();
+                if !self.store.refresh(host).await?
+                    || self.store.listing().version == before && turn > 0
+                {
+                    self.store.doubt(); // shown so twice
+                    return Err(error);
+                }
+            } else {
+                return Err(error);
+            }
+            self.renew()?;
+        }
+        Ok(())
+    }
+
+    async fn read_all(&mut self, host: &dyn Host) -> Result<()> {
+        self.in_step = false;
+        if self.description.routed {
+            return Err(Error::Version(format!(
+                "collection {} is routed, which this client does not search yet. Use the Python client, or a collection without routing.",
+                self.name()
+            )));
+        }
+        self.owner = Arc::new(self.description.owner(self.face, self.keys.as_deref())?);
+        self.directory = SegmentDirectory::new();
+        self.payloads = Payloads::default();
+        self.deleted.clear();
+        self.reasons.clear();
+        self.appended.clear();
+        self.taken.clear();
+        self.evaluation = None;
+        self.losses += 1;
+        let shown = self.shown(host).await?;
+        self.open_key_pair(host).await?;
+        let counted = shown.counted.clone();
+        self.attach(host, &shown, &counted).await?;
+        self.check(host, &shown).await?;
+        self.attach_appended(host, &shown).await?;
+        self.took(host).await
+    }
+
+    /// What the store shows, with the owner's state, under the owner's keys.
+    async fn shown(&mut self, host: &dyn Host) -> Result<Shown> {
+        let listing = self.store.listing();
+        if !self.description.authenticated {
+            self.states.without(self.store.trust.state().is_some())?;
+            let counted = listing.segments.values().cloned().collect();
+            return Ok(Shown { counted, ..Shown::default() });
+        }
+        let sealed = match self.store.has_attachment(STATE) {
+            true => Some(self.store.attachment(host, STATE).await?),
+            false => None,
+        };
+        let signed =
+            self.states.open(&self.owner, sealed.as_deref(), &listing.meta, &self.description)?;
+        let list = match self.states.needs_list(&signed) {
+            true => Some(self.store.attachment(host, CONSUMED).await?),
+            false => None,
+        };
+        let shown = self.states.believe(signed, &listing.segments, list)?;
+        let consumed =
+            Consumed::from_bytes(&self.states.consumed).map_err(ciphervec::Error::Envelope)?;
+        self.directory.expect_unconsumed(consumed);
+        if let Some(said) = &listing.evaluation {
+            (self.states.evaluation_check())(Some(said))?;
+        }
+        Ok(shown)
+    }
+
+    /// Compares what is shown with the owner's state, and that with what was seen before.
+    async fn check(&mut self, host: &dyn Host, shown: &Shown) -> Result<()> {
+        let Some(state) = &shown.state else { return Ok(()) };
+        let news = self.states.news(&shown.counted);
+        self.read_covered(host, &news).await?;
+        let warning = self.states.check(shown, self.store.trust.state().as_ref())?;
+        if let Some(text) = warning {
+            host.warn(&text);
+        }
+        self.store.trust.see_state(host, state.pin()).await
+    }
+
+    /// Has the bytes of these segments' covered blobs noted.
+    async fn read_covered(
+        &mut self,
+        host: &dyn Host,
+        segments: &[Arc<StoredSegment>],
+    ) -> Result<()> {
+        for (segment, blob) in self.states.missing(segments) {
+            self.read(host, segment.id, blob).await?;
+        }
+        Ok(())
+    }
+
+    /// Reads a blob, which is compared with what it was before.
+    pub async fn read(
+        &mut self,
+        host: &dyn Host,
+        segment: SegmentId,
+        blob: &str,
+    ) -> Result<Arc<[u8]>> {
+        let data = self.store.read(host, segment, blob).await?;
+        self.states.note(segment, blob, &data)?;
+        Ok(data)
+    }
+
+    /// Takes in segments of the owner's state, or of a collection that has none. One that does not open is an error where the owner
+    /// says that it is there.
+    async fn attach(
+        &mut self,
+        host: &dyn Host,
+        shown: &Shown,
+        segments: &[Arc<StoredSegment>],
+    ) -> Result<()> {
+        for some in segments.chunks(AT_ONCE) {
+            for (segment, opened) in self.opened(host, some).await? {
+                let aside = shown.aside.get(&segment.id).map_or(&[][..], Vec::as_slice);
+                match opened
+                    .and_then(|opened| self.count(&segment, opened, Standing::Stored, aside))
+                {
+                    Err(error)
+                        if error.is_unreadable() && shown.state.is_none() && segment.has(WRAP) =>
+                    {
+                        self.refuse(&segment, &error.to_string());
+                    }
+                    Err(error) if error.is_unreadable() => {
+                        return Error::corrupt(format!(
+                            "segment {} of collection {} does not open, and its owner stored it: {error}",
+                            segment.id,
+                            self.name()
+                        ));
+                    }
+                    done => done?,
+                }
+                if shown.state.is_some() && segment.has(TAGS) {
+                    self.read(host, segment.id, TAGS).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes in what came since the owner's state: segments of writers. Whatever else was put there, by a replay say, is passed over, as
+    /// are the segments that the owner set aside.
+    async fn attach_appended(&mut self, host: &dyn Host, shown: &Shown) -> Result<()> {
+        if !shown.aside.is_empty() {
+            for segment in self.entries() {
+                if shown.sets_aside(segment.id) && !self.deleted.contains_key(&segment.id) {
+                    self.refuse(&segment, "it was set aside before");
+                }
+            }
+        }
+        let mut written = Vec::new();
+        for segment in &shown.appended {
+            if self.deleted.contains_key(&segment.id) {
+                continue;
+            }
+            if !segment.has(WRAP) || !segment.has(SIDECAR) {
+                self.refuse(
+                    segment,
+                    "neither its owner nor a writer added it: an old commit was sent again",
+                );
+            } else if !segment.deleted.is_empty() {
+                self.refuse(segment, "rows of it were deleted, and not by its owner");
+            } else {
+                written.push(Arc::clone(segment));
+            }
+        }
+        for some in written.chunks(AT_ONCE) {
+            for (segment, opened) in self.opened(host, some).await? {
+                match opened
+                    .and_then(|opened| self.count(&segment, opened, Standing::Appended, &[]))
+                {
+                    Ok(()) => self.appended.push(segment.id),
+                    Err(error) if error.is_unreadable() => {
+                        self.refuse(&segment, &error.to_string())
+                    }
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Each of these segments with its sidecar, opened on all threads.
+    async fn opened(
+        &mut self,
+        host: &dyn Host,
+        segments: &[Arc<StoredSegment>],
+    ) -> Result<Vec<(Arc<StoredSegment>, Result<OpenedSidecar>)>> {
+        for blob in COVERED {
+            let having: Vec<_> = segments.iter().filter(|one| one.has(blob)).cloned().collect();
+            self.store.prefetch(host, &having, blob).await?;
+        }
+        let mut read = Vec::with_capacity(segments.len());
+        for segment in segments {
+            let wrap = match segment.has(WRAP) {
+                true => Some(self.read(host, segment.id, WRAP).await),
+                false => None,
+            };
+            let blobs = match wrap.transpose() {
+                Ok(wrap) => {
+                    self.read(host, segment.id, SIDECAR).await.map(|sidecar| (sidecar, wrap))
+                }
+                Err(error) => Err(error),
+            };
+            match blobs {
+                Err(error) if !error.is_unreadable() => return Err(error),
+                blobs => read.push((Arc::clone(segment), blobs)),
+            }
+        }
+        let there = |(segment, blobs): &'_ (Arc<StoredSegment>, Result<_>)| {
+            blobs.is_ok().then_some(segment.id)
+        };
+        let ids: Vec<_> = read.iter().filter_map(there).collect();
+        let sealed: Vec<_> = read
+            .iter()
+            .filter_map(|(_, blobs)| blobs.as_ref().ok())
+            .zip(&ids)
+            .map(|((sidecar, wrap), id)| SealedSidecar {
+                segment: *id,
+                sidecar,
+                wrap: wrap.as_deref(),
+            })
+            .collect();
+        let mut opened = self.owner.open_sidecars(&sealed).into_iter();
+        let of = |(segment, blobs): (Arc<StoredSegment>, Result<_>)| {
+            let done = match blobs {
+                Ok(_) => opened
+                    .next()
+                    .map_or_else(|| Error::corrupt("a sidecar was lost"), |one| Ok(one?)),
+                Err(error) => Err(error),
+            };
+            (segment, done)
+        };
+        let sealed_ends = sealed.len();
+        drop(sealed);
+        debug_assert_eq!(sealed_ends, ids.len());
+        Ok(read.into_iter().map(of).collect())
+    }
+
+    fn count(
+        &mut self,
+        segment: &StoredSegment,
+        opened: OpenedSidecar,
+        standing: Standing,
+        aside: &[u32],
+    ) -> Result<()> {
+        let before = self.directory.shadowed().count();
+        self.directory.attach_opened(&self.owner, opened, (&segment.deleted, aside), standing)?;
+        self.deleted.insert(segment.id, segment.deleted.clone());
+        if self.directory.shadowed().count() != before {
+            self.losses += 1;
+        }
+        Ok(())
+    }
+
+    /// Passes over a segment, which must not stop the owner from reading the others.
+    fn refuse(&mut self, segment: &StoredSegment, reason: &str) {
+        self.directory.refuse(segment.id);
+        self.deleted.insert(segment.id, segment.deleted.clone());
+        self.reasons.insert(segment.id, reason.to_owned());
+    }
+
+    /// What opens is what the owner sealed; the public key beside it, which anybody could write, must be its half.
+    async fn open_key_pair(&mut self, host: &dyn Host) -> Result<()> {
+        if !self.description.has_key_pair() {
+            return Ok(());
+        }
+        let pair = self.store.attachment(host, KEY_PAIR).await?;
+        let given = self.store.attachment(host, EVALUATION).await?;
+        for (name, data) in [(KEY_PAIR, &pair), (EVALUATION, &given)] {
+            self.states.check_attachment(name, blake3::hash(data).as_bytes())?;
+        }
+        self.owner.open_key_pair(&pair)?;
+        if given != self.owner.public_key()? {
+            return Error::corrupt(format!(
+                "the public key kept with collection {} is not the one of its key pair: it was replaced or damaged. Restore it from a copy.",
+                self.name()
+            ));
+        }
+        Ok(())
+    }
+
+    /// Lets the owner have the evaluation keys that queries of this epoch are answered with: those of the state, and no others.
+    async fn hold_evaluation(&mut self, host: &dyn Host) -> Result<()> {
+        if !self.description.encrypts_queries() {
+            return Ok(());
+        }
+        let expected = self.states.present.as_ref().map(|signed| signed.record.evaluation);
+        let epoch = self.description.epoch;
+        if self.evaluation == Some((epoch, expected)) {
+            return Ok(());
+        }
+        let ours =
+            self.owner.evaluation(epoch)?.map(|keys| *blake3::hash(&keys.to_bytes()).as_bytes());
+        if expected.is_none() || ours != expected {
+            let data = self.store.attachment(host, EVALUATION).await?;
+            self.states.check_attachment(EVALUATION, blake3::hash(&data).as_bytes())?;
+            self.owner.hold_evaluation(&data)?;
+        }
+        self.evaluation = Some((epoch, expected));
+        Ok(())
+    }
+
+    fn renew(&mut self) -> Result<()> {
+        let listing = self.store.listing();
+        let spec = &self.description.spec;
+        let described =
+            Description::read(self.face, &listing.meta, spec.collection(), self.keys.as_deref())?;
+        if described.spec != *spec {
+            return Error::corrupt(format!(
+                "collection {} is another one now. Close it and open it again.",
+                self.name()
+            ));
+        }
+        self.description = Arc::new(described);
+        Ok(())
+    }
+
+    /// Marks rows of attached segments as deleted that others have deleted.
+    fn forget(&mut self, changed: &[Arc<StoredSegment>]) {
+        for segment in changed {
+            let before: HashSet<_> =
+                self.deleted.get(&segment.id).into_iter().flatten().copied().collect();
+            let rows: Vec<_> = segment.deleted.iter().filter(|row| !before.contains(row)).collect();
+            let names: Vec<_> = self
+                .directory
+                .names(segment.id)
+                .into_iter()
+                .flatten()
+                .map(|name| name.cloned())
+                .collect();
+            for name in rows.iter().filter_map(|row| names.get(**row as usize)?.as_ref()) {
+                self.directory.mark_deleted(name);
+            }
+            self.losses += u64::from(!rows.is_empty());
+            self.deleted.insert(segment.id, segment.deleted.clone());
+        }
+    }
+
+    fn detach(&mut self, id: SegmentId) {
+        self.directory.remove(id);
+        self.deleted.remove(&id);
+        self.payloads.forget(id);
+        self.reasons.remove(&id);
+        self.appended.retain(|one| *one != id);
+        self.losses += 1;
+    }
+
+    /// What the store lists is taken in.
+    async fn took(&mut self, host: &dyn Host) -> Result<()> {
+        self.hold_evaluation(host).await?;
+        self.taken = self.entries();
+        for (segment, blob) in self.store.unkept() {
+            if COVERED.contains(&blob.as_str()) && !self.reasons.contains_key(&segment) {
+                self.store.keep(host, segment, &blob).await?;
+            }
+        }
+        let stated = self.states.present.iter().flat_map(|signed| &signed.record.quarantine);
+        self.stated = stated.map(|id| SegmentId(*id)).collect();
+        let told: Vec<_> = self.stated.iter().map(SegmentId::to_string).collect();
+        self.store.trust.unhold(host, &told).await?;
+        self.pass_over();
+        self.in_step = true;
+        Ok(())
+    }
+
+    /// Commits `change`, in which the rows of the ids in `dropped` go, and takes it in.
+    pub async fn commit(
+        &mut self,
+        host: &dyn Host,
+        mut change: Change,
+        dropped: &[Id],
+    ) -> Result<()> {
+        if change.is_empty() {
+            return Ok(());
+        }
+        self.send(host, &mut change).await?;
+        for id in dropped {
+            self.directory.mark_deleted(id);
+        }
+        self.losses += u64::from(!dropped.is_empty());
+        if !change.delete_rows.is_empty() || !change.remove.is_empty() {
+            self.directory.settle();
+        }
+        for (id, rows) in &change.delete_rows {
+            self.deleted.entry(*id).or_default().extend(rows);
+        }
+        change.remove.iter().for_each(|id| self.detach(*id));
+        for added in &change.add {
+            let sidecar = added.blobs.get(SIDECAR).map_or(&[][..], |blob| blob);
+            self.directory.add(&self.owner, added.id, sidecar, &[])?;
+            self.deleted.insert(added.id, Vec::new());
+        }
+        self.took(host).await
+    }
+
+    /// Commits to the store, with the state that the change makes. Out of step from here on, until the caller has taken the change in as
+    /// well.
+    async fn send(&mut self, host: &dyn Host, change: &mut Change) -> Result<()> {
+        let next = match self.description.authenticated {
+            true => Some(self.next(host, change).await?),
+            false => None,
+        };
+        self.in_step = false;
+        let version = self.store.listing().version;
+        if let Err(error) = self.store.commit(host, change).await {
+            // Refused: the old state stands, here and in the store. Otherwise, or where what came after it failed, the next call looks.
+            let unsure = matches!(error, Error::CommitUncertain(_) | Error::Ended(_));
+            self.in_step = !unsure && self.store.listing().version == version;
+            return Err(error);
+        }
+        let Some(next) = next else { return Ok(()) };
+        let consumed = Consumed::from_bytes(&next.consumed).map_err(ciphervec::Error::Envelope)?;
+        let pin = self.states.take(next);
+        let what = format!("the change to {}", self.name());
+        Trust::afterwards(host, &what, self.store.trust.see_state(host, pin)).await?;
+        self.directory.expect_unconsumed(consumed);
+        self.directory.authenticate();
+        self.appended.clear();
+        Ok(())
+    }
+
+    /// The state that a change makes.
+    async fn next(&mut self, host: &dyn Host, change: &mut Change) -> Result<Next> {
+        let first = self.states.present.is_none();
+        let counts = |one: &Arc<StoredSegment>| self.appended.contains(&one.id);
+        let appended: Vec<_> = if first {
+            self.read_entries()
+        } else {
+            self.entries().into_iter().filter(counts).collect()
+        };
+        self.read_covered(host, &appended).await?;
+        for added in &change.add {
+            for (blob, data) in &added.blobs {
+                self.states.note(added.id, blob, data)?;
+            }
+        }
+        let listing = self.store.listing();
+        let mut written = Vec::new();
+        for id in &change.remove {
+            if listing.segments.get(id).is_some_and(|one| one.has(WRAP)) {
+                let wrap = self.store.read(host, *id, WRAP).await?;
+                written.extend(self.owner.written(*id, &wrap).ok()); // what does not open, opens for nobody
+            }
+        }
+        let mut attached = BTreeMap::new();
+        if first {
+            for name in [EVALUATION, KEY_PAIR] {
+                if self.store.has_attachment(name) && !change.attachments.contains_key(name) {
+                    attached.insert(
+                        name,
+                        *blake3::hash(&self.store.attachment(host, name).await?).as_bytes(),
+                    );
+                }
+            }
+        }
+        let aside = self.aside(&change.remove);
+        let mut quarantine = self.directory.quarantined().to_vec();
+        quarantine.sort_unstable();
+        let step = Step {
+            appended: &appended,
+            aside: &aside,
+            quarantine,
+            written,
+            attached,
+            meta: &listing.meta,
+            now: host.clock().as_secs(),
+        };
+        self.states.next(change, &self.owner, self.description.epoch, step)
+    }
+
+    /// Rows that are there and don't count, by segment; none at all: the whole segment.
+    fn aside(&self, removed: &[SegmentId]) -> BTreeMap<SegmentId, Vec<u32>> {
+        let removed: HashSet<_> = removed.iter().collect();
+        let refused = self.directory.refused().iter().filter(|id| !removed.contains(id));
+        let mut rows: BTreeMap<_, Vec<u32>> = refused.map(|id| (*id, Vec::new())).collect();
+        for (_, id, row) in self.directory.aside() {
+            if !removed.contains(&id) {
+                rows.entry(id).or_default().push(row);
+            }
+        }
+        rows.values_mut().for_each(|rows| rows.sort_unstable());
+        rows
+    }
+
+    /// Holds the server to what it shows beside a state that was found to be the owner's.
+    pub async fn pin(&self, host: &dyn Host) -> Result<()> {
+        let check = |digest: &[u8; 32]| self.states.check_attachment(EVALUATION, digest);
+        self.store.pin_evaluation(host, self.description.epoch, check).await?;
+        if self.description.has_key_pair() {
+            return Ok(());
+        }
+        self.store.trust.pin(host, &[(MASKS.to_owned(), masks(&self.owner))]).await
+    }
+}
+
+/// The hash of the seed of an owner's public masks, by which a collection is known again under other keys.
+pub fn masks(owner: &Owner) -> String {
+    blake3::hash(owner.mask_seed()).to_hex().to_string()
+}
+
+/// Waits a moment: those who met once should not meet again.
+async fn step_aside(host: &dyn Host, turn: u32) -> Result<()> {
+    let longest = Duration::from_millis(10) * (1 << turn.min(6));
+    host.sleep(longest.min(Duration::from_millis(500)).mul_f64(crate::random::uniform())).await
+}

@@ -1,0 +1,243 @@
+//! What belongs to a row beside its vector, in blobs of its segment: metadata and document, filter tags, the vector as it was put in.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use ciphervec::protect::filter::FilterTags;
+use ciphervec::protect::records::{Place, RecordBatch, open_record};
+use ciphervec::search::{Origin, Owner, SegmentDirectory, SegmentRootKey};
+use ciphervec::{Error as SchemeError, Id, SegmentId};
+use indexmap::IndexMap;
+
+use crate::change::{ORIGINALS, RECORDS, StoredSegment, TAGS};
+use crate::error::{Error, Result};
+use crate::host::Host;
+use crate::records::record;
+use crate::records::{Bound, Filter};
+use crate::replica::Replica;
+use crate::replica::batch::Batch;
+
+/// The first byte of a vector as it was put in.
+const ORIGINAL: u8 = 1;
+
+/// Rows of one segment, by the names that they have.
+pub type Rows<'a> = [(u32, &'a Id)];
+
+impl Replica {
+    /// The bytes of what is stored beside these rows of a segment; none where nothing is.
+    pub async fn records(
+        &mut self,
+        host: &dyn Host,
+        segment: &StoredSegment,
+        rows: &Rows<'_>,
+    ) -> Result<Vec<Arc<[u8]>>> {
+        if !segment.may_have(RECORDS) {
+            return Ok(rows.iter().map(|_| Arc::from([])).collect());
+        }
+        let known = self.payloads.opened.get(&segment.id);
+        let left: Vec<_> = rows
+            .iter()
+            .filter(|(row, _)| !known.is_some_and(|known| known.contains_key(row)))
+            .copied()
+            .collect();
+        let mut found: HashMap<u32, Arc<[u8]>> = known
+            .map(|known| {
+                rows.iter()
+                    .filter_map(|(row, _)| Some((*row, Arc::clone(known.get(row)?))))
+                    .collect()
+            })
+            .unwrap_or_default();
+        if !left.is_empty() {
+            let opened = self.open_blob(host, segment, RECORDS, &left).await?;
+            for ((row, _), record) in left.iter().zip(opened) {
+                self.payloads.keep(segment.id, *row, &record);
+                found.insert(*row, record);
+            }
+        }
+        Ok(rows
+            .iter()
+            .map(|(row, _)| found.get(row).cloned().unwrap_or_else(|| Arc::from([])))
+            .collect())
+    }
+
+    /// The vectors of these rows as they were put in; none where they were not kept. None of a writer's: that they are those searched is
+    /// the writer's word.
+    pub async fn originals(
+        &mut self,
+        host: &dyn Host,
+        segment: &StoredSegment,
+        rows: &Rows<'_>,
+    ) -> Result<Vec<Option<Vec<f32>>>> {
+        if !segment.has(ORIGINALS) || self.writer(segment.id).is_some() {
+            return Ok(rows.iter().map(|_| None).collect());
+        }
+        let dimension = self.description.spec.dimension();
+        let opened = self.open_blob(host, segment, ORIGINALS, rows).await?;
+        self.payloads.records.remove(&segment.id);
+        opened.iter().map(|one| read_original(one, dimension)).collect()
+    }
+
+    /// These rows of a blob of sealed records: of the one kept here, or if that is wrong of one read anew.
+    async fn open_blob(
+        &mut self,
+        host: &dyn Host,
+        segment: &StoredSegment,
+        blob: &str,
+        rows: &Rows<'_>,
+    ) -> Result<Vec<Arc<[u8]>>> {
+        for turn in 0.. {
+            let held = self.payloads.records.get(&segment.id).filter(|_| blob == RECORDS).cloned();
+            let bytes = match held {
+                Some(bytes) => bytes,
+                None => self.read(host, segment.id, blob).await?,
+            };
+            let opened = open_rows(&self.owner, &self.directory, segment.id, &bytes, rows);
+            match opened {
+                Ok(opened) => {
+                    if blob == RECORDS {
+                        self.payloads.records.insert(segment.id, bytes);
+                    }
+                    self.store.keep(host, segment.id, blob).await?;
+                    return Ok(opened);
+                }
+                Err(error) if error.is_unreadable() => {
+                    self.payloads.records.remove(&segment.id);
+                    if !self.store.discard(host, Some(segment.id), Some(blob)).await? || turn > 0 {
+                        return Err(error);
+                    }
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(Vec::new())
+    }
+
+    /// Whether the absence of a tag means something.
+    pub fn has_tags(&self, segment: &StoredSegment) -> bool {
+        self.description.filterable.is_empty()
+            || !self.description.untagged.contains(&segment.id)
+                && matches!(self.directory.origin(segment.id), Some(Origin::Owner))
+    }
+
+    /// The tags of a segment's rows; none where it has none.
+    pub async fn tags(
+        &mut self,
+        host: &dyn Host,
+        segment: &StoredSegment,
+    ) -> Result<Option<Arc<FilterTags>>> {
+        if !segment.may_have(TAGS) {
+            return Ok(None);
+        }
+        if let Some(tags) = self.payloads.tags.get(&segment.id) {
+            return Ok(Some(Arc::clone(tags)));
+        }
+        let bytes = self.read(host, segment.id, TAGS).await?;
+        let tags = FilterTags::from_bytes(&bytes).map_err(|error| {
+            SchemeError::from(ciphervec::protect::aead::EnvelopeError::from(error))
+        })?;
+        let tags = Arc::new(tags);
+        self.payloads.tags.insert(segment.id, Arc::clone(&tags));
+        Ok(Some(tags))
+    }
+
+    /// Which rows may pass the filter as far as tags tell, and whether that is all there is to test.
+    pub async fn bound(
+        &mut self,
+        host: &dyn Host,
+        segment: &StoredSegment,
+        filter: &Filter,
+    ) -> Result<Bound> {
+        let tags = self.tags(host, segment).await?;
+        let none = FilterTags::new();
+        let tags = tags.as_deref().unwrap_or(&none);
+        let tag = |field: &str, value: &[u8]| self.owner.filter_tag(field, value);
+        Ok(filter.bound(segment.rows as usize, Some(tags), tag))
+    }
+
+    /// The blobs beside the rows of a new segment.
+    pub fn seal_beside(
+        &self,
+        id: SegmentId,
+        batch: &Batch,
+    ) -> Result<IndexMap<&'static str, Arc<[u8]>>> {
+        let mut blobs = IndexMap::new();
+        let seal = |payloads: Vec<Vec<u8>>| -> Result<Arc<[u8]>> {
+            let binding = self.owner.spec().binding();
+            let place = Place { collection: &binding, segment: &id.0 };
+            let rows: Vec<_> = batch.ids.iter().cloned().zip(payloads).collect();
+            let sealed = RecordBatch::seal(self.owner.aead(), place, &rows)
+                .map_err(SchemeError::Envelope)?;
+            Ok(sealed.into())
+        };
+        if batch.records.iter().any(|one| !one.is_empty()) {
+            blobs.insert(RECORDS, seal(batch.records.iter().map(|one| one.to_vec()).collect())?);
+        }
+        let kept = |row: usize| batch.original.as_ref().is_none_or(|original| original[row]);
+        if self.description.originals && (0..batch.ids.len()).any(kept) {
+            let dimension = self.description.spec.dimension();
+            let rows = batch.rows.chunks_exact(dimension).enumerate();
+            let of = |(row, vector): (usize, &[f32])| match kept(row) {
+                true => [ORIGINAL]
+                    .into_iter()
+                    .chain(vector.iter().flat_map(|x| x.to_le_bytes()))
+                    .collect(),
+                false => Vec::new(),
+            };
+            blobs.insert(ORIGINALS, seal(rows.map(of).collect())?);
+        }
+        if !self.description.filterable.is_empty() {
+            let tag = |field: &str, value: &[u8]| self.owner.filter_tag(field, value);
+            let mut table = FilterTags::new();
+            let mut any = false;
+            for one in &batch.records {
+                let tags = record::tags(one, &self.description.filterable, tag)?;
+                any |= !tags.is_empty();
+                table.push(&tags).map_err(|error| {
+                    SchemeError::from(ciphervec::protect::aead::EnvelopeError::from(error))
+                })?;
+            }
+            if any {
+                blobs.insert(TAGS, table.to_bytes().into());
+            }
+        }
+        Ok(blobs)
+    }
+}
+
+/// Decrypts records of some rows, under the key that the directory has for the segment, or the owner's own.
+fn open_rows(
+    owner: &Owner,
+    directory: &SegmentDirectory,
+    segment: SegmentId,
+    bytes: &[u8],
+    rows: &Rows<'_>,
+) -> Result<Vec<Arc<[u8]>>> {
+    let batch = RecordBatch::parse(bytes)
+        .map_err(ciphervec::protect::aead::EnvelopeError::from)
+        .map_err(SchemeError::from)?;
+    let binding = owner.spec().binding();
+    let place = Place { collection: &binding, segment: &segment.0 };
+    let root = directory.root(segment).cloned();
+    let aead = root.as_deref().map_or_else(|| owner.aead(), SegmentRootKey::aead);
+    let open = |(row, id): &(u32, &Id)| {
+        let Some(sealed) = batch.ciphertext(*row) else {
+            return Error::corrupt(format!("the sealed records of this segment have no row {row}"));
+        };
+        let opened = open_record(aead, place, id, *row, sealed).map_err(SchemeError::Envelope)?;
+        Ok(Arc::from(opened.as_slice()))
+    };
+    rows.iter().map(open).collect()
+}
+
+fn read_original(data: &[u8], dimension: usize) -> Result<Option<Vec<f32>>> {
+    let Some((first, floats)) = data.split_first() else { return Ok(None) };
+    let (floats, rest) = floats.as_chunks::<4>();
+    if *first != ORIGINAL || floats.len() != dimension || !rest.is_empty() {
+        return Error::corrupt(format!(
+            "a vector that was kept as it was put in has {} bytes, of which the first is 1; these {} are something else.",
+            1 + 4 * dimension,
+            data.len()
+        ));
+    }
+    Ok(Some(floats.iter().map(|four| f32::from_le_bytes(*four)).collect()))
+}

@@ -1,0 +1,123 @@
+//! Records and vectors of rows, by their ids.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use ciphervec::{Error as SchemeError, Id, Metric, SegmentId};
+
+use crate::change::{ROWS, StoredSegment};
+use crate::error::{Error, Result};
+use crate::host::Host;
+use crate::replica::Replica;
+
+/// Vectors, and which of them are as they were put in.
+pub struct Vectors {
+    pub rows: Vec<f32>,
+    pub original: Vec<bool>,
+}
+
+/// Ids of one segment: their positions and rows.
+type Group<'a> = (Arc<StoredSegment>, Vec<(usize, u32, &'a Id)>);
+
+impl Replica {
+    fn by_segment<'a>(&self, ids: &'a [Id]) -> Result<Vec<Group<'a>>> {
+        let listing = self.store.listing();
+        let mut groups: Vec<Group<'a>> = Vec::new();
+        let mut places: HashMap<SegmentId, usize> = HashMap::new();
+        for (position, (segment, row)) in self.places(ids)?.into_iter().enumerate() {
+            let Some(entry) = listing.segments.get(&segment) else { continue };
+            let at = *places.entry(segment).or_insert_with(|| {
+                groups.push((Arc::clone(entry), Vec::new()));
+                groups.len() - 1
+            });
+            groups[at].1.push((position, row, &ids[position]));
+        }
+        Ok(groups)
+    }
+
+    /// What is stored beside each of these ids, as the bytes that were sealed.
+    pub async fn read_records(&mut self, host: &dyn Host, ids: &[Id]) -> Result<Vec<Arc<[u8]>>> {
+        let mut found: Vec<Arc<[u8]>> = vec![Arc::from([]); ids.len()];
+        for (segment, places) in self.by_segment(ids)? {
+            let rows: Vec<_> = places.iter().map(|(_, row, id)| (*row, *id)).collect();
+            let records = self.records(host, &segment, &rows).await?;
+            places
+                .iter()
+                .zip(records)
+                .for_each(|((position, ..), record)| found[*position] = record);
+        }
+        Ok(found)
+    }
+
+    /// The vectors of these ids: where what was put in was not kept they are unsealed, to within the precision of the seal.
+    pub async fn read_vectors(&mut self, host: &dyn Host, ids: &[Id]) -> Result<Vectors> {
+        let dimension = self.description.spec.dimension();
+        let mut found =
+            Vectors { rows: vec![0.0; ids.len() * dimension], original: vec![false; ids.len()] };
+        for (segment, places) in self.by_segment(ids)? {
+            let rows: Vec<_> = places.iter().map(|(_, row, id)| (*row, *id)).collect();
+            let kept = self.originals(host, &segment, &rows).await?;
+            let mut left = Vec::new();
+            for ((position, row, id), vector) in places.iter().zip(kept) {
+                match vector {
+                    Some(vector) => {
+                        found.rows[position * dimension..][..dimension].copy_from_slice(&vector);
+                        found.original[*position] = true;
+                    }
+                    None => left.push((*position, *row, *id)),
+                }
+            }
+            if left.is_empty() {
+                continue;
+            }
+            let rows: Vec<_> = left.iter().map(|(_, row, _)| *row as usize).collect();
+            let mut unsealed = self.unseal(host, segment.id, &rows).await?;
+            for ((position, _, id), row) in left.iter().zip(unsealed.chunks_exact_mut(dimension)) {
+                self.rescale(segment.id, id, row);
+                found.rows[position * dimension..][..dimension].copy_from_slice(row);
+            }
+        }
+        Ok(found)
+    }
+
+    async fn unseal(&mut self, host: &dyn Host, id: SegmentId, rows: &[usize]) -> Result<Vec<f32>> {
+        let sealed = self.store.read(host, id, ROWS).await?;
+        match self.owner.unseal_rows(&sealed, Some(rows), &self.directory) {
+            Ok(unsealed) => {
+                self.store.keep(host, id, ROWS).await?;
+                Ok(unsealed)
+            }
+            Err(error) => {
+                // Whatever becomes of that, the error is that of the check.
+                let _ = self.store.discard(host, Some(id), Some(ROWS)).await;
+                Err(self.checked(host, error).await)
+            }
+        }
+    }
+
+    /// What failed: a segment that failed its check is not used any more from now on.
+    pub async fn checked(&mut self, host: &dyn Host, error: SchemeError) -> Error {
+        let SchemeError::Tampered { segments } = &error else { return error.into() };
+        let (message, segments) = (error.to_string(), segments.clone());
+        match self.hold(host, &segments, &message).await {
+            Ok(()) => Error::Tampered { message, segments },
+            Err(error) => error,
+        }
+    }
+
+    /// Puts an unsealed row where it was put in: with its length, which `ip` and `l2` keep, and its center; else at unit length.
+    fn rescale(&self, segment: SegmentId, id: &Id, row: &mut [f32]) {
+        if self.description.spec.metric() == Metric::Hamming {
+            return;
+        }
+        let center = self.directory.centre(segment).unwrap_or_default();
+        let length = row.iter().map(|x| f64::from(*x).powi(2)).sum::<f64>().sqrt();
+        let norm = self.directory.norm(id).unwrap_or_default();
+        let scale = if length > 0.0 { norm / length } else { 0.0 };
+        for (column, x) in row.iter_mut().enumerate() {
+            *x = (f64::from(*x) * scale
+                + f64::from(center.get(column).copied().unwrap_or_default()))
+                as f32;
+        }
+    }
+}

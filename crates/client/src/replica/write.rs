@@ -1,0 +1,113 @@
+//! Writing: rows to write and ids to delete, one commit each.
+
+use std::collections::HashMap;
+
+use ciphervec::search::Expected;
+use ciphervec::{Id, SegmentId};
+
+use crate::change::{Change, NewSegment, ROWS, SIDECAR};
+use crate::error::{Error, Result};
+use crate::host::{Host, Progress};
+use crate::replica::batch::{Batch, shown};
+use crate::replica::{KEY_PAIR_ROWS, Replica, SEGMENT_ROWS};
+
+impl Replica {
+    /// Seals `batch`, and in the same commit drops the rows of the ids in `replaced`. Small segments before it are sealed again together
+    /// with it.
+    pub async fn write(
+        &mut self,
+        host: &dyn Host,
+        batch: &mut Batch,
+        replaced: &[Id],
+    ) -> Result<()> {
+        let total = batch.ids.len();
+        if total == 0 {
+            return Ok(());
+        }
+        let expected = total + self.directory.len() - replaced.len();
+        let seals = |done| {
+            host.progress(Progress {
+                phase: "seal",
+                done: done as u64,
+                total: Some(total as u64),
+                ms: None,
+            })
+        };
+        let again = batch.alone || !batch.sealed.is_empty();
+        let taken = if again { Vec::new() } else { self.mergeable(total) };
+        let mut change = Change::default();
+        if taken.is_empty() {
+            if batch.sealed.is_empty() {
+                let step =
+                    if self.description.has_key_pair() { KEY_PAIR_ROWS } else { SEGMENT_ROWS };
+                let center = self.center_for(&batch.rows);
+                for start in (0..total).step_by(step) {
+                    let stop = total.min(start + step);
+                    let part = batch.part(start, stop, self.description.spec.dimension());
+                    batch.sealed.push(self.seal(&part, expected, &center)?);
+                    seals(stop);
+                    host.check()?;
+                }
+            }
+            change.add.clone_from(&batch.sealed);
+        } else {
+            batch.alone = true; // if others are first, the next attempt touches nothing of theirs
+            let whole = self.joined(host, &taken, batch, replaced).await?;
+            change.remove = taken.iter().map(|one| one.id).collect();
+            change.add.push(self.seal(&whole, expected, &self.center_for(&whole.rows))?);
+            seals(total);
+        }
+        self.drop_rows(&mut change, replaced)?;
+        self.commit(host, change, replaced).await
+    }
+
+    /// Drops the rows of these ids.
+    pub async fn remove(&mut self, host: &dyn Host, ids: &[Id]) -> Result<()> {
+        let mut change = Change::default();
+        self.drop_rows(&mut change, ids)?;
+        self.commit(host, change, ids).await
+    }
+
+    /// That none of the ids is here.
+    pub fn refuse_known(&self, ids: &[Id]) -> Result<()> {
+        match ids.iter().find(|id| self.directory.locate(id).is_some()) {
+            None => Ok(()),
+            Some(known) => Err(Error::DuplicateId(format!(
+                "id {} is already in {}; nothing was written. Use upsert to replace it, or update to change it.",
+                shown(known),
+                self.name()
+            ))),
+        }
+    }
+
+    fn seal(&self, batch: &Batch, expected: usize, center: &[f32]) -> Result<NewSegment> {
+        let expected = Expected { rows: expected, network: self.description.network };
+        let sealed = self.owner.seal_around(&batch.rows, &batch.ids, &expected, center)?;
+        let mut blobs = self.seal_beside(sealed.id, batch)?;
+        blobs.insert(ROWS, sealed.segment.to_vec().into());
+        blobs.insert(SIDECAR, sealed.sidecar.into());
+        Ok(NewSegment { id: sealed.id, rows: sealed.rows, blobs })
+    }
+
+    /// Adds the deletion of these ids to `change`, and that of rows whose id another segment has taken over: they would come back when
+    /// the later row goes. A segment left without rows is removed altogether.
+    fn drop_rows(&self, change: &mut Change, ids: &[Id]) -> Result<()> {
+        let mut dropped: HashMap<SegmentId, Vec<u32>> = HashMap::new();
+        for (segment, row) in self.places(ids)?.into_iter().chain(self.directory.shadowed()) {
+            dropped.entry(segment).or_default().push(row);
+        }
+        let listing = self.store.listing();
+        for (id, one) in &listing.segments {
+            let Some(mut gone) = dropped.remove(id).filter(|_| !change.remove.contains(id)) else {
+                continue;
+            };
+            if gone.len() + one.deleted.len() == one.rows as usize {
+                change.remove.push(*id);
+            } else {
+                gone.sort_unstable();
+                change.delete_rows.insert(*id, gone);
+            }
+        }
+        Ok(())
+    }
+}

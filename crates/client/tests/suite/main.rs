@@ -1,0 +1,10 @@
+//! Every test of this crate's interface in one binary, linked once.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod collections;
+mod conformance;
+mod faults;
+mod filters;
+mod hostile;
+mod lying;
+mod support;
