@@ -262,6 +262,7 @@ TARGETS: dict[str, list[Step]] = {
         *BEGIN,
         WHEEL,
         *(Step(target, f"the release wheel for {target}", setup.cross(target)) for target in setup.CROSS),
+        Step("windows", "the release wheel for Windows", setup.cross_windows),
     ],
     "bench": [
         *BEGIN,
