@@ -221,6 +221,8 @@ TARGETS: dict[str, list[Step]] = {
             pytest("python/tests/test_programs_extremes.py", CIPHERVEC_EXTREMES="1000"),
         ),
         Step("sets", "Rust tests of sizes to be used", rust.test("--release", "--", "--ignored")),
+        Step("compose", "the compose file, as docker compose reads it", deploy.compose),
+        Step("chart", "the chart: helm's lint, and every branch rendered", deploy.chart),
         NPM,
         MUTANTS,
     ],
@@ -262,6 +264,12 @@ TARGETS: dict[str, list[Step]] = {
             "build and install the release wheel",
             setup.wheel(setup.RELEASE, setup.install_demo_tools),
         ),
+    ],
+    "wheels": [
+        *BEGIN,
+        WHEEL,
+        *(Step(target, f"the release wheel for {target}", setup.cross(target)) for target in setup.CROSS),
+        Step("windows", "the release wheel for Windows", setup.cross_windows),
     ],
     "bench": [
         *BEGIN,

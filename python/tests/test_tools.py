@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import importlib.metadata
 import re
 import subprocess
 import sys
 import threading
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -29,8 +32,9 @@ def tools(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, ModuleType]]:
     import licences
     import steps
     import wheel_glibc
+    import wheel_windows
 
-    found = {"licences": licences, "steps": steps, "wheel_glibc": wheel_glibc}
+    found = {"licences": licences, "steps": steps, "wheel_glibc": wheel_glibc, "wheel_windows": wheel_windows}
     yield found
     for name in [name for name in sys.modules if name in found or name.split(".")[0] == "actions"]:
         sys.modules.pop(name)
@@ -55,6 +59,37 @@ def tools(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, ModuleType]]:
 )
 def test_a_licence_expression(tools: dict[str, ModuleType], expression: str, fine: bool) -> None:
     assert tools["licences"].permitted(expression) is fine
+
+
+def test_a_wheel_for_windows_is_ours_with_another_library(
+    tools: dict[str, ModuleType], tmp_path: Path
+) -> None:
+    info = "ciphervec-0.1.0.dist-info"
+    files = {
+        "ciphervec/__init__.py": b"import ciphervec._native",
+        "ciphervec/_native.abi3.so": b"for Linux",
+        f"{info}/WHEEL": b"Wheel-Version: 1.0\nRoot-Is-Purelib: false\nTag: cp310-abi3-manylinux_2_28_x86_64\n",
+        f"{info}/RECORD": b"ciphervec/__init__.py,sha256=x,1\n",
+    }
+    ours = tmp_path / "ciphervec-0.1.0-cp310-abi3-manylinux_2_28_x86_64.whl"
+    with zipfile.ZipFile(ours, "w") as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    library = tmp_path / "_native.dll"
+    library.write_bytes(b"for Windows")
+    made = tools["wheel_windows"].packed(ours, library)
+    assert made.name == "ciphervec-0.1.0-cp310-abi3-win_amd64.whl"
+    with zipfile.ZipFile(made) as archive:
+        assert archive.read("ciphervec/_native.pyd") == b"for Windows"
+        assert not [name for name in archive.namelist() if name.endswith(".so")]
+        assert archive.read(f"{info}/WHEEL").endswith(b"Tag: cp310-abi3-win_amd64\n")
+        lines = [line.split(",") for line in archive.read(f"{info}/RECORD").decode().splitlines()]
+        assert sorted(line[0] for line in lines) == sorted(archive.namelist())
+        for name, digest, size in lines:
+            if digest:
+                content = archive.read(name)
+                stated = base64.urlsafe_b64decode(digest.removeprefix("sha256=") + "=")
+                assert (stated, int(size)) == (hashlib.sha256(content).digest(), len(content))
 
 
 def test_a_wheel_that_needs_too_new_a_glibc(

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 from .base import (
+    BIN,
     PYTHON,
     ROOT,
     VENV,
@@ -177,9 +178,9 @@ CROSS = {
     "aarch64-unknown-linux-gnu": PORTABLE,
     "x86_64-unknown-linux-musl": ["--zig", "--compatibility", "musllinux_1_2"],
     "aarch64-unknown-linux-musl": ["--zig", "--compatibility", "musllinux_1_2"],
-    "x86_64-pc-windows-gnu": ["--zig"],
 }
 """Systems that zig links for from any other; macOS takes Apple's own files, and is built where those are."""
+WINDOWS = "x86_64-pc-windows-gnu"
 
 
 def cross(target: str) -> Action:
@@ -202,6 +203,31 @@ def cross(target: str) -> Action:
             say(f"{made.name}, {made.stat().st_size / 1e6:.1f} MB")
 
     return action
+
+
+def cross_windows() -> None:
+    """The same for Windows; its Python files are those of this machine's wheel."""
+    if shutil.which("rustup") is None:
+        raise StepSkippedError("rustup is not installed, which brings the standard library of another system")
+    ours = [one for one in WHEELS.glob("ciphervec-*.whl") if "-win_" not in one.name]
+    if not ours:
+        raise StepFailedError(f"no wheel in {WHEELS} to take the Python files from; run the step wheel first")
+    call(["rustup", "target", "add", WINDOWS])
+    install_release_tools()
+    build = [
+        str(BIN / "cargo-zigbuild"),
+        "build",
+        "--release",
+        "--locked",
+        "--target",
+        WINDOWS,
+        "-p",
+        "ciphervec-python",
+    ]
+    call(build, environment={"CARGO_ZIGBUILD_PYTHON_PATH": str(PYTHON), "PYO3_NO_PYTHON": "1"})
+    target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+    library = target / WINDOWS / "release" / "_native.dll"
+    call([str(PYTHON), "tools/wheel_windows.py", str(ours[0]), str(library)])
 
 
 def check_wheel() -> None:
