@@ -216,16 +216,17 @@ impl PyOwner {
         Ok(choice.map(|choice| (choice.level, choice.answer_len, choice.transfer)))
     }
 
-    /// Opens sidecars on all threads, each of a segment and with the key that it is wrapped under, if a writer sealed it.
+    /// Opens sidecars on all threads, each of a segment, with the key that it is wrapped under, if a writer sealed it, and the
+    /// rows that it is listed with, if it is.
     /// What keeps one from opening is raised when it is taken in.
     fn open_sidecars(
         &self,
         py: Python<'_>,
-        stored: Vec<(PyBackedBytes, PyBackedBytes, Option<PyBackedBytes>)>,
+        stored: Vec<(PyBackedBytes, PyBackedBytes, Option<PyBackedBytes>, Option<u32>)>,
     ) -> PyResult<Vec<PyOpenedSidecar>> {
-        let parts = stored.iter().map(|(id, sidecar, wrap)| {
+        let parts = stored.iter().map(|(id, sidecar, wrap, rows)| {
             let (segment, wrap) = (segment::id(id)?, wrap.as_deref());
-            Ok(SealedSidecar { segment, sidecar, wrap })
+            Ok(SealedSidecar { segment, sidecar, wrap, rows: *rows })
         });
         let parts: Vec<_> = parts.collect::<PyResult<_>>()?;
         let opened = py.detach(|| runtime::run(|| self.0.open_sidecars(&parts)));

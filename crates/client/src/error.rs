@@ -135,4 +135,9 @@ impl Error {
         matches!(self, Self::Corrupt(_) | Self::RolledBack(_) | Self::Tampered { .. })
             || matches!(self, Self::Scheme(_)) && self.is_unreadable()
     }
+
+    /// Whether it says that what a server shows is not what it was.
+    pub(crate) fn is_doubtful(&self) -> bool {
+        self.is_wrong() || matches!(self, Self::Mismatch(_))
+    }
 }

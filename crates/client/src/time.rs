@@ -26,7 +26,14 @@ pub fn http_date(text: &str) -> Option<u64> {
     let mut clock = clock.split(':').map(|part| part.parse::<u64>().ok());
     let [hour, minute, second] = [clock.next()??, clock.next()??, clock.next()??];
     let (day, year) = (day.parse::<u64>().ok()?, year.parse::<u64>().ok()?);
-    if zone != "GMT" || !(1970..10_000).contains(&year) || day == 0 || day > 31 || hour > 23 {
+    if zone != "GMT"
+        || !(1970..10_000).contains(&year)
+        || day == 0
+        || day > 31
+        || hour > 23
+        || minute > 59
+        || second > 60
+    {
         return None;
     }
     // Years that begin in March (Hinnant, as below).
@@ -50,6 +57,9 @@ mod tests {
             "Sun, 06 Nov 1994 08:49:37 CET",
             "Sun, 06 anF 1994 08:49:37 GMT",
             "Sun, 0 Nov 1994 08:49:37 GMT",
+            "Sun, 06 Nov 1994 08:60:37 GMT",
+            "Sun, 06 Nov 1994 08:18446744073709551615:37 GMT",
+            "Sun, 06 Nov 1994 08:49:18446744073709551615 GMT",
         ] {
             assert_eq!(http_date(wrong), None, "{wrong}");
         }

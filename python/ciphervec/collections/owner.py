@@ -271,13 +271,13 @@ class Owner:
         too, see `repeated`; with "appended" a row whose id is in a segment that wasn't is set
         aside, see `aside`, and so are the rows given.
         """
-        [opened] = self.open_sidecars([(segment_id, sidecar, wrap)])
+        [opened] = self.open_sidecars([(segment_id, sidecar, wrap, None)])
         self.take_in(opened, deleted_rows, standing=standing, aside=aside)
 
     def open_sidecars(
-        self, stored: Sequence[tuple[bytes, bytes, bytes | None]]
+        self, stored: Sequence[tuple[bytes, bytes, bytes | None, int | None]]
     ) -> list[_native.OpenedSidecar]:
-        """Open sidecars, of segments and with their wraps, on all threads. `take_in` raises what keeps one from opening."""
+        """Open sidecars, of segments, with their wraps and the rows listed, on all threads. `take_in` raises what keeps one from opening."""
         return self._native.open_sidecars(stored)
 
     def take_in(

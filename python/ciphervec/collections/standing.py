@@ -125,12 +125,12 @@ def opened_sidecars(
     where that failed."""
     for start in range(0, len(segments), _AT_ONCE):
         part = segments[start : start + _AT_ONCE]
-        found: dict[bytes, tuple[bytes, bytes, bytes | None]] = {}
+        found: dict[bytes, tuple[bytes, bytes, bytes | None, int | None]] = {}
         failed: dict[bytes, CiphervecError] = {}
         for segment in part:
             try:
                 wrap = read(segment, WRAP) if WRAP in segment.blobs else None
-                found[segment.id] = (segment.id, read(segment, SIDECAR), wrap)
+                found[segment.id] = (segment.id, read(segment, SIDECAR), wrap, segment.rows)
             except UNREADABLE as error:
                 failed[segment.id] = error
         opened = dict(zip(found, owner.open_sidecars(list(found.values())), strict=True))

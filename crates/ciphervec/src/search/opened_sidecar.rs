@@ -2,7 +2,7 @@
 
 use super::owner::Owner;
 use super::root_key::SegmentRootKey;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::protect::consumed::Written;
 use crate::protect::sidecar::{Sidecar, associated_data};
 use ciphervec_arith::parallel::*;
@@ -29,6 +29,8 @@ pub struct SealedSidecar<'a> {
     pub sidecar: &'a [u8],
     /// The wrapped key, if a writer sealed the segment.
     pub wrap: Option<&'a [u8]>,
+    /// The rows that the store lists, where it lists the segment: opening fails where others were sealed.
+    pub rows: Option<u32>,
 }
 
 /// A sidecar that was opened, and whose it is.
@@ -82,6 +84,26 @@ impl Owner {
     /// As [`Self::open_sidecar`] of each, on all threads.
     pub fn open_sidecars(&self, sealed: &[SealedSidecar<'_>]) -> Vec<Result<OpenedSidecar>> {
         let opened = sealed.par_iter();
-        opened.map(|one| self.open_sidecar(one.segment, one.sidecar, one.wrap)).collect()
+        let checked = opened.map(|one| {
+            let opened = self.open_sidecar(one.segment, one.sidecar, one.wrap)?;
+            expect_rows(&opened, one.rows)?;
+            Ok(opened)
+        });
+        checked.collect()
     }
+}
+
+/// A row that is listed and not there would be deleted with those that are.
+fn expect_rows(opened: &OpenedSidecar, listed: Option<u32>) -> Result<()> {
+    let there = opened.sidecar.rows;
+    if listed.is_none_or(|listed| listed == there) {
+        return Ok(());
+    }
+    Err(Error::Directory {
+        segment: opened.id.to_string(),
+        detail: format!(
+            "it is listed with {} rows, and {there} were sealed",
+            listed.unwrap_or_default()
+        ),
+    })
 }

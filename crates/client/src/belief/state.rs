@@ -62,7 +62,7 @@ impl Shown {
 
 /// A state that was sealed, and is not committed yet.
 pub struct Next {
-    signed: Arc<Signed>,
+    pub signed: Arc<Signed>,
     counted: Counted,
     pub consumed: Vec<u8>,
 }
@@ -207,13 +207,19 @@ impl States {
         consumed != NONE && self.present.as_ref().is_none_or(|one| one.record.consumed != consumed)
     }
 
+    /// Whether what was remembered of consumed segments is still to be read.
+    pub fn is_new(&self) -> bool {
+        self.present.is_none()
+    }
+
     /// Believes a state that was opened, beside the segments that the store lists. `list` is its list of consumed ones, if that was to
-    /// be read.
+    /// be read; those that are known here, or of which `kept` tells, stay consumed whatever copy was put back.
     pub fn believe(
         &mut self,
         signed: Arc<Signed>,
         listed: &Segments,
         list: Option<Vec<u8>>,
+        kept: &[u8],
     ) -> Result<Shown> {
         let StateRecord { sequence, consumed, segments, .. } = signed.record;
         let aside: HashMap<_, _> = signed
@@ -238,7 +244,8 @@ impl States {
                     "another list of consumed segments than that of state {sequence}"
                 ));
             }
-            self.consumed = list;
+            let known = if self.consumed.is_empty() { kept } else { &self.consumed };
+            self.consumed = united(list, known)?;
         }
         self.present = Some(signed);
         Ok(shown)
@@ -372,6 +379,9 @@ impl States {
             let mut list = Consumed::from_bytes(&consumed).map_err(SchemeError::Envelope)?;
             step.written.into_iter().for_each(|one| list.add(one));
             consumed = list.to_bytes();
+        }
+        let named = before.map(|before| before.consumed);
+        if !consumed.is_empty() && named != Some(*blake3::hash(&consumed).as_bytes()) {
             change.attachments.insert(crate::change::CONSUMED, consumed.clone());
         }
         let attached = |name: &'static str, known: Option<[u8; 32]>| {
@@ -564,6 +574,18 @@ fn rolled_back(name: &str, shows: impl core::fmt::Display, next: &str) -> Error 
     Error::RolledBack(format!(
         "the store of {name} shows {shows}: commits were lost, rolled back or forged, and nothing was taken from it. {next}"
     ))
+}
+
+/// A list of consumed segments with those of another.
+fn united(list: Vec<u8>, known: &[u8]) -> Result<Vec<u8>> {
+    if known.is_empty() || known == list {
+        return Ok(list);
+    }
+    let read = |bytes: &[u8]| Consumed::from_bytes(bytes).map_err(SchemeError::Envelope);
+    let mut all = read(&list)?;
+    let said = all.clone();
+    all.merge(read(known)?);
+    Ok(if all == said { list } else { all.to_bytes() })
 }
 
 /// The state of a collection that is being made, sealed.

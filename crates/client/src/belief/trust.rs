@@ -14,6 +14,7 @@ use crate::belief::pins::Pin;
 use crate::belief::vault::{Entry, Vault};
 use crate::error::{Error, Result};
 use crate::face::Face;
+use crate::hex::Hex;
 use crate::host::Host;
 
 pub const KEY_ID: &str = "key id";
@@ -62,6 +63,8 @@ struct Known {
     held: Values,
     /// Changes of it that are not written yet: the reason, or none for a segment that is out.
     to_hold: BTreeMap<String, Option<String>>,
+    /// The list of consumed segments that was written down last.
+    consumed: Vec<u8>,
 }
 
 /// Pins and watermark of one collection of one server.
@@ -97,14 +100,30 @@ impl Trust {
         Ok(trust)
     }
 
-    /// Forgets what was remembered, whatever it is.
-    pub async fn forget(
+    /// Forgets what was remembered, whatever it is, of a collection that is gone.
+    pub async fn drop_all(
         host: &dyn Host,
         vault: &Arc<Vault>,
         server: &str,
         collection: &str,
     ) -> Result<()> {
         host.delete(&Self::new(Face::Rust, Arc::clone(vault), server, collection).entry).await
+    }
+
+    /// The same, but for the quarantine: a server that is trusted anew must not try again what failed.
+    pub async fn forget(
+        host: &dyn Host,
+        vault: &Arc<Vault>,
+        server: &str,
+        collection: &str,
+    ) -> Result<()> {
+        let trust = Self::new(Face::Rust, Arc::clone(vault), server, collection);
+        let held = trust.read(host).await.ok().flatten().map(|stored| stored.held);
+        if held.as_ref().is_none_or(Values::is_empty) {
+            return host.delete(&trust.entry).await;
+        }
+        let known = Known { held: held.unwrap_or_default(), ..Known::default() };
+        vault.put(host, &trust.entry, &trust.stored(&known)).await
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {
@@ -163,6 +182,33 @@ impl Trust {
             Some(stored) => self.merge(stored),
             None => Ok(()),
         }
+    }
+
+    /// The consumed segments of a collection that were seen here, for when a copy from before them is put back: nothing else forgets
+    /// them.
+    pub async fn consumed(&self, host: &dyn Host, origin: &[u8; 16]) -> Result<Vec<u8>> {
+        match self.vault.get(host, &consumed_entry(origin)).await? {
+            Some(Entry::Data(list)) => {
+                self.known().consumed.clone_from(&list);
+                Ok(list)
+            }
+            Some(Entry::OtherKeys(_)) | None => Ok(Vec::new()),
+        }
+    }
+
+    /// Remembers this list of consumed segments.
+    pub async fn keep_consumed(
+        &self,
+        host: &dyn Host,
+        origin: &[u8; 16],
+        list: &[u8],
+    ) -> Result<()> {
+        if list.is_empty() || self.known().consumed == list {
+            return Ok(());
+        }
+        self.vault.put(host, &consumed_entry(origin), list).await?;
+        self.known().consumed = list.to_vec();
+        Ok(())
     }
 
     /// Finds out, before a change that can't be taken back, whether what it makes could be written down.
@@ -396,22 +442,25 @@ impl Trust {
             let known = &mut *self.known();
             let changes = known.to_hold.clone();
             known.held = changed(&known.held, &changes);
-            let stored = Stored {
-                format: FORMAT,
-                server: self.server.clone(),
-                collection: self.collection.clone(),
-                version: known.version,
-                head: known.head.clone(),
-                pins: known.pins.clone(),
-                state: known.state.clone(),
-                held: known.held.clone(),
-            };
-            (self.face.json(&stored), changes)
+            (self.stored(known), changes)
         };
         self.vault.put(host, &self.entry, &data).await?;
         // Others may have come meanwhile.
         self.known().to_hold.retain(|segment, reason| changes.get(segment) != Some(reason));
         Ok(())
+    }
+
+    fn stored(&self, known: &Known) -> Vec<u8> {
+        self.face.json(&Stored {
+            format: FORMAT,
+            server: self.server.clone(),
+            collection: self.collection.clone(),
+            version: known.version,
+            head: known.head.clone(),
+            pins: known.pins.clone(),
+            state: known.state.clone(),
+            held: known.held.clone(),
+        })
     }
 
     fn name(&self) -> String {
@@ -425,6 +474,10 @@ impl Trust {
              it was made anew, accept that with client.forget({name})."
         )
     }
+}
+
+fn consumed_entry(origin: &[u8; 16]) -> String {
+    format!("consumed/{}", Hex(*origin))
 }
 
 impl Known {

@@ -11,6 +11,7 @@ use serde::Deserialize;
 use crate::change::{Change, EVALUATION, Segments, StoredSegment};
 use crate::error::{Error, Result};
 use crate::hex::Hex;
+use crate::remote::problem::printable;
 
 const LARGEST: u64 = 1 << 48;
 
@@ -58,8 +59,9 @@ impl Listing {
         let said = serde_json::from_slice(body).map_err(|error| error.to_string());
         said.and_then(|said| Self::checked(said, name, before)).map_err(|why| {
             Error::server(format!(
-                "{server} describes collection \"{name}\" in a way that this ciphervec does not understand ({why}). Check the versions on \
-                 both sides."
+                "{server} describes collection \"{name}\" in a way that this ciphervec does not understand ({}). Check the versions on \
+                 both sides.",
+                printable(&why, 200)
             ))
         })
     }

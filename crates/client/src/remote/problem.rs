@@ -114,7 +114,7 @@ pub fn error_of(reply: &Reply, doing: &str, server: &str) -> Error {
     }
 }
 
-fn printable(text: &str, longest: usize) -> String {
+pub fn printable(text: &str, longest: usize) -> String {
     let clean =
         |c: char| if c.is_control() || matches!(c, '\u{2028}' | '\u{2029}') { ' ' } else { c };
     text.chars().map(clean).take(longest).collect()

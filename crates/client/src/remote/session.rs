@@ -12,7 +12,7 @@ use zeroize::Zeroizing;
 
 use crate::error::{Error, Result};
 use crate::host::{Head, Host, Lost, Progress, Request, Sink};
-use crate::remote::problem::{Reply, error_of, loses_uploads, words};
+use crate::remote::problem::{Reply, error_of, loses_uploads, printable, words};
 
 const API: &str = "1";
 /// Bytes of an answer that is JSON.
@@ -21,6 +21,8 @@ const MAX_JSON: usize = 256 << 20;
 const PIECE: usize = 4 << 20;
 const SMALLEST_PIECE: usize = 64 << 10;
 const LONGEST_ERROR: usize = 1 << 20;
+/// Bytes of a blob after which an attempt to read it counts as none that failed.
+const LEAST_PROGRESS: usize = 64 << 10;
 /// Answers after which the same request may succeed.
 const RETRIED: [u16; 4] = [429, 502, 503, 504];
 
@@ -270,7 +272,8 @@ impl Session {
                     (failure, None)
                 }
             };
-            if came.bytes.len() > from {
+            // Not for a byte at a time.
+            if came.bytes.len() >= from + LEAST_PROGRESS {
                 attempts.progressed(host);
             }
             if !attempts.again(host, wait).await? {
@@ -338,7 +341,7 @@ impl Session {
         doing: &str,
         step: &impl Fn(u64),
     ) -> Result<bool> {
-        let (mut offset, mut size, mut stuck) = (0, PIECE, 0);
+        let (mut offset, mut furthest, mut size, mut stuck) = (0, 0, PIECE, 0);
         while offset < data.len() {
             let headers = vec![
                 ("Upload-Offset", offset.to_string()),
@@ -367,7 +370,7 @@ impl Session {
                 let says = "says that an upload is at no byte of it. Try again";
                 return Err(Error::server(format!("{doing}: {} {says}.", self.url)));
             };
-            stuck = if now <= offset { stuck + 1 } else { 0 };
+            stuck = if now <= furthest { stuck + 1 } else { 0 };
             if stuck > self.retries + 1 {
                 let says = format!(
                     "{doing}: an upload stays at byte {now} on {}. Ask its operator.",
@@ -375,6 +378,7 @@ impl Session {
                 );
                 return Err(Error::server(says));
             }
+            furthest = furthest.max(now);
             offset = now;
             step(offset as u64);
         }
@@ -384,7 +388,9 @@ impl Session {
     /// The object in an answer.
     pub fn json<T: DeserializeOwned>(&self, reply: &Reply, doing: &str) -> Result<T> {
         serde_json::from_slice(&reply.body).map_err(|error| {
-            let what = if serde_json::from_slice::<serde_json::Value>(&reply.body).is_ok_and(|value| value.is_object()) {
+            let first = reply.body.iter().find(|byte| !byte.is_ascii_whitespace());
+            let what = if first == Some(&b'{') {
+                let error = printable(&error.to_string(), 200);
                 format!("answered in a way that is not understood ({error}). Check the versions on both sides.")
             } else {
                 "answered with something else than JSON. Is this the right URL?".to_owned()
@@ -465,6 +471,7 @@ impl Sink for Whole {
         if self.body.len() + piece.len() > self.limit {
             return Err(too_long(self.limit as u64));
         }
+        make_room(&mut self.body, piece.len())?;
         self.body.extend_from_slice(piece);
         Ok(())
     }
@@ -527,6 +534,7 @@ impl Sink for Blob<'_> {
         if (self.bytes.len() + piece.len()) as u64 > self.length {
             return Err(too_long(self.length));
         }
+        make_room(&mut self.bytes, piece.len())?;
         self.bytes.extend_from_slice(piece);
         let (done, total) = (self.bytes.len() as u64, Some(self.length));
         self.host.progress(Progress { phase: "read", done, total, ms: None });
@@ -537,6 +545,14 @@ impl Sink for Blob<'_> {
 /// An answer that takes more than it may.
 pub fn too_long(most: u64) -> Lost {
     Lost::refused(format!("the answer is longer than the {most} bytes expected"))
+}
+
+/// Room for so many more bytes: WebAssembly has 4 GiB, and ends where it runs out.
+fn make_room(bytes: &mut Vec<u8>, more: usize) -> core::result::Result<(), Lost> {
+    let had = bytes.len();
+    bytes.try_reserve(more).map_err(|_| {
+        Lost::refused(format!("there is no memory for more than {had} bytes of the answer"))
+    })
 }
 
 /// A number of at most 15 digits.

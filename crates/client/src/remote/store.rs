@@ -123,7 +123,15 @@ impl RemoteStore {
     pub async fn refresh(&self, host: &dyn Host) -> Result<bool> {
         self.trust.reload(host).await?;
         let since = self.trust.version();
-        let Some(listing) = self.newer(host).await? else { return Ok(false) };
+        let Some(listing) = self.newer(host).await? else {
+            // Nothing newer than what is listed here, while another client of this user has seen it.
+            let (version, head) = {
+                let kept = self.kept();
+                (kept.listing.version, kept.listing.head.clone())
+            };
+            self.trust.see(host, version, &head, since, true).await?;
+            return Ok(false);
+        };
         self.check(host, &listing, since).await?;
         let kept = &mut *self.kept();
         let moved = kept.doubted || listing.version != kept.listing.version;

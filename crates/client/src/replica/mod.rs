@@ -196,10 +196,16 @@ impl Replica {
 
     /// Takes in what others have committed since: sidecars of new segments, deletions, the epoch.
     pub async fn refresh(&mut self, host: &dyn Host) -> Result<()> {
-        if !self.store.refresh(host).await? {
-            return Ok(());
+        let in_step = core::mem::take(&mut self.in_step);
+        match self.store.refresh(host).await {
+            Ok(true) => {}
+            // What was shown before may be what the error is about: the next call looks again.
+            Err(error) if error.is_doubtful() => return Err(error),
+            unchanged => {
+                self.in_step = in_step;
+                return unchanged.map(drop);
+            }
         }
-        self.in_step = false;
         // Another client gives the collection new keys, or has given them, or other filterable fields.
         let before = Arc::clone(&self.description);
         self.renew()?;
@@ -365,7 +371,11 @@ impl Replica {
             true => Some(self.store.attachment(host, CONSUMED).await?),
             false => None,
         };
-        let shown = self.states.believe(signed, &listing.segments, list)?;
+        let kept = match self.states.is_new() {
+            true => self.store.trust.consumed(host, &signed.record.origin).await?,
+            false => Vec::new(),
+        };
+        let shown = self.states.believe(signed, &listing.segments, list, &kept)?;
         let consumed =
             Consumed::from_bytes(&self.states.consumed).map_err(ciphervec::Error::Envelope)?;
         self.directory.expect_unconsumed(consumed);
@@ -380,11 +390,15 @@ impl Replica {
         let Some(state) = &shown.state else { return Ok(()) };
         let news = self.states.news(&shown.counted);
         self.read_covered(host, &news).await?;
+        // Another client of this user may have seen more meanwhile.
+        self.store.trust.reload(host).await?;
         let warning = self.states.check(shown, self.store.trust.state().as_ref())?;
         if let Some(text) = warning {
             host.warn(&text);
         }
-        self.store.trust.see_state(host, state.pin()).await
+        let (trust, record) = (&self.store.trust, &state.record);
+        trust.keep_consumed(host, &record.origin, &self.states.consumed).await?;
+        trust.see_state(host, state.pin()).await
     }
 
     /// Has the bytes of these segments' covered blobs noted.
@@ -516,18 +530,20 @@ impl Replica {
                 blobs => read.push((Arc::clone(segment), blobs)),
             }
         }
-        let there = |(segment, blobs): &'_ (Arc<StoredSegment>, Result<_>)| {
-            blobs.is_ok().then_some(segment.id)
-        };
-        let ids: Vec<_> = read.iter().filter_map(there).collect();
+        let there: Vec<_> = read
+            .iter()
+            .filter(|(_, blobs)| blobs.is_ok())
+            .map(|(segment, _)| Arc::clone(segment))
+            .collect();
         let sealed: Vec<_> = read
             .iter()
             .filter_map(|(_, blobs)| blobs.as_ref().ok())
-            .zip(&ids)
-            .map(|((sidecar, wrap), id)| SealedSidecar {
-                segment: *id,
+            .zip(&there)
+            .map(|((sidecar, wrap), segment)| SealedSidecar {
+                segment: segment.id,
                 sidecar,
                 wrap: wrap.as_deref(),
+                rows: Some(segment.rows),
             })
             .collect();
         let mut opened = self.owner.open_sidecars(&sealed).into_iter();
@@ -540,9 +556,6 @@ impl Replica {
             };
             (segment, done)
         };
-        let sealed_ends = sealed.len();
-        drop(sealed);
-        debug_assert_eq!(sealed_ends, ids.len());
         Ok(read.into_iter().map(of).collect())
     }
 
@@ -720,9 +733,15 @@ impl Replica {
         }
         let Some(next) = next else { return Ok(()) };
         let consumed = Consumed::from_bytes(&next.consumed).map_err(ciphervec::Error::Envelope)?;
+        let origin = next.signed.record.origin;
         let pin = self.states.take(next);
         let what = format!("the change to {}", self.name());
-        Trust::afterwards(host, &what, self.store.trust.see_state(host, pin)).await?;
+        let (trust, list) = (&self.store.trust, &self.states.consumed);
+        let kept = async {
+            trust.keep_consumed(host, &origin, list).await?;
+            trust.see_state(host, pin).await
+        };
+        Trust::afterwards(host, &what, kept).await?;
         self.directory.expect_unconsumed(consumed);
         self.directory.authenticate();
         self.appended.clear();

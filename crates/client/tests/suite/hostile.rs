@@ -46,12 +46,26 @@ fn what_an_honest_server_said_opens_elsewhere_and_no_changed_byte_of_it_is_belie
                 for length in segment["blobs"].as_object_mut()?.values_mut() {
                     *length = serde_json::json!(length.is_u64());
                 }
+                // A field of another name is as none, and the rows of none are deleted.
+                let deleted =
+                    segment.get("deleted").cloned().unwrap_or_else(|| serde_json::json!([]));
+                *segment =
+                    serde_json::json!([segment["id"], segment["rows"], deleted, segment["blobs"]]);
             }
             Some(["name", "meta", "segments", "evaluation"].map(|field| value[field].clone()))
         };
-        let own_words =
-            answer == 0 && bare(&changed[0].1).is_some_and(|now| Some(now) == bare(&honest[0].1));
-        prop_assert!(own_words || !opens(changed), "byte {at} of answer {answer} of {bodies:?}");
+        // Servers need not say which evaluation keys they answer with.
+        let own_words = answer == 0
+            && bare(&changed[0].1).zip(bare(&honest[0].1)).is_some_and(|(now, then)| {
+                now[..3] == then[..3] && (now[3].is_null() || now[3] == then[3])
+            });
+        let near = at.saturating_sub(20)..(at + 20).min(changed[answer].1.len());
+        let said = String::from_utf8_lossy(&changed[answer].1[near]).into_owned();
+        prop_assert!(
+            own_words || !opens(changed),
+            "byte {at} of answer {answer} of {bodies:?}: {}",
+            said
+        );
         Ok(())
     };
     runner.run(&place, check).unwrap();

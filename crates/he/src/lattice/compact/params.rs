@@ -92,7 +92,7 @@ impl Width {
 
     /// Bytes of `rows` sealed vectors.
     pub fn words_len(self, rows: usize, dimension: usize) -> usize {
-        rows * dimension * self.word_bytes()
+        rows.saturating_mul(dimension).saturating_mul(self.word_bytes())
     }
 
     #[cfg(feature = "client")]

@@ -34,7 +34,7 @@ impl SearchForm for Width {
         _level: u8,
         _words: Option<&WordsAsked>,
     ) -> Result<Option<usize>> {
-        Ok(Some(rows * self.word_bytes()))
+        Ok(Some(rows.saturating_mul(self.word_bytes())))
     }
 
     #[cfg(feature = "client")]

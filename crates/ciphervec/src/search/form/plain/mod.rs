@@ -29,7 +29,7 @@ impl SearchForm for Plain {
     }
 
     fn words_len(&self, spec: &IndexSpec, rows: usize, _level: u8) -> Result<Option<usize>> {
-        Ok(Some(rows * spec.dimension() * WORD))
+        Ok(Some(rows.saturating_mul(spec.dimension()).saturating_mul(WORD)))
     }
 
     fn answer_len(
@@ -39,7 +39,7 @@ impl SearchForm for Plain {
         _level: u8,
         _words: Option<&WordsAsked>,
     ) -> Result<Option<usize>> {
-        Ok(Some(rows * WORD))
+        Ok(Some(rows.saturating_mul(WORD)))
     }
 
     #[cfg(feature = "client")]
