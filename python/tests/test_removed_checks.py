@@ -146,6 +146,40 @@ def test_rows_that_a_server_takes_out_of_a_writers_segment_are_told(
     assert make(transport=evil).get_collection("faces").count() == 2
 
 
+def test_a_writers_segment_is_refused_that_is_listed_with_other_rows(
+    make: Make, server_url: str, rows: np.ndarray
+) -> None:
+    """To delete the one row that is listed would be to remove all that were sealed."""
+    owner = make().create_collection("faces", D, mode="sealed-index")
+    Writer(owner.writer_card("door")).add_to(server_url, [f"w{i}" for i in range(10)], rows[:10])
+    evil = Liar()
+    evil.lie = lambda told: {**told, "segments": [{**one, "rows": 1} for one in told["segments"]]}
+    faces = make(transport=evil).get_collection("faces")
+    [reason] = faces.info()["reasons"].values()
+    assert "listed with 1 rows, and 10 were sealed" in reason
+    faces.add("own", rows[11])
+    assert faces.count() == 1 and "w0" not in faces
+
+
+def test_nothing_new_is_refused_where_another_client_saw_more(
+    make: Make, rows: np.ndarray, tmp_path: Path
+) -> None:
+    net = Faulty()
+    one = make(state=tmp_path / "mine").create_collection("faces", D, mode="sealed-index")
+    one.add(["a", "b"], rows[:2])
+    two = make(state=tmp_path / "mine", transport=net).get_collection("faces")
+    one.delete("a")
+
+    def nothing_new(request: httpx.Request, go: Callable[[], httpx.Response]) -> httpx.Response:
+        if "if-none-match" in request.headers:
+            return httpx.Response(304, headers={"ciphervec-api": "1"})
+        return go()
+
+    net.fault = nothing_new
+    with pytest.raises(RollbackDetected):
+        two.refresh()
+
+
 def test_who_was_away_for_long_does_not_follow_a_restore(
     tmp_path: Path, keys: Keys, rows: np.ndarray, monkeypatch: pytest.MonkeyPatch
 ) -> None:

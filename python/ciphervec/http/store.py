@@ -135,6 +135,8 @@ class HttpStore:
         since = self._trust.version
         state = self._newer()
         if state is None:
+            # Nothing newer than what is known here, while another client of this user has seen it.
+            self._trust.see(self._state.version, self._state.head, since)
             return False
         self._check(state, since)
         moved = self._doubted or state.version != self._state.version
