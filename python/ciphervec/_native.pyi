@@ -325,7 +325,9 @@ class Owner:
     def packing(
         self, expected: int, network: tuple[float, float] | None
     ) -> tuple[int, int, float] | None: ...
-    def open_sidecars(self, stored: Sequence[tuple[bytes, bytes, bytes | None, int | None]]) -> list[OpenedSidecar]: ...
+    def open_sidecars(
+        self, stored: Sequence[tuple[bytes, bytes, bytes | None, int | None]]
+    ) -> list[OpenedSidecar]: ...
     def add_to(
         self,
         directory: SegmentDirectory,

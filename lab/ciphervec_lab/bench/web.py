@@ -112,7 +112,7 @@ def _measure_mode(url: str, keys: _native.Keys, repeats: int) -> dict[str, float
     owner = _native.Owner(keys, spec, _get(f"{url}/seed"))
     directory = _native.SegmentDirectory()
     for segment in head["segments"]:
-        sealed = (bytes.fromhex(segment), _get(f"{url}/{segment}.sidecar"), None)
+        sealed = (bytes.fromhex(segment), _get(f"{url}/{segment}.sidecar"), None, None)
         [opened] = owner.open_sidecars([sealed])
         owner.add_to(directory, opened, standing="stored")
     generator = np.random.default_rng(18)

@@ -277,7 +277,8 @@ class Owner:
     def open_sidecars(
         self, stored: Sequence[tuple[bytes, bytes, bytes | None, int | None]]
     ) -> list[_native.OpenedSidecar]:
-        """Open sidecars, of segments, with their wraps and the rows listed, on all threads. `take_in` raises what keeps one from opening."""
+        """Open sidecars, of segments, with their wraps and the rows listed, on all threads. `take_in` raises what keeps one
+        from opening."""
         return self._native.open_sidecars(stored)
 
     def take_in(

@@ -589,7 +589,7 @@ fn one_constant_serves_every_level_and_every_run() {
         for turn in 0..3 {
             let x: Vec<f64> = (0..16).map(|i| f64::from((i * 5 + turn) % 7 - 3) / 3.0).collect();
             let sealed = server.read(&client.encrypt("x", &x).unwrap()).unwrap();
-            let first = server.run(&[sealed.clone()], |_| ()).unwrap();
+            let first = server.run(std::slice::from_ref(&sealed), |_| ()).unwrap();
             assert_eq!(first, server.run(&[sealed], |_| ()).unwrap());
             let found = client.decrypt(&first).unwrap().swap_remove(0).values;
             for ((found, x), w) in found.iter().zip(&x).zip(&weights) {
