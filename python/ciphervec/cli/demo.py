@@ -15,6 +15,7 @@ import ciphervec._native as _native
 
 from ..demo import corpus, embed, search, web
 from ..errors import InvalidInput
+from ..ingest.extras import install
 from . import demo_report
 from .terminal import Json, aside, command, print_json, progress, screen
 
@@ -28,8 +29,8 @@ def demo(
     model: Annotated[
         str | None,
         typer.Option(
-            help="Embed by this model instead of TF-IDF: `default` (`pip install 'ciphervec[texts]'`), or one of "
-            "sentence-transformers (`pip install 'ciphervec[sentences]'`)."
+            help=f"Embed by this model instead of TF-IDF: `default` (`{install('texts')}`), or one of "
+            f"sentence-transformers (`{install('sentences')}`)."
         ),
     ] = None,
     passages: Annotated[int | None, typer.Option(help="Only this many passages, for a quick look.")] = None,

@@ -21,6 +21,7 @@ from .rules import emit
 from .source import failure_at
 from .sources import Part
 from .undecided import LOOSE, NAME, grid
+from .values import Value
 
 _MOST_NUMBERS = 1 << 25
 """In all constants of a circuit."""
@@ -49,10 +50,21 @@ def lower(graph: Graph, most_slots: int, precision: Precision) -> Draft:
     for node in layout.computed:
         draft.owner = node
         _compute(its, node)
+        _check_finite(node, its.values.get(node))
     for name, node in zip(graph.names, graph.outputs, strict=True):
         draft.owner = node
         draft.outputs.append(_output(its, name, node))
     return draft
+
+
+def _check_finite(node: Node, value: Value | None) -> None:
+    """Raises ProgramError where what a result may be off by is larger than any number."""
+    if value is not None and not math.isfinite(value.unit + value.reach + value.error):
+        raise failure_at(
+            node.where,
+            f"{node.spoken}: errors of what is multiplied here may grow beyond all numbers. Scale numbers down before "
+            "they are multiplied, or say what stays small by programs.within(x, low, high).",
+        )
 
 
 def _wide(node: Node, most_slots: int) -> bool:
