@@ -1,5 +1,4 @@
-"""Texts enter collections that embed by "default": the model itself, which a package carries; where the package is missing,
-what is said."""
+"""Collections that embed by "default", with the package of the model and without."""
 
 from __future__ import annotations
 

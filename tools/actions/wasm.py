@@ -1,4 +1,4 @@
-"""The crate crates/wasm enters; the module for browsers, its JavaScript and its declarations leave, in js/client."""
+"""Builds crates/wasm to the modules of js/client: those that are shipped, and those that tests take apart."""
 
 from __future__ import annotations
 

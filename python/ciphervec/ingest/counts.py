@@ -1,4 +1,4 @@
-"""Counts: a number and a noun enter, "1 row" or "1,000 rows" leaves, for whatever a person reads."""
+"""Counts as people read them: "1 row", "1,000 rows"."""
 
 from __future__ import annotations
 

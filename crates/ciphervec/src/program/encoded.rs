@@ -1,4 +1,4 @@
-//! Encoded: constants of a circuit enter, the plaintexts that all runs have in common leave. Server side.
+//! The constants of a circuit as plaintexts, encoded once for all runs. Server side.
 //!
 //! Weights and masks are public and the same in every run, and encoding one takes as long as multiplying
 //! by it several times. What a plan keeps is bounded, and depends on nothing secret.

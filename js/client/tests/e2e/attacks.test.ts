@@ -1,14 +1,11 @@
 /** A lying server against the client, one thing at a time: nothing of it ends the Worker, and nothing of it is believed. */
 
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { Client, type Collection, type Keys, Writer } from "@ciphervec/client";
 import { blake3 } from "@noble/hashes/blake3.js";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { type Answered, TestProxy } from "../support/proxy.js";
+import { describe, expect, test } from "vitest";
+import type { Answered, TestProxy } from "../support/proxy.js";
 import { missing, type TestServer, vectors } from "../support/server.js";
-import { withServer } from "../support/setup.js";
+import { withLiar, withServer } from "../support/setup.js";
 
 const ROWS = vectors(5, 40, 16);
 const row = (i: number) => ROWS[i] as Float32Array;
@@ -25,21 +22,18 @@ describe.skipIf(missing !== "")("attacks", () => {
   let keys: Keys;
   let proxy: TestProxy;
   let folder = "";
-  let turn = 0;
   let name = "";
 
   withServer((started, made) => {
     [server, keys] = [started, made];
   });
-  beforeEach(async () => {
-    name = `attacks-${++turn}`;
-    proxy = await TestProxy.before(server.url);
-    folder = await mkdtemp(join(tmpdir(), "ciphervec-attacks-"));
-  });
-  afterEach(async () => {
-    proxy.close();
-    await rm(folder, { recursive: true, force: true });
-  });
+  withLiar(
+    () => server.url,
+    "attacks",
+    (...made) => {
+      [name, proxy, folder] = made;
+    },
+  );
 
   const client = (storage: "memory" | { folder: string } = "memory") =>
     new Client({ url: proxy.url, keys, storage, timeout: 5_000, retries: 1, onWarning: () => undefined });

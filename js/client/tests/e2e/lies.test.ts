@@ -1,14 +1,13 @@
 /** A check that failed is remembered and told, whatever the server does with the rest of the answer, and whoever else asks. */
 
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Client, type ClientOptions, type Collection, type Keys } from "@ciphervec/client";
 import { blake3 } from "@noble/hashes/blake3.js";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { type Answered, TestProxy } from "../support/proxy.js";
+import { describe, expect, test } from "vitest";
+import type { Answered, TestProxy } from "../support/proxy.js";
 import { closest, missing, python, type TestServer, vectors } from "../support/server.js";
-import { withServer } from "../support/setup.js";
+import { withLiar, withServer } from "../support/setup.js";
 
 const DIMENSION = 16;
 const ROWS = vectors(5, 40, DIMENSION);
@@ -54,21 +53,18 @@ describe.skipIf(missing !== "")("lies", () => {
   let keys: Keys;
   let proxy: TestProxy;
   let folder = "";
-  let turn = 0;
   let name = "";
 
   withServer((started, made) => {
     [server, keys] = [started, made];
   });
-  beforeEach(async () => {
-    name = `lies-${++turn}`;
-    proxy = await TestProxy.before(server.url);
-    folder = await mkdtemp(join(tmpdir(), "ciphervec-lies-"));
-  });
-  afterEach(async () => {
-    proxy.close();
-    await rm(folder, { recursive: true, force: true });
-  });
+  withLiar(
+    () => server.url,
+    "lies",
+    (...made) => {
+      [name, proxy, folder] = made;
+    },
+  );
 
   const client = (more: Partial<ClientOptions> = {}) =>
     new Client({ url: proxy.url, keys, storage: "memory", onWarning: () => undefined, ...more });

@@ -1,4 +1,4 @@
-/** OpenAPI: the server's own document enters, its operations leave, and the requests that they take. */
+/** The operations of the server's own OpenAPI document, and the requests that they take. */
 
 export interface Parameter {
   name: string;

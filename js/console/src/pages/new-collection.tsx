@@ -1,4 +1,4 @@
-/** New collection: its choices enter, the lines that make it leave, for whoever has the keys: this page makes none. */
+/** The page of a new collection: it writes the lines that make one, for whoever has the keys; it makes none itself. */
 import * as Tabs from "@radix-ui/react-tabs";
 import { useState } from "react";
 import { Command, Title } from "../parts/basics";

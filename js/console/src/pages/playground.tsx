@@ -1,4 +1,4 @@
-/** Playground: an operation of /openapi.json and its parts enter, the server's answer leaves: status, headers, body. */
+/** The playground: sends a request of /openapi.json and shows the server's answer. */
 import { type FormEvent, useMemo, useState } from "react";
 import { changes, type Operation, operationsOf, requestOf } from "../api/openapi";
 import type { Problem } from "../api/problem";

@@ -1,4 +1,4 @@
-/** Fields of forms: what is chosen by now enters, what a person makes of it leaves. */
+/** The fields of the console's forms. */
 
 export function Field(props: {
   name: string;

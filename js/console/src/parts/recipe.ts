@@ -1,4 +1,4 @@
-/** Recipes: choices enter; the lines leave that the owner of the keys, or the operator, runs: this page has neither. */
+/** The lines that an owner of keys, or an operator, runs elsewhere: the console has no keys. */
 
 export const METRICS = ["cosine", "ip", "l2", "hamming"] as const;
 export const MODES = ["sealed", "sealed-query", "sealed-index", "open"] as const;

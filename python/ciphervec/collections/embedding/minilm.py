@@ -1,5 +1,5 @@
-"""The default model: texts enter; vectors of 384 numbers leave. Runs on the key owner's side, and asks no other machine:
-the weights come from a package, and no file other than the one checked here is run.
+"""The default model of sentences, for the key owner. It asks no other machine: the weights come from a package, and no
+file other than the one checked here is run.
 
 all-MiniLM-L6-v2 with weights of 8 bits, in ONNX. Its vectors have a cosine of 0.999 with those of the full model.
 minilm_vocabulary.txt is BERT's uncased vocabulary (Google, Apache-2.0), as the model was trained with.
