@@ -6,7 +6,8 @@ import builtins
 import json
 import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import numpy as np
 import pytest
 
 import ciphervec
-from ciphervec import Client, Keys
+from ciphervec import Client, Clusters, Keys
 
 SCRIPTS: list[dict[str, Any]] = json.loads(
     (Path(__file__).parents[2] / "vectors" / "client" / "calls.json").read_text()
@@ -45,6 +46,8 @@ def check(call: Callable[..., Any], step: dict[str, Any]) -> None:
             call(**read(step["with"]))
         return
     found = call(**read(step["with"]))
+    if is_dataclass(found) and not isinstance(found, Mapping):
+        found = asdict(found)  # type: ignore[arg-type]
     expected = step.get("gives")
     if not isinstance(expected, dict):
         assert expected is None or found == expected
@@ -62,8 +65,13 @@ def check(call: Callable[..., Any], step: dict[str, Any]) -> None:
 def test_a_script_gives_what_it_says(
     script: dict[str, Any], where: str, keys: Keys, request: pytest.FixtureRequest
 ) -> None:
+    if where not in script.get("where", where):
+        pytest.skip("answers are computed in this process, and nothing of them can be fetched ahead")
     client: Any = Client(keys) if where == "memory" else request.getfixturevalue("make")()
-    docs = client.create_collection("script", **script["create"])
+    choices = dict(script["create"])
+    if "routing" in choices:
+        choices["routing"] = Clusters(**choices["routing"])
+    docs = client.create_collection("script", **choices)
     for number, step in enumerate(script["steps"]):
         with warnings.catch_warnings():
             warnings.simplefilter(

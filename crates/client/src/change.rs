@@ -6,6 +6,8 @@ use std::sync::Arc;
 use ciphervec::SegmentId;
 use indexmap::IndexMap;
 
+use crate::routing::table::RoutingTable;
+
 /// Blobs of a segment: sealed vectors, ids and norms, metadata and documents, filter tags, vectors as they were put in; and, in one that
 /// a writer sealed, its key, wrapped to the owner.
 pub const ROWS: &str = "rows";
@@ -78,14 +80,24 @@ pub struct Change {
     pub add: Vec<NewSegment>,
     pub remove: Vec<SegmentId>,
     pub delete_rows: BTreeMap<SegmentId, Vec<u32>>,
+    /// Rows of clusters that go without the store being told: the sealed routing table says so.
+    pub hide_rows: BTreeMap<SegmentId, Vec<u32>>,
     pub meta: Option<Vec<u8>>,
     pub attachments: BTreeMap<&'static str, Vec<u8>>,
+    /// The routing table from then on, if that changes by more than rows that go.
+    pub routing: Option<RoutingTable>,
+    /// Segments that were staged to become clusters, and count from then on.
+    pub adopted: Vec<SegmentId>,
 }
 
 impl Change {
     /// Whether it does nothing to rows.
     pub fn is_empty(&self) -> bool {
-        self.add.is_empty() && self.remove.is_empty() && self.delete_rows.is_empty()
+        self.add.is_empty()
+            && self.remove.is_empty()
+            && self.delete_rows.is_empty()
+            && self.hide_rows.is_empty()
+            && self.routing.is_none()
     }
 
     /// The segments that it leaves of these.

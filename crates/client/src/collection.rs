@@ -15,12 +15,14 @@ use crate::host::Host;
 use crate::records::Filter;
 use crate::records::record::Record;
 use crate::remote::store::Verified;
-use crate::replica::Replica;
-use crate::replica::batch::{
-    Batch, Records, changed, changes, check_metadatas, check_rows, distinct, same_length,
-};
+use crate::replica::{PATIENCE, Replica};
+use crate::replica::batch::{Batch, Records, changed, check_rows, distinct};
+use crate::replica::overlay::{Changes, Known, Unknown, say_stale};
+use crate::replica::prefetch::prefetch;
 use crate::replica::query_keys::QueryKey;
 use crate::replica::search::{Alone, Matches, Question, search};
+use crate::routing::clusters::Clusters;
+use crate::routing::recluster::{Clustered, recluster};
 
 /// Which parts of rows are read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -176,6 +178,7 @@ pub struct Collection {
     spec: IndexSpec,
     /// As they were when it was opened.
     settings: (Vec<String>, bool),
+    routing: Option<Clusters>,
 }
 
 impl Collection {
@@ -183,7 +186,8 @@ impl Collection {
         let described = &replica.description;
         let (spec, settings) =
             (described.spec.clone(), (described.filterable.clone(), described.originals));
-        Collection { spec, settings, replica: Mutex::new(replica) }
+        let routing = described.routing.clone();
+        Collection { spec, settings, routing, replica: Mutex::new(replica) }
     }
 
     /// What the index is.
@@ -201,6 +205,11 @@ impl Collection {
     /// Fields whose equality a server may test by keyed tags, and whether vectors are kept as they were put in, when it was opened.
     pub fn settings(&self) -> (&[String], bool) {
         (&self.settings.0, self.settings.1)
+    }
+
+    /// How its rows are put in clusters, which queries ask about.
+    pub fn routing(&self) -> Option<&Clusters> {
+        self.routing.as_ref()
     }
 
     /// That it was chosen so.
@@ -256,50 +265,62 @@ impl Collection {
         there: Option<Vec<bool>>,
         removed: &[String],
     ) -> Result<()> {
-        let Records { ids, mut embeddings, metadatas, documents } = rows;
         let dimension = self.spec.dimension();
-        let mut faults = Vec::new();
-        let count =
-            check_rows(&mut embeddings, dimension, self.spec.metric(), "embeddings", &mut faults)?;
-        check_metadatas(&metadatas, &mut faults);
-        if !faults.is_empty() {
-            return Err(Error::rows(faults));
-        }
-        let there = there.unwrap_or_else(|| vec![!embeddings.is_empty(); ids.len()]);
-        same_length(ids.len(), there.len(), "embeddings")?;
-        same_length(there.iter().filter(|one| **one).count(), count, "embeddings")?;
-        let changes: Vec<_> = changes(ids.len(), &metadatas, &documents)?.collect();
-        distinct(&ids)?;
+        let rows = Changes::new(rows, there, dimension, self.spec.metric())?;
+        let (Changes { ids, embeddings, there, .. }, changes) = (&rows, rows.beside()?);
+        distinct(ids)?;
         let mut alone = self.alone(host).await?;
         alone.refresh(host).await?;
         let stored: Vec<_> = ids
             .iter()
-            .zip(&there)
+            .zip(there)
             .filter(|(_, there)| !**there)
             .map(|(id, _)| id.clone())
             .collect();
         let change = async |replica: &mut Replica| {
-            let old = replica.read_records(host, &ids).await?;
+            let old = replica.read_records(host, ids).await?;
             let kept = replica.read_vectors(host, &stored).await?;
             let laid = old.iter().zip(&changes);
             let records =
                 laid.map(|(old, (metadata, document))| changed(old, *metadata, *document, removed));
             let records = records.collect::<Result<Vec<_>>>()?;
-            say_stale(host, &old, &records, &there)?;
+            let pairs = old.iter().zip(&records).zip(there).filter(|(_, there)| !**there);
+            say_stale(host, pairs.map(|((old, new), _)| (&**old, &**new)))?;
             let (mut given, mut read) =
                 (embeddings.chunks_exact(dimension), kept.rows.chunks_exact(dimension));
             let mut original = kept.original.into_iter();
             let mut batch = Batch { ids: ids.clone(), records, ..Batch::default() };
             let mut as_given = Vec::with_capacity(ids.len());
-            for there in &there {
+            for there in there {
                 let vector = if *there { given.next() } else { read.next() };
                 batch.rows.extend_from_slice(vector.unwrap_or_default());
                 as_given.push(*there || original.next().unwrap_or(false));
             }
             batch.original = Some(as_given);
-            replica.write(host, &mut batch, &ids).await
+            replica.write(host, &mut batch, ids).await
         };
         alone.in_turn(host, change).await
+    }
+
+    /// Adds the rows that are not here and lays the others over what is here, in one commit; how many were written. Of a row that is
+    /// here, given fields of metadata are laid over the old ones, a null takes its field away, and a document or vector replaces.
+    /// Vectors are given as to [`Self::update`]. An id that comes twice counts as two changes, one after the other.
+    ///
+    /// # Errors
+    /// [`Error::Rows`]; [`Error::Input`] for a new row without a vector. Nothing was changed then.
+    pub async fn merge(
+        &self,
+        host: &dyn Host,
+        rows: Records,
+        there: Option<Vec<bool>>,
+        known: Known,
+        unknown: Unknown,
+    ) -> Result<usize> {
+        let rows = Changes::new(rows, there, self.spec.dimension(), self.spec.metric())?;
+        let mut alone = self.alone(host).await?;
+        alone.refresh(host).await?;
+        let lay = async |replica: &mut Replica| replica.overlay(host, &rows, known, unknown).await;
+        alone.in_turn(host, lay).await
     }
 
     /// Deletes rows by id, by filter, or both; how many. Ids that are not here are an error unless `missing_ok`.
@@ -418,7 +439,7 @@ impl Collection {
             among: among.ids,
             skip_quarantined,
         };
-        let ends = host.now() + std::time::Duration::from_secs(20);
+        let ends = host.now() + PATIENCE;
         let (found, beside) = loop {
             match asked(&mut alone, host, &question, parts).await {
                 Err(Error::Conflict(_)) if host.now() < ends => alone.refresh(host).await?,
@@ -437,6 +458,47 @@ impl Collection {
             found.map(|(row, (distance, score))| Found { row, distance, score }).collect()
         });
         Ok(QueryResult { hits: hits.collect(), owners_only: own, checked })
+    }
+
+    /// Fetches ahead, for so many questions more, the half of an answer that does not depend on what is asked; how many are held then.
+    /// A question takes one by itself. Each serves once; they are held in memory alone, and are gone once anybody's commit has changed
+    /// which segments there are.
+    ///
+    /// # Errors
+    /// [`Error::Input`] where there is nothing to fetch ahead: in modes without, where rows are routed or none, of an older server.
+    pub async fn prefetch(&self, host: &dyn Host, queries: usize) -> Result<usize> {
+        let mut alone = self.alone(host).await?;
+        let ends = host.now() + PATIENCE;
+        loop {
+            match prefetch(&mut alone, host, queries).await {
+                Err(Error::Conflict(_)) if host.now() < ends => alone.refresh(host).await?,
+                done => return done,
+            }
+        }
+    }
+
+    /// Puts every row of a routed collection into clusters, filled up to equally many rows. Rows that were added, changed or deleted
+    /// since the last time are unrouted, and scanned by every query, until this is called. `questions` are what recall is measured
+    /// with; without, it is a sample of the rows. A call that was interrupted is gone on with by the next. It holds all vectors and
+    /// records in memory, and the store holds everything twice meanwhile.
+    ///
+    /// # Errors
+    /// [`Error::Input`] for a collection that is not routed; [`Error::Conflict`] when another client clusters it at the same time.
+    pub async fn recluster(
+        &self,
+        host: &dyn Host,
+        mut questions: Option<Vec<f32>>,
+    ) -> Result<Clustered> {
+        let (dimension, metric) = (self.spec.dimension(), self.spec.metric());
+        let mut faults = Vec::new();
+        if let Some(questions) = &mut questions {
+            check_rows(questions, dimension, metric, "questions", &mut faults)?;
+        }
+        if !faults.is_empty() {
+            return Err(Error::rows(faults));
+        }
+        let mut alone = self.alone(host).await?;
+        recluster(&mut alone, host, questions).await
     }
 
     /// Rows that are there, as far as this client has seen.
@@ -670,21 +732,4 @@ fn refuse_others<T>(replica: &Replica, what: &str) -> Result<T> {
         replica.name(),
         replica.face.quoted(replica.description.spec.mode().as_str())
     ))
-}
-
-/// Warns about rows whose document changes and whose vector does not.
-fn say_stale(host: &dyn Host, old: &[Arc<[u8]>], new: &[Vec<u8>], there: &[bool]) -> Result<()> {
-    let mut stale = 0;
-    for ((old, new), there) in old.iter().zip(new).zip(there) {
-        let (before, now) = (Record::read(old)?.document, Record::read(new)?.document);
-        stale += usize::from(!there && before.is_some() && before != now);
-    }
-    if stale > 0 {
-        host.warn(&format!(
-            "{stale} {} got another document and kept the vector of the old one: searches find the new text by the meaning of the \
-             old. Give embeddings with the documents.",
-            if stale == 1 { "row" } else { "rows" }
-        ));
-    }
-    Ok(())
 }

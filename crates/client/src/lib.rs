@@ -20,6 +20,7 @@ mod random;
 mod records;
 mod remote;
 mod replica;
+mod routing;
 mod time;
 mod writer;
 
@@ -39,5 +40,8 @@ pub use records::{Bound, FieldKinds, Filter, Table, canonical, record};
 pub use remote::database::CollectionRow;
 pub use remote::store::Verified;
 pub use replica::batch::Records;
+pub use replica::overlay::{Known, Unknown};
 pub use replica::query_keys::{QUERIES_PER_KEY, QueryKey};
+pub use routing::clusters::Clusters;
+pub use routing::recluster::Clustered;
 pub use writer::Writer;

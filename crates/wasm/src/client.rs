@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use ciphervec::{Id, Keys};
 use ciphervec_client::{
-    Audience, Choices, Client, ClientOptions, Collection, Face, Found, GetResult, Info, Parts,
-    QueryRequest, Records, Row, Selection,
+    Audience, Choices, Client, ClientOptions, Clusters, Collection, Face, Found, GetResult, Info,
+    Known, Parts, QueryRequest, Records, Row, Selection, Unknown,
 };
 use js_sys::{Array, Float32Array, Float64Array, Object, Reflect, Uint8Array};
 use wasm_bindgen::prelude::*;
@@ -100,6 +100,34 @@ fn parts(question: &JsValue) -> Parts {
     Parts { records: truth(question, "records"), embeddings: truth(question, "embeddings") }
 }
 
+fn clusters(given: &JsValue) -> Clusters {
+    let default = Clusters::default();
+    let count = |key: &str| number(given, key).map(|number| number as u32);
+    Clusters {
+        count: count("count"),
+        probes: count("probes"),
+        decoys: count("decoys"),
+        recall: number(given, "recall").unwrap_or(default.recall),
+        server_learns_queries: truth(given, "serverLearnsQueries"),
+    }
+}
+
+/// As [`clusters`] takes it.
+fn routing(routing: &Clusters) -> JsValue {
+    let count = |count: Option<u32>| count.map_or(JsValue::NULL, JsValue::from);
+    object(&[
+        ("count", count(routing.count)),
+        ("probes", count(routing.probes)),
+        ("decoys", count(routing.decoys)),
+        ("recall", routing.recall.into()),
+        ("serverLearnsQueries", routing.server_learns_queries.into()),
+    ])
+}
+
+fn there(rows: &JsValue) -> Option<Vec<bool>> {
+    maybe(rows, "there").map(|list| arrays::items(&list).map(|one| one.is_truthy()).collect())
+}
+
 fn choices(given: &JsValue) -> Result<Choices> {
     let name = text(given, "name").unwrap_or_default();
     let mut choices = Choices::new(name, whole(given, "dimension").unwrap_or_default());
@@ -114,6 +142,7 @@ fn choices(given: &JsValue) -> Result<Choices> {
     }
     choices.filterable = texts(given, "filterable").into_iter().flatten().collect();
     choices.originals = maybe(given, "originals").map(|value| value.is_truthy());
+    choices.routing = maybe(given, "routing").map(|routing| clusters(&routing));
     Ok(choices)
 }
 
@@ -314,6 +343,7 @@ impl JsCollection {
             ("scheme", spec.scheme().as_str().into()),
             ("filterable", strings(filterable)),
             ("originals", originals.into()),
+            ("routing", self.0.routing().map_or(JsValue::NULL, routing)),
         ])
     }
 
@@ -339,10 +369,16 @@ impl JsCollection {
     /// Changes rows that are here.
     pub async fn update(&self, host: JsHost, rows: JsValue) -> Result<()> {
         let collection = Rc::clone(&self.0);
-        let there = maybe(&rows, "there")
-            .map(|list| arrays::items(&list).map(|one| one.is_truthy()).collect());
         let removed: Vec<_> = texts(&rows, "removeFields").into_iter().flatten().collect();
-        Ok(collection.update(&host, records(&rows)?, there, &removed).await?)
+        Ok(collection.update(&host, records(&rows)?, there(&rows), &removed).await?)
+    }
+
+    /// Adds the rows that are not here and lays the others over what is here; how many were written.
+    pub async fn merge(&self, host: JsHost, rows: JsValue) -> Result<f64> {
+        let collection = Rc::clone(&self.0);
+        let known = if truth(&rows, "keep") { Known::Keep } else { Known::Merge };
+        let unknown = if truth(&rows, "skip") { Unknown::Skip } else { Unknown::Add };
+        Ok(collection.merge(&host, records(&rows)?, there(&rows), known, unknown).await? as f64)
     }
 
     /// Deletes rows by id, by filter, or both; how many.
@@ -393,6 +429,30 @@ impl JsCollection {
             ("ownersOnly", found.owners_only.into()),
             ("checked", found.checked.into()),
         ]))
+    }
+
+    /// Fetches halves of answers ahead, for so many questions more; how many are held then.
+    pub async fn prefetch(&self, host: JsHost, queries: f64) -> Result<f64> {
+        let collection = Rc::clone(&self.0);
+        Ok(collection.prefetch(&host, queries as usize).await? as f64)
+    }
+
+    /// Puts every row into clusters.
+    pub async fn recluster(&self, host: JsHost, given: JsValue) -> Result<JsValue> {
+        let collection = Rc::clone(&self.0);
+        let questions = maybe(&given, "questions").map(|_| floats(&given, "questions")).transpose()?;
+        let made = collection.recluster(&host, questions).await?;
+        let counts = [
+            ("clusters", made.clusters),
+            ("rowsEach", made.rows_each),
+            ("probes", made.probes),
+            ("decoys", made.decoys),
+            ("unrouted", made.unrouted),
+        ];
+        let mut fields = counts.map(|(name, count)| (name, (count as f64).into())).to_vec();
+        let recalls: Array = made.recalls.iter().map(|one| JsValue::from(*one)).collect();
+        fields.extend([("recall", made.recall.into()), ("recalls", recalls.into())]);
+        Ok(object(&fields))
     }
 
     /// Rows that are there, as far as this client has seen.

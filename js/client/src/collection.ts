@@ -4,10 +4,12 @@ import type { CollectionFacts } from "./collections/collection.js";
 import type { Engine } from "./engine.js";
 import { InvalidInput } from "./errors.js";
 import { flatten } from "./ingest/arrays.js";
-import { ADD, CALL, DELETE, GET, known, QUERY, UPDATE } from "./options.js";
+import { ADD, CALL, DELETE, GET, known, MERGE, PREFETCH, QUERY, RECLUSTER, UPDATE } from "./options.js";
 import type {
   Audience,
   CallOptions,
+  Clustered,
+  Clusters,
   GetPart,
   GetResult,
   Id,
@@ -43,6 +45,30 @@ export interface UpdateOptions extends CallOptions {
   documents?: OneOrMany<string | null>;
   /** Fields that go. */
   removeFields?: readonly string[];
+}
+
+/** Rows of which some may be here. */
+export interface MergeOptions extends CallOptions {
+  ids: OneOrMany<Id>;
+  /** Those of rows that have null here, and of all where they are left out, stay. */
+  embeddings?: Vectors | readonly (Vector | null)[];
+  /** Fields that are laid over those that are there; a null takes its field away. */
+  metadatas?: OneOrMany<Metadata | null>;
+  documents?: OneOrMany<string | null>;
+  /** What becomes of a row that is here: `merge` unless given; `keep` leaves it alone. */
+  known?: "merge" | "keep";
+  /** What becomes of a row that is not here: `add` unless given. */
+  unknown?: "add" | "skip";
+}
+
+export interface PrefetchOptions extends CallOptions {
+  /** 8 unless given. */
+  queries?: number;
+}
+
+export interface ReclusterOptions extends CallOptions {
+  /** What recall is measured with, where you know what will be asked; a sample of the rows unless given. */
+  questions?: Vectors;
 }
 
 /** Which rows. */
@@ -159,6 +185,11 @@ export class Collection {
     return this.#facts.originals;
   }
 
+  /** How rows are put in clusters, which queries ask about; null where they are not. */
+  get routing(): Required<Clusters> | null {
+    return this.#facts.routing;
+  }
+
   /** Seal and store new rows; their ids. Rejects with DuplicateId when one is here, InvalidRows. */
   async add(options: AddOptions): Promise<Id[]> {
     return this.#call("add", rowsOf(known(options, ADD, "add")), options);
@@ -174,19 +205,17 @@ export class Collection {
    * that of the old one, with a warning. Rejects with UnknownId.
    */
   async update(options: UpdateOptions): Promise<void> {
-    const { removeFields, embeddings } = known(options, UPDATE, "update");
-    const listed: readonly unknown[] = Array.isArray(embeddings) ? embeddings : [];
-    const there = listed.includes(null) ? listed.map((one) => one !== null) : undefined;
-    const vectors = (there ? listed.filter((one) => one !== null) : embeddings) as Vectors | undefined;
-    return this.#call(
-      "update",
-      {
-        ...rowsOf({ ...options, ...(vectors !== undefined && { embeddings: vectors }) } as GivenRows),
-        ...(there && { there }),
-        ...(removeFields && { removeFields }),
-      },
-      options,
-    );
+    const { removeFields } = known(options, UPDATE, "update");
+    return this.#call("update", { ...someOf(options), ...(removeFields && { removeFields }) }, options);
+  }
+
+  /**
+   * Add the rows that are not here and lay the others over what is here, in one commit; how many were written. An id that comes twice counts
+   * as two changes, one after the other. Rejects with InvalidInput, for a new row without a vector too.
+   */
+  async merge(options: MergeOptions): Promise<number> {
+    const { known: here, unknown: new_ } = known(options, MERGE, "merge");
+    return this.#call("merge", { ...someOf(options), known: here, unknown: new_ }, options);
   }
 
   /** Delete the rows with these ids, or those that pass the filter, or both at once; how many. */
@@ -214,6 +243,27 @@ export class Collection {
     const asked = { ...question, queryEmbeddings: flatten(queryEmbeddings, "queryEmbeddings") };
     const found = await this.#call<QueryResult>("query", asked, callOptions(signal, onProgress));
     return guarded(found, question.audience);
+  }
+
+  /**
+   * Fetch ahead, for so many questions more, the half of an answer that does not depend on what is asked; how many are ready then. A question
+   * takes one by itself. Each serves once; they are held in memory alone, and are gone once anybody's commit has changed which segments
+   * there are. Rejects with InvalidInput outside modes `sealed` and `sealed-query`, and where rows are routed.
+   */
+  async prefetch(options: PrefetchOptions = {}): Promise<number> {
+    const { queries = 8 } = known(options, PREFETCH, "prefetch");
+    return this.#call("prefetch", queries, options);
+  }
+
+  /**
+   * Put every row of a routed collection into clusters, filled up to equally many rows. Rows that were added, changed or deleted since the
+   * last time are unrouted, and scanned by every query, until this is called. A call that was interrupted is gone on with by the next. It
+   * holds all vectors and records in memory, and the server holds everything twice meanwhile.
+   */
+  async recluster(options: ReclusterOptions = {}): Promise<Clustered> {
+    const { questions } = known(options, RECLUSTER, "recluster");
+    const flat = questions === undefined ? undefined : flatten(questions, "questions");
+    return this.#call("recluster", { ...(flat && { questions: flat }) }, options);
   }
 
   /** Rows stored and not deleted, as of the server's latest answer. */
@@ -312,6 +362,14 @@ export function rowsOf({ ids, embeddings, metadatas, documents }: GivenRows) {
     ...(metadatas !== undefined && { metadatas }),
     ...(documents !== undefined && { documents }),
   };
+}
+
+/** The same of rows of which some have no vector. */
+function someOf({ embeddings, ...rows }: MergeOptions | UpdateOptions) {
+  const listed: readonly unknown[] = Array.isArray(embeddings) ? embeddings : [];
+  const there = listed.includes(null) ? listed.map((one) => one !== null) : undefined;
+  const vectors = (there ? listed.filter((one) => one !== null) : embeddings) as Vectors | undefined;
+  return { ...rowsOf({ ...rows, ...(vectors !== undefined && { embeddings: vectors }) }), ...(there && { there }) };
 }
 
 /** Those that are there. */

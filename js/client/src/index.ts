@@ -7,7 +7,10 @@ export {
   type CollectionInfo,
   type DeleteOptions,
   type GetOptions,
+  type MergeOptions,
+  type PrefetchOptions,
   type QueryOptions,
+  type ReclusterOptions,
   type Selection,
   type UpdateOptions,
 } from "./collection.js";

@@ -6,7 +6,7 @@
  */
 
 import type { Answer, Request } from "./http/transport.js";
-import type { Id, Progress } from "./types.js";
+import type { Clustered, Clusters, Id, Progress } from "./types.js";
 
 /** What lies in the wasm's memory until it is freed, which wipes it. */
 export interface Freed {
@@ -125,6 +125,7 @@ export interface CollectionFacts {
   scheme: string;
   filterable: string[];
   originals: boolean;
+  routing: Required<Clusters> | null;
 }
 
 export interface NativeCollection extends Freed {
@@ -133,6 +134,10 @@ export interface NativeCollection extends Freed {
   add(host: Host, rows: NativeRows): Promise<Id[]>;
   upsert(host: Host, rows: NativeRows): Promise<Id[]>;
   update(host: Host, rows: NativeRows & { there?: boolean[]; removeFields: string[] }): Promise<void>;
+  merge(
+    host: Host,
+    rows: NativeRows & { there?: boolean[]; keep: boolean; skip: boolean },
+  ): Promise<number>;
   delete(host: Host, which: NativeSelection & { missingOk: boolean }): Promise<number>;
   get(
     host: Host,
@@ -148,6 +153,8 @@ export interface NativeCollection extends Freed {
         skipQuarantined: boolean;
       },
   ): Promise<{ hits: NativeHits[]; ownersOnly: boolean; checked: boolean }>;
+  prefetch(host: Host, queries: number): Promise<number>;
+  recluster(host: Host, given: { questions?: Float32Array }): Promise<Clustered>;
   count(host: Host): Promise<number>;
   has(host: Host, ids: Id[]): Promise<Uint8Array>;
   refresh(host: Host): Promise<void>;

@@ -8,13 +8,16 @@ import type {
   AddOptions,
   DeleteOptions,
   GetOptions,
+  MergeOptions,
+  PrefetchOptions,
   QueryOptions,
+  ReclusterOptions,
   Selection,
   UpdateOptions,
 } from "./collection.js";
 import { InvalidInput } from "./errors.js";
 import { checkDepth } from "./ingest/nesting.js";
-import type { CallOptions } from "./types.js";
+import type { CallOptions, Clusters } from "./types.js";
 
 /** Every name that an interface has: the compiler holds a table to it. */
 export type Names<T> = { readonly [K in keyof Required<T>]: true };
@@ -24,6 +27,9 @@ const ROWS = { ids: true, embeddings: true, metadatas: true, documents: true } a
 const SELECTION: Names<Selection> = { ids: true, where: true, whereDocument: true, ...CALL };
 export const ADD: Names<AddOptions> = { ...ROWS, ...CALL };
 export const UPDATE: Names<UpdateOptions> = { ...ROWS, removeFields: true, ...CALL };
+export const MERGE: Names<MergeOptions> = { ...ROWS, known: true, unknown: true, ...CALL };
+export const PREFETCH: Names<PrefetchOptions> = { queries: true, ...CALL };
+export const RECLUSTER: Names<ReclusterOptions> = { questions: true, ...CALL };
 export const DELETE: Names<DeleteOptions> = { ...SELECTION, missingOk: true };
 export const GET: Names<GetOptions> = {
   ...SELECTION,
@@ -64,6 +70,14 @@ export const CREATE: Names<CreateOptions> = {
   precision: true,
   filterable: true,
   originals: true,
+  routing: true,
+};
+export const CLUSTERS: Names<Clusters> = {
+  count: true,
+  probes: true,
+  decoys: true,
+  recall: true,
+  serverLearnsQueries: true,
 };
 
 /** The options, if the method knows each of them. Throws InvalidInput, naming the one that it doesn't and those that it does. */

@@ -94,6 +94,39 @@ export interface QueryResult {
   checked: boolean;
 }
 
+/**
+ * That a query is to ask about a few clusters of near rows instead of all rows, which shows the server which. What is left out is chosen
+ * when the rows are clustered. Filters and ids choose among the rows of these clusters, and no others are scanned for them.
+ */
+export interface Clusters {
+  /** Of equally many rows. */
+  count?: number | null;
+  /** That are scanned for a query. */
+  probes?: number | null;
+  /** Beside these, so that the server can't tell which are the real ones; as many unless given. */
+  decoys?: number | null;
+  /** The share of the ten nearest rows that is to be found: 0.95 unless given. */
+  recall?: number;
+  /** Has to be said in mode `sealed-query`, where the server has the rows, and with them about the centroids. */
+  serverLearnsQueries?: boolean;
+}
+
+/** What `recluster` made. */
+export interface Clustered {
+  /** 0: there are too few rows for any. */
+  clusters: number;
+  /** Of a cluster, padding included. */
+  rowsEach: number;
+  probes: number;
+  decoys: number;
+  /** The share of the ten nearest rows that so many probes find, measured on questions of the key holder's. */
+  recall: number;
+  /** The same for 1, 2, … probes; empty where the clusters were begun by an earlier call. */
+  recalls: number[];
+  /** Rows that stayed so, because their records are too long. */
+  unrouted: number;
+}
+
 /** What is being done, as far as it got. `done` and `total` are rows while sealing, else bytes; `ms` what it took. */
 export interface Progress {
   phase: "read" | "seal" | "upload" | "encrypt" | "server" | "download" | "open";

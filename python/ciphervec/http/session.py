@@ -21,6 +21,9 @@ from .transport_types import Lost, Request, Transport
 
 API = "1"
 MAX_JSON = 256 << 20
+_MOST_TEXTS, _MOST_LISTS = 1 << 23, 1 << 22
+"""Of a listing of 700,000 segments: texts, names among them, and lists and objects. Each takes many times its own bytes
+once it is read."""
 MAX_ANSWER = 1 << 40
 """Bytes of an answer that is dealt with as it comes."""
 
@@ -116,6 +119,12 @@ class Session:
 
     def json(self, reply: Reply, doing: str) -> dict[str, Any]:
         """The object in an answer. Raises ServerError."""
+        texts, lists = reply.body.count(b'"') // 2, reply.body.count(b"{") + reply.body.count(b"[")
+        if texts > _MOST_TEXTS or lists > _MOST_LISTS:
+            raise ServerError(
+                f"{doing}: {self.url} answered with {texts:,} texts and {lists:,} lists, where at most {_MOST_TEXTS:,} and "
+                f"{_MOST_LISTS:,} were expected. Ask its operator."
+            )
         try:
             content = json.loads(reply.body)
         except (ValueError, RecursionError):

@@ -14,12 +14,12 @@ use ciphervec::{
 use ciphervec_he::Error as WireError;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use serde_json::value::RawValue;
 
 use crate::error::{Error, Result};
 use crate::face::Face;
 use crate::hex::Hex;
 use crate::random::random;
+use crate::routing::clusters::Clusters;
 
 /// Format 1 knew the scheme `lattice` alone, by a former name, and did not name it; format 2 no change of keys, format 3 neither
 /// incarnations nor authenticated states, format 4 no routing, format 5 no center that was given. Written is the oldest that says
@@ -78,8 +78,8 @@ struct Settings {
     network: Option<StoredNetwork>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     untagged: Vec<Hex<16>>,
-    #[serde(skip_serializing)]
-    routing: Option<Box<RawValue>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    routing: Option<Clusters>,
     #[serde(skip_serializing)]
     center: Option<Bytes>,
 }
@@ -115,6 +115,8 @@ pub struct Choices {
     pub filterable: Vec<String>,
     /// Whether vectors are kept as they were put in, beside the sealed ones.
     pub originals: Option<bool>,
+    /// That a query asks about a few clusters of near rows, which shows the server which.
+    pub routing: Option<Clusters>,
 }
 
 impl Choices {
@@ -128,6 +130,7 @@ impl Choices {
             precision: Precision::Standard,
             filterable: Vec::new(),
             originals: None,
+            routing: None,
         }
     }
 }
@@ -146,8 +149,8 @@ pub struct Description {
     pub network: Network,
     /// Segments from before the latest filterable field, whose tags say nothing of it.
     pub untagged: Vec<SegmentId>,
-    /// Whether queries ask about clusters.
-    pub routed: bool,
+    /// How rows are put in clusters, which queries ask about.
+    pub routing: Option<Clusters>,
     /// What rows of metric `l2` are sealed around, where that was given.
     pub center: Vec<f32>,
     mask_seed: Option<[u8; 32]>,
@@ -157,7 +160,16 @@ pub struct Description {
 impl Description {
     /// Of a collection that is to be made.
     pub fn new(face: Face, keys: Option<&Keys>, choices: &Choices) -> Result<Self> {
-        let Choices { name, dimension, metric, mode, precision, filterable, originals } = choices;
+        let Choices {
+            name,
+            dimension,
+            metric,
+            mode,
+            precision,
+            filterable,
+            originals,
+            routing,
+        } = choices;
         check_name(name)?;
         if !(1..=MAX_DIMENSION).contains(dimension) {
             return Error::input(format!(
@@ -167,6 +179,9 @@ impl Description {
         check_fields(filterable)?;
         let spec = IndexSpec::new(name, *dimension as u32, *metric, *mode, *precision)?
             .with_incarnation(random()?);
+        if let Some(routing) = routing {
+            routing.check(face, &spec, filterable)?;
+        }
         let owner = Owner::new(keys_for(face, keys, &Keys::public(), *mode)?, spec.clone())?;
         Ok(Description {
             key_id: owner.key_id().to_string(),
@@ -177,7 +192,7 @@ impl Description {
             originals: originals.unwrap_or(true) && *metric != Metric::Hamming,
             network: Network::default(),
             untagged: Vec::new(),
-            routed: false,
+            routing: routing.clone(),
             center: Vec::new(),
             mask_seed: None,
             rotation: None,
@@ -194,7 +209,7 @@ impl Description {
             originals: self.originals,
             network: None,
             untagged: Vec::new(),
-            routing: None,
+            routing: self.routing.clone(),
             center: None,
         };
         let binding = self.spec.binding();
@@ -202,7 +217,7 @@ impl Description {
         let sealed = RecordBatch::seal(owner.aead(), place, &[(ID.into(), face.json(&settings))])
             .map_err(SchemeError::Envelope)?;
         Ok(face.json(&Stored {
-            format: 4,
+            format: if self.routing.is_some() { 5 } else { 4 },
             spec: Bytes(self.spec.to_bytes()),
             scheme: self.spec.scheme().stored_name().to_owned(),
             key_id: self.key_id.clone(),
@@ -243,7 +258,7 @@ impl Description {
                 round_trip: network.latency_ms / 1e3,
             },
             untagged: settings.untagged.iter().map(|id| SegmentId(id.0)).collect(),
-            routed: settings.routing.is_some_and(|routing| routing.get() != "null"),
+            routing: settings.routing,
             center: settings.center.map(floats).unwrap_or_default(),
             mask_seed: settings.mask_seed.map(|seed| seed.0),
             filterable: settings.filterable,
@@ -284,6 +299,9 @@ impl Description {
         let spec = &self.spec;
         let originals = choices.originals.unwrap_or(self.originals);
         let listed = |fields: &[String]| format!("{fields:?}");
+        let routing = |one: Option<&Clusters>| {
+            one.map_or_else(|| "none".to_owned(), |one| String::from_utf8_lossy(&face.json(one)).into_owned())
+        };
         for (what, asked, found) in [
             ("dimension", choices.dimension.to_string(), spec.dimension().to_string()),
             ("metric", choices.metric.as_str().to_owned(), spec.metric().as_str().to_owned()),
@@ -296,6 +314,11 @@ impl Description {
             ("scheme", "lattice".to_owned(), spec.scheme().as_str().to_owned()),
             ("filterable", listed(&choices.filterable), listed(&self.filterable)),
             ("originals", originals.to_string(), self.originals.to_string()),
+            (
+                "routing",
+                routing(choices.routing.as_ref().or(self.routing.as_ref())),
+                routing(self.routing.as_ref()),
+            ),
         ] {
             if asked != found {
                 return Error::input(format!(

@@ -82,6 +82,8 @@ pub struct Step<'a> {
     pub written: Vec<Written>,
     /// BLAKE3 of the attachments that are there, for the first state; empty for others.
     pub attached: BTreeMap<&'static str, [u8; 32]>,
+    /// How the store will list the segments, where some of `appended` are listed before others that counted first.
+    pub in_order: Option<Vec<SegmentId>>,
     /// The description as it is stored.
     pub meta: &'a [u8],
     /// Seconds since 1970.
@@ -441,12 +443,15 @@ impl States {
                 *leaf = self.leaf(one);
             }
         }
-        for added in &change.add {
+        for added in change.add.iter().filter(|added| !aside(&added.id)) {
             let stored = Arc::new(added.stored());
             let leaf = self.leaf(&stored);
             counted.insert(added.id, (stored, leaf));
         }
-        counted
+        match &step.in_order {
+            None => counted,
+            Some(ids) => ids.iter().filter_map(|id| counted.swap_remove_entry(id)).collect(),
+        }
     }
 
     /// The commit that was sealed is made.

@@ -163,6 +163,21 @@ pub fn merge(
     Ok(record.write())
 }
 
+/// As [`merge`], but a field that `metadata` gives as null goes, and where no field is left so does the metadata.
+///
+/// # Errors
+/// As [`merge`].
+pub(crate) fn lay(record: &[u8], metadata: Option<&str>, document: Option<&str>) -> Result<Vec<u8>> {
+    let merged = merge(record, metadata, document, &[])?;
+    let given: Fields<'_> = metadata.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+    let mut record = Record::read(&merged)?;
+    if let Some(fields) = &mut record.metadata {
+        fields.0.retain(|name, _| given.0.get(name).is_none_or(|value| value.get() != "null"));
+    }
+    record.metadata = record.metadata.filter(|fields| !fields.0.is_empty());
+    Ok(record.write())
+}
+
 /// The tags of a record's `filterable` fields, of which `tag` makes one from a field and a canonical value.
 ///
 /// # Errors

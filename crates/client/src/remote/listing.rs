@@ -12,6 +12,7 @@ use crate::change::{Change, EVALUATION, Segments, StoredSegment};
 use crate::error::{Error, Result};
 use crate::hex::Hex;
 use crate::remote::problem::printable;
+use crate::remote::session::few_names;
 
 const LARGEST: u64 = 1 << 48;
 
@@ -56,7 +57,8 @@ struct Said {
 impl Listing {
     /// Of the body of an answer. Segments that are as they were `before` are the same objects again.
     pub fn read(body: &[u8], name: &str, server: &str, before: Option<&Self>) -> Result<Self> {
-        let said = serde_json::from_slice(body).map_err(|error| error.to_string());
+        let read = |()| serde_json::from_slice(body).map_err(|error| error.to_string());
+        let said = few_names(body).and_then(read);
         said.and_then(|said| Self::checked(said, name, before)).map_err(|why| {
             Error::server(format!(
                 "{server} describes collection \"{name}\" in a way that this ciphervec does not understand ({}). Check the versions on \

@@ -17,6 +17,9 @@ use crate::remote::problem::{Reply, error_of, loses_uploads, printable, words};
 const API: &str = "1";
 /// Bytes of an answer that is JSON.
 const MAX_JSON: usize = 256 << 20;
+/// Of a listing of 700,000 segments: texts, and lists and objects.
+const MOST_TEXTS: usize = 1 << 23;
+const MOST_LISTS: usize = 1 << 22;
 /// Bytes of an upload that go in one request.
 const PIECE: usize = 4 << 20;
 const SMALLEST_PIECE: usize = 64 << 10;
@@ -387,6 +390,7 @@ impl Session {
 
     /// The object in an answer.
     pub fn json<T: DeserializeOwned>(&self, reply: &Reply, doing: &str) -> Result<T> {
+        few_names(&reply.body).map_err(|why| Error::server(format!("{doing}: {} {why}", self.url)))?;
         serde_json::from_slice(&reply.body).map_err(|error| {
             let first = reply.body.iter().find(|byte| !byte.is_ascii_whitespace());
             let what = if first == Some(&b'{') {
@@ -553,6 +557,23 @@ fn make_room(bytes: &mut Vec<u8>, more: usize) -> core::result::Result<(), Lost>
     bytes.try_reserve(more).map_err(|_| {
         Lost::refused(format!("there is no memory for more than {had} bytes of the answer"))
     })
+}
+
+/// That JSON holds no more texts, names among them, and no more lists and objects, than a listing of the largest collection: each takes
+/// many times its own bytes once it is read.
+pub fn few_names(body: &[u8]) -> core::result::Result<(), String> {
+    let (mut quotes, mut lists) = (0usize, 0usize);
+    for byte in body {
+        quotes += usize::from(*byte == b'"');
+        lists += usize::from(matches!(byte, b'{' | b'['));
+    }
+    if quotes > 2 * MOST_TEXTS || lists > MOST_LISTS {
+        return Err(format!(
+            "answered with {} texts and {lists} lists, where at most {MOST_TEXTS} and {MOST_LISTS} were expected. Ask its operator.",
+            quotes / 2
+        ));
+    }
+    Ok(())
 }
 
 /// A number of at most 15 digits.

@@ -133,7 +133,8 @@ fn check_bits(rows: &mut [f32], what: &str) -> Result<()> {
     Ok(())
 }
 
-fn check_ids(ids: &[Id], faults: &mut Vec<(usize, String)>) {
+/// That each may be one.
+pub fn check_ids(ids: &[Id], faults: &mut Vec<(usize, String)>) {
     for (i, id) in ids.iter().enumerate() {
         if id.validate().is_err() {
             let actual = id.to_bytes().len() - 1;
@@ -205,7 +206,15 @@ pub fn changed(
     document: Option<&str>,
     removed: &[String],
 ) -> Result<Vec<u8>> {
-    let bytes = record::merge(old, metadata, document, removed)?;
+    fitting(record::merge(old, metadata, document, removed)?)
+}
+
+/// As [`changed`], but a field that is given as null goes.
+pub fn laid(old: &[u8], metadata: Option<&str>, document: Option<&str>) -> Result<Vec<u8>> {
+    fitting(record::lay(old, metadata, document)?)
+}
+
+fn fitting(bytes: Vec<u8>) -> Result<Vec<u8>> {
     if bytes.len() > MAX_RECORD {
         return Error::input(format!(
             "the metadata and document of a row take {} bytes; the limit is {MAX_RECORD}. Store a reference to the document instead.",

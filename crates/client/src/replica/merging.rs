@@ -32,7 +32,7 @@ impl Replica {
                 .concat()
                 .into_iter()
                 .collect();
-        let mut entries = self.entries();
+        let mut entries = self.fresh();
         entries.retain(|one| !passed_over.contains(&one.id));
         let suits = |one: &StoredSegment, size: usize| {
             one.live() < size

@@ -3,32 +3,37 @@
 //! Order of every change: seal, commit to the store, and only then let the directory know. A commit that fails leaves both as they were.
 //! Whatever ends a call, the next one begins with what the store has then: [`Replica::settle`].
 
+pub mod asking;
 pub mod batch;
 pub mod center;
 pub mod filtering;
 pub mod merging;
 pub mod opened;
+pub mod overlay;
 pub mod payloads;
+pub mod prefetch;
 pub mod quarantine;
 pub mod query_keys;
 pub mod read;
 pub mod search;
 pub mod write;
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use ciphervec::protect::consumed::Consumed;
-use ciphervec::search::{OpenedSidecar, Origin, Owner, SealedSidecar, SegmentDirectory, Standing};
+use ciphervec::search::{
+    OpenedSidecar, Origin, Owner, SealedSidecar, SegmentDirectory, Standing, TokenPool,
+};
 use ciphervec::{Id, Keys, SegmentId};
 
 use crate::belief::description::Description;
 use crate::belief::state::{Next, Shown, States, Step};
 use crate::belief::trust::{MASKS, Trust};
 use crate::change::{
-    CONSUMED, COVERED, Change, Difference, EVALUATION, KEY_PAIR, SIDECAR, STATE, StoredSegment,
-    TAGS, WRAP,
+    CONSUMED, COVERED, Change, Difference, EVALUATION, KEY_PAIR, ROUTING, SIDECAR, STATE,
+    StoredSegment, TAGS, WRAP, union,
 };
 use crate::error::{Error, Result};
 use crate::face::Face;
@@ -36,6 +41,8 @@ use crate::host::Host;
 use crate::remote::store::RemoteStore;
 use crate::replica::opened::Payloads;
 use crate::replica::query_keys::QueryKeys;
+use crate::routing::opened::OpenedRouting;
+use crate::routing::table::RoutingTable;
 
 /// Rows after which another segment begins; under the additively homomorphic schemes, which take seconds for so many.
 pub const SEGMENT_ROWS: usize = 65_536;
@@ -43,7 +50,7 @@ pub const KEY_PAIR_ROWS: usize = 4_096;
 /// How often a change, or a query, is tried anew at least because others committed in between.
 const TURNS: u32 = 16;
 /// For how long it is. A server that tidies up commits as well, many times a second.
-const PATIENCE: Duration = Duration::from_secs(20);
+pub const PATIENCE: Duration = Duration::from_secs(20);
 /// Sidecars that are opened at once.
 const AT_ONCE: usize = 512;
 
@@ -66,6 +73,9 @@ pub struct Replica {
     pub owner: Arc<Owner>,
     pub directory: SegmentDirectory,
     pub payloads: Payloads,
+    pub routing: OpenedRouting,
+    /// Halves of answers that were fetched ahead.
+    pub tokens: TokenPool,
     /// Times that rows went away.
     pub losses: u64,
     /// Why segments are passed over.
@@ -98,6 +108,8 @@ impl Replica {
             owner,
             directory: SegmentDirectory::new(),
             payloads: Payloads::default(),
+            routing: OpenedRouting::default(),
+            tokens: TokenPool::default(),
             losses: 0,
             reasons: HashMap::new(),
             appended: Vec::new(),
@@ -126,7 +138,9 @@ impl Replica {
         listing
             .segments
             .values()
-            .filter(|one| !self.reasons.contains_key(&one.id))
+            .filter(|one| {
+                !self.reasons.contains_key(&one.id) && !self.routing.staged().contains(&one.id)
+            })
             .cloned()
             .collect()
     }
@@ -231,9 +245,13 @@ impl Replica {
 
     /// Takes in what is new where nothing else has changed; nothing where everything has to be read anew.
     async fn grow(&mut self, host: &dyn Host) -> Result<Option<Shown>> {
+        let routing = |replica: &Self| {
+            replica.states.present.as_ref().map(|signed| signed.record.routing)
+        };
+        let routed = routing(self);
         let shown = self.shown(host).await?;
         let since = Difference::between(&self.taken, &self.entries());
-        if !self.is_grown(&shown, &since) {
+        if routing(self) != routed || !self.is_grown(&shown, &since) {
             return Ok(None);
         }
         since.gone.iter().for_each(|segment| self.detach(segment.id));
@@ -294,7 +312,7 @@ impl Replica {
     }
 
     /// Reads everything again. What is shown may be replaced by others while it is read.
-    async fn load(&mut self, host: &dyn Host) -> Result<()> {
+    pub async fn load(&mut self, host: &dyn Host) -> Result<()> {
         let mut doubted = false;
         for turn in 0.. {
             let error = match Box::pin(self.read_all(host)).await {
@@ -329,12 +347,6 @@ impl Replica {
 
     async fn read_all(&mut self, host: &dyn Host) -> Result<()> {
         self.in_step = false;
-        if self.description.routed {
-            return Err(Error::Version(format!(
-                "collection {} is routed, which this client does not search yet. Use the Python client, or a collection without routing.",
-                self.name()
-            )));
-        }
         self.owner = Arc::new(self.description.owner(self.face, self.keys.as_deref())?);
         self.directory = SegmentDirectory::new();
         self.payloads = Payloads::default();
@@ -345,6 +357,7 @@ impl Replica {
         self.evaluation = None;
         self.losses += 1;
         let shown = self.shown(host).await?;
+        self.open_routing(host).await?;
         self.open_key_pair(host).await?;
         let counted = shown.counted.clone();
         self.attach(host, &shown, &counted).await?;
@@ -466,7 +479,9 @@ impl Replica {
     async fn attach_appended(&mut self, host: &dyn Host, shown: &Shown) -> Result<()> {
         if !shown.aside.is_empty() {
             for segment in self.entries() {
-                if shown.sets_aside(segment.id) && !self.deleted.contains_key(&segment.id) {
+                if self.routing.staged().contains(&segment.id) {
+                    self.deleted.insert(segment.id, segment.deleted.clone());
+                } else if shown.sets_aside(segment.id) && !self.deleted.contains_key(&segment.id) {
                     self.refuse(&segment, "it was set aside before");
                 }
             }
@@ -567,7 +582,8 @@ impl Replica {
         aside: &[u32],
     ) -> Result<()> {
         let before = self.directory.shadowed().count();
-        self.directory.attach_opened(&self.owner, opened, (&segment.deleted, aside), standing)?;
+        let gone = union(&segment.deleted, &self.routing.hidden(segment.id));
+        self.directory.attach_opened(&self.owner, opened, (&gone, aside), standing)?;
         self.deleted.insert(segment.id, segment.deleted.clone());
         if self.directory.shadowed().count() != before {
             self.losses += 1;
@@ -696,12 +712,13 @@ impl Replica {
         if change.is_empty() {
             return Ok(());
         }
+        let hides = !change.hide_rows.is_empty();
         self.send(host, &mut change).await?;
         for id in dropped {
             self.directory.mark_deleted(id);
         }
         self.losses += u64::from(!dropped.is_empty());
-        if !change.delete_rows.is_empty() || !change.remove.is_empty() {
+        if !change.delete_rows.is_empty() || !change.remove.is_empty() || hides {
             self.directory.settle();
         }
         for (id, rows) in &change.delete_rows {
@@ -710,7 +727,9 @@ impl Replica {
         change.remove.iter().for_each(|id| self.detach(*id));
         for added in &change.add {
             let sidecar = added.blobs.get(SIDECAR).map_or(&[][..], |blob| blob);
-            self.directory.add(&self.owner, added.id, sidecar, &[])?;
+            if !self.routing.staged().contains(&added.id) {
+                self.directory.add(&self.owner, added.id, sidecar, &[])?;
+            }
             self.deleted.insert(added.id, Vec::new());
         }
         self.took(host).await
@@ -718,9 +737,15 @@ impl Replica {
 
     /// Commits to the store, with the state that the change makes. Out of step from here on, until the caller has taken the change in as
     /// well.
-    async fn send(&mut self, host: &dyn Host, change: &mut Change) -> Result<()> {
+    pub async fn send(&mut self, host: &dyn Host, change: &mut Change) -> Result<()> {
+        let routing = change.routed(&self.routing);
+        if let Some(table) = &routing {
+            change.attachments.insert(ROUTING, table.seal(&self.owner)?);
+        }
+        let staged = routing.as_ref().or(self.routing.table.as_ref()).map(RoutingTable::staged);
+        let staged = staged.unwrap_or_default();
         let next = match self.description.authenticated {
-            true => Some(self.next(host, change).await?),
+            true => Some(self.next(host, change, &staged).await?),
             false => None,
         };
         self.in_step = false;
@@ -730,6 +755,9 @@ impl Replica {
             let unsure = matches!(error, Error::CommitUncertain(_) | Error::Ended(_));
             self.in_step = !unsure && self.store.listing().version == version;
             return Err(error);
+        }
+        if let Some(table) = routing {
+            self.routing.take(table);
         }
         let Some(next) = next else { return Ok(()) };
         let consumed = Consumed::from_bytes(&next.consumed).map_err(ciphervec::Error::Envelope)?;
@@ -749,9 +777,16 @@ impl Replica {
     }
 
     /// The state that a change makes.
-    async fn next(&mut self, host: &dyn Host, change: &mut Change) -> Result<Next> {
+    async fn next(
+        &mut self,
+        host: &dyn Host,
+        change: &mut Change,
+        staged: &BTreeSet<SegmentId>,
+    ) -> Result<Next> {
         let first = self.states.present.is_none();
-        let counts = |one: &Arc<StoredSegment>| self.appended.contains(&one.id);
+        let counts = |one: &Arc<StoredSegment>| {
+            self.appended.contains(&one.id) || change.adopted.contains(&one.id)
+        };
         let appended: Vec<_> = if first {
             self.read_entries()
         } else {
@@ -782,7 +817,14 @@ impl Replica {
                 }
             }
         }
-        let aside = self.aside(&change.remove);
+        let mut aside = self.aside(&change.remove);
+        let made = staged.iter().filter(|id| !change.remove.contains(id));
+        aside.extend(made.map(|id| (*id, Vec::new())));
+        // What was staged is listed before others that counted first.
+        let in_order = (!change.adopted.is_empty()).then(|| {
+            let added = change.add.iter().map(|one| one.id);
+            listing.segments.keys().copied().chain(added).collect()
+        });
         let mut quarantine = self.directory.quarantined().to_vec();
         quarantine.sort_unstable();
         let step = Step {
@@ -791,6 +833,7 @@ impl Replica {
             quarantine,
             written,
             attached,
+            in_order,
             meta: &listing.meta,
             now: host.clock().as_secs(),
         };

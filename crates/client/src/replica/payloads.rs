@@ -16,6 +16,7 @@ use crate::records::record;
 use crate::records::{Bound, Filter};
 use crate::replica::Replica;
 use crate::replica::batch::Batch;
+use crate::routing::padding::{BUNDLE, unpack};
 
 /// The first byte of a vector as it was put in.
 const ORIGINAL: u8 = 1;
@@ -91,7 +92,10 @@ impl Replica {
                 Some(bytes) => bytes,
                 None => self.read(host, segment.id, blob).await?,
             };
-            let opened = open_rows(&self.owner, &self.directory, segment.id, &bytes, rows);
+            let opened = match self.routing.cluster_of(segment.id) {
+                Some(_) => self.open_bundle(segment.id, blob, &bytes, rows),
+                None => open_rows(&self.owner, &self.directory, segment.id, &bytes, rows),
+            };
             match opened {
                 Ok(opened) => {
                     if blob == RECORDS {
@@ -110,6 +114,25 @@ impl Replica {
             }
         }
         Ok(Vec::new())
+    }
+
+    /// These rows of what is one record in a cluster.
+    fn open_bundle(
+        &self,
+        segment: SegmentId,
+        blob: &str,
+        bytes: &[u8],
+        rows: &Rows<'_>,
+    ) -> Result<Vec<Arc<[u8]>>> {
+        let (owner, directory) = (&self.owner, &self.directory);
+        let one = open_rows(owner, directory, segment, bytes, &[(0, &Id::from(BUNDLE))])?;
+        let all = unpack(one.first().map_or(&[], |one| one))?;
+        let row = |(row, _): &(u32, &Id)| {
+            all.get(*row as usize).cloned().ok_or_else(|| {
+                Error::Corrupt(format!("the {blob} of this cluster have no row {row}"))
+            })
+        };
+        rows.iter().map(row).collect()
     }
 
     /// Whether the absence of a tag means something.
@@ -176,13 +199,7 @@ impl Replica {
         if self.description.originals && (0..batch.ids.len()).any(kept) {
             let dimension = self.description.spec.dimension();
             let rows = batch.rows.chunks_exact(dimension).enumerate();
-            let of = |(row, vector): (usize, &[f32])| match kept(row) {
-                true => [ORIGINAL]
-                    .into_iter()
-                    .chain(vector.iter().flat_map(|x| x.to_le_bytes()))
-                    .collect(),
-                false => Vec::new(),
-            };
+            let of = |(row, vector): (usize, &[f32])| original(vector, kept(row));
             blobs.insert(ORIGINALS, seal(rows.map(of).collect())?);
         }
         if !self.description.filterable.is_empty() {
@@ -227,6 +244,14 @@ fn open_rows(
         Ok(Arc::from(opened.as_slice()))
     };
     rows.iter().map(open).collect()
+}
+
+/// What is kept of a vector, where it is as it was put in.
+pub fn original(vector: &[f32], there: bool) -> Vec<u8> {
+    match there {
+        true => [ORIGINAL].into_iter().chain(vector.iter().flat_map(|x| x.to_le_bytes())).collect(),
+        false => Vec::new(),
+    }
 }
 
 fn read_original(data: &[u8], dimension: usize) -> Result<Option<Vec<f32>>> {

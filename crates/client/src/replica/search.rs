@@ -4,34 +4,35 @@ use std::collections::HashSet;
 use std::future::Future;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
-use std::time::Duration;
 
 use async_lock::{Mutex, MutexGuard};
 use ciphervec::protect::filter::FilterTag;
 use ciphervec::search::{
-    AnswerFormat, AnswerOpener, Hit, OpenOptions, Opened, Owner, QUERY_VERSION, Query,
-    QueryOptions, Retrieval,
+    AnswerFormat, AnswerOpener, Hit, OpenOptions, Opened, Owner, Query, QueryOptions, Retrieval,
+    Token, WORDS_VERSION,
 };
 use ciphervec::{Error as SchemeError, Id, Metric, Mode, SegmentId};
 
 use crate::error::{Error, Result};
-use crate::host::{Head, Host, Lost, Progress, Sink};
+use crate::host::{Host, Progress};
 use crate::records::Filter;
-use crate::remote::session::{Receiver, too_long};
-use crate::remote::store::{Evaluated, answered_on};
 use crate::replica::Replica;
+use crate::replica::asking::{
+    Answer, Kept, Sent, Streamed, answered, done, fetched, most_bytes, query_epoch,
+};
+use crate::replica::prefetch;
 use crate::replica::query_keys::QUERIES_PER_KEY;
 
 /// Queries sent in one message; a longer batch takes several.
 const QUERY_ROWS: usize = 1024;
 /// Bytes of an answer that are held as a whole; a longer one is opened as it comes.
 const WHOLE: usize = 4 << 20;
-const MAX_WHOLE: u64 = 1 << 30;
+/// The same of one that is opened as it comes, under schemes whose answers say how long they are.
 const MAX_ANSWER: u64 = 1 << 40;
+/// Attempts at a question about clusters, where segments come faster than they are asked about.
+const ROUTED: usize = 3;
 /// Bytes of an answer, a row, nearly.
 const LEAST_WORD: usize = 3;
-/// Servers behind one address may each have to be given the keys.
-const SENDS: usize = 4;
 
 /// A replica that nobody else uses, but for the time that a query is on its way.
 pub struct Alone<'a> {
@@ -45,7 +46,7 @@ impl<'a> Alone<'a> {
     }
 
     /// Lets others go on meanwhile. What follows begins with [`Replica::settle`].
-    async fn apart<T>(&mut self, work: impl Future<Output = T>) -> T {
+    pub async fn apart<T>(&mut self, work: impl Future<Output = T>) -> T {
         self.guard = None;
         let done = work.await;
         self.guard = Some(self.lock.lock().await);
@@ -115,7 +116,7 @@ struct Message<'a> {
     center: Vec<f32>,
 }
 
-/// A message as it is sent.
+/// A message, sealed.
 struct Asked<'a> {
     message: &'a Message<'a>,
     query: Arc<Query>,
@@ -210,7 +211,10 @@ async fn ask_all(
 ) -> Result<Vec<Matches>> {
     let dimension = alone.description.spec.dimension();
     let mut found = Vec::new();
-    for rows in message.question.rows.chunks(QUERY_ROWS.min(QUERIES_PER_KEY) * dimension) {
+    // Of a routed collection each question has clusters of its own, which the others must not share.
+    let routed = alone.description.routing.is_some();
+    let step = if routed { 1 } else { QUERY_ROWS.min(QUERIES_PER_KEY) };
+    for rows in message.question.rows.chunks(step * dimension) {
         found.extend(ask(alone, host, message, rows).await?);
     }
     Ok(found)
@@ -255,35 +259,19 @@ async fn ask(
     rows: &[f32],
 ) -> Result<Vec<Matches>> {
     let (metric, dimension) = (alone.description.spec.metric(), alone.description.spec.dimension());
-    let (queries, Question { count, within, .. }) = (rows.len() / dimension, message.question);
-    let began = host.now();
-    let known = alone.store.listing().query_version;
-    let format =
-        if known < u64::from(QUERY_VERSION) { AnswerFormat::First } else { AnswerFormat::Short };
-    let epoch = query_epoch(alone, host, queries).await?;
-    let options = QueryOptions {
-        epoch,
-        tags: &message.tags,
-        segments: None,
-        format,
-        centre: &message.center,
-        tokens: None,
-    };
-    let query = Arc::new(alone.owner.query(rows, &alone.directory, options)?);
-    let bytes = query.to_bytes().len();
-    done(host, "encrypt", bytes as u64, Some(bytes as u64), began);
-    let threshold =
-        within.map(|within| if metric.higher_is_closer() { 1.0 - within } else { within });
-    let retrieval = match (threshold, count) {
-        (Some(threshold), _) => Retrieval::Range(threshold),
-        (None, count) => Retrieval::TopK(count.unwrap_or_else(|| alone.directory.len().max(1))),
-    };
-    let large = alone.directory.len() * queries * LEAST_WORD > WHOLE;
-    let asked = Asked { message, query, owner: Arc::clone(&alone.owner), epoch, retrieval };
-    let opened = if large {
-        streamed(alone, host, &asked).await?
+    let (queries, Question { count, .. }) = (rows.len() / dimension, message.question);
+    let opened = if alone.description.routing.is_some() {
+        routed(alone, host, message, rows).await?
     } else {
-        whole(alone, host, &asked).await?
+        let ahead = prefetch::taken(alone, queries)?;
+        let large = alone.directory.len() * queries * LEAST_WORD > WHOLE;
+        if ahead.is_none() && large {
+            let epoch = query_epoch(alone, host, queries).await?;
+            let asked = sealed(alone, host, message, rows, Under { epoch, ..Under::default() })?;
+            streamed(alone, host, &asked).await?
+        } else {
+            whole(alone, host, message, rows, ahead).await?
+        }
     };
     if !opened.disqualified.is_empty() {
         alone.hold(host, &opened.disqualified, "a writer's segment failed its check").await?;
@@ -335,13 +323,90 @@ async fn before_opening(alone: &mut Alone<'_>, host: &dyn Host, asked: &Asked<'_
         .await
 }
 
-/// Asks about every segment, and opens the answer once it is there.
-async fn whole(alone: &mut Alone<'_>, host: &dyn Host, asked: &Asked<'_>) -> Result<Opened> {
-    let (known, losses) = (alone.attached(), alone.losses);
-    let mut sink =
-        Answer::new(host, asked.query.to_bytes().len(), MAX_WHOLE, Kept::Whole(Vec::new()));
-    let version = answered(alone, host, asked, &mut sink).await?;
-    alone.settle(host).await?;
+/// What a query is made under.
+#[derive(Default)]
+struct Under<'a> {
+    epoch: u32,
+    /// Halves of its answer that are here.
+    tokens: Option<Vec<Token>>,
+    /// The only segments that it is about.
+    named: Option<&'a [SegmentId]>,
+}
+
+/// The query of a message.
+fn sealed<'a>(
+    alone: &Alone<'_>,
+    host: &dyn Host,
+    message: &'a Message<'a>,
+    rows: &[f32],
+    Under { epoch, tokens, named }: Under<'_>,
+) -> Result<Asked<'a>> {
+    let began = host.now();
+    let known = alone.store.listing().query_version;
+    let format =
+        if known < u64::from(WORDS_VERSION) { AnswerFormat::First } else { AnswerFormat::Short };
+    let options = QueryOptions {
+        epoch,
+        tags: &message.tags,
+        segments: named,
+        format,
+        centre: &message.center,
+        tokens,
+    };
+    let query = Arc::new(alone.owner.query(rows, &alone.directory, options)?);
+    let bytes = query.to_bytes().len() as u64;
+    done(host, "encrypt", bytes, Some(bytes), began);
+    let Question { count, within, .. } = message.question;
+    let higher = alone.description.spec.metric().higher_is_closer();
+    let threshold = within.map(|within| if higher { 1.0 - within } else { within });
+    let retrieval = match (threshold, count) {
+        (Some(threshold), _) => Retrieval::Range(threshold),
+        (None, count) => Retrieval::TopK(count.unwrap_or_else(|| alone.directory.len().max(1))),
+    };
+    Ok(Asked { message, query, owner: Arc::clone(&alone.owner), epoch, retrieval })
+}
+
+impl Asked<'_> {
+    /// As it is sent; what opening its answer takes is made ready meanwhile.
+    fn sent(&self, alone: &Alone<'_>, host: &dyn Host) -> Sent<'_> {
+        let levels = alone.directory.levels(self.query.segments());
+        let (owner, query) = (Arc::clone(&self.owner), Arc::clone(&self.query));
+        // Opening says what is wrong with it.
+        host.meanwhile(Box::new(move || drop(owner.prepare(&query, &levels))));
+        let (bytes, rows) = (self.query.to_bytes(), self.query.len());
+        Sent { bytes, rows, named: self.query.segments(), epoch: self.epoch, owner: &self.owner }
+    }
+}
+
+/// Asks about every segment, and opens the answer once it is there; with halves of it that are here, as long as they go with it.
+async fn whole(
+    alone: &mut Alone<'_>,
+    host: &dyn Host,
+    message: &Message<'_>,
+    rows: &[f32],
+    mut ahead: Option<(u32, Vec<Token>)>,
+) -> Result<Opened> {
+    let queries = rows.len() / alone.description.spec.dimension();
+    let (asked, known, losses, version, data) = loop {
+        // What was fetched ahead was counted then.
+        let (epoch, tokens) = match ahead.take() {
+            Some((epoch, tokens)) => (epoch, Some(tokens)),
+            None => (query_epoch(alone, host, queries).await?, None),
+        };
+        let asked = sealed(alone, host, message, rows, Under { epoch, tokens, named: None })?;
+        let (known, losses) = (alone.attached(), alone.losses);
+        let sent = asked.sent(alone, host);
+        let (version, data) = fetched(alone, host, &sent).await?;
+        if asked.query.ahead() == 0 {
+            break (asked, known, losses, version, data);
+        }
+        match asked.owner.complete(&asked.query, &data) {
+            Ok(data) => break (asked, known, losses, version, data),
+            // The server's rows or keys have changed: the question is asked whole, under another mask.
+            Err(SchemeError::Token { .. }) => alone.tokens.clear(),
+            Err(error) => return Err(alone.checked(host, error).await),
+        }
+    };
     if version > alone.store.listing().version {
         alone.refresh(host).await?;
     }
@@ -354,17 +419,66 @@ async fn whole(alone: &mut Alone<'_>, host: &dyn Host, asked: &Asked<'_>) -> Res
         }
         newer = alone.attached().difference(&known).copied().collect();
     }
+    open(alone, host, &asked, &data, &newer).await
+}
+
+/// Asks one question about the segments that it names. [`Error::Conflict`] when rows go meanwhile.
+async fn routed(
+    alone: &mut Alone<'_>,
+    host: &dyn Host,
+    message: &Message<'_>,
+    rows: &[f32],
+) -> Result<Opened> {
+    let mut turn = 1;
+    loop {
+        let epoch = query_epoch(alone, host, 1).await?;
+        let losses = alone.losses;
+        let named = alone.name_segments(host, rows).await?;
+        let under = Under { epoch, tokens: None, named: Some(&named) };
+        let asked = sealed(alone, host, message, rows, under)?;
+        let sent = asked.sent(alone, host);
+        let (version, data) = fetched(alone, host, &sent).await?;
+        if version > alone.store.listing().version {
+            alone.refresh(host).await?;
+        }
+        let all = alone.unrouted().iter().all(|id| named.contains(id));
+        // What came after the last attempt need not be in the answer.
+        if alone.losses == losses && (all || turn == ROUTED) {
+            let opened = open(alone, host, &asked, &data, &[]).await?;
+            let found = opened.hits.iter().map(Vec::len).sum::<usize>();
+            if let (Some(count), Some(allow)) = (message.question.count, &message.allow)
+                && found < allow.len().min(count)
+            {
+                alone.say_missed(host, &named, allow);
+            }
+            return Ok(opened);
+        }
+        // Rows went, and may be back in a segment that was not asked about; or some came since.
+        if turn == ROUTED {
+            return Err(alone.too_fast());
+        }
+        turn += 1;
+    }
+}
+
+/// Opens an answer that is here. Segments in `newer` may be missing in it.
+async fn open(
+    alone: &mut Alone<'_>,
+    host: &dyn Host,
+    asked: &Asked<'_>,
+    data: &[u8],
+    newer: &[SegmentId],
+) -> Result<Opened> {
     before_opening(alone, host, asked).await?;
     let began = host.now();
-    let Kept::Whole(data) = sink.kept else { return Err(alone.too_fast()) };
     let selection = asked.message.allow.as_ref().map(|names| alone.directory.select(names));
     let options = OpenOptions {
         retrieval: asked.retrieval,
         selection: selection.as_ref(),
-        newer: &newer,
+        newer,
         flood: None,
     };
-    let opened = alone.owner.open(&asked.query, &data, &alone.directory, options);
+    let opened = alone.owner.open(&asked.query, data, &alone.directory, options);
     let opened = match opened {
         Ok(opened) => opened,
         Err(error) => return Err(alone.checked(host, error).await),
@@ -387,8 +501,10 @@ async fn streamed(alone: &mut Alone<'_>, host: &dyn Host, asked: &Asked<'_>) -> 
     };
     let expected = Some((alone.store.listing().version, alone.too_fast()));
     let kept = Kept::Opener(Box::new(Streamed { fresh: Box::new(fresh), opener: None, expected }));
-    let mut sink = Answer::new(host, asked.query.to_bytes().len(), MAX_ANSWER, kept);
-    let ended = match answered(alone, host, asked, &mut sink).await {
+    let most = most_bytes(alone, asked.query.len(), None).unwrap_or(MAX_ANSWER);
+    let mut sink = Answer::new(host, asked.query.to_bytes().len(), most, kept);
+    let sent = asked.sent(alone, host);
+    let ended = match answered(alone, host, &sent, &mut sink).await {
         Ok(_) => alone.settle(host).await,
         Err(error) => Err(error),
     };
@@ -416,228 +532,4 @@ async fn streamed(alone: &mut Alone<'_>, host: &dyn Host, asked: &Asked<'_>) -> 
         }
         Err(error) => Err(alone.checked(host, error).await),
     }
-}
-
-/// What is made of an answer while it comes.
-enum Kept<'a> {
-    Whole(Vec<u8>),
-    Opener(Box<Streamed<'a>>),
-}
-
-/// An answer that is opened while it comes.
-struct Streamed<'a> {
-    fresh: Box<dyn Fn() -> AnswerOpener + 'a>,
-    opener: Option<AnswerOpener>,
-    /// Which state it has to be of, and what is said of another.
-    expected: Option<(u64, Error)>,
-}
-
-/// Where an answer goes: it tells how long the server took, and what came.
-struct Answer<'a> {
-    host: &'a dyn Host,
-    began: Duration,
-    most: u64,
-    came: u64,
-    total: Option<u64>,
-    head: Option<Head>,
-    /// On opening it.
-    spent: Duration,
-    refused: Option<Error>,
-    kept: Kept<'a>,
-}
-
-impl<'a> Answer<'a> {
-    fn new(host: &'a dyn Host, up: usize, most: u64, kept: Kept<'a>) -> Self {
-        let began = host.now();
-        host.progress(Progress {
-            phase: "upload",
-            done: up as u64,
-            total: Some(up as u64),
-            ms: None,
-        });
-        Answer {
-            host,
-            began,
-            most,
-            came: 0,
-            total: None,
-            head: None,
-            spent: Duration::ZERO,
-            refused: None,
-            kept,
-        }
-    }
-
-    fn finish(self) -> Option<core::result::Result<Opened, SchemeError>> {
-        match self.kept {
-            Kept::Opener(streamed) => streamed.opener.map(AnswerOpener::finish),
-            Kept::Whole(_) => None,
-        }
-    }
-}
-
-impl Sink for Answer<'_> {
-    fn begin(&mut self, head: &Head) -> core::result::Result<(), Lost> {
-        self.head = Some(head.clone());
-        self.came = 0;
-        self.total = head.header("content-length").and_then(crate::remote::session::count);
-        match &mut self.kept {
-            Kept::Whole(data) => data.clear(),
-            Kept::Opener(streamed) => {
-                let Streamed { fresh, opener, expected } = &mut **streamed;
-                // Before any of it is opened: which state it is of.
-                let now = answered_on(head, "the server").map(|(version, _)| version);
-                let wrong = match (now, &expected) {
-                    (Err(error), _) => Some(error),
-                    (Ok(now), Some((version, _))) if now != *version => {
-                        expected.take().map(|(_, error)| error)
-                    }
-                    (Ok(_), _) => None,
-                };
-                // What failed its check is said at the end, also where another attempt follows.
-                let failed = opener.take().map(AnswerOpener::finish);
-                let failed = match failed {
-                    Some(Err(
-                        error @ (SchemeError::Tampered { .. } | SchemeError::Mismatched { .. }),
-                    )) => Some(error),
-                    Some(Ok(Opened { disqualified: segments, .. })) if !segments.is_empty() => {
-                        Some(SchemeError::Tampered { segments })
-                    }
-                    _ => None,
-                };
-                self.refused = failed.map(Error::Scheme).or(wrong);
-                if self.refused.is_some() {
-                    return Err(Lost::refused("the answer is not taken"));
-                }
-                *opener = Some(fresh());
-            }
-        }
-        done(self.host, "server", 0, None, self.began);
-        Ok(())
-    }
-
-    fn take(&mut self, piece: &[u8]) -> core::result::Result<(), Lost> {
-        self.came += piece.len() as u64;
-        if self.came > self.most {
-            return Err(too_long(self.most));
-        }
-        match &mut self.kept {
-            Kept::Whole(data) => data.extend_from_slice(piece),
-            Kept::Opener(streamed) => {
-                let began = self.host.now();
-                if let Some(opener) = &mut streamed.opener {
-                    opener.write(piece);
-                }
-                self.spent += self.host.now().saturating_sub(began);
-            }
-        }
-        done(self.host, "download", self.came, self.total, self.began);
-        Ok(())
-    }
-}
-
-impl Receiver for Answer<'_> {
-    fn answer(&mut self) -> Option<(Head, Vec<u8>)> {
-        Some((self.head.take()?, Vec::new()))
-    }
-
-    fn refused(&mut self) -> Option<Error> {
-        self.refused.take()
-    }
-}
-
-fn done(host: &dyn Host, phase: &'static str, done: u64, total: Option<u64>, began: Duration) {
-    let ms = Some(host.now().saturating_sub(began).as_secs_f64() * 1e3);
-    host.progress(Progress { phase, done, total, ms });
-}
-
-/// The epoch to make so many queries under: counted, and the server has its evaluation keys as far as is known.
-async fn query_epoch(alone: &mut Alone<'_>, host: &dyn Host, queries: usize) -> Result<u32> {
-    loop {
-        let (keys, name) = (alone.query_keys.clone(), alone.name());
-        if !alone.description.encrypts_queries() {
-            return Ok(alone.description.epoch);
-        }
-        if keys.present().refused {
-            if let Some(asked) = keys.ask_outside(queries) {
-                host.warn(&format!(
-                    "{asked} queries of this client were asked under one query key of {name}. Begin another with the Python client's \
-                     rotate_query_key()."
-                ));
-            }
-            return Ok(alone.description.epoch);
-        }
-        let owner = Arc::clone(&alone.owner);
-        let (epoch, fresh) = keys.take(owner.key_id(), queries)?;
-        if !fresh {
-            return Ok(epoch);
-        }
-        let held = hand_over(alone, host, &owner, epoch).await?;
-        alone.settle(host).await?;
-        if !held {
-            keys.refuse();
-            host.warn(&format!(
-                "the server of {name} takes no query keys of its clients: it is of a release before 0.2. Queries are asked under the \
-                 collection's own query key, which changes with the Python client's rotate_query_key() alone. SECURITY.md says what a \
-                 server that lies learns of a key; upgrade the server, or rotate it every {QUERIES_PER_KEY} queries."
-            ));
-        } else if Arc::ptr_eq(&alone.owner, &owner) {
-            return Ok(epoch);
-        } // else others have changed the keys
-    }
-}
-
-/// Has the server answer a message; the commit that the answer was computed on.
-async fn answered(
-    alone: &mut Alone<'_>,
-    host: &dyn Host,
-    asked: &Asked<'_>,
-    sink: &mut Answer<'_>,
-) -> Result<u64> {
-    let (keys, store) = (alone.query_keys.clone(), Arc::clone(&alone.store));
-    let levels = alone.directory.levels(asked.query.segments());
-    let (owner, query) = (Arc::clone(&asked.owner), Arc::clone(&asked.query));
-    // The query's tree, which opening the answer takes. Opening says what is wrong with it.
-    host.meanwhile(Box::new(move || drop(owner.prepare(&query, &levels))));
-    let again = || keys.again(asked.epoch, asked.query.len());
-    // By the state that the query was made in: where others move on, `evaluate` tells.
-    let check = alone.states.evaluation_check();
-    for _ in 0..SENDS {
-        let sent =
-            alone.apart(store.evaluate(host, asked.query.to_bytes(), &check, sink, &again)).await;
-        let sent = match sent {
-            Err(Error::Scheme(error)) => return Err(alone.checked(host, error).await),
-            sent => sent?,
-        };
-        if let Evaluated::Answered(version) = sent {
-            return Ok(version);
-        }
-        again()?;
-        // Others may have let go of the owner meanwhile, who makes these keys.
-        if !Arc::ptr_eq(&alone.owner, &asked.owner) {
-            return Err(Error::Conflict("the keys have changed. Ask again.".to_owned()));
-        }
-        hand_over(alone, host, &asked.owner, asked.epoch).await?;
-    }
-    Err(Error::server(format!(
-        "the server of {} says that it lacks evaluation keys that it was given {SENDS} times. Ask its operator: its memory may be too small \
-         for them, or several servers answer under one address.",
-        alone.name()
-    )))
-}
-
-/// Gives the server the evaluation keys of a session; whether it knows sessions.
-async fn hand_over(
-    alone: &mut Alone<'_>,
-    host: &dyn Host,
-    owner: &Owner,
-    epoch: u32,
-) -> Result<bool> {
-    let evaluation = owner.evaluation(epoch)?.map(|keys| keys.to_bytes()).unwrap_or_default();
-    let store = Arc::clone(&alone.store);
-    let held = alone.apart(store.hold(host, &evaluation)).await;
-    if held.is_err() {
-        alone.query_keys.end(); // it has others of that number, say, or the owner's keys have changed
-    }
-    held
 }

@@ -80,7 +80,7 @@ impl Replica {
         }
     }
 
-    fn seal(&self, batch: &Batch, expected: usize, center: &[f32]) -> Result<NewSegment> {
+    pub fn seal(&self, batch: &Batch, expected: usize, center: &[f32]) -> Result<NewSegment> {
         let expected = Expected { rows: expected, network: self.description.network };
         let sealed = self.owner.seal_around(&batch.rows, &batch.ids, &expected, center)?;
         let mut blobs = self.seal_beside(sealed.id, batch)?;
@@ -91,7 +91,7 @@ impl Replica {
 
     /// Adds the deletion of these ids to `change`, and that of rows whose id another segment has taken over: they would come back when
     /// the later row goes. A segment left without rows is removed altogether.
-    fn drop_rows(&self, change: &mut Change, ids: &[Id]) -> Result<()> {
+    pub fn drop_rows(&self, change: &mut Change, ids: &[Id]) -> Result<()> {
         let mut dropped: HashMap<SegmentId, Vec<u32>> = HashMap::new();
         for (segment, row) in self.places(ids)?.into_iter().chain(self.directory.shadowed()) {
             dropped.entry(segment).or_default().push(row);
@@ -101,7 +101,10 @@ impl Replica {
             let Some(mut gone) = dropped.remove(id).filter(|_| !change.remove.contains(id)) else {
                 continue;
             };
-            if gone.len() + one.deleted.len() == one.rows as usize {
+            if self.routing.cluster_of(*id).is_some() {
+                gone.sort_unstable();
+                change.hide_rows.insert(*id, gone); // the server would learn which cluster they are of
+            } else if gone.len() + one.deleted.len() == one.rows as usize {
                 change.remove.push(*id);
             } else {
                 gone.sort_unstable();

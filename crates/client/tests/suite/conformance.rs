@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use ciphervec::{Id, Metric, Mode};
 use ciphervec_client::{
-    Audience, Choices, Client, Collection, Connection, Error, GetResult, Parts, QueryRequest,
-    Records, Selection, block_on,
+    Audience, Choices, Client, Collection, Connection, Error, GetResult, Known, Parts,
+    QueryRequest, Records, Selection, Unknown, block_on,
 };
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -185,7 +185,7 @@ fn listed(found: &GetResult, include: &[String]) -> BTreeMap<String, Value> {
     parts
 }
 
-const KNOWN: [(&str, &[&str]); 7] = [
+const KNOWN: [(&str, &[&str]); 10] = [
     ("add", &["ids", "embeddings", "metadatas", "documents"]),
     ("upsert", &["ids", "embeddings", "metadatas", "documents"]),
     ("update", &["ids", "embeddings", "metadatas", "documents", "remove_fields"]),
@@ -206,6 +206,9 @@ const KNOWN: [(&str, &[&str]); 7] = [
         ],
     ),
     ("count", &[]),
+    ("merge", &["ids", "embeddings", "metadatas", "documents", "known", "unknown"]),
+    ("prefetch", &["queries"]),
+    ("recluster", &[]),
 ];
 
 fn run(docs: &Collection, host: &Connection, step: &Step) -> Found {
@@ -238,6 +241,34 @@ fn run(docs: &Collection, host: &Connection, step: &Step) -> Found {
             };
             block_on(docs.update(host, records, there, &removed))?;
             Ok(Value::Null)
+        }
+        "merge" => {
+            let (records, there) = records(given)?;
+            let known = match value(given, "known") {
+                None => Known::Merge,
+                Some(known) if known == "keep" => Known::Keep,
+                _ => return refused("known"),
+            };
+            let unknown = match value(given, "unknown") {
+                None => Unknown::Add,
+                Some(unknown) if unknown == "skip" => Unknown::Skip,
+                _ => return refused("unknown"),
+            };
+            Ok(json!(block_on(docs.merge(host, records, there, known, unknown))?))
+        }
+        "prefetch" => match number(given, "queries")? {
+            None | Some(0) => refused("queries"),
+            Some(queries) => Ok(json!(block_on(docs.prefetch(host, queries))?)),
+        },
+        "recluster" => {
+            let made = block_on(docs.recluster(host, None))?;
+            Ok(json!({
+                "clusters": made.clusters,
+                "rows_each": made.rows_each,
+                "probes": made.probes,
+                "decoys": made.decoys,
+                "unrouted": made.unrouted,
+            }))
         }
         "delete" => {
             let missing_ok = value(given, "missing_ok") == Some(json!(true));
@@ -361,6 +392,7 @@ fn choices(name: String, given: &BTreeMap<String, Value>) -> Choices {
         choices.filterable = serde_json::from_value(fields.clone()).unwrap();
     }
     choices.originals = given.get("originals").and_then(Value::as_bool);
+    choices.routing = given.get("routing").map(|one| serde_json::from_value(one.clone()).unwrap());
     choices
 }
 

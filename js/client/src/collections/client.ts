@@ -2,8 +2,10 @@
 
 import { CollectionExists, CollectionNotFound, guarded, InvalidInput } from "../errors.js";
 import { type Call, under, type World } from "../host.js";
+import { countOfThings, finite } from "../ingest/arrays.js";
 import type { Keys, Native, NativeClient, NativeCollection } from "../native.js";
-import type { Metric, Mode, Precision } from "../types.js";
+import { CLUSTERS, known } from "../options.js";
+import type { Clusters, Metric, Mode, Precision } from "../types.js";
 import { CollectionEngine } from "./collection.js";
 
 const METRICS = ["cosine", "ip", "l2", "hamming"];
@@ -19,6 +21,7 @@ export interface Choices {
   precision?: Precision | undefined;
   filterable?: readonly string[] | undefined;
   originals?: boolean | undefined;
+  routing?: Clusters | undefined;
 }
 
 /** Which collection to open, and what is taken for it. */
@@ -179,10 +182,18 @@ export class ClientEngine {
       throw new InvalidInput(
         `filterable must be a list of field names, got ${Array.isArray(filterable) ? "other values" : typeof filterable}.`,
       );
+    if (choices.routing !== undefined) checkClusters(choices.routing);
     const checked = { ...choices, name: String(choices.name), filterable };
     guarded(() => this.#client.checkNew(checked));
     return checked;
   }
+}
+
+function checkClusters(routing: Clusters): void {
+  const { count, probes, decoys, recall } = known(routing, CLUSTERS, "routing");
+  for (const [name, value] of Object.entries({ count, probes, decoys }))
+    if (value !== undefined && value !== null) countOfThings(value, name, 0);
+  if (recall !== undefined) finite(recall, "recall");
 }
 
 function oneOf(what: string, value: string, known: readonly string[]): void {

@@ -16,7 +16,17 @@ import { parse } from "../ingest/json.js";
 import { changesOf } from "../ingest/records.js";
 import { filterText } from "../ingest/where.js";
 import type { CollectionFacts, Host, NativeCollection, NativeListed, NativeSelection } from "../native.js";
-import type { Audience, GetPart, GetResult, Id, Metadata, Metric, QueryPart, QueryResult } from "../types.js";
+import type {
+  Audience,
+  Clustered,
+  GetPart,
+  GetResult,
+  Id,
+  Metadata,
+  Metric,
+  QueryPart,
+  QueryResult,
+} from "../types.js";
 import { batchOf, type GivenRows } from "./batch.js";
 import type { Choices } from "./client.js";
 
@@ -49,6 +59,9 @@ export interface QueryQuestion extends Which {
   audience?: Audience | undefined;
 }
 
+/** Rows of which `there` says which have a vector, where not all of them have one or none. */
+type Some = GivenRows & { there?: boolean[] };
+
 export class CollectionEngine {
   readonly #native: NativeCollection;
   readonly #world: World;
@@ -77,26 +90,22 @@ export class CollectionEngine {
     return this.#under(call, (host) => this.#native.upsert(host, rows));
   }
 
-  update(given: GivenRows & { removeFields?: unknown; there?: boolean[] }, call: Call): Promise<void> {
-    const { embeddings, there } = given;
-    const ids = idsOf(given.ids);
-    const changes = changesOf(ids.length, given.metadatas, given.documents);
+  update(given: Some & { removeFields?: unknown }, call: Call): Promise<void> {
     const removeFields = fieldList(given.removeFields);
-    distinct(ids);
-    const rows = embeddings === undefined ? null : this.#rows(embeddings, "embeddings");
-    const expected = there?.filter(Boolean).length ?? (rows === null ? 0 : ids.length);
-    if (there !== undefined) sameLength(ids.length, there.length, "embeddings");
-    if (rows !== null) sameLength(expected, rows.count, "embeddings");
-    const vectors = rows === null ? new Float32Array(0) : rows.data;
-    return this.#under(call, (host) =>
-      this.#native.update(host, {
-        ids,
-        embeddings: vectors,
-        ...changes,
-        removeFields,
-        ...(there && { there }),
-      }),
-    );
+    const rows = this.#some(given);
+    distinct(rows.ids);
+    return this.#under(call, (host) => this.#native.update(host, { ...rows, removeFields }));
+  }
+
+  merge(given: Some & { known?: unknown; unknown?: unknown }, call: Call): Promise<number> {
+    const { known = "merge", unknown = "add" } = given;
+    const [keep, skip] = [known === "keep", unknown === "skip"];
+    if ((!keep && known !== "merge") || (!skip && unknown !== "add"))
+      throw new InvalidInput(
+        `known is "merge" or "keep" and unknown "add" or "skip", got ${JSON.stringify(known)} and ${JSON.stringify(unknown)}.`,
+      );
+    const rows = this.#some(given);
+    return this.#under(call, (host) => this.#native.merge(host, { ...rows, keep, skip }));
   }
 
   delete(given: Which & { missingOk?: boolean | undefined }, call: Call): Promise<number> {
@@ -150,6 +159,16 @@ export class CollectionEngine {
       ownersOnly,
       checked,
     };
+  }
+
+  prefetch(queries: unknown, call: Call): Promise<number> {
+    const count = countOfThings(queries, "queries");
+    return this.#under(call, (host) => this.#native.prefetch(host, count));
+  }
+
+  recluster({ questions }: { questions?: Flat }, call: Call): Promise<Clustered> {
+    const rows = questions && this.#rows(questions, "questions").data;
+    return this.#under(call, (host) => this.#native.recluster(host, { ...(rows && { questions: rows }) }));
   }
 
   count(call: Call): Promise<number> {
@@ -210,6 +229,17 @@ export class CollectionEngine {
     if (this.#closed !== "")
       throw new CiphervecError(`this collection was ${this.#closed}; get it again from the client.`);
     return under(this.#world, call, work);
+  }
+
+  /** Rows of which some have no vector, as the core takes them. */
+  #some({ embeddings, there, ...given }: Some) {
+    const ids = idsOf(given.ids);
+    const changes = changesOf(ids.length, given.metadatas, given.documents);
+    const rows = embeddings === undefined ? null : this.#rows(embeddings, "embeddings");
+    const expected = there?.filter(Boolean).length ?? (rows === null ? 0 : ids.length);
+    if (there !== undefined) sameLength(ids.length, there.length, "embeddings");
+    if (rows !== null) sameLength(expected, rows.count, "embeddings");
+    return { ids, embeddings: rows?.data ?? new Float32Array(0), ...changes, ...(there && { there }) };
   }
 
   #rows(flat: Flat, what: string): Rows {

@@ -17,7 +17,7 @@ interface Step {
 
 interface Script {
   name: string;
-  create: { [name: string]: unknown };
+  create: { routing?: object; [name: string]: unknown };
   steps: Step[];
 }
 
@@ -38,11 +38,14 @@ function read(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, read(one)]));
 }
 
+/** With names in camel case. */
+const named = (options: object) =>
+  Object.fromEntries(Object.entries(options).map(([name, one]) => [camel(name), one]));
+
 const camel = (name: string) => name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
 
 async function check(docs: Collection, step: Step): Promise<void> {
-  const given = read(step.with) as { [name: string]: unknown };
-  const options = Object.fromEntries(Object.entries(given).map(([name, one]) => [camel(name), one]));
+  const options = named(read(step.with) as object);
   const method = (docs as unknown as { [name: string]: (options: object) => Promise<unknown> })[step.call];
   const call = (method as (options: object) => Promise<unknown>).call(docs, options);
   if (step.raises !== undefined) {
@@ -68,7 +71,7 @@ async function check(docs: Collection, step: Step): Promise<void> {
     return;
   }
   for (const [part, right] of Object.entries(read(step.gives) as object)) {
-    const came = (found as { [part: string]: unknown })[part];
+    const came = (found as { [part: string]: unknown })[camel(part)];
     if (["scores", "distances", "embeddings"].includes(part))
       (right as number[][]).forEach((row, i) => {
         row.forEach((one, j) => {
@@ -89,7 +92,9 @@ describe.skipIf(missing !== "")("conformance", () => {
 
   test.each(scripts.map((script, i) => [script.name, script, i] as const))("%s", async (_, script, i) => {
     const opened = new Client({ url: server.url, keys, storage: "memory", onWarning: () => undefined });
-    const docs = await opened.createCollection({ name: `script-${i}`, ...script.create } as never);
+    const { routing } = script.create;
+    const choices = { ...script.create, ...(routing && { routing: named(routing) }) };
+    const docs = await opened.createCollection({ name: `script-${i}`, ...choices } as never);
     for (const [number, step] of script.steps.entries())
       await check(docs, step).catch((error: Error) => {
         error.message = `step ${number}, ${JSON.stringify(step)}: ${error.message}`;

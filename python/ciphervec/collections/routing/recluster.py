@@ -432,10 +432,12 @@ def _choose(
     """Rows of a cluster, centroids, assignment, probes, and recall by probes: the cheapest of what reaches the recall that is
     asked for. None where there are too few rows."""
     rows = len(where)
+    if not rows:
+        return None
     rng = np.random.default_rng()
     own = None
     if questions is None:
-        own = np.sort(rng.choice(rows, min(rows, clustering.QUESTIONS), replace=False)) if rows else None
+        own = np.sort(rng.choice(rows, min(rows, clustering.QUESTIONS), replace=False))
     asked = where[own] if own is not None else space.questions(np.asarray(questions, np.float32))
     # Rows that were clustered are easier to find than what is asked later.
     wanted = choice.recall + (0.4 * (1 - choice.recall) if own is not None else 0)

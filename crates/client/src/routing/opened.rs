@@ -1,0 +1,141 @@
+//! What a replica knows of routing, as of the state that its owner holds: which segment is which cluster, and where these lie.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+
+use ciphervec::{Id, SegmentId};
+
+use crate::change::{Change, ROUTING, StoredSegment};
+use crate::error::Result;
+use crate::host::Host;
+use crate::replica::Replica;
+use crate::routing::clustering::{Space, squared};
+use crate::routing::table::{RoutingTable, SLOTS, open_centroids};
+
+/// Empty where nothing is clustered.
+#[derive(Default)]
+pub struct OpenedRouting {
+    pub table: Option<RoutingTable>,
+    clusters: HashMap<SegmentId, usize>,
+    staged: BTreeSet<SegmentId>,
+    /// By their digest.
+    centroids: Option<([u8; 32], Arc<[f32]>)>,
+}
+
+impl OpenedRouting {
+    /// Goes on with a table, which a commit has put into force.
+    pub fn take(&mut self, table: RoutingTable) {
+        (self.clusters, self.staged) = (table.clusters(), table.staged());
+        self.table = Some(table);
+    }
+
+    /// Segments that were made to become clusters and don't count yet.
+    pub fn staged(&self) -> &BTreeSet<SegmentId> {
+        &self.staged
+    }
+
+    /// Which cluster a segment is; none for one that is unrouted.
+    pub fn cluster_of(&self, id: SegmentId) -> Option<usize> {
+        self.clusters.get(&id).copied()
+    }
+
+    /// Rows that don't count though the store knows nothing of it.
+    pub fn hidden(&self, id: SegmentId) -> Vec<u32> {
+        match (self.cluster_of(id), &self.table) {
+            (Some(cluster), Some(table)) => table.hidden(cluster),
+            _ => Vec::new(),
+        }
+    }
+}
+
+impl Change {
+    /// The routing table that it makes of this one, if it changes any.
+    pub fn routed(&mut self, present: &OpenedRouting) -> Option<RoutingTable> {
+        let table = self.routing.take();
+        if self.hide_rows.is_empty() {
+            return table;
+        }
+        let rows = core::mem::take(&mut self.hide_rows).into_iter();
+        let rows = rows.filter_map(|(id, rows)| Some((present.cluster_of(id)?, rows)));
+        Some(table.or_else(|| present.table.clone())?.with_dead(rows))
+    }
+}
+
+impl Replica {
+    /// Reads the table that goes with the state, in place of what was here.
+    pub async fn open_routing(&mut self, host: &dyn Host) -> Result<()> {
+        self.routing = OpenedRouting::default();
+        let state = self.states.present.as_ref().map(|signed| signed.record.routing);
+        if state.is_none_or(|routing| routing == [0; 32]) {
+            return Ok(());
+        }
+        let sealed = self.store.attachment(host, ROUTING).await?;
+        self.states.check_attachment(ROUTING, blake3::hash(&sealed).as_bytes())?;
+        self.routing.take(RoutingTable::open(&self.owner, &sealed)?);
+        Ok(())
+    }
+
+    /// Those of the committed segments that are neither clusters nor to become some: all of them, where nothing is clustered.
+    pub fn fresh(&self) -> Vec<Arc<StoredSegment>> {
+        let mut entries = self.entries();
+        let routed = |id| self.routing.cluster_of(id).is_some() || self.routing.staged().contains(&id);
+        entries.retain(|one| !routed(one.id));
+        entries
+    }
+
+    /// The segments that every question is about.
+    pub fn unrouted(&self) -> Vec<SegmentId> {
+        let fresh = self.fresh().into_iter().map(|one| one.id);
+        fresh.filter(|id| !self.reasons.contains_key(id)).collect()
+    }
+
+    /// The segments that a question names, in a random order: the clusters that it and they choose, whatever rows a filter allows. The
+    /// clusters of a tenant's rows would be what all questions about them have in common.
+    pub async fn name_segments(
+        &mut self,
+        host: &dyn Host,
+        question: &[f32],
+    ) -> Result<Vec<SegmentId>> {
+        let mut found = self.unrouted();
+        let centroids = self.centroids(host).await?;
+        if let Some(active) = self.routing.table.as_ref().and_then(|table| table.active.as_ref()) {
+            let space = Space { metric: self.description.spec.metric(), longest: active.longest };
+            let far = squared(&space.questions(question), &centroids, active.width as usize);
+            let mut near: Vec<_> = (0..active.count()).collect();
+            near.sort_by(|a, b| far[*a].total_cmp(&far[*b])); // stable
+            found.extend(active.name(&near).into_iter().map(|cluster| active.segments[cluster]));
+        }
+        crate::random::Draws::new()?.shuffle(&mut found);
+        Ok(found)
+    }
+
+    /// The centroids of the clusters in use; none where there are none.
+    async fn centroids(&mut self, host: &dyn Host) -> Result<Arc<[f32]>> {
+        let active = self.routing.table.as_ref().and_then(|table| table.active.as_ref());
+        let Some(active) = active else { return Ok(Arc::from([])) };
+        if let Some((digest, centroids)) = &self.routing.centroids
+            && *digest == active.digest
+        {
+            return Ok(Arc::clone(centroids));
+        }
+        let sealed = self.store.attachment(host, SLOTS[usize::from(active.slot)]).await?;
+        let centroids: Arc<[f32]> = open_centroids(&self.owner, &sealed, active)?.into();
+        self.routing.centroids = Some((active.digest, Arc::clone(&centroids)));
+        Ok(centroids)
+    }
+
+    /// Warns that rows which pass were not scanned, of a question that found fewer than it wanted.
+    pub fn say_missed(&self, host: &dyn Host, named: &[SegmentId], allow: &[Id]) {
+        let asked: HashSet<_> = named.iter().collect();
+        let places = allow.iter().filter_map(|id| self.directory.locate(id));
+        let missed = places.filter(|(segment, _)| !asked.contains(segment)).count();
+        if missed > 0 {
+            host.warn(&format!(
+                "{missed} of the {} rows that pass lie in clusters that this question doesn't scan. Filters and ids choose among the \
+                 rows of the clusters near a question: clusters that a filter chose would show the server whose rows it is about. Keep \
+                 rows that are always filtered to a few in a collection of their own, or don't route this one.",
+                allow.len()
+            ));
+        }
+    }
+}
