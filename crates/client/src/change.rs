@@ -6,8 +6,6 @@ use std::sync::Arc;
 use ciphervec::SegmentId;
 use indexmap::IndexMap;
 
-use crate::routing::table::RoutingTable;
-
 /// Blobs of a segment: sealed vectors, ids and norms, metadata and documents, filter tags, vectors as they were put in; and, in one that
 /// a writer sealed, its key, wrapped to the owner.
 pub const ROWS: &str = "rows";
@@ -84,8 +82,6 @@ pub struct Change {
     pub hide_rows: BTreeMap<SegmentId, Vec<u32>>,
     pub meta: Option<Vec<u8>>,
     pub attachments: BTreeMap<&'static str, Vec<u8>>,
-    /// The routing table from then on, if that changes by more than rows that go.
-    pub routing: Option<RoutingTable>,
     /// Segments that were staged to become clusters, and count from then on.
     pub adopted: Vec<SegmentId>,
 }
@@ -97,7 +93,6 @@ impl Change {
             && self.remove.is_empty()
             && self.delete_rows.is_empty()
             && self.hide_rows.is_empty()
-            && self.routing.is_none()
     }
 
     /// The segments that it leaves of these.

@@ -1,7 +1,6 @@
 //! A collection: rows go in, hits come out. Every call runs alone, but for the time that a query is on its way.
 
 use std::collections::{BTreeMap, HashSet};
-use std::sync::Arc;
 
 use async_lock::Mutex;
 use ciphervec::search::Exactness;
@@ -9,20 +8,21 @@ use ciphervec::{Id, IndexSpec, Metric, Mode, SecurityStatement};
 
 use crate::belief::description::Choices;
 use crate::change::WRAP;
+use crate::clusters::choice::Clusters;
 use crate::error::{Error, Result};
 use crate::face::Face;
 use crate::host::Host;
 use crate::records::Filter;
 use crate::records::record::Record;
 use crate::remote::store::Verified;
-use crate::replica::{PATIENCE, Replica};
+use crate::replica::alone::Alone;
 use crate::replica::batch::{Batch, Records, changed, check_rows, distinct};
 use crate::replica::overlay::{Changes, Known, Unknown, say_stale};
 use crate::replica::prefetch::prefetch;
 use crate::replica::query_keys::QueryKey;
-use crate::replica::search::{Alone, Matches, Question, search};
-use crate::routing::clusters::Clusters;
-use crate::routing::recluster::{Clustered, recluster};
+use crate::replica::recluster::{Clustered, recluster};
+use crate::replica::search::{Matches, Question, search};
+use crate::replica::{PATIENCE, Replica};
 
 /// Which parts of rows are read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -271,12 +271,8 @@ impl Collection {
         distinct(ids)?;
         let mut alone = self.alone(host).await?;
         alone.refresh(host).await?;
-        let stored: Vec<_> = ids
-            .iter()
-            .zip(there)
-            .filter(|(_, there)| !**there)
-            .map(|(id, _)| id.clone())
-            .collect();
+        let stored: Vec<_> =
+            ids.iter().zip(there).filter(|(_, there)| !**there).map(|(id, _)| id.clone()).collect();
         let change = async |replica: &mut Replica| {
             let old = replica.read_records(host, ids).await?;
             let kept = replica.read_vectors(host, &stored).await?;

@@ -9,6 +9,7 @@
 mod belief;
 mod change;
 mod client;
+mod clusters;
 mod collection;
 #[cfg(feature = "http")]
 mod connection;
@@ -20,12 +21,12 @@ mod random;
 mod records;
 mod remote;
 mod replica;
-mod routing;
 mod time;
 mod writer;
 
 pub use belief::description::Choices;
 pub use client::{Client, ClientOptions};
+pub use clusters::choice::Clusters;
 pub use collection::{
     Audience, Collection, Found, GetResult, Info, Parts, QueryRequest, QueryResult, Row,
     SegmentInfo, Selection,
@@ -42,6 +43,5 @@ pub use remote::store::Verified;
 pub use replica::batch::Records;
 pub use replica::overlay::{Known, Unknown};
 pub use replica::query_keys::{QUERIES_PER_KEY, QueryKey};
-pub use routing::clusters::Clusters;
-pub use routing::recluster::Clustered;
+pub use replica::recluster::Clustered;
 pub use writer::Writer;

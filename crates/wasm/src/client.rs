@@ -440,7 +440,8 @@ impl JsCollection {
     /// Puts every row into clusters.
     pub async fn recluster(&self, host: JsHost, given: JsValue) -> Result<JsValue> {
         let collection = Rc::clone(&self.0);
-        let questions = maybe(&given, "questions").map(|_| floats(&given, "questions")).transpose()?;
+        let questions =
+            maybe(&given, "questions").map(|_| floats(&given, "questions")).transpose()?;
         let made = collection.recluster(&host, questions).await?;
         let counts = [
             ("clusters", made.clusters),

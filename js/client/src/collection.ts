@@ -369,7 +369,10 @@ function someOf({ embeddings, ...rows }: MergeOptions | UpdateOptions) {
   const listed: readonly unknown[] = Array.isArray(embeddings) ? embeddings : [];
   const there = listed.includes(null) ? listed.map((one) => one !== null) : undefined;
   const vectors = (there ? listed.filter((one) => one !== null) : embeddings) as Vectors | undefined;
-  return { ...rowsOf({ ...rows, ...(vectors !== undefined && { embeddings: vectors }) }), ...(there && { there }) };
+  return {
+    ...rowsOf({ ...rows, ...(vectors !== undefined && { embeddings: vectors }) }),
+    ...(there && { there }),
+  };
 }
 
 /** Those that are there. */

@@ -134,10 +134,7 @@ export interface NativeCollection extends Freed {
   add(host: Host, rows: NativeRows): Promise<Id[]>;
   upsert(host: Host, rows: NativeRows): Promise<Id[]>;
   update(host: Host, rows: NativeRows & { there?: boolean[]; removeFields: string[] }): Promise<void>;
-  merge(
-    host: Host,
-    rows: NativeRows & { there?: boolean[]; keep: boolean; skip: boolean },
-  ): Promise<number>;
+  merge(host: Host, rows: NativeRows & { there?: boolean[]; keep: boolean; skip: boolean }): Promise<number>;
   delete(host: Host, which: NativeSelection & { missingOk: boolean }): Promise<number>;
   get(
     host: Host,

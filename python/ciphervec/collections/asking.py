@@ -15,6 +15,10 @@ from .owner import Owner
 from .segments import Segments
 from .stores.server_backend import Answer, QueryKeysMissing, ServerBackend, Sink
 
+_DEGREE = 4096  # of a polynomial, of which a block of rows has one
+_LONGEST_WORD = 8  # bytes of a number of an answer
+_SUMS = 64  # polynomials at most beside the segments
+_NEWER = 64 << 20  # bytes for segments that came since
 _SENDS = 4  # servers behind one address may each have to be given the keys
 
 
@@ -80,11 +84,26 @@ def answered(
     server = segments.server
     if not server.remote:
         return server.evaluate(query) if sink is None else Answer(b"", server.evaluate_into(query, sink))
-    owner = segments.owner
+    owner, most = segments.owner, most_bytes(segments, queries)
     with segments.apart(), _beside(meanwhile):
-        answer = _from_remote(segments, server, owner, query, epoch, queries, sink)
+        answer = _from_remote(segments, server, owner, query, epoch, queries, sink, most)
     segments.settle()
     return answer
+
+
+def most_bytes(segments: Segments, queries: int) -> int | None:
+    """The most bytes of an answer: twice as many as the listed segments can need, those that are passed over included, and room for
+    what came since. None under schemes whose answers are not made of words."""
+    owner = segments.owner
+    if owner.has_key_pair:
+        return None
+    entries, levels = segments.entries(), owner.levels()
+    listed = sum(one.rows for one in entries)
+    levels[0] = levels.get(0, 0) + max(0, listed - sum(levels.values()))
+    padded = 1 << (owner.spec.dimension - 1).bit_length()
+    blocks = len(entries) + sum(rows // max(1, (_DEGREE << level) // padded) for level, rows in levels.items())
+    one = _LONGEST_WORD * (listed + _DEGREE * (blocks + _SUMS)) + 64 * len(entries) + listed // 8
+    return 2 * one * queries + _NEWER
 
 
 def _from_remote(
@@ -95,11 +114,12 @@ def _from_remote(
     epoch: int,
     queries: int,
     sink: Sink | None,
+    most: int | None,
 ) -> Answer:
     keys = segments.query_keys
     for _ in range(_SENDS):
         try:
-            return _answer(server, query, sink, lambda: keys.again(epoch, queries))
+            return _answer(server, query, sink, lambda: keys.again(epoch, queries), most)
         except QueryKeysMissing:
             keys.again(epoch, queries)
             _hand_over(segments, server, owner, epoch)
@@ -137,9 +157,11 @@ def _hand_over(segments: Segments, server: ServerBackend, owner: Owner, epoch: i
         raise
 
 
-def _answer(server: ServerBackend, query: bytes, sink: Sink | None, again: Callable[[], None]) -> Answer:
+def _answer(
+    server: ServerBackend, query: bytes, sink: Sink | None, again: Callable[[], None], most: int | None
+) -> Answer:
     if sink is None:
-        return server.evaluate(query, again)
+        return server.evaluate(query, again, most)
     return Answer(b"", server.evaluate_into(query, sink, again))
 
 

@@ -242,7 +242,11 @@ class Owner:
         """How most rows are packed once all of them are, and what an answer then takes; None in modes
         without a choice."""
         choice = self._native.packing(len(self), network.native)
-        return None if choice is None else Packing(*choice, self._directory.levels())
+        return None if choice is None else Packing(*choice, self.levels())
+
+    def levels(self) -> dict[int, int]:
+        """Rows by the level that they are packed for."""
+        return self._directory.levels()
 
     def refuse_known(self, ids: Sequence[Id]) -> None:
         """Raise DuplicateId when one of `ids` is attached already."""

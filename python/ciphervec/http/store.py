@@ -530,13 +530,15 @@ class RemoteBackend:
         self._store = store
         self._check = check
 
-    def evaluate(self, query: bytes, again: Callable[[], None] | None = None) -> Answer:
-        reply, version = self._ask(query, None, again)
+    def evaluate(
+        self, query: bytes, again: Callable[[], None] | None = None, most: int | None = None
+    ) -> Answer:
+        reply, version = self._ask(query, None, again, min(MAX_WHOLE, most or MAX_WHOLE))
         return Answer(reply.body, version)
 
     def evaluate_into(self, query: bytes, sink: Sink, again: Callable[[], None] | None = None) -> int:
         """As `evaluate`; the answer goes to `sink` as it comes, and its version leaves."""
-        return self._ask(query, sink, again)[1]
+        return self._ask(query, sink, again, MAX_ANSWER)[1]
 
     def lacks(self, epoch: int) -> bool:
         return False
@@ -566,7 +568,9 @@ class RemoteBackend:
             )
         return False
 
-    def _ask(self, query: bytes, sink: Sink | None, again: Callable[[], None] | None) -> tuple[Reply, int]:
+    def _ask(
+        self, query: bytes, sink: Sink | None, again: Callable[[], None] | None, most: int
+    ) -> tuple[Reply, int]:
         doing = f"cannot query {self._name!r}"
         since = self._store.trust.version
         headers = {"Content-Type": _OCTETS}
@@ -577,7 +581,7 @@ class RemoteBackend:
             body=query,
             headers=headers,
             ok=(200, 400, 409, 422),
-            limit=MAX_WHOLE if sink is None else MAX_ANSWER,
+            limit=most,
             sink=sink,
             again=again,
         )

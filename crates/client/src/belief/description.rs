@@ -15,11 +15,11 @@ use ciphervec_he::Error as WireError;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::clusters::choice::Clusters;
 use crate::error::{Error, Result};
 use crate::face::Face;
 use crate::hex::Hex;
 use crate::random::random;
-use crate::routing::clusters::Clusters;
 
 /// Format 1 knew the scheme `lattice` alone, by a former name, and did not name it; format 2 no change of keys, format 3 neither
 /// incarnations nor authenticated states, format 4 no routing, format 5 no center that was given. Written is the oldest that says
@@ -160,16 +160,8 @@ pub struct Description {
 impl Description {
     /// Of a collection that is to be made.
     pub fn new(face: Face, keys: Option<&Keys>, choices: &Choices) -> Result<Self> {
-        let Choices {
-            name,
-            dimension,
-            metric,
-            mode,
-            precision,
-            filterable,
-            originals,
-            routing,
-        } = choices;
+        let Choices { name, dimension, metric, mode, precision, filterable, originals, routing } =
+            choices;
         check_name(name)?;
         if !(1..=MAX_DIMENSION).contains(dimension) {
             return Error::input(format!(
@@ -300,7 +292,10 @@ impl Description {
         let originals = choices.originals.unwrap_or(self.originals);
         let listed = |fields: &[String]| format!("{fields:?}");
         let routing = |one: Option<&Clusters>| {
-            one.map_or_else(|| "none".to_owned(), |one| String::from_utf8_lossy(&face.json(one)).into_owned())
+            one.map_or_else(
+                || "none".to_owned(),
+                |one| String::from_utf8_lossy(&face.json(one)).into_owned(),
+            )
         };
         for (what, asked, found) in [
             ("dimension", choices.dimension.to_string(), spec.dimension().to_string()),

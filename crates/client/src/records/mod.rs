@@ -3,6 +3,7 @@
 mod document;
 mod filter;
 mod number;
+pub mod original;
 pub mod record;
 mod table;
 mod value;

@@ -167,9 +167,14 @@ pub fn merge(
 ///
 /// # Errors
 /// As [`merge`].
-pub(crate) fn lay(record: &[u8], metadata: Option<&str>, document: Option<&str>) -> Result<Vec<u8>> {
+pub(crate) fn lay(
+    record: &[u8],
+    metadata: Option<&str>,
+    document: Option<&str>,
+) -> Result<Vec<u8>> {
     let merged = merge(record, metadata, document, &[])?;
-    let given: Fields<'_> = metadata.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+    let given: Fields<'_> =
+        metadata.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
     let mut record = Record::read(&merged)?;
     if let Some(fields) = &mut record.metadata {
         fields.0.retain(|name, _| given.0.get(name).is_none_or(|value| value.get() != "null"));

@@ -390,7 +390,8 @@ impl Session {
 
     /// The object in an answer.
     pub fn json<T: DeserializeOwned>(&self, reply: &Reply, doing: &str) -> Result<T> {
-        few_names(&reply.body).map_err(|why| Error::server(format!("{doing}: {} {why}", self.url)))?;
+        few_names(&reply.body)
+            .map_err(|why| Error::server(format!("{doing}: {} {why}", self.url)))?;
         serde_json::from_slice(&reply.body).map_err(|error| {
             let first = reply.body.iter().find(|byte| !byte.is_ascii_whitespace());
             let what = if first == Some(&b'{') {
@@ -668,6 +669,15 @@ mod tests {
 
     fn call(host: &Fake, call: Call<'_>) -> Result<Reply> {
         block_on(session(2).call(host, "GET", "/v1", "cannot", call))
+    }
+
+    #[test]
+    fn more_names_than_any_listing_has_are_not_read() {
+        assert!(few_names(br#"{"name":"notes","segments":[{"id":"00"}]}"#).is_ok());
+        let names = [&b"{"[..], &b"\"\",".repeat(MOST_TEXTS + 1)].concat();
+        let why = few_names(&names).unwrap_err();
+        assert!(why.contains("8388609 texts") && why.contains("8388608"), "{why}");
+        assert!(few_names(&b"[".repeat(MOST_LISTS + 1)).is_err());
     }
 
     #[test]

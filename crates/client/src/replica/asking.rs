@@ -12,8 +12,8 @@ use crate::host::{Head, Host, Lost, Progress, Sink};
 use crate::remote::session::{Receiver, too_long};
 use crate::remote::store::{Evaluated, answered_on};
 use crate::replica::Replica;
+use crate::replica::alone::Alone;
 use crate::replica::query_keys::QUERIES_PER_KEY;
-use crate::replica::search::Alone;
 
 /// Servers behind one address may each have to be given the keys.
 const SENDS: usize = 4;
@@ -249,6 +249,7 @@ pub async fn fetched(
     let mut sink = Answer::new(host, sent.bytes.len(), most, Kept::Whole(Vec::new()));
     let version = match answered(alone, host, sent, &mut sink).await {
         Err(error) if sink.is_too_long() => {
+            alone.settle(host).await?;
             alone.refresh(host).await?;
             let came = alone.store.listing().version != before;
             return Err(if came { alone.too_fast() } else { error });

@@ -3,18 +3,25 @@
 //! Order of every change: seal, commit to the store, and only then let the directory know. A commit that fails leaves both as they were.
 //! Whatever ends a call, the next one begins with what the store has then: [`Replica::settle`].
 
+pub mod alone;
 pub mod asking;
 pub mod batch;
 pub mod center;
+pub mod choosing;
+pub mod clustering;
 pub mod filtering;
 pub mod merging;
 pub mod opened;
+pub mod opened_routing;
 pub mod overlay;
+pub mod padding;
 pub mod payloads;
 pub mod prefetch;
 pub mod quarantine;
 pub mod query_keys;
 pub mod read;
+pub mod recluster;
+pub mod routing;
 pub mod search;
 pub mod write;
 
@@ -35,14 +42,14 @@ use crate::change::{
     CONSUMED, COVERED, Change, Difference, EVALUATION, KEY_PAIR, ROUTING, SIDECAR, STATE,
     StoredSegment, TAGS, WRAP, union,
 };
+use crate::clusters::table::RoutingTable;
 use crate::error::{Error, Result};
 use crate::face::Face;
 use crate::host::Host;
 use crate::remote::store::RemoteStore;
 use crate::replica::opened::Payloads;
+use crate::replica::opened_routing::OpenedRouting;
 use crate::replica::query_keys::QueryKeys;
-use crate::routing::opened::OpenedRouting;
-use crate::routing::table::RoutingTable;
 
 /// Rows after which another segment begins; under the additively homomorphic schemes, which take seconds for so many.
 pub const SEGMENT_ROWS: usize = 65_536;
@@ -245,9 +252,8 @@ impl Replica {
 
     /// Takes in what is new where nothing else has changed; nothing where everything has to be read anew.
     async fn grow(&mut self, host: &dyn Host) -> Result<Option<Shown>> {
-        let routing = |replica: &Self| {
-            replica.states.present.as_ref().map(|signed| signed.record.routing)
-        };
+        let routing =
+            |replica: &Self| replica.states.present.as_ref().map(|signed| signed.record.routing);
         let routed = routing(self);
         let shown = self.shown(host).await?;
         let since = Difference::between(&self.taken, &self.entries());
@@ -709,7 +715,7 @@ impl Replica {
         mut change: Change,
         dropped: &[Id],
     ) -> Result<()> {
-        if change.is_empty() {
+        if change.is_empty() && self.routing.next.is_none() {
             return Ok(());
         }
         let hides = !change.hide_rows.is_empty();
@@ -738,7 +744,7 @@ impl Replica {
     /// Commits to the store, with the state that the change makes. Out of step from here on, until the caller has taken the change in as
     /// well.
     pub async fn send(&mut self, host: &dyn Host, change: &mut Change) -> Result<()> {
-        let routing = change.routed(&self.routing);
+        let routing = self.routing.following(core::mem::take(&mut change.hide_rows));
         if let Some(table) = &routing {
             change.attachments.insert(ROUTING, table.seal(&self.owner)?);
         }

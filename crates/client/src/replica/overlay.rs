@@ -45,7 +45,6 @@ pub struct Changes {
 }
 
 /// A row as it is to be written.
-#[derive(Default)]
 struct Row<'a> {
     record: Vec<u8>,
     vector: Option<&'a [f32]>,
@@ -114,8 +113,11 @@ impl Replica {
             row.record = laid(&row.record, metadata, document)?;
             row.vector = vector.or(row.vector);
         }
-        let left: Vec<Id> =
-            last.iter().filter(|(_, row)| row.vector.is_none()).map(|(id, _)| (*id).clone()).collect();
+        let left: Vec<Id> = last
+            .iter()
+            .filter(|(_, row)| row.vector.is_none())
+            .map(|(id, _)| (*id).clone())
+            .collect();
         if let Some(id) = left.iter().find(|id| !present.contains(id)) {
             return Error::input(format!(
                 "id {} is not in {} and no vector was given for it.",
@@ -139,7 +141,8 @@ impl Replica {
             original.push(as_given);
         }
         batch.original = Some(original);
-        let replaced: Vec<_> = batch.ids.iter().filter(|id| present.contains(id)).cloned().collect();
+        let replaced: Vec<_> =
+            batch.ids.iter().filter(|id| present.contains(id)).cloned().collect();
         self.write(host, &mut batch, &replaced).await?;
         Ok(batch.ids.len())
     }

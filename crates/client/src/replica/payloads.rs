@@ -12,14 +12,12 @@ use indexmap::IndexMap;
 use crate::change::{ORIGINALS, RECORDS, StoredSegment, TAGS};
 use crate::error::{Error, Result};
 use crate::host::Host;
+use crate::records::original::{original, read_original};
 use crate::records::record;
 use crate::records::{Bound, Filter};
 use crate::replica::Replica;
 use crate::replica::batch::Batch;
-use crate::routing::padding::{BUNDLE, unpack};
-
-/// The first byte of a vector as it was put in.
-const ORIGINAL: u8 = 1;
+use crate::replica::padding::{BUNDLE, unpack};
 
 /// Rows of one segment, by the names that they have.
 pub type Rows<'a> = [(u32, &'a Id)];
@@ -244,25 +242,4 @@ fn open_rows(
         Ok(Arc::from(opened.as_slice()))
     };
     rows.iter().map(open).collect()
-}
-
-/// What is kept of a vector, where it is as it was put in.
-pub fn original(vector: &[f32], there: bool) -> Vec<u8> {
-    match there {
-        true => [ORIGINAL].into_iter().chain(vector.iter().flat_map(|x| x.to_le_bytes())).collect(),
-        false => Vec::new(),
-    }
-}
-
-fn read_original(data: &[u8], dimension: usize) -> Result<Option<Vec<f32>>> {
-    let Some((first, floats)) = data.split_first() else { return Ok(None) };
-    let (floats, rest) = floats.as_chunks::<4>();
-    if *first != ORIGINAL || floats.len() != dimension || !rest.is_empty() {
-        return Error::corrupt(format!(
-            "a vector that was kept as it was put in has {} bytes, of which the first is 1; these {} are something else.",
-            1 + 4 * dimension,
-            data.len()
-        ));
-    }
-    Ok(Some(floats.iter().map(|four| f32::from_le_bytes(*four)).collect()))
 }

@@ -10,9 +10,9 @@ use ciphervec::search::{AnswerFormat, QUERY_VERSION, Token};
 use crate::error::{Error, Result};
 use crate::host::Host;
 use crate::replica::Replica;
-use crate::replica::query_keys::QUERIES_PER_KEY;
+use crate::replica::alone::Alone;
 use crate::replica::asking::{Sent, fetched, query_epoch};
-use crate::replica::search::Alone;
+use crate::replica::query_keys::QUERIES_PER_KEY;
 
 /// Halves that are fetched in one message.
 const AT_ONCE: usize = 8;
@@ -20,7 +20,10 @@ const AT_ONCE: usize = 8;
 /// Fetches halves for so many questions more; how many are held then.
 pub async fn prefetch(alone: &mut Alone<'_>, host: &dyn Host, queries: usize) -> Result<usize> {
     if let Some(why) = why_not(alone) {
-        return Error::input(format!("there is nothing to fetch ahead for {}: {why}", alone.name()));
+        return Error::input(format!(
+            "there is nothing to fetch ahead for {}: {why}",
+            alone.name()
+        ));
     }
     let mut left = queries;
     while left > 0 {
@@ -71,7 +74,9 @@ async fn fetch(alone: &mut Alone<'_>, host: &dyn Host, count: usize) -> Result<(
 
 /// Halves for so many questions, used up from now on, and the epoch that they were counted under; none where there are too few.
 pub fn taken(replica: &Replica, queries: usize) -> Result<Option<(u32, Vec<Token>)>> {
-    if replica.tokens.len() < queries || replica.store.listing().query_version < u64::from(QUERY_VERSION) {
+    if replica.tokens.len() < queries
+        || replica.store.listing().query_version < u64::from(QUERY_VERSION)
+    {
         return Ok(None);
     }
     let keys = replica.query_keys.present();

@@ -1,11 +1,8 @@
 //! Search: queries and a filter go to the server in a message; hits come of its answer.
 
 use std::collections::HashSet;
-use std::future::Future;
-use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
-use async_lock::{Mutex, MutexGuard};
 use ciphervec::protect::filter::FilterTag;
 use ciphervec::search::{
     AnswerFormat, AnswerOpener, Hit, OpenOptions, Opened, Owner, Query, QueryOptions, Retrieval,
@@ -13,10 +10,10 @@ use ciphervec::search::{
 };
 use ciphervec::{Error as SchemeError, Id, Metric, Mode, SegmentId};
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::host::{Host, Progress};
 use crate::records::Filter;
-use crate::replica::Replica;
+use crate::replica::alone::Alone;
 use crate::replica::asking::{
     Answer, Kept, Sent, Streamed, answered, done, fetched, most_bytes, query_epoch,
 };
@@ -33,51 +30,6 @@ const MAX_ANSWER: u64 = 1 << 40;
 const ROUTED: usize = 3;
 /// Bytes of an answer, a row, nearly.
 const LEAST_WORD: usize = 3;
-
-/// A replica that nobody else uses, but for the time that a query is on its way.
-pub struct Alone<'a> {
-    lock: &'a Mutex<Replica>,
-    guard: Option<MutexGuard<'a, Replica>>,
-}
-
-impl<'a> Alone<'a> {
-    pub async fn new(lock: &'a Mutex<Replica>) -> Self {
-        Alone { lock, guard: Some(lock.lock().await) }
-    }
-
-    /// Lets others go on meanwhile. What follows begins with [`Replica::settle`].
-    pub async fn apart<T>(&mut self, work: impl Future<Output = T>) -> T {
-        self.guard = None;
-        let done = work.await;
-        self.guard = Some(self.lock.lock().await);
-        done
-    }
-}
-
-/// Between letting go and taking back nothing of the replica is used.
-fn nobody() -> ! {
-    unreachable!("a replica is used while it is let go")
-}
-
-impl Deref for Alone<'_> {
-    type Target = Replica;
-
-    fn deref(&self) -> &Replica {
-        match &self.guard {
-            Some(guard) => guard,
-            None => nobody(),
-        }
-    }
-}
-
-impl DerefMut for Alone<'_> {
-    fn deref_mut(&mut self) -> &mut Replica {
-        match &mut self.guard {
-            Some(guard) => guard,
-            None => nobody(),
-        }
-    }
-}
 
 /// The hits of one query, the closest first.
 #[derive(Clone, Debug, Default)]

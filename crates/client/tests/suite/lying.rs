@@ -39,6 +39,24 @@ fn notes(server: &Server, host: &Connection) -> Collection {
 }
 
 #[test]
+fn an_answer_longer_than_the_rows_can_need_is_not_taken() {
+    let server = Server::start();
+    let (honest, _) = connection();
+    drop(notes(&server, &honest));
+    let longer = |path: &str, mut body: Vec<u8>| {
+        if path.ends_with("/query") {
+            body.resize(64 << 20, 0);
+        }
+        body
+    };
+    let lies = Faulty::altering(longer);
+    let theirs =
+        block_on(server.client(&keys()).get_collection(&lies, "notes", false, None)).unwrap();
+    let error = block_on(theirs.query(&lies, wanted())).err().unwrap();
+    assert!(error.to_string().contains("longer than the"), "{error}");
+}
+
+#[test]
 fn an_answer_that_was_altered_is_refused_and_its_segment_is_asked_no_more() {
     let server = Server::start();
     let (honest, _) = connection();

@@ -7,4 +7,5 @@ mod faults;
 mod filters;
 mod hostile;
 mod lying;
+mod routing;
 mod support;

@@ -47,9 +47,11 @@ class ServerBackend(Protocol):
         """The newest version of query frames that it answers."""
         ...
 
-    def evaluate(self, query: bytes, again: Callable[[], None] | None = None) -> Answer:
+    def evaluate(
+        self, query: bytes, again: Callable[[], None] | None = None, most: int | None = None
+    ) -> Answer:
         """Answer one message of queries over every committed segment; `again` is called before it is sent
-        another time. Raises Conflict when the server has moved on to a state that this query does not suit,
+        another time, and an answer of more than `most` bytes is not taken. Raises Conflict when the server has moved on to a state that this query does not suit,
         QueryKeysMissing."""
         ...
 
@@ -156,7 +158,9 @@ class LocalBackend:
                 continue
             store.load_into(self.index, segment.id, tagged=TAGS in segment.blobs)
 
-    def evaluate(self, query: bytes, again: Callable[[], None] | None = None) -> Answer:
+    def evaluate(
+        self, query: bytes, again: Callable[[], None] | None = None, most: int | None = None
+    ) -> Answer:
         return Answer(self.index.evaluate(query), self._store.version)
 
     def evaluate_into(self, query: bytes, sink: Sink, again: Callable[[], None] | None = None) -> int:

@@ -1,65 +1,17 @@
-//! What a replica knows of routing, as of the state that its owner holds: which segment is which cluster, and where these lie.
+//! Routed questions: which segments a question names.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use ciphervec::{Id, SegmentId};
 
-use crate::change::{Change, ROUTING, StoredSegment};
+use crate::change::{ROUTING, StoredSegment};
+use crate::clusters::table::{RoutingTable, SLOTS, open_centroids};
 use crate::error::Result;
 use crate::host::Host;
 use crate::replica::Replica;
-use crate::routing::clustering::{Space, squared};
-use crate::routing::table::{RoutingTable, SLOTS, open_centroids};
-
-/// Empty where nothing is clustered.
-#[derive(Default)]
-pub struct OpenedRouting {
-    pub table: Option<RoutingTable>,
-    clusters: HashMap<SegmentId, usize>,
-    staged: BTreeSet<SegmentId>,
-    /// By their digest.
-    centroids: Option<([u8; 32], Arc<[f32]>)>,
-}
-
-impl OpenedRouting {
-    /// Goes on with a table, which a commit has put into force.
-    pub fn take(&mut self, table: RoutingTable) {
-        (self.clusters, self.staged) = (table.clusters(), table.staged());
-        self.table = Some(table);
-    }
-
-    /// Segments that were made to become clusters and don't count yet.
-    pub fn staged(&self) -> &BTreeSet<SegmentId> {
-        &self.staged
-    }
-
-    /// Which cluster a segment is; none for one that is unrouted.
-    pub fn cluster_of(&self, id: SegmentId) -> Option<usize> {
-        self.clusters.get(&id).copied()
-    }
-
-    /// Rows that don't count though the store knows nothing of it.
-    pub fn hidden(&self, id: SegmentId) -> Vec<u32> {
-        match (self.cluster_of(id), &self.table) {
-            (Some(cluster), Some(table)) => table.hidden(cluster),
-            _ => Vec::new(),
-        }
-    }
-}
-
-impl Change {
-    /// The routing table that it makes of this one, if it changes any.
-    pub fn routed(&mut self, present: &OpenedRouting) -> Option<RoutingTable> {
-        let table = self.routing.take();
-        if self.hide_rows.is_empty() {
-            return table;
-        }
-        let rows = core::mem::take(&mut self.hide_rows).into_iter();
-        let rows = rows.filter_map(|(id, rows)| Some((present.cluster_of(id)?, rows)));
-        Some(table.or_else(|| present.table.clone())?.with_dead(rows))
-    }
-}
+use crate::replica::clustering::{Space, squared};
+use crate::replica::opened_routing::OpenedRouting;
 
 impl Replica {
     /// Reads the table that goes with the state, in place of what was here.
@@ -78,7 +30,8 @@ impl Replica {
     /// Those of the committed segments that are neither clusters nor to become some: all of them, where nothing is clustered.
     pub fn fresh(&self) -> Vec<Arc<StoredSegment>> {
         let mut entries = self.entries();
-        let routed = |id| self.routing.cluster_of(id).is_some() || self.routing.staged().contains(&id);
+        let routed =
+            |id| self.routing.cluster_of(id).is_some() || self.routing.staged().contains(&id);
         entries.retain(|one| !routed(one.id));
         entries
     }

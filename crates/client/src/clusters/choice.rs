@@ -39,7 +39,13 @@ const fn recall() -> f64 {
 impl Default for Clusters {
     fn default() -> Self {
         let server_learns_queries = false;
-        Clusters { count: None, probes: None, decoys: None, recall: recall(), server_learns_queries }
+        Clusters {
+            count: None,
+            probes: None,
+            decoys: None,
+            recall: recall(),
+            server_learns_queries,
+        }
     }
 }
 
@@ -85,10 +91,13 @@ impl Clusters {
     }
 
     fn check_numbers(&self) -> Result<()> {
-        let numbers = [("count", self.count, 2), ("probes", self.probes, 1), ("decoys", self.decoys, 0)];
+        let numbers =
+            [("count", self.count, 2), ("probes", self.probes, 1), ("decoys", self.decoys, 0)];
         for (name, value, least) in numbers {
             if let Some(value) = value.filter(|value| !(least..=MAX_CLUSTERS).contains(value)) {
-                return Error::input(format!("{name} must be {least} to {MAX_CLUSTERS}, got {value}."));
+                return Error::input(format!(
+                    "{name} must be {least} to {MAX_CLUSTERS}, got {value}."
+                ));
             }
         }
         if !(self.recall > 0.0 && self.recall <= 1.0) {

@@ -11,7 +11,6 @@ use ciphervec::search::Owner;
 use ciphervec::{Error as SchemeError, Id, SegmentId};
 use shake::{ExtendableOutput, Shake256, Update, XofReader};
 
-use crate::change::union;
 use crate::error::{Error, Result};
 
 const VERSION: u32 = 1;
@@ -152,7 +151,7 @@ pub struct RoutingTable {
     pub active: Option<Clustering>,
     pub plan: Option<Clustering>,
     /// Rows of clusters that were deleted or replaced: the server is not told.
-    pub dead: BTreeMap<u32, Vec<u32>>,
+    pub dead: BTreeMap<u32, BTreeSet<u32>>,
 }
 
 impl RoutingTable {
@@ -176,15 +175,15 @@ impl RoutingTable {
     /// The rows of a cluster in use that don't count.
     pub fn hidden(&self, cluster: usize) -> Vec<u32> {
         let Some(active) = &self.active else { return Vec::new() };
-        let padding: Vec<_> = (active.live[cluster]..active.rows).collect();
-        union(&padding, self.dead.get(&(cluster as u32)).map_or(&[], Vec::as_slice))
+        let dead = self.dead.get(&(cluster as u32)).into_iter().flatten().copied();
+        let hidden: BTreeSet<_> = (active.live[cluster]..active.rows).chain(dead).collect();
+        hidden.into_iter().collect()
     }
 
     /// The same once these rows, by cluster, are gone.
     pub fn with_dead(mut self, rows: impl IntoIterator<Item = (usize, Vec<u32>)>) -> Self {
         for (cluster, gone) in rows {
-            let dead = self.dead.entry(cluster as u32).or_default();
-            *dead = union(dead, &gone);
+            self.dead.entry(cluster as u32).or_default().extend(gone);
         }
         self
     }
@@ -198,7 +197,10 @@ impl RoutingTable {
             content.push(u8::from(part.is_some()));
             part.iter().for_each(|part| part.write(&mut content));
         }
-        let pairs = self.dead.iter().flat_map(|(cluster, rows)| rows.iter().map(move |row| [*cluster, *row]));
+        let pairs = self
+            .dead
+            .iter()
+            .flat_map(|(cluster, rows)| rows.iter().map(move |row| [*cluster, *row]));
         let mut pairs: Vec<_> = pairs.collect();
         pairs.resize(pairs.len().next_power_of_two().max(LEAST_DEAD), [UNUSED; 2]);
         content.extend((pairs.len() as u32).to_le_bytes());
@@ -222,11 +224,11 @@ impl RoutingTable {
         let generation = from.u32()?;
         let active = from.clustering()?;
         let plan = from.clustering()?;
-        let mut dead: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+        let mut dead: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
         for _ in 0..from.u32()? {
             let (cluster, row) = (from.u32()?, from.u32()?);
             if cluster != UNUSED {
-                dead.entry(cluster).or_default().push(row);
+                dead.entry(cluster).or_default().insert(row);
             }
         }
         let clusters = active.as_ref().map_or(0, Clustering::count);
@@ -304,7 +306,9 @@ impl Reader<'_> {
 }
 
 fn damaged<T>() -> Result<T> {
-    Error::corrupt("the routing table is not one: it ends early, late or names what is not there. Restore it from a copy.")
+    Error::corrupt(
+        "the routing table is not one: it ends early, late or names what is not there. Restore it from a copy.",
+    )
 }
 
 fn sealed(owner: &Owner, (segment, name): ([u8; 16], &str), content: Vec<u8>) -> Result<Vec<u8>> {
@@ -333,7 +337,9 @@ pub fn seal_centroids(owner: &Owner, centroids: &[f32]) -> Result<Vec<u8>> {
 /// Reads them back, compared with the table.
 pub fn open_centroids(owner: &Owner, data: &[u8], clustering: &Clustering) -> Result<Vec<f32>> {
     let other = || {
-        Error::corrupt("the centroids are not those of the routing table. Restore them from a copy.")
+        Error::corrupt(
+            "the centroids are not those of the routing table. Restore them from a copy.",
+        )
     };
     if *blake3::hash(data).as_bytes() != clustering.digest {
         return other();
@@ -387,7 +393,7 @@ mod tests {
             generation: 5,
             active: Some(clustering(9, 2, 2)),
             plan: Some(clustering(3, 1, 1)),
-            dead: BTreeMap::from([(2, vec![0, 1]), (8, vec![3])]),
+            dead: BTreeMap::from([(2, BTreeSet::from([0, 1])), (8, BTreeSet::from([3]))]),
         };
         let mut bytes = Vec::new();
         bytes.extend(VERSION.to_le_bytes());
@@ -402,7 +408,10 @@ mod tests {
         }
         assert_eq!(RoutingTable::read(&bytes).unwrap(), table);
         assert_eq!(table.hidden(2).len(), 32);
-        assert_eq!(table.hidden(8), (8..32).chain([3]).collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>());
+        assert_eq!(
+            table.hidden(8),
+            (8..32).chain([3]).collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>()
+        );
         for cut in 0..bytes.len() {
             assert!(RoutingTable::read(&bytes[..cut]).is_err());
         }

@@ -13,11 +13,11 @@ use ciphervec::{Error as SchemeError, Id, Metric, SegmentId};
 use indexmap::IndexMap;
 
 use crate::change::{NewSegment, ORIGINALS, RECORDS, ROWS, SIDECAR};
+use crate::clusters::table::Clustering;
 use crate::error::{Error, Result};
 use crate::random::Draws;
+use crate::records::original::original;
 use crate::replica::Replica;
-use crate::replica::payloads::original;
-use crate::routing::table::Clustering;
 
 /// Bytes of a text id.
 const LONGEST_ID: u64 = 65_535;
@@ -59,11 +59,7 @@ impl Rows {
 
 impl Shape {
     pub fn of(plan: &Clustering) -> Self {
-        Shape {
-            rows: plan.rows as usize,
-            id_bytes: plan.id_bytes,
-            record_bytes: plan.record_bytes,
-        }
+        Shape { rows: plan.rows as usize, id_bytes: plan.id_bytes, record_bytes: plan.record_bytes }
     }
 
     /// Whether these rows can be a cluster, with at least one of padding.
@@ -111,8 +107,7 @@ pub fn unpack(data: &[u8]) -> Result<Vec<Arc<[u8]>>> {
         rest = left;
         usize::try_from(u32::from_le_bytes(*first)).ok()
     };
-    let lengths: Option<Vec<_>> =
-        number().and_then(|count| (0..count).map(|_| number()).collect());
+    let lengths: Option<Vec<_>> = number().and_then(|count| (0..count).map(|_| number()).collect());
     let mut one = |length: usize| -> Option<Arc<[u8]>> {
         let (first, left) = rest.split_at_checked(length)?;
         rest = left;

@@ -8,38 +8,27 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
-use ciphervec::search::{Expected, SegmentDirectory};
+use ciphervec::search::SegmentDirectory;
 use ciphervec::{Id, SegmentId};
 
 use crate::change::{Change, NewSegment, SIDECAR, StoredSegment};
+use crate::clusters::choice::Clusters;
+use crate::clusters::table::{
+    Clustering, NOWHERE, RoutingTable, SLOTS, open_centroids, seal_centroids,
+};
 use crate::error::{Error, Result};
 use crate::host::{Host, Progress};
 use crate::random::{Draws, random};
 use crate::replica::batch::Batch;
+use crate::replica::choosing::{block_rows, capacity, choose, routable, widest};
+use crate::replica::clustering::{Space, assign};
+use crate::replica::padding::{Rows, Shape};
 use crate::replica::{KEY_PAIR_ROWS, Replica, SEGMENT_ROWS};
-use crate::routing::clustering::{Neighbors, QUESTIONS, Space, assign, learn};
-use crate::routing::clusters::Clusters;
-use crate::routing::padding::{Rows, SPARE_BYTES, Shape, id_bytes, packed_bytes};
-use crate::routing::table::{
-    Clustering, NOWHERE, RoutingTable, SLOTS, open_centroids, seal_centroids,
-};
 
-/// Of so many rows of a cluster one is padding at least: there is room for ids of every length.
-const SPARE: usize = 64;
-/// Clusters hold so many times as many rows as there are; more room for balance is more padding, and was measured to find no more.
-const SLACK: f64 = 1.05;
-/// A record of more bytes, and of more than sixteen times the usual, stays unrouted: it would be padding in every cluster.
-const LARGE: usize = 16 << 10;
 /// What one commit adds, about.
 const BATCH_BYTES: usize = 48 << 20;
 /// Where others write meanwhile.
 const ATTEMPTS: usize = 3;
-/// Clusters that are worth it.
-const LEAST: usize = 4;
-/// Rows of one, at least.
-const LEAST_ROWS: usize = 32;
-/// Of the ring that segments are packed in.
-const DEGREE: usize = 4096;
 
 /// What re-clustering made.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -58,15 +47,6 @@ pub struct Clustered {
     pub recalls: Vec<f64>,
     /// Rows that stayed so, because their records are too long.
     pub unrouted: usize,
-}
-
-/// Clusters that are chosen.
-struct Chosen {
-    rows: usize,
-    centroids: Vec<f32>,
-    assigned: Vec<Option<usize>>,
-    probes: usize,
-    recalls: Vec<f64>,
 }
 
 /// One re-clustering.
@@ -154,11 +134,7 @@ impl Making<'_> {
     }
 
     /// The rows of these segments that are in no cluster yet.
-    async fn gather(
-        &self,
-        replica: &mut Replica,
-        sources: &[Arc<StoredSegment>],
-    ) -> Result<Rows> {
+    async fn gather(&self, replica: &mut Replica, sources: &[Arc<StoredSegment>]) -> Result<Rows> {
         let done: HashSet<_> = self.done.values().chain(&self.kept).flatten().collect();
         let ids = sources
             .iter()
@@ -203,7 +179,18 @@ impl Making<'_> {
         let space = Space::of(spec.metric(), &rows.vectors, spec.dimension());
         let width = space.width(spec.dimension());
         let placed = space.rows(&rows.vectors, spec.dimension());
-        let Some(chosen) = self.choose(&placed, width, unit, &space)? else { return Ok(None) };
+        let Some(chosen) = choose(
+            host,
+            &mut self.draws,
+            (&self.choice, self.questions.as_deref()),
+            &placed,
+            width,
+            unit,
+            &space,
+        )?
+        else {
+            return Ok(None);
+        };
         let count = chosen.centroids.len() / width;
         let (id_bytes, record_bytes) = widest(&rows, &chosen.assigned, count, spec.dimension());
         let sealed = seal_centroids(&replica.owner, &chosen.centroids)?;
@@ -237,84 +224,13 @@ impl Making<'_> {
             let mut change = Change::default();
             change.attachments.insert(SLOTS[usize::from(plan.slot)], sealed.clone());
             table.plan = Some(plan.clone());
-            change.routing = Some(table);
+            replica.routing.next = Some(table);
             replica.commit(host, change, &[]).await?;
             Ok(true)
         };
         let begun = replica.in_turn(host, commit).await?;
         (self.recalls, self.assigned) = (chosen.recalls, chosen.assigned);
         Ok(Some(begun))
-    }
-
-    /// The cheapest of what reaches the recall that is asked for. None where there are too few rows.
-    fn choose(
-        &mut self,
-        rows: &[f32],
-        width: usize,
-        unit: usize,
-        space: &Space,
-    ) -> Result<Option<Chosen>> {
-        let (all, choice) = (rows.len() / width, &self.choice);
-        let own = self.questions.is_none().then(|| self.draws.sample(QUESTIONS.min(all), all));
-        let asked = match (&self.questions, &own) {
-            (Some(questions), _) => {
-                let dimension = width - (space.width(width) - width);
-                questions.chunks_exact(dimension).flat_map(|one| space.questions(one)).collect()
-            }
-            (None, own) => own
-                .iter()
-                .flatten()
-                .flat_map(|at| &rows[at * width..][..width])
-                .copied()
-                .collect::<Vec<_>>(),
-        };
-        // Rows that were clustered are easier to find than what is asked later.
-        let harder = if own.is_some() { 0.4 * (1.0 - choice.recall) } else { 0.0 };
-        let wanted = choice.recall + harder;
-        let mut near = None;
-        let mut best: Option<(usize, Chosen)> = None;
-        let blocks: &[usize] = if choice.count.is_some() { &[1] } else { &[1, 2, 4] };
-        for blocks in blocks {
-            let (each, count) = match choice.count {
-                None => {
-                    let each = unit * blocks;
-                    let room = capacity(each).max(1);
-                    (each, (all as f64 * SLACK / room as f64).ceil() as usize)
-                }
-                Some(count) => {
-                    let count = count as usize;
-                    let least = (all as f64 * SLACK / count as f64 / (1.0 - 1.0 / SPARE as f64)).ceil();
-                    (cluster_rows(least as usize + 1, unit), count)
-                }
-            };
-            let least = if choice.count.is_none() { LEAST } else { 2 };
-            if count < least || all < 2 * count || each < 2 {
-                continue;
-            }
-            let centroids = learn(self.host, rows, width, count, SLACK)?;
-            let assigned = assign(self.host, rows, width, &centroids, &vec![capacity(each); count])?;
-            if assigned.contains(&None) {
-                continue;
-            }
-            if near.is_none() {
-                near = Some(Neighbors::new(self.host, rows, width, asked.clone(), own.as_deref())?);
-            }
-            let Some(near) = &near else { continue };
-            let recalls = near.recalls(&assigned, &centroids, width);
-            let enough = recalls.iter().position(|recall| *recall >= wanted);
-            let probes = enough.map_or(count, |at| at + 1);
-            let probes = choice.probes.map_or(probes, |probes| probes as usize).min(count);
-            let decoys = choice.decoys.map_or(probes, |decoys| decoys as usize);
-            let named = count.min(probes + probes * decoys.div_ceil(probes)); // whole groups
-            let cost = named * answer(each, unit);
-            if choice.count.is_none() && cost >= answer(all, unit) {
-                continue; // all of it costs no more, and shows nothing
-            }
-            if best.as_ref().is_none_or(|(least, _)| cost < *least) {
-                best = Some((cost, Chosen { rows: each, centroids, assigned, probes, recalls }));
-            }
-        }
-        Ok(best.map(|(_, chosen)| chosen))
     }
 
     /// Stores the clusters that are not there yet; whether every row found its place.
@@ -369,7 +285,7 @@ impl Making<'_> {
                     }
                     change.add.push(new.clone());
                 }
-                change.routing = Some(table);
+                replica.routing.next = Some(table);
                 replica.commit(host, change, &[]).await
             };
             replica.in_turn(host, add).await?;
@@ -424,8 +340,8 @@ impl Making<'_> {
             let commit = async |replica: &mut Replica| {
                 let mut table = present(replica, Some(plan))?;
                 table.plan.iter_mut().for_each(|plan| plan.beside.push(made.id));
-                let mut change = Change { routing: Some(table), ..Change::default() };
-                change.add.push(made.clone());
+                replica.routing.next = Some(table);
+                let change = Change { add: vec![made.clone()], ..Change::default() };
                 replica.commit(host, change, &[]).await
             };
             replica.in_turn(host, commit).await?;
@@ -532,11 +448,12 @@ async fn switch(
         };
         (0u32..).zip(ids).filter(|(_, id)| !there(id)).map(|(row, _)| row).collect()
     };
-    let dead = done.iter().map(|(number, ids)| (*number as u32, elsewhere(ids)));
-    let dead = dead.filter(|(_, gone)| !gone.is_empty()).collect();
-    let mut change = Change::default();
-    change.remove = replica.entries().iter().map(|one| one.id).collect();
-    change.remove.retain(|id| sources.contains(id));
+    let dead = done.iter();
+    let dead = dead.map(|(number, ids)| (*number as u32, elsewhere(ids).into_iter().collect()));
+    let dead = dead.filter(|(_, gone): &(_, BTreeSet<_>)| !gone.is_empty()).collect();
+    let remove =
+        replica.entries().iter().map(|one| one.id).filter(|id| sources.contains(id)).collect();
+    let mut change = Change { remove, ..Change::default() };
     for (id, ids) in plan.beside.iter().zip(kept) {
         let gone = elsewhere(ids);
         if gone.len() == ids.len() {
@@ -553,7 +470,7 @@ async fn switch(
     }
     let adopted = plan.segments.iter().chain(&plan.beside).copied();
     change.adopted = adopted.filter(|id| !change.remove.contains(id)).collect();
-    change.routing = Some(RoutingTable {
+    replica.routing.next = Some(RoutingTable {
         generation: table.generation + 1,
         active: Some(Clustering { sources: Vec::new(), beside: Vec::new(), ..plan }),
         plan: None,
@@ -567,86 +484,13 @@ async fn switch(
 async fn abandon(replica: &mut Replica, host: &dyn Host) -> Result<()> {
     let Some(mut table) = replica.routing.table.clone() else { return Ok(()) };
     let Some(plan) = table.plan.take() else { return Ok(()) };
-    let mut change = Change::default();
-    change.remove = replica.entries().iter().map(|one| one.id).collect();
-    change.remove.retain(|id| replica.routing.staged().contains(id));
+    let staged = replica.routing.staged();
+    let remove =
+        replica.entries().iter().map(|one| one.id).filter(|id| staged.contains(id)).collect();
+    let mut change = Change { remove, ..Change::default() };
     let over = seal_centroids(&replica.owner, &[])?;
     change.attachments.insert(SLOTS[usize::from(plan.slot)], over);
-    change.routing = Some(table);
+    replica.routing.next = Some(table);
     replica.send(host, &mut change).await?;
     replica.load(host).await
-}
-
-/// Rows that a cluster of so many takes from outside.
-fn capacity(rows: usize) -> usize {
-    rows - (rows / SPARE).max(1).min(rows)
-}
-
-/// Rows of a block of the ring as segments are packed here: what a cluster's rows are a multiple of.
-fn block_rows(replica: &Replica, rows: usize) -> Result<usize> {
-    let dimension = replica.description.spec.dimension();
-    let padded = dimension.next_power_of_two().min(DEGREE);
-    let (sample, ids) = (vec![1f32; DEGREE * dimension], (0..DEGREE as i64).map(Id::Number));
-    let expected = Expected { rows: rows.max(DEGREE), network: replica.description.network };
-    let ids: Vec<_> = ids.collect();
-    let sealed = replica.owner.seal_around(&sample, &ids, &expected, replica.center())?;
-    Ok(((DEGREE << sealed.level) / padded).max(1))
-}
-
-/// Numbers of an answer about so many rows: one a row, and a whole polynomial a block.
-fn answer(rows: usize, unit: usize) -> usize {
-    rows + DEGREE * rows.div_ceil(unit)
-}
-
-/// Full blocks; a power of two where not even one is filled, which is packed for fewer rows.
-fn cluster_rows(least: usize, unit: usize) -> usize {
-    match least >= unit {
-        true => least.next_multiple_of(unit),
-        false => LEAST_ROWS.max(least.next_power_of_two()),
-    }
-}
-
-/// Rows whose records are of a usual length, and the others.
-fn routable(rows: &Rows, dimension: usize) -> (Rows, Rows) {
-    let mut lengths: Vec<_> = rows.payloads.iter().map(|one| one.len()).collect();
-    lengths.sort_unstable();
-    let median = lengths.get(lengths.len() / 2).copied().unwrap_or_default();
-    let most = LARGE.max(16 * median);
-    let (usual, large): (Vec<_>, Vec<_>) =
-        (0..rows.ids.len()).partition(|row| rows.payloads[*row].len() <= most);
-    (rows.take(&usual, dimension), rows.take(&large, dimension))
-}
-
-/// Bytes that the ids and the records of any cluster fit into, rounded up so that they tell little of the rows.
-fn widest(rows: &Rows, assigned: &[Option<usize>], count: usize, dimension: usize) -> (u64, u64) {
-    let mut parts = vec![Vec::new(); count];
-    for (row, cluster) in assigned.iter().enumerate() {
-        cluster.iter().for_each(|cluster| parts[*cluster].push(row));
-    }
-    let (mut texts, mut records) = (0, 0);
-    for part in parts {
-        let part = rows.take(&part, dimension);
-        texts = texts.max(id_bytes(&part.ids));
-        records = records.max(packed_bytes(&part.payloads));
-    }
-    (if texts > 0 { rounded(texts + SPARE_BYTES) } else { 0 }, rounded(records))
-}
-
-/// Up to three bits after the first: at most an eighth more (Nikitin et al., PETS 2019, round in this way).
-fn rounded(size: u64) -> u64 {
-    let bits = u64::BITS - size.leading_zeros();
-    size.next_multiple_of(1 << bits.saturating_sub(4))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sizes_tell_little() {
-        assert_eq!([0, 15, 16, 17, 100, 1000].map(rounded), [0, 15, 16, 18, 104, 1024]);
-        assert_eq!([1, 2, 63, 128, 1024].map(capacity), [0, 1, 62, 126, 1008]);
-        assert_eq!(cluster_rows(20, 64), 32);
-        assert_eq!(cluster_rows(65, 64), 128);
-    }
 }

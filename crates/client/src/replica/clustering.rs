@@ -321,7 +321,8 @@ impl Neighbors {
         for (start, part) in questions.chunks(AT_ONCE * width).enumerate() {
             host.check()?;
             let part: Vec<_> = part.chunks_exact(width).collect();
-            let mut far: Vec<Vec<(f32, usize)>> = vec![Vec::with_capacity(rows.len() / width); part.len()];
+            let mut far: Vec<Vec<(f32, usize)>> =
+                vec![Vec::with_capacity(rows.len() / width); part.len()];
             for (at, row) in rows.chunks_exact(width).enumerate() {
                 let square = dot(row, row);
                 for (i, (question, far)) in part.iter().zip(&mut far).enumerate() {
@@ -351,7 +352,8 @@ impl Neighbors {
             order.sort_by(|a, b| far[*a].total_cmp(&far[*b]));
             let mut place = vec![0; count];
             order.into_iter().enumerate().for_each(|(at, cluster)| place[cluster] = at + 1);
-            near.iter().for_each(|row| found[assigned[*row].map_or(0, |cluster| place[cluster])] += 1);
+            near.iter()
+                .for_each(|row| found[assigned[*row].map_or(0, |cluster| place[cluster])] += 1);
         }
         let all = found.iter().sum::<u64>().max(1) as f64;
         let mut sum = found[0];

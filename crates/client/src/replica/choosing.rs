@@ -1,0 +1,187 @@
+//! Choosing: how many clusters there are to be, of how many rows, where their centroids lie, and what is the same of all of them.
+
+use ciphervec::Id;
+use ciphervec::search::Expected;
+
+use crate::clusters::choice::Clusters;
+use crate::error::Result;
+use crate::host::Host;
+use crate::random::Draws;
+use crate::replica::Replica;
+use crate::replica::clustering::{Neighbors, QUESTIONS, Space, assign, learn};
+use crate::replica::padding::{Rows, SPARE_BYTES, id_bytes, packed_bytes};
+
+/// Of so many rows of a cluster one is padding at least: there is room for ids of every length.
+const SPARE: usize = 64;
+/// Clusters hold so many times as many rows as there are; more room for balance is more padding, and was measured to find no more.
+const SLACK: f64 = 1.05;
+/// A record of more bytes, and of more than sixteen times the usual, stays unrouted: it would be padding in every cluster.
+const LARGE: usize = 16 << 10;
+/// Clusters that are worth it.
+const LEAST: usize = 4;
+/// Rows of one, at least.
+const LEAST_ROWS: usize = 32;
+/// Of the ring that segments are packed in.
+const DEGREE: usize = 4096;
+
+/// Clusters that are chosen.
+pub struct Chosen {
+    pub rows: usize,
+    pub centroids: Vec<f32>,
+    pub assigned: Vec<Option<usize>>,
+    pub probes: usize,
+    pub recalls: Vec<f64>,
+}
+
+/// The cheapest of what reaches the recall that is asked for, measured with these questions or, without, some of the rows. None where
+/// there are too few rows.
+pub fn choose(
+    host: &dyn Host,
+    draws: &mut Draws,
+    (choice, questions): (&Clusters, Option<&[f32]>),
+    rows: &[f32],
+    width: usize,
+    unit: usize,
+    space: &Space,
+) -> Result<Option<Chosen>> {
+    let all = rows.len() / width;
+    let own = questions.is_none().then(|| draws.sample(QUESTIONS.min(all), all));
+    let asked = match (questions, &own) {
+        (Some(questions), _) => {
+            let dimension = width - (space.width(width) - width);
+            questions.chunks_exact(dimension).flat_map(|one| space.questions(one)).collect()
+        }
+        (None, own) => own
+            .iter()
+            .flatten()
+            .flat_map(|at| &rows[at * width..][..width])
+            .copied()
+            .collect::<Vec<_>>(),
+    };
+    // Rows that were clustered are easier to find than what is asked later.
+    let harder = if own.is_some() { 0.4 * (1.0 - choice.recall) } else { 0.0 };
+    let wanted = choice.recall + harder;
+    let mut near = None;
+    let mut best: Option<(usize, Chosen)> = None;
+    let blocks: &[usize] = if choice.count.is_some() { &[1] } else { &[1, 2, 4] };
+    for blocks in blocks {
+        let (each, count) = match choice.count {
+            None => {
+                let each = unit * blocks;
+                let room = capacity(each).max(1);
+                (each, (all as f64 * SLACK / room as f64).ceil() as usize)
+            }
+            Some(count) => {
+                let count = count as usize;
+                let least = (all as f64 * SLACK / count as f64 / (1.0 - 1.0 / SPARE as f64)).ceil();
+                (cluster_rows(least as usize + 1, unit), count)
+            }
+        };
+        let least = if choice.count.is_none() { LEAST } else { 2 };
+        if count < least || all < 2 * count || each < 2 {
+            continue;
+        }
+        let centroids = learn(host, rows, width, count, SLACK)?;
+        let assigned = assign(host, rows, width, &centroids, &vec![capacity(each); count])?;
+        if assigned.contains(&None) {
+            continue;
+        }
+        if near.is_none() {
+            near = Some(Neighbors::new(host, rows, width, asked.clone(), own.as_deref())?);
+        }
+        let Some(near) = &near else { continue };
+        let recalls = near.recalls(&assigned, &centroids, width);
+        let enough = recalls.iter().position(|recall| *recall >= wanted);
+        let probes = enough.map_or(count, |at| at + 1);
+        let probes = choice.probes.map_or(probes, |probes| probes as usize).min(count);
+        let decoys = choice.decoys.map_or(probes, |decoys| decoys as usize);
+        let named = count.min(probes + probes * decoys.div_ceil(probes)); // whole groups
+        let cost = named * answer(each, unit);
+        if choice.count.is_none() && cost >= answer(all, unit) {
+            continue; // all of it costs no more, and shows nothing
+        }
+        if best.as_ref().is_none_or(|(least, _)| cost < *least) {
+            best = Some((cost, Chosen { rows: each, centroids, assigned, probes, recalls }));
+        }
+    }
+    Ok(best.map(|(_, chosen)| chosen))
+}
+
+/// Rows that a cluster of so many takes from outside.
+pub fn capacity(rows: usize) -> usize {
+    rows - (rows / SPARE).max(1).min(rows)
+}
+
+/// Rows of a block of the ring as segments are packed here: what a cluster's rows are a multiple of.
+pub fn block_rows(replica: &Replica, rows: usize) -> Result<usize> {
+    let dimension = replica.description.spec.dimension();
+    let padded = dimension.next_power_of_two().min(DEGREE);
+    let (sample, ids) = (vec![1f32; DEGREE * dimension], (0..DEGREE as i64).map(Id::Number));
+    let expected = Expected { rows: rows.max(DEGREE), network: replica.description.network };
+    let ids: Vec<_> = ids.collect();
+    let sealed = replica.owner.seal_around(&sample, &ids, &expected, replica.center())?;
+    Ok(((DEGREE << sealed.level) / padded).max(1))
+}
+
+/// Numbers of an answer about so many rows: one a row, and a whole polynomial a block.
+fn answer(rows: usize, unit: usize) -> usize {
+    rows + DEGREE * rows.div_ceil(unit)
+}
+
+/// Full blocks; a power of two where not even one is filled, which is packed for fewer rows.
+fn cluster_rows(least: usize, unit: usize) -> usize {
+    match least >= unit {
+        true => least.next_multiple_of(unit),
+        false => LEAST_ROWS.max(least.next_power_of_two()),
+    }
+}
+
+/// Rows whose records are of a usual length, and the others.
+pub fn routable(rows: &Rows, dimension: usize) -> (Rows, Rows) {
+    let mut lengths: Vec<_> = rows.payloads.iter().map(|one| one.len()).collect();
+    lengths.sort_unstable();
+    let median = lengths.get(lengths.len() / 2).copied().unwrap_or_default();
+    let most = LARGE.max(16 * median);
+    let (usual, large): (Vec<_>, Vec<_>) =
+        (0..rows.ids.len()).partition(|row| rows.payloads[*row].len() <= most);
+    (rows.take(&usual, dimension), rows.take(&large, dimension))
+}
+
+/// Bytes that the ids and the records of any cluster fit into, rounded up so that they tell little of the rows.
+pub fn widest(
+    rows: &Rows,
+    assigned: &[Option<usize>],
+    count: usize,
+    dimension: usize,
+) -> (u64, u64) {
+    let mut parts = vec![Vec::new(); count];
+    for (row, cluster) in assigned.iter().enumerate() {
+        cluster.iter().for_each(|cluster| parts[*cluster].push(row));
+    }
+    let (mut texts, mut records) = (0, 0);
+    for part in parts {
+        let part = rows.take(&part, dimension);
+        texts = texts.max(id_bytes(&part.ids));
+        records = records.max(packed_bytes(&part.payloads));
+    }
+    (if texts > 0 { rounded(texts + SPARE_BYTES) } else { 0 }, rounded(records))
+}
+
+/// Up to three bits after the first: at most an eighth more (Nikitin et al., PETS 2019, round in this way).
+fn rounded(size: u64) -> u64 {
+    let bits = u64::BITS - size.leading_zeros();
+    size.next_multiple_of(1 << bits.saturating_sub(4))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_tell_little() {
+        assert_eq!([0, 15, 16, 17, 100, 1000].map(rounded), [0, 15, 16, 18, 104, 1024]);
+        assert_eq!([1, 2, 63, 128, 1024].map(capacity), [0, 1, 62, 126, 1008]);
+        assert_eq!(cluster_rows(20, 64), 32);
+        assert_eq!(cluster_rows(65, 64), 128);
+    }
+}
