@@ -7,9 +7,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import httpx
+import numpy as np
 import pytest
 
 from ciphervec import InvalidInput, ServerError
+from ciphervec.collections import asking
 from ciphervec.http import session as sessions
 from ciphervec.http import store as stores
 from network import Cut, D, Faulty, Line, Make, answers, lose
@@ -66,6 +68,36 @@ def test_an_error_takes_no_more_memory_than_it_may(status: int) -> None:
     with pytest.raises(ServerError, match="longer than the 1,048,576 bytes expected"):
         line.session.call("POST", "/v1/q", "cannot query", ok=ok, limit=sessions.MAX_ANSWER)
     assert taken[0] < (1 << 20) + 4 * len(piece) and len(line.requests) == 1
+
+
+def test_a_listing_of_more_names_than_any_has_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sessions, "_MOST_TEXTS", 8)
+    monkeypatch.setattr(sessions, "_MOST_LISTS", 3)
+    said = (b'{"a":"b","c":["d"]}', b"{" + b'"a":1,' * 9 + b"}", b"[[[[]]]]")
+    line = Line(answers(*(httpx.Response(200, content=one) for one in said)))
+
+    def read() -> dict[str, Any]:
+        return line.session.json(line.session.call("GET", "/v1/c", "cannot list"), "cannot list")
+
+    assert read() == {"a": "b", "c": ["d"]}
+    with pytest.raises(ServerError, match="9 texts and 1 lists, where at most 8 and 3 were expected"):
+        read()
+    with pytest.raises(ServerError, match="0 texts and 4 lists"):
+        read()
+
+
+def test_an_answer_longer_than_the_rows_can_need_is_not_taken(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    docs = make().create_collection("docs", dimension=D, mode="sealed")
+    rows = np.eye(2, D, dtype=np.float32)
+    docs.add([1, 2], rows)
+    most = asking.most_bytes(docs._segments, 1)
+    assert most is not None and most < 1 << 27
+    assert docs.query(rows[:1], n_results=1, audience="owner")["ids"] == [[1]]
+    monkeypatch.setattr(asking, "most_bytes", lambda *_: 100)
+    with pytest.raises(ServerError, match="longer than the 100 bytes expected"):
+        docs.query(rows[:1], n_results=1)
 
 
 class Uploads:

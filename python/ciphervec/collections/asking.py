@@ -92,8 +92,8 @@ def answered(
 
 
 def most_bytes(segments: Segments, queries: int) -> int | None:
-    """The most bytes of an answer: twice as many as the listed segments can need, those that are passed over included, and room for
-    what came since. None under schemes whose answers are not made of words."""
+    """The most bytes of an answer: twice as many as the listed segments can need, those that are passed over included, and
+    room for what came since. None under schemes whose answers are not made of words."""
     owner = segments.owner
     if owner.has_key_pair:
         return None
@@ -101,7 +101,9 @@ def most_bytes(segments: Segments, queries: int) -> int | None:
     listed = sum(one.rows for one in entries)
     levels[0] = levels.get(0, 0) + max(0, listed - sum(levels.values()))
     padded = 1 << (owner.spec.dimension - 1).bit_length()
-    blocks = len(entries) + sum(rows // max(1, (_DEGREE << level) // padded) for level, rows in levels.items())
+    blocks = len(entries) + sum(
+        rows // max(1, (_DEGREE << level) // padded) for level, rows in levels.items()
+    )
     one = _LONGEST_WORD * (listed + _DEGREE * (blocks + _SUMS)) + 64 * len(entries) + listed // 8
     return 2 * one * queries + _NEWER
 

@@ -51,8 +51,8 @@ class ServerBackend(Protocol):
         self, query: bytes, again: Callable[[], None] | None = None, most: int | None = None
     ) -> Answer:
         """Answer one message of queries over every committed segment; `again` is called before it is sent
-        another time, and an answer of more than `most` bytes is not taken. Raises Conflict when the server has moved on to a state that this query does not suit,
-        QueryKeysMissing."""
+        another time, and an answer of more than `most` bytes is not taken. Raises Conflict when the server has
+        moved on to a state that this query does not suit, QueryKeysMissing."""
         ...
 
     def evaluate_into(self, query: bytes, sink: Sink, again: Callable[[], None] | None = None) -> int:
