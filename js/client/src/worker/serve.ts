@@ -9,7 +9,7 @@ import { CiphervecError, fromMessage, fromNative, InvalidInput, toMessage, Wrong
 import type { Call } from "../host.js";
 import type { Fetch } from "../http/transport.js";
 import type { Identity, Keys, LookupNative, Native } from "../native.js";
-import { ADD, CREATE, DELETE, GET, known, QUERY, UPDATE } from "../options.js";
+import { ADD, CREATE, DELETE, GET, known, MERGE, QUERY, RECLUSTER, UPDATE } from "../options.js";
 import { MemoryStorage, refused, type Storage } from "../storage/storage.js";
 import type { Progress } from "../types.js";
 import { type LookupChoices, LookupEngine, type Tokens } from "./lookup.js";
@@ -26,6 +26,7 @@ import { WriterEngine } from "./writer.js";
 
 /** What the page adds to a caller's options: which rows have vectors. */
 const CROSSING_UPDATE = { ...UPDATE, there: true } as const;
+const CROSSING_MERGE = { ...MERGE, there: true } as const;
 
 /** What differs between a browser and Node. */
 export interface Platform {
@@ -290,9 +291,12 @@ function collectionMethods(collection: CollectionEngine): Held["methods"] {
     add: (call: Call, given: never) => collection.add(known(given, ADD, "add"), call),
     upsert: (call: Call, given: never) => collection.upsert(known(given, ADD, "upsert"), call),
     update: (call: Call, given: never) => collection.update(known(given, CROSSING_UPDATE, "update"), call),
+    merge: (call: Call, given: never) => collection.merge(known(given, CROSSING_MERGE, "merge"), call),
     delete: (call: Call, given: never) => collection.delete(known(given, DELETE, "delete"), call),
     get: (call: Call, question: never) => collection.get(known(question, GET, "get"), call),
     query: (call: Call, question: never) => collection.query(known(question, QUERY, "query"), call),
+    prefetch: (call: Call, queries: unknown) => collection.prefetch(queries, call),
+    recluster: (call: Call, given: never) => collection.recluster(known(given, RECLUSTER, "recluster"), call),
     count: (call: Call) => collection.count(call),
     has: (call: Call, ids: unknown) => collection.has(ids, call),
     refresh: (call: Call) => collection.refresh(call),
