@@ -3,11 +3,16 @@
 export { Client, type ClientOptions, type CreateOptions } from "./client.js";
 export {
   type AddOptions,
+  type AdoptOptions,
   Collection,
   type CollectionInfo,
   type DeleteOptions,
+  type DiscardOptions,
   type GetOptions,
+  type OptimizeOptions,
   type QueryOptions,
+  type RotateOptions,
+  type SealOptions,
   type Selection,
   type UpdateOptions,
 } from "./collection.js";

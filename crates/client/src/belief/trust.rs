@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use ciphervec::Keys;
 use serde::{Deserialize, Serialize};
 
 use crate::belief::pins::Pin;
@@ -51,6 +52,8 @@ struct Stored {
     state: Option<Pin>,
     #[serde(default)]
     held: Values,
+    #[serde(default)]
+    stated: Vec<String>,
 }
 
 #[derive(Default)]
@@ -63,6 +66,8 @@ struct Known {
     held: Values,
     /// Changes of it that are not written yet: the reason, or none for a segment that is out.
     to_hold: BTreeMap<String, Option<String>>,
+    /// Those in quarantine by the state that was seen last.
+    stated: Vec<String>,
     /// The list of consumed segments that was written down last.
     consumed: Vec<u8>,
 }
@@ -74,17 +79,16 @@ pub struct Trust {
     server: String,
     collection: String,
     entry: String,
+    /// Whether what is seen from here on is not to be compared with what was seen before, nor written down.
+    pub anew: bool,
     known: Mutex<Known>,
 }
 
 impl Trust {
     fn new(face: Face, vault: Arc<Vault>, server: &str, collection: &str) -> Self {
-        let entry = format!(
-            "trust/{}",
-            blake3::hash(format!("{server}\n{collection}").as_bytes()).to_hex()
-        );
+        let entry = entry_of(&[server, collection]);
         let [server, collection] = [server, collection].map(str::to_owned);
-        Trust { face, vault, server, collection, entry, known: Mutex::default() }
+        Trust { face, vault, server, collection, entry, anew: false, known: Mutex::default() }
     }
 
     /// What was remembered. An error for what was damaged, and for what is under other keys.
@@ -100,6 +104,35 @@ impl Trust {
         Ok(trust)
     }
 
+    /// To look at what a server shows without comparing it with what was seen before, but for what is in quarantine.
+    pub fn without_past(&self) -> Self {
+        let Known { held, stated, .. } = &*self.known();
+        let known = Known { held: held.clone(), stated: stated.clone(), ..Known::default() };
+        let vault = Arc::clone(&self.vault);
+        let trust = Self::new(self.face, vault, &self.server, &self.collection);
+        Trust { anew: true, known: Mutex::new(known), ..trust }
+    }
+
+    /// Begins anew with this state, in the place of whatever was seen before.
+    pub async fn accept(&self, host: &dyn Host, pin: Pin) -> Result<()> {
+        let known = {
+            let known = &mut *self.known();
+            let state = Some(pin.after(known.state.as_ref()));
+            let (held, stated) = (known.held.clone(), known.stated.clone());
+            *known = Known { state, held, stated, ..Known::default() };
+            self.stored(known)
+        };
+        let _lock = host.lock(&self.entry).await?;
+        self.vault.put(host, &self.place(host).await?, &known).await
+    }
+
+    /// Writes what was seen down once more, for whoever opens the collection with other keys.
+    pub async fn hand_over(&self, host: &dyn Host, keys: &Keys) -> Result<()> {
+        let (vault, data) = (Vault::new(keys)?, self.stored(&self.known()));
+        let entry = entry_of(&[&self.server, &self.collection, &keys.key_id().to_string()]);
+        vault.put(host, &entry, &data).await
+    }
+
     /// Forgets what was remembered, whatever it is, of a collection that is gone.
     pub async fn drop_all(
         host: &dyn Host,
@@ -107,7 +140,8 @@ impl Trust {
         server: &str,
         collection: &str,
     ) -> Result<()> {
-        host.delete(&Self::new(Face::Rust, Arc::clone(vault), server, collection).entry).await
+        host.delete(&entry_of(&[server, collection, &vault.key_id()])).await?;
+        host.delete(&entry_of(&[server, collection])).await
     }
 
     /// The same, but for the quarantine: a server that is trusted anew must not try again what failed.
@@ -118,11 +152,13 @@ impl Trust {
         collection: &str,
     ) -> Result<()> {
         let trust = Self::new(Face::Rust, Arc::clone(vault), server, collection);
-        let held = trust.read(host).await.ok().flatten().map(|stored| stored.held);
-        if held.as_ref().is_none_or(Values::is_empty) {
-            return host.delete(&trust.entry).await;
+        let stored = trust.read(host).await.ok().flatten();
+        let (held, stated) = stored.map(|stored| (stored.held, stored.stated)).unwrap_or_default();
+        Self::drop_all(host, vault, server, collection).await?;
+        if held.is_empty() && stated.is_empty() {
+            return Ok(());
         }
-        let known = Known { held: held.unwrap_or_default(), ..Known::default() };
+        let known = Known { held, stated, ..Known::default() };
         vault.put(host, &trust.entry, &trust.stored(&known)).await
     }
 
@@ -163,6 +199,22 @@ impl Trust {
         self.write(host).await
     }
 
+    /// Those in quarantine by the state that was seen last.
+    pub fn stated(&self) -> Vec<String> {
+        self.known().stated.clone()
+    }
+
+    /// The owner's state names these by now, and so they need no words of this client's.
+    pub async fn state_held(&self, host: &dyn Host, mut segments: Vec<String>) -> Result<()> {
+        segments.sort_unstable();
+        self.unhold(host, &segments).await?;
+        if self.stated() == segments {
+            return Ok(());
+        }
+        self.known().stated = segments;
+        self.write(host).await
+    }
+
     /// Takes segments out again.
     pub async fn unhold(&self, host: &dyn Host, segments: &[String]) -> Result<()> {
         let there = {
@@ -178,6 +230,9 @@ impl Trust {
 
     /// Takes in what other clients of this user have seen.
     pub async fn reload(&self, host: &dyn Host) -> Result<()> {
+        if self.anew {
+            return Ok(());
+        }
         match self.read(host).await? {
             Some(stored) => self.merge(stored),
             None => Ok(()),
@@ -380,7 +435,13 @@ impl Trust {
 
     async fn read(&self, host: &dyn Host) -> Result<Option<Stored>> {
         let (server, name) = (&self.server, self.name());
-        match self.vault.get(host, &self.entry).await? {
+        let found = self.vault.get(host, &self.entry).await?;
+        let found = match found {
+            Some(Entry::Data(_)) => found,
+            // The keys have changed, and what was seen until then was handed over.
+            found => self.vault.get(host, &self.handed_over()).await?.or(found),
+        };
+        match found {
             None => Ok(None),
             Some(Entry::OtherKeys(keys)) => Err(Error::Mismatch(format!(
                 "{name} on {server} was last used here with the keys {keys}, which what was seen of it is encrypted under. If its owner has \
@@ -404,7 +465,7 @@ impl Trust {
 
     /// What another client has written in the meantime counts as seen here.
     fn merge(&self, stored: Stored) -> Result<()> {
-        let Stored { version, head, pins, state, held, .. } = stored;
+        let Stored { version, head, pins, state, held, stated, .. } = stored;
         let mine = &mut *self.known();
         if let Some(known) = mine.heads.get(&version).filter(|known| **known != head) {
             return Err(Error::RolledBack(format!(
@@ -425,7 +486,7 @@ impl Trust {
             mine.pins.extend(before);
         }
         mine.state = Pin::latest(mine.state.take(), state);
-        mine.held = held;
+        (mine.held, mine.stated) = (held, stated);
         if !head.is_empty() {
             mine.remember(version, &head);
         }
@@ -436,15 +497,20 @@ impl Trust {
     }
 
     async fn write(&self, host: &dyn Host) -> Result<()> {
+        if self.anew {
+            return Ok(());
+        }
         let _lock = host.lock(&self.entry).await?;
+        let stated = self.stated();
         self.reload(host).await?;
         let (data, changes) = {
             let known = &mut *self.known();
             let changes = known.to_hold.clone();
             known.held = changed(&known.held, &changes);
+            known.stated = stated;
             (self.stored(known), changes)
         };
-        self.vault.put(host, &self.entry, &data).await?;
+        self.vault.put(host, &self.place(host).await?, &data).await?;
         // Others may have come meanwhile.
         self.known().to_hold.retain(|segment, reason| changes.get(segment) != Some(reason));
         Ok(())
@@ -460,6 +526,19 @@ impl Trust {
             pins: known.pins.clone(),
             state: known.state.clone(),
             held: known.held.clone(),
+            stated: known.stated.clone(),
+        })
+    }
+
+    fn handed_over(&self) -> String {
+        entry_of(&[&self.server, &self.collection, &self.vault.key_id()])
+    }
+
+    /// Where it is written down: beside what clients with other keys have seen.
+    async fn place(&self, host: &dyn Host) -> Result<String> {
+        Ok(match self.vault.get(host, &self.entry).await? {
+            Some(Entry::OtherKeys(_)) => self.handed_over(),
+            _ => self.entry.clone(),
         })
     }
 
@@ -474,6 +553,11 @@ impl Trust {
              it was made anew, accept that with client.forget({name})."
         )
     }
+}
+
+/// Where what is seen of a collection lies, by server and name, and of one whose keys have changed by those too.
+fn entry_of(of: &[&str]) -> String {
+    format!("trust/{}", blake3::hash(of.join("\n").as_bytes()).to_hex())
 }
 
 fn consumed_entry(origin: &[u8; 16]) -> String {

@@ -5,6 +5,7 @@
 
 pub mod batch;
 pub mod center;
+pub mod compaction;
 pub mod filtering;
 pub mod merging;
 pub mod opened;
@@ -12,6 +13,8 @@ pub mod payloads;
 pub mod quarantine;
 pub mod query_keys;
 pub mod read;
+pub mod restore;
+pub mod rotation;
 pub mod search;
 pub mod write;
 
@@ -55,10 +58,20 @@ pub struct Opened {
     pub description: Description,
 }
 
+/// Under which keys and description a change is made, and whether another history begins with it.
+#[derive(Clone, Copy)]
+struct Following<'a> {
+    owner: &'a Owner,
+    described: &'a Description,
+    anew: bool,
+}
+
 /// The segments of one collection, from the owner's point of view.
 pub struct Replica {
     pub face: Face,
     keys: Option<Arc<Keys>>,
+    /// Given by a commit that may not be made.
+    following: Option<Arc<Keys>>,
     pub store: Arc<RemoteStore>,
     pub description: Arc<Description>,
     pub states: States,
@@ -91,6 +104,7 @@ impl Replica {
         let mut replica = Replica {
             face,
             keys,
+            following: None,
             states: States::new(face, description.spec.collection()),
             store,
             description: Arc::new(description),
@@ -626,15 +640,24 @@ impl Replica {
     fn renew(&mut self) -> Result<()> {
         let listing = self.store.listing();
         let spec = &self.description.spec;
-        let described =
-            Description::read(self.face, &listing.meta, spec.collection(), self.keys.as_deref())?;
+        let name = spec.collection();
+        let read = |keys: &Option<Arc<Keys>>| {
+            Description::read(self.face, &listing.meta, name, keys.as_deref())
+        };
+        let (described, keys) = match read(&self.keys) {
+            // The commit that changes the keys was made, and what came after it was not.
+            Err(Error::WrongKey(_)) if self.following.is_some() => {
+                (read(&self.following)?, self.following.clone())
+            }
+            described => (described?, self.keys.clone()),
+        };
         if described.spec != *spec {
             return Error::corrupt(format!(
                 "collection {} is another one now. Close it and open it again.",
                 self.name()
             ));
         }
-        self.description = Arc::new(described);
+        (self.description, self.keys) = (Arc::new(described), keys);
         Ok(())
     }
 
@@ -679,10 +702,10 @@ impl Replica {
         }
         let stated = self.states.present.iter().flat_map(|signed| &signed.record.quarantine);
         self.stated = stated.map(|id| SegmentId(*id)).collect();
-        let told: Vec<_> = self.stated.iter().map(SegmentId::to_string).collect();
-        self.store.trust.unhold(host, &told).await?;
+        let told = self.stated.iter().map(SegmentId::to_string).collect();
+        self.store.trust.state_held(host, told).await?;
         self.pass_over();
-        self.in_step = true;
+        (self.in_step, self.following) = (true, None);
         Ok(())
     }
 
@@ -710,8 +733,8 @@ impl Replica {
         change.remove.iter().for_each(|id| self.detach(*id));
         for added in &change.add {
             let sidecar = added.blobs.get(SIDECAR).map_or(&[][..], |blob| blob);
-            self.directory.add(&self.owner, added.id, sidecar, &[])?;
-            self.deleted.insert(added.id, Vec::new());
+            self.directory.add(&self.owner, added.id, sidecar, &added.deleted)?;
+            self.deleted.insert(added.id, added.deleted.clone());
         }
         self.took(host).await
     }
@@ -719,8 +742,20 @@ impl Replica {
     /// Commits to the store, with the state that the change makes. Out of step from here on, until the caller has taken the change in as
     /// well.
     async fn send(&mut self, host: &dyn Host, change: &mut Change) -> Result<()> {
-        let next = match self.description.authenticated {
-            true => Some(self.next(host, change).await?),
+        let (owner, described) = (Arc::clone(&self.owner), Arc::clone(&self.description));
+        self.send_as(host, change, Following { owner: &owner, described: &described, anew: false })
+            .await
+    }
+
+    /// The same, of a change with which the collection is described, sealed or authenticated otherwise.
+    async fn send_as(
+        &mut self,
+        host: &dyn Host,
+        change: &mut Change,
+        following: Following<'_>,
+    ) -> Result<()> {
+        let next = match following.described.authenticated {
+            true => Some(self.next(host, change, following).await?),
             false => None,
         };
         self.in_step = false;
@@ -749,7 +784,12 @@ impl Replica {
     }
 
     /// The state that a change makes.
-    async fn next(&mut self, host: &dyn Host, change: &mut Change) -> Result<Next> {
+    async fn next(
+        &mut self,
+        host: &dyn Host,
+        change: &mut Change,
+        Following { owner, described, anew }: Following<'_>,
+    ) -> Result<Next> {
         let first = self.states.present.is_none();
         let counts = |one: &Arc<StoredSegment>| self.appended.contains(&one.id);
         let appended: Vec<_> = if first {
@@ -793,8 +833,9 @@ impl Replica {
             attached,
             meta: &listing.meta,
             now: host.clock().as_secs(),
+            anew,
         };
-        self.states.next(change, &self.owner, self.description.epoch, step)
+        self.states.next(change, owner, described.epoch, step)
     }
 
     /// Rows that are there and don't count, by segment; none at all: the whole segment.

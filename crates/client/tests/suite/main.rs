@@ -8,3 +8,4 @@ mod filters;
 mod hostile;
 mod lying;
 mod support;
+mod upkeep;
