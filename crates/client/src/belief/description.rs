@@ -219,12 +219,16 @@ impl Description {
         let place = Place { collection: &binding, segment: &PLACE };
         let sealed = RecordBatch::seal(owner.aead(), place, &[(ID.into(), text)])
             .map_err(SchemeError::Envelope)?;
-        let format = match self {
-            _ if !self.center.is_empty() => 6,
-            _ if self.routed => 5,
-            _ if self.authenticated || self.spec.incarnation().is_some() => 4,
-            _ if self.mask_seed.is_some() || self.rotation.is_some() => 3,
-            _ => 2,
+        let format = if !self.center.is_empty() {
+            6
+        } else if self.routed {
+            5
+        } else if self.authenticated || self.spec.incarnation().is_some() {
+            4
+        } else if self.mask_seed.is_some() || self.rotation.is_some() {
+            3
+        } else {
+            2
         };
         Ok(face.json(&Stored {
             format,

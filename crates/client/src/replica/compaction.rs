@@ -393,3 +393,26 @@ fn gone(before: &[(SegmentId, Names)], now: &[(SegmentId, Names)]) -> Option<Vec
     }
     left.is_empty().then_some(gone)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(ids: &[i64]) -> Names {
+        ids.iter().map(|id| (*id > 0).then(|| Id::from(*id))).collect()
+    }
+
+    #[test]
+    fn what_went_since_is_counted_among_the_rows_that_were_sealed_again() {
+        let [a, b] = [SegmentId([1; 16]), SegmentId([2; 16])];
+        let before = [(a, names(&[1, 0, 3])), (b, names(&[4, 5]))];
+        assert_eq!(gone(&before, &before), Some(Vec::new()));
+        assert_eq!(gone(&before, &[(a, names(&[1, 0, 0])), (b, names(&[0, 5]))]), Some(vec![1, 2]));
+        assert_eq!(gone(&before, &[(b, names(&[4, 5]))]), Some(vec![0, 1]), "merged by others");
+        assert_eq!(gone(&before, &[]), Some(vec![0, 1, 2, 3]));
+        // Not where rows count that were not sealed: other ones, or of another segment.
+        assert_eq!(gone(&before, &[(a, names(&[1, 2, 3])), (b, names(&[4, 5]))]), None);
+        assert_eq!(gone(&before, &[(a, names(&[3, 0, 3]))]), None);
+        assert_eq!(gone(&before[1..], &before), None);
+    }
+}
