@@ -24,6 +24,7 @@ use ciphervec::search::{OpenedSidecar, Origin, Owner, SealedSidecar, SegmentDire
 use ciphervec::{Id, Keys, SegmentId};
 
 use crate::belief::description::Description;
+use crate::belief::quarantine_book::QuarantineBook;
 use crate::belief::state::{Next, Shown, States, Step};
 use crate::belief::trust::{MASKS, Trust};
 use crate::change::{
@@ -77,7 +78,9 @@ pub struct Replica {
     deleted: HashMap<SegmentId, Vec<u32>>,
     /// As listed when all this was right.
     taken: Vec<Arc<StoredSegment>>,
-    /// Segments in quarantine by the owner's state.
+    /// Those in quarantine by the user's storage.
+    quarantine: QuarantineBook,
+    /// Those by the owner's state.
     stated: HashSet<SegmentId>,
     /// Of which epoch and state the owner was given the evaluation keys that queries are answered with.
     evaluation: Option<(u32, Option<[u8; 32]>)>,
@@ -88,6 +91,7 @@ impl Replica {
     pub async fn open(host: &dyn Host, opened: Opened) -> Result<Self> {
         let Opened { face, keys, store, description } = opened;
         let owner = Arc::new(description.owner(face, keys.as_deref())?);
+        let quarantine = store.trust.quarantine(&description.spec);
         let mut replica = Replica {
             face,
             keys,
@@ -104,6 +108,7 @@ impl Replica {
             in_step: false,
             deleted: HashMap::new(),
             taken: Vec::new(),
+            quarantine,
             stated: HashSet::new(),
             evaluation: None,
         };
@@ -679,8 +684,10 @@ impl Replica {
         }
         let stated = self.states.present.iter().flat_map(|signed| &signed.record.quarantine);
         self.stated = stated.map(|id| SegmentId(*id)).collect();
-        let told: Vec<_> = self.stated.iter().map(SegmentId::to_string).collect();
-        self.store.trust.unhold(host, &told).await?;
+        self.quarantine.reload(host).await?;
+        for id in &self.stated {
+            self.quarantine.release(host, &id.to_string()).await?;
+        }
         self.pass_over();
         self.in_step = true;
         Ok(())
