@@ -40,5 +40,6 @@ pub use records::{Bound, FieldKinds, Filter, Table, canonical, record};
 pub use remote::database::CollectionRow;
 pub use remote::store::Verified;
 pub use replica::batch::{OnZero, Records};
+pub use replica::payloads::check_records;
 pub use replica::query_keys::{QUERIES_PER_KEY, QueryKey};
 pub use writer::Writer;

@@ -8,10 +8,11 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use ciphervec::Keys;
+use ciphervec::{IndexSpec, Keys};
 use serde::{Deserialize, Serialize};
 
 use crate::belief::pins::Pin;
+use crate::belief::quarantine_book::QuarantineBook;
 use crate::belief::vault::{Entry, Vault};
 use crate::error::{Error, Result};
 use crate::face::Face;
@@ -51,8 +52,6 @@ struct Stored {
     pins: Values,
     state: Option<Pin>,
     #[serde(default)]
-    held: Values,
-    #[serde(default)]
     stated: Vec<String>,
 }
 
@@ -63,9 +62,6 @@ struct Known {
     pins: Values,
     state: Option<Pin>,
     heads: BTreeMap<u64, String>,
-    held: Values,
-    /// Changes of it that are not written yet: the reason, or none for a segment that is out.
-    to_hold: BTreeMap<String, Option<String>>,
     /// Those in quarantine by the state that was seen last.
     stated: Vec<String>,
     /// The list of consumed segments that was written down last.
@@ -104,10 +100,9 @@ impl Trust {
         Ok(trust)
     }
 
-    /// To look at what a server shows without comparing it with what was seen before, but for what is in quarantine.
+    /// To look at what a server shows without comparing it with what was seen before, but for what the owner's state had in quarantine.
     pub fn without_past(&self) -> Self {
-        let Known { held, stated, .. } = &*self.known();
-        let known = Known { held: held.clone(), stated: stated.clone(), ..Known::default() };
+        let known = Known { stated: self.stated(), ..Known::default() };
         let vault = Arc::clone(&self.vault);
         let trust = Self::new(self.face, vault, &self.server, &self.collection);
         Trust { anew: true, known: Mutex::new(known), ..trust }
@@ -118,8 +113,8 @@ impl Trust {
         let known = {
             let known = &mut *self.known();
             let state = Some(pin.after(known.state.as_ref()));
-            let (held, stated) = (known.held.clone(), known.stated.clone());
-            *known = Known { state, held, stated, ..Known::default() };
+            let stated = core::mem::take(&mut known.stated);
+            *known = Known { state, stated, ..Known::default() };
             self.stored(known)
         };
         let _lock = host.lock(&self.entry).await?;
@@ -152,14 +147,16 @@ impl Trust {
         collection: &str,
     ) -> Result<()> {
         let trust = Self::new(Face::Rust, Arc::clone(vault), server, collection);
-        let stored = trust.read(host).await.ok().flatten();
-        let (held, stated) = stored.map(|stored| (stored.held, stored.stated)).unwrap_or_default();
+        let stated = trust.read(host).await.ok().flatten().map(|stored| stored.stated);
         Self::drop_all(host, vault, server, collection).await?;
-        if held.is_empty() && stated.is_empty() {
-            return Ok(());
-        }
-        let known = Known { held, stated, ..Known::default() };
+        let Some(stated) = stated.filter(|stated| !stated.is_empty()) else { return Ok(()) };
+        let known = Known { stated, ..Known::default() };
         vault.put(host, &trust.entry, &trust.stored(&known)).await
+    }
+
+    /// Where the segments are written down that failed a check.
+    pub fn quarantine(&self, spec: &IndexSpec) -> QuarantineBook {
+        QuarantineBook::new(Arc::clone(&self.vault), spec)
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {
@@ -181,51 +178,19 @@ impl Trust {
         self.known().pins.get(name).cloned()
     }
 
-    /// Why segments are in quarantine, but for those that the owner's state names.
-    pub fn held(&self) -> Values {
-        let known = self.known();
-        changed(&known.held, &known.to_hold)
-    }
-
-    /// Whether a later session will know that a segment is in quarantine.
-    pub fn keeps(&self, host: &dyn Host, segment: &str) -> bool {
-        let known = self.known();
-        host.durable() && known.held.contains_key(segment) && !known.to_hold.contains_key(segment)
-    }
-
-    /// Puts a segment into quarantine: it is, whether or not that could be written down.
-    pub async fn hold(&self, host: &dyn Host, segment: String, reason: &str) -> Result<()> {
-        self.known().to_hold.insert(segment, Some(reason.to_owned()));
-        self.write(host).await
-    }
-
     /// Those in quarantine by the state that was seen last.
     pub fn stated(&self) -> Vec<String> {
         self.known().stated.clone()
     }
 
-    /// The owner's state names these by now, and so they need no words of this client's.
-    pub async fn state_held(&self, host: &dyn Host, mut segments: Vec<String>) -> Result<()> {
+    /// The owner's state names these by now.
+    pub async fn see_stated(&self, host: &dyn Host, mut segments: Vec<String>) -> Result<()> {
         segments.sort_unstable();
-        self.unhold(host, &segments).await?;
         if self.stated() == segments {
             return Ok(());
         }
         self.known().stated = segments;
         self.write(host).await
-    }
-
-    /// Takes segments out again.
-    pub async fn unhold(&self, host: &dyn Host, segments: &[String]) -> Result<()> {
-        let there = {
-            let Known { held, to_hold, .. } = &mut *self.known();
-            segments.iter().for_each(|segment| drop(to_hold.remove(segment)));
-            let there: Vec<_> =
-                segments.iter().filter(|segment| held.contains_key(*segment)).collect();
-            to_hold.extend(there.iter().map(|segment| ((*segment).clone(), None)));
-            !there.is_empty()
-        };
-        if there { self.write(host).await } else { Ok(()) }
     }
 
     /// Takes in what other clients of this user have seen.
@@ -465,7 +430,7 @@ impl Trust {
 
     /// What another client has written in the meantime counts as seen here.
     fn merge(&self, stored: Stored) -> Result<()> {
-        let Stored { version, head, pins, state, held, stated, .. } = stored;
+        let Stored { version, head, pins, state, stated, .. } = stored;
         let mine = &mut *self.known();
         if let Some(known) = mine.heads.get(&version).filter(|known| **known != head) {
             return Err(Error::RolledBack(format!(
@@ -486,7 +451,7 @@ impl Trust {
             mine.pins.extend(before);
         }
         mine.state = Pin::latest(mine.state.take(), state);
-        (mine.held, mine.stated) = (held, stated);
+        mine.stated = stated;
         if !head.is_empty() {
             mine.remember(version, &head);
         }
@@ -503,17 +468,12 @@ impl Trust {
         let _lock = host.lock(&self.entry).await?;
         let stated = self.stated();
         self.reload(host).await?;
-        let (data, changes) = {
+        let data = {
             let known = &mut *self.known();
-            let changes = known.to_hold.clone();
-            known.held = changed(&known.held, &changes);
             known.stated = stated;
-            (self.stored(known), changes)
+            self.stored(known)
         };
-        self.vault.put(host, &self.place(host).await?, &data).await?;
-        // Others may have come meanwhile.
-        self.known().to_hold.retain(|segment, reason| changes.get(segment) != Some(reason));
-        Ok(())
+        self.vault.put(host, &self.place(host).await?, &data).await
     }
 
     fn stored(&self, known: &Known) -> Vec<u8> {
@@ -525,7 +485,6 @@ impl Trust {
             head: known.head.clone(),
             pins: known.pins.clone(),
             state: known.state.clone(),
-            held: known.held.clone(),
             stated: known.stated.clone(),
         })
     }
@@ -571,18 +530,6 @@ impl Known {
             self.heads.pop_first();
         }
     }
-}
-
-/// What is in quarantine after these changes.
-fn changed(held: &Values, changes: &BTreeMap<String, Option<String>>) -> Values {
-    let mut held = held.clone();
-    for (segment, reason) in changes {
-        match reason.clone() {
-            Some(reason) => held.insert(segment.clone(), reason),
-            None => held.remove(segment),
-        };
-    }
-    held
 }
 
 /// Ids of the keys that were pinned once, oldest first.
@@ -690,43 +637,6 @@ mod tests {
         assert_eq!((trust.pinned(KEY_ID).as_deref(), host.warned.borrow().len()), (Some("new"), 1));
         let back = block_on(trust.follow(&host, "old", Some(&lineage("old", "m", 9))));
         assert!(matches!(back, Err(Error::Mismatch(_))));
-    }
-
-    #[test]
-    fn what_is_in_quarantine_is_there_for_every_client_until_it_is_released() {
-        let here = Fake::default();
-        let there = Fake::beside(&here);
-        let (one, two) = (opened(&here), opened(&there));
-        block_on(one.hold(&here, "aa".to_owned(), "it failed")).unwrap();
-        block_on(two.hold(&there, "bb".to_owned(), "so did this")).unwrap();
-        block_on(one.reload(&here)).unwrap();
-        let both = Values::from([
-            ("aa".to_owned(), "it failed".to_owned()),
-            ("bb".to_owned(), "so did this".to_owned()),
-        ]);
-        assert_eq!((one.held(), opened(&here).held()), (both.clone(), both));
-        block_on(two.unhold(&there, &["aa".to_owned(), "cc".to_owned()])).unwrap();
-        block_on(one.see(&here, 3, "a", 0, false)).unwrap(); // who still had it does not put it back
-        for trust in [&one, &two, &opened(&here)] {
-            assert_eq!(trust.held().keys().collect::<Vec<_>>(), ["bb"]);
-        }
-        // Where it can't be written down it is in quarantine all the same, and comes with what can.
-        here.full.set(true);
-        assert!(matches!(
-            block_on(one.hold(&here, "dd".to_owned(), "again")),
-            Err(Error::Storage(_))
-        ));
-        assert!(matches!(block_on(one.prepare(&here)), Err(Error::Storage(_))));
-        assert_eq!(one.held().keys().collect::<Vec<_>>(), ["bb", "dd"]);
-        assert_eq!(
-            [one.keeps(&here, "bb"), one.keeps(&here, "dd"), one.keeps(&here, "ee")],
-            [true, false, false]
-        );
-        here.full.set(false);
-        block_on(one.see(&here, 4, "b", 3, false)).unwrap();
-        block_on(two.reload(&there)).unwrap();
-        assert_eq!(two.held(), one.held());
-        assert!(one.keeps(&here, "dd"));
     }
 
     #[test]

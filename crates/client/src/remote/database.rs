@@ -91,7 +91,7 @@ impl Database {
         // No two descriptions are the same.
         let made = listing.filter(|listing| Some(&*listing.meta) == change.meta.as_deref());
         let listing = made.ok_or_else(|| self.exists(name))?;
-        self.drop_all(host, name).await?;
+        self.forget(host, name).await?;
         self.store(host, name, listing, lineage).await
     }
 
@@ -152,17 +152,14 @@ impl Database {
             )));
         }
         let what = format!("the deletion of {}", self.face.quoted(name));
-        Trust::afterwards(host, &what, self.drop_all(host, name)).await
+        let gone = Trust::drop_all(host, &self.vault, &self.session.url, name);
+        Trust::afterwards(host, &what, gone).await
     }
 
     /// Drops what was pinned and seen of a collection.
     pub async fn forget(&self, host: &dyn Host, name: &str) -> Result<()> {
         check_name(name)?;
         Trust::forget(host, &self.vault, &self.session.url, name).await
-    }
-
-    async fn drop_all(&self, host: &dyn Host, name: &str) -> Result<()> {
-        Trust::drop_all(host, &self.vault, &self.session.url, name).await
     }
 
     async fn listing(&self, host: &dyn Host, name: &str) -> Result<Option<Listing>> {

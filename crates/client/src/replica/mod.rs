@@ -27,6 +27,7 @@ use ciphervec::search::{OpenedSidecar, Origin, Owner, SealedSidecar, SegmentDire
 use ciphervec::{Id, Keys, SegmentId};
 
 use crate::belief::description::Description;
+use crate::belief::quarantine_book::QuarantineBook;
 use crate::belief::state::{Next, Shown, States, Step};
 use crate::belief::trust::{MASKS, Trust};
 use crate::change::{
@@ -90,7 +91,9 @@ pub struct Replica {
     deleted: HashMap<SegmentId, Vec<u32>>,
     /// As listed when all this was right.
     taken: Vec<Arc<StoredSegment>>,
-    /// Segments in quarantine by the owner's state.
+    /// Those in quarantine by the user's storage.
+    quarantine: QuarantineBook,
+    /// Those by the owner's state.
     stated: HashSet<SegmentId>,
     /// Of which epoch and state the owner was given the evaluation keys that queries are answered with.
     evaluation: Option<(u32, Option<[u8; 32]>)>,
@@ -101,6 +104,7 @@ impl Replica {
     pub async fn open(host: &dyn Host, opened: Opened) -> Result<Self> {
         let Opened { face, keys, store, description } = opened;
         let owner = Arc::new(description.owner(face, keys.as_deref())?);
+        let quarantine = store.trust.quarantine(&description.spec);
         let mut replica = Replica {
             face,
             keys,
@@ -118,6 +122,7 @@ impl Replica {
             in_step: false,
             deleted: HashMap::new(),
             taken: Vec::new(),
+            quarantine,
             stated: HashSet::new(),
             evaluation: None,
         };
@@ -702,8 +707,12 @@ impl Replica {
         }
         let stated = self.states.present.iter().flat_map(|signed| &signed.record.quarantine);
         self.stated = stated.map(|id| SegmentId(*id)).collect();
-        let told = self.stated.iter().map(SegmentId::to_string).collect();
-        self.store.trust.state_held(host, told).await?;
+        self.quarantine.reload(host).await?;
+        let told: Vec<_> = self.stated.iter().map(SegmentId::to_string).collect();
+        for id in &told {
+            self.quarantine.release(host, id).await?;
+        }
+        self.store.trust.see_stated(host, told).await?;
         self.pass_over();
         (self.in_step, self.following) = (true, None);
         Ok(())

@@ -77,7 +77,8 @@ impl Replica {
         opened.iter().map(|one| read_original(one, dimension)).collect()
     }
 
-    /// These rows of a blob of sealed records: of the one kept here, or if that is wrong of one read anew.
+    /// These rows of a blob of sealed records. Bytes that just came are read anew where any row of them fails, whichever rows were asked
+    /// for: a server that damages some would otherwise see in the second request which rows were read.
     async fn open_blob(
         &mut self,
         host: &dyn Host,
@@ -85,31 +86,32 @@ impl Replica {
         blob: &str,
         rows: &Rows<'_>,
     ) -> Result<Vec<Arc<[u8]>>> {
-        for turn in 0.. {
-            let held = self.payloads.records.get(&segment.id).filter(|_| blob == RECORDS).cloned();
-            let bytes = match held {
-                Some(bytes) => bytes,
-                None => self.read(host, segment.id, blob).await?,
-            };
-            let opened = open_rows(&self.owner, &self.directory, segment.id, &bytes, rows);
-            match opened {
-                Ok(opened) => {
-                    if blob == RECORDS {
-                        self.payloads.records.insert(segment.id, bytes);
-                    }
-                    self.store.keep(host, segment.id, blob).await?;
-                    return Ok(opened);
-                }
-                Err(error) if error.is_unreadable() => {
-                    self.payloads.records.remove(&segment.id);
-                    if !self.store.discard(host, Some(segment.id), Some(blob)).await? || turn > 0 {
-                        return Err(error);
-                    }
-                }
-                Err(error) => return Err(error),
-            }
+        let held = self.payloads.records.get(&segment.id).filter(|_| blob == RECORDS).cloned();
+        if let Some(bytes) = held {
+            return open_rows(
+                &self.owner,
+                &self.directory,
+                segment.id,
+                &bytes,
+                rows.iter().copied(),
+            );
         }
-        Ok(Vec::new())
+        let mut bytes = self.read(host, segment.id, blob).await?;
+        let mut whole = check_records(&self.owner, &self.directory, segment.id, &bytes);
+        if whole.is_err() && self.store.discard(host, Some(segment.id), Some(blob)).await? {
+            bytes = self.read(host, segment.id, blob).await?;
+            whole = check_records(&self.owner, &self.directory, segment.id, &bytes);
+        }
+        let opened =
+            open_rows(&self.owner, &self.directory, segment.id, &bytes, rows.iter().copied());
+        if blob == RECORDS {
+            self.payloads.records.insert(segment.id, bytes);
+        }
+        match whole {
+            Ok(()) => self.store.keep(host, segment.id, blob).await?,
+            Err(_) => drop(self.store.discard(host, Some(segment.id), Some(blob)).await?),
+        }
+        opened
     }
 
     /// Whether the absence of a tag means something.
@@ -204,13 +206,28 @@ impl Replica {
     }
 }
 
-/// Decrypts records of some rows, under the key that the directory has for the segment, or the owner's own.
-fn open_rows(
+/// Whether all rows of a segment that are there open in a blob of sealed records.
+///
+/// # Errors
+/// [`Error::is_unreadable`] for the first that does not.
+pub fn check_records(
     owner: &Owner,
     directory: &SegmentDirectory,
     segment: SegmentId,
     bytes: &[u8],
-    rows: &Rows<'_>,
+) -> Result<()> {
+    let names = directory.names(segment).into_iter().flatten();
+    let rows = (0..).zip(names).filter_map(|(row, id)| Some((row, id?)));
+    open_rows(owner, directory, segment, bytes, rows).map(drop)
+}
+
+/// Decrypts records of some rows, under the key that the directory has for the segment, or the owner's own.
+fn open_rows<'a>(
+    owner: &Owner,
+    directory: &SegmentDirectory,
+    segment: SegmentId,
+    bytes: &[u8],
+    rows: impl Iterator<Item = (u32, &'a Id)>,
 ) -> Result<Vec<Arc<[u8]>>> {
     let batch = RecordBatch::parse(bytes)
         .map_err(ciphervec::protect::aead::EnvelopeError::from)
@@ -219,14 +236,14 @@ fn open_rows(
     let place = Place { collection: &binding, segment: &segment.0 };
     let root = directory.root(segment).cloned();
     let aead = root.as_deref().map_or_else(|| owner.aead(), SegmentRootKey::aead);
-    let open = |(row, id): &(u32, &Id)| {
-        let Some(sealed) = batch.ciphertext(*row) else {
+    let open = |(row, id): (u32, &Id)| {
+        let Some(sealed) = batch.ciphertext(row) else {
             return Error::corrupt(format!("the sealed records of this segment have no row {row}"));
         };
-        let opened = open_record(aead, place, id, *row, sealed).map_err(SchemeError::Envelope)?;
+        let opened = open_record(aead, place, id, row, sealed).map_err(SchemeError::Envelope)?;
         Ok(Arc::from(opened.as_slice()))
     };
-    rows.iter().map(open).collect()
+    rows.map(open).collect()
 }
 
 fn read_original(data: &[u8], dimension: usize) -> Result<Option<Vec<f32>>> {

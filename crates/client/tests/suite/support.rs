@@ -170,6 +170,13 @@ impl<'a> Faulty<'a> {
         Faulty { script: Some(RefCell::new(answers.into())), ..Faulty::new(|_, _| None) }
     }
 
+    /// Of such requests none arrives.
+    pub fn losing(self, which: impl Fn(&Request<'_>) -> bool + 'a) -> Self {
+        let choose =
+            Box::new(move |_, request: &Request<'_>| which(request).then_some(Fault::Unsent));
+        Faulty { choose, ..self }
+    }
+
     pub fn altering(alter: impl Fn(&str, Vec<u8>) -> Vec<u8> + 'a) -> Self {
         Faulty { alter: Some(Box::new(alter)), ..Faulty::new(|_, _| None) }
     }
