@@ -91,7 +91,7 @@ impl Database {
         // No two descriptions are the same.
         let made = listing.filter(|listing| Some(&*listing.meta) == change.meta.as_deref());
         let listing = made.ok_or_else(|| self.exists(name))?;
-        self.forget(host, name).await?;
+        Trust::drop_all(host, &self.vault, &self.session.url, name).await?;
         self.store(host, name, listing, lineage).await
     }
 
