@@ -380,6 +380,7 @@ class Owner:
     def seal_records(
         self, segment_id: bytes, ids: Sequence[_Id], payloads: Sequence[bytes]
     ) -> RecordBatch: ...
+    def all_records_open(self, segment_id: bytes, data: bytes, directory: SegmentDirectory) -> bool: ...
     def open_record(
         self,
         segment_id: bytes,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import functools
 import json
 import re
 import warnings
@@ -22,11 +23,18 @@ SCRIPTS: list[dict[str, Any]] = json.loads(
 )["scripts"]
 
 
+@functools.cache
+def other_keys(number: int) -> Keys:
+    return Keys.generate()
+
+
 def read(value: Any) -> Any:
-    """With the numbers that JSON has none for."""
+    """With the numbers that JSON has none for, and keys."""
     if isinstance(value, list):
         return [read(one) for one in value]
     if isinstance(value, dict):
+        if set(value) == {"$keys"}:
+            return other_keys(value["$keys"])
         return (
             float(value["$float"])
             if set(value) == {"$float"}
@@ -79,6 +87,8 @@ def test_a_script_gives_what_it_says(
             )  # of filters that no row passes, of documents that leave their vectors
             try:
                 check(getattr(docs, step["call"]), step)
+                info = docs.info()
+                assert {name: info[name] for name in step.get("leaves", {})} == step.get("leaves", {})
             except BaseException as error:
                 error.add_note(f"step {number}: {json.dumps(step)}")
                 raise

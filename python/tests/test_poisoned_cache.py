@@ -71,6 +71,23 @@ def test_a_blob_that_was_wrong_once_is_fetched_anew(
     assert later.paths(f"/{blob}") == (0 if kept else 1)
 
 
+@pytest.mark.parametrize("blob", ["records", "originals"])
+def test_which_rows_are_read_shows_in_no_second_request(make: Make, faces: None, blob: str) -> None:
+    """A server that damages some rows of a blob sees the same requests, whether those rows are read or others."""
+    seen, refused = list[list[tuple[str, str]]](), list[bool]()
+    for ids in ([0], list(range(25, 36))):
+        net = Flip(blob, 99)
+        faces_read = make(state=None, transport=net).get_collection("faces")
+        try:
+            faces_read.get(ids, include=["documents", "embeddings"])
+            refused.append(False)
+        except CorruptData:
+            refused.append(True)
+        seen.append(net.seen)
+    assert refused == [False, True]
+    assert seen[0] == seen[1] and net.paths(f"/{blob}") == 2
+
+
 @pytest.mark.parametrize("blob", ["sidecar", "tags", "records", "originals"])
 def test_a_server_that_was_wrong_for_a_session_is_believed_in_the_next(
     make: Make, faces: None, tmp_path: Path, blob: str

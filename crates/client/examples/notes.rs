@@ -26,6 +26,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         embeddings: vec![1.0, 0.1, 0.0, 0.0, 0.0, 0.9, 0.4, 0.0, 0.1, 1.0, 0.3, 0.0],
         metadatas: ["en", "de", "en"].map(|lang| Some(format!("{{\"lang\":\"{lang}\"}}"))).to_vec(),
         documents: texts.map(|text| Some(text.to_owned())).to_vec(),
+        ..Records::default()
     };
     block_on(notes.add(&host, rows))?;
 

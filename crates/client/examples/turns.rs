@@ -33,6 +33,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         embeddings: vector.clone(),
         metadatas: vec![Some("{\"by\":\"rust\",\"n\":1.0}".to_owned())],
         documents: vec![Some(format!("row {id}"))],
+        ..Records::default()
     };
     block_on(docs.add(&host, row))?;
     let request =

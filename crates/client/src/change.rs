@@ -62,13 +62,16 @@ pub struct NewSegment {
     pub id: SegmentId,
     pub rows: u32,
     pub blobs: IndexMap<&'static str, Arc<[u8]>>,
+    /// Rows that are deleted in the very commit that adds it, ascending.
+    pub deleted: Vec<u32>,
 }
 
 impl NewSegment {
     /// As it is listed once it is committed.
     pub fn stored(&self) -> StoredSegment {
         let blobs = self.blobs.iter().map(|(name, blob)| ((*name).to_owned(), blob.len() as u64));
-        StoredSegment { id: self.id, rows: self.rows, blobs: blobs.collect(), deleted: Vec::new() }
+        let deleted = self.deleted.clone();
+        StoredSegment { id: self.id, rows: self.rows, blobs: blobs.collect(), deleted }
     }
 }
 

@@ -201,12 +201,51 @@ impl Client {
         self.database.forget(host, name).await
     }
 
+    /// Goes on from an older state of a collection, which whoever keeps it put back from a copy. Only its owner can: the state is checked
+    /// as ever, but for coming after what was seen here, and another history begins with a commit. Other clients that saw what is lost are
+    /// told so, and follow with [`Self::forget`]. If the query key was changed after the copy was made, a new one is; rows of writers that
+    /// were taken in or discarded since stay so, as far as this client saw it.
+    ///
+    /// # Errors
+    /// [`Error::RolledBack`] for what is no state of the owner's, [`Error::CollectionNotFound`], [`Error::Input`] where states are not
+    /// authenticated, or where nothing was restored.
+    pub async fn accept_restore(&self, host: &dyn Host, name: &str) -> Result<Collection> {
+        check_name(name)?;
+        let trust = self.database.trust(host, name).await?;
+        let store = self.database.open_anew(host, name, &trust, self.lineages(name)).await?;
+        let description =
+            Description::read(self.face, &store.listing().meta, name, self.keys.as_deref())?;
+        let mut replica = self.replica(host, store, description).await?;
+        let seen = trust.state();
+        if let Some(seen) = seen.as_ref().filter(|seen| replica.states.follows(seen)) {
+            return Error::input(format!(
+                "nothing of {} was restored: it shows state {}, which was the last one seen here, or one that comes after it. There is \
+                 nothing to accept here; a client that is told otherwise accepts it.",
+                self.face.quoted(name),
+                seen.sequence
+            ));
+        }
+        if let Some(pin) = replica.accept_restore(host, seen.as_ref(), &trust.stated()).await? {
+            trust.accept(host, pin).await?;
+        }
+        self.get_collection(host, name, false, None).await
+    }
+
     async fn collection(
         &self,
         host: &dyn Host,
         store: RemoteStore,
         description: Description,
     ) -> Result<Collection> {
+        Ok(Collection::new(self.replica(host, store, description).await?))
+    }
+
+    async fn replica(
+        &self,
+        host: &dyn Host,
+        store: RemoteStore,
+        description: Description,
+    ) -> Result<Replica> {
         let (face, store) = (self.face, Arc::new(store));
         let name = description.spec.collection().to_owned();
         let mut description = description;
@@ -216,7 +255,7 @@ impl Client {
             let open = async {
                 let replica = Replica::open(host, opened).await?;
                 replica.pin(host).await?;
-                Ok(Collection::new(replica))
+                Ok(replica)
             };
             match open.await {
                 Err(Error::Conflict(_)) if turn < ATTEMPTS => {}

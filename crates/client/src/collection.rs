@@ -146,6 +146,8 @@ pub struct Info {
     pub rows: usize,
     /// The public name of the keys.
     pub key_id: String,
+    /// That of the keys that it comes from, while they are being changed.
+    pub rotates_from: Option<String>,
     /// Of the collection's own query key.
     pub epoch: u32,
     /// What queries are asked under; none where they are plain.
@@ -195,7 +197,7 @@ impl Collection {
         &self.spec
     }
 
-    async fn alone(&self, host: &dyn Host) -> Result<Alone<'_>> {
+    pub(crate) async fn alone(&self, host: &dyn Host) -> Result<Alone<'_>> {
         host.check()?;
         let mut alone = Alone::new(&self.replica).await;
         alone.settle(host).await?;
@@ -225,6 +227,7 @@ impl Collection {
     /// # Errors
     /// [`Error::Rows`] naming all that is wrong, [`Error::DuplicateId`] for an id that is here; nothing was written then.
     pub async fn add(&self, host: &dyn Host, rows: Records) -> Result<Vec<Id>> {
+        let rows = rows.without_zeros(host, &self.spec);
         let mut batch = Batch::new(rows, self.spec.dimension(), self.spec.metric())?;
         let mut alone = self.alone(host).await?;
         let replica: &mut Replica = &mut alone;
@@ -241,6 +244,7 @@ impl Collection {
     /// # Errors
     /// As [`Self::add`].
     pub async fn upsert(&self, host: &dyn Host, rows: Records) -> Result<Vec<Id>> {
+        let rows = rows.without_zeros(host, &self.spec);
         let mut batch = Batch::new(rows, self.spec.dimension(), self.spec.metric())?;
         let mut alone = self.alone(host).await?;
         let write = async |replica: &mut Replica| {
@@ -613,6 +617,7 @@ impl Collection {
             originals: description.originals,
             rows: alone.directory.len(),
             key_id: description.key_id.clone(),
+            rotates_from: description.rotates_from().map(str::to_owned),
             epoch: description.epoch,
             query_key: description.encrypts_queries().then(|| alone.query_keys.present()),
             version: listing.version,

@@ -53,7 +53,7 @@ impl Face {
                 format!("client.accept_restore('{collection}'), or ciphervec accept-restore")
             }
             Self::JavaScript | Self::Rust => {
-                "the Python client's accept_restore, or `ciphervec accept-restore`".to_owned()
+                format!("client.{}(\"{collection}\")", self.named("accept_restore"))
             }
         }
     }

@@ -22,6 +22,7 @@ mod records;
 mod remote;
 mod replica;
 mod time;
+mod upkeep;
 mod writer;
 
 pub use belief::description::Choices;
@@ -40,8 +41,9 @@ pub use host::{Head, Host, Later, Lost, Progress, Request, Sink};
 pub use records::{Bound, FieldKinds, Filter, Table, canonical, record};
 pub use remote::database::CollectionRow;
 pub use remote::store::Verified;
-pub use replica::batch::Records;
+pub use replica::batch::{OnZero, Records};
 pub use replica::overlay::{Known, Unknown};
+pub use replica::payloads::check_records;
 pub use replica::query_keys::{QUERIES_PER_KEY, QueryKey};
 pub use replica::recluster::Clustered;
 pub use writer::Writer;

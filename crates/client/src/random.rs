@@ -60,8 +60,8 @@ impl Draws {
     pub fn sample(&mut self, count: usize, end: usize) -> Vec<usize> {
         let mut all: Vec<_> = (0..end).collect();
         self.shuffle(&mut all);
-        all.truncate(count);
-        all.sort_unstable();
-        all
+        let mut chosen = vec![false; end];
+        all.iter().take(count).for_each(|one| chosen[*one] = true);
+        (0..end).filter(|one| chosen[*one]).collect()
     }
 }

@@ -56,7 +56,7 @@ impl Writer {
     pub fn seal(&self, host: &dyn Host, rows: Records) -> Result<(Vec<u8>, usize)> {
         let spec = self.card().spec();
         let dimension = spec.dimension();
-        let batch = Batch::new(rows, dimension, spec.metric())?;
+        let batch = Batch::new(rows.without_zeros(host, spec), dimension, spec.metric())?;
         let total = batch.ids.len();
         if total == 0 {
             return Error::input("there is nothing to seal: 0 ids were given.");
@@ -74,7 +74,8 @@ impl Writer {
             blobs.insert(SIDECAR, sealed.sidecar.into());
             blobs.extend(records.map(|records| (RECORDS, records.into())));
             blobs.insert(WRAP, wrap.into());
-            change.add.push(NewSegment { id: sealed.id, rows: sealed.rows, blobs });
+            let deleted = Vec::new();
+            change.add.push(NewSegment { id: sealed.id, rows: sealed.rows, blobs, deleted });
             let done = (start + part.ids.len()) as u64;
             host.progress(Progress { phase: "seal", done, total: Some(total as u64), ms: None });
             host.check()?;

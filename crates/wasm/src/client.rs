@@ -7,7 +7,7 @@ use std::sync::Arc;
 use ciphervec::{Id, Keys};
 use ciphervec_client::{
     Audience, Choices, Client, ClientOptions, Clusters, Collection, Face, Found, GetResult, Info,
-    Known, Parts, QueryRequest, Records, Row, Selection, Unknown,
+    Known, OnZero, Parts, QueryRequest, Records, Row, Selection, Unknown,
 };
 use js_sys::{Array, Float32Array, Float64Array, Object, Reflect, Uint8Array};
 use wasm_bindgen::prelude::*;
@@ -78,6 +78,10 @@ pub fn records(rows: &JsValue) -> Result<Records> {
         embeddings: floats(rows, "embeddings")?,
         metadatas: texts(rows, "metadatas"),
         documents: texts(rows, "documents"),
+        on_zero: match text(rows, "onZero").as_deref() {
+            Some("skip") => OnZero::Skip,
+            _ => OnZero::Refuse,
+        },
     })
 }
 
@@ -212,6 +216,7 @@ fn described(info: &Info) -> JsValue {
     object(&[
         ("rows", (info.rows as f64).into()),
         ("keyId", info.key_id.as_str().into()),
+        ("rotatesFrom", info.rotates_from.as_deref().map_or(JsValue::NULL, JsValue::from_str)),
         ("epoch", info.epoch.into()),
         ("queryKey", key),
         ("version", (info.version as f64).into()),
@@ -319,6 +324,13 @@ impl JsClient {
     pub async fn delete_collection(&self, host: JsHost, name: String) -> Result<()> {
         let client = Rc::clone(&self.0);
         Ok(client.delete_collection(&host, &name).await?)
+    }
+
+    /// Goes on from an older state of a collection, which whoever keeps it put back from a copy.
+    #[wasm_bindgen(js_name = acceptRestore)]
+    pub async fn accept_restore(&self, host: JsHost, name: String) -> Result<JsCollection> {
+        let client = Rc::clone(&self.0);
+        Ok(JsCollection(Rc::new(client.accept_restore(&host, &name).await?)))
     }
 
     /// Drops what was pinned and seen of a collection.
@@ -514,6 +526,39 @@ impl JsCollection {
     pub async fn purge(&self, host: JsHost) -> Result<()> {
         let collection = Rc::clone(&self.0);
         Ok(collection.purge(&host).await?)
+    }
+
+    /// Merges small segments and drops deleted rows; or seals every row again.
+    pub async fn optimize(&self, host: JsHost, reseal: bool) -> Result<()> {
+        let collection = Rc::clone(&self.0);
+        Ok(collection.optimize(&host, reseal).await?)
+    }
+
+    /// Seals the rows that writers added again as the owner's own; how many.
+    pub async fn adopt(&self, host: JsHost, take_over: bool) -> Result<f64> {
+        let collection = Rc::clone(&self.0);
+        Ok(collection.adopt(&host, take_over).await? as f64)
+    }
+
+    /// Removes segments that writers sealed; how many rows went.
+    pub async fn discard(&self, host: JsHost, segments: JsValue) -> Result<f64> {
+        let collection = Rc::clone(&self.0);
+        let segments: Vec<_> = arrays::items(&segments).filter_map(|one| one.as_string()).collect();
+        Ok(collection.discard(&host, &segments).await? as f64)
+    }
+
+    /// Seals everything again under new keys, each segment in a commit of its own.
+    #[wasm_bindgen(js_name = rotateKeys)]
+    pub async fn rotate_keys(&self, host: JsHost, keys: &JsKeys, overlap: bool) -> Result<()> {
+        let (collection, keys) = (Rc::clone(&self.0), Arc::clone(&keys.0));
+        Ok(collection.rotate_keys(&host, &keys, overlap).await?)
+    }
+
+    /// Begins the next epoch: a new query key.
+    #[wasm_bindgen(js_name = rotateQueryKey)]
+    pub async fn rotate_query_key(&self, host: JsHost) -> Result<()> {
+        let collection = Rc::clone(&self.0);
+        Ok(collection.rotate_query_key(&host).await?)
     }
 
     /// What is stored and what protects it.

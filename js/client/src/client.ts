@@ -129,6 +129,16 @@ export class Client {
     return this.#call("delete", name, { signal, onProgress });
   }
 
+  /**
+   * Go on from an older state of a collection, which whoever keeps it put back from a copy. Only its owner can: the state is checked as ever, but
+   * for coming after what was seen here, and another history begins with a commit. Other clients that saw what is lost are told so, and follow with
+   * `forget`. Rejects with RollbackDetected for what is no state of the owner's, InvalidInput where nothing was restored.
+   */
+  async acceptRestore(options: { name: string } & CallOptions): Promise<Collection> {
+    const { name, signal, onProgress } = known(options, NAMED, "acceptRestore");
+    return this.#collection("acceptRestore", name, { signal, onProgress });
+  }
+
   /** Drop what was pinned and seen of a collection, to accept one that was restored or made anew on purpose. */
   forget(name: string): Promise<void> {
     return this.#call("forget", name, {});

@@ -4,7 +4,23 @@ import type { CollectionFacts } from "./collections/collection.js";
 import type { Engine } from "./engine.js";
 import { InvalidInput } from "./errors.js";
 import { flatten } from "./ingest/arrays.js";
-import { ADD, CALL, DELETE, GET, known, MERGE, PREFETCH, QUERY, RECLUSTER, UPDATE } from "./options.js";
+import { Keys } from "./keys.js";
+import {
+  ADD,
+  ADOPT,
+  CALL,
+  DELETE,
+  DISCARD,
+  GET,
+  known,
+  MERGE,
+  OPTIMIZE,
+  PREFETCH,
+  QUERY,
+  RECLUSTER,
+  ROTATE,
+  UPDATE,
+} from "./options.js";
 import type {
   Audience,
   CallOptions,
@@ -17,6 +33,7 @@ import type {
   Metric,
   Mode,
   OneOrMany,
+  OnZero,
   QueryPart,
   QueryResult,
   Vector,
@@ -26,13 +43,19 @@ import type {
 } from "./types.js";
 import type { Handle } from "./worker/messages.js";
 
-/** Rows to store: one, or lists of the same length. */
-export interface AddOptions extends CallOptions {
+/** Rows to seal: one, or lists of the same length. */
+export interface SealOptions extends CallOptions {
   /** Left out, random ones are made up. */
   ids?: OneOrMany<Id>;
   embeddings: Vectors;
   metadatas?: OneOrMany<Metadata | null>;
   documents?: OneOrMany<string | null>;
+}
+
+/** Rows to store. */
+export interface AddOptions extends SealOptions {
+  /** Of rows whose vector is zero, where the metric compares directions alone: refuse all rows, unless given, or leave those out with a warning. */
+  onZero?: OnZero;
 }
 
 /** Changes of rows that are here. */
@@ -109,10 +132,34 @@ export interface QueryOptions extends Selection {
   audience?: Audience;
 }
 
+export interface OptimizeOptions extends CallOptions {
+  /** Seal every row again, with new noise. */
+  reseal?: boolean;
+}
+
+export interface AdoptOptions extends CallOptions {
+  /** Let rows whose id was here before they came replace the others; they go unless given. */
+  takeOver?: boolean;
+}
+
+export interface DiscardOptions extends CallOptions {
+  /** Their ids, as `info` lists them. */
+  segments: readonly string[];
+}
+
+export interface RotateOptions extends CallOptions {
+  /** The new ones. */
+  keys: Keys;
+  /** Let the old ones open the collection meanwhile, which stores the new ones encrypted under the old until the end. */
+  overlap?: boolean;
+}
+
 /** What is stored and what protects it. */
 export interface CollectionInfo extends CollectionFacts {
   rows: number;
   keyId: string;
+  /** The id of the keys that it comes from, while they are being changed. */
+  rotatesFrom: string | null;
   epoch: number;
   /** What queries are asked under: the present session and how many of its `most` queries are counted, or, where the server refused it,
    * those asked under the epoch; null where queries are plain. */
@@ -321,6 +368,49 @@ export class Collection {
     return this.#call("purge", undefined, known(options, CALL, "purge"));
   }
 
+  /** Merge small segments and drop deleted rows, by unsealing and sealing again. Each merge is one commit: ended half-way, the collection is
+   * whole. `onProgress` counts rows. */
+  async optimize(options: OptimizeOptions = {}): Promise<void> {
+    const { signal, onProgress, ...how } = known(options, OPTIMIZE, "optimize");
+    return this.#call("optimize", how, callOptions(signal, onProgress));
+  }
+
+  /** Seal the rows that writers added again as the owner's own, which makes their filter tags; how many. `optimize` does so too. */
+  async adopt(options: AdoptOptions = {}): Promise<number> {
+    const { signal, onProgress, ...how } = known(options, ADOPT, "adopt");
+    return this.#call("adopt", how, callOptions(signal, onProgress));
+  }
+
+  /** Remove segments that writers sealed: those that don't open, or should not have come. How many rows went. Rejects with InvalidInput for
+   * other segments; nothing is removed then. */
+  async discard(options: DiscardOptions): Promise<number> {
+    const { signal, onProgress, ...which } = known(options, DISCARD, "discard");
+    return this.#call("discard", which, callOptions(signal, onProgress));
+  }
+
+  /**
+   * Seal everything again under new keys, each segment in a commit of its own. Interrupted, it goes on with the next call, to which only the
+   * new keys have to be given: from the first commit on they open the whole collection. Afterwards the old keys are refused, writers need new
+   * cards, and the collection is opened by a client with the new keys. `onProgress` counts rows.
+   */
+  async rotateKeys(options: RotateOptions): Promise<void> {
+    const { keys, overlap = false, signal, onProgress } = known(options, ROTATE, "rotateKeys");
+    if (!(keys instanceof Keys)) throw new InvalidInput(`keys must be Keys, got ${typeof keys}.`);
+    if (keys.engine !== this.#engine)
+      throw new InvalidInput("the new keys are in another engine than the collection; load them in its own.");
+    return this.#engine.call(
+      this.#handle,
+      "rotateKeys",
+      [keys.handle, Boolean(overlap)],
+      callOptions(signal, onProgress),
+    );
+  }
+
+  /** Begin the next epoch: a new query key, so that one leaked epoch opens no other. Vectors stay as they are. */
+  async rotateQueryKey(options: CallOptions = {}): Promise<void> {
+    return this.#call("rotateQueryKey", undefined, known(options, CALL, "rotateQueryKey"));
+  }
+
   #call<T>(method: string, argument: unknown, options: CallOptions): Promise<T> {
     return this.#engine.call(
       this.#handle,
@@ -352,11 +442,13 @@ function refuseJson(): never {
 interface GivenRows extends Omit<UpdateOptions, "ids" | "embeddings"> {
   ids?: OneOrMany<Id>;
   embeddings?: Vectors;
+  onZero?: OnZero;
 }
 
 /** Rows as they cross to the Worker. */
-export function rowsOf({ ids, embeddings, metadatas, documents }: GivenRows) {
+export function rowsOf({ ids, embeddings, metadatas, documents, onZero }: GivenRows) {
   return {
+    ...(onZero !== undefined && { onZero }),
     ...(ids !== undefined && { ids }),
     ...(embeddings !== undefined && { embeddings: flatten(embeddings) }),
     ...(metadatas !== undefined && { metadatas }),

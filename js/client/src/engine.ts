@@ -166,6 +166,12 @@ function inThread(): Started {
   let page: (message: unknown) => void = () => undefined;
   let loading: Promise<(message: unknown) => void> | null = null;
   let fail: (why: string) => void = () => undefined;
+  // What ends the module does so in a turn of its own, which no call awaits. Node ends the process then.
+  const ended = new AbortController();
+  const trap = ({ error }: { error?: unknown }) => {
+    if (error instanceof WebAssembly.RuntimeError) fail(error.message);
+  };
+  globalThis.addEventListener?.("error", trap as EventListener, { signal: ended.signal });
   const load = async () => {
     const [platform, { serve }] = await Promise.all([here(), import("./worker/serve.js")]);
     let engine: (message: unknown) => void = () => undefined;
@@ -193,10 +199,10 @@ function inThread(): Started {
         page = take;
       },
     },
-    onEnd: (ended) => {
-      fail = ended;
+    onEnd: (end) => {
+      fail = end;
     },
     busy: () => undefined,
-    stop: () => undefined,
+    stop: () => ended.abort(),
   };
 }

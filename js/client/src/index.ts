@@ -3,14 +3,19 @@
 export { Client, type ClientOptions, type CreateOptions } from "./client.js";
 export {
   type AddOptions,
+  type AdoptOptions,
   Collection,
   type CollectionInfo,
   type DeleteOptions,
+  type DiscardOptions,
   type GetOptions,
   type MergeOptions,
+  type OptimizeOptions,
   type PrefetchOptions,
   type QueryOptions,
   type ReclusterOptions,
+  type RotateOptions,
+  type SealOptions,
   type Selection,
   type UpdateOptions,
 } from "./collection.js";

@@ -6,7 +6,7 @@
  */
 
 import type { Answer, Request } from "./http/transport.js";
-import type { Clustered, Clusters, Id, Progress } from "./types.js";
+import type { Clustered, Clusters, Id, OnZero, Progress } from "./types.js";
 
 /** What lies in the wasm's memory until it is freed, which wipes it. */
 export interface Freed {
@@ -86,6 +86,7 @@ export interface NativeRows {
   embeddings: Float32Array;
   metadatas?: (string | null)[];
   documents?: (string | null)[];
+  onZero?: OnZero;
 }
 
 /** Which rows; filters as JSON. */
@@ -161,6 +162,11 @@ export interface NativeCollection extends Freed {
   writerCard(host: Host, writer: string): Promise<{ bytes: Uint8Array; fingerprint: string }>;
   verify(host: Host): Promise<{ files: number; bytes: number; strays: number }>;
   purge(host: Host): Promise<void>;
+  optimize(host: Host, reseal: boolean): Promise<void>;
+  adopt(host: Host, takeOver: boolean): Promise<number>;
+  discard(host: Host, segments: string[]): Promise<number>;
+  rotateKeys(host: Host, keys: Keys, overlap: boolean): Promise<void>;
+  rotateQueryKey(host: Host): Promise<void>;
   info(host: Host): Promise<object>;
 }
 
@@ -176,6 +182,7 @@ export interface NativeClient extends Freed {
   ): Promise<NativeCollection>;
   listCollections(host: Host): Promise<{ name: string; rows: number; bytes: number }[]>;
   deleteCollection(host: Host, name: string): Promise<void>;
+  acceptRestore(host: Host, name: string): Promise<NativeCollection>;
   forget(host: Host, name: string): Promise<void>;
 }
 

@@ -6,12 +6,17 @@
 import type { ClientOptions, CreateOptions, GetCollectionOptions } from "./client.js";
 import type {
   AddOptions,
+  AdoptOptions,
   DeleteOptions,
+  DiscardOptions,
   GetOptions,
   MergeOptions,
+  OptimizeOptions,
   PrefetchOptions,
   QueryOptions,
   ReclusterOptions,
+  RotateOptions,
+  SealOptions,
   Selection,
   UpdateOptions,
 } from "./collection.js";
@@ -25,7 +30,12 @@ export type Names<T> = { readonly [K in keyof Required<T>]: true };
 export const CALL: Names<CallOptions> = { signal: true, onProgress: true };
 const ROWS = { ids: true, embeddings: true, metadatas: true, documents: true } as const;
 const SELECTION: Names<Selection> = { ids: true, where: true, whereDocument: true, ...CALL };
-export const ADD: Names<AddOptions> = { ...ROWS, ...CALL };
+export const SEAL: Names<SealOptions> = { ...ROWS, ...CALL };
+export const ADD: Names<AddOptions> = { ...SEAL, onZero: true };
+export const OPTIMIZE: Names<OptimizeOptions> = { reseal: true, ...CALL };
+export const ADOPT: Names<AdoptOptions> = { takeOver: true, ...CALL };
+export const DISCARD: Names<DiscardOptions> = { segments: true, ...CALL };
+export const ROTATE: Names<RotateOptions> = { keys: true, overlap: true, ...CALL };
 export const UPDATE: Names<UpdateOptions> = { ...ROWS, removeFields: true, ...CALL };
 export const MERGE: Names<MergeOptions> = { ...ROWS, known: true, unknown: true, ...CALL };
 export const PREFETCH: Names<PrefetchOptions> = { queries: true, ...CALL };

@@ -58,6 +58,8 @@ export type WhereDocument =
   | { $or: readonly WhereDocument[] };
 
 export type GetPart = "metadatas" | "documents" | "embeddings";
+/** What becomes of rows whose vector is zero, where the metric compares directions alone. */
+export type OnZero = "refuse" | "skip";
 /** Who will read a result. */
 export type Audience = "owner" | "others";
 export type QueryPart = "distances" | "scores" | GetPart;

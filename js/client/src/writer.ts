@@ -1,10 +1,10 @@
 /** Writer: a card and rows enter; sealed batches leave that nobody here can open. Page; the writer's side, without a secret. */
 
 import "./dispose.js";
-import { type AddOptions, callOptions, rowsOf } from "./collection.js";
+import { callOptions, rowsOf, type SealOptions } from "./collection.js";
 import { Engine } from "./engine.js";
 import { type Bytes, bytesOf } from "./keys.js";
-import { ADD, CALL, known, type Names } from "./options.js";
+import { CALL, known, type Names, SEAL } from "./options.js";
 import type { CallOptions } from "./types.js";
 import { type Handle, ROOT } from "./worker/messages.js";
 
@@ -63,8 +63,8 @@ export class Writer {
   }
 
   /** Seal rows, as `Collection.add` takes them, and keep nothing. */
-  async seal(rows: AddOptions): Promise<WrittenBatch> {
-    const given = rowsOf(known(rows, ADD, "seal"));
+  async seal(rows: SealOptions): Promise<WrittenBatch> {
+    const given = rowsOf(known(rows, SEAL, "seal"));
     return this.#engine.call(this.#handle, "seal", [given], callOptions(rows.signal, rows.onProgress));
   }
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Sequence
-from typing import TypeVar
 
 import numpy as np
 
@@ -25,7 +24,6 @@ TABLE_BYTES = 256 << 20
 """Memory for the tables that filters are tested on; the ones unused for longest leave first."""
 
 _BUNDLES = 8  # opened clusters that are held
-_T = TypeVar("_T")
 
 
 class Tables:
@@ -75,16 +73,18 @@ class Payloads:
         filterable: Sequence[str],
         read: Callable[[StoredSegment, str], bytes],
         found: Callable[[StoredSegment, str, bool], bool],
+        waits: Callable[[StoredSegment, str], bool],
         keep_originals: bool = False,
         untagged: Collection[bytes] = (),
         is_cluster: Callable[[bytes], bool] = lambda _: False,
     ) -> None:
-        """`read` gives a blob of a segment. `found` is told whether it opened; where it did not, it says whether reading it
-        again may help. `is_cluster` tells whether it is one. `keep_originals`: seal
-        vectors as they were put in.
+        """`read` gives a blob of a segment. `found` is told whether it opened; where it did not, it says whether
+        reading it again may help. `waits` tells whether a blob came from somebody who sees it read again.
+        `is_cluster` tells whether a segment is one. `keep_originals`: seal vectors as they were put in.
         `untagged`: segments without tags for all of the filterable fields."""
         self._untagged = frozenset(untagged)
-        self._owner, self._filterable, self._read, self._found = owner, filterable, read, found
+        self._owner, self._filterable = owner, filterable
+        self._read, self._found, self._waits = read, found, waits
         self._keep_originals = keep_originals
         self._is_cluster = is_cluster
         self._records: dict[bytes, _native.RecordBatch] = {}
@@ -101,17 +101,12 @@ class Payloads:
         """The same as the bytes that were sealed."""
         if not _has(segment, RECORDS) or name is None:
             return b""
-
-        def opened() -> bytes:
-            if self._is_cluster(segment.id):
-                return self._bundle(segment, RECORDS)[row]
-            batch = self._records.get(segment.id)
-            if batch is None:
-                batch = _native.RecordBatch.from_bytes(self._read(segment, RECORDS))
-                self._records[segment.id] = batch
-            return self._owner.open_record(segment.id, batch, row, name)
-
-        return self._opened(segment, RECORDS, opened)
+        if self._is_cluster(segment.id):
+            return self._bundle(segment, RECORDS)[row]
+        batch = self._records.get(segment.id)
+        if batch is None:
+            self._records[segment.id] = batch = self._batch(segment, RECORDS)
+        return self._owner.open_record(segment.id, batch, row, name)
 
     def originals(
         self, segment: StoredSegment, rows: Sequence[int], names: Sequence[Id]
@@ -122,49 +117,55 @@ class Payloads:
         there = np.zeros(len(rows), np.bool_)
         if ORIGINALS not in segment.blobs or self._owner.writer_of(segment.id) is not None:
             return found, there
-
-        def opened() -> list[bytes]:
-            if self._is_cluster(segment.id):
-                bundle = self._bundle(segment, ORIGINALS)
-                return [bundle[row] for row in rows]
-            batch = _native.RecordBatch.from_bytes(self._read(segment, ORIGINALS))
-            return [
+        if self._is_cluster(segment.id):
+            bundle = self._bundle(segment, ORIGINALS)
+            opened = [bundle[row] for row in rows]
+        else:
+            batch = self._batch(segment, ORIGINALS)
+            opened = [
                 self._owner.open_record(segment.id, batch, row, name)
                 for row, name in zip(rows, names, strict=True)
             ]
-
-        for i, sealed in enumerate(self._opened(segment, ORIGINALS, opened)):
+        for i, sealed in enumerate(opened):
             vector = read_original(sealed, self._owner.spec.dimension)
             if vector is not None:
                 found[i], there[i] = vector, True
         return found, there
 
-    def _opened(self, segment: StoredSegment, blob: str, opened: Callable[[], _T]) -> _T:
-        """What `opened` makes of a blob: of the one kept here, or if that is wrong of one read anew."""
-        try:
-            made = opened()
-        except CorruptData:
-            self._records.pop(segment.id, None)
-            if not self._found(segment, blob, False):
-                raise
-            try:
-                made = opened()
-            except CorruptData:
-                self._records.pop(segment.id, None)
-                self._found(segment, blob, False)
-                raise
-        self._found(segment, blob, True)
-        return made
+    def _batch(self, segment: StoredSegment, blob: str) -> _native.RecordBatch:
+        """Sealed records of a segment, read anew where any row of them fails, whichever rows are wanted: a
+        server that damages some would otherwise see in the second request which rows were read."""
+        data = self._read(segment, blob)
+        if self._waits(segment, blob):
+            whole = self._owner.all_records_open(segment.id, data)
+            if not whole and self._found(segment, blob, False):
+                data = self._read(segment, blob)
+                whole = self._owner.all_records_open(segment.id, data)
+            self._found(segment, blob, whole)
+        return _native.RecordBatch.from_bytes(data)
 
     def _bundle(self, segment: StoredSegment, blob: str) -> list[bytes]:
         """What the rows of a cluster have in this blob; that of few clusters is held opened."""
         key = (segment.id, blob)
         if key not in self._bundles:
-            self._bundles[key] = open_bundle(self._owner, segment.id, self._read(segment, blob))
+            self._bundles[key] = self._open_bundle(segment, blob)
             while len(self._bundles) > _BUNDLES:
                 self._bundles.popitem(last=False)
         self._bundles.move_to_end(key)
         return self._bundles[key]
+
+    def _open_bundle(self, segment: StoredSegment, blob: str) -> list[bytes]:
+        """The same as one record: of the blob kept here, or if that is wrong of one read anew."""
+        for again in (True, False):
+            try:
+                opened = open_bundle(self._owner, segment.id, self._read(segment, blob))
+            except CorruptData:
+                if not (self._found(segment, blob, False) and again):
+                    raise
+            else:
+                break
+        self._found(segment, blob, True)
+        return opened
 
     def has_tags(self, segment: StoredSegment) -> bool:
         """Whether the absence of a tag means something."""

@@ -148,6 +148,7 @@ class Segments:
             self.description.filterable,
             partial(_read, self.store, self._states),  # and not of these segments: a circle would keep
             partial(_found, self.store),  # a dropped client's lock until the garbage collector comes by
+            partial(_waits, self.store),
             self.description.originals,
             self.description.untagged,
             partial(_is_cluster, self._routing),
@@ -665,6 +666,11 @@ def _found(store: CollectionStore, segment: StoredSegment, blob: str, right: boo
         return store.drop(segment.id, blob)
     store.keep(segment.id, blob)
     return True
+
+
+def _waits(store: CollectionStore, segment: StoredSegment, blob: str) -> bool:
+    """Whether a blob that was read waits to be found right."""
+    return (segment.id, blob) in store.unkept()
 
 
 def _is_cluster(routing: OpenedRouting, segment_id: bytes) -> bool:

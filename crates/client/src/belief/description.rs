@@ -14,6 +14,7 @@ use ciphervec::{
 use ciphervec_he::Error as WireError;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::value::RawValue;
 
 use crate::clusters::choice::Clusters;
 use crate::error::{Error, Result};
@@ -28,6 +29,8 @@ const FORMAT: u64 = 6;
 const PLACE: [u8; 16] = [0; 16];
 const ID: &str = "ciphervec collection settings";
 const MAX_DIMENSION: usize = 16_384;
+/// Of settings that name a function for texts, so that their length does not tell which.
+const STEP: usize = 512;
 
 /// Bytes that stand in JSON in base 64.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,8 +83,10 @@ struct Settings {
     untagged: Vec<Hex<16>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     routing: Option<Clusters>,
-    #[serde(skip_serializing)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     center: Option<Bytes>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    embedding_function: Option<Box<RawValue>>,
 }
 
 /// As it is stored.
@@ -136,7 +141,7 @@ impl Choices {
 }
 
 /// A collection's fixed choices, and the epoch of its query key.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Description {
     pub spec: IndexSpec,
     pub key_id: String,
@@ -155,6 +160,8 @@ pub struct Description {
     pub center: Vec<f32>,
     mask_seed: Option<[u8; 32]>,
     rotation: Option<Rotation>,
+    /// What embeds texts, in the words of whoever wrote it.
+    embedding: Option<Box<RawValue>>,
 }
 
 impl Description {
@@ -188,35 +195,93 @@ impl Description {
             center: Vec::new(),
             mask_seed: None,
             rotation: None,
+            embedding: None,
             spec,
         })
     }
 
-    /// The bytes for the store, of a collection that is being made.
+    /// The bytes for the store, sealed by the owner under the keys that they name.
     pub fn write(&self, face: Face, owner: &Owner) -> Result<Vec<u8>> {
+        let floats = |floats: &[f32]| Bytes(floats.iter().flat_map(|x| x.to_le_bytes()).collect());
+        let Network { bytes_per_second, round_trip } = self.network;
+        let network =
+            StoredNetwork { megabits: bytes_per_second / 125e3, latency_ms: round_trip * 1e3 };
         let settings = Settings {
             filterable: self.filterable.clone(),
-            mask_seed: None,
+            mask_seed: self.mask_seed.map(Hex),
             authenticated: self.authenticated,
             originals: self.originals,
-            network: None,
-            untagged: Vec::new(),
+            network: (self.network != Network::default()).then_some(network),
+            untagged: self.untagged.iter().map(|id| Hex(id.0)).collect(),
             routing: self.routing.clone(),
-            center: None,
+            center: (!self.center.is_empty()).then(|| floats(&self.center)),
+            embedding_function: self.embedding.clone(),
         };
+        let mut text = face.json(&settings);
+        if self.embedding.is_some() {
+            text.resize(text.len().next_multiple_of(STEP), b' ');
+        }
         let binding = self.spec.binding();
         let place = Place { collection: &binding, segment: &PLACE };
-        let sealed = RecordBatch::seal(owner.aead(), place, &[(ID.into(), face.json(&settings))])
+        let sealed = RecordBatch::seal(owner.aead(), place, &[(ID.into(), text)])
             .map_err(SchemeError::Envelope)?;
+        let format = if !self.center.is_empty() {
+            6
+        } else if self.routing.is_some() {
+            5
+        } else if self.authenticated || self.spec.incarnation().is_some() {
+            4
+        } else if self.mask_seed.is_some() || self.rotation.is_some() {
+            3
+        } else {
+            2
+        };
         Ok(face.json(&Stored {
-            format: if self.routing.is_some() { 5 } else { 4 },
+            format,
             spec: Bytes(self.spec.to_bytes()),
             scheme: self.spec.scheme().stored_name().to_owned(),
             key_id: self.key_id.clone(),
             epoch: self.epoch,
             settings: Bytes(sealed),
-            rotation: None,
+            rotation: self.rotation.clone(),
         }))
+    }
+
+    /// The same collection under another query key.
+    pub fn with_epoch(&self, epoch: u32) -> Self {
+        Description { epoch, ..self.clone() }
+    }
+
+    /// The same collection under the keys of `following`, while some of it is still under the `present` ones; with `overlap` those open
+    /// it meanwhile as well.
+    pub fn rotating(
+        &self,
+        (following, keys): (&Owner, &Keys),
+        (present, present_keys): (&Owner, &Keys),
+        overlap: bool,
+    ) -> Result<Self> {
+        let rotation = Rotation {
+            previous_id: self.key_id.clone(),
+            previous: Bytes(following.seal_keys(present_keys)?),
+            following: overlap.then(|| present.seal_keys(keys)).transpose()?.map(Bytes),
+        };
+        Ok(Description {
+            key_id: following.key_id().to_string(),
+            epoch: self.epoch.saturating_add(1),
+            mask_seed: Some(*following.mask_seed()),
+            rotation: Some(rotation),
+            ..self.clone()
+        })
+    }
+
+    /// The same collection, all of it under its present keys.
+    pub fn rotated(&self) -> Self {
+        Description { rotation: None, ..self.clone() }
+    }
+
+    /// The keys that it comes from, while they are being changed.
+    pub fn rotates_from(&self) -> Option<&str> {
+        self.rotation.as_ref().map(|rotation| rotation.previous_id.as_str())
     }
 
     /// Of what a store shows, checking the key before anything is opened.
@@ -251,6 +316,7 @@ impl Description {
             },
             untagged: settings.untagged.iter().map(|id| SegmentId(id.0)).collect(),
             routing: settings.routing,
+            embedding: settings.embedding_function,
             center: settings.center.map(floats).unwrap_or_default(),
             mask_seed: settings.mask_seed.map(|seed| seed.0),
             filterable: settings.filterable,

@@ -2,6 +2,7 @@
 
 pub mod description;
 pub mod pins;
+pub mod quarantine_book;
 pub mod state;
 pub mod trust;
 pub mod vault;

@@ -88,6 +88,8 @@ pub struct Step<'a> {
     pub meta: &'a [u8],
     /// Seconds since 1970.
     pub now: u64,
+    /// Whether another history begins with it.
+    pub anew: bool,
 }
 
 /// What is believed of one collection.
@@ -375,6 +377,7 @@ impl States {
         step: Step<'_>,
     ) -> Result<Next> {
         let before = self.present.as_deref().map(|signed| &signed.record);
+        let goes_on = before.filter(|_| !step.anew);
         let counted = self.after(change, &step);
         let mut consumed = self.consumed.clone();
         if !step.written.is_empty() {
@@ -401,8 +404,8 @@ impl States {
                 (None, Some(incarnation)) => *incarnation,
                 (None, None) => random()?,
             },
-            lineage: before.map_or_else(random, |before| Ok(before.lineage))?,
-            begun: before.map_or(step.now, |before| before.begun),
+            lineage: goes_on.map_or_else(random, |before| Ok(before.lineage))?,
+            begun: goes_on.map_or(step.now, |before| before.begun),
             sequence: before.map_or(0, |before| before.sequence.saturating_add(1)),
             epoch,
             segments: counted.len() as u32,
@@ -459,6 +462,11 @@ impl States {
         let pin = signed.pin();
         (self.present, self.counted, self.consumed) = (Some(signed), counted, consumed);
         pin
+    }
+
+    /// Whether the present state is the one that was seen, or comes after it.
+    pub fn follows(&self, seen: &Pin) -> bool {
+        self.present.as_ref().is_some_and(|present| present.follows(seen))
     }
 
     /// What two people compare to know that they see one history.

@@ -8,9 +8,11 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use ciphervec::{IndexSpec, Keys};
 use serde::{Deserialize, Serialize};
 
 use crate::belief::pins::Pin;
+use crate::belief::quarantine_book::QuarantineBook;
 use crate::belief::vault::{Entry, Vault};
 use crate::error::{Error, Result};
 use crate::face::Face;
@@ -50,7 +52,7 @@ struct Stored {
     pins: Values,
     state: Option<Pin>,
     #[serde(default)]
-    held: Values,
+    stated: Vec<String>,
 }
 
 #[derive(Default)]
@@ -60,9 +62,8 @@ struct Known {
     pins: Values,
     state: Option<Pin>,
     heads: BTreeMap<u64, String>,
-    held: Values,
-    /// Changes of it that are not written yet: the reason, or none for a segment that is out.
-    to_hold: BTreeMap<String, Option<String>>,
+    /// Those in quarantine by the state that was seen last.
+    stated: Vec<String>,
     /// The list of consumed segments that was written down last.
     consumed: Vec<u8>,
 }
@@ -74,17 +75,16 @@ pub struct Trust {
     server: String,
     collection: String,
     entry: String,
+    /// Whether what is seen from here on is not to be compared with what was seen before, nor written down.
+    pub anew: bool,
     known: Mutex<Known>,
 }
 
 impl Trust {
     fn new(face: Face, vault: Arc<Vault>, server: &str, collection: &str) -> Self {
-        let entry = format!(
-            "trust/{}",
-            blake3::hash(format!("{server}\n{collection}").as_bytes()).to_hex()
-        );
+        let entry = entry_of(&[server, collection]);
         let [server, collection] = [server, collection].map(str::to_owned);
-        Trust { face, vault, server, collection, entry, known: Mutex::default() }
+        Trust { face, vault, server, collection, entry, anew: false, known: Mutex::default() }
     }
 
     /// What was remembered. An error for what was damaged, and for what is under other keys.
@@ -100,6 +100,34 @@ impl Trust {
         Ok(trust)
     }
 
+    /// To look at what a server shows without comparing it with what was seen before, but for what the owner's state had in quarantine.
+    pub fn without_past(&self) -> Self {
+        let known = Known { stated: self.stated(), ..Known::default() };
+        let vault = Arc::clone(&self.vault);
+        let trust = Self::new(self.face, vault, &self.server, &self.collection);
+        Trust { anew: true, known: Mutex::new(known), ..trust }
+    }
+
+    /// Begins anew with this state, in the place of whatever was seen before.
+    pub async fn accept(&self, host: &dyn Host, pin: Pin) -> Result<()> {
+        let known = {
+            let known = &mut *self.known();
+            let state = Some(pin.after(known.state.as_ref()));
+            let stated = core::mem::take(&mut known.stated);
+            *known = Known { state, stated, ..Known::default() };
+            self.stored(known)
+        };
+        let _lock = host.lock(&self.entry).await?;
+        self.vault.put(host, &self.place(host).await?, &known).await
+    }
+
+    /// Writes what was seen down once more, for whoever opens the collection with other keys.
+    pub async fn hand_over(&self, host: &dyn Host, keys: &Keys) -> Result<()> {
+        let (vault, data) = (Vault::new(keys)?, self.stored(&self.known()));
+        let entry = entry_of(&[&self.server, &self.collection, &keys.key_id().to_string()]);
+        vault.put(host, &entry, &data).await
+    }
+
     /// Forgets what was remembered, whatever it is, of a collection that is gone.
     pub async fn drop_all(
         host: &dyn Host,
@@ -107,7 +135,8 @@ impl Trust {
         server: &str,
         collection: &str,
     ) -> Result<()> {
-        host.delete(&Self::new(Face::Rust, Arc::clone(vault), server, collection).entry).await
+        host.delete(&entry_of(&[server, collection, &vault.key_id()])).await?;
+        host.delete(&entry_of(&[server, collection])).await
     }
 
     /// The same, but for the quarantine: a server that is trusted anew must not try again what failed.
@@ -118,12 +147,16 @@ impl Trust {
         collection: &str,
     ) -> Result<()> {
         let trust = Self::new(Face::Rust, Arc::clone(vault), server, collection);
-        let held = trust.read(host).await.ok().flatten().map(|stored| stored.held);
-        if held.as_ref().is_none_or(Values::is_empty) {
-            return host.delete(&trust.entry).await;
-        }
-        let known = Known { held: held.unwrap_or_default(), ..Known::default() };
+        let stated = trust.read(host).await.ok().flatten().map(|stored| stored.stated);
+        Self::drop_all(host, vault, server, collection).await?;
+        let Some(stated) = stated.filter(|stated| !stated.is_empty()) else { return Ok(()) };
+        let known = Known { stated, ..Known::default() };
         vault.put(host, &trust.entry, &trust.stored(&known)).await
+    }
+
+    /// Where the segments are written down that failed a check.
+    pub fn quarantine(&self, spec: &IndexSpec) -> QuarantineBook {
+        QuarantineBook::new(Arc::clone(&self.vault), spec)
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {
@@ -145,39 +178,26 @@ impl Trust {
         self.known().pins.get(name).cloned()
     }
 
-    /// Why segments are in quarantine, but for those that the owner's state names.
-    pub fn held(&self) -> Values {
-        let known = self.known();
-        changed(&known.held, &known.to_hold)
+    /// Those in quarantine by the state that was seen last.
+    pub fn stated(&self) -> Vec<String> {
+        self.known().stated.clone()
     }
 
-    /// Whether a later session will know that a segment is in quarantine.
-    pub fn keeps(&self, host: &dyn Host, segment: &str) -> bool {
-        let known = self.known();
-        host.durable() && known.held.contains_key(segment) && !known.to_hold.contains_key(segment)
-    }
-
-    /// Puts a segment into quarantine: it is, whether or not that could be written down.
-    pub async fn hold(&self, host: &dyn Host, segment: String, reason: &str) -> Result<()> {
-        self.known().to_hold.insert(segment, Some(reason.to_owned()));
+    /// The owner's state names these by now.
+    pub async fn see_stated(&self, host: &dyn Host, mut segments: Vec<String>) -> Result<()> {
+        segments.sort_unstable();
+        if self.stated() == segments {
+            return Ok(());
+        }
+        self.known().stated = segments;
         self.write(host).await
-    }
-
-    /// Takes segments out again.
-    pub async fn unhold(&self, host: &dyn Host, segments: &[String]) -> Result<()> {
-        let there = {
-            let Known { held, to_hold, .. } = &mut *self.known();
-            segments.iter().for_each(|segment| drop(to_hold.remove(segment)));
-            let there: Vec<_> =
-                segments.iter().filter(|segment| held.contains_key(*segment)).collect();
-            to_hold.extend(there.iter().map(|segment| ((*segment).clone(), None)));
-            !there.is_empty()
-        };
-        if there { self.write(host).await } else { Ok(()) }
     }
 
     /// Takes in what other clients of this user have seen.
     pub async fn reload(&self, host: &dyn Host) -> Result<()> {
+        if self.anew {
+            return Ok(());
+        }
         match self.read(host).await? {
             Some(stored) => self.merge(stored),
             None => Ok(()),
@@ -380,7 +400,13 @@ impl Trust {
 
     async fn read(&self, host: &dyn Host) -> Result<Option<Stored>> {
         let (server, name) = (&self.server, self.name());
-        match self.vault.get(host, &self.entry).await? {
+        let found = self.vault.get(host, &self.entry).await?;
+        let found = match found {
+            Some(Entry::Data(_)) => found,
+            // The keys have changed, and what was seen until then was handed over.
+            found => self.vault.get(host, &self.handed_over()).await?.or(found),
+        };
+        match found {
             None => Ok(None),
             Some(Entry::OtherKeys(keys)) => Err(Error::Mismatch(format!(
                 "{name} on {server} was last used here with the keys {keys}, which what was seen of it is encrypted under. If its owner has \
@@ -404,7 +430,7 @@ impl Trust {
 
     /// What another client has written in the meantime counts as seen here.
     fn merge(&self, stored: Stored) -> Result<()> {
-        let Stored { version, head, pins, state, held, .. } = stored;
+        let Stored { version, head, pins, state, stated, .. } = stored;
         let mine = &mut *self.known();
         if let Some(known) = mine.heads.get(&version).filter(|known| **known != head) {
             return Err(Error::RolledBack(format!(
@@ -425,7 +451,7 @@ impl Trust {
             mine.pins.extend(before);
         }
         mine.state = Pin::latest(mine.state.take(), state);
-        mine.held = held;
+        mine.stated = stated;
         if !head.is_empty() {
             mine.remember(version, &head);
         }
@@ -436,18 +462,18 @@ impl Trust {
     }
 
     async fn write(&self, host: &dyn Host) -> Result<()> {
+        if self.anew {
+            return Ok(());
+        }
         let _lock = host.lock(&self.entry).await?;
+        let stated = self.stated();
         self.reload(host).await?;
-        let (data, changes) = {
+        let data = {
             let known = &mut *self.known();
-            let changes = known.to_hold.clone();
-            known.held = changed(&known.held, &changes);
-            (self.stored(known), changes)
+            known.stated = stated;
+            self.stored(known)
         };
-        self.vault.put(host, &self.entry, &data).await?;
-        // Others may have come meanwhile.
-        self.known().to_hold.retain(|segment, reason| changes.get(segment) != Some(reason));
-        Ok(())
+        self.vault.put(host, &self.place(host).await?, &data).await
     }
 
     fn stored(&self, known: &Known) -> Vec<u8> {
@@ -459,7 +485,19 @@ impl Trust {
             head: known.head.clone(),
             pins: known.pins.clone(),
             state: known.state.clone(),
-            held: known.held.clone(),
+            stated: known.stated.clone(),
+        })
+    }
+
+    fn handed_over(&self) -> String {
+        entry_of(&[&self.server, &self.collection, &self.vault.key_id()])
+    }
+
+    /// Where it is written down: beside what clients with other keys have seen.
+    async fn place(&self, host: &dyn Host) -> Result<String> {
+        Ok(match self.vault.get(host, &self.entry).await? {
+            Some(Entry::OtherKeys(_)) => self.handed_over(),
+            _ => self.entry.clone(),
         })
     }
 
@@ -476,6 +514,11 @@ impl Trust {
     }
 }
 
+/// Where what is seen of a collection lies, by server and name, and of one whose keys have changed by those too.
+fn entry_of(of: &[&str]) -> String {
+    format!("trust/{}", blake3::hash(of.join("\n").as_bytes()).to_hex())
+}
+
 fn consumed_entry(origin: &[u8; 16]) -> String {
     format!("consumed/{}", Hex(*origin))
 }
@@ -487,18 +530,6 @@ impl Known {
             self.heads.pop_first();
         }
     }
-}
-
-/// What is in quarantine after these changes.
-fn changed(held: &Values, changes: &BTreeMap<String, Option<String>>) -> Values {
-    let mut held = held.clone();
-    for (segment, reason) in changes {
-        match reason.clone() {
-            Some(reason) => held.insert(segment.clone(), reason),
-            None => held.remove(segment),
-        };
-    }
-    held
 }
 
 /// Ids of the keys that were pinned once, oldest first.
@@ -606,43 +637,6 @@ mod tests {
         assert_eq!((trust.pinned(KEY_ID).as_deref(), host.warned.borrow().len()), (Some("new"), 1));
         let back = block_on(trust.follow(&host, "old", Some(&lineage("old", "m", 9))));
         assert!(matches!(back, Err(Error::Mismatch(_))));
-    }
-
-    #[test]
-    fn what_is_in_quarantine_is_there_for_every_client_until_it_is_released() {
-        let here = Fake::default();
-        let there = Fake::beside(&here);
-        let (one, two) = (opened(&here), opened(&there));
-        block_on(one.hold(&here, "aa".to_owned(), "it failed")).unwrap();
-        block_on(two.hold(&there, "bb".to_owned(), "so did this")).unwrap();
-        block_on(one.reload(&here)).unwrap();
-        let both = Values::from([
-            ("aa".to_owned(), "it failed".to_owned()),
-            ("bb".to_owned(), "so did this".to_owned()),
-        ]);
-        assert_eq!((one.held(), opened(&here).held()), (both.clone(), both));
-        block_on(two.unhold(&there, &["aa".to_owned(), "cc".to_owned()])).unwrap();
-        block_on(one.see(&here, 3, "a", 0, false)).unwrap(); // who still had it does not put it back
-        for trust in [&one, &two, &opened(&here)] {
-            assert_eq!(trust.held().keys().collect::<Vec<_>>(), ["bb"]);
-        }
-        // Where it can't be written down it is in quarantine all the same, and comes with what can.
-        here.full.set(true);
-        assert!(matches!(
-            block_on(one.hold(&here, "dd".to_owned(), "again")),
-            Err(Error::Storage(_))
-        ));
-        assert!(matches!(block_on(one.prepare(&here)), Err(Error::Storage(_))));
-        assert_eq!(one.held().keys().collect::<Vec<_>>(), ["bb", "dd"]);
-        assert_eq!(
-            [one.keeps(&here, "bb"), one.keeps(&here, "dd"), one.keeps(&here, "ee")],
-            [true, false, false]
-        );
-        here.full.set(false);
-        block_on(one.see(&here, 4, "b", 3, false)).unwrap();
-        block_on(two.reload(&there)).unwrap();
-        assert_eq!(two.held(), one.held());
-        assert!(one.keeps(&here, "dd"));
     }
 
     #[test]

@@ -31,13 +31,18 @@ impl Vault {
         Ok(Vault(Owner::new(keys, spec)?))
     }
 
+    /// The public name of the keys.
+    pub fn key_id(&self) -> String {
+        self.0.key_id().to_string()
+    }
+
     /// What was put there. An error for an entry that was damaged, or put elsewhere.
     pub async fn get(&self, host: &dyn Host, name: &str) -> Result<Option<Entry>> {
         host.get(name).await?.map(|stored| self.open(name, &stored)).transpose()
     }
 
     pub async fn put(&self, host: &dyn Host, name: &str, data: &[u8]) -> Result<()> {
-        let id = self.0.key_id().to_string();
+        let id = self.key_id();
         let (binding, segment) = (self.0.spec().binding(), segment_of(name));
         let place = Place { collection: &binding, segment: &segment };
         let sealed = RecordBatch::seal(self.0.aead(), place, &[(name.into(), data.to_vec())])
@@ -58,7 +63,7 @@ impl Vault {
         }
         let (id, sealed) = rest.split_at_checked(length.into()).ok_or_else(damaged)?;
         let id = String::from_utf8_lossy(id);
-        if id != self.0.key_id().to_string() {
+        if id != self.key_id() {
             return Ok(Entry::OtherKeys(id.into_owned()));
         }
         let batch = RecordBatch::parse(sealed).map_err(|_| damaged())?;

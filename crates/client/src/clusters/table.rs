@@ -11,6 +11,7 @@ use ciphervec::search::Owner;
 use ciphervec::{Error as SchemeError, Id, SegmentId};
 use shake::{ExtendableOutput, Shake256, Update, XofReader};
 
+use crate::clusters::ordered;
 use crate::error::{Error, Result};
 
 const VERSION: u32 = 1;
@@ -99,9 +100,7 @@ impl Clustering {
             u64::from_le_bytes(bytes)
         };
         let drawn: Vec<_> = self.segments.iter().map(|_| draw()).collect();
-        let mut order: Vec<_> = (0..self.count()).collect();
-        order.sort_by_key(|number| drawn[*number]); // stable
-        order
+        ordered(self.count(), &|a, b| drawn[a].cmp(&drawn[b]))
     }
 
     /// The clusters that a question names: the groups of the nearest ones, `near` being all of them in order, as many groups for every

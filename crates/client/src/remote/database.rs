@@ -91,7 +91,7 @@ impl Database {
         // No two descriptions are the same.
         let made = listing.filter(|listing| Some(&*listing.meta) == change.meta.as_deref());
         let listing = made.ok_or_else(|| self.exists(name))?;
-        self.drop_all(host, name).await?;
+        Trust::drop_all(host, &self.vault, &self.session.url, name).await?;
         self.store(host, name, listing, lineage).await
     }
 
@@ -108,10 +108,28 @@ impl Database {
             accept(&listing.meta)?;
             return self.store(host, name, listing, lineage).await;
         }
+        Err(self.missing(host, name).await?)
+    }
+
+    /// The same without comparing it with what was seen of it before, which is `seen`.
+    pub async fn open_anew(
+        &self,
+        host: &dyn Host,
+        name: &str,
+        seen: &Trust,
+        lineage: Lineages,
+    ) -> Result<RemoteStore> {
+        let Some(listing) = self.listing(host, name).await? else {
+            return Err(self.missing(host, name).await?);
+        };
+        self.store_trusting(host, name, seen.without_past(), listing, lineage).await
+    }
+
+    async fn missing(&self, host: &dyn Host, name: &str) -> Result<Error> {
         let names: Vec<_> =
             self.rows(host).await?.iter().take(10).map(|row| self.face.quoted(&row.name)).collect();
         let there = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-        Err(Error::CollectionNotFound(format!(
+        Ok(Error::CollectionNotFound(format!(
             "no collection {} on {} that this token may see; there are: {there}. Use {} to make it.",
             self.face.quoted(name),
             self.session.url,
@@ -134,17 +152,14 @@ impl Database {
             )));
         }
         let what = format!("the deletion of {}", self.face.quoted(name));
-        Trust::afterwards(host, &what, self.drop_all(host, name)).await
+        let gone = Trust::drop_all(host, &self.vault, &self.session.url, name);
+        Trust::afterwards(host, &what, gone).await
     }
 
     /// Drops what was pinned and seen of a collection.
     pub async fn forget(&self, host: &dyn Host, name: &str) -> Result<()> {
         check_name(name)?;
         Trust::forget(host, &self.vault, &self.session.url, name).await
-    }
-
-    async fn drop_all(&self, host: &dyn Host, name: &str) -> Result<()> {
-        Trust::drop_all(host, &self.vault, &self.session.url, name).await
     }
 
     async fn listing(&self, host: &dyn Host, name: &str) -> Result<Option<Listing>> {
@@ -164,12 +179,24 @@ impl Database {
         listing: Listing,
         lineage: Lineages,
     ) -> Result<RemoteStore> {
-        let (session, cache) = (Arc::clone(&self.session), Arc::clone(&self.cache));
         let trust = self.trust(host, name).await?;
+        self.store_trusting(host, name, trust, listing, lineage).await
+    }
+
+    async fn store_trusting(
+        &self,
+        host: &dyn Host,
+        name: &str,
+        trust: Trust,
+        listing: Listing,
+        lineage: Lineages,
+    ) -> Result<RemoteStore> {
+        let (session, cache) = (Arc::clone(&self.session), Arc::clone(&self.cache));
         RemoteStore::open(self.face, host, session, name, trust, cache, listing, lineage).await
     }
 
-    async fn trust(&self, host: &dyn Host, name: &str) -> Result<Trust> {
+    /// What was seen of a collection.
+    pub async fn trust(&self, host: &dyn Host, name: &str) -> Result<Trust> {
         Trust::open(self.face, host, Arc::clone(&self.vault), &self.session.url, name).await
     }
 

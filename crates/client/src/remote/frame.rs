@@ -93,6 +93,8 @@ pub fn encode(change: &Change, uploads: &HashMap<Place, Upload>) -> Vec<u8> {
         delete_rows: change
             .delete_rows
             .iter()
+            .chain(change.add.iter().map(|new| (&new.id, &new.deleted)))
+            .filter(|(_, rows)| !rows.is_empty())
             .map(|(id, rows)| (id.to_string(), rows.as_slice()))
             .collect(),
         attachments: attachments.map(|(name, data)| blob((None, name), data, true)).collect(),
@@ -154,7 +156,7 @@ pub fn decode_added(data: &[u8]) -> Result<Vec<NewSegment>> {
             parts.insert(name, blob.into());
             blobs = rest;
         }
-        added.push(NewSegment { id: SegmentId(id.0), rows, blobs: parts });
+        added.push(NewSegment { id: SegmentId(id.0), rows, blobs: parts, deleted: Vec::new() });
     }
     if blobs.is_empty() {
         Ok(added)
@@ -220,7 +222,7 @@ mod tests {
             ("sidecar", b"SIDE".as_slice().into()),
         ]);
         let change = Change {
-            add: vec![NewSegment { id, rows: 3, blobs }],
+            add: vec![NewSegment { id, rows: 3, blobs, deleted: Vec::new() }],
             delete_rows: BTreeMap::from([(SegmentId([1; 16]), vec![2, 5])]),
             meta: Some(b"META".to_vec()),
             attachments: BTreeMap::from([("state", b"STATE".to_vec())]),
@@ -243,7 +245,7 @@ mod tests {
         let blobs =
             IndexMap::from([(ROWS, b"ROWS".as_slice().into()), (WRAP, b"WRAP".as_slice().into())]);
         let change = Change {
-            add: vec![NewSegment { id: SegmentId([3; 16]), rows: 2, blobs }],
+            add: vec![NewSegment { id: SegmentId([3; 16]), rows: 2, blobs, deleted: Vec::new() }],
             ..Change::default()
         };
         let batch = encode(&change, &HashMap::new());

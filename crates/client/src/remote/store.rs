@@ -520,6 +520,27 @@ impl RemoteStore {
             .map(drop)
     }
 
+    /// The same after a change that is made: a server that can't, or wants another token for it, does so in its own time.
+    pub async fn tidy(&self, host: &dyn Host) -> Result<()> {
+        let call = Call { also: &[204, 403, 404, 405], not_200: true, ..Call::default() };
+        let (doing, url) = (format!("cannot purge {}", self.quoted()), &self.session.url);
+        let reply =
+            self.session.call(host, "POST", &format!("{}/purge", self.path), &doing, call).await?;
+        match reply.head.status {
+            204 => {}
+            403 => host.warn(&format!(
+                "{doing}: {url} wants a token with the verb admin for that. The change itself is done, but the sealed bytes of what was \
+                 removed stay there until the collection is purged: have somebody with such a token call optimize, or ask the server's \
+                 operator."
+            )),
+            _ => host.warn(&format!(
+                "{doing}: {url} does not know how. The change itself is done, but the sealed bytes of what was removed may stay there until \
+                 its operator compacts the collection. Upgrade the server."
+            )),
+        }
+        Ok(())
+    }
+
     /// Pins the hash of this epoch's evaluation keys, and of the sealed key pair, after `check` on the keys when first seen.
     pub async fn pin_evaluation(
         &self,
@@ -528,7 +549,8 @@ impl RemoteStore {
         check: impl Fn(&[u8; 32]) -> Result<()>,
     ) -> Result<()> {
         let pin = format!("{EPOCH}{epoch}");
-        if !self.has_attachment(EVALUATION) || self.trust.pinned(&pin).is_some() {
+        let pinned = self.trust.anew || self.trust.pinned(&pin).is_some();
+        if pinned || !self.has_attachment(EVALUATION) {
             return Ok(());
         }
         let digest = blake3::hash(&self.attachment(host, EVALUATION).await?);

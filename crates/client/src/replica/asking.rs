@@ -186,8 +186,8 @@ pub async fn query_epoch(alone: &mut Alone<'_>, host: &dyn Host, queries: usize)
         if keys.present().refused {
             if let Some(asked) = keys.ask_outside(queries) {
                 host.warn(&format!(
-                    "{asked} queries of this client were asked under one query key of {name}. Begin another with the Python client's \
-                     rotate_query_key()."
+                    "{asked} queries of this client were asked under one query key of {name}. Begin another with {}().",
+                    alone.face.named("rotate_query_key")
                 ));
             }
             return Ok(alone.description.epoch);
@@ -203,8 +203,9 @@ pub async fn query_epoch(alone: &mut Alone<'_>, host: &dyn Host, queries: usize)
             keys.refuse();
             host.warn(&format!(
                 "the server of {name} takes no query keys of its clients: it is of a release before 0.2. Queries are asked under the \
-                 collection's own query key, which changes with the Python client's rotate_query_key() alone. SECURITY.md says what a \
-                 server that lies learns of a key; upgrade the server, or rotate it every {QUERIES_PER_KEY} queries."
+                 collection's own query key, which changes with {}() alone. SECURITY.md says what a server that lies learns of a key; upgrade \
+                 the server, or rotate it every {QUERIES_PER_KEY} queries.",
+                alone.face.named("rotate_query_key")
             ));
         } else if Arc::ptr_eq(&alone.owner, &owner) {
             return Ok(epoch);

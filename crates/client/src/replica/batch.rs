@@ -2,14 +2,27 @@
 
 use std::collections::HashSet;
 
-use ciphervec::{Id, Metric};
+use ciphervec::{Id, IndexSpec, Metric};
 
 use crate::change::NewSegment;
 use crate::error::{Error, Result};
+use crate::host::Host;
 use crate::random::random;
 use crate::records::record::{self, Fields};
 
 const MAX_RECORD: usize = 64 << 20;
+/// Rows that a warning names.
+const SHOWN: usize = 5;
+
+/// What becomes of rows whose vector is zero, where the metric compares directions alone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnZero {
+    /// None of the rows is taken.
+    #[default]
+    Refuse,
+    /// They are left out, and a warning counts them.
+    Skip,
+}
 
 /// Rows to add, or to change.
 #[derive(Clone, Debug, Default)]
@@ -22,6 +35,45 @@ pub struct Records {
     pub metadatas: Vec<Option<String>>,
     /// Texts, or nothing for all rows.
     pub documents: Vec<Option<String>>,
+    /// What becomes of rows that are to be added and have no direction.
+    pub on_zero: OnZero,
+}
+
+impl Records {
+    /// Those that are to be added to a collection of this kind. Where lists have other lengths than there are rows, that is told later.
+    pub fn without_zeros(mut self, host: &dyn Host, spec: &IndexSpec) -> Self {
+        if self.on_zero == OnZero::Refuse || spec.metric() != Metric::Cosine {
+            return self;
+        }
+        let rows = self.embeddings.chunks(spec.dimension());
+        let kept: Vec<_> = rows.map(|row| row.iter().any(|x| *x != 0.0)).collect();
+        let lengths = [self.ids.len(), self.metadatas.len(), self.documents.len()];
+        let zeros = kept.iter().filter(|kept| !**kept).count();
+        if zeros == 0 || lengths.iter().any(|length| ![0, kept.len()].contains(length)) {
+            return self;
+        }
+        let names = self.ids.iter().zip(&kept).filter(|(_, kept)| !**kept).map(|(id, _)| shown(id));
+        let mut named = names.clone().take(SHOWN).collect::<Vec<_>>().join(", ");
+        if !named.is_empty() {
+            named = format!(": {named}{}", if names.count() > SHOWN { " …" } else { "" });
+        }
+        let rows = if zeros == 1 { "row" } else { "rows" };
+        host.warn(&format!(
+            "{zeros} {rows} of {} left out: a zero vector has no direction{named}.",
+            kept.len()
+        ));
+        let vectors = self.embeddings.chunks(spec.dimension()).zip(&kept);
+        self.embeddings =
+            vectors.filter(|(_, kept)| **kept).flat_map(|(row, _)| row).copied().collect();
+        self.ids = those(self.ids, &kept);
+        self.metadatas = those(self.metadatas, &kept);
+        self.documents = those(self.documents, &kept);
+        self
+    }
+}
+
+fn those<T>(column: Vec<T>, kept: &[bool]) -> Vec<T> {
+    column.into_iter().zip(kept).filter(|(_, kept)| **kept).map(|(one, _)| one).collect()
 }
 
 /// Rows ready to be sealed.
@@ -42,7 +94,7 @@ pub struct Batch {
 impl Batch {
     /// Rows for a collection of this kind.
     pub fn new(given: Records, dimension: usize, metric: Metric) -> Result<Self> {
-        let Records { ids, mut embeddings, metadatas, documents } = given;
+        let Records { ids, mut embeddings, metadatas, documents, .. } = given;
         let mut faults = Vec::new();
         let count = check_rows(&mut embeddings, dimension, metric, "embeddings", &mut faults)?;
         let ids = if ids.is_empty() { fresh_ids(count)? } else { ids };

@@ -4,6 +4,7 @@ use ciphervec::Id;
 use ciphervec::search::Expected;
 
 use crate::clusters::choice::Clusters;
+use crate::clusters::ordered;
 use crate::error::Result;
 use crate::host::Host;
 use crate::random::Draws;
@@ -138,9 +139,9 @@ fn cluster_rows(least: usize, unit: usize) -> usize {
 
 /// Rows whose records are of a usual length, and the others.
 pub fn routable(rows: &Rows, dimension: usize) -> (Rows, Rows) {
-    let mut lengths: Vec<_> = rows.payloads.iter().map(|one| one.len()).collect();
-    lengths.sort_unstable();
-    let median = lengths.get(lengths.len() / 2).copied().unwrap_or_default();
+    let length = |row: usize| rows.payloads[row].len();
+    let order = ordered(rows.ids.len(), &|a, b| length(a).cmp(&length(b)));
+    let median = order.get(order.len() / 2).map_or(0, |row| length(*row));
     let most = LARGE.max(16 * median);
     let (usual, large): (Vec<_>, Vec<_>) =
         (0..rows.ids.len()).partition(|row| rows.payloads[*row].len() <= most);

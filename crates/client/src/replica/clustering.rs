@@ -5,6 +5,7 @@
 
 use ciphervec::Metric;
 
+use crate::clusters::ordered;
 use crate::error::Result;
 use crate::host::Host;
 use crate::random::Draws;
@@ -102,6 +103,26 @@ fn dot(a: &[f32], b: &[f32]) -> f32 {
     }
     let rest: f32 = a_rest.iter().zip(b_rest).map(|(a, b)| a * b).sum();
     sums.iter().sum::<f32>() + rest
+}
+
+/// The least of some numbers, and what they are of, ascending.
+struct Least {
+    most: usize,
+    kept: Vec<(f32, usize)>,
+}
+
+impl Least {
+    fn new(most: usize) -> Self {
+        Least { most, kept: Vec::with_capacity(most + 1) }
+    }
+
+    fn push(&mut self, far: f32, of: usize) {
+        if self.kept.len() < self.most || self.kept.last().is_some_and(|(last, _)| far < *last) {
+            let at = self.kept.iter().rposition(|(other, _)| *other <= far).map_or(0, |at| at + 1);
+            self.kept.insert(at, (far, of));
+            self.kept.truncate(self.most);
+        }
+    }
 }
 
 /// Squared distances to each centroid less the row's own square: the nearest is the least.
@@ -215,19 +236,13 @@ pub fn assign(
     let (count, choices) = (room.len(), CHOICES.min(room.len()));
     let all = rows.len() / width;
     let (mut which, mut regret) = (Vec::new(), Vec::new());
-    let mut near: Vec<(f32, usize)> = Vec::with_capacity(count);
     for (at, row) in rows.chunks_exact(width).enumerate() {
         if at % LOOK == 0 {
             host.check()?;
         }
-        near.clear();
-        near.extend(known.far(row).zip(0..));
-        let order = |a: &(f32, usize), b: &(f32, usize)| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1));
-        if choices < count {
-            near.select_nth_unstable_by(choices - 1, order);
-            near.truncate(choices);
-        }
-        near.sort_unstable_by(order);
+        let mut near = Least::new(choices);
+        known.far(row).zip(0..).for_each(|(far, number)| near.push(far, number));
+        let near = near.kept;
         which.extend(near.iter().map(|(_, number)| *number));
         regret.extend(near.windows(2).map(|pair| pair[1].0 - pair[0].0));
         let last = near[choices - 1].0 - near[0].0;
@@ -252,10 +267,11 @@ pub fn assign(
                 asked[cluster].push(row);
             }
         }
-        for (cluster, rows) in asked.iter_mut().enumerate() {
-            let loses = |row: &usize| regret[row * choices + turn[*row]];
-            rows.sort_by(|a, b| loses(b).total_cmp(&loses(a))); // stable
-            for row in rows.drain(..).skip(room[cluster]) {
+        for (cluster, rows) in asked.iter().enumerate() {
+            let loses = |at: usize| regret[rows[at] * choices + turn[rows[at]]];
+            let order = ordered(rows.len(), &|a, b| loses(b).total_cmp(&loses(a)));
+            for at in order.into_iter().skip(room[cluster]) {
+                let row = rows[at];
                 out[row] = None;
                 held[cluster] -= 1;
                 turn[row] += 1;
@@ -264,7 +280,6 @@ pub fn assign(
                 }
             }
         }
-        active.sort_unstable();
     }
     // Few: the clusters around are full.
     for row in (0..all).filter(|row| out[*row].is_none()).collect::<Vec<_>>() {
@@ -321,23 +336,16 @@ impl Neighbors {
         for (start, part) in questions.chunks(AT_ONCE * width).enumerate() {
             host.check()?;
             let part: Vec<_> = part.chunks_exact(width).collect();
-            let mut far: Vec<Vec<(f32, usize)>> =
-                vec![Vec::with_capacity(rows.len() / width); part.len()];
+            let mut least: Vec<_> = part.iter().map(|_| Least::new(wanted)).collect();
             for (at, row) in rows.chunks_exact(width).enumerate() {
                 let square = dot(row, row);
-                for (i, (question, far)) in part.iter().zip(&mut far).enumerate() {
+                for (i, (question, least)) in part.iter().zip(&mut least).enumerate() {
                     if own.is_none_or(|own| own[start * AT_ONCE + i] != at) {
-                        far.push((square - 2.0 * dot(question, row), at));
+                        least.push(square - 2.0 * dot(question, row), at);
                     }
                 }
             }
-            for mut far in far {
-                let wanted = wanted.min(far.len());
-                if wanted > 0 && wanted < far.len() {
-                    far.select_nth_unstable_by(wanted - 1, |a, b| a.0.total_cmp(&b.0));
-                }
-                near.push(far[..wanted].iter().map(|(_, row)| *row).collect());
-            }
+            near.extend(least.iter().map(|one| one.kept.iter().map(|(_, row)| *row).collect()));
         }
         Ok(Neighbors { questions, near })
     }
@@ -348,8 +356,7 @@ impl Neighbors {
         let mut found = vec![0u64; count + 1];
         for (question, near) in self.questions.chunks_exact(width).zip(&self.near) {
             let far = squared(question, centroids, width);
-            let mut order: Vec<_> = (0..count).collect();
-            order.sort_by(|a, b| far[*a].total_cmp(&far[*b]));
+            let order = ordered(count, &|a, b| far[a].total_cmp(&far[b]));
             let mut place = vec![0; count];
             order.into_iter().enumerate().for_each(|(at, cluster)| place[cluster] = at + 1);
             near.iter()

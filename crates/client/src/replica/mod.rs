@@ -9,6 +9,7 @@ pub mod batch;
 pub mod center;
 pub mod choosing;
 pub mod clustering;
+pub mod compaction;
 pub mod filtering;
 pub mod merging;
 pub mod opened;
@@ -21,6 +22,8 @@ pub mod quarantine;
 pub mod query_keys;
 pub mod read;
 pub mod recluster;
+pub mod restore;
+pub mod rotation;
 pub mod routing;
 pub mod search;
 pub mod write;
@@ -36,6 +39,7 @@ use ciphervec::search::{
 use ciphervec::{Id, Keys, SegmentId};
 
 use crate::belief::description::Description;
+use crate::belief::quarantine_book::QuarantineBook;
 use crate::belief::state::{Next, Shown, States, Step};
 use crate::belief::trust::{MASKS, Trust};
 use crate::change::{
@@ -69,10 +73,20 @@ pub struct Opened {
     pub description: Description,
 }
 
+/// Under which keys and description a change is made, and whether another history begins with it.
+#[derive(Clone, Copy)]
+struct Following<'a> {
+    owner: &'a Owner,
+    described: &'a Description,
+    anew: bool,
+}
+
 /// The segments of one collection, from the owner's point of view.
 pub struct Replica {
     pub face: Face,
     keys: Option<Arc<Keys>>,
+    /// Given by a commit that may not be made.
+    following: Option<Arc<Keys>>,
     pub store: Arc<RemoteStore>,
     pub description: Arc<Description>,
     pub states: States,
@@ -94,7 +108,9 @@ pub struct Replica {
     deleted: HashMap<SegmentId, Vec<u32>>,
     /// As listed when all this was right.
     taken: Vec<Arc<StoredSegment>>,
-    /// Segments in quarantine by the owner's state.
+    /// Those in quarantine by the user's storage.
+    quarantine: QuarantineBook,
+    /// Those by the owner's state.
     stated: HashSet<SegmentId>,
     /// Of which epoch and state the owner was given the evaluation keys that queries are answered with.
     evaluation: Option<(u32, Option<[u8; 32]>)>,
@@ -105,9 +121,11 @@ impl Replica {
     pub async fn open(host: &dyn Host, opened: Opened) -> Result<Self> {
         let Opened { face, keys, store, description } = opened;
         let owner = Arc::new(description.owner(face, keys.as_deref())?);
+        let quarantine = store.trust.quarantine(&description.spec);
         let mut replica = Replica {
             face,
             keys,
+            following: None,
             states: States::new(face, description.spec.collection()),
             store,
             description: Arc::new(description),
@@ -123,6 +141,7 @@ impl Replica {
             in_step: false,
             deleted: HashMap::new(),
             taken: Vec::new(),
+            quarantine,
             stated: HashSet::new(),
             evaluation: None,
         };
@@ -648,15 +667,24 @@ impl Replica {
     fn renew(&mut self) -> Result<()> {
         let listing = self.store.listing();
         let spec = &self.description.spec;
-        let described =
-            Description::read(self.face, &listing.meta, spec.collection(), self.keys.as_deref())?;
+        let name = spec.collection();
+        let read = |keys: &Option<Arc<Keys>>| {
+            Description::read(self.face, &listing.meta, name, keys.as_deref())
+        };
+        let (described, keys) = match read(&self.keys) {
+            // The commit that changes the keys was made, and what came after it was not.
+            Err(Error::WrongKey(_)) if self.following.is_some() => {
+                (read(&self.following)?, self.following.clone())
+            }
+            described => (described?, self.keys.clone()),
+        };
         if described.spec != *spec {
             return Error::corrupt(format!(
                 "collection {} is another one now. Close it and open it again.",
                 self.name()
             ));
         }
-        self.description = Arc::new(described);
+        (self.description, self.keys) = (Arc::new(described), keys);
         Ok(())
     }
 
@@ -701,10 +729,14 @@ impl Replica {
         }
         let stated = self.states.present.iter().flat_map(|signed| &signed.record.quarantine);
         self.stated = stated.map(|id| SegmentId(*id)).collect();
+        self.quarantine.reload(host).await?;
         let told: Vec<_> = self.stated.iter().map(SegmentId::to_string).collect();
-        self.store.trust.unhold(host, &told).await?;
+        for id in &told {
+            self.quarantine.release(host, id).await?;
+        }
+        self.store.trust.see_stated(host, told).await?;
         self.pass_over();
-        self.in_step = true;
+        (self.in_step, self.following) = (true, None);
         Ok(())
     }
 
@@ -734,9 +766,9 @@ impl Replica {
         for added in &change.add {
             let sidecar = added.blobs.get(SIDECAR).map_or(&[][..], |blob| blob);
             if !self.routing.staged().contains(&added.id) {
-                self.directory.add(&self.owner, added.id, sidecar, &[])?;
+                self.directory.add(&self.owner, added.id, sidecar, &added.deleted)?;
             }
-            self.deleted.insert(added.id, Vec::new());
+            self.deleted.insert(added.id, added.deleted.clone());
         }
         self.took(host).await
     }
@@ -744,14 +776,26 @@ impl Replica {
     /// Commits to the store, with the state that the change makes. Out of step from here on, until the caller has taken the change in as
     /// well.
     pub async fn send(&mut self, host: &dyn Host, change: &mut Change) -> Result<()> {
+        let (owner, described) = (Arc::clone(&self.owner), Arc::clone(&self.description));
+        self.send_as(host, change, Following { owner: &owner, described: &described, anew: false })
+            .await
+    }
+
+    /// The same, of a change with which the collection is described, sealed or authenticated otherwise.
+    async fn send_as(
+        &mut self,
+        host: &dyn Host,
+        change: &mut Change,
+        following: Following<'_>,
+    ) -> Result<()> {
         let routing = self.routing.following(core::mem::take(&mut change.hide_rows));
         if let Some(table) = &routing {
-            change.attachments.insert(ROUTING, table.seal(&self.owner)?);
+            change.attachments.insert(ROUTING, table.seal(following.owner)?);
         }
         let staged = routing.as_ref().or(self.routing.table.as_ref()).map(RoutingTable::staged);
         let staged = staged.unwrap_or_default();
-        let next = match self.description.authenticated {
-            true => Some(self.next(host, change, &staged).await?),
+        let next = match following.described.authenticated {
+            true => Some(self.next(host, change, following, &staged).await?),
             false => None,
         };
         self.in_step = false;
@@ -787,6 +831,7 @@ impl Replica {
         &mut self,
         host: &dyn Host,
         change: &mut Change,
+        Following { owner, described, anew }: Following<'_>,
         staged: &BTreeSet<SegmentId>,
     ) -> Result<Next> {
         let first = self.states.present.is_none();
@@ -842,8 +887,9 @@ impl Replica {
             in_order,
             meta: &listing.meta,
             now: host.clock().as_secs(),
+            anew,
         };
-        self.states.next(change, &self.owner, self.description.epoch, step)
+        self.states.next(change, owner, described.epoch, step)
     }
 
     /// Rows that are there and don't count, by segment; none at all: the whole segment.

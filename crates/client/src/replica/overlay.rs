@@ -58,7 +58,7 @@ impl Changes {
         dimension: usize,
         metric: Metric,
     ) -> Result<Self> {
-        let Records { ids, mut embeddings, metadatas, documents } = rows;
+        let Records { ids, mut embeddings, metadatas, documents, .. } = rows;
         let mut faults = Vec::new();
         let count = check_rows(&mut embeddings, dimension, metric, "embeddings", &mut faults)?;
         check_ids(&ids, &mut faults);

@@ -154,7 +154,7 @@ impl Replica {
             let packed = pack(&kept, 4 + shape.rows * (5 + 4 * dimension));
             blobs.insert(ORIGINALS, self.seal_bundle(sealed.id, packed)?);
         }
-        Ok(NewSegment { id: sealed.id, rows: sealed.rows, blobs })
+        Ok(NewSegment { id: sealed.id, rows: sealed.rows, blobs, deleted: Vec::new() })
     }
 
     fn seal_bundle(&self, id: SegmentId, data: Vec<u8>) -> Result<Arc<[u8]>> {

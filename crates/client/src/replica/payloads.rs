@@ -76,7 +76,8 @@ impl Replica {
         opened.iter().map(|one| read_original(one, dimension)).collect()
     }
 
-    /// These rows of a blob of sealed records: of the one kept here, or if that is wrong of one read anew.
+    /// These rows of a blob of sealed records. Bytes that just came are read anew where any row of them fails, whichever rows were asked
+    /// for: a server that damages some would otherwise see in the second request which rows were read.
     async fn open_blob(
         &mut self,
         host: &dyn Host,
@@ -84,47 +85,53 @@ impl Replica {
         blob: &str,
         rows: &Rows<'_>,
     ) -> Result<Vec<Arc<[u8]>>> {
-        for turn in 0.. {
-            let held = self.payloads.records.get(&segment.id).filter(|_| blob == RECORDS).cloned();
-            let bytes = match held {
-                Some(bytes) => bytes,
-                None => self.read(host, segment.id, blob).await?,
-            };
-            let opened = match self.routing.cluster_of(segment.id) {
-                Some(_) => self.open_bundle(segment.id, blob, &bytes, rows),
-                None => open_rows(&self.owner, &self.directory, segment.id, &bytes, rows),
-            };
-            match opened {
-                Ok(opened) => {
-                    if blob == RECORDS {
-                        self.payloads.records.insert(segment.id, bytes);
-                    }
-                    self.store.keep(host, segment.id, blob).await?;
-                    return Ok(opened);
-                }
-                Err(error) if error.is_unreadable() => {
-                    self.payloads.records.remove(&segment.id);
-                    if !self.store.discard(host, Some(segment.id), Some(blob)).await? || turn > 0 {
-                        return Err(error);
-                    }
-                }
-                Err(error) => return Err(error),
-            }
+        let held = self.payloads.records.get(&segment.id).filter(|_| blob == RECORDS).cloned();
+        if let Some(bytes) = held {
+            return self.open_bytes(segment.id, blob, &bytes, rows);
         }
-        Ok(Vec::new())
+        let mut bytes = self.read(host, segment.id, blob).await?;
+        let mut whole = self.check_bytes(segment.id, &bytes);
+        if whole.is_err() && self.store.discard(host, Some(segment.id), Some(blob)).await? {
+            bytes = self.read(host, segment.id, blob).await?;
+            whole = self.check_bytes(segment.id, &bytes);
+        }
+        let opened = self.open_bytes(segment.id, blob, &bytes, rows);
+        if blob == RECORDS {
+            self.payloads.records.insert(segment.id, bytes);
+        }
+        match whole {
+            Ok(()) => self.store.keep(host, segment.id, blob).await?,
+            Err(_) => drop(self.store.discard(host, Some(segment.id), Some(blob)).await?),
+        }
+        opened
     }
 
-    /// These rows of what is one record in a cluster.
-    fn open_bundle(
+    fn check_bytes(&self, segment: SegmentId, bytes: &[u8]) -> Result<()> {
+        match self.routing.cluster_of(segment) {
+            Some(_) => self.open_bundle(segment, bytes).map(drop),
+            None => check_records(&self.owner, &self.directory, segment, bytes),
+        }
+    }
+
+    /// What is one record in a cluster.
+    fn open_bundle(&self, segment: SegmentId, bytes: &[u8]) -> Result<Vec<Arc<[u8]>>> {
+        let (id, owner) = (Id::from(BUNDLE), &self.owner);
+        let one = open_rows(owner, &self.directory, segment, bytes, [(0, &id)].into_iter())?;
+        unpack(one.first().map_or(&[], |one| one))
+    }
+
+    fn open_bytes(
         &self,
         segment: SegmentId,
         blob: &str,
         bytes: &[u8],
         rows: &Rows<'_>,
     ) -> Result<Vec<Arc<[u8]>>> {
-        let (owner, directory) = (&self.owner, &self.directory);
-        let one = open_rows(owner, directory, segment, bytes, &[(0, &Id::from(BUNDLE))])?;
-        let all = unpack(one.first().map_or(&[], |one| one))?;
+        if self.routing.cluster_of(segment).is_none() {
+            let (owner, directory) = (&self.owner, &self.directory);
+            return open_rows(owner, directory, segment, bytes, rows.iter().copied());
+        }
+        let all = self.open_bundle(segment, bytes)?;
         let row = |(row, _): &(u32, &Id)| {
             all.get(*row as usize).cloned().ok_or_else(|| {
                 Error::Corrupt(format!("the {blob} of this cluster have no row {row}"))
@@ -219,13 +226,28 @@ impl Replica {
     }
 }
 
-/// Decrypts records of some rows, under the key that the directory has for the segment, or the owner's own.
-fn open_rows(
+/// Whether all rows of a segment that are there open in a blob of sealed records.
+///
+/// # Errors
+/// [`Error::is_unreadable`] for the first that does not.
+pub fn check_records(
     owner: &Owner,
     directory: &SegmentDirectory,
     segment: SegmentId,
     bytes: &[u8],
-    rows: &Rows<'_>,
+) -> Result<()> {
+    let names = directory.names(segment).into_iter().flatten();
+    let rows = (0..).zip(names).filter_map(|(row, id)| Some((row, id?)));
+    open_rows(owner, directory, segment, bytes, rows).map(drop)
+}
+
+/// Decrypts records of some rows, under the key that the directory has for the segment, or the owner's own.
+fn open_rows<'a>(
+    owner: &Owner,
+    directory: &SegmentDirectory,
+    segment: SegmentId,
+    bytes: &[u8],
+    rows: impl Iterator<Item = (u32, &'a Id)>,
 ) -> Result<Vec<Arc<[u8]>>> {
     let batch = RecordBatch::parse(bytes)
         .map_err(ciphervec::protect::aead::EnvelopeError::from)
@@ -234,12 +256,12 @@ fn open_rows(
     let place = Place { collection: &binding, segment: &segment.0 };
     let root = directory.root(segment).cloned();
     let aead = root.as_deref().map_or_else(|| owner.aead(), SegmentRootKey::aead);
-    let open = |(row, id): &(u32, &Id)| {
-        let Some(sealed) = batch.ciphertext(*row) else {
+    let open = |(row, id): (u32, &Id)| {
+        let Some(sealed) = batch.ciphertext(row) else {
             return Error::corrupt(format!("the sealed records of this segment have no row {row}"));
         };
-        let opened = open_record(aead, place, id, *row, sealed).map_err(SchemeError::Envelope)?;
+        let opened = open_record(aead, place, id, row, sealed).map_err(SchemeError::Envelope)?;
         Ok(Arc::from(opened.as_slice()))
     };
-    rows.iter().map(open).collect()
+    rows.map(open).collect()
 }

@@ -18,7 +18,7 @@ impl Replica {
     pub fn held(&self) -> BTreeMap<String, String> {
         let stated =
             self.stated.iter().map(|id| (id.to_string(), "the owner's state says so".to_owned()));
-        stated.chain(self.store.trust.held()).collect()
+        stated.chain(self.quarantine.held()).collect()
     }
 
     /// Passes over what failed a check before: here, in another client of this user's or in another client of the owner's.
@@ -49,7 +49,7 @@ impl Replica {
         self.query_keys.end();
         let mut said = Vec::new();
         for id in segments {
-            if let Err(error) = self.store.trust.hold(host, id.to_string(), reason).await {
+            if let Err(error) = self.quarantine.hold(host, id.to_string(), reason).await {
                 said.push(format!("quarantine could not be written down: {error}"));
             }
         }
@@ -76,7 +76,7 @@ impl Replica {
         };
         self.directory.release(id);
         self.stated.remove(&id);
-        self.store.trust.unhold(host, &[segment.to_owned()]).await?;
+        self.quarantine.release(host, segment).await?;
         self.say_quarantine(host).await
     }
 
@@ -101,7 +101,7 @@ impl Replica {
         since: Option<&HashSet<SegmentId>>,
     ) -> Result<()> {
         if host.durable() {
-            self.store.trust.reload(host).await?;
+            self.quarantine.reload(host).await?;
         }
         self.pass_over();
         let held = self.directory.quarantined();
@@ -115,15 +115,14 @@ impl Replica {
         let own: Vec<_> = held.iter().copied().filter(|id| self.writer(*id).is_none()).collect();
         // Of one that no later session and no other client will know, the failure counts for the whole collection.
         let outlasts = |id: &SegmentId| {
-            self.stated.contains(id) || self.store.trust.keeps(host, &id.to_string())
+            self.stated.contains(id) || self.quarantine.keeps(host, &id.to_string())
         };
         let kept = own.iter().all(outlasts);
         let passed_over = own.is_empty() || skip && kept;
         if !passed_over {
             let next = if kept {
-                "Find out what happened first: whoever shifts answers can watch what follows from them. Then seal their rows again with the \
-                 Python client's optimize(), or use them as they are with release(); a query that skips what is in quarantine asks about \
-                 the others."
+                "Find out what happened first: whoever shifts answers can watch what follows from them. Then seal their rows again with \
+                 optimize(), or use them as they are with release(); a query that skips what is in quarantine asks about the others."
             } else {
                 "This client could write that down nowhere: it has no storage that takes it, and may not commit. So one failure counts for \
                  the whole collection. Open it with a storage, or with a token that may write."

@@ -86,7 +86,7 @@ impl QueryKeys {
     /// Lets the next query begin a session.
     pub fn end(&self) {
         let counts = &mut *self.counts();
-        (counts.epoch, counts.used) = (None, 0);
+        (counts.epoch, counts.used, counts.asked_outside) = (None, 0, 0);
     }
 
     /// The server takes no sessions.

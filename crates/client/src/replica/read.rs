@@ -80,7 +80,12 @@ impl Replica {
         Ok(found)
     }
 
-    async fn unseal(&mut self, host: &dyn Host, id: SegmentId, rows: &[usize]) -> Result<Vec<f32>> {
+    pub(super) async fn unseal(
+        &mut self,
+        host: &dyn Host,
+        id: SegmentId,
+        rows: &[usize],
+    ) -> Result<Vec<f32>> {
         let sealed = self.store.read(host, id, ROWS).await?;
         match self.owner.unseal_rows(&sealed, Some(rows), &self.directory) {
             Ok(unsealed) => {
@@ -106,7 +111,7 @@ impl Replica {
     }
 
     /// Puts an unsealed row where it was put in: with its length, which `ip` and `l2` keep, and its center; else at unit length.
-    fn rescale(&self, segment: SegmentId, id: &Id, row: &mut [f32]) {
+    pub(super) fn rescale(&self, segment: SegmentId, id: &Id, row: &mut [f32]) {
         if self.description.spec.metric() == Metric::Hamming {
             return;
         }

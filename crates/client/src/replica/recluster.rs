@@ -49,6 +49,18 @@ pub struct Clustered {
     pub unrouted: usize,
 }
 
+/// The upkeep of a routed collection; whether that was all there was to do.
+pub async fn recluster_all(replica: &mut Replica, host: &dyn Host, every: bool) -> Result<bool> {
+    let table = replica.routing.table.as_ref();
+    let settled = table.is_some_and(|table| {
+        table.active.is_some() && table.plan.is_none() && table.dead.is_empty()
+    });
+    if settled && !every && replica.fresh().is_empty() {
+        return Ok(true);
+    }
+    Ok(recluster(replica, host, None).await?.clusters > 0)
+}
+
 /// One re-clustering.
 struct Making<'a> {
     host: &'a dyn Host,
@@ -77,6 +89,7 @@ pub async fn recluster(
         ));
     };
     replica.refresh(host).await?;
+    replica.adopt(host, false).await?;
     let (done, kept, assigned, recalls) = (BTreeMap::new(), Vec::new(), Vec::new(), Vec::new());
     let draws = Draws::new()?;
     Making { host, draws, choice, questions, recalls, done, kept, assigned }.go_on(replica).await
@@ -115,7 +128,7 @@ impl Making<'_> {
             let (done, kept) = (&self.done, &self.kept);
             let switch = async |replica: &mut Replica| switch(replica, host, done, kept).await;
             replica.in_turn(host, switch).await?;
-            self.purge(replica).await;
+            replica.store.tidy(host).await?;
             let active = replica.routing.table.as_ref().and_then(|table| table.active.as_ref());
             let active = active.ok_or_else(others)?;
             return Ok(Clustered {
@@ -359,16 +372,6 @@ impl Making<'_> {
         self.assigned.clear();
         Ok(())
     }
-
-    /// The change is made, whatever becomes of that.
-    async fn purge(&self, replica: &Replica) {
-        if let Err(error) = replica.store.purge(self.host).await {
-            self.host.warn(&format!(
-                "the rows of {} are clustered, and what they were made of stays with the server until it is purged: {error}",
-                replica.name()
-            ));
-        }
-    }
 }
 
 fn others() -> Error {
@@ -391,7 +394,7 @@ fn present(replica: &Replica, plan: Option<&Clustering>) -> Result<RoutingTable>
     replica.routing.table.clone().ok_or_else(others)
 }
 
-/// What the clusters are made of: all that opens and is the owner's own. Rows of writers stay unrouted until they are adopted.
+/// What the clusters are made of: all that opens.
 fn sources(replica: &Replica, plan: Option<&Clustering>) -> Result<Vec<Arc<StoredSegment>>> {
     let held = replica.directory.quarantined();
     let passed_over = |id: &SegmentId| held.contains(id) || replica.reasons.contains_key(id);
@@ -408,7 +411,6 @@ fn sources(replica: &Replica, plan: Option<&Clustering>) -> Result<Vec<Arc<Store
     entries.retain(|one| {
         !passed_over(&one.id)
             && !replica.routing.staged().contains(&one.id)
-            && replica.writer(one.id).is_none()
             && plan.is_none_or(|plan| plan.sources.contains(&one.id))
     });
     Ok(entries)

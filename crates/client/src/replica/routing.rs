@@ -6,6 +6,7 @@ use std::sync::Arc;
 use ciphervec::{Id, SegmentId};
 
 use crate::change::{ROUTING, StoredSegment};
+use crate::clusters::ordered;
 use crate::clusters::table::{RoutingTable, SLOTS, open_centroids};
 use crate::error::Result;
 use crate::host::Host;
@@ -54,8 +55,7 @@ impl Replica {
         if let Some(active) = self.routing.table.as_ref().and_then(|table| table.active.as_ref()) {
             let space = Space { metric: self.description.spec.metric(), longest: active.longest };
             let far = squared(&space.questions(question), &centroids, active.width as usize);
-            let mut near: Vec<_> = (0..active.count()).collect();
-            near.sort_by(|a, b| far[*a].total_cmp(&far[*b])); // stable
+            let near = ordered(active.count(), &|a, b| far[a].total_cmp(&far[b]));
             found.extend(active.name(&near).into_iter().map(|cluster| active.segments[cluster]));
         }
         crate::random::Draws::new()?.shuffle(&mut found);

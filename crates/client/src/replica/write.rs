@@ -80,18 +80,23 @@ impl Replica {
         }
     }
 
-    pub fn seal(&self, batch: &Batch, expected: usize, center: &[f32]) -> Result<NewSegment> {
+    pub(super) fn seal(
+        &self,
+        batch: &Batch,
+        expected: usize,
+        center: &[f32],
+    ) -> Result<NewSegment> {
         let expected = Expected { rows: expected, network: self.description.network };
         let sealed = self.owner.seal_around(&batch.rows, &batch.ids, &expected, center)?;
         let mut blobs = self.seal_beside(sealed.id, batch)?;
         blobs.insert(ROWS, sealed.segment.to_vec().into());
         blobs.insert(SIDECAR, sealed.sidecar.into());
-        Ok(NewSegment { id: sealed.id, rows: sealed.rows, blobs })
+        Ok(NewSegment { id: sealed.id, rows: sealed.rows, blobs, deleted: Vec::new() })
     }
 
     /// Adds the deletion of these ids to `change`, and that of rows whose id another segment has taken over: they would come back when
     /// the later row goes. A segment left without rows is removed altogether.
-    pub fn drop_rows(&self, change: &mut Change, ids: &[Id]) -> Result<()> {
+    pub(super) fn drop_rows(&self, change: &mut Change, ids: &[Id]) -> Result<()> {
         let mut dropped: HashMap<SegmentId, Vec<u32>> = HashMap::new();
         for (segment, row) in self.places(ids)?.into_iter().chain(self.directory.shadowed()) {
             dropped.entry(segment).or_default().push(row);

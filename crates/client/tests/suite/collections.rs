@@ -107,6 +107,7 @@ fn single_rows_become_few_segments() {
             embeddings: all.embeddings[row * D..][..D].to_vec(),
             metadatas: vec![all.metadatas[row].clone()],
             documents: vec![all.documents[row].clone()],
+            ..Records::default()
         };
         block_on(docs.add(&host, one)).unwrap();
     }

@@ -1,10 +1,11 @@
 //! The scripts of vectors/client that every client runs: the same calls, results and errors.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use ciphervec::{Id, Metric, Mode};
+use ciphervec::{Id, Keys, Metric, Mode};
 use ciphervec_client::{
-    Audience, Choices, Client, Collection, Connection, Error, GetResult, Known, Parts,
+    Audience, Choices, Client, Collection, Connection, Error, GetResult, Known, OnZero, Parts,
     QueryRequest, Records, Selection, Unknown, block_on,
 };
 use serde_json::value::RawValue;
@@ -17,6 +18,8 @@ struct Step {
     call: String,
     with: BTreeMap<String, Box<RawValue>>,
     gives: Option<Value>,
+    #[serde(default)]
+    leaves: BTreeMap<String, usize>,
     raises: Option<String>,
     says: Option<String>,
 }
@@ -103,6 +106,12 @@ fn records(given: &Given) -> Result<(Records, Option<Vec<bool>>), Error> {
         embeddings,
         metadatas: texts(given, "metadatas", false)?,
         documents: texts(given, "documents", true)?,
+        on_zero: match value(given, "on_zero") {
+            None => OnZero::Refuse,
+            Some(Value::String(what)) if what == "refuse" => OnZero::Refuse,
+            Some(Value::String(what)) if what == "skip" => OnZero::Skip,
+            _ => return refused("on_zero"),
+        },
     };
     Ok((records, there))
 }
@@ -185,9 +194,9 @@ fn listed(found: &GetResult, include: &[String]) -> BTreeMap<String, Value> {
     parts
 }
 
-const KNOWN: [(&str, &[&str]); 10] = [
-    ("add", &["ids", "embeddings", "metadatas", "documents"]),
-    ("upsert", &["ids", "embeddings", "metadatas", "documents"]),
+const KNOWN: [(&str, &[&str]); 15] = [
+    ("add", &["ids", "embeddings", "metadatas", "documents", "on_zero"]),
+    ("upsert", &["ids", "embeddings", "metadatas", "documents", "on_zero"]),
     ("update", &["ids", "embeddings", "metadatas", "documents", "remove_fields"]),
     ("delete", &["ids", "where", "where_document", "missing_ok"]),
     ("get", &["ids", "where", "where_document", "include", "limit", "offset", "audience"]),
@@ -209,6 +218,11 @@ const KNOWN: [(&str, &[&str]); 10] = [
     ("merge", &["ids", "embeddings", "metadatas", "documents", "known", "unknown"]),
     ("prefetch", &["queries"]),
     ("recluster", &[]),
+    ("optimize", &["reseal"]),
+    ("adopt", &["take_over"]),
+    ("discard", &["segments"]),
+    ("rotate_keys", &["keys", "overlap"]),
+    ("rotate_query_key", &[]),
 ];
 
 fn run(docs: &Collection, host: &Connection, step: &Step) -> Found {
@@ -217,7 +231,20 @@ fn run(docs: &Collection, host: &Connection, step: &Step) -> Found {
     if let Some(unknown) = given.keys().find(|name| !known.contains(&name.as_str())) {
         return refused(unknown);
     }
+    let truth = |name: &str| value(given, name) == Some(json!(true));
     match step.call.as_str() {
+        "optimize" => Ok(json!(block_on(docs.optimize(host, truth("reseal")))?)),
+        "adopt" => Ok(json!(block_on(docs.adopt(host, truth("take_over")))?)),
+        "discard" => {
+            let segments: Vec<String> = serde_json::from_str(given["segments"].get()).unwrap();
+            Ok(json!(block_on(docs.discard(host, &segments))?))
+        }
+        "rotate_keys" => {
+            let Some(Value::Object(named)) = value(given, "keys") else { return refused("keys") };
+            let other = Arc::new(Keys::from_master([named["$keys"].as_u64().unwrap() as u8; 32]));
+            Ok(json!(block_on(docs.rotate_keys(host, &other, truth("overlap")))?))
+        }
+        "rotate_query_key" => Ok(json!(block_on(docs.rotate_query_key(host))?)),
         "count" => Ok(json!(block_on(docs.count(host))?)),
         "add" | "upsert" => {
             let (records, there) = records(given)?;
@@ -271,8 +298,7 @@ fn run(docs: &Collection, host: &Connection, step: &Step) -> Found {
             }))
         }
         "delete" => {
-            let missing_ok = value(given, "missing_ok") == Some(json!(true));
-            Ok(json!(block_on(docs.delete(host, &selection(given)?, missing_ok))?))
+            Ok(json!(block_on(docs.delete(host, &selection(given)?, truth("missing_ok")))?))
         }
         "get" => {
             let include = include(
@@ -371,6 +397,20 @@ fn check(docs: &Collection, host: &Connection, step: &Step) {
         return;
     }
     let found = found.unwrap_or_else(|error| panic!("{}: {error}", shown()));
+    if !step.leaves.is_empty() {
+        let info = block_on(docs.info(host)).unwrap();
+        let deleted = info.segments.iter().map(|one| one.deleted).sum();
+        let left = [
+            ("count", info.rows),
+            ("segments", info.segments.len()),
+            ("deleted", deleted),
+            ("epoch", info.epoch as usize),
+        ];
+        let left: BTreeMap<_, _> = left.map(|(name, count)| (name.to_owned(), count)).into();
+        for (name, count) in &step.leaves {
+            assert_eq!(left[name], *count, "{}: {name}", shown());
+        }
+    }
     match &step.gives {
         None => {}
         Some(Value::Object(expected)) => {

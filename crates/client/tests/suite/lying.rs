@@ -5,12 +5,12 @@ use std::cell::{Cell, RefCell};
 use base64::prelude::{BASE64_STANDARD as STANDARD, Engine};
 use ciphervec::Id;
 use ciphervec_client::{
-    Choices, Collection, Connection, Error, Host, QueryRequest, Selection, block_on,
+    Choices, Collection, Connection, Error, Host, Parts, QueryRequest, Selection, block_on,
 };
 use ciphervec_he::wire::{self, Kind};
 use serde_json::{Value, json};
 
-use crate::support::{Faulty, Server, connection, filled, keys, rows, vectors};
+use crate::support::{Faulty, Server, client, connection, filled, keys, rows, vectors};
 
 const D: usize = 16;
 const PATH: &str = "v1/collections/notes";
@@ -98,6 +98,47 @@ fn a_large_answer_is_refused_as_well_where_it_is_opened_as_it_comes() {
     let error = block_on(theirs.query(&lies, many())).err().unwrap();
     assert!(matches!(error, Error::Tampered { .. }), "{error:?}");
     assert!(matches!(block_on(theirs.query(&lies, many())), Err(Error::Quarantined { .. })));
+}
+
+#[test]
+fn which_rows_are_read_shows_in_no_second_request() {
+    let server = Server::start();
+    let (honest, _) = connection();
+    notes(&server, &honest);
+    let read = |ids: std::ops::Range<i64>| {
+        let lies = Faulty::altering(|path, mut body| {
+            if path.ends_with("/records") {
+                let at = body.len() * 3 / 4;
+                body[at] ^= 1;
+            }
+            body
+        });
+        let theirs =
+            block_on(server.client(&keys()).get_collection(&lies, "notes", false, None)).unwrap();
+        let which = Selection { ids: Some(ids.map(Id::from).collect()), ..Selection::default() };
+        let parts = Parts { records: true, embeddings: false };
+        (block_on(theirs.get(&lies, &which, parts, 0, None, None)).is_ok(), lies.sent.get())
+    };
+    let (whole, damaged) = (read(1000..1001), read(1100..1200));
+    assert_eq!((whole.0, damaged.0), (true, false));
+    assert_eq!(whole.1, damaged.1);
+}
+
+#[test]
+fn a_segment_in_quarantine_is_so_under_every_address_of_its_server() {
+    let server = Server::start();
+    let (honest, _) = connection();
+    notes(&server, &honest);
+    // Whose commits are lost has its own storage alone to remember.
+    let lies =
+        Faulty::altering(|path, body| if path.ends_with("/query") { shifted(&body) } else { body })
+            .losing(|request| request.url.ends_with("/commits"));
+    let theirs =
+        block_on(server.client(&keys()).get_collection(&lies, "notes", false, None)).unwrap();
+    assert!(matches!(block_on(theirs.query(&lies, wanted())), Err(Error::Tampered { .. })));
+    let elsewhere = client(&server.url.replace("127.0.0.1", "localhost"), &keys());
+    let theirs = block_on(elsewhere.get_collection(&lies, "notes", false, None)).unwrap();
+    assert!(matches!(block_on(theirs.query(&lies, wanted())), Err(Error::Quarantined { .. })));
 }
 
 /// Opens the collection through a server that shows another listing.

@@ -9,3 +9,4 @@ mod hostile;
 mod lying;
 mod routing;
 mod support;
+mod upkeep;

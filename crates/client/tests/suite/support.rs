@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use ciphervec::{Id, Keys};
 use ciphervec_client::{
-    Choices, Client, ClientOptions, Collection, Connection, Head, Host, Later, Lost, Records,
-    Request, Result, Sink, block_on,
+    Choices, Client, ClientOptions, Collection, Connection, Error, Head, Host, Later, Lost,
+    Progress, Records, Request, Result, Sink, block_on,
 };
 use ciphervec_server::config::ServeOptions;
 use ciphervec_server::http::{self, App};
@@ -92,6 +92,7 @@ pub fn rows(count: usize, dimension: usize, seed: u64) -> Records {
             .map(|row| Some(format!("{{\"n\":{row}.0,\"even\":{}}}", row % 2 == 0)))
             .collect(),
         documents: (0..count).map(|row| Some(format!("row {row} of {seed}"))).collect(),
+        ..Records::default()
     }
 }
 
@@ -133,6 +134,10 @@ pub struct Faulty<'a> {
     pub sent: Cell<usize>,
     pub waited: Cell<Duration>,
     pub ranges: RefCell<Vec<String>>,
+    /// Rows done, and of how many, as they were told.
+    pub done: RefCell<Vec<(u64, Option<u64>)>>,
+    /// Ends calls once so many rows are done.
+    pub patience: Cell<u64>,
 }
 
 impl<'a> Faulty<'a> {
@@ -146,11 +151,30 @@ impl<'a> Faulty<'a> {
             sent: Cell::new(0),
             waited: Cell::default(),
             ranges: RefCell::default(),
+            done: RefCell::default(),
+            patience: Cell::new(u64::MAX),
         }
+    }
+
+    /// Of a process that ends at a request, which the server may have acted on; what it remembered stays.
+    pub fn killed(inner: Connection, at: usize, acted: bool) -> Self {
+        let choose = move |number: usize, _: &Request<'_>| match number.cmp(&at) {
+            std::cmp::Ordering::Less => None,
+            std::cmp::Ordering::Equal if acted => Some(Fault::Unanswered),
+            _ => Some(Fault::Unsent),
+        };
+        Faulty { inner, ..Self::new(choose) }
     }
 
     pub fn scripted(answers: Vec<(Head, Vec<u8>)>) -> Self {
         Faulty { script: Some(RefCell::new(answers.into())), ..Faulty::new(|_, _| None) }
+    }
+
+    /// Of such requests none arrives.
+    pub fn losing(self, which: impl Fn(&Request<'_>) -> bool + 'a) -> Self {
+        let choose =
+            Box::new(move |_, request: &Request<'_>| which(request).then_some(Fault::Unsent));
+        Faulty { choose, ..self }
     }
 
     pub fn altering(alter: impl Fn(&str, Vec<u8>) -> Vec<u8> + 'a) -> Self {
@@ -288,4 +312,18 @@ impl Host for Faulty<'_> {
     }
 
     fn warn(&self, _text: &str) {}
+
+    fn progress(&self, progress: Progress) {
+        if progress.phase == "seal" {
+            self.done.borrow_mut().push((progress.done, progress.total));
+        }
+    }
+
+    fn check(&self) -> Result<()> {
+        let done = self.done.borrow().last().map_or(0, |(done, _)| *done);
+        match done >= self.patience.get() {
+            true => Err(Error::Ended("it takes too long".to_owned())),
+            false => Ok(()),
+        }
+    }
 }

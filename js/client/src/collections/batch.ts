@@ -12,11 +12,14 @@ export interface GivenRows {
   embeddings?: Flat | undefined;
   metadatas?: unknown;
   documents?: unknown;
+  onZero?: unknown;
 }
 
 /** Rows for a collection of this kind. Throws InvalidInput, InvalidRows naming all that is wrong, DuplicateId. */
 export function batchOf(given: GivenRows, dimension: number, metric: Metric): NativeRows {
-  const { embeddings } = given;
+  const { embeddings, onZero = "refuse" } = given;
+  if (onZero !== "refuse" && onZero !== "skip")
+    throw new InvalidInput(`onZero is "refuse" or "skip", got ${JSON.stringify(onZero)}.`);
   if (embeddings === undefined)
     throw new InvalidInput(
       "rows need embeddings, one vector each; none were given. Embed the documents first.",
@@ -32,13 +35,13 @@ export function batchOf(given: GivenRows, dimension: number, metric: Metric): Na
       return null;
     }
   };
-  const rows = checked(() => rowsOf(embeddings, dimension, metric));
+  const rows = checked(() => rowsOf(embeddings, dimension, metric, "embeddings", onZero));
   const count = rows?.count ?? embeddings.rows ?? embeddings.data.length / dimension;
   const given_ids = given.ids === undefined || given.ids === null ? undefined : given.ids;
   const ids = given_ids === undefined ? undefined : checked(() => idsOf(given_ids));
   if (ids) sameLength(ids.length, count, "embeddings");
   const changes = checked(() => changesOf(ids?.length ?? count, given.metadatas, given.documents));
   if (faults.size > 0 || rows === null || ids === null || changes === null) throw InvalidRows.of(faults);
-  if (ids) distinct(ids);
-  return { ...(ids && { ids }), embeddings: rows.data, ...changes };
+  if (ids && onZero === "refuse") distinct(ids); // of what is left of them otherwise, which the core looks at
+  return { ...(ids && { ids }), embeddings: rows.data, ...changes, onZero };
 }

@@ -121,6 +121,14 @@ export class ClientEngine {
     await this.#shut(name, "deleted");
   }
 
+  /** Go on from an older state of a collection, which whoever keeps it put back from a copy. */
+  async acceptRestore(name: string, call: Call): Promise<CollectionEngine> {
+    await this.#shut(name, "restored");
+    return this.#once(name, false, (world) =>
+      under(world, call, (host) => this.#client.acceptRestore(host, String(name))),
+    );
+  }
+
   /** Drop what was pinned and seen of a collection, to accept one that was restored or made anew on purpose. */
   async forget(name: string): Promise<void> {
     await this.#shut(name, "forgotten");

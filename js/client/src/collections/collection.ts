@@ -15,7 +15,14 @@ import {
 import { parse } from "../ingest/json.js";
 import { changesOf } from "../ingest/records.js";
 import { filterText } from "../ingest/where.js";
-import type { CollectionFacts, Host, NativeCollection, NativeListed, NativeSelection } from "../native.js";
+import type {
+  CollectionFacts,
+  Host,
+  Keys,
+  NativeCollection,
+  NativeListed,
+  NativeSelection,
+} from "../native.js";
 import type {
   Audience,
   Clustered,
@@ -91,7 +98,7 @@ export class CollectionEngine {
   }
 
   update(given: Some & { removeFields?: unknown }, call: Call): Promise<void> {
-    const removeFields = fieldList(given.removeFields);
+    const removeFields = textList(given.removeFields ?? [], "removeFields must be a list of field names.");
     const rows = this.#some(given);
     distinct(rows.ids);
     return this.#under(call, (host) => this.#native.update(host, { ...rows, removeFields }));
@@ -208,6 +215,27 @@ export class CollectionEngine {
     return this.#under(call, (host) => this.#native.purge(host));
   }
 
+  optimize({ reseal }: { reseal?: unknown }, call: Call): Promise<void> {
+    return this.#under(call, (host) => this.#native.optimize(host, Boolean(reseal)));
+  }
+
+  adopt({ takeOver }: { takeOver?: unknown }, call: Call): Promise<number> {
+    return this.#under(call, (host) => this.#native.adopt(host, Boolean(takeOver)));
+  }
+
+  discard({ segments }: { segments: unknown }, call: Call): Promise<number> {
+    const ids = textList(segments, "segments must be a list of their ids.");
+    return this.#under(call, (host) => this.#native.discard(host, ids));
+  }
+
+  rotateKeys(keys: Keys, overlap: boolean, call: Call): Promise<void> {
+    return this.#under(call, (host) => this.#native.rotateKeys(host, keys, overlap));
+  }
+
+  rotateQueryKey(call: Call): Promise<void> {
+    return this.#under(call, (host) => this.#native.rotateQueryKey(host));
+  }
+
   async info(call: Call) {
     const info = await this.#under(call, (host) => this.#native.info(host));
     return { ...this.#facts, ...info };
@@ -293,9 +321,7 @@ function checkInclude<T extends string>(include: unknown, known: readonly T[]): 
   return known.filter((name) => include.includes(name));
 }
 
-function fieldList(value: unknown): string[] {
-  const fields = value ?? [];
-  if (!Array.isArray(fields) || !fields.every((one) => typeof one === "string"))
-    throw new InvalidInput("removeFields must be a list of field names.");
-  return fields;
+function textList(value: unknown, says: string): string[] {
+  if (!Array.isArray(value) || !value.every((one) => typeof one === "string")) throw new InvalidInput(says);
+  return value;
 }

@@ -4,7 +4,7 @@
  */
 
 import { DuplicateId, InvalidInput, InvalidRows } from "../errors.js";
-import type { Id, Metric } from "../types.js";
+import type { Id, Metric, OnZero } from "../types.js";
 import { own } from "./bytes.js";
 import { wellFormed } from "./json.js";
 
@@ -91,7 +91,13 @@ function floats(row: Row, what: string): Float32Array {
 }
 
 /** Rows of this dimension, checked for this metric. Throws InvalidInput, or InvalidRows naming the rows. */
-export function rowsOf(flat: Flat, dimension: number, metric: Metric, what = "embeddings"): Rows {
+export function rowsOf(
+  flat: Flat,
+  dimension: number,
+  metric: Metric,
+  what = "embeddings",
+  onZero: OnZero = "refuse",
+): Rows {
   if (METRICS[metric].bits) return bitsOf(flat, dimension, what);
   if (flat.of === "booleans")
     throw new InvalidInput(
@@ -111,11 +117,11 @@ export function rowsOf(flat: Flat, dimension: number, metric: Metric, what = "em
       }
       any ||= value !== 0;
     }
-    if (METRICS[metric].directed && !any && !faults.has(row))
+    if (METRICS[metric].directed && onZero === "refuse" && !any && !faults.has(row))
       faults.set(
         row,
-        `${what}[${row}] is the zero vector, which has no direction for metric "${metric}". Remove it, or use metric ` +
-          '"l2" or "ip".',
+        `${what}[${row}] is the zero vector, which has no direction for metric "${metric}". Remove it, leave such rows ` +
+          'out with onZero: "skip", or use metric "l2" or "ip".',
       );
   }
   if (faults.size > 0) throw InvalidRows.of(faults);

@@ -9,7 +9,21 @@ import { CiphervecError, fromMessage, fromNative, InvalidInput, toMessage, Wrong
 import type { Call } from "../host.js";
 import type { Fetch } from "../http/transport.js";
 import type { Identity, Keys, LookupNative, Native } from "../native.js";
-import { ADD, CREATE, DELETE, GET, known, MERGE, QUERY, RECLUSTER, UPDATE } from "../options.js";
+import {
+  ADD,
+  ADOPT,
+  CREATE,
+  DELETE,
+  DISCARD,
+  GET,
+  known,
+  MERGE,
+  OPTIMIZE,
+  QUERY,
+  RECLUSTER,
+  SEAL,
+  UPDATE,
+} from "../options.js";
 import { MemoryStorage, refused, type Storage } from "../storage/storage.js";
 import type { Progress } from "../types.js";
 import { type LookupChoices, LookupEngine, type Tokens } from "./lookup.js";
@@ -245,7 +259,8 @@ class Server {
     const shown = (collection: CollectionEngine) => {
       let handle = collections.get(collection);
       if (handle === undefined || !this.#held.has(handle)) {
-        handle = this.#hold("collection", collection, collectionMethods(collection), () => undefined);
+        const keys = (handle: Handle) => this.#get<Keys>(handle, "keys");
+        handle = this.#hold("collection", collection, collectionMethods(collection, keys), () => undefined);
         collections.set(collection, handle);
       }
       return { handle, facts: collection.facts() };
@@ -258,6 +273,7 @@ class Server {
         shown(await client.getOrCreateCollection(known(of, CREATE, "getOrCreateCollection"), call)),
       list: (call: Call) => client.listCollections(call),
       delete: (call: Call, name: string) => client.deleteCollection(name, call),
+      acceptRestore: async (call: Call, name: string) => shown(await client.acceptRestore(name, call)),
       forget: (_: Call, name: string) => client.forget(name),
     };
     const handle = this.#hold("client", client, methods, async () => {
@@ -286,7 +302,7 @@ class Server {
   }
 }
 
-function collectionMethods(collection: CollectionEngine): Held["methods"] {
+function collectionMethods(collection: CollectionEngine, keys: (handle: Handle) => Keys): Held["methods"] {
   return {
     add: (call: Call, given: never) => collection.add(known(given, ADD, "add"), call),
     upsert: (call: Call, given: never) => collection.upsert(known(given, ADD, "upsert"), call),
@@ -306,13 +322,18 @@ function collectionMethods(collection: CollectionEngine): Held["methods"] {
     info: (call: Call) => collection.info(call),
     verify: (call: Call) => collection.verify(call),
     purge: (call: Call) => collection.purge(call),
+    optimize: (call: Call, how: never) => collection.optimize(known(how, OPTIMIZE, "optimize"), call),
+    adopt: (call: Call, how: never) => collection.adopt(known(how, ADOPT, "adopt"), call),
+    discard: (call: Call, which: never) => collection.discard(known(which, DISCARD, "discard"), call),
+    rotateKeys: (call: Call, to: Handle, overlap: boolean) => collection.rotateKeys(keys(to), overlap, call),
+    rotateQueryKey: (call: Call) => collection.rotateQueryKey(call),
     writerCard: (call: Call, writer: string) => collection.writerCard(writer, call),
   };
 }
 
 function writerMethods(writer: WriterEngine): Held["methods"] {
   return {
-    seal: (call: Call, given: never) => writer.seal(known(given, ADD, "seal"), call),
+    seal: (call: Call, given: never) => writer.seal(known(given, SEAL, "seal"), call),
     send: (call: Call, to: never) => writer.send(to, call),
   };
 }

@@ -2,8 +2,8 @@
 
 import { readFileSync } from "node:fs";
 import * as client from "@ciphervec/client";
-import { Client, type Collection, type Keys } from "@ciphervec/client";
-import { describe, expect, test } from "vitest";
+import { Client, type Collection, Keys } from "@ciphervec/client";
+import { beforeAll, describe, expect, test } from "vitest";
 import { missing, type TestServer } from "../support/server.js";
 import { withServer } from "../support/setup.js";
 
@@ -11,6 +11,7 @@ interface Step {
   call: string;
   with: { [name: string]: unknown };
   gives?: unknown;
+  leaves?: { [name: string]: number };
   raises?: string;
   says?: string;
 }
@@ -27,11 +28,15 @@ const { scripts } = JSON.parse(readFileSync(FILE, "utf8").replace(LONG, '{"$long
   scripts: Script[];
 };
 
+/** Keys that no collection here is made with, by their numbers. */
+const others = new Map<number, Keys>();
+
 /** With the numbers that JSON has none for, and those that JavaScript has as bigints. */
 function read(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(read);
   if (typeof value !== "object" || value === null) return value;
-  const { $float, $long } = value as { $float?: string; $long?: string };
+  const { $float, $long, $keys } = value as { $float?: string; $long?: string; $keys?: number };
+  if ($keys !== undefined) return others.get($keys);
   if ($long !== undefined) return BigInt($long);
   if ($float !== undefined)
     return { inf: Infinity, "-inf": -Infinity, nan: Number.NaN }[$float as "inf" | "-inf" | "nan"];
@@ -46,7 +51,9 @@ const camel = (name: string) => name.replace(/_([a-z])/g, (_, letter: string) =>
 
 async function check(docs: Collection, step: Step): Promise<void> {
   const options = named(read(step.with) as object);
-  const method = (docs as unknown as { [name: string]: (options: object) => Promise<unknown> })[step.call];
+  const method = (docs as unknown as { [name: string]: (options: object) => Promise<unknown> })[
+    camel(step.call)
+  ];
   const call = (method as (options: object) => Promise<unknown>).call(docs, options);
   if (step.raises !== undefined) {
     const error = await call.then(
@@ -66,6 +73,9 @@ async function check(docs: Collection, step: Step): Promise<void> {
     return;
   }
   const found = await call;
+  const { rows, segments, epoch } = await docs.info();
+  const deleted = segments.reduce((sum, one) => sum + one.deleted, 0);
+  expect({ count: rows, segments: segments.length, deleted, epoch }).toMatchObject(step.leaves ?? {});
   if (typeof step.gives !== "object" || step.gives === null || Array.isArray(step.gives)) {
     if (step.gives !== undefined) expect(found).toEqual(read(step.gives));
     return;
@@ -88,6 +98,9 @@ describe.skipIf(missing !== "")("conformance", () => {
 
   withServer((started, made) => {
     [server, keys] = [started, made];
+  });
+  beforeAll(async () => {
+    for (const number of [9, 10]) others.set(number, await Keys.generate());
   });
 
   test.each(scripts.map((script, i) => [script.name, script, i] as const))("%s", async (_, script, i) => {

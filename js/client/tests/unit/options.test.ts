@@ -45,6 +45,12 @@ const slips: [string, Loose, object, string][] = [
   ["writerCard", ((o: never) => docs.writerCard("w", o)) as Loose, { name: 1 }, "writerCard has no option"],
   ["verify", docs.verify.bind(docs) as Loose, { deep: 1 }, "verify has no option"],
   ["purge", docs.purge.bind(docs) as Loose, { all: 1 }, "purge has no option"],
+  ["optimize", docs.optimize.bind(docs) as Loose, { resea: true }, 'did you mean "reseal"'],
+  ["adopt", docs.adopt.bind(docs) as Loose, { take_over: true }, 'did you mean "takeOver"'],
+  ["discard", docs.discard.bind(docs) as Loose, { segment: ["a"] }, 'did you mean "segments"'],
+  ["rotateKeys", docs.rotateKeys.bind(docs) as Loose, { key: 1 }, 'did you mean "keys"'],
+  ["rotateQueryKey", docs.rotateQueryKey.bind(docs) as Loose, { epoch: 1 }, "rotateQueryKey has no option"],
+  ["add onzero", docs.add.bind(docs), { embeddings: v, onzero: "skip" }, 'did you mean "onZero"'],
   ["not an object", docs.query.bind(docs), [v] as never, "takes an object of options"],
   ["Keys.generate", Keys.generate.bind(Keys) as Loose, { passphrase: "a" }, "Keys.generate has no option"],
   [

@@ -1,0 +1,178 @@
+//! Rotation: the same rows under other keys, segment by segment, in commits that whoever comes next can go on from.
+//!
+//! The first commit makes the new keys those of the collection and keeps the old ones beside, encrypted under the new. From then on the
+//! new keys open everything. Each further commit puts one segment under them, and the last forgets the old keys. The public masks stay,
+//! so that one index on the server holds segments of both.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use ciphervec::search::{Origin, Owner, RotationState};
+use ciphervec::{Keys, Mode, SegmentId};
+
+use crate::belief::description::Description;
+use crate::belief::trust::Trust;
+use crate::change::{Change, StoredSegment};
+use crate::error::{Error, Result};
+use crate::host::{Host, Progress};
+use crate::replica::compaction::Resealed;
+use crate::replica::{Following, Replica};
+
+impl Replica {
+    /// Seals everything again under other keys; what an earlier call began is finished.
+    pub async fn rotate_keys(
+        &mut self,
+        host: &dyn Host,
+        keys: &Arc<Keys>,
+        overlap: bool,
+    ) -> Result<()> {
+        if self.description.spec.mode() == Mode::Open {
+            return Error::input(format!(
+                "mode {} has no keys to change: nothing in it is sealed.",
+                self.face.quoted("open")
+            ));
+        }
+        self.refuse_key_pair("for other keys call the Python package's rotate_keys")?;
+        self.in_turn(host, async |replica: &mut Replica| replica.begin(host, keys, overlap).await)
+            .await?;
+        if self.keys.as_ref().map(|held| held.key_id()) != Some(keys.key_id()) {
+            // Begun by an earlier call, and opened with the keys before.
+            let described = Arc::clone(&self.description);
+            self.take(host, described, Arc::clone(keys)).await?;
+        }
+        self.go_on(host).await?;
+        self.in_turn(host, async |replica: &mut Replica| replica.end(host).await).await?;
+        let handed_over = self.store.trust.hand_over(host, keys);
+        Trust::afterwards(host, &format!("the change of keys of {}", self.name()), handed_over)
+            .await?;
+        self.store.tidy(host).await
+    }
+
+    async fn begin(&mut self, host: &dyn Host, keys: &Arc<Keys>, overlap: bool) -> Result<()> {
+        let present = Arc::clone(&self.description);
+        let (face, id) = (self.face, keys.key_id().to_string());
+        if present.key_id == id {
+            return Ok(()); // begun, or even ended, by an earlier call
+        }
+        if present.rotates_from().is_some() {
+            let rotate = face.named("rotate_keys");
+            return Error::input(format!(
+                "the collection is being given the keys {}; finish that with {rotate} of these before going on to {id}.",
+                present.key_id
+            ));
+        }
+        let Some(held) = self.keys.clone() else {
+            return Error::input("these are no keys of the collection.");
+        };
+        let state = RotationState { mask_seed: Some(*self.owner.mask_seed()), previous: None };
+        let owner = Owner::with_rotation(keys, present.spec.clone(), &state)?;
+        let described = present.rotating((&owner, keys), (&self.owner, &held), overlap)?;
+        let mut change = Change {
+            meta: Some(described.write(face, &owner)?),
+            attachments: self.evaluation_at(&owner, described.epoch)?,
+            ..Change::default()
+        };
+        // Before the commit: a process that ends right after it leaves what was seen to clients with the new keys.
+        self.store.trust.hand_over(host, keys).await?;
+        self.following = Some(Arc::clone(keys));
+        let following = Following { owner: &owner, described: &described, anew: false };
+        self.send_as(host, &mut change, following).await?;
+        self.take(host, Arc::new(described), Arc::clone(keys)).await
+    }
+
+    /// Goes on with other keys, which a commit has put into force.
+    async fn take(
+        &mut self,
+        host: &dyn Host,
+        described: Arc<Description>,
+        keys: Arc<Keys>,
+    ) -> Result<()> {
+        (self.description, self.keys) = (described, Some(keys));
+        self.load(host).await
+    }
+
+    /// Segments that are not under the new keys yet, but for those that don't open.
+    fn left(&self) -> Vec<Arc<StoredSegment>> {
+        let refused: HashSet<_> = self.directory.refused().iter().copied().collect();
+        let mut entries = self.entries();
+        entries.retain(|one| {
+            !matches!(self.directory.origin(one.id), Some(Origin::Owner))
+                && !refused.contains(&one.id)
+        });
+        entries
+    }
+
+    async fn go_on(&mut self, host: &dyn Host) -> Result<()> {
+        let left = self.left();
+        let total = left.iter().map(|one| u64::from(one.rows)).sum();
+        let mut done = 0;
+        for one in left {
+            host.check()?;
+            self.put_under(host, one.id).await?;
+            done += u64::from(one.rows);
+            host.progress(Progress { phase: "seal", done, total: Some(total), ms: None });
+        }
+        Ok(())
+    }
+
+    /// Another process that finishes the same rotation may have done it already.
+    async fn put_under(&mut self, host: &dyn Host, id: SegmentId) -> Result<()> {
+        let mut resealed = Resealed::default();
+        self.in_turn(host, async |replica: &mut Replica| {
+            let mut these = replica.left();
+            these.retain(|one| one.id == id);
+            match these.is_empty() {
+                true => Ok(()),
+                false => replica.reseal(host, &these, &mut resealed).await,
+            }
+        })
+        .await
+    }
+
+    async fn end(&mut self, host: &dyn Host) -> Result<()> {
+        if self.description.rotates_from().is_none() {
+            return Ok(());
+        }
+        // From writers with old cards, meanwhile.
+        while let Some(one) = self.left().first().cloned() {
+            self.reseal(host, &[one], &mut Resealed::default()).await?;
+        }
+        let (owner, described) = (Arc::clone(&self.owner), self.description.rotated());
+        let meta = Some(described.write(self.face, &owner)?);
+        let mut change = Change { meta, ..Change::default() };
+        let following = Following { owner: &owner, described: &described, anew: false };
+        self.send_as(host, &mut change, following).await?;
+        self.description = Arc::new(described);
+        self.load(host).await
+    }
+
+    /// Begins the next epoch: a new query key, with its own evaluation keys.
+    pub async fn rotate_query_key(&mut self, host: &dyn Host) -> Result<()> {
+        self.refuse_key_pair(
+            "queries are plain and vectors stay under the collection's key pair: for a new pair, add the rows to a new collection",
+        )?;
+        let owner = Arc::clone(&self.owner);
+        let described = self.description.with_epoch(self.description.epoch.saturating_add(1));
+        let mut change = Change {
+            meta: Some(described.write(self.face, &owner)?),
+            attachments: self.evaluation_at(&owner, described.epoch)?,
+            ..Change::default()
+        };
+        let following = Following { owner: &owner, described: &described, anew: false };
+        self.send_as(host, &mut change, following).await?;
+        self.query_keys.end();
+        self.description = Arc::new(described);
+        self.took(host).await
+    }
+
+    fn refuse_key_pair(&self, next: &str) -> Result<()> {
+        let scheme = self.description.spec.scheme();
+        match self.description.has_key_pair() {
+            true => Error::input(format!(
+                "scheme {} has a key pair for each collection; {next}.",
+                self.face.quoted(scheme.as_str())
+            )),
+            false => Ok(()),
+        }
+    }
+}

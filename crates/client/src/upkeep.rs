@@ -1,0 +1,85 @@
+//! Upkeep of a collection: it is merged, sealed under other keys, and writers' rows in it are taken over.
+
+use std::sync::Arc;
+
+use ciphervec::Keys;
+
+use crate::collection::Collection;
+use crate::error::{Error, Result};
+use crate::host::Host;
+use crate::replica::Replica;
+use crate::replica::recluster::recluster_all;
+
+impl Collection {
+    /// Merges small segments and drops deleted rows, by unsealing and sealing again under a new nonce. With `reseal` every row is sealed
+    /// again, with new noise, at a little of the precision of those that were not kept as they were put in. Each merge is one commit:
+    /// ended half-way, the collection is whole. The host is told how many rows are done. A routed collection is clustered anew.
+    ///
+    /// # Errors
+    /// [`Error::Tampered`] for a segment that is not what was sealed, [`Error::Ended`]; what was merged until then stays so.
+    pub async fn optimize(&self, host: &dyn Host, reseal: bool) -> Result<()> {
+        let mut alone = self.alone(host).await?;
+        alone.refresh(host).await?;
+        if alone.description.routing.is_some() && recluster_all(&mut alone, host, reseal).await? {
+            return Ok(());
+        }
+        alone.optimize(host, reseal).await
+    }
+
+    /// Seals the rows that writers added again as the owner's own, which makes their filter tags; how many. A row whose id the owner had
+    /// authenticated before it came goes, unless `take_over` lets it replace the other. [`Self::optimize`] does this too, without that.
+    ///
+    /// # Errors
+    /// As [`Self::optimize`].
+    pub async fn adopt(&self, host: &dyn Host, take_over: bool) -> Result<usize> {
+        let mut alone = self.alone(host).await?;
+        alone.refresh(host).await?;
+        alone.adopt(host, take_over).await
+    }
+
+    /// Removes segments that writers sealed, by the ids that [`Self::info`] lists: those that don't open, or should not have come. How
+    /// many rows went.
+    ///
+    /// # Errors
+    /// [`Error::Input`] for other segments; nothing is removed then.
+    pub async fn discard(&self, host: &dyn Host, segments: &[String]) -> Result<usize> {
+        let mut alone = self.alone(host).await?;
+        let discard = async |replica: &mut Replica| replica.discard(host, segments).await;
+        alone.in_turn(host, discard).await
+    }
+
+    /// Seals everything again under new keys, each segment in a commit of its own.
+    ///
+    /// Interrupted, it goes on with the next call, to which only the new keys have to be given: from the first commit on they open the
+    /// whole collection. The old ones open it meanwhile only with `overlap`, which stores the new keys encrypted under the old until the
+    /// end; leave it out if the old ones may be known to others. Afterwards the old keys are refused, writers need new cards, and the
+    /// client must be made with the new keys. The host is told how many rows are done.
+    ///
+    /// # Errors
+    /// [`Error::Input`] when a change to other keys is under way, and for schemes with a key pair.
+    pub async fn rotate_keys(
+        &self,
+        host: &dyn Host,
+        keys: &Arc<Keys>,
+        overlap: bool,
+    ) -> Result<()> {
+        let mut alone = self.alone(host).await?;
+        if alone.description.routing.is_some() {
+            return Error::input(format!(
+                "the clusters of {} are not sealed under other keys by this client. Use the Python package for that.",
+                alone.name()
+            ));
+        }
+        alone.rotate_keys(host, keys, overlap).await
+    }
+
+    /// Begins the next epoch: a new query key, so that one leaked epoch opens no other. Vectors stay as they are.
+    ///
+    /// # Errors
+    /// [`Error::Input`] for schemes with a key pair, whose queries are plain.
+    pub async fn rotate_query_key(&self, host: &dyn Host) -> Result<()> {
+        let mut alone = self.alone(host).await?;
+        let rotate = async |replica: &mut Replica| replica.rotate_query_key(host).await;
+        alone.in_turn(host, rotate).await
+    }
+}
