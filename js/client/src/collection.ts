@@ -5,19 +5,7 @@ import type { Engine } from "./engine.js";
 import { InvalidInput } from "./errors.js";
 import { flatten } from "./ingest/arrays.js";
 import { Keys } from "./keys.js";
-import {
-  ADD,
-  ADOPT,
-  CALL,
-  DELETE,
-  DISCARD,
-  GET,
-  known,
-  OPTIMIZE,
-  QUERY,
-  ROTATE,
-  UPDATE,
-} from "./options.js";
+import { ADD, ADOPT, CALL, DELETE, DISCARD, GET, known, OPTIMIZE, QUERY, ROTATE, UPDATE } from "./options.js";
 import type {
   Audience,
   CallOptions,

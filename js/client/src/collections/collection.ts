@@ -15,7 +15,14 @@ import {
 import { parse } from "../ingest/json.js";
 import { changesOf } from "../ingest/records.js";
 import { filterText } from "../ingest/where.js";
-import type { CollectionFacts, Host, Keys, NativeCollection, NativeListed, NativeSelection } from "../native.js";
+import type {
+  CollectionFacts,
+  Host,
+  Keys,
+  NativeCollection,
+  NativeListed,
+  NativeSelection,
+} from "../native.js";
 import type { Audience, GetPart, GetResult, Id, Metadata, Metric, QueryPart, QueryResult } from "../types.js";
 import { batchOf, type GivenRows } from "./batch.js";
 import type { Choices } from "./client.js";

@@ -9,7 +9,19 @@ import { CiphervecError, fromMessage, fromNative, InvalidInput, toMessage, Wrong
 import type { Call } from "../host.js";
 import type { Fetch } from "../http/transport.js";
 import type { Identity, Keys, LookupNative, Native } from "../native.js";
-import { ADD, ADOPT, CREATE, DELETE, DISCARD, GET, known, OPTIMIZE, QUERY, SEAL, UPDATE } from "../options.js";
+import {
+  ADD,
+  ADOPT,
+  CREATE,
+  DELETE,
+  DISCARD,
+  GET,
+  known,
+  OPTIMIZE,
+  QUERY,
+  SEAL,
+  UPDATE,
+} from "../options.js";
 import { MemoryStorage, refused, type Storage } from "../storage/storage.js";
 import type { Progress } from "../types.js";
 import { type LookupChoices, LookupEngine, type Tokens } from "./lookup.js";

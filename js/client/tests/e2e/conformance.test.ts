@@ -48,7 +48,9 @@ const camel = (name: string) => name.replace(/_([a-z])/g, (_, letter: string) =>
 async function check(docs: Collection, step: Step): Promise<void> {
   const given = read(step.with) as { [name: string]: unknown };
   const options = Object.fromEntries(Object.entries(given).map(([name, one]) => [camel(name), one]));
-  const method = (docs as unknown as { [name: string]: (options: object) => Promise<unknown> })[camel(step.call)];
+  const method = (docs as unknown as { [name: string]: (options: object) => Promise<unknown> })[
+    camel(step.call)
+  ];
   const call = (method as (options: object) => Promise<unknown>).call(docs, options);
   if (step.raises !== undefined) {
     const error = await call.then(

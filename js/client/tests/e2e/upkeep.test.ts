@@ -109,7 +109,7 @@ describe.skipIf(missing !== "")("upkeep", () => {
     const seeing = await theirs.getCollection({ name });
     const url = `${server.url}/v1/collections/${name}/snapshots/s1`;
     expect((await fetch(url, { method: "PUT" })).ok).toBe(true);
-    await docs.delete({ ids: IDS.slice(10) .filter((i) => i !== 5) });
+    await docs.delete({ ids: IDS.slice(10).filter((i) => i !== 5) });
     await seeing.refresh();
     await expect(mine.acceptRestore({ name })).rejects.toMatchObject({ name: "InvalidInput" });
     const headers = { "content-type": "application/json" };
