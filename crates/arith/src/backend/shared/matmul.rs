@@ -121,11 +121,11 @@ macro_rules! word_scans {
                 return portable::matmul::tile_u24(tile, w, query, out);
             }
             let mut sum = [zero_words(); 8];
-            for (row, &q) in tile.as_chunks::<192>().0.iter().zip(query) {
+            for (row, &q) in tile.as_chunks::<24>().0.as_chunks::<8>().0.iter().zip(query) {
                 let q = set_short(q);
                 fetch(row, 3);
-                for (j, sum) in sum.iter_mut().enumerate() {
-                    *sum = add_short(*sum, multiply_short(spread(row, j), q));
+                for j in 0..8 {
+                    sum[j] = add_short(sum[j], multiply_short(spread(&row[j]), q));
                 }
             }
             for j in 0..8 {
@@ -198,7 +198,7 @@ macro_rules! word_scans {
         #[inline]
         #[target_feature(enable = $features)]
         fn three(_: &(), row: &[u8; 192], j: usize) -> Words {
-            spread(row, j)
+            spread(&row.as_chunks::<24>().0[j])
         }
 
         blocked!(

@@ -58,29 +58,24 @@ macro_rules! double_scan {
             correction: Correction,
         }
 
-        /// The 25 bytes at `25 j`, four residues, as 16-byte halves of two residues each.
+        /// The first 16 and the last 16 of the 25 bytes at `25 j`, which hold four residues: two
+        /// begin in the first 12 and a half, and two behind.
         #[inline]
         #[target_feature(enable = $features)]
         fn load_packed<const J: usize>(strip: &Strip) -> Packed {
             let start = 25 * J;
-            let high = start + 12 - early::<J>();
-            let (low, high) = (&strip[start..start + 16], &strip[high..high + 16]);
+            let (low, high) = (&strip[start..start + 16], &strip[start + 9..start + 25]);
             load_bytes(&low.as_chunks().0[0], &high.as_chunks().0[0])
         }
 
-        /// The upper half of the last vector would end 3 bytes after the strip, so it starts 3 bytes early.
-        const fn early<const J: usize>() -> usize {
-            if J + 1 == VECTORS { 3 } else { 0 }
-        }
-
-        /// A shuffle that gives each of `lanes` in 16 bytes its piece of `bits`: piece `i` of those bytes
-        /// starts in byte `bits i / 8`.
-        const fn places<const J: usize>(bits: usize, lanes: usize) -> [u64; LANES] {
+        /// What gives each of `lanes` in 16 bytes its piece of `bits`: piece `i` starts in byte
+        /// `bits i / 8` of the first half, and of the last one with the 3 bytes before its pieces.
+        const fn places(bits: usize, lanes: usize) -> [u64; LANES] {
             let mut words = [0; LANES];
             let mut at = 0;
             while at < 32 {
                 let (lane, byte) = (at % 16 / (16 / lanes), at % (16 / lanes));
-                let from = bits * lane / 8 + byte + if at >= 16 { early::<J>() } else { 0 };
+                let from = bits * lane / 8 + byte + if at >= 16 { 3 } else { 0 };
                 // A byte beyond the sixteen is 0; no residue has bits there.
                 let from = if from < 16 { from } else { 0x80 };
                 words[at / 8] |= (from as u64) << (at % 8 * 8);
@@ -94,7 +89,7 @@ macro_rules! double_scan {
         #[inline]
         #[target_feature(enable = $features)]
         fn unpack<const J: usize>(strip: &Strip, out: &mut [u64; LANES]) {
-            let bytes = load_words(const { &places::<J>(50, 2) });
+            let bytes = load_words(const { &places(50, 2) });
             store_words(out, shift_down(move_bytes(load_packed::<J>(strip), bytes)));
             *out = out.map(|word| word & ((1 << 50) - 1));
         }
@@ -111,7 +106,7 @@ macro_rules! double_scan {
         /// What a scan cuts, multiplies and reduces with. Pairs are for low halves, which start at bits 0,
         /// 2, 4 and 6 of a byte, and for high halves, at bits 1, 3, 5 and 7.
         struct Kernel {
-            bytes: [Packed; VECTORS],
+            bytes: Packed,
             /// The bits of the eight halves in their 32-bit lanes.
             mask: Packed,
             exponent: Packed,
@@ -145,10 +140,7 @@ macro_rules! double_scan {
                 let centre = |s| SHIFT + CENTRE as f64 * s;
                 let (scaled, reciprocal) = (lanes(&|s| q * s), lanes(&|s| 1.0 / (q * s)));
                 Kernel {
-                    bytes: [
-                        load_words(const { &places::<0>(25, 4) }),
-                        load_words(const { &places::<1>(25, 4) }),
-                    ],
+                    bytes: load_words(const { &places(25, 4) }),
                     mask: load_words(bytemuck::cast_ref(&masks)),
                     exponent: exponent(),
                     centre: lanes(&centre)[1],
@@ -166,7 +158,7 @@ macro_rules! double_scan {
             #[inline]
             #[target_feature(enable = $features)]
             fn halves<const J: usize>(&self, strip: &Strip) -> [V; 2] {
-                let both = keep_bits(move_bytes(load_packed::<J>(strip), self.bytes[J]), self.mask);
+                let both = keep_bits(move_bytes(load_packed::<J>(strip), self.bytes), self.mask);
                 let (low, high) = below_exponent(both, self.exponent);
                 [sub(low, self.centre), sub(high, self.centre)]
             }

@@ -65,23 +65,21 @@ fn keep_24(x: Words) -> Words {
     Words(vandq_u32(x.0, mask), vandq_u32(x.1, mask))
 }
 
-/// Eight 3-byte words from `24 j` in 4-byte lanes, the top byte zero. The upper half of the last
-/// vector would end 4 bytes after the row, so it starts 4 bytes early.
+/// Eight 3-byte words in 4-byte lanes, the top byte zero: the first four and 4 bytes behind them, then
+/// the last four and 4 bytes before them.
 #[inline]
 #[target_feature(enable = "neon")]
-fn spread(row: &[u8; 192], j: usize) -> Words {
-    const PLAIN: [u8; 16] = [0, 1, 2, 255, 3, 4, 5, 255, 6, 7, 8, 255, 9, 10, 11, 255];
-    const SHIFTED: [u8; 16] = [4, 5, 6, 255, 7, 8, 9, 255, 10, 11, 12, 255, 13, 14, 15, 255];
-    let places = if j == 7 { &SHIFTED } else { &PLAIN };
-    let early = if j == 7 { 4 } else { 0 };
-    let (low, high) = (&row[24 * j..24 * j + 16], &row[24 * j + 12 - early..24 * j + 28 - early]);
+fn spread(words: &[u8; 24]) -> Words {
+    const FIRST: [u8; 16] = [0, 1, 2, 255, 3, 4, 5, 255, 6, 7, 8, 255, 9, 10, 11, 255];
+    const LAST: [u8; 16] = [4, 5, 6, 255, 7, 8, 9, 255, 10, 11, 12, 255, 13, 14, 15, 255];
+    let (low, high) = (&words[..16], &words[8..]);
     // SAFETY: all of these are 16 readable bytes.
-    let [low, high, plain, places] = unsafe {
-        [low.as_ptr(), high.as_ptr(), PLAIN.as_ptr(), places.as_ptr()].map(|at| vld1q_u8(at))
+    let [low, high, first, last] = unsafe {
+        [low.as_ptr(), high.as_ptr(), FIRST.as_ptr(), LAST.as_ptr()].map(|at| vld1q_u8(at))
     };
     Words(
-        vreinterpretq_u32_u8(vqtbl1q_u8(low, plain)),
-        vreinterpretq_u32_u8(vqtbl1q_u8(high, places)),
+        vreinterpretq_u32_u8(vqtbl1q_u8(low, first)),
+        vreinterpretq_u32_u8(vqtbl1q_u8(high, last)),
     )
 }
 

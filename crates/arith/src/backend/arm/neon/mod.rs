@@ -9,12 +9,11 @@ pub(crate) mod ntt;
 pub(crate) mod pcmm;
 pub(crate) mod poly;
 pub(crate) mod ring;
-pub(crate) mod sample;
 pub(crate) mod switch;
 pub(crate) mod wrapping;
 
 // Loops that the compiler makes vectors of by itself, since the whole build has them.
-pub(crate) use crate::backend::portable::convert;
+pub(crate) use crate::backend::portable::{convert, sample};
 
 /// Whether this processor has every feature that the kernels are compiled with.
 pub(crate) fn is_available() -> bool {

@@ -57,19 +57,17 @@ fn keep_24(x: Words) -> Words {
     _mm256_and_si256(x, _mm256_set1_epi32(0xff_ffff))
 }
 
-/// Eight 3-byte words from `24 j` in 4-byte lanes, the top byte zero. The upper half of the last
-/// vector would end 4 bytes after the row, so it starts 4 bytes early.
+/// Eight 3-byte words in 4-byte lanes, the top byte zero: the first four and 4 bytes behind them, then
+/// the last four and 4 bytes before them.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn spread(row: &[u8; 192], j: usize) -> __m256i {
-    let early = if j == 7 { 4 } else { 0 };
-    let (low, high) = (&row[24 * j..24 * j + 16], &row[24 * j + 12 - early..24 * j + 28 - early]);
+fn spread(words: &[u8; 24]) -> Words {
+    let (low, high) = (&words[..16], &words[8..]);
     // SAFETY: both slices are 16 readable bytes.
     let raw = unsafe { _mm256_loadu2_m128i(high.as_ptr().cast(), low.as_ptr().cast()) };
-    let plain = _mm_setr_epi8(0, 1, 2, -1, 3, 4, 5, -1, 6, 7, 8, -1, 9, 10, 11, -1);
-    let shifted = _mm_setr_epi8(4, 5, 6, -1, 7, 8, 9, -1, 10, 11, 12, -1, 13, 14, 15, -1);
-    let index = _mm256_set_m128i(if early == 0 { plain } else { shifted }, plain);
-    _mm256_shuffle_epi8(raw, index)
+    let first = _mm_setr_epi8(0, 1, 2, -1, 3, 4, 5, -1, 6, 7, 8, -1, 9, 10, 11, -1);
+    let last = _mm_setr_epi8(4, 5, 6, -1, 7, 8, 9, -1, 10, 11, 12, -1, 13, 14, 15, -1);
+    _mm256_shuffle_epi8(raw, _mm256_set_m128i(last, first))
 }
 
 /// Products modulo `2^64`, or sums of such, in two parts that are put together at the end: `low` as
