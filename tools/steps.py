@@ -12,7 +12,7 @@ import time
 from dataclasses import dataclass, field
 from functools import partial
 
-from actions import browser, chroma, compat, deploy, measure, ray_cluster, rust, setup, site, wasm, web
+from actions import arm, browser, chroma, compat, deploy, measure, ray_cluster, rust, setup, site, wasm, web
 from actions.base import ROOT, Step, StepFailedError, StepSkippedError, say, together
 from actions.measure import bench, fault, reproduce, results
 from actions.python import module, on_backend, program, pytest, ruff, script
@@ -90,6 +90,7 @@ CHROMA = Step("chroma", "install Chroma in .venv-chroma", chroma.install, True)
 CHROMA_API = Step("chroma-api", "Chroma's own suite against the sidecar", chroma.suite(chroma.API))
 WASM = Step("wasm", "compile the key holder's half to WebAssembly", wasm.build)
 NPM = Step("npm", "install what js/package-lock.json names", web.install, True)
+NEON = Step("neon", "arithmetic tests on ARM's NEON, in QEMU where this is another processor", arm.test_kernels)
 MUTANTS = Step("mutants", "each check taken out, and the tests that must notice", script("tools/mutants.py"))
 TARGETS: dict[str, list[Step]] = {
     "demo": [*BEGIN, DEMO_WHEEL, Step("demo", "the main job on real input", program("demo"))],
@@ -124,6 +125,7 @@ TARGETS: dict[str, list[Step]] = {
             "arithmetic and scheme tests on portable code",
             on_backend("portable", rust.test_again),
         ),
+        NEON,
         Step("pytest", "Python tests, examples, README snippets", pytest()),
         Step("pytest-avx2", "core Python tests on AVX2", on_backend("avx2", pytest("-m", "core"))),
         Step(
@@ -221,6 +223,7 @@ TARGETS: dict[str, list[Step]] = {
             pytest("python/tests/test_programs_extremes.py", CIPHERVEC_EXTREMES="1000"),
         ),
         Step("sets", "Rust tests of sizes to be used", rust.test("--release", "--", "--ignored")),
+        NEON,
         Step("compose", "the compose file, as docker compose reads it", deploy.compose),
         Step("chart", "the chart: helm's lint, and every branch rendered", deploy.chart),
         NPM,

@@ -2,7 +2,8 @@
 //! machine out. Both sides.
 //!
 //! Four back-ends (AVX-512, AVX-512 F, AVX2, portable) are compiled into every build for x86-64 and
-//! one is chosen at run time; WebAssembly has a build with SIMD and one without; see [`Backend`].
+//! one is chosen at run time; 64-bit ARM has NEON in place of the first three, and WebAssembly a build
+//! with SIMD and one without; see [`Backend`].
 //! Whatever the choice, every function here returns the same bits.
 #![deny(unsafe_code)]
 

@@ -5,6 +5,8 @@
 //! from another. `shared` has the shapes that vector kernels of any width are written in,
 //! `montgomery_products` the one that plain kernels have too, and `operands` what kernels read.
 
+#[cfg(target_arch = "aarch64")]
+pub(crate) mod arm;
 pub mod buffer;
 mod choice;
 pub(crate) mod dispatch;

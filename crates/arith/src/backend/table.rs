@@ -18,6 +18,8 @@ macro_rules! with_back_ends {
             Avx512f, avx512f, x86, target_arch = "x86_64";
             /// x86-64 with AVX-512 F, DQ, BW, VL, IFMA and VBMI.
             Avx512, avx512, x86, target_arch = "x86_64";
+            /// 64-bit ARM, all of which have NEON.
+            Neon, neon, arm, target_arch = "aarch64";
             /// WebAssembly with SIMD of 128 bits.
             Simd128, simd128, wasm, all(target_arch = "wasm32", target_feature = "simd128");
         }

@@ -12,7 +12,7 @@ fn names_are_known_or_refused() {
     for name in ["", "AVX2", "sse", "avx512 "] {
         let error = Backend::from_name(name).expect_err("an unknown name");
         assert!(matches!(&error, ArithError::Backend { name: n, .. } if n == name));
-        assert!(error.to_string().contains("portable, avx2, avx512f, avx512"), "{error}");
+        assert!(error.to_string().contains("portable, avx2, avx512f, avx512, neon"), "{error}");
     }
 }
 

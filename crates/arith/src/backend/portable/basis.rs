@@ -44,6 +44,7 @@ pub(crate) fn convert_from(
 }
 
 /// The upper half of a product of 52 bits by 52.
-fn fraction(y: u64, ratio: u64) -> u64 {
+#[inline(always)]
+pub(crate) fn fraction(y: u64, ratio: u64) -> u64 {
     ((u128::from(y) * u128::from(ratio)) >> 52) as u64
 }

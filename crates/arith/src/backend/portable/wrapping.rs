@@ -1,13 +1,24 @@
 //! Wrapping sums: words or bytes and weights enter, sums modulo a power of two leave. Other
 //! back-ends inline these loops where their features are on, and a compiler makes vectors of them.
 
-/// A sum for each row of weights.
+/// A sum for each row of weights, four rows to one read of the words.
 macro_rules! dots {
     ($name:ident, $word:ty) => {
         #[inline(always)]
         pub(crate) fn $name(x: &[$word], weights: &[$word], out: &mut [$word]) {
             if x.is_empty() {
                 return;
+            }
+            let (fours, out) = out.as_chunks_mut::<4>();
+            let (near, weights) = weights.split_at(4 * fours.len() * x.len());
+            for (sums, weights) in fours.iter_mut().zip(near.chunks_exact(4 * x.len())) {
+                let [a, b, c, d] = [0, 1, 2, 3].map(|row| &weights[row * x.len()..][..x.len()]);
+                for ((((word, a), b), c), d) in x.iter().zip(a).zip(b).zip(c).zip(d) {
+                    sums[0] = sums[0].wrapping_add(word.wrapping_mul(*a));
+                    sums[1] = sums[1].wrapping_add(word.wrapping_mul(*b));
+                    sums[2] = sums[2].wrapping_add(word.wrapping_mul(*c));
+                    sums[3] = sums[3].wrapping_add(word.wrapping_mul(*d));
+                }
             }
             for (sum, weights) in out.iter_mut().zip(weights.chunks_exact(x.len())) {
                 *sum = x.iter().zip(weights).fold(*sum, |sum, (&word, &weight)| {

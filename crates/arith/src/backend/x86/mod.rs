@@ -5,4 +5,3 @@
 pub(crate) mod avx2;
 pub(crate) mod avx512;
 pub(crate) mod avx512f;
-mod prefetch;

@@ -67,13 +67,26 @@ impl Prime {
         self.less(y.wrapping_mul(w.value), nearest(y as f64 * w.ratio))
     }
 
-    /// `x y` in `[0, q)` for residues in `[0, q)`: the quotient is off by less than 3/8 before it is
-    /// rounded.
+    /// `x y`, up to `7/8 q` in size, for residues in `[0, q)`: the quotient is off by less than 3/8
+    /// before it is rounded.
     #[inline(always)]
-    pub(super) fn multiply(self, x: u64, y: u64) -> u64 {
+    pub(super) fn product(self, x: u64, y: u64) -> i64 {
         let (x, y) = (x as i64, y as i64);
         let quotient = nearest(x as f64 * y as f64 * self.reciprocal);
-        self.canonical(self.less(x.wrapping_mul(y), quotient))
+        self.less(x.wrapping_mul(y), quotient)
+    }
+
+    /// `x y` in `[0, q)` for residues in `[0, q)`.
+    #[inline(always)]
+    pub(super) fn multiply(self, x: u64, y: u64) -> u64 {
+        self.canonical(self.product(x, y))
+    }
+
+    /// `[0, q)` to what is nearest to 0.
+    #[inline(always)]
+    pub(super) fn centred(self, x: u64) -> i64 {
+        let x = x as i64;
+        x - (((self.q / 2 - x) >> 63) & self.q)
     }
 
     /// `x + y` in `[0, q)` for residues in `[0, q)`. The portable minimum is a branch here.
@@ -82,7 +95,7 @@ impl Prime {
         self.canonical(x as i64 + y as i64 - self.q)
     }
 
-    /// Up to `4q` in size to less than `q`.
+    /// Up to `2^50` or `2^12 q` in size, whichever is more, to less than `q`.
     #[inline(always)]
     pub(super) fn reduce(self, x: i64) -> i64 {
         self.less(x, nearest(x as f64 * self.reciprocal))

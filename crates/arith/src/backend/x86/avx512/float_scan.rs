@@ -6,7 +6,7 @@ use core::ops::Range;
 
 use crate::backend::portable::{self, float_scan::finish};
 use crate::backend::shared::float_scan::{AHEAD, BLOCK, float_products};
-use crate::backend::x86::prefetch::prefetch_ahead;
+use crate::backend::shared::prefetch::prefetch_ahead;
 
 #[inline]
 #[target_feature(enable = "avx512f")]

@@ -5,7 +5,7 @@ use core::arch::x86_64::*;
 
 use crate::modulus::{Modulus, Shoup};
 
-pub(crate) use crate::backend::x86::prefetch::prefetch;
+pub(crate) use crate::backend::shared::prefetch::prefetch;
 
 pub(crate) const LANES: usize = 8;
 pub(crate) const LOG_LANES: u32 = 3;

@@ -1,0 +1,3 @@
+//! Transform, four doubles at a time.
+
+crate::backend::shared::ntt::vector_transform!("neon", lanes);

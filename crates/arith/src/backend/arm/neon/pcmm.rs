@@ -1,0 +1,3 @@
+//! Plaintext matrix, by exact multiply-adds of doubles.
+
+crate::backend::shared::pcmm::double_pieces!("neon");

@@ -1,0 +1,425 @@
+//! Ring scan, by exact multiply-adds of doubles, four lanes at a time.
+//!
+//! Both factors are cut into halves of 25 bits, centred, so that sums of `TERMS` products are
+//! integers that doubles hold. A residue's halves stay at the bit of a byte where they were packed:
+//! the one at bit `s` becomes the double `2^s d`, and its lane's sums carry the `2^s` to the end.
+//!
+//! A back-end gives 32 bytes as `Packed`, two halves of 16: loads, a store, `move_bytes`,
+//! `keep_bits`, `shift_down` and `below_exponent`.
+
+macro_rules! double_scan {
+    ($features:literal) => {
+        use super::lanes::*;
+        use crate::backend::operands::layout::{GROUP, STRIP, STRIP_BYTES};
+        use crate::backend::portable;
+        use crate::backend::shared::prefetch::{FAR, prefetch_ahead, prefetch_far};
+        use crate::modulus::Modulus;
+
+        pub(crate) use crate::backend::portable::ring::pack50;
+
+        /// Vectors of four residues in a strip.
+        const VECTORS: usize = STRIP / LANES;
+        /// Bits of a half.
+        const HALF: u32 = 25;
+        /// What centring takes from a high half, and half of what it takes from a low one, which starts one
+        /// bit further down: with the bits before them both are the same number, and halves of residues are
+        /// up to `2 CENTRE`.
+        const CENTRE: u64 = (1 << HALF) / 3 + 1;
+        /// What centring takes from a residue.
+        const OFFSET: u64 = 2 * CENTRE + (CENTRE << HALF);
+        /// Terms between two reductions. A sum starts, reduced, from `|x| <= q/2 + 2 < 2^49 + 2`, and a
+        /// product is up to `2 CENTRE 2^24`: together they stay below the `2^53` to which doubles hold all
+        /// integers.
+        const TERMS: usize = 22;
+        const _: () = assert!((1 << 49) + 2 + TERMS as u64 * 2 * CENTRE * (1 << 24) < 1 << 53);
+        /// Queries that are cut together and share a pass over the data: 256 KiB at 128 nodes.
+        const PASS: usize = 8;
+        /// How far ahead of what is at hand packed residues and words are fetched: the strips of the next
+        /// [`TERMS`] nodes of four blocks, so that the first of the passes over them finds them.
+        const AHEAD: usize = 6144;
+        /// `2^52`: the doubles from there to `2^53` have an integer as their low 52 bits.
+        const SHIFT: f64 = (1u64 << 52) as f64;
+
+        /// The words of a node that four residues are multiplied by: of `b'` the low halves and the high
+        /// ones, then of `a'`.
+        type Cut = [V; 4];
+        /// For U and for V: the sums of `d0 w0`, `d0 w1`, `d1 w0` and `d1 w1`.
+        type Sums = [[V; 4]; 2];
+        /// What the sums of `b'` and of `a'` lack for residues being taken without their [`OFFSET`].
+        type Correction = [[f64; LANES]; 2 * VECTORS];
+
+        type Strip = [u8; STRIP_BYTES];
+        /// Where the sums of a query over a group go: U and V.
+        type Out<'a> = (&'a mut [u64], &'a mut [u64]);
+
+        /// A query that was cut.
+        struct Query<'a> {
+            words: &'a [[Cut; VECTORS]],
+            correction: Correction,
+        }
+
+        /// The first 16 and the last 16 of the 25 bytes at `25 j`, which hold four residues: two
+        /// begin in the first 12 and a half, and two behind.
+        #[inline]
+        #[target_feature(enable = $features)]
+        fn load_packed<const J: usize>(strip: &Strip) -> Packed {
+            let start = 25 * J;
+            let (low, high) = (&strip[start..start + 16], &strip[start + 9..start + 25]);
+            load_bytes(&low.as_chunks().0[0], &high.as_chunks().0[0])
+        }
+
+        /// What gives each of `lanes` in 16 bytes its piece of `bits`: piece `i` starts in byte
+        /// `bits i / 8` of the first half, and of the last one with the 3 bytes before its pieces.
+        const fn places(bits: usize, lanes: usize) -> [u64; LANES] {
+            let mut words = [0; LANES];
+            let mut at = 0;
+            while at < 32 {
+                let (lane, byte) = (at % 16 / (16 / lanes), at % (16 / lanes));
+                let from = bits * lane / 8 + byte + if at >= 16 { 3 } else { 0 };
+                // A byte beyond the sixteen is 0; no residue has bits there.
+                let from = if from < 16 { from } else { 0x80 };
+                words[at / 8] |= (from as u64) << (at % 8 * 8);
+                at += 1;
+            }
+            words
+        }
+
+        /// Four residues, each from eight bytes: a shift by 0, 2, 4 or 6 drops the bits before it, a mask
+        /// what follows.
+        #[inline]
+        #[target_feature(enable = $features)]
+        fn unpack<const J: usize>(strip: &Strip, out: &mut [u64; LANES]) {
+            let bytes = load_words(const { &places(50, 2) });
+            store_words(out, shift_down(move_bytes(load_packed::<J>(strip), bytes)));
+            *out = out.map(|word| word & ((1 << 50) - 1));
+        }
+
+        #[target_feature(enable = $features)]
+        pub(crate) fn unpack50(bytes: &[u8], out: &mut [u64]) {
+            let rows = out.as_chunks_mut::<LANES>().0.as_chunks_mut::<VECTORS>().0;
+            for (strip, [first, last]) in bytes.as_chunks::<STRIP_BYTES>().0.iter().zip(rows) {
+                unpack::<0>(strip, first);
+                unpack::<1>(strip, last);
+            }
+        }
+
+        /// What a scan cuts, multiplies and reduces with. Pairs are for low halves, which start at bits 0,
+        /// 2, 4 and 6 of a byte, and for high halves, at bits 1, 3, 5 and 7.
+        struct Kernel {
+            bytes: Packed,
+            /// The bits of the eight halves in their 32-bit lanes.
+            mask: Packed,
+            exponent: Packed,
+            /// `2^52` and what centring takes, both to be taken from `2^52 + 2^s d`.
+            centre: V,
+            /// `q 2^s` and `1 / (q 2^s)`.
+            scaled: [(V, V); 2],
+            /// `2^-s`.
+            unscale: [V; 2],
+            q: V,
+            half_q: V,
+            constants: Constants,
+            /// `2^25` and `2^50` modulo `q`.
+            radices: [(V, V); 2],
+        }
+
+        impl Kernel {
+            #[target_feature(enable = $features)]
+            fn new(m: &Modulus) -> Self {
+                let q = m.value() as f64;
+                let lanes = |of: &dyn Fn(f64) -> f64| {
+                    [0, 1].map(|high| {
+                        load_doubles(&[0, 2, 4, 6].map(|s| of((1u32 << (s + high)) as f64)))
+                    })
+                };
+                let masks: [u32; 8] = core::array::from_fn(|s| ((1 << HALF) - 1) << s);
+                let radix = |bits: u32| {
+                    let (root, ratio) = root_and_ratio(m, m.reduce(1 << bits));
+                    spread(root, ratio)
+                };
+                let centre = |s| SHIFT + CENTRE as f64 * s;
+                let (scaled, reciprocal) = (lanes(&|s| q * s), lanes(&|s| 1.0 / (q * s)));
+                Kernel {
+                    bytes: load_words(const { &places(25, 4) }),
+                    mask: load_words(bytemuck::cast_ref(&masks)),
+                    exponent: exponent(),
+                    centre: lanes(&centre)[1],
+                    scaled: [(scaled[0], reciprocal[0]), (scaled[1], reciprocal[1])],
+                    unscale: lanes(&|s| 1.0 / s),
+                    q: set_double(q),
+                    half_q: set_double((m.value() / 2) as f64),
+                    constants: Constants::of(m),
+                    radices: [HALF, 2 * HALF].map(radix),
+                }
+            }
+
+            /// Low and high halves of four residues, `2^s d` each; the residue is `d0 + 2^25 d1` plus
+            /// [`OFFSET`].
+            #[inline]
+            #[target_feature(enable = $features)]
+            fn halves<const J: usize>(&self, strip: &Strip) -> [V; 2] {
+                let both = keep_bits(move_bytes(load_packed::<J>(strip), self.bytes), self.mask);
+                let (low, high) = below_exponent(both, self.exponent);
+                [sub(low, self.centre), sub(high, self.centre)]
+            }
+
+            /// A query's words, centred and cut: `w = w0 + 2^25 w1` with both up to `2^24`.
+            #[target_feature(enable = $features)]
+            fn cut(&self, query: &[u64], m: &Modulus, cut: &mut Vec<[Cut; VECTORS]>) -> Correction {
+                let round = set_double(1.5 * (1u128 << (52 + HALF)) as f64);
+                let scale = set_double(1.0 / (1u64 << HALF) as f64);
+                let halves = |words: &[u64; LANES]| {
+                    let x = load_residues(words);
+                    let x = sub(x, above(x, self.half_q, self.q));
+                    // Doubles as large as `round` are multiples of 2^25.
+                    let high = sub(add(x, round), round);
+                    (sub(x, high), product(high, scale))
+                };
+                let nodes = query.as_chunks::<LANES>().0.as_chunks::<{ 2 * VECTORS }>().0;
+                cut.reserve(nodes.len());
+                let mut totals = [[0; LANES]; 2 * VECTORS];
+                for (words, node) in nodes.iter().zip(cut.spare_capacity_mut()) {
+                    // Two lines a node. Behind a strip's words lie those of the next one.
+                    prefetch_ahead(&words[0], AHEAD);
+                    prefetch_ahead(&words[2], AHEAD);
+                    let [(b0, b1), (b2, b3), (a0, a1), (a2, a3)] =
+                        [0, 1, 2, 3].map(|i| halves(&words[i]));
+                    node.write([[b0, b1, a0, a1], [b2, b3, a2, a3]]);
+                    for (total, word) in
+                        totals.as_flattened_mut().iter_mut().zip(words.as_flattened())
+                    {
+                        *total += word;
+                    }
+                }
+                // SAFETY: room for these nodes was reserved, and the loop wrote each.
+                unsafe { cut.set_len(cut.len() + nodes.len()) };
+                // At most 2^12 words below 2^50 each.
+                let offset = m.reduce(OFFSET);
+                totals.map(|total| {
+                    total.map(|total| m.to_centered(m.mul(m.reduce(total), offset)) as f64)
+                })
+            }
+
+            /// The sums of one node more.
+            #[inline]
+            #[target_feature(enable = $features)]
+            fn multiply_add([u, v]: Sums, [d0, d1]: [V; 2], [b0, b1, a0, a1]: Cut) -> Sums {
+                [
+                    [
+                        fused(d0, b0, u[0]),
+                        fused(d0, b1, u[1]),
+                        fused(d1, b0, u[2]),
+                        fused(d1, b1, u[3]),
+                    ],
+                    [
+                        fused(d0, a0, v[0]),
+                        fused(d0, a1, v[1]),
+                        fused(d1, a0, v[2]),
+                        fused(d1, a1, v[3]),
+                    ],
+                ]
+            }
+
+            #[inline]
+            #[target_feature(enable = $features)]
+            fn reduce(&self, sums: Sums) -> Sums {
+                sums.map(|mut sums| {
+                    for (i, x) in sums.iter_mut().enumerate() {
+                        let (q, reciprocal) = self.scaled[i / 2];
+                        let quotient = nearest(product(*x, reciprocal));
+                        *x = less(quotient, q, *x);
+                    }
+                    sums
+                })
+            }
+
+            /// One block over at most [`TERMS`] nodes: eight sums, four constants, and four registers for
+            /// the rest. Inlined it would share the sixteen with its callers.
+            #[inline(never)]
+            #[target_feature(enable = $features)]
+            fn accumulate<const WIDTH: usize, const J: usize>(
+                &self,
+                strips: &[[Strip; WIDTH]],
+                block: usize,
+                query: &[[Cut; VECTORS]],
+                sums: &mut Sums,
+            ) {
+                let mut sum = *sums;
+                for (strips, words) in strips.iter().zip(query) {
+                    let strip = &strips[block];
+                    if J == 0 {
+                        prefetch_ahead(strip, AHEAD);
+                        prefetch_far(strip, FAR);
+                    }
+                    sum = Self::multiply_add(sum, self.halves::<J>(strip), words[J]);
+                }
+                *sums = self.reduce(sum);
+            }
+
+            /// The same with halves that [`Self::halves`] left for several queries.
+            #[inline(never)]
+            #[target_feature(enable = $features)]
+            fn accumulate_halves<const J: usize>(
+                &self,
+                halves: &[[V; 2]],
+                query: &[[Cut; VECTORS]],
+                sums: &mut Sums,
+            ) {
+                let mut sum = *sums;
+                for (&halves, words) in halves.iter().zip(query) {
+                    sum = Self::multiply_add(sum, halves, words[J]);
+                }
+                *sums = self.reduce(sum);
+            }
+
+            /// The halves of one block at up to [`TERMS`] nodes.
+            #[inline(never)]
+            #[target_feature(enable = $features)]
+            fn keep_halves<const WIDTH: usize, const J: usize>(
+                &self,
+                strips: &[[Strip; WIDTH]],
+                block: usize,
+                kept: &mut [[V; 2]],
+            ) {
+                for (strips, kept) in strips.iter().zip(kept) {
+                    if J == 0 {
+                        prefetch_ahead(&strips[block], AHEAD);
+                        prefetch_far(&strips[block], FAR);
+                    }
+                    *kept = self.halves::<J>(&strips[block]);
+                }
+            }
+
+            /// The sums of `2^s` times products, put together: below `3q`, as a residue in `[0, q)`.
+            #[inline]
+            #[target_feature(enable = $features)]
+            fn finish(&self, sums: &[V; 4], correction: &[f64; LANES], out: &mut [u64; LANES]) {
+                let [low, cross0, cross1, high] =
+                    [0, 1, 2, 3].map(|i| product(sums[i], self.unscale[i / 2]));
+                let c = &self.constants;
+                let upper = add(
+                    mul_root(c, add(cross0, cross1), self.radices[0]),
+                    mul_root(c, high, self.radices[1]),
+                );
+                store_final(c, out, add(add(low, load_doubles(correction)), upper));
+            }
+
+            /// One query over the blocks of a group. [`TERMS`] nodes at a time, whose strips and words stay
+            /// in the first-level cache for all blocks.
+            #[target_feature(enable = $features)]
+            fn scan_alone<const WIDTH: usize>(
+                &self,
+                group: &[Strip],
+                query: &Query<'_>,
+                out: Out<'_>,
+            ) {
+                let group = group.as_chunks::<WIDTH>().0;
+                let terms = terms(group.len());
+                let mut sums = [[[[zero(); 4]; 2]; VECTORS]; WIDTH];
+                for (strips, words) in group.chunks(terms).zip(query.words.chunks(terms)) {
+                    for (block, [first, last]) in sums.iter_mut().enumerate() {
+                        self.accumulate::<WIDTH, 0>(strips, block, words, first);
+                        self.accumulate::<WIDTH, 1>(strips, block, words, last);
+                    }
+                }
+                self.finish_group(&sums, query, out);
+            }
+
+            /// At most [`PASS`] queries over the blocks of a group, whose halves are made once.
+            #[target_feature(enable = $features)]
+            fn scan_together<'a, const WIDTH: usize>(
+                &self,
+                group: &[Strip],
+                queries: &[Query<'_>],
+                out: impl Iterator<Item = Out<'a>>,
+            ) {
+                let group = group.as_chunks::<WIDTH>().0;
+                let terms = terms(group.len());
+                let mut sums = [[[[[zero(); 4]; 2]; VECTORS]; WIDTH]; PASS];
+                let mut halves = [[[[zero(); 2]; TERMS]; VECTORS]; WIDTH];
+                for (index, strips) in group.chunks(terms).enumerate() {
+                    for (block, [first, last]) in halves.iter_mut().enumerate() {
+                        self.keep_halves::<WIDTH, 0>(strips, block, first);
+                        self.keep_halves::<WIDTH, 1>(strips, block, last);
+                    }
+                    for (query, sums) in queries.iter().zip(&mut sums) {
+                        let words = &query.words[index * terms..][..strips.len()];
+                        for (halves, sums) in halves.iter().zip(sums) {
+                            self.accumulate_halves::<0>(&halves[0], words, &mut sums[0]);
+                            self.accumulate_halves::<1>(&halves[1], words, &mut sums[1]);
+                        }
+                    }
+                }
+                for ((query, sums), out) in queries.iter().zip(&sums).zip(out) {
+                    self.finish_group(sums, query, out);
+                }
+            }
+
+            #[target_feature(enable = $features)]
+            fn finish_group(&self, sums: &[[Sums; VECTORS]], query: &Query<'_>, (u, v): Out<'_>) {
+                let (u, v) = (u.as_chunks_mut::<LANES>().0, v.as_chunks_mut::<LANES>().0);
+                for (i, ((sums, u), v)) in sums.as_flattened().iter().zip(u).zip(v).enumerate() {
+                    self.finish(&sums[0], &query.correction[i % VECTORS], u);
+                    self.finish(&sums[1], &query.correction[VECTORS + i % VECTORS], v);
+                }
+            }
+        }
+
+        /// Nodes in equal runs of at most [`TERMS`].
+        fn terms(nodes: usize) -> usize {
+            nodes.div_ceil(nodes.div_ceil(TERMS))
+        }
+
+        #[target_feature(enable = $features)]
+        pub(crate) fn scan(
+            data: &[u8],
+            nodes: usize,
+            queries: &[&[u64]],
+            m: &Modulus,
+            u: &mut [u64],
+            v: &mut [u64],
+        ) {
+            if nodes == 0 {
+                return portable::ring::scan(data, nodes, queries, m, u, v);
+            }
+            let kernel = Kernel::new(m);
+            let strips = data.as_chunks::<STRIP_BYTES>().0;
+            let blocks = strips.len() / nodes;
+            let mut cut = Vec::with_capacity(PASS.min(queries.len()) * nodes);
+            for (pass, queries) in queries.chunks(PASS).enumerate() {
+                cut.clear();
+                let corrections: Vec<Correction> =
+                    queries.iter().map(|query| kernel.cut(query, m, &mut cut)).collect();
+                let queries: Vec<Query<'_>> = cut
+                    .chunks_exact(nodes)
+                    .zip(corrections)
+                    .map(|(words, correction)| Query { words, correction })
+                    .collect();
+                for (index, group) in strips.chunks(GROUP * nodes).enumerate() {
+                    let width = group.len() / nodes;
+                    let at = (pass * PASS * blocks + index * GROUP) * STRIP;
+                    let every = blocks * STRIP;
+                    if let [query] = &*queries {
+                        let out = (&mut u[at..at + width * STRIP], &mut v[at..at + width * STRIP]);
+                        match width {
+                            4 => kernel.scan_alone::<4>(group, query, out),
+                            3 => kernel.scan_alone::<3>(group, query, out),
+                            2 => kernel.scan_alone::<2>(group, query, out),
+                            _ => kernel.scan_alone::<1>(group, query, out),
+                        }
+                        continue;
+                    }
+                    let out = u[at..].chunks_mut(every).zip(v[at..].chunks_mut(every));
+                    let out = out.map(|(u, v)| (&mut u[..width * STRIP], &mut v[..width * STRIP]));
+                    match width {
+                        4 => kernel.scan_together::<4>(group, &queries, out),
+                        3 => kernel.scan_together::<3>(group, &queries, out),
+                        2 => kernel.scan_together::<2>(group, &queries, out),
+                        _ => kernel.scan_together::<1>(group, &queries, out),
+                    }
+                }
+            }
+        }
+    };
+}
+pub(crate) use double_scan;
