@@ -10,13 +10,13 @@ from typing import TypeAlias, TypedDict
 
 import ciphervec._native as _native
 
-from ..errors import InvalidInput, ProgramError
+from ..errors import ProgramError
 from .affine import NotAffineError
 from .comparisons import Precision, TooCoarseError
 from .continuous import continuous, without_rankings
 from .costs import duration
 from .digits import MOST_SLOTS, MOST_SLOTS_AT_ALL, by_digits
-from .draft import NOISES, Draft, DraftOutput
+from .draft import NOISES, Draft, DraftOutput, NoCircuitError
 from .factors import factored
 from .graph import Graph, Node
 from .joining import joined
@@ -231,8 +231,8 @@ def _fitted(graph: Graph, drafts: Iterable[_Tried], asked: _Asked) -> _Fit:
         except ProgramError as error:
             refused = error
             continue
-        except InvalidInput as error:
-            refused = no_circuit(graph, draft, error)
+        except NoCircuitError as error:
+            refused = no_circuit(graph, draft, error.refusal)
             continue
         if best is None:
             refused = no_ring(graph, draft, tried)
