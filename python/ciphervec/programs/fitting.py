@@ -30,8 +30,9 @@ from .source import failure_at
 from .undecided import undecided, witnessed
 from .units import COMPARING
 
-_TRUTH_BITS = (4.0, 6.0, 8.0, 10.0, 12.0, 14.0, 17.0, 20.0, 24.0, 28.0, 32.0)
-"""Precisions of comparisons that are tried, the coarsest that is enough being the fastest."""
+_TRUTH_BITS = (4.0, 6.0, 8.0, 10.0, 12.0, 14.0, 15.5, 17.0, 18.5, 20.0, 22.0, 24.0, 26.0, 28.0, 30.0, 32.0)
+"""Precisions of comparisons that are tried, the coarsest that is enough being the fastest: the finest cost most, and are
+closest together."""
 _FINER = (0.0, 6.0, 12.0, 18.0)
 """Bits more of functions that are tried before more of truths."""
 _LOG_SLOTS = (13, 14, 15, 16, 17)
@@ -316,7 +317,8 @@ def _precisions(graph: Graph, precision: float) -> Iterable[tuple[float, float, 
     """
     functions = any(node.op == "function" for node in graph.nodes)
     compares = any(node.op in COMPARING for node in graph.nodes)
-    for further, bits in enumerate(_TRUTH_BITS):
+    for place, bits in enumerate(_TRUTH_BITS):
+        further = min(place, (place + 5) / 2)
         for finer in _FINER if functions else (0.0,):
             if compares or further == 0 or finer == 0:
                 yield bits, finer, precision + 2 + further + finer
