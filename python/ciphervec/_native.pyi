@@ -1030,9 +1030,16 @@ class CkksOwner:
 _Answer = tuple[str, list[int], str, npt.NDArray[np.float64]]
 
 @final
+class ProgramRefusal:
+    @property
+    def kind(self) -> str: ...
+    @property
+    def output(self) -> str | None: ...
+
+@final
 class ProgramCircuit:
-    def __new__(
-        cls,
+    @staticmethod
+    def of(
         slots: int,
         inputs: list[Any],
         constants: list[list[float]],
@@ -1041,7 +1048,7 @@ class ProgramCircuit:
         tables: list[list[float]],
         steps: list[tuple[str, int, int, float]],
         outputs: list[Any],
-    ) -> ProgramCircuit: ...
+    ) -> ProgramCircuit | ProgramRefusal: ...
     def clear(self, inputs: list[npt.NDArray[np.float64]]) -> tuple[list[_Answer], list[float]]: ...
     @staticmethod
     def slots_of(coefficients: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]: ...
@@ -1059,7 +1066,7 @@ class ProgramCandidate:
     @property
     def log_degree(self) -> int: ...
     @property
-    def refused(self) -> str | None: ...
+    def refused(self) -> ProgramRefusal | None: ...
     @property
     def steps(self) -> list[tuple[int, float, float]]: ...
     @property

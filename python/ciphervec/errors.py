@@ -54,6 +54,17 @@ class ProgramError(InvalidInput):
         self.line = line
 
 
+class UnclearOutput(InvalidInput):
+    """An array of a program's answer holds what no result can be. The answer is not used. `output` is its name, and
+    `detail` says what was expected and what came."""
+
+    def __init__(self, message: str, output: str = "", detail: str = "") -> None:
+        """`output` and `detail` as above."""
+        super().__init__(message)
+        self.output = output
+        self.detail = detail
+
+
 class WrongKey(CiphervecError):  # noqa: N818
     """The key given is not the key this was sealed under. Found by key id, before any work."""
 

@@ -24,6 +24,7 @@ import_exception!(ciphervec.errors, StorageError);
 import_exception!(ciphervec.errors, StoreLocked);
 import_exception!(ciphervec.errors, DuplicateId);
 import_exception!(ciphervec.errors, TamperedAnswer);
+import_exception!(ciphervec.errors, UnclearOutput);
 import_exception!(ciphervec.errors, UnsupportedVersion);
 import_exception!(ciphervec.errors, WrongKey);
 
@@ -153,6 +154,8 @@ impl Raise for SchemeError {
             | Self::Choice { .. }
             | Self::Forked { .. }
             | Self::Level { .. }
+            | Self::TooFine { .. }
+            | Self::TooNoisy { .. }
             | Self::Scale { .. }
             | Self::Arith(_) => InvalidInput::new_err(message),
             _ => CiphervecError::new_err(message),
@@ -173,6 +176,7 @@ impl Raise for Error {
             Self::Directory { .. } | Self::Consumed { .. } => CorruptData::new_err(message),
             Self::Token { .. } => Conflict::new_err(message),
             Self::Tampered { segments } => TamperedAnswer::new_err((message, bytes(&segments))),
+            Self::Unclear { output, detail } => UnclearOutput::new_err((message, output, detail)),
             Self::Mismatched { segments } => MismatchedAnswer::new_err((message, bytes(&segments))),
             _ => InvalidInput::new_err(message),
         }

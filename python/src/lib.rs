@@ -102,6 +102,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<ckks_bootstrap::PyCkksBootstrappingKeys>()?;
     module.add_class::<program::PyProgramCircuit>()?;
     module.add_class::<program::PyProgramCandidate>()?;
+    module.add_class::<program::PyProgramRefusal>()?;
     module.add_class::<program::PyProgramPlan>()?;
     module.add_class::<program::PyProgramClient>()?;
     module.add_class::<program::PyProgramInput>()?;

@@ -5,7 +5,8 @@ use std::time::Instant;
 
 use ciphervec::program::{
     Asked, Block, Candidate, Circuit, Clear, Client, Decoding, Domain, Input, Loop, Numbers,
-    Output, Placement, Plan, Reading, Sealed, Server, Simulated, Step, Undecided, View, candidates,
+    Output, Placement, Plan, Reading, Refusal, Sealed, Server, Simulated, Step, Undecided, View,
+    candidates,
 };
 use ciphervec_he::ckks::{LookupTable, Polynomial, Sign};
 use ciphervec_he::params::Security;
@@ -107,6 +108,47 @@ fn step((operation, a, b, number): RawStep) -> PyResult<Step> {
     })
 }
 
+/// Why a circuit cannot be, or a ring does not serve it.
+#[pyclass(name = "ProgramRefusal", module = "ciphervec._native", frozen)]
+pub struct PyProgramRefusal(Refusal);
+
+#[pymethods]
+impl PyProgramRefusal {
+    /// What can be done about it: the same for all of a kind.
+    #[getter]
+    fn kind(&self) -> &'static str {
+        match self.0 {
+            Refusal::TooFine { .. } => "too_fine",
+            Refusal::Signs { .. } => "signs",
+            Refusal::TooNoisy { .. } => "too_noisy",
+            Refusal::OverOne { .. } => "over_one",
+            Refusal::Inexact { .. } => "inexact",
+            Refusal::Slots { .. } => "slots",
+            _ => "other",
+        }
+    }
+
+    /// The output that is too far off, if that is why.
+    #[getter]
+    fn output(&self) -> Option<&str> {
+        match &self.0 {
+            Refusal::Inexact { output, .. } => Some(output),
+            _ => None,
+        }
+    }
+
+    fn __str__(&self) -> String {
+        self.0.to_string()
+    }
+}
+
+/// A circuit, or why there is none.
+#[derive(IntoPyObject)]
+enum Made {
+    Circuit(PyProgramCircuit),
+    Refused(PyProgramRefusal),
+}
+
 /// What is computed, slot by slot.
 #[pyclass(name = "ProgramCircuit", module = "ciphervec._native", frozen)]
 pub struct PyProgramCircuit(Circuit);
@@ -115,9 +157,9 @@ pub struct PyProgramCircuit(Circuit);
 impl PyProgramCircuit {
     /// Polynomials are Chebyshev coefficients on [−1, 1], signs the gap, the bits of their results, what inputs may be off by and
     /// whether those of later stages may be by more, tables the values of 0, 1, 2 and so on.
-    #[new]
+    #[staticmethod]
     #[expect(clippy::too_many_arguments, reason = "the parts of a circuit")]
-    fn new(
+    fn of(
         slots: usize,
         inputs: Vec<RawInput>,
         constants: Vec<Vec<f64>>,
@@ -126,7 +168,7 @@ impl PyProgramCircuit {
         tables: Vec<Vec<f64>>,
         steps: Vec<RawStep>,
         outputs: Vec<RawOutput>,
-    ) -> PyResult<Self> {
+    ) -> PyResult<Made> {
         let input = |(name, public, shape, kind, views): RawInput| {
             let view = |(registers, unit, blocks, read): RawView| {
                 let (placement, reading) = (placement(blocks), reading(read));
@@ -140,28 +182,32 @@ impl PyProgramCircuit {
             let decoding = decoding(&decoded)?;
             Ok(Output { name, shape, numbers, unit, registers, placement, decoding })
         };
-        let polynomial =
-            |one: Vec<f64>| Polynomial::chebyshev(-1.0, 1.0, &one).map_err(ciphervec::Error::from);
-        let polynomials = polynomials.into_iter().map(polynomial).collect::<Result<_, _>>();
+        let steps = steps.into_iter().map(step).collect::<PyResult<_>>()?;
+        let outputs = outputs.into_iter().map(output).collect::<PyResult<_>>()?;
+        let polynomial = |one: Vec<f64>| Polynomial::chebyshev(-1.0, 1.0, &one);
         let sign = |(gap, alpha, noise, graded)| {
             let made = if graded { Sign::graded } else { Sign::with_noise };
-            made(gap, alpha, noise).map_err(ciphervec::Error::from)
+            made(gap, alpha, noise)
         };
-        let signs = signs.into_iter().map(sign).collect::<Result<_, _>>();
-        let table = |values: Vec<f64>| LookupTable::new(&values).map_err(ciphervec::Error::from);
-        let tables = tables.into_iter().map(table).collect::<Result<_, _>>();
-        let circuit = Circuit {
-            slots,
-            inputs: inputs.into_iter().map(input).collect(),
-            constants,
-            polynomials: polynomials.map_err(Raise::raise)?,
-            signs: signs.map_err(Raise::raise)?,
-            tables: tables.map_err(Raise::raise)?,
-            steps: steps.into_iter().map(step).collect::<PyResult<_>>()?,
-            outputs: outputs.into_iter().map(output).collect::<PyResult<_>>()?,
+        let table = |values: Vec<f64>| LookupTable::new(&values);
+        let made = || -> Result<Circuit, Refusal> {
+            let circuit = Circuit {
+                slots,
+                inputs: inputs.into_iter().map(input).collect(),
+                constants,
+                polynomials: polynomials.into_iter().map(polynomial).collect::<Result<_, _>>()?,
+                signs: signs.into_iter().map(sign).collect::<Result<_, _>>()?,
+                tables: tables.into_iter().map(table).collect::<Result<_, _>>()?,
+                steps,
+                outputs,
+            };
+            circuit.check()?;
+            Ok(circuit)
         };
-        circuit.check().map_err(Raise::raise)?;
-        Ok(PyProgramCircuit(circuit))
+        Ok(match made() {
+            Ok(circuit) => Made::Circuit(PyProgramCircuit(circuit)),
+            Err(refusal) => Made::Refused(PyProgramRefusal(refusal)),
+        })
     }
 
     /// The outputs' values on plain numbers, and the largest absolute value after every step.
@@ -245,8 +291,8 @@ impl PyProgramCandidate {
 
     /// Why it does not serve; None if it does.
     #[getter]
-    fn refused(&self) -> Option<String> {
-        self.0.outcome.as_ref().err().cloned()
+    fn refused(&self) -> Option<PyProgramRefusal> {
+        self.0.outcome.as_ref().err().cloned().map(PyProgramRefusal)
     }
 
     /// Level, log2 of the error in a slot, and milliseconds of every step of the circuit that was tried,

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import ciphervec
+import ciphervec._native as _native
 from ciphervec import ProgramError, programs, public, secret
 from ciphervec.programs import drawing
 from ciphervec.programs.costs import duration, key_costs, size
@@ -157,3 +158,33 @@ def test_refused_with_a_line_and_a_remedy(name: str) -> None:
     assert "Sign::" not in words and "got" not in words
     rings = [one.split(":")[0] for one in words.partition("(")[2].split("; ")]
     assert len(rings) == len(set(rings))
+
+
+def circuit(
+    signs: tuple[tuple[float, float, float, bool], ...] = (), steps: tuple[str, ...] = (), slots: int = 4
+) -> Any:
+    """Steps in a row on four reals of ±1, or why there is no circuit of them."""
+    numbers, row = (0.0, -1.0, 1.0), ([(0, 0, [(4, 1, 1)])], False)
+    return _native.ProgramCircuit.of(
+        slots,
+        [("x", False, [4], numbers, [(1, 1.0, row, None)])],
+        [],
+        [],
+        [*signs],
+        [],
+        [(name, place, 0, 0.0) for place, name in enumerate(steps)],
+        [("y", [4], numbers, 1.0, [len(steps)], row, "numbers")],
+    )
+
+
+def test_a_reason_has_a_kind_and_no_words_of_the_crate() -> None:
+    assert circuit(signs=((2.0**-50, 10.0, 0.0, False),)).kind == "too_fine"
+    assert circuit(signs=((0.5, 4.0, 0.0, False),) * 33).kind == "signs"
+    unfit = circuit(slots=3)
+    assert (unfit.kind, str(unfit)) == ("other", "a step does not fit the sizes of its numbers")
+    tried = circuit(steps=("square",)).candidates([1e-30], failure=64)
+    assert (tried[-1].refused.kind, tried[-1].refused.output) == ("inexact", "y")
+    noisy = circuit(signs=((0.25, 4.0, 2.0**-60, False),), steps=("sign",))
+    assert noisy.candidates([0.1], failure=64)[-1].refused.kind == "too_noisy"
+    wide = circuit(steps=("square",), slots=1 << 13).candidates([1e-3], failure=64)
+    assert wide[0].refused.kind == "slots" and wide[-1].refused is None

@@ -115,6 +115,17 @@ pub enum Error {
         /// What was expected, what came, and what to do.
         detail: String,
     },
+    /// A circuit that cannot be, or cannot be under parameters.
+    #[error(transparent)]
+    Refused(#[from] crate::program::Refusal),
+    /// An output of a program that no result can be.
+    #[error("an output: {output:?}: {detail}")]
+    Unclear {
+        /// The output.
+        output: String,
+        /// What was expected, what came, and why that may be.
+        detail: String,
+    },
     /// As many ids as rows are needed.
     #[error("{rows} vectors came with {ids} ids; give one id a vector")]
     IdCount {

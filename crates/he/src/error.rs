@@ -162,6 +162,26 @@ pub enum Error {
         /// What is left, in words.
         left: String,
     },
+    /// A sign of numbers that are too close to 0.
+    #[error(
+        "numbers this close to 0 and results this precise take a sign more than {levels} levels; a \
+         wider gap or fewer bits take fewer"
+    )]
+    TooFine {
+        /// The most levels of a sign.
+        levels: usize,
+    },
+    /// Numbers that are further off than a stage of a sign was built for.
+    #[error(
+        "the error in a slot before a stage of a sign must be at most {most}, which it was built \
+         for, got {off}; use Sign::with_noise or a larger scale"
+    )]
+    TooNoisy {
+        /// The largest error.
+        off: String,
+        /// What the stage was built for.
+        most: String,
+    },
     /// Operands whose scales cannot be brought together without losing a level.
     #[error("{operation}: an operand of scale {expected} expected, got {actual}; {advice}")]
     Scale {

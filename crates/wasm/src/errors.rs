@@ -225,6 +225,8 @@ impl From<SchemeError> for Failure {
             | SchemeError::Parameters { .. }
             | SchemeError::Insecure { .. }
             | SchemeError::Range { .. }
+            | SchemeError::TooFine { .. }
+            | SchemeError::TooNoisy { .. }
             | SchemeError::Choice { .. }
             | SchemeError::Level { .. }
             | SchemeError::Scale { .. }

@@ -15,7 +15,6 @@ from ..ingest.counts import several
 from .costs import duration, key_costs, size
 from .fitting import Fitted
 from .graph import Node
-from .refusals import spoken
 from .undecided import NAME
 
 _FEW_KEYS = 1_000_000
@@ -261,7 +260,7 @@ def analyse(fitted: Fitted, native: _native.ProgramPlan, milliseconds: float) ->
             if not output.name.startswith(NAME)
         ),
         candidates=tuple(
-            CandidateReport(one.log_degree, one.refused and spoken(one.refused), one.refreshing)
+            CandidateReport(one.log_degree, str(one.refused) if one.refused else None, one.refreshing)
             for one in fitted.candidates
         ),
         scheme="CKKS, real coefficients" if fitted.draft.coefficients else "CKKS, real slots",

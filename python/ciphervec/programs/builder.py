@@ -188,7 +188,7 @@ class Builder:
         elif op == "slice":
             return self._simpler_slice(first, attributes["slices"], shape)
         elif op == "function" and attributes["name"] == "reciprocal":
-            return self._sigmoid(first)
+            return self._sigmoid(first) or self._inverse_root(first)
         return None
 
     def _as_decimals(self, inputs: tuple[Node, ...]) -> tuple[Node, ...]:
@@ -292,6 +292,12 @@ class Builder:
                 if inside.shape == node.shape:
                     return self.emit("function", inside, name="sigmoid")
         return None
+
+    def _inverse_root(self, node: Node) -> Node | None:
+        """1 / sqrt(x), by one polynomial for two."""
+        if node.op != "function" or node.attributes["name"] != "sqrt" or node.inputs[0].kind.low <= 0:
+            return None
+        return self.emit("function", node.inputs[0], name="rsqrt")
 
     def again(self, node: Node, new: dict[Node, Node]) -> Node:
         """The node on what its inputs have become, by `new`, where all of them are noted."""

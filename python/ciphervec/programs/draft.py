@@ -24,6 +24,14 @@ stages stand more, as much as they lead away from 0. Narrow scales leave room fo
 _TWO = ("add", "subtract", "multiply")
 
 
+class NoCircuitError(Exception):
+    """Steps that are no circuit."""
+
+    def __init__(self, refusal: _native.ProgramRefusal) -> None:
+        super().__init__(refusal)
+        self.refusal = refusal
+
+
 @dataclass
 class DraftInput:
     """An input and the ways in which it stands in registers."""
@@ -151,7 +159,7 @@ class Draft:
 
     def circuit(self, noise: tuple[float, bool] = NOISES[0]) -> _native.ProgramCircuit:
         """The circuit, which numbers registers with those of inputs first, without steps that no output
-        needs; `noise` is one of `NOISES`."""
+        needs; `noise` is one of `NOISES`. Raises NoCircuitError."""
         places: dict[int, int] = {}
         inputs: list[object] = []
         for source in self.inputs:
@@ -186,9 +194,12 @@ class Draft:
         )
         part, graded = noise
         signs = [(gap, bits, gap * part, graded) for gap, bits in self.signs]
-        return _native.ProgramCircuit(
+        made = _native.ProgramCircuit.of(
             self.slots, inputs, constants, polynomials, signs, tables, steps, outputs
         )
+        if isinstance(made, _native.ProgramRefusal):
+            raise NoCircuitError(made)
+        return made
 
     def needed(self) -> list[int]:
         """The steps that outputs depend on, in order."""

@@ -10,13 +10,13 @@ from typing import TypeAlias, TypedDict
 
 import ciphervec._native as _native
 
-from ..errors import InvalidInput, ProgramError
+from ..errors import ProgramError
 from .affine import NotAffineError
 from .comparisons import Precision, TooCoarseError
 from .continuous import continuous, without_rankings
 from .costs import duration
 from .digits import MOST_SLOTS, MOST_SLOTS_AT_ALL, by_digits
-from .draft import NOISES, Draft, DraftOutput
+from .draft import NOISES, Draft, DraftOutput, NoCircuitError
 from .factors import factored
 from .graph import Graph, Node
 from .joining import joined
@@ -30,8 +30,9 @@ from .source import failure_at
 from .undecided import undecided, witnessed
 from .units import COMPARING
 
-_TRUTH_BITS = (4.0, 6.0, 8.0, 10.0, 12.0, 14.0, 17.0, 20.0, 24.0, 28.0, 32.0)
-"""Precisions of comparisons that are tried, the coarsest that is enough being the fastest."""
+_TRUTH_BITS = (4.0, 6.0, 8.0, 10.0, 12.0, 14.0, 15.5, 17.0, 18.5, 20.0, 22.0, 24.0, 26.0, 28.0, 30.0, 32.0)
+"""Precisions of comparisons that are tried, the coarsest that is enough being the fastest: the finest cost most, and are
+closest together."""
 _FINER = (0.0, 6.0, 12.0, 18.0)
 """Bits more of functions that are tried before more of truths."""
 _LOG_SLOTS = (13, 14, 15, 16, 17)
@@ -231,8 +232,8 @@ def _fitted(graph: Graph, drafts: Iterable[_Tried], asked: _Asked) -> _Fit:
         except ProgramError as error:
             refused = error
             continue
-        except InvalidInput as error:
-            refused = no_circuit(graph, draft, error)
+        except NoCircuitError as error:
+            refused = no_circuit(graph, draft, error.refusal)
             continue
         if best is None:
             refused = no_ring(graph, draft, tried)
@@ -316,7 +317,8 @@ def _precisions(graph: Graph, precision: float) -> Iterable[tuple[float, float, 
     """
     functions = any(node.op == "function" for node in graph.nodes)
     compares = any(node.op in COMPARING for node in graph.nodes)
-    for further, bits in enumerate(_TRUTH_BITS):
+    for place, bits in enumerate(_TRUTH_BITS):
+        further = min(place, (place + 5) / 2)
         for finer in _FINER if functions else (0.0,):
             if compares or further == 0 or finer == 0:
                 yield bits, finer, precision + 2 + further + finer

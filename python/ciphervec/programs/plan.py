@@ -3,7 +3,6 @@ compute, with bytes between them. Client and server."""
 
 from __future__ import annotations
 
-import re
 import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping
@@ -15,7 +14,7 @@ import numpy.typing as npt
 
 import ciphervec._native as _native
 
-from ..errors import InvalidInput
+from ..errors import InvalidInput, UnclearOutput
 from ..ingest.files import StrPath, at_home
 from .analysis import Analysis, analyse
 from .costs import LONG_SECONDS, duration, size
@@ -285,13 +284,11 @@ class Plan:
     ) -> Array | tuple[Array, ...]:
         try:
             named = {name: (shape, decoding, values) for name, shape, decoding, values in answers()}
-        except InvalidInput as error:
-            unclear = re.match(r'an output: "(\w+)": ', str(error))
-            if unclear is None:
-                raise
-            if unclear[1].startswith(NAME):
-                raise self._too_close(unclear[1]) from None
-            raise InvalidInput(f"{self._asked_for(unclear[1])}{str(error).partition(': ')[2]}") from None
+        except UnclearOutput as error:
+            if error.output.startswith(NAME):
+                raise self._too_close(error.output) from None
+            message = f"{self._asked_for(error.output)}{error.output!r}: {error.detail}"
+            raise UnclearOutput(message, error.output, error.detail) from None
         for name, (*_, values) in named.items():
             if name.startswith(NAME) and (values != np.rint(values)).any():
                 raise self._too_close(name)

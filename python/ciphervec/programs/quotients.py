@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from .graph import Node
 
 Ends = tuple[float, float]
@@ -56,6 +58,39 @@ def least_sum(node: Node, axes: tuple[int, ...]) -> float | None:
 def most_sum(node: Node, axes: tuple[int, ...]) -> float:
     """The same at most."""
     return _ROUNDED if node.op == "multiply" else math.inf
+
+
+def most_about_means(node: Node, axes: tuple[int, ...]) -> float:
+    """What a sum along axes is at most, above or below 0, of the squares of n numbers less their mean, which is as large
+    as it can be where half of them lie at either end; or of products of two such, by the inequality of Cauchy and
+    Schwarz."""
+    if node.op != "multiply":
+        return math.inf
+    terms = math.prod(node.shape[axis] for axis in axes)
+    spans = [_span_about_mean(one, axes) if one.shape == node.shape else math.inf for one in node.inputs]
+    return _ROUNDED * (terms // 2) * ((terms + 1) // 2) / terms * spans[0] * spans[1]
+
+
+def _span_about_mean(node: Node, axes: tuple[int, ...]) -> float:
+    """How far numbers lie apart at most that are less by their mean along axes."""
+    if node.op != "subtract" or node.inputs[0].shape != node.shape:
+        return math.inf
+    number, mean = node.inputs
+    terms = math.prod(node.shape[axis] for axis in axes)
+    kept = tuple(1 if axis in axes else length for axis, length in enumerate(node.shape))
+    if (1,) * (len(kept) - len(mean.shape)) + mean.shape != kept:
+        return math.inf
+    while mean.op == "reshape":
+        mean = mean.inputs[0]
+    if mean.op != "multiply":
+        return math.inf
+    for part, total in (mean.inputs, mean.inputs[::-1]):
+        alike = total.op == "sum" and total.inputs[0] is number and total.attributes["axes"] == axes
+        if alike and part.constant and np.allclose(part.value * terms, 1, rtol=2.0**-50):
+            kind = number.kind.number()
+            # Floats are off by a part of how large they are, however near one another.
+            return kind.high - kind.low + (0.0 if kind.exact else 2.0**-48 * terms * kind.largest)
+    return math.inf
 
 
 def shared(node: Node) -> tuple[int, ...] | None:

@@ -15,7 +15,7 @@ import numpy as np
 
 from .graph import Attributes, Node
 from .kinds import BOOLEAN, LARGEST, Kind, snap
-from .quotients import above, least_sum, log_of_both, most_sum, quotient
+from .quotients import above, least_sum, log_of_both, most_about_means, most_sum, quotient
 from .smooth import SMOOTH
 from .source import failure
 
@@ -187,7 +187,9 @@ def _sum(inputs: Sequence[Node], attributes: Attributes) -> Kind:
         for constant, other in (node.inputs, node.inputs[::-1]):
             if constant.constant and not other.constant:
                 return _weighted_sum(constant, other, node, axes)
-    return _rounded(Kind(kind.step, kind.low * terms, kind.high * terms), terms, kind.largest * terms)
+    found = _rounded(Kind(kind.step, kind.low * terms, kind.high * terms), terms, kind.largest * terms)
+    most = most_about_means(node, axes)
+    return _between(found, -most, most)
 
 
 def _weighted_sum(weights: Node, other: Node, product: Node, axes: tuple[int, ...]) -> Kind:

@@ -98,6 +98,8 @@ SMOOTH: Mapping[str, Smooth] = {
     "arctanh": Smooth(np.arctanh, _inside("arctanh", math.atanh, closed=False)),
     "cbrt": Smooth(np.cbrt, _rising(lambda x: float(np.cbrt(x)))),
     "sinc": Smooth(np.sinc, _sinc),
+    # 1 / sqrt(x), of numbers above 0.
+    "rsqrt": Smooth(lambda x: 1 / np.sqrt(x), lambda low, high: (1 / math.sqrt(high), 1 / math.sqrt(low))),
     # log(1 + e^x), which changes by no more than x does.
     "softplus": Smooth(lambda x: np.logaddexp(0.0, x), _rising(lambda x: float(np.logaddexp(0.0, x)))),
 }

@@ -161,7 +161,7 @@ impl Output {
     /// one-hot output have lost the last axis.
     ///
     /// # Errors
-    /// [`Error::Program`] where a number is not near one that the output can hold: the noise was
+    /// [`Error::Unclear`] where a number is not near one that the output can hold: the noise was
     /// larger than the plan allows for, or the server computed something else.
     pub fn gather(&self, registers: &[Vec<f64>], slots: usize) -> Result<Vec<f64>> {
         let count = elements(&self.shape).unwrap_or(0) as usize;
@@ -274,12 +274,10 @@ impl Output {
 
     fn refuse(&self, detail: String) -> Error {
         let detail = format!(
-            "{:?}: {detail}. Numbers closer than a gap= that was asked for were compared, the noise \
-             was larger than planned for, or the server computed something else; the answer is not \
-             used",
-            self.name
+            "{detail}. Numbers closer than a gap= that was asked for were compared, the noise was \
+             larger than planned for, or the server computed something else; the answer is not used"
         );
-        Error::Program { operation: "an output", detail }
+        Error::Unclear { output: self.name.clone(), detail }
     }
 }
 

@@ -4,6 +4,7 @@
 use super::arrays::{Decoding, Input, Output, Register, check_array, check_unit};
 use super::look_up::check_tables;
 use super::numbers::{range, within};
+use super::refusal::Refusal;
 use crate::error::Result;
 use ciphervec_he::ckks::{LookupTable, Polynomial, Sign};
 
@@ -258,7 +259,8 @@ impl Circuit {
     /// constants that are not there, sizes over the limits.
     ///
     /// # Errors
-    /// [`crate::Error::Range`], which says what was expected and what came.
+    /// [`crate::Error::Range`], which says what was expected and what came; [`Refusal::Signs`] for
+    /// too many signs.
     pub fn check(&self) -> Result<()> {
         within("the number of slots", 1..=MAX_SLOTS, self.slots)?;
         if !self.slots.is_power_of_two() {
@@ -267,7 +269,9 @@ impl Circuit {
         within("the number of inputs", 1..=MAX_PARTS, self.inputs.len())?;
         within("the number of outputs", 1..=MAX_PARTS, self.outputs.len())?;
         within("the number of polynomials", 0..=MAX_PARTS, self.polynomials.len())?;
-        within("the number of signs", 0..=MAX_SIGNS, self.signs.len())?;
+        if self.signs.len() > MAX_SIGNS {
+            return Err(Refusal::Signs { signs: self.signs.len(), most: MAX_SIGNS }.into());
+        }
         let views = self.inputs.iter().flat_map(|input| &input.views);
         let inputs = views.fold(0usize, |sum, view| sum.saturating_add(view.registers as usize));
         let registers = inputs.saturating_add(self.steps.len());

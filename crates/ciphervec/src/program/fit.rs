@@ -6,6 +6,7 @@ use super::numbers::range;
 use super::plan::{KeySet, Plan};
 use super::reference::reference;
 use super::refreshed::{Refreshed, kept, specs};
+use super::refusal::Refusal;
 use super::tolerance::{Asked, inexact};
 use super::trial::{SPARE_BITS, Trial};
 use crate::error::{Error, Result};
@@ -40,7 +41,7 @@ pub struct Candidate {
     /// The circuit with its refreshes, if they are and it serves.
     pub refreshed: Option<Refreshed>,
     /// The parameters and the trial under them, or why there are none.
-    pub outcome: core::result::Result<(ParamsSpec, Trial), String>,
+    pub outcome: core::result::Result<(ParamsSpec, Trial), Refusal>,
 }
 
 /// Tries a circuit in every ring, and stops at the first that serves. Where none serves, or it takes long, the sets that refresh
@@ -59,7 +60,7 @@ pub fn candidates(circuit: &Circuit, asked: &Asked<'_>) -> Result<Vec<Candidate>
         let detail = format!("{} outputs, {} errors allowed", circuit.outputs.len(), allowed.len());
         return Err(Error::Program { operation: "a fit", detail });
     }
-    let needs = Needs::of(circuit)?;
+    let needs = Needs::of(circuit);
     let mut tried = with_levels(circuit, asked, &needs, false);
     // Errors slot by slot take longer to follow, and matter where masks leave some of them out.
     let masks = circuit.steps.iter().any(|step| matches!(step, Step::MultiplyVector(..)));
@@ -71,7 +72,7 @@ pub fn candidates(circuit: &Circuit, asked: &Asked<'_>) -> Result<Vec<Candidate>
     if deep && tried.last().is_none_or(long) {
         for spec in specs() {
             let spec = BootstrapSpec { security, ..spec };
-            tried.push(Candidate::refreshing(circuit, asked, spec)?);
+            tried.push(Candidate::refreshing(circuit, asked, spec));
         }
     }
     Ok(fastest_last(tried))
@@ -86,7 +87,7 @@ fn fastest_last(mut tried: Vec<Candidate>) -> Vec<Candidate> {
     for one in &mut tried {
         let Some(milliseconds) = one.milliseconds() else { continue };
         let times = milliseconds / least;
-        one.outcome = Err(format!("it serves, and is predicted to take {times:.2} times as long"));
+        one.outcome = Err(Refusal::Slower { times });
         one.refreshed = None;
     }
     tried.push(fastest);
@@ -97,7 +98,7 @@ fn fastest_last(mut tried: Vec<Candidate>) -> Vec<Candidate> {
 fn with_levels(
     circuit: &Circuit,
     asked: &Asked<'_>,
-    needs: &core::result::Result<Needs, String>,
+    needs: &core::result::Result<Needs, Refusal>,
     local: bool,
 ) -> Vec<Candidate> {
     let mut tried = Vec::new();
@@ -110,7 +111,7 @@ fn with_levels(
     };
     for log_degree in LOG_DEGREES {
         let outcome = if circuit.slots > 1 << log_degree {
-            Err(format!("{} slots are needed, it has {}", circuit.slots, 1u64 << log_degree))
+            Err(Refusal::Slots { slots: circuit.slots, most: 1 << log_degree })
         } else {
             in_ring(circuit, asked, log_degree, needs, local)
         };
@@ -127,27 +128,26 @@ impl Candidate {
     fn levels(
         log_degree: u32,
         asked: &Asked<'_>,
-        outcome: core::result::Result<(ParamsSpec, Trial), String>,
+        outcome: core::result::Result<(ParamsSpec, Trial), Refusal>,
     ) -> Self {
         let failure = asked.failure;
         Candidate { log_degree, refreshing: false, failure, refreshed: None, outcome }
     }
 
     /// A circuit under a set that refreshes registers.
-    fn refreshing(circuit: &Circuit, asked: &Asked<'_>, spec: BootstrapSpec) -> Result<Self> {
-        let found = match kept(spec) {
-            Ok(bootstrapper) => Refreshed::of(circuit, asked, bootstrapper)?,
-            Err(error) => Err(error.to_string()),
-        };
-        let one = Candidate::levels(spec.log_degree, asked, Err(String::new()));
-        let one = Candidate { refreshing: true, ..one };
-        Ok(match found {
+    fn refreshing(circuit: &Circuit, asked: &Asked<'_>, spec: BootstrapSpec) -> Self {
+        let found = kept(spec)
+            .map_err(Refusal::from)
+            .and_then(|bootstrapper| Refreshed::of(circuit, asked, bootstrapper));
+        let (refreshed, outcome) = match found {
             Ok((refreshed, trial)) => {
                 let params = *refreshed.bootstrapper.params().spec();
-                Candidate { refreshed: Some(refreshed), outcome: Ok((params, trial)), ..one }
+                (Some(refreshed), Ok((params, trial)))
             }
-            Err(why) => Candidate { outcome: Err(why), ..one },
-        })
+            Err(why) => (None, Err(why)),
+        };
+        let one = Candidate::levels(spec.log_degree, asked, outcome);
+        Candidate { refreshing: true, refreshed, ..one }
     }
 
     /// The same with what a run takes on this machine, which is timed for it. Candidates are chosen
@@ -209,22 +209,20 @@ struct Needs {
 }
 
 impl Needs {
-    fn of(circuit: &Circuit) -> Result<core::result::Result<Self, String>> {
-        let spec = spec((17, 45, PRIME_BITS), DEEPEST, DEEPEST + 1, Security::Classical128);
-        match Trial::levels(circuit, &spec) {
-            Ok(trial) => {
-                let headroom =
-                    (trial.largest.log2() + SPARE_BITS).ceil().max(SPARE_BITS) as u32 + 1;
-                let keys = circuit.switching().next().is_some();
-                Ok(Ok(Needs { depth: DEEPEST - trial.left, headroom, keys }))
-            }
-            Err(Error::Scheme(ciphervec_he::Error::Level { operation, .. })) => Ok(Err(format!(
-                "more than {DEEPEST} levels are needed, and none is left for {operation}. \
-                 Multiply and compare less often in a row"
-            ))),
-            Err(Error::Program { detail, .. }) => Ok(Err(detail)),
-            Err(error) => Err(error),
+    fn of(circuit: &Circuit) -> core::result::Result<Self, Refusal> {
+        if circuit.look_ups() > 0 {
+            return Err(Refusal::LookUp);
         }
+        let spec = spec((17, 45, PRIME_BITS), DEEPEST, DEEPEST + 1, Security::Classical128);
+        let trial = Trial::levels(circuit, &spec).map_err(|error| match error {
+            Error::Scheme(ciphervec_he::Error::Level { .. }) => {
+                Refusal::TooDeep { levels: DEEPEST }
+            }
+            other => other.into(),
+        })?;
+        let headroom = (trial.largest.log2() + SPARE_BITS).ceil().max(SPARE_BITS) as u32 + 1;
+        let keys = circuit.switching().next().is_some();
+        Ok(Needs { depth: DEEPEST - trial.left, headroom, keys })
     }
 }
 
@@ -235,10 +233,10 @@ fn in_ring(
     log_degree: u32,
     needs: Needs,
     local: bool,
-) -> core::result::Result<(ParamsSpec, Trial), String> {
+) -> core::result::Result<(ParamsSpec, Trial), Refusal> {
     let limit = max_log_modulus(1 << log_degree, asked.security).unwrap_or(0);
     let calibration = reference(log_degree);
-    let mut why = String::new();
+    let mut why = None;
     // Wide outputs take a level that is left; nothing takes more than two.
     for levels in needs.depth..=needs.depth + 2 {
         let mut scales = *SCALE_BITS.start()..*SCALE_BITS.end() + 1;
@@ -255,11 +253,11 @@ fn in_ring(
                     scales.end = scale_bits;
                 }
                 Tried::Inexact(reason) => {
-                    why = reason;
+                    why = Some(reason);
                     scales.start = scale_bits + 1;
                 }
                 Tried::NoRoom(reason) => {
-                    why = reason;
+                    why = Some(reason);
                     scales.end = scale_bits;
                 }
             }
@@ -268,15 +266,15 @@ fn in_ring(
             return Ok(*found);
         }
     }
-    Err(why)
+    Err(why.unwrap_or(Refusal::TooDeep { levels: needs.depth }))
 }
 
 enum Tried {
     Serves(Box<(ParamsSpec, Trial)>),
     /// A wider scale may do.
-    Inexact(String),
+    Inexact(Refusal),
     /// A narrower scale may do.
-    NoRoom(String),
+    NoRoom(Refusal),
 }
 
 fn at_scale(
@@ -287,10 +285,7 @@ fn at_scale(
     calibration: &Calibration,
 ) -> Tried {
     let mut best: Option<(ParamsSpec, Trial)> = None;
-    let mut why = Tried::NoRoom(format!(
-        "{levels} levels of {} bits need more than the {limit} bits that are secure",
-        ring.1
-    ));
+    let mut why = Tried::NoRoom(Refusal::Insecure { levels, bits: ring.1, most: limit });
     for digits in 1..=levels + 1 {
         let mut spec = spec(ring, levels, digits, asked.security);
         if !keys {
@@ -312,10 +307,10 @@ fn at_scale(
             Ok(trial) => trial,
             Err(error) => {
                 why = match error {
-                    Error::Scheme(ciphervec_he::Error::Range { .. }) => {
-                        Tried::Inexact(error.to_string())
-                    }
-                    other => Tried::NoRoom(other.to_string()),
+                    Error::Scheme(
+                        ciphervec_he::Error::Range { .. } | ciphervec_he::Error::TooNoisy { .. },
+                    ) => Tried::Inexact(error.into()),
+                    other => Tried::NoRoom(other.into()),
                 };
                 break;
             }

@@ -28,6 +28,7 @@ mod reference;
 mod refresh_search;
 mod refreshed;
 mod refreshing;
+mod refusal;
 mod rounding;
 mod serialize;
 mod server;
@@ -53,6 +54,7 @@ pub use placement::{Block, Domain, Loop, Placement};
 pub use plan::{KeySet, Plan, PlanId, Undecided};
 pub use reading::Reading;
 pub use refreshed::Refreshed;
+pub use refusal::Refusal;
 pub use serialize::PlanBytes;
 pub use server::{Sealed, Server, frames, key_of_input, key_of_keys};
 #[cfg(feature = "client")]

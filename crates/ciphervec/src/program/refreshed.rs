@@ -5,6 +5,7 @@ use super::circuit::{Circuit, Step};
 use super::reach::reaches;
 use super::reference::reference;
 use super::refresh_search::{Node, computed_alike, search};
+use super::refusal::Refusal;
 use super::tolerance::{Asked, inexact};
 use super::trial::Trial;
 use crate::error::{Error, Result};
@@ -71,19 +72,19 @@ pub(super) fn kept(spec: BootstrapSpec) -> Result<Arc<Bootstrapper>> {
 }
 
 impl Refreshed {
-    /// The circuit with the fewest refreshes, and what a trial of it says; or why there is none. Where
-    /// integers get too far off from table to table, they are cleaned before they are looked up.
+    /// The circuit with the fewest refreshes, and what a trial of it says. Where integers get too far
+    /// off from table to table, they are cleaned before they are looked up.
     ///
     /// # Errors
-    /// [`Error::Range`] for a circuit that [`Circuit::check`] refuses.
+    /// Why there is none.
     pub fn of(
         circuit: &Circuit,
         asked: &Asked<'_>,
         bootstrapper: Arc<Bootstrapper>,
-    ) -> Result<core::result::Result<(Self, Trial), String>> {
-        let found = Self::uncleaned(circuit, asked, bootstrapper.clone())?;
+    ) -> core::result::Result<(Self, Trial), Refusal> {
+        let found = Self::uncleaned(circuit, asked, bootstrapper.clone());
         if found.is_ok() || circuit.tables.is_empty() {
-            return Ok(found);
+            return found;
         }
         let levels = bootstrapper.spec().levels;
         for cleanings in 1..=MOST_CLEANINGS {
@@ -96,12 +97,12 @@ impl Refreshed {
                 break;
             }
             let cleaned = Circuit { tables, ..circuit.clone() };
-            let cleaned = Self::uncleaned(&cleaned, asked, bootstrapper.clone())?;
+            let cleaned = Self::uncleaned(&cleaned, asked, bootstrapper.clone());
             if cleaned.is_ok() {
-                return Ok(cleaned);
+                return cleaned;
             }
         }
-        Ok(found)
+        found
     }
 
     /// [`Self::of`] with tables as they are.
@@ -109,31 +110,29 @@ impl Refreshed {
         circuit: &Circuit,
         asked: &Asked<'_>,
         bootstrapper: Arc<Bootstrapper>,
-    ) -> Result<core::result::Result<(Self, Trial), String>> {
+    ) -> core::result::Result<(Self, Trial), Refusal> {
         circuit.check()?;
         let most = bootstrapper.plan()?.slots;
         if circuit.slots > most {
-            return Ok(Err(format!("{} slots are needed, it refreshes {most}", circuit.slots)));
+            return Err(Refusal::Slots { slots: circuit.slots, most: most as u64 });
         }
         let calibration = reference(bootstrapper.params().spec().log_degree);
         let levels = bootstrapper.spec().levels;
-        let mut why = String::new();
+        let mut why = None;
         for top in (1..=levels).rev().take(KEPT_BACK) {
-            why.clear();
             for times in LATE {
                 match attempt(circuit, asked, &bootstrapper, (top, times), &calibration)? {
-                    Attempt::Serves(found) => return Ok(Ok(*found)),
-                    Attempt::Refused(reason) => return Ok(Err(reason)),
-                    Attempt::TooNoisy(reason) if why.is_empty() => why = reason,
-                    Attempt::TooNoisy(_) => {}
+                    Attempt::Serves(found) => return Ok(*found),
+                    Attempt::Refused(reason) => return Err(reason),
+                    Attempt::TooNoisy(reason) => why = why.or(Some(reason)),
                     Attempt::TooDeep => break,
                 }
             }
-            if !why.is_empty() {
-                return Ok(Err(why));
+            if let Some(why) = why {
+                return Err(why);
             }
         }
-        Ok(Err(format!("more than {levels} levels lie between two refreshes")))
+        Err(Refusal::FarApart { levels })
     }
 }
 
@@ -143,8 +142,8 @@ enum Attempt {
     /// With a level kept back it may serve.
     TooDeep,
     /// With signs that are built for more it may serve.
-    TooNoisy(String),
-    Refused(String),
+    TooNoisy(Refusal),
+    Refused(Refusal),
 }
 
 /// A circuit whose registers are refreshed so that `top` levels last, with late stages of signs that
@@ -173,20 +172,20 @@ fn attempt(
         Err(Error::Scheme(ciphervec_he::Error::Level { .. })) if top > 1 => {
             return Ok(Attempt::TooDeep);
         }
-        Err(error @ Error::Scheme(ciphervec_he::Error::Range { .. })) => {
-            return Ok(Attempt::TooNoisy(error.to_string()));
-        }
-        Err(error) => return Ok(Attempt::Refused(error.to_string())),
+        Err(
+            error @ Error::Scheme(
+                ciphervec_he::Error::Range { .. } | ciphervec_he::Error::TooNoisy { .. },
+            ),
+        ) => return Ok(Attempt::TooNoisy(error.into())),
+        Err(error) => return Ok(Attempt::Refused(error.into())),
     };
     if let Some(reason) = inexact(&circuit, asked.allowed, &trial.outputs) {
         return Ok(Attempt::Refused(reason));
     }
-    let runs = (circuit.refreshes() + circuit.look_ups()) as f64;
-    let lost = -bootstrapper.plan()?.failure_log2 - runs.max(1.0).log2();
-    if lost < f64::from(asked.failure) {
-        let failure = asked.failure;
-        let reason =
-            format!("{runs} refreshes fail with a chance of 2^-{lost:.0}, not 2^-{failure}");
+    let refreshes = circuit.refreshes() + circuit.look_ups();
+    let bits = -bootstrapper.plan()?.failure_log2 - (refreshes.max(1) as f64).log2();
+    if bits < f64::from(asked.failure) {
+        let reason = Refusal::Chance { refreshes, bits, asked: asked.failure };
         return Ok(Attempt::Refused(reason));
     }
     let milliseconds = bootstrapper.work()?.milliseconds(calibration);
@@ -345,12 +344,11 @@ fn bits_over(reach: f64) -> u32 {
     if reach <= ONE { 0 } else { reach.log2().ceil() as u32 }
 }
 
-fn too_deep(nodes: &[Node], levels: usize) -> String {
-    let most = nodes.iter().map(|node| node.depth).max().unwrap_or(0);
-    if most > levels {
-        return format!("a step takes {most} levels, and {levels} lie between two refreshes");
+fn too_deep(nodes: &[Node], levels: usize) -> Refusal {
+    match nodes.iter().map(|node| node.depth).max() {
+        Some(needed) if needed > levels => Refusal::LongStep { needed, levels },
+        _ => Refusal::OverOne { levels },
     }
-    format!("numbers over 1 have to be refreshed, and none of {levels} levels is left for it")
 }
 
 /// The circuit with refreshes after the registers that are chosen, and for each step that it was made

@@ -4,6 +4,7 @@ use super::arrays::{Decoding, Output};
 use super::circuit::{Circuit, Step};
 use super::numbers::elements;
 use super::placement::Domain;
+use super::refusal::Refusal;
 use ciphervec_he::ckks::{Deviation, Traced, TracedForecast, Tracing};
 use ciphervec_he::params::Security;
 
@@ -92,11 +93,12 @@ pub(super) fn inexact(
     circuit: &Circuit,
     allowed: &[f64],
     outputs: &[OutputForecast],
-) -> Option<String> {
+) -> Option<Refusal> {
     circuit.outputs.iter().zip(outputs).zip(allowed).find_map(|((output, found), &most)| {
-        (found.within > most).then(|| {
-            let within = found.within;
-            format!("{:?} is off by up to {within:.2e}, allowed are {most:.2e}", output.name)
+        (found.within > most).then(|| Refusal::Inexact {
+            output: output.name.clone(),
+            off: found.within,
+            most,
         })
     })
 }

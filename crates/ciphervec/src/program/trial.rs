@@ -7,6 +7,7 @@ use super::machine::{Machine, execute};
 use super::mixed::{Held, Mixed};
 use super::plan::{KeySet, Plan};
 use super::reach::Reach;
+use super::refusal::Refusal;
 use super::tolerance::{FAILURE_BITS, OutputForecast, traced};
 use crate::error::{Error, Result};
 use ciphervec_he::ckks::{
@@ -406,9 +407,7 @@ impl TrialMachine {
         if needed <= room {
             return Ok(());
         }
-        let detail =
-            format!("numbers up to {:.3e} need {needed:.0} bits, {room:.0} are left", a.magnitude);
-        Err(Error::Program { operation: "a trial", detail })
+        Err(Refusal::TooLarge { magnitude: a.magnitude, needed, left: room }.into())
     }
 }
 

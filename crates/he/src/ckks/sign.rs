@@ -46,8 +46,8 @@ impl Sign {
     /// gap.
     ///
     /// # Errors
-    /// [`Error::Range`] unless `2⁻⁴⁰ ≤ gap < 1` and `1 ≤ alpha ≤ 40`, or if more than 63 levels
-    /// were needed.
+    /// [`Error::TooFine`] for a gap below `2⁻⁴⁰`, or if more than 63 levels were needed;
+    /// [`Error::Range`] unless `0 < gap < 1` and `1 ≤ alpha ≤ 40`.
     pub fn new(gap: f64, alpha: f64) -> Result<Self> {
         Self::with_noise(gap, alpha, NOISE_OF_GAP * gap)
     }
@@ -105,6 +105,9 @@ impl Sign {
         let range = |what, expected: String, actual: f64| {
             Err(Error::Range { what, expected, actual: actual.to_string() })
         };
+        if gap > 0.0 && gap < LEAST_GAP {
+            return Err(Error::TooFine { levels: MOST_LEVELS });
+        }
         if !(LEAST_GAP..1.0).contains(&gap) {
             let expected = format!("from {LEAST_GAP:e} to below 1");
             return range("the gap of a sign", expected, gap);
@@ -118,8 +121,7 @@ impl Sign {
             return range("what the inputs of a sign are off by", expected, noise);
         }
         let Some(found) = shallowest(gap, (-alpha).exp2(), noises)? else {
-            let expected = format!("reached in {MOST_LEVELS} levels; a wider gap takes fewer");
-            return range("the precision of a sign", expected, alpha);
+            return Err(Error::TooFine { levels: MOST_LEVELS });
         };
         let (mut reached, mut stages, mut error) = (gap, Vec::new(), 1.0);
         for (place, &(degree, noise)) in found.iter().enumerate() {
@@ -215,8 +217,8 @@ impl Evaluator {
     ///
     /// # Errors
     /// [`Error::Level`] if fewer levels are left, [`Error::MissingKey`] without the relinearisation
-    /// key; [`Error::Range`] for a declared magnitude over 1, or if 9.5 standard deviations of the
-    /// error in a slot, before any stage, are over [`Sign::noise`].
+    /// key; [`Error::Range`] for a declared magnitude over 1, [`Error::TooNoisy`] if 9.5 standard
+    /// deviations of the error in a slot, before any stage, are over [`Sign::noise`].
     pub fn sign(&self, x: &Ciphertext, sign: &Sign) -> Result<Ciphertext> {
         take(self, x, sign)
     }
@@ -263,14 +265,8 @@ pub(super) fn take_stage<O: Estimates>(
     let off = TAIL_DEVIATIONS * noise.std * operations.expansion().sqrt() / scale;
     let most = sign.stands[place];
     if off > most {
-        return Err(Error::Range {
-            what: "the error in a slot before a stage of a sign",
-            expected: format!(
-                "at most 2^{:.1}, which it was built for; use Sign::with_noise or a larger scale",
-                most.log2()
-            ),
-            actual: format!("2^{:.1}", off.log2()),
-        });
+        let [off, most] = [off, most].map(|error| format!("2^{:.1}", error.log2()));
+        return Err(Error::TooNoisy { off, most });
     }
     // What the stage was built for is no error of its result; a bound that is over it stays.
     let bound = if noise.bound / scale <= most { 0.0 } else { noise.bound };
@@ -466,9 +462,12 @@ mod tests {
 
     #[test]
     fn refuses_what_means_nothing() {
-        for gap in [0.0, -0.5, 1.0, 2.0, 1e-13, f64::NAN, f64::INFINITY] {
+        for gap in [0.0, -0.5, 1.0, 2.0, f64::NAN, f64::INFINITY] {
             let error = Sign::new(gap, 10.0).unwrap_err().to_string();
             assert!(error.contains("gap") && error.contains(&gap.to_string()), "{error}");
+        }
+        for (gap, alpha) in [(1e-13, 10.0), (1e-12, 40.0)] {
+            assert_eq!(Sign::new(gap, alpha), Err(Error::TooFine { levels: MOST_LEVELS }));
         }
         for alpha in [0.0, -3.0, 41.0, f64::NAN] {
             let error = Sign::new(0.1, alpha).unwrap_err().to_string();

@@ -417,7 +417,7 @@ impl TracedForecast {
     /// About the sign of every slot.
     ///
     /// # Errors
-    /// As [`Forecast::sign`], and [`Error::Range`] for what is off by more than the sign was built
+    /// As [`Forecast::sign`], and [`Error::TooNoisy`] for what is off by more than the sign was built
     /// for, with the chance that was asked for.
     pub fn sign(&self, x: &Traced, sign: &Sign) -> Result<Traced> {
         (0..sign.stages().len()).try_fold(x.clone(), |x, stage| self.sign_stage(&x, sign, stage))
@@ -432,10 +432,9 @@ impl TracedForecast {
         let expected = self.forecast.sign_stage(&x.expected, sign, stage)?;
         let (off, most) = (self.within(&x), sign.stands()[stage]);
         if off > most {
-            return Err(Error::Range {
-                what: "the error in a slot before a stage of a sign",
-                expected: format!("at most 2^{:.1}, which it was built for", most.log2()),
-                actual: format!("2^{:.1} with a chance of 2^-{:.0}", off.log2(), self.tracing.bits),
+            return Err(Error::TooNoisy {
+                off: format!("2^{:.1} with a chance of 2^-{:.0}", off.log2(), self.tracing.bits),
+                most: format!("2^{:.1}", most.log2()),
             });
         }
         let polynomial = &sign.stages()[stage];
