@@ -13,7 +13,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 NUMBER = r"(\d+\.\d+\.\d+(?:-[0-9a-z.]+)?)"
 PLACES = {
-    "Cargo.toml": [rf'(?m)^version = "{NUMBER}"$', rf'path = "crates/\w+", version = "{NUMBER}"'],
+    "Cargo.toml": [rf'(?m)^version = "{NUMBER}"$', rf'path = "crates/[\w-]+", version = "{NUMBER}"'],
     "CITATION.cff": [rf"(?m)^version: {NUMBER}$"],
     "deploy/chart/Chart.yaml": [rf"(?m)^(?:version|appVersion): {NUMBER}$"],
     **{

@@ -19,6 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 CRATES = [
     "crates/arith",
     "crates/he",
+    "crates/he-secret",
     "crates/ciphervec",
     "crates/client",
     "crates/server",
@@ -30,6 +31,7 @@ HELD = set(CRATES)
 FLOORS = {
     "crates/arith": 7,
     "crates/he": 7,
+    "crates/he-secret": 7,
     "crates/ciphervec": 7,
     "crates/client": 7,
     "crates/server": 8,

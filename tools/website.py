@@ -33,7 +33,14 @@ COPIED = ("demo/app", "reference/rust/rustdoc")
 """On the site, made by other tools."""
 TYPESCRIPT = "reference/typescript/index.md"
 RUSTDOC = ROOT / "target" / "doc"
-CRATES = ("ciphervec", "ciphervec_arith", "ciphervec_client", "ciphervec_he", "ciphervec_server")
+CRATES = (
+    "ciphervec",
+    "ciphervec_arith",
+    "ciphervec_client",
+    "ciphervec_he",
+    "ciphervec_he_secret",
+    "ciphervec_server",
+)
 NOTEBOOKS = ROOT / "examples" / "notebooks"
 RESULTS = ROOT / "benches" / "results"
 DEMO_POLICY = (

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use ciphervec_he::Error;
-use ciphervec_he::additive::{Decrypt, Evaluate, Messages};
-use ciphervec_he::scheme::KeyOptions;
+use ciphervec_he_secret::Error;
+use ciphervec_he_secret::additive::{Decrypt, Evaluate, Messages};
+use ciphervec_he_secret::scheme::KeyOptions;
 use numpy::PyReadonlyArray1;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;

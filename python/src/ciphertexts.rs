@@ -4,9 +4,9 @@ use std::any::Any;
 use std::ops::Range;
 use std::sync::Arc;
 
-use ciphervec_he::Error;
-use ciphervec_he::additive::{Evaluate, Messages, Table};
-use ciphervec_he::wire::KeyId;
+use ciphervec_he_secret::Error;
+use ciphervec_he_secret::additive::{Evaluate, Messages, Table};
+use ciphervec_he_secret::wire::KeyId;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;

@@ -3,7 +3,7 @@
 use ciphervec::similarity::ckks::{
     EncryptOptions, EncryptedArray, Lengths, PlainRows, Server, encrypt_for,
 };
-use ciphervec_he::ckks::PublicKey;
+use ciphervec_he_secret::ckks::PublicKey;
 use numpy::{PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -111,7 +111,7 @@ impl PyCkksServer {
     /// Serialised bytes of the relinearisation key and of the rotation keys.
     fn key_bytes(&self) -> (usize, usize) {
         let [products, rotations] = self.0.keys();
-        let bytes = |keys: &ciphervec_he::ckks::EvaluationKeys| {
+        let bytes = |keys: &ciphervec_he_secret::ckks::EvaluationKeys| {
             if keys.is_empty() { 0 } else { keys.bytes() }
         };
         (bytes(products), bytes(rotations))
@@ -315,7 +315,7 @@ impl PyCkksPublicKey {
                 return Ok(key);
             }
             let what = "the public key";
-            Err(ciphervec_he::Error::WrongKey { what, expected, actual }.into())
+            Err(ciphervec_he_secret::Error::WrongKey { what, expected, actual }.into())
         };
         work(py, read).map(Self)
     }

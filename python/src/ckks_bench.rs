@@ -5,12 +5,12 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Instant;
 
-use ciphervec_he::ckks::{
+use ciphervec_he_secret::ckks::{
     Ciphertext, Complex, Encoding, Evaluator, KeyPlan, Params, ParamsSpec, PlainMatrix, Plaintext,
     PublicKey, Ring, SecretKey,
 };
-use ciphervec_he::params::{Security, max_log_modulus};
-use ciphervec_he::{Error, Result};
+use ciphervec_he_secret::params::{Security, max_log_modulus};
+use ciphervec_he_secret::{Error, Result};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 

@@ -5,8 +5,8 @@ use std::fs::File;
 use std::io::Read;
 use std::sync::Arc;
 
-use ciphervec_he::ckks::{BootstrapSpec, Bootstrapper, BootstrappingKeys};
-use ciphervec_he::wire::{HEADER_LEN, Incoming, Kind, VERSION};
+use ciphervec_he_secret::ckks::{BootstrapSpec, Bootstrapper, BootstrappingKeys};
+use ciphervec_he_secret::wire::{HEADER_LEN, Incoming, Kind, VERSION};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -325,7 +325,7 @@ fn opened(path: &str) -> PyResult<File> {
 }
 
 /// The error with the file's name before it.
-fn beside(path: &str, error: &ciphervec_he::Error) -> PyErr {
+fn beside(path: &str, error: &ciphervec_he_secret::Error) -> PyErr {
     let raised = error.clone().raise();
     Python::attach(|py| {
         let message = format!("{path}: {}", raised.value(py));

@@ -9,7 +9,7 @@ use ciphervec::protect::keyfile::KeyfileError;
 use ciphervec::store::StoreError;
 use ciphervec::{Error, SegmentId};
 use ciphervec_arith::error::ArithError;
-use ciphervec_he::Error as SchemeError;
+use ciphervec_he_secret::Error as SchemeError;
 use pyo3::import_exception;
 use pyo3::prelude::*;
 

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use ciphervec::Keys;
-use ciphervec_he::lattice::ring::{EvaluationKeys, Ring};
-use ciphervec_he::wire::{self, Kind};
+use ciphervec_he_secret::lattice::ring::{EvaluationKeys, Ring};
+use ciphervec_he_secret::wire::{self, Kind};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};

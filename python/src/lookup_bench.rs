@@ -10,7 +10,9 @@ use ciphervec::lookup::{
     BYTES_PER_SECOND, Client, Documents, Next, Options, Planner, Pooling, Recipe, Request, Server,
     Shape, SmallBatch, Strategy, Table, Transport, Weights, embed, generate,
 };
-use ciphervec_he::ckks::{Ciphertext, Complex, Encoding, Evaluator, Params, Plaintext, SecretKey};
+use ciphervec_he_secret::ckks::{
+    Ciphertext, Complex, Encoding, Evaluator, Params, Plaintext, SecretKey,
+};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;

@@ -9,7 +9,7 @@ use ciphervec::search::{
     Query, QueryOptions, Retrieval, RotationState, SealedSidecar, SegmentRootKey, Standing,
 };
 use ciphervec::{Network, SegmentId};
-use ciphervec_he::wire::{self, Kind};
+use ciphervec_he_secret::wire::{self, Kind};
 use numpy::{PyArray1, PyArray2, PyReadonlyArray2};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;

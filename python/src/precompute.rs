@@ -1,7 +1,7 @@
 //! Paillier with every precomputation on or off, for remaking a paper's tables. Small messages enter and leave. Owner only.
 
-use ciphervec_he::paillier::Noise;
-use ciphervec_he::paillier::precompute::{PrecomputeKey, PrecomputeOptions};
+use ciphervec_he_secret::paillier::Noise;
+use ciphervec_he_secret::paillier::precompute::{PrecomputeKey, PrecomputeOptions};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;

@@ -8,8 +8,8 @@ use ciphervec::program::{
     Output, Placement, Plan, Reading, Refusal, Sealed, Server, Simulated, Step, Undecided, View,
     candidates,
 };
-use ciphervec_he::ckks::{LookupTable, Polynomial, Sign};
-use ciphervec_he::params::Security;
+use ciphervec_he_secret::ckks::{LookupTable, Polynomial, Sign};
+use ciphervec_he_secret::params::Security;
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;

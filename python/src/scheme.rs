@@ -4,10 +4,12 @@
 use std::sync::Arc;
 
 use ciphervec::Scheme as Named;
-use ciphervec_he::additive::{Decrypt, SecurityStatement};
-use ciphervec_he::scheme::{AdditiveScheme, KeyOptions, SchemePublicKey, SchemeSecretKey};
-use ciphervec_he::wire::{self, Kind, Scheme};
-use ciphervec_he::{Error, damgard_jurik, elgamal, okamoto_uchiyama, paillier};
+use ciphervec_he_secret::additive::{Decrypt, SecurityStatement};
+use ciphervec_he_secret::scheme::{
+    AdditiveScheme, KeyOptions, SchemePublicKey, SchemeSecretKey, SecretScheme,
+};
+use ciphervec_he_secret::wire::{self, Kind, Scheme};
+use ciphervec_he_secret::{Error, damgard_jurik, elgamal, okamoto_uchiyama, paillier};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use zeroize::Zeroizing;
@@ -26,7 +28,7 @@ macro_rules! schemes {
 
         /// A secret key of any scheme.
         pub enum Secret {
-            $($name(<$scheme as AdditiveScheme>::SecretKey),)+
+            $($name(<$scheme as SecretScheme>::SecretKey),)+
         }
 
         /// Calls the same code on the key inside, whatever its scheme.
@@ -48,7 +50,7 @@ macro_rules! schemes {
                     })+
                     $crate::scheme::Public::Of(secret) => {
                         $crate::scheme::on_secret!(&**secret, inner => {
-                            let $d key = ciphervec_he::additive::Decrypt::public(inner);
+                            let $d key = ciphervec_he_secret::additive::Decrypt::public(inner);
                             $d body
                         })
                     }

@@ -1,6 +1,6 @@
 //! Security statement: an estimate enters; the entries of a `security()` dictionary leave. Either side, public numbers.
 
-use ciphervec_he::params::{COST_MODEL, Estimate};
+use ciphervec_he_secret::params::{COST_MODEL, Estimate};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use ciphervec::protect::checkpoint::Checkpoint;
 use ciphervec::protect::consumed::{Consumed, Written};
 use ciphervec::protect::state::{self, SegmentFacts, SetAside, StateRecord};
-use ciphervec_he::wire::KeyId;
+use ciphervec_he_secret::wire::KeyId;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 

@@ -7,8 +7,8 @@ use ciphervec::similarity::additive::{
     EncryptedScores, EncryptedVectors, GridPrecision, Layout, Probes, Rerandomization, Scores,
     VectorSpec, Vectors,
 };
-use ciphervec_he::additive::{Decrypt, Evaluate, Table};
-use ciphervec_he::{Error as SchemeError, KeyId};
+use ciphervec_he_secret::additive::{Decrypt, Evaluate, Table};
+use ciphervec_he_secret::{Error as SchemeError, KeyId};
 use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;

@@ -8,7 +8,7 @@ use ciphervec::lookup::{
     BYTES_PER_SECOND, Next, Planner, Recipe, Request, Shape, SmallBatch, Strategy, Weights, embed,
     generate,
 };
-use ciphervec_he::ckks::{Ciphertext, Complex, Encoding, Evaluator, Plaintext, SecretKey};
+use ciphervec_he_secret::ckks::{Ciphertext, Complex, Encoding, Evaluator, Plaintext, SecretKey};
 use criterion::{Criterion, criterion_group, criterion_main};
 use std::sync::Arc;
 

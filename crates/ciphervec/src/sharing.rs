@@ -15,9 +15,9 @@ use crate::keys::Keys;
 use crate::protect::aead::{EnvelopeError, associated_data};
 use crate::protect::hybrid::{self, ENCAPSULATED, PUBLIC_KEY, Pair, SEALED, SUITE, SealedKey};
 use crate::protect::keyfile::{self, KeyfileError, Protection, Sort};
-use ciphervec_he::keys::{Purpose, random_bytes};
-use ciphervec_he::params::ParamId;
-use ciphervec_he::wire::{self, Header, KeyId, Kind, Reader, Scheme};
+use ciphervec_he_secret::keys::{Purpose, random_bytes};
+use ciphervec_he_secret::params::ParamId;
+use ciphervec_he_secret::wire::{self, Header, KeyId, Kind, Reader, Scheme};
 use std::path::Path;
 use zeroize::Zeroizing;
 

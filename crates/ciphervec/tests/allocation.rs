@@ -19,7 +19,7 @@ use ciphervec::search::{
 };
 use ciphervec::store::Manifest;
 use ciphervec::{Id, IndexSpec, Keys, Metric, Mode, Precision};
-use ciphervec_he::ckks::{Polynomial, Sign};
+use ciphervec_he_secret::ckks::{Polynomial, Sign};
 use peak_alloc::PeakAlloc;
 use std::error::Error;
 use std::io::{self, Read};

@@ -226,13 +226,8 @@ pub enum Error {
 }
 
 impl Error {
-    pub(crate) fn malformed(what: &'static str, detail: impl Into<String>) -> Self {
+    #[doc(hidden)]
+    pub fn malformed(what: &'static str, detail: impl Into<String>) -> Self {
         Error::Malformed { what, detail: detail.into() }
-    }
-
-    /// Noise that a scheme does not have.
-    #[cfg(feature = "client")]
-    pub(crate) fn noise(expected: &'static str, actual: &str) -> Self {
-        Error::Choice { what: "noise", expected, actual: actual.to_owned() }
     }
 }

@@ -17,7 +17,8 @@ pub struct KeyId(pub [u8; 8]);
 
 impl KeyId {
     /// The id that a hash of a key begins with.
-    pub(crate) fn of_hash(hash: &[u8; 32]) -> Self {
+    #[doc(hidden)]
+    pub fn of_hash(hash: &[u8; 32]) -> Self {
         KeyId(leading(hash))
     }
 }

@@ -7,23 +7,21 @@
 #![forbid(unsafe_code)]
 
 pub mod additive;
-mod biguint;
+#[doc(hidden)]
+pub mod biguint;
 pub mod ckks;
 pub mod damgard_jurik;
 pub mod elgamal;
 pub mod error;
 mod estimates;
 pub mod factoring;
-#[cfg(feature = "client")]
-pub mod gaussian;
 mod id;
-#[cfg(feature = "client")]
-pub mod keys;
 pub mod lattice;
 pub mod okamoto_uchiyama;
 pub mod paillier;
 pub mod params;
-mod primes;
+#[doc(hidden)]
+pub mod primes;
 pub mod process;
 pub mod random;
 pub mod scheme;

@@ -4,13 +4,9 @@
 //! A type a scheme, which names its keys. Whoever learns a scheme at run time only is generic over
 //! [`AdditiveScheme`] and needs no list of what each scheme brings: that stands in its own folder.
 
-#[cfg(feature = "client")]
-use crate::additive::Decrypt;
 use crate::additive::{Evaluate, SecurityStatement};
 use crate::error::Result;
 use crate::wire;
-#[cfg(feature = "client")]
-use zeroize::Zeroizing;
 
 /// An additively homomorphic scheme. Its type has no values.
 pub trait AdditiveScheme {
@@ -23,41 +19,9 @@ pub trait AdditiveScheme {
 
     /// Its public keys.
     type PublicKey: SchemePublicKey + 'static;
-    /// Its secret keys.
-    #[cfg(feature = "client")]
-    type SecretKey: SchemeSecretKey<Public = Self::PublicKey> + 'static;
 
-    /// What a key with a modulus of `bits` bits rests on, if it is made by [`Self::generate`].
+    /// What a key with a modulus of `bits` bits rests on, if it is made for an index.
     fn security(bits: u32) -> SecurityStatement;
-
-    /// A key for an index, with a modulus of `bits` bits where there is one.
-    ///
-    /// # Errors
-    /// [`crate::Error::Range`] for a length that the scheme does not have;
-    /// [`crate::Error::Randomness`].
-    #[cfg(feature = "client")]
-    fn generate(bits: u32) -> Result<Self::SecretKey>;
-
-    /// A key as it is asked for.
-    ///
-    /// # Errors
-    /// Those of [`Self::generate`]; [`crate::Error::Choice`] for noise that the scheme does not
-    /// have.
-    #[cfg(feature = "client")]
-    fn generate_with(options: &KeyOptions<'_>) -> Result<Self::SecretKey>;
-}
-
-/// What a fresh key is asked to be. A scheme looks at what it leaves open.
-#[derive(Clone, Copy, Debug)]
-pub struct KeyOptions<'a> {
-    /// Bits of the modulus.
-    pub bits: u32,
-    /// Damgård–Jurik's `s`.
-    pub s: u32,
-    /// How noise is drawn, by name; as the scheme's own documentation prefers where unset.
-    pub noise: Option<&'a str>,
-    /// Whether lengths below 112 bits of security are allowed.
-    pub insecure: bool,
 }
 
 /// A public key of whichever scheme.
@@ -84,18 +48,5 @@ pub trait SchemePublicKey: Evaluate + Sized {
     /// # Errors
     /// [`crate::Error::Malformed`] and the other errors of [`wire::open`]; [`crate::Error::Range`]
     /// for a length that is not secure.
-    fn read(bytes: &[u8], insecure: bool) -> Result<Self>;
-}
-
-/// A secret key of whichever scheme.
-#[cfg(feature = "client")]
-pub trait SchemeSecretKey: Decrypt<Public: SchemePublicKey> + Sized {
-    /// The key, framed and not encrypted.
-    fn to_bytes(&self) -> Zeroizing<Vec<u8>>;
-
-    /// Reads a key, of any length if `insecure`.
-    ///
-    /// # Errors
-    /// As [`SchemePublicKey::read`].
     fn read(bytes: &[u8], insecure: bool) -> Result<Self>;
 }

@@ -7,7 +7,7 @@ use ciphervec::protect::id::IdError;
 use ciphervec::protect::keyfile::KeyfileError;
 use ciphervec::{Error, SegmentId};
 use ciphervec_arith::error::ArithError;
-use ciphervec_he::Error as SchemeError;
+use ciphervec_he_secret::Error as SchemeError;
 use js_sys::{Array, Reflect, Uint8Array};
 use wasm_bindgen::JsValue;
 

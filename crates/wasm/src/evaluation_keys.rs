@@ -1,7 +1,7 @@
 //! Evaluation keys leave for a server. Public.
 
-use ciphervec_he::lattice::ring::{EvaluationKeys, Ring};
-use ciphervec_he::wire::{self, Kind};
+use ciphervec_he_secret::lattice::ring::{EvaluationKeys, Ring};
+use ciphervec_he_secret::wire::{self, Kind};
 use js_sys::Uint8Array;
 use wasm_bindgen::prelude::*;
 

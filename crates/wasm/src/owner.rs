@@ -8,7 +8,7 @@ use ciphervec::search::{
     Standing, StoredSidecar,
 };
 use ciphervec::{Keys, Network, SegmentId};
-use ciphervec_he::wire::{self, Kind};
+use ciphervec_he_secret::wire::{self, Kind};
 use js_sys::{Float32Array, Uint8Array};
 use wasm_bindgen::prelude::*;
 

@@ -5,8 +5,8 @@
 use super::*;
 use crate::error::{Error, Result};
 use crate::lookup::spec::Instance;
-use ciphervec_he::keys::MasterKey;
 use ciphervec_he::wire::{self, Header, Kind};
+use ciphervec_he_secret::keys::MasterKey;
 
 const LOG_DEGREE: u32 = 11;
 /// The version of an answer.

@@ -8,8 +8,8 @@ use super::spec::{Instance, Spec};
 use super::tokens::client::TokensClient;
 use super::tokens::recipe::Recipe;
 use crate::error::Result;
-use ciphervec_he::keys::MasterKey;
-use ciphervec_he::wire::{self, KeyId, Kind, Reader};
+use ciphervec_he_secret::keys::MasterKey;
+use ciphervec_he_secret::wire::{self, KeyId, Kind, Reader};
 use zeroize::Zeroizing;
 
 /// Who asks: a key of 32 bytes for one table, from which everything secret is derived.
@@ -36,7 +36,7 @@ impl Client {
     /// A client with a fresh key for the tables that a server described.
     ///
     /// # Errors
-    /// [`ciphervec_he::Error::Randomness`], and a description whose strategy does not fit its
+    /// [`ciphervec_he_secret::Error::Randomness`], and a description whose strategy does not fit its
     /// tables.
     pub fn generate(spec: Spec) -> Result<Self> {
         Self::new(spec, MasterKey::generate()?)
@@ -94,7 +94,7 @@ impl Client {
     /// where a strategy needs none.
     ///
     /// # Errors
-    /// [`ciphervec_he::Error::Randomness`].
+    /// [`ciphervec_he_secret::Error::Randomness`].
     pub fn keys(&self) -> Result<Option<Vec<u8>>> {
         match &self.strategy {
             StrategyClient::Tokens(tokens) => tokens.keys(&self.spec),
@@ -106,7 +106,7 @@ impl Client {
     ///
     /// # Errors
     /// [`Error::Lookup`](crate::Error::Lookup) for indices that the tables do not have or documents
-    /// over the limit; [`ciphervec_he::Error::Randomness`].
+    /// over the limit; [`ciphervec_he_secret::Error::Randomness`].
     pub fn query(&self, documents: &Documents<'_>) -> Result<Vec<u8>> {
         documents.check(&self.spec)?;
         match &self.strategy {
@@ -160,7 +160,7 @@ impl Client {
         let master = MasterKey::from_bytes(*secret);
         if master.key_id() != header.key {
             let (expected, actual) = (header.key, master.key_id());
-            return Err(ciphervec_he::Error::WrongKey {
+            return Err(ciphervec_he_secret::Error::WrongKey {
                 what: "the key of a lookup",
                 expected,
                 actual,

@@ -6,9 +6,9 @@ use crate::error::{Error, Result};
 use crate::lookup::serialize::TRANSPORT_VERSION;
 use crate::lookup::spec::Instance;
 use crate::lookup::tokens::compact::CompactCost;
-use ciphervec_he::keys::MasterKey;
 use ciphervec_he::params::ParamId;
 use ciphervec_he::wire::{self, Header, KeyId, Kind, Scheme};
+use ciphervec_he_secret::keys::MasterKey;
 
 const LOG_DEGREE: u32 = 11;
 /// Bytes that a query begins with: its description's id, and what is drawn for it.

@@ -5,8 +5,8 @@ use super::arrays::Answer;
 use super::plan::Plan;
 use super::server::{self, expect_key, put};
 use crate::error::{Error, Result};
-use ciphervec_he::ckks::{Ciphertext, Encoding, Plaintext, SecretKey};
-use ciphervec_he::wire::{KeyId, Kind};
+use ciphervec_he_secret::ckks::{Ciphertext, Encoding, Plaintext, SecretKey};
+use ciphervec_he_secret::wire::{KeyId, Kind};
 use std::sync::Arc;
 use zeroize::Zeroizing;
 
@@ -26,7 +26,7 @@ impl Client {
     /// A fresh key.
     ///
     /// # Errors
-    /// [`ciphervec_he::Error::Randomness`].
+    /// [`ciphervec_he_secret::Error::Randomness`].
     pub fn generate(plan: Arc<Plan>) -> Result<Self> {
         let secret = SecretKey::generate(plan.params())?;
         Ok(Client { plan, secret })
@@ -59,7 +59,7 @@ impl Client {
     /// The evaluation keys that the plan lists, for [`super::Server::new`].
     ///
     /// # Errors
-    /// [`ciphervec_he::Error::Randomness`].
+    /// [`ciphervec_he_secret::Error::Randomness`].
     pub fn evaluation_keys(&self) -> Result<Vec<u8>> {
         let mut frame = server::begun(&self.plan, self.plan.key_bytes()?);
         for set in self.plan.keys() {
@@ -79,7 +79,7 @@ impl Client {
     ///
     /// # Errors
     /// [`Error::Program`] for a name that the plan does not have, and for values other than those
-    /// that it was declared with; [`ciphervec_he::Error::Randomness`].
+    /// that it was declared with; [`ciphervec_he_secret::Error::Randomness`].
     pub fn encrypt(&self, name: &str, values: &[f64]) -> Result<Vec<u8>> {
         let circuit = self.plan.circuit();
         let found = circuit.inputs.iter().enumerate().find(|(_, input)| input.name == name);

@@ -286,7 +286,7 @@ impl Machine for Rounding {
 mod tests {
     use super::*;
     use ciphervec_he::ckks::RealEmbedding;
-    use ciphervec_he::gaussian;
+    use ciphervec_he_secret::gaussian;
 
     /// Of slots as integers stand in them, alike or not, of few, and of polynomials of few coefficients:
     /// there and back, which two transforms round.

@@ -10,8 +10,10 @@ use super::plan::Plan;
 use super::tolerance::{FAILURE_BITS, traced};
 use super::trial::{Trial, TrialMachine};
 use crate::error::Result;
-use ciphervec_he::ckks::{Deviation, LookupTable, ParamsSpec, Polynomial, Ring, Sign, Traced};
-use ciphervec_he::gaussian;
+use ciphervec_he_secret::ckks::{
+    Deviation, LookupTable, ParamsSpec, Polynomial, Ring, Sign, Traced,
+};
+use ciphervec_he_secret::gaussian;
 
 /// A machine on plain numbers, to which every step adds noise of the standard deviation that is
 /// forecast for it alone: Gaussian, times what a secret key has in a slot where it has a part in it.

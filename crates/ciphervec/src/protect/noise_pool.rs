@@ -12,8 +12,8 @@
 
 use crate::decode::hex;
 use crate::protect::aead::{AeadKey, EnvelopeError, OVERHEAD, associated_data, random};
-use ciphervec_he::factoring::{NoisePool, NoiseSource};
-use ciphervec_he::wire::KeyId;
+use ciphervec_he_secret::factoring::{NoisePool, NoiseSource};
+use ciphervec_he_secret::wire::KeyId;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -64,7 +64,7 @@ pub enum NoisePoolError {
     Envelope(#[from] EnvelopeError),
     /// The pool belongs to another key, or what it holds cannot be noise.
     #[error(transparent)]
-    Scheme(#[from] ciphervec_he::Error),
+    Scheme(#[from] ciphervec_he_secret::Error),
 }
 
 /// The key that seals pools, from a secret that the holder has anyway: the frame of a secret key,
@@ -162,7 +162,7 @@ fn open(
     actual.0.copy_from_slice(&head[12..]);
     if actual != expected {
         let what = "a noise pool";
-        return Err(ciphervec_he::Error::WrongKey { what, expected, actual }.into());
+        return Err(ciphervec_he_secret::Error::WrongKey { what, expected, actual }.into());
     }
     let frame = sealing.open(WHAT, &place(head), sealed)?;
     Ok(NoisePool::from_bytes(key, &frame)?)

@@ -12,8 +12,8 @@
 
 use crate::decode::Reader;
 use crate::protect::aead::EnvelopeError;
-use ciphervec_he::keys::Secret;
-use ciphervec_he::wire::KeyId;
+use ciphervec_he_secret::keys::Secret;
+use ciphervec_he_secret::wire::KeyId;
 
 const MAGIC: &[u8; 8] = b"CVSTATES";
 const VERSION: u32 = 3;
@@ -245,7 +245,7 @@ impl StateRecord {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ciphervec_he::keys::{MasterKey, Purpose};
+    use ciphervec_he_secret::keys::{MasterKey, Purpose};
 
     fn key(byte: u8) -> Secret {
         MasterKey::from_bytes([byte; 32]).derive(Purpose::State, &[b"faces"])

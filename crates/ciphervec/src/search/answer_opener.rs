@@ -10,7 +10,7 @@ use super::query::Query;
 use super::rank::Retrieval;
 use super::score::Opened;
 use crate::error::Result;
-use ciphervec_he::wire::{Kind, Reader};
+use ciphervec_he_secret::wire::{Kind, Reader};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;

@@ -5,7 +5,7 @@
 
 use super::pieces::Pieces;
 use crate::error::Result;
-use ciphervec_he::wire::{HEADER_LEN, Header, Incoming, Kind, Reader};
+use ciphervec_he_secret::wire::{HEADER_LEN, Header, Incoming, Kind, Reader};
 use std::future::poll_fn;
 use std::io::{ErrorKind, Read};
 use std::task::Poll;
@@ -220,8 +220,8 @@ async fn fill(input: &mut Input<'_>, count: usize, into: &mut Vec<u8>) -> Result
 mod tests {
     use super::*;
     use crate::search::pieces::at_once;
-    use ciphervec_he::params::ParamId;
-    use ciphervec_he::wire::{KeyId, Scheme};
+    use ciphervec_he_secret::params::ParamId;
+    use ciphervec_he_secret::wire::{KeyId, Scheme};
 
     fn sample() -> Vec<u8> {
         let header = Header {

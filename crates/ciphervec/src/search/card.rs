@@ -21,9 +21,9 @@ use super::wrap::{
 use crate::error::{Error, Result};
 use crate::index::spec::IndexSpec;
 use crate::protect::consumed::Written;
-use ciphervec_he::keys::{MasterKey, Purpose};
-use ciphervec_he::lattice::SegmentId;
-use ciphervec_he::wire::{self, HEADER_LEN, KeyId, Kind, Reader};
+use ciphervec_he_secret::keys::{MasterKey, Purpose};
+use ciphervec_he_secret::lattice::SegmentId;
+use ciphervec_he_secret::wire::{self, HEADER_LEN, KeyId, Kind, Reader};
 use std::sync::Arc;
 
 const WHAT: &str = "a writer's card";
@@ -256,7 +256,8 @@ impl Owner {
         let Some(root) = roots.into_iter().flatten().find(|root| root.key_id() == wrapped.owner)
         else {
             let (what, expected) = (Kind::SegmentKey.as_str(), self.key_id());
-            let error = ciphervec_he::Error::WrongKey { what, expected, actual: wrapped.owner };
+            let error =
+                ciphervec_he_secret::Error::WrongKey { what, expected, actual: wrapped.owner };
             return Err(error.into());
         };
         let pair = self.pairs().pair(root, self.spec(), wrapped.writer);

@@ -1,7 +1,7 @@
 //! What was taken off the rows of each segment before they were sealed, for the owner.
 
 use super::directory::SegmentDirectory;
-use ciphervec_he::lattice::SegmentId;
+use ciphervec_he_secret::lattice::SegmentId;
 
 impl SegmentDirectory {
     /// What was taken off a segment's rows before they were sealed; empty where that is nothing, `None` if it is unknown.

@@ -8,7 +8,7 @@ use super::root_key::SegmentRootKey;
 use super::segment::SegmentHead;
 use crate::error::{Error, Result};
 use crate::protect::sidecar::{Sidecar, associated_data};
-use ciphervec_he::wire::Kind;
+use ciphervec_he_secret::wire::Kind;
 use std::sync::Arc;
 
 /// What the owner knows of a segment. Which rows are gone it knows from its own deletions; what a frame says of that is the

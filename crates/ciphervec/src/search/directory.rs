@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::protect::consumed::{Consumed, Refusal, Written};
 use crate::protect::id::Id;
 use crate::protect::sidecar::Sidecar;
-use ciphervec_he::lattice::SegmentId;
+use ciphervec_he_secret::lattice::SegmentId;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
 

@@ -10,8 +10,8 @@ use super::form::Hints;
 use super::opened_sidecar::Origin;
 use super::owner::Owner;
 use crate::error::{Error, Result};
-use ciphervec_he::gaussian;
-use ciphervec_he::keys::random_bytes;
+use ciphervec_he_secret::gaussian;
+use ciphervec_he_secret::keys::random_bytes;
 use std::sync::atomic::{AtomicU64, Ordering};
 use zeroize::Zeroizing;
 

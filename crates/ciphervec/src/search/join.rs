@@ -11,7 +11,7 @@ use super::owner::Owner;
 use super::query::Query;
 use super::token::Token;
 use crate::error::{Error, Result};
-use ciphervec_he::lattice::SegmentId;
+use ciphervec_he_secret::lattice::SegmentId;
 use std::collections::HashSet;
 
 impl Owner {

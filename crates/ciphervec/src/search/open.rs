@@ -12,8 +12,8 @@ use super::query::Query;
 use super::rank::Retrieval;
 use super::score::{Asked, Opened, Scoring};
 use crate::error::{Error, Result};
-use ciphervec_he::lattice::SegmentId;
-use ciphervec_he::wire::{self, Reader};
+use ciphervec_he_secret::lattice::SegmentId;
+use ciphervec_he_secret::wire::{self, Reader};
 use std::io::Read;
 use std::ops::Range;
 

@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::protect::consumed::Written;
 use crate::protect::sidecar::{Sidecar, associated_data};
 use ciphervec_arith::parallel::*;
-use ciphervec_he::lattice::SegmentId;
+use ciphervec_he_secret::lattice::SegmentId;
 use std::sync::Arc;
 
 /// Who sealed a segment.

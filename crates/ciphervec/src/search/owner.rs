@@ -10,9 +10,9 @@ use crate::keys::Keys;
 use crate::protect::aead::AeadKey;
 use crate::protect::filter;
 use crate::protect::id::Id;
-use ciphervec_he::keys::{Purpose, Secret};
-use ciphervec_he::lattice::ring::EvaluationKeys;
-use ciphervec_he::wire::KeyId;
+use ciphervec_he_secret::keys::{Purpose, Secret};
+use ciphervec_he_secret::lattice::ring::EvaluationKeys;
+use ciphervec_he_secret::wire::KeyId;
 use std::sync::Arc;
 
 /// Everything that needs a secret, for one index.

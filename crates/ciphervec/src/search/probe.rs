@@ -9,7 +9,7 @@ use super::query::Query;
 use crate::error::{Error, Result};
 use crate::index::spec::IndexSpec;
 use crate::index::spec::MAX_QUERIES;
-use ciphervec_he::wire::KeyId;
+use ciphervec_he_secret::wire::KeyId;
 use std::sync::OnceLock;
 
 /// Asks an index of mode `sealed-index`, whose queries are plain, and opens no answer. It holds no secret.

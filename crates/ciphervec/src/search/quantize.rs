@@ -4,7 +4,7 @@ use crate::error::{Error, Result};
 use crate::index::spec::IndexSpec;
 use crate::search::segment::HEADROOM;
 use ciphervec_arith::AlignedBytes;
-use ciphervec_he::lattice::Plaintext;
+use ciphervec_he_secret::lattice::Plaintext;
 use core::ops::Range;
 
 /// Rows that passed the checks, with their norms.

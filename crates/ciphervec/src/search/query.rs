@@ -11,8 +11,8 @@ use super::token::Token;
 use crate::error::{Error, Result};
 use crate::index::spec::MAX_QUERIES;
 use crate::protect::filter::FilterTag;
-use ciphervec_he::lattice::SegmentId;
-use ciphervec_he::lattice::ring::Half;
+use ciphervec_he_secret::lattice::SegmentId;
+use ciphervec_he_secret::lattice::ring::Half;
 use std::collections::{HashMap, HashSet};
 use std::sync::OnceLock;
 

@@ -7,7 +7,7 @@ use super::directory::{Entry, Selection};
 use super::form::{Estimates, ExactCosine, RowSum};
 use crate::index::metric::Metric;
 use crate::protect::id::Id;
-use ciphervec_he::lattice::SegmentId;
+use ciphervec_he_secret::lattice::SegmentId;
 use core::ops::Range;
 
 /// Rows that are looked at together.

@@ -4,8 +4,8 @@
 use crate::index::spec::IndexSpec;
 use crate::keys::Keys;
 use crate::protect::aead::AeadKey;
-use ciphervec_he::keys::{MasterKey, Purpose};
-use ciphervec_he::wire::KeyId;
+use ciphervec_he_secret::keys::{MasterKey, Purpose};
+use ciphervec_he_secret::wire::KeyId;
 use std::sync::Arc;
 
 /// A root key with what is derived from it for one index. `Debug` is redacted; wiped on drop.

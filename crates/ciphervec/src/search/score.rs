@@ -8,7 +8,7 @@ use super::query::Query;
 use super::rank::{Checkpoint, Hit, Ranking, Retrieval};
 use super::stopwatch::Stopwatch;
 use crate::error::{Error, Result};
-use ciphervec_he::lattice::SegmentId;
+use ciphervec_he_secret::lattice::SegmentId;
 
 /// The widest error of any precision, many times over.
 const SLACK: f64 = 0.01;

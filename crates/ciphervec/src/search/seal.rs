@@ -10,7 +10,7 @@ use crate::index::spec::IndexSpec;
 use crate::protect::id::Id;
 use crate::protect::sidecar::{Sidecar, associated_data};
 use ciphervec_arith::AlignedBytes;
-use ciphervec_he::lattice::SegmentId;
+use ciphervec_he_secret::lattice::SegmentId;
 
 /// What one sealing call made: the server gets `segment`, and `sidecar` to keep for the owner.
 pub struct SealedSegment {

@@ -5,7 +5,7 @@ use super::owner::Owner;
 use super::root_key::SegmentRootKey;
 use crate::error::{Error, Result};
 use crate::protect::state::StateRecord;
-use ciphervec_he::keys::{Purpose, Secret};
+use ciphervec_he_secret::keys::{Purpose, Secret};
 use std::sync::Arc;
 
 impl Owner {
@@ -37,7 +37,7 @@ impl Owner {
         let roots = [Some(self.root()), self.previous().map(Arc::as_ref)];
         let Some(root) = roots.into_iter().flatten().find(|root| root.key_id() == key) else {
             let (what, expected) = ("an authenticated state", self.key_id());
-            return Err(ciphervec_he::Error::WrongKey { what, expected, actual: key }.into());
+            return Err(ciphervec_he_secret::Error::WrongKey { what, expected, actual: key }.into());
         };
         Ok(StateRecord::open(&self.state_key(root), sealed)?)
     }

@@ -22,7 +22,7 @@ use {
     crate::error::Error,
     crate::protect::aead,
     crate::protect::hybrid::{self, Pair, SealedKey},
-    ciphervec_he::keys::{MasterKey, Purpose, Secret},
+    ciphervec_he_secret::keys::{MasterKey, Purpose, Secret},
     std::collections::HashMap,
     std::sync::{Arc, Mutex, PoisonError},
     zeroize::Zeroizing,

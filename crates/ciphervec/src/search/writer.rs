@@ -11,7 +11,7 @@ use super::wrap::wrap;
 use crate::error::{Error, Result};
 use crate::protect::id::Id;
 use crate::protect::records::{Place, RecordBatch};
-use ciphervec_he::keys::MasterKey;
+use ciphervec_he_secret::keys::MasterKey;
 use std::sync::Arc;
 
 /// Seals for one index, and opens nothing.

@@ -6,8 +6,8 @@ use ciphervec::search::{
 use ciphervec::similarity::additive::EncryptedVectors;
 use ciphervec::{Error, Id, IndexSpec, Keys, Metric, Mode, Precision, Scheme};
 use ciphervec_arith::AlignedBytes;
-use ciphervec_he::additive::Decrypt;
-use ciphervec_he::{Error as SchemeError, elgamal, paillier};
+use ciphervec_he_secret::additive::Decrypt;
+use ciphervec_he_secret::{Error as SchemeError, elgamal, paillier};
 
 const D: usize = 24;
 const METRICS: [Metric; 4] = [Metric::Cosine, Metric::InnerProduct, Metric::L2, Metric::Hamming];

@@ -4,7 +4,7 @@ use ciphervec::lookup::{
     Client, Documents, Options, PADDING, Pooling, Server, Spec, Strategy, Table,
 };
 use ciphervec_arith::sample::Stream;
-use ciphervec_he::ckks::{Evaluator, KeyPlan, SecretKey};
+use ciphervec_he_secret::ckks::{Evaluator, KeyPlan, SecretKey};
 
 /// Pseudorandom integers below `most`.
 fn below(seed: u8, count: usize, most: u64) -> Vec<usize> {

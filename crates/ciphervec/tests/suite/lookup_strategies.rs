@@ -4,7 +4,9 @@ use ciphervec::lookup::{
     BYTES_PER_SECOND, Next, Planner, Recipe, Request, Shape, SmallBatch, Strategy, Transport,
     Weights, embed, generate,
 };
-use ciphervec_he::ckks::{Ciphertext, Complex, Encoding, Evaluator, KeyPlan, Plaintext, SecretKey};
+use ciphervec_he_secret::ckks::{
+    Ciphertext, Complex, Encoding, Evaluator, KeyPlan, Plaintext, SecretKey,
+};
 use std::sync::Arc;
 
 const LOG_DEGREE: u32 = 11;

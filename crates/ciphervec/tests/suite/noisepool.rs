@@ -1,9 +1,9 @@
 //! Pool files: sealed, claimed by one process only, and gone before an element is used.
 
 use ciphervec::protect::noise_pool::{NoisePoolError, claim, save, sealing_key};
-use ciphervec_he::additive::{Decrypt, Messages};
-use ciphervec_he::factoring::NoisePool;
-use ciphervec_he::paillier::{self, Noise, SecretKey};
+use ciphervec_he_secret::additive::{Decrypt, Messages};
+use ciphervec_he_secret::factoring::NoisePool;
+use ciphervec_he_secret::paillier::{self, Noise, SecretKey};
 use std::fs;
 
 fn filled(key: &SecretKey, count: usize) -> NoisePool {
@@ -52,7 +52,7 @@ fn a_wrong_secret_another_key_or_damage_leaves_the_file_in_place() {
     let wrong = claim(&path, &key, &sealing_key(&other.to_bytes()));
     assert!(matches!(wrong, Err(NoisePoolError::Envelope(_))));
     let wrong = claim(&path, &other, &sealing).unwrap_err();
-    assert!(matches!(&wrong, NoisePoolError::Scheme(ciphervec_he::Error::WrongKey { .. })));
+    assert!(matches!(&wrong, NoisePoolError::Scheme(ciphervec_he_secret::Error::WrongKey { .. })));
     for bit in 0..8 * good.len() {
         let mut damaged = good.clone();
         damaged[bit / 8] ^= 1 << (bit % 8);

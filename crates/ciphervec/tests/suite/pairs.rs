@@ -5,8 +5,8 @@ use ciphervec::similarity::ckks::{
     Plan, PlanRequest, PostProcessing, Role, Server, Spread,
 };
 use ciphervec::{Error, Result};
-use ciphervec_he::ckks::{Params, ParamsSpec, Ring};
-use ciphervec_he::params::Security;
+use ciphervec_he_secret::ckks::{Params, ParamsSpec, Ring};
+use ciphervec_he_secret::params::Security;
 
 const LAYOUTS: [ArrayLayout; 3] =
     [ArrayLayout::Slots, ArrayLayout::Coefficients, ArrayLayout::Single];
@@ -373,10 +373,13 @@ fn what_does_not_go_together_is_refused_with_the_next_step() {
     let with = |owner: &Client, how: EncryptOptions| owner.encrypt(&rows(&x, 32), &how).unwrap();
     let (a, b) = (with(&owner_a, coefficients), with(&owner_b, coefficients));
     let server = owner_a.server();
-    assert!(matches!(server.dot(&a, &b), Err(Error::Scheme(ciphervec_he::Error::WrongKey { .. }))));
+    assert!(matches!(
+        server.dot(&a, &b),
+        Err(Error::Scheme(ciphervec_he_secret::Error::WrongKey { .. }))
+    ));
     assert!(matches!(
         owner_a.decrypt(&b),
-        Err(Error::Scheme(ciphervec_he::Error::WrongKey { .. }))
+        Err(Error::Scheme(ciphervec_he_secret::Error::WrongKey { .. }))
     ));
     let says = |result: Result<EncryptedArray>, word: &str| {
         let text = result.unwrap_err().to_string();

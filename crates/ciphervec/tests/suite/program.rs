@@ -5,8 +5,8 @@ use ciphervec::program::{
     Asked, Block, Circuit, Clear, Client, Decoding, Domain, Input, KeySet, Loop, Numbers, Output,
     Placement, Plan, Reading, Refusal, Server, Simulated, Step, Undecided, View, candidates,
 };
-use ciphervec_he::ckks::{Params, ParamsSpec, Polynomial, Ring, Sign};
-use ciphervec_he::params::Security;
+use ciphervec_he_secret::ckks::{Params, ParamsSpec, Polynomial, Ring, Sign};
+use ciphervec_he_secret::params::Security;
 use std::sync::Arc;
 
 pub(crate) fn params(levels: usize) -> Arc<Params> {

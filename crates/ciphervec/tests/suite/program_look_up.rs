@@ -7,7 +7,7 @@ use ciphervec::program::{
     Asked, Circuit, Clear, Client, Decoding, Footprint, Input, Numbers, Output, Plan, PlanBytes,
     Reading, Refreshed, Refusal, Server, Simulated, Step, Trial, View, candidates,
 };
-use ciphervec_he::ckks::{BootstrapSpec, Bootstrapper, LookupTable, Sign};
+use ciphervec_he_secret::ckks::{BootstrapSpec, Bootstrapper, LookupTable, Sign};
 use std::sync::Arc;
 
 const P: usize = 16;
@@ -286,7 +286,7 @@ fn plans_that_look_up_travel() {
     assert_eq!((again.id(), again.circuit()), (plan.id(), plan.circuit()));
     assert_eq!(again.circuit().tables[0].values(), circuit.tables[0].values());
     assert!(again.exponential().is_some());
-    let header = ciphervec_he::wire::HEADER_LEN;
+    let header = ciphervec_he_secret::wire::HEADER_LEN;
     for place in (header..bytes.len()).step_by(7) {
         let mut damaged = bytes.clone();
         damaged[place] ^= 1;

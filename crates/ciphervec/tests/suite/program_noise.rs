@@ -5,7 +5,7 @@ use crate::program::{input, keys, output, params, random, row};
 use ciphervec::program::{
     Circuit, Clear, Client, Decoding, Input, Numbers, Output, Plan, Server, Step, Trial,
 };
-use ciphervec_he::ckks::Polynomial;
+use ciphervec_he_secret::ckks::Polynomial;
 use std::sync::Arc;
 
 const SLOTS: u32 = 1 << 10;

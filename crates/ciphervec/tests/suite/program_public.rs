@@ -6,8 +6,8 @@ use ciphervec::program::{
     Asked, Circuit, Clear, Client, Input, KeySet, Numbers, Plan, Server, Simulated, Step, Trial,
     candidates,
 };
-use ciphervec_he::ckks::{Polynomial, Sign};
-use ciphervec_he::wire::{self, Kind};
+use ciphervec_he_secret::ckks::{Polynomial, Sign};
+use ciphervec_he_secret::wire::{self, Kind};
 use std::sync::Arc;
 
 const BYTES: Numbers = Numbers { step: 1.0, low: 0.0, high: 255.0 };

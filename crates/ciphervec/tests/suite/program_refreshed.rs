@@ -8,7 +8,7 @@ use ciphervec::program::{
     Asked, Circuit, Clear, Client, Decoding, Footprint, Input, KeySet, Numbers, Output, Plan,
     PlanBytes, Reading, Refreshed, Refusal, Server, Simulated, Step, Trial, View, candidates,
 };
-use ciphervec_he::ckks::{BootstrapSpec, Bootstrapper, Polynomial, Ring, Sign};
+use ciphervec_he_secret::ckks::{BootstrapSpec, Bootstrapper, Polynomial, Ring, Sign};
 use std::sync::Arc;
 
 const SLOTS: u32 = 16;

@@ -7,8 +7,8 @@ use ciphervec::search::{
 use ciphervec::{Error, Id, IndexSpec, Keys, Metric, Mode, Precision};
 use ciphervec_arith::AlignedBytes;
 use ciphervec_arith::sample::Stream;
-use ciphervec_he::lattice::SegmentId;
-use ciphervec_he::wire::{self, Header, Kind};
+use ciphervec_he_secret::lattice::SegmentId;
+use ciphervec_he_secret::wire::{self, Header, Kind};
 
 const MODES: [(Mode, Precision); 6] = [
     (Mode::Open, Precision::Standard),
@@ -546,7 +546,10 @@ fn wrong_keys_and_foreign_bytes_are_refused_before_any_work() {
             .unwrap();
         if mode.encrypts_queries() {
             let refused = both.server.evaluate(query.to_bytes());
-            assert!(matches!(refused, Err(Error::Scheme(ciphervec_he::Error::WrongKey { .. }))));
+            assert!(matches!(
+                refused,
+                Err(Error::Scheme(ciphervec_he_secret::Error::WrongKey { .. }))
+            ));
             let late = both
                 .owner
                 .query(

@@ -5,7 +5,7 @@ use ciphervec::search::{
 };
 use ciphervec::{Id, IndexSpec, Keys, Metric, Mode, Network, Precision};
 use ciphervec_arith::sample::Stream;
-use ciphervec_he::wire::{self, Kind};
+use ciphervec_he_secret::wire::{self, Kind};
 
 const FORMATS: [AnswerFormat; 2] = [AnswerFormat::First, AnswerFormat::Short];
 const SLOW: Network = Network { bytes_per_second: 1e5, round_trip: 0.0 };

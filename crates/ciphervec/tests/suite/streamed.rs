@@ -7,7 +7,7 @@ use ciphervec::search::{
     Runner, Sink,
 };
 use ciphervec::{Error, Id, Keys, Metric, Mode, Network, Precision};
-use ciphervec_he::wire::HEADER_LEN;
+use ciphervec_he_secret::wire::HEADER_LEN;
 use std::io::{self, Read};
 use std::sync::Arc;
 
@@ -170,7 +170,8 @@ fn a_changed_answer_is_told_from_a_damaged_one() {
     both.add(&random(60, 8, 2), 60, &Expected::rows(120));
     let (query, answer) = asked(&both, &random(1, 8, 3));
     let (header, payload) =
-        ciphervec_he::wire::open(ciphervec_he::wire::Kind::Response, &answer).unwrap();
+        ciphervec_he_secret::wire::open(ciphervec_he_secret::wire::Kind::Response, &answer)
+            .unwrap();
     let mut payload = payload.to_vec();
     payload[8 + 4 + 1 + 4 + 22 + 5] ^= 1;
     let changed = header.frame(&payload);

@@ -7,7 +7,7 @@ use ciphervec::search::{
     TokenPool, merge_responses,
 };
 use ciphervec::{Error, Id, Keys, Metric, Mode, Network, Precision, SegmentId};
-use ciphervec_he::wire::{self, HEADER_LEN, Kind};
+use ciphervec_he_secret::wire::{self, HEADER_LEN, Kind};
 use std::collections::HashSet;
 use std::sync::Barrier;
 
@@ -34,7 +34,7 @@ fn fetch(both: &Both, count: usize, format: AnswerFormat) -> Vec<Token> {
 fn seeds(question: &[u8], count: usize) -> Vec<Vec<u8>> {
     let (version, _, payload) = wire::open_version(Kind::Query, 3, question).unwrap();
     assert_eq!(version, QUERY_VERSION);
-    let length = 32 + ciphervec_he::lattice::ring::Ciphertext::BYTES;
+    let length = 32 + ciphervec_he_secret::lattice::ring::Ciphertext::BYTES;
     let body = &payload[payload.len() - count * length..];
     body.chunks(length).map(|query| query[..32].to_vec()).collect()
 }

@@ -11,10 +11,10 @@ use ciphervec::similarity::additive::{
     EncryptedScores, EncryptedVectors, GridPrecision, Layout, Probes, Rerandomization, VectorSpec,
     Vectors,
 };
-use ciphervec_he::additive::{Decrypt, Evaluate, Messages, Table};
-use ciphervec_he::elgamal::shared_noise::{SharedNoiseKey, SharedNoiseTable};
-use ciphervec_he::factoring::{Ciphertexts, FactoringKey, NoisePool, NoiseSource};
-use ciphervec_he::{damgard_jurik, elgamal, okamoto_uchiyama, paillier};
+use ciphervec_he_secret::additive::{Decrypt, Evaluate, Messages, Table};
+use ciphervec_he_secret::elgamal::shared_noise::{SharedNoiseKey, SharedNoiseTable};
+use ciphervec_he_secret::factoring::{Ciphertexts, FactoringKey, NoisePool, NoiseSource};
+use ciphervec_he_secret::{damgard_jurik, elgamal, okamoto_uchiyama, paillier};
 use std::error::Error;
 use std::fs;
 use std::path::PathBuf;
@@ -55,22 +55,22 @@ impl Folder {
 
 /// A secret key that is read and written.
 trait Stored: Decrypt + Sized {
-    fn read(bytes: &[u8]) -> ciphervec_he::Result<Self>;
+    fn read(bytes: &[u8]) -> ciphervec_he_secret::Result<Self>;
     fn bytes(&self) -> Vec<u8>;
-    fn read_public(bytes: &[u8]) -> ciphervec_he::Result<Self::Public>;
+    fn read_public(bytes: &[u8]) -> ciphervec_he_secret::Result<Self::Public>;
     fn public_bytes(public: &Self::Public) -> Vec<u8>;
 }
 
 macro_rules! stored {
     ($scheme:ident, $read:ident) => {
         impl Stored for $scheme::SecretKey {
-            fn read(bytes: &[u8]) -> ciphervec_he::Result<Self> {
+            fn read(bytes: &[u8]) -> ciphervec_he_secret::Result<Self> {
                 Self::$read(bytes)
             }
             fn bytes(&self) -> Vec<u8> {
                 self.to_bytes().to_vec()
             }
-            fn read_public(bytes: &[u8]) -> ciphervec_he::Result<Self::Public> {
+            fn read_public(bytes: &[u8]) -> ciphervec_he_secret::Result<Self::Public> {
                 $scheme::PublicKey::$read(bytes)
             }
             fn public_bytes(public: &Self::Public) -> Vec<u8> {
@@ -117,7 +117,7 @@ fn words(messages: &Messages) -> Vec<Vec<u64>> {
 /// none is stored.
 fn check_keys<K: Stored>(
     folder: &Folder,
-    make: impl FnOnce() -> ciphervec_he::Result<K>,
+    make: impl FnOnce() -> ciphervec_he_secret::Result<K>,
     bits: u32,
 ) -> Result<K, Box<dyn Error>> {
     let label = |key: &K| {

@@ -7,7 +7,7 @@ use ciphervec::similarity::ckks::{
     ArrayLayout, Client, EncryptOptions, EncryptedArray, Operation, PlainRows, Plan, PlanRequest,
     Role, Server,
 };
-use ciphervec_he::params::Security;
+use ciphervec_he_secret::params::Security;
 use std::path::PathBuf;
 
 const LAYOUTS: [(&str, ArrayLayout); 2] =

@@ -11,7 +11,7 @@ use ciphervec::search::{Owner, RotationState};
 use ciphervec::{
     Error as SchemeError, IndexSpec, Keys, Metric, Mode, Network, Precision, SegmentId,
 };
-use ciphervec_he::Error as WireError;
+use ciphervec_he_secret::Error as WireError;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;

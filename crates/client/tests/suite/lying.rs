@@ -7,7 +7,7 @@ use ciphervec::Id;
 use ciphervec_client::{
     Choices, Collection, Connection, Error, Host, Parts, QueryRequest, Selection, block_on,
 };
-use ciphervec_he::wire::{self, Kind};
+use ciphervec_he_secret::wire::{self, Kind};
 use serde_json::{Value, json};
 
 use crate::support::{Faulty, Server, client, connection, filled, keys, rows, vectors};

@@ -11,42 +11,27 @@ use crate::error::Result;
 use crate::wire::Reader;
 use ciphervec_arith::sample::Stream;
 use ciphervec_arith::{NttTable, convert, poly};
-#[cfg(feature = "client")]
-use {super::entropy::Entropy, super::small_polynomial::SmallPolynomial, zeroize::Zeroizing};
 
 /// (b, a) modulo q_0 and the first special prime p, with b = −a s' + e + p s: from s to s'.
-pub(super) struct BaseSwitchKey {
+pub struct BaseSwitchKey {
     seed: [u8; 32],
     constant: [Vec<u64>; 2],
     linear: [Vec<u64>; 2],
 }
 
-/// The values of a secret modulo q_0 and p.
-#[cfg(feature = "client")]
-#[derive(Clone, Copy)]
-pub(super) struct Pair<'a>([&'a [u64]; 2]);
-
-#[cfg(feature = "client")]
-impl<'a> Pair<'a> {
-    /// Of the values modulo all primes.
-    pub fn of(params: &Params, values: &'a [u64]) -> Self {
-        let degree = params.degree();
-        Pair([0, params.spec().primes()].map(|index| &values[index * degree..][..degree]))
-    }
-
-    /// Of those two alone.
-    pub fn new(base: &'a [u64], special: &'a [u64]) -> Self {
-        Pair([base, special])
-    }
-}
-
 /// The transforms modulo q_0 and p.
-pub(super) fn tables(params: &Params) -> [&NttTable; 2] {
+pub fn tables(params: &Params) -> [&NttTable; 2] {
     [params.table(0), &params.special_tables()[0]]
 }
 
 impl BaseSwitchKey {
-    fn expand(params: &Params, seed: &[u8; 32]) -> [Vec<u64>; 2] {
+    /// The key of a seed, the b that belongs to it and the a that [`Self::expand`] makes of it.
+    pub fn from_parts(seed: [u8; 32], constant: [Vec<u64>; 2], linear: [Vec<u64>; 2]) -> Self {
+        BaseSwitchKey { seed, constant, linear }
+    }
+
+    /// a of a seed.
+    pub fn expand(params: &Params, seed: &[u8; 32]) -> [Vec<u64>; 2] {
         let mut stream = 0;
         tables(params).map(|table| {
             let mut limb = vec![0; params.degree()];
@@ -54,39 +39,6 @@ impl BaseSwitchKey {
             stream += 1;
             limb
         })
-    }
-
-    /// A key from the secret `from` to the secret `to`.
-    #[cfg(feature = "client")]
-    pub fn generate(
-        params: &Params,
-        Pair(to): Pair<'_>,
-        Pair(from): Pair<'_>,
-        entropy: &mut Entropy,
-    ) -> Result<Self> {
-        let seed = *entropy.seed()?;
-        let noise_seed = entropy.seed()?;
-        let noise = SmallPolynomial::gaussian(params.degree(), &noise_seed, 0);
-        let linear = Self::expand(params, &seed);
-        let special = tables(params)[1].modulus().value();
-        let limb = |index: usize| {
-            let table = tables(params)[index];
-            let m = table.modulus();
-            let mut b = vec![0; params.degree()];
-            noise.lift(&mut b, m);
-            table.forward(&mut b);
-            let mut product = Zeroizing::new(vec![0; params.degree()]);
-            poly::mul(&mut product, &linear[index], to[index], m);
-            poly::sub_assign(&mut b, &product, m);
-            if index == 0 {
-                product.copy_from_slice(from[index]);
-                poly::scalar_mul_assign(&mut product, m.reduce(special), m);
-                poly::add_assign(&mut b, &product, m);
-            }
-            b
-        };
-        let constant = [limb(0), limb(1)];
-        Ok(BaseSwitchKey { seed, constant, linear })
     }
 
     /// Bytes serialised.

@@ -11,11 +11,16 @@ use std::sync::Arc;
 
 /// What is known in public about a ciphertext.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) struct Meta {
+pub struct Meta {
+    /// The secret key it is under.
     pub key: KeyId,
+    /// What numbers are multiplied by.
     pub scale: f64,
+    /// Numbers that it holds.
     pub slots: usize,
+    /// What is known of its error.
     pub noise: Noise,
+    /// A bound on its numbers.
     pub magnitude: f64,
 }
 
@@ -27,6 +32,12 @@ pub struct Ciphertext {
 }
 
 impl Ciphertext {
+    /// Of parts and what is known of them. Hidden: keys encrypt, and nobody else makes one.
+    #[doc(hidden)]
+    pub fn from_parts(parts: Vec<Poly<Ntt>>, meta: Meta) -> Self {
+        Ciphertext { parts, meta }
+    }
+
     /// The parameters.
     pub fn params(&self) -> &Arc<Params> {
         self.parts[0].params()
@@ -152,6 +163,12 @@ pub struct SeededCiphertext {
 }
 
 impl SeededCiphertext {
+    /// Of c_0 and the seed of c_1. Hidden: secret keys encrypt.
+    #[doc(hidden)]
+    pub fn from_parts(seed: [u8; 32], constant: Poly<Ntt>, meta: Meta) -> Self {
+        SeededCiphertext { seed, constant, meta }
+    }
+
     /// The ciphertext itself.
     pub fn expand(self) -> Ciphertext {
         let linear = mask(self.constant.params(), self.constant.level(), &self.seed);
@@ -175,7 +192,7 @@ impl SeededCiphertext {
 }
 
 /// The uniform polynomial of a seed: stream j for its residues modulo q_j.
-pub(super) fn mask(params: &Arc<Params>, level: usize, seed: &[u8; 32]) -> Poly<Ntt> {
+pub fn mask(params: &Arc<Params>, level: usize, seed: &[u8; 32]) -> Poly<Ntt> {
     let mut out = Poly::scratch(params, level);
     out.for_limbs(|index, table, limb| {
         Stream::new(seed, index as u64).uniform(table.modulus(), limb);

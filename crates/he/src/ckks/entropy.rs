@@ -29,7 +29,8 @@ impl Entropy {
     }
 
     /// The next seed.
-    pub(super) fn seed(&mut self) -> Result<Zeroizing<[u8; 32]>> {
+    #[doc(hidden)]
+    pub fn seed(&mut self) -> Result<Zeroizing<[u8; 32]>> {
         let mut seed = Zeroizing::new([0; 32]);
         #[cfg(feature = "hazmat")]
         if let Some(stream) = &mut self.fixed {

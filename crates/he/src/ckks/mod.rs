@@ -29,8 +29,6 @@ mod linear;
 mod minimax;
 mod modulus_chain;
 mod noise;
-#[cfg(feature = "client")]
-mod noise_flooding;
 mod operations;
 mod params;
 mod pcmm;
@@ -49,6 +47,22 @@ mod truncated;
 mod widths;
 mod work;
 
+/// What secret keys are made of in `ciphervec-he-secret`, and what they encrypt and decrypt with: no part of the
+/// interface. Nothing here knows a secret.
+#[doc(hidden)]
+pub mod inner {
+    pub use super::base_switch::{BaseSwitchKey, tables};
+    #[cfg(feature = "hazmat")]
+    pub use super::bootstrap::transforms;
+    pub use super::bootstrap::{Encapsulation, WEIGHT};
+    pub use super::ciphertext::{Meta, mask};
+    pub use super::keys::KeySwitchKey;
+    pub use super::poly::each;
+    pub use super::serialize::{open, pack_bits};
+    pub use super::small_polynomial::{SecretPoly, SmallPolynomial};
+    pub use super::truncated::round_to_bits;
+}
+
 pub use bilinear::BilinearForm;
 pub use bootstrap::{
     BootstrapPlan, BootstrapSpec, Bootstrapper, BootstrappingKeys, Components, Exponential,
@@ -61,17 +75,11 @@ pub use entropy::Entropy;
 pub use evaluate::{Decomposed, Evaluator};
 pub use expected::Expected;
 pub use forecast::{EncryptionKey, Forecast, Traced, TracedForecast, Tracing};
-#[cfg(feature = "client")]
-pub use half_ring::HalfRingKey;
 pub use half_ring::{CompactCiphertexts, HalfRing, RingSwitchKey};
 pub use inverse::{Inverse, InverseSquareRoot};
-#[cfg(feature = "client")]
-pub use keys::{Budget, PublishPolicy, SecretKey};
 pub use keys::{EvaluationKeys, KeyPlan, PublicKey};
 pub use linear::LinearTransform;
 pub use noise::Noise;
-#[cfg(feature = "client")]
-pub use noise_flooding::Published;
 pub use num_complex::Complex64 as Complex;
 pub use params::Params;
 pub use pcmm::PlainMatrix;

@@ -36,7 +36,8 @@ impl Noise {
     }
 
     /// A ciphertext under the secret key.
-    pub(super) fn secret_key(delta: f64) -> Self {
+    #[doc(hidden)]
+    pub fn secret_key(delta: f64) -> Self {
         Noise::fresh(GAUSSIAN_SIGMA * GAUSSIAN_SIGMA + ROUNDING, delta)
     }
 
@@ -53,7 +54,8 @@ impl Noise {
 
     /// What no ciphertext has less of: that of a fresh one, which dropping levels leaves as it is,
     /// or of a rescale's rounding.
-    pub(super) fn least(delta: f64) -> Self {
+    #[doc(hidden)]
+    pub fn least(delta: f64) -> Self {
         Noise::secret_key(delta).least_of(Noise::rounding(delta, 1))
     }
 
@@ -62,7 +64,8 @@ impl Noise {
     }
 
     /// At least that of `least`.
-    pub(super) fn at_least(self, least: Noise) -> Self {
+    #[doc(hidden)]
+    pub fn at_least(self, least: Noise) -> Self {
         Noise { std: self.std.max(least.std), bound: self.bound.max(least.bound) }
     }
 

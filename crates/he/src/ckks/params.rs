@@ -334,12 +334,14 @@ impl Params {
     }
 
     /// All transforms: of q_0 … q_L, then of the special primes.
-    pub(super) fn tables(&self) -> &[NttTable] {
+    #[doc(hidden)]
+    pub fn tables(&self) -> &[NttTable] {
         &self.tables
     }
 
     /// The transforms of the special primes.
-    pub(super) fn special_tables(&self) -> &[NttTable] {
+    #[doc(hidden)]
+    pub fn special_tables(&self) -> &[NttTable] {
         &self.tables[self.chain.spec.primes()..]
     }
 
@@ -349,7 +351,8 @@ impl Params {
     }
 
     /// P modulo q_`index`.
-    pub(super) fn special_residue(&self, index: usize) -> u64 {
+    #[doc(hidden)]
+    pub fn special_residue(&self, index: usize) -> u64 {
         let q = self.prime(index);
         let special = self.special_tables().iter().map(|table| table.modulus().value());
         special.fold(1, |product, prime| q.mul(product, q.reduce(prime)))
@@ -366,12 +369,14 @@ impl Params {
     }
 
     /// The number of digits at `level`.
-    pub(super) fn digits(&self, level: usize) -> usize {
+    #[doc(hidden)]
+    pub fn digits(&self, level: usize) -> usize {
         self.chain.digits(level)
     }
 
     /// The primes of a digit at `level`.
-    pub(super) fn digit_range(&self, level: usize, digit: usize) -> Range<usize> {
+    #[doc(hidden)]
+    pub fn digit_range(&self, level: usize, digit: usize) -> Range<usize> {
         self.chain.digit_range(level, digit)
     }
 
@@ -391,7 +396,8 @@ impl Params {
     }
 
     /// The index map of `X ↦ X^galois` on values.
-    pub(super) fn automorphism(&self, galois: u64) -> Arc<[u32]> {
+    #[doc(hidden)]
+    pub fn automorphism(&self, galois: u64) -> Arc<[u32]> {
         let mut known = self.automorphisms.lock().unwrap_or_else(PoisonError::into_inner);
         let compute = || self.tables[0].automorphism_permutation(galois).into();
         known.entry(galois).or_insert_with(compute).clone()
@@ -406,7 +412,8 @@ impl Params {
     }
 
     /// δ: the mean square of a value over that of a coefficient.
-    pub(super) fn expansion(&self) -> f64 {
+    #[doc(hidden)]
+    pub fn expansion(&self) -> f64 {
         self.chain.expansion()
     }
 
@@ -416,7 +423,8 @@ impl Params {
     }
 
     /// Refuses an object of other parameters.
-    pub(super) fn check_same(&self, what: &'static str, other: &Params) -> Result<()> {
+    #[doc(hidden)]
+    pub fn check_same(&self, what: &'static str, other: &Params) -> Result<()> {
         self.check_id(what, other.id)
     }
 

@@ -36,6 +36,12 @@ pub struct Plaintext {
 }
 
 impl Plaintext {
+    /// Of what a ciphertext holds, at its scale. Hidden: secret keys decrypt.
+    #[doc(hidden)]
+    pub fn from_parts(poly: Poly<Ntt>, scale: f64, slots: usize, magnitude: f64) -> Self {
+        Plaintext { poly, scale, slots, magnitude }
+    }
+
     /// Encodes real numbers at the highest level.
     ///
     /// # Errors

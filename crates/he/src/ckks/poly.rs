@@ -24,11 +24,7 @@ pub struct Poly<F> {
 }
 
 /// Runs `work` on pieces of `data`, on other threads as well where there are any.
-pub(super) fn each(
-    data: &mut [u64],
-    length: usize,
-    work: impl Fn(usize, &mut [u64]) + Send + Sync,
-) {
+pub fn each(data: &mut [u64], length: usize, work: impl Fn(usize, &mut [u64]) + Send + Sync) {
     if current_num_threads() > 1 {
         data.par_chunks_exact_mut(length).enumerate().for_each(|(i, piece)| work(i, piece));
     } else {
@@ -63,6 +59,18 @@ impl<F: Sync> Poly<F> {
     pub(super) fn scratch(params: &Arc<Params>, level: usize) -> Self {
         let words = params.pool.take((level + 1) * params.degree());
         Poly { params: params.clone(), level, words, form: PhantomData }
+    }
+
+    /// The polynomial whose limbs `work` writes, all of each. Hidden: secret keys encrypt and decrypt with it.
+    #[doc(hidden)]
+    pub fn filled(
+        params: &Arc<Params>,
+        level: usize,
+        work: impl Fn(usize, &NttTable, &mut [u64]) + Send + Sync,
+    ) -> Self {
+        let mut poly = Self::scratch(params, level);
+        poly.for_limbs(work);
+        poly
     }
 
     /// No limbs: what is left where a polynomial was taken away.

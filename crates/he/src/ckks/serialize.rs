@@ -24,7 +24,7 @@ pub(super) fn limb_bytes(params: &Params, table: &NttTable) -> usize {
 }
 
 /// Appends words below 2^`bits`, a multiple of 8 of them, in little-endian bit order.
-pub(super) fn pack_bits(words: &[u64], bits: u32, out: &mut Vec<u8>) {
+pub fn pack_bits(words: &[u64], bits: u32, out: &mut Vec<u8>) {
     let (mut pending, mut count) = (0u128, 0);
     for &word in words {
         pending |= u128::from(word) << count;
@@ -82,11 +82,7 @@ pub(super) fn unpack_limb(reader: &mut Reader<'_>, m: &Modulus, limb: &mut [u64]
 ///
 /// # Errors
 /// Those of [`wire::open`]; another scheme or other parameters.
-pub(super) fn open<'a>(
-    params: &Params,
-    kind: Kind,
-    bytes: &'a [u8],
-) -> Result<(Header, Reader<'a>)> {
+pub fn open<'a>(params: &Params, kind: Kind, bytes: &'a [u8]) -> Result<(Header, Reader<'a>)> {
     let (header, payload) = wire::open(kind, bytes)?;
     check(params, &header)?;
     Ok((header, Reader::new(kind.as_str(), payload)))

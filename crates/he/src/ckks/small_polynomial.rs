@@ -11,8 +11,10 @@ use std::sync::Arc;
 use zeroize::{Zeroize, Zeroizing};
 
 /// A polynomial of small integers.
-pub(super) enum SmallPolynomial {
+pub enum SmallPolynomial {
+    /// Of −1, 0 and 1.
     Ternary(Zeroizing<Vec<i8>>),
+    /// Of noise.
     Gaussian(Zeroizing<Vec<i64>>),
 }
 
@@ -21,27 +23,6 @@ impl SmallPolynomial {
     pub fn ternary(degree: usize, seed: &[u8; 32], stream: u64) -> Self {
         let mut values = Zeroizing::new(vec![0; degree]);
         Stream::new(seed, stream).ternary(&mut values);
-        SmallPolynomial::Ternary(values)
-    }
-
-    /// Uniform among those with `weight` coefficients of −1 or 1 and zeros for the others. Each try
-    /// reads a word: its low bits are the place, the next one is the sign; places that are taken
-    /// are tried again.
-    #[cfg(feature = "client")]
-    pub fn sparse(degree: usize, weight: usize, seed: &[u8; 32], stream: u64) -> Self {
-        let mut values = Zeroizing::new(vec![0i8; degree]);
-        let mut stream = Stream::new(seed, stream);
-        let bits = degree.trailing_zeros();
-        let mut left = weight.min(degree);
-        while left > 0 {
-            let mut word = Zeroizing::new([0u64]);
-            stream.uniform_bits(bits + 1, &mut *word);
-            let place = word[0] as usize % degree;
-            if values[place] == 0 {
-                values[place] = if word[0] >> bits == 1 { 1 } else { -1 };
-                left -= 1;
-            }
-        }
         SmallPolynomial::Ternary(values)
     }
 
@@ -72,11 +53,10 @@ impl SmallPolynomial {
 
 /// A polynomial whose buffer is wiped before it is used again, unless it is released as a part of a
 /// ciphertext.
-pub(super) struct SecretPoly(Poly<Ntt>);
+pub struct SecretPoly(Poly<Ntt>);
 
 impl SecretPoly {
     /// Watches over a polynomial.
-    #[cfg(feature = "client")]
     pub fn new(poly: Poly<Ntt>) -> Self {
         SecretPoly(poly)
     }

@@ -65,7 +65,8 @@ impl Ring {
     }
 
     /// The order of the roots of unity that slots are values at: 2N or 4N. Primes are 1 modulo it.
-    pub(super) fn root_order(self, log_degree: u32) -> u64 {
+    #[doc(hidden)]
+    pub fn root_order(self, log_degree: u32) -> u64 {
         match self {
             Ring::Standard => 2 << log_degree,
             Ring::ConjugateInvariant => 4 << log_degree,

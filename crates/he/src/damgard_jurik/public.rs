@@ -69,7 +69,8 @@ impl core::fmt::Debug for PublicKey {
 
 impl PublicKey {
     /// A key whose parts are known to be good.
-    pub(crate) fn assembled(n: &BoxedUint, s: u32, noise: Noise, h: &BoxedUint) -> Result<Self> {
+    #[doc(hidden)]
+    pub fn assembled(n: &BoxedUint, s: u32, noise: Noise, h: &BoxedUint) -> Result<Self> {
         let bits = n.bits_vartime();
         let payload = payload(n, s, noise, h);
         let scheme = if s == 1 { Scheme::Paillier } else { Scheme::DamgardJurik };
@@ -162,7 +163,8 @@ impl PublicKey {
         Ok(key)
     }
 
-    pub(crate) fn read_payload(reader: &mut Reader<'_>, insecure: bool) -> Result<Self> {
+    #[doc(hidden)]
+    pub fn read_payload(reader: &mut Reader<'_>, insecure: bool) -> Result<Self> {
         let byte = reader.u8()?;
         let noise = Noise::from_byte(byte)
             .ok_or_else(|| reader.error(format!("noise 0, 1 or 2 expected, {byte} came")))?;
@@ -183,7 +185,8 @@ impl PublicKey {
         self.group.header(Kind::PublicKey).frame(&self.payload())
     }
 
-    pub(crate) fn payload(&self) -> Vec<u8> {
+    #[doc(hidden)]
+    pub fn payload(&self) -> Vec<u8> {
         payload(&self.group.n, self.s(), self.noise, &self.h)
     }
 
@@ -195,6 +198,18 @@ impl PublicKey {
     /// `s`: messages are modulo `n^s`.
     pub fn s(&self) -> u32 {
         self.binomial.s() as u32
+    }
+
+    /// What the noise is a power of.
+    #[doc(hidden)]
+    pub fn base(&self) -> &BoxedUint {
+        &self.h
+    }
+
+    /// `n^s`, which messages live modulo.
+    #[doc(hidden)]
+    pub fn limit(&self) -> &BoxedUint {
+        self.binomial.limit()
     }
 
     /// How noise is drawn.
@@ -216,17 +231,6 @@ impl PublicKey {
     pub fn security(&self) -> SecurityStatement {
         security(self.bits(), self.noise)
     }
-
-    /// The base of the noise modulo `n`.
-    #[cfg(feature = "client")]
-    pub(crate) fn base(&self) -> &BoxedUint {
-        &self.h
-    }
-
-    #[cfg(feature = "client")]
-    pub(crate) fn binomial(&self) -> &Binomial {
-        &self.binomial
-    }
 }
 
 /// Kind of noise, `s`, bits of `n`, `n`, and the base of the noise where there is one.
@@ -243,7 +247,7 @@ fn payload(n: &BoxedUint, s: u32, noise: Noise, h: &BoxedUint) -> Vec<u8> {
 }
 
 /// Refuses a length of the modulus or a power that no key has.
-pub(crate) fn check_lengths(bits: u32, s: u32, insecure: bool) -> Result<()> {
+pub fn check_lengths(bits: u32, s: u32, insecure: bool) -> Result<()> {
     strength::check_bits(bits, insecure)?;
     if (1..=MAX_POWER).contains(&s) && bits * (s + 1) <= ciphervec_arith::montgomery::MAX_BITS {
         return Ok(());

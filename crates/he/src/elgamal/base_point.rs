@@ -24,14 +24,6 @@ pub fn random_scalar() -> Result<Zeroizing<Scalar>> {
     Ok(Zeroizing::new(Scalar::from_bytes_mod_order_wide(&bytes)))
 }
 
-/// A message as a scalar, in constant time.
-#[cfg(feature = "client")]
-pub fn scalar(message: i64) -> Zeroizing<Scalar> {
-    // m = (m + 2^63) − 2^63.
-    let shifted = Zeroizing::new(Scalar::from((message as u64) ^ (1 << 63)));
-    Zeroizing::new(*shifted - Scalar::from(1u64 << 63))
-}
-
 /// `message · G` for a message of [`MESSAGE_BITS`]: nine additions instead of the 64 of a full
 /// scalar.
 pub fn message_point(message: i64) -> RistrettoPoint {
@@ -65,22 +57,4 @@ fn windows() -> Windows {
     let offset = RISTRETTO_BASEPOINT_POINT * Scalar::from(1u64 << (MESSAGE_BITS - 1));
     table[0].iter_mut().for_each(|point| *point -= offset);
     table
-}
-
-#[cfg(all(test, feature = "client"))]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn short_messages_agree_with_full_scalars() {
-        let bound = (1i64 << (MESSAGE_BITS - 1)) - 1;
-        for message in [0, 1, -1, 15, 16, -16, 0x1234_5678, -0x1234_5678, bound, -bound] {
-            let full = RISTRETTO_BASEPOINT_POINT * *scalar(message);
-            assert_eq!(message_point(message), full, "{message}");
-        }
-        for message in [i64::MAX, i64::MIN, -1] {
-            let magnitude = Scalar::from(message.unsigned_abs());
-            assert_eq!(*scalar(message), if message < 0 { -magnitude } else { magnitude });
-        }
-    }
 }

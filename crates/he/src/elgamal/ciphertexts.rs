@@ -27,13 +27,15 @@ pub struct Ciphertexts {
 }
 
 impl Ciphertexts {
-    pub(super) fn new(key: KeyId, rows: usize, columns: usize, points: Vec<Points<2>>) -> Self {
+    #[doc(hidden)]
+    pub fn new(key: KeyId, rows: usize, columns: usize, points: Vec<Points<2>>) -> Self {
         debug_assert_eq!(points.len(), rows * columns);
         Ciphertexts { key, rows, columns, points }
     }
 
     /// The ciphertexts, row after row.
-    pub(super) fn points(&self) -> &[Points<2>] {
+    #[doc(hidden)]
+    pub fn points(&self) -> &[Points<2>] {
         &self.points
     }
 
@@ -47,7 +49,8 @@ impl Ciphertexts {
     }
 
     /// Refuses a table of another key.
-    pub(super) fn check_key(&self, key: KeyId) -> Result<()> {
+    #[doc(hidden)]
+    pub fn check_key(&self, key: KeyId) -> Result<()> {
         if self.key == key {
             Ok(())
         } else {
@@ -116,7 +119,7 @@ impl Ciphertexts {
 }
 
 /// Rows and columns, each as four bytes.
-pub(super) fn shape(reader: &mut Reader<'_>) -> Result<(usize, usize)> {
+pub fn shape(reader: &mut Reader<'_>) -> Result<(usize, usize)> {
     let (rows, columns) = (reader.u32()? as usize, reader.u32()? as usize);
     // Without columns nothing would bound the rows, nor the other way round.
     if (rows == 0) != (columns == 0) {
@@ -126,7 +129,7 @@ pub(super) fn shape(reader: &mut Reader<'_>) -> Result<(usize, usize)> {
 }
 
 /// Refuses a frame of another scheme.
-pub(super) fn check_header(header: &Header, what: &'static str, params: ParamId) -> Result<()> {
+pub fn check_header(header: &Header, what: &'static str, params: ParamId) -> Result<()> {
     if header.scheme != Scheme::ElGamal {
         let detail = format!("ElGamal expected, these bytes are {}", header.scheme.as_str());
         return Err(Error::malformed(what, detail));
@@ -139,7 +142,7 @@ pub(super) fn check_header(header: &Header, what: &'static str, params: ParamId)
 }
 
 /// The point that 32 bytes encode canonically, unless it is the neutral element.
-pub(super) fn point(what: &'static str, bytes: &[u8]) -> Result<RistrettoPoint> {
+pub fn point(what: &'static str, bytes: &[u8]) -> Result<RistrettoPoint> {
     let point = CompressedRistretto::from_slice(bytes).ok().and_then(|bytes| bytes.decompress());
     match point {
         Some(point) if !point.is_identity() => Ok(point),
@@ -200,6 +203,6 @@ impl Table for Ciphertexts {
 }
 
 /// A count or size that is not what it must be.
-pub(super) fn range(what: &'static str, expected: String, actual: impl ToString) -> Error {
+pub fn range(what: &'static str, expected: String, actual: impl ToString) -> Error {
     Error::Range { what, expected, actual: actual.to_string() }
 }

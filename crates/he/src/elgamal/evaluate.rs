@@ -30,7 +30,7 @@ impl PublicKey {
 }
 
 /// `count` messages of [`MESSAGE_BITS`] as words.
-pub(super) fn short(messages: &Messages, count: Option<usize>) -> Result<Zeroizing<Vec<i64>>> {
+pub fn short(messages: &Messages, count: Option<usize>) -> Result<Zeroizing<Vec<i64>>> {
     if count != Some(messages.len()) {
         let expected = count.map_or("fewer".to_owned(), |count| count.to_string());
         return Err(range("the number of messages", expected, messages.len()));
@@ -218,7 +218,7 @@ impl Evaluate for PublicKey {
 }
 
 /// One weighted sum a column of a table of `columns`, on all threads of the pool.
-pub(super) fn sums<const N: usize>(
+pub fn sums<const N: usize>(
     table: &[Points<N>],
     columns: usize,
     weights: &[i64],
@@ -241,38 +241,4 @@ fn wide_sums(table: &[Points<2>], columns: usize, factors: &Messages) -> Vec<Poi
         RistrettoPoint::vartime_multiscalar_mul(&scalars, points)
     };
     (0..columns).into_par_iter().map(|column| [sum(column, 0), sum(column, 1)]).collect()
-}
-
-#[cfg(feature = "client")]
-mod owner {
-    use super::*;
-    use crate::additive::Decrypt;
-    use crate::elgamal::base_point::scalar;
-    use crate::elgamal::{DiscreteLog, SecretKey};
-
-    impl Decrypt for SecretKey {
-        type Public = PublicKey;
-
-        fn public(&self) -> &PublicKey {
-            &self.public
-        }
-
-        /// `(r G, (m + r x) G)`: both are multiples of the base point.
-        fn encrypt(&self, rows: usize, columns: usize, messages: &Messages) -> Result<Ciphertexts> {
-            let messages = short(messages, rows.checked_mul(columns))?;
-            let encrypt = |message: &i64| {
-                let noise = random_scalar()?;
-                let both = Zeroizing::new(*scalar(*message) + *noise * *self.scalar);
-                Ok([RISTRETTO_BASEPOINT_TABLE * &*noise, RISTRETTO_BASEPOINT_TABLE * &*both])
-            };
-            let points: Result<Vec<Points<2>>> = messages.par_iter().map(encrypt).collect();
-            Ok(Ciphertexts::new(self.public.id, rows, columns, points?))
-        }
-
-        fn decrypt(&self, table: &Ciphertexts, bits: u32) -> Result<Messages> {
-            table.check_key(self.public.id)?;
-            let open = |[one, two]: &Points<2>| two - one * *self.scalar;
-            DiscreteLog::shared().of_all(table.points(), open, bits)
-        }
-    }
 }

@@ -3,11 +3,7 @@
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-#[cfg(feature = "client")]
-use curve25519_dalek::Scalar;
 use curve25519_dalek::ristretto::{RistrettoBasepointTable, RistrettoPoint};
-#[cfg(feature = "client")]
-use zeroize::Zeroizing;
 
 use super::ciphertexts::{check_header, point};
 use super::param_id;
@@ -36,7 +32,9 @@ pub struct PublicKey {
 }
 
 impl PublicKey {
-    fn new(point: RistrettoPoint) -> Self {
+    /// The key of a point. Hidden: its secret makes one.
+    #[doc(hidden)]
+    pub fn new(point: RistrettoPoint) -> Self {
         let encoded = point.compress().0;
         let digest = blake3::derive_key("ciphervec v1 elgamal key-id", &encoded);
         PublicKey { id: KeyId::of_hash(&digest), encoded, point, multiples: Arc::default() }
@@ -61,7 +59,9 @@ impl PublicKey {
         self.multiples.get_or_init(|| RistrettoBasepointTable::create(&self.point))
     }
 
-    fn header(&self, kind: Kind) -> Header {
+    /// The head of a frame that belongs to the key.
+    #[doc(hidden)]
+    pub fn header(&self, kind: Kind) -> Header {
         Header { scheme: Scheme::ElGamal, kind, params: param_id(), key: self.id }
     }
 
@@ -87,7 +87,8 @@ impl PublicKey {
 }
 
 /// Refuses a frame that names another key than the one it holds.
-fn check_id(header: &Header, key: &PublicKey, what: &'static str) -> Result<()> {
+/// Refuses a frame that names another key.
+pub fn check_id(header: &Header, key: &PublicKey, what: &'static str) -> Result<()> {
     if header.key == key.id {
         Ok(())
     } else {
@@ -107,66 +108,5 @@ impl Eq for PublicKey {}
 impl fmt::Debug for PublicKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "PublicKey(ElGamal {})", self.id)
-    }
-}
-
-/// The secret scalar `x` and its public half. Wiped on drop.
-#[cfg(feature = "client")]
-pub struct SecretKey {
-    pub(super) scalar: Zeroizing<Scalar>,
-    pub(super) public: PublicKey,
-}
-
-#[cfg(feature = "client")]
-impl SecretKey {
-    /// A fresh key from the operating system's generator.
-    ///
-    /// # Errors
-    /// [`Error::Randomness`] if the generator fails.
-    pub fn generate() -> Result<Self> {
-        loop {
-            let scalar = super::base_point::random_scalar()?;
-            if *scalar != Scalar::ZERO {
-                return Ok(SecretKey::new(scalar));
-            }
-        }
-    }
-
-    fn new(scalar: Zeroizing<Scalar>) -> Self {
-        let public = PublicKey::new(RistrettoPoint::mul_base(&scalar));
-        SecretKey { scalar, public }
-    }
-
-    /// The key, framed and not encrypted: 96 bytes.
-    pub fn to_bytes(&self) -> Zeroizing<Vec<u8>> {
-        Zeroizing::new(self.public.header(Kind::SecretKey).frame(self.scalar.as_bytes()))
-    }
-
-    /// Reads a key.
-    ///
-    /// # Errors
-    /// [`Error::Malformed`] and the other errors of [`wire::open`].
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
-        let (header, payload) = wire::open(Kind::SecretKey, bytes)?;
-        let what = Kind::SecretKey.as_str();
-        check_header(&header, what, param_id())?;
-        let mut reader = Reader::new(what, payload);
-        let encoded = Zeroizing::new(reader.array()?);
-        reader.finish()?;
-        let scalar: Option<Scalar> = Scalar::from_canonical_bytes(*encoded).into();
-        let Some(scalar) = scalar.map(Zeroizing::new).filter(|scalar| **scalar != Scalar::ZERO)
-        else {
-            return Err(Error::malformed(what, "the scalar is zero or not canonical"));
-        };
-        let key = SecretKey::new(scalar);
-        check_id(&header, &key.public, what)?;
-        Ok(key)
-    }
-}
-
-#[cfg(feature = "client")]
-impl fmt::Debug for SecretKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "SecretKey(ElGamal {}, redacted)", self.public.id)
     }
 }

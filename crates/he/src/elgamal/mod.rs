@@ -2,7 +2,7 @@
 //!
 //! With `G` the base point, `x` the secret and `H = x G`, an encryption of `m` is
 //! `(r G, m G + r H)` for a fresh `r`: sums of ciphertexts are encryptions of sums. Decryption
-//! leaves `m G`, whose logarithm [`DiscreteLog`] finds as long as `m` is short, so messages and
+//! leaves `m G`, whose logarithm the owner finds as long as `m` is short, so messages and
 //! results are bounded by [`MESSAGE_BITS`].
 //!
 //! Secure under the decisional Diffie–Hellman assumption in a group of order 2^252 + …, 126 bits of
@@ -13,21 +13,25 @@
 mod addition_chain;
 mod base_point;
 mod ciphertexts;
-#[cfg(feature = "client")]
-mod discrete_log;
 mod evaluate;
 mod keys;
 mod scheme;
-#[cfg(feature = "client")]
-pub mod shared_noise;
+
+/// What secret keys are made of in `ciphervec-he-secret`, and what they encrypt and decrypt with: no part of the
+/// interface. Nothing here knows a secret.
+#[doc(hidden)]
+pub mod inner {
+    pub use super::addition_chain::Points;
+    pub use super::base_point::{message_point, random_scalar};
+    pub use super::ciphertexts::{check_header, point, range, shape};
+    pub use super::evaluate::{short, sums};
+    pub use super::keys::check_id;
+    pub use super::param_id;
+}
 
 pub use ciphertexts::Ciphertexts;
-#[cfg(feature = "client")]
-pub use discrete_log::DiscreteLog;
 pub use keys::PublicKey;
 pub(crate) use keys::SECURITY;
-#[cfg(feature = "client")]
-pub use keys::SecretKey;
 pub use scheme::ElGamal;
 
 /// Messages `m` and results have `|m| < 2^(MESSAGE_BITS - 1)`: what a logarithm is found for in a
@@ -35,6 +39,7 @@ pub use scheme::ElGamal;
 pub const MESSAGE_BITS: u32 = 36;
 
 /// What every frame of the scheme names as its parameters.
-fn param_id() -> crate::params::ParamId {
+/// The id of the only parameters.
+pub fn param_id() -> crate::params::ParamId {
     crate::params::ParamId::of("elgamal ristretto255")
 }

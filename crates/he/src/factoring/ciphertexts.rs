@@ -18,6 +18,12 @@ impl Ciphertexts {
     pub fn key_id(&self) -> KeyId {
         self.key
     }
+
+    /// The residues.
+    #[doc(hidden)]
+    pub fn residues(&self) -> &Residues {
+        &self.residues
+    }
 }
 
 impl Table for Ciphertexts {

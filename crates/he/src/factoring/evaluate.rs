@@ -209,7 +209,7 @@ pub(crate) fn magnitude(value: &[u64], out: &mut [u64]) -> u64 {
 
 /// The residue of a two's complement number modulo `modulus`, which exceeds its absolute value, in
 /// as many words.
-pub(crate) fn residue(value: &[u64], modulus: &[u64]) -> Zeroizing<Vec<u64>> {
+pub fn residue(value: &[u64], modulus: &[u64]) -> Zeroizing<Vec<u64>> {
     let mut absolute = Zeroizing::new(vec![0; modulus.len()]);
     let sign = magnitude(value, &mut absolute);
     let zero = vec![0; modulus.len()];

@@ -46,18 +46,32 @@ impl Group {
         })
     }
 
+    /// n.
+    #[doc(hidden)]
+    pub fn n(&self) -> &BoxedUint {
+        &self.n
+    }
+
+    /// The power of n that ciphertexts are numbers modulo.
+    #[doc(hidden)]
+    pub fn modulus(&self) -> &Arc<PowerModulus> {
+        &self.modulus
+    }
+
     /// Bits of `n`.
     pub(crate) fn bits(&self) -> u32 {
         self.modulus.bits()
     }
 
     /// The header of an object of this key.
-    pub(crate) fn header(&self, kind: Kind) -> Header {
+    #[doc(hidden)]
+    pub fn header(&self, kind: Kind) -> Header {
         Header { scheme: self.scheme, kind, params: self.params, key: self.key }
     }
 
     /// Refuses a frame of another scheme, parameter set or key.
-    pub(crate) fn check_header(&self, what: &'static str, header: &Header) -> Result<()> {
+    #[doc(hidden)]
+    pub fn check_header(&self, what: &'static str, header: &Header) -> Result<()> {
         if header.scheme != self.scheme {
             return Err(Error::malformed(
                 what,
@@ -78,12 +92,14 @@ impl Group {
     }
 
     /// Residues of this group as ciphertexts of its key.
-    pub(crate) fn table(&self, residues: Residues) -> Ciphertexts {
+    #[doc(hidden)]
+    pub fn table(&self, residues: Residues) -> Ciphertexts {
         Ciphertexts { key: self.key, residues }
     }
 
     /// Refuses ciphertexts of another key.
-    pub(crate) fn check(&self, table: &Ciphertexts) -> Result<()> {
+    #[doc(hidden)]
+    pub fn check(&self, table: &Ciphertexts) -> Result<()> {
         if table.key == self.key {
             return Ok(());
         }
@@ -107,7 +123,8 @@ impl Group {
 
     /// Refuses a number of messages other than `rows * columns`, an empty table, and messages of
     /// more than `bits` bits.
-    pub(crate) fn check_messages(
+    #[doc(hidden)]
+    pub fn check_messages(
         rows: usize,
         columns: usize,
         messages: &Messages,
@@ -260,7 +277,7 @@ impl Group {
 }
 
 /// The product of all elements, as a single one.
-pub(crate) fn product_of_all(residues: Residues) -> Residues {
+pub fn product_of_all(residues: Residues) -> Residues {
     let mut row = residues.product();
     while row.columns() > 1 {
         let half = row.columns() / 2;

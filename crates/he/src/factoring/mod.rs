@@ -8,23 +8,25 @@
 //! how the noise is drawn.
 
 mod ciphertexts;
-#[cfg(feature = "client")]
-pub(crate) mod crt;
 mod evaluate;
 mod group;
-#[cfg(feature = "client")]
-pub(crate) mod multiplier;
 pub(crate) mod noise;
 mod noise_pool;
-#[cfg(feature = "client")]
-pub(crate) mod secret_primes;
 pub(crate) mod strength;
+
+/// What secret keys are made of in `ciphervec-he-secret`, and what they encrypt and decrypt with: no part of the
+/// interface. Nothing here knows a secret.
+#[doc(hidden)]
+pub mod inner {
+    pub use super::evaluate::residue;
+    pub use super::group::product_of_all;
+    pub use super::noise::uniform;
+    pub use super::strength::{check_bits, order_bits};
+}
 
 pub use ciphertexts::Ciphertexts;
 pub(crate) use evaluate::residue;
 pub use evaluate::{FactoringKey, NoiseSource};
 pub use group::Group;
 pub use noise_pool::{NoisePool, Pooled, Precompute};
-#[cfg(feature = "client")]
-pub(crate) use secret_primes::signed;
 pub use strength::{DEFAULT_BITS, MAX_BITS, MIN_BITS};

@@ -43,11 +43,7 @@ impl Source {
 }
 
 /// `count` uniform numbers in `1..bound`, each in the lowest of `stride` words.
-pub(crate) fn uniform(
-    bound: &BoxedUint,
-    count: usize,
-    stride: usize,
-) -> Result<Zeroizing<Vec<u64>>> {
+pub fn uniform(bound: &BoxedUint, count: usize, stride: usize) -> Result<Zeroizing<Vec<u64>>> {
     let mut out = Zeroizing::new(vec![0; count * stride]);
     for place in out.chunks_exact_mut(stride) {
         let value = Zeroizing::new(primes::random_below(bound)?);

@@ -22,7 +22,7 @@ pub(crate) fn security_bits(bits: u32) -> u32 {
 
 /// Length of the prime orders of a subgroup: twice the bits of security, and 256 at least for keys
 /// to be used.
-pub(crate) fn order_bits(bits: u32) -> u32 {
+pub fn order_bits(bits: u32) -> u32 {
     match security_bits(bits) {
         0 => bits / 8,
         80 => 160,
@@ -47,7 +47,7 @@ pub(crate) fn statement(bits: u32, assumption: &'static str) -> SecurityStatemen
 ///
 /// # Errors
 /// [`Error::Range`].
-pub(crate) fn check_bits(bits: u32, insecure: bool) -> Result<()> {
+pub fn check_bits(bits: u32, insecure: bool) -> Result<()> {
     let least = if insecure { MIN_INSECURE_BITS } else { MIN_BITS };
     if (least..=MAX_BITS).contains(&bits) && bits.is_multiple_of(64) {
         return Ok(());

@@ -6,8 +6,6 @@
 
 pub mod compact;
 pub mod histogram;
-#[cfg(feature = "client")]
-pub mod nonce;
 mod plaintext;
 pub mod ring;
 

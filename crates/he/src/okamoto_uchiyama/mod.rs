@@ -7,45 +7,17 @@
 
 mod public;
 mod scheme;
-#[cfg(feature = "client")]
-mod secret;
+
+/// What `ciphervec-he-secret` makes keys with: no part of the interface.
+#[doc(hidden)]
+pub mod inner {
+    pub use super::public::prime_bits;
+}
 
 pub(crate) use public::security;
 pub use public::{Noise, PublicKey};
 pub use scheme::OkamotoUchiyama;
-#[cfg(feature = "client")]
-pub use secret::SecretKey;
 
-#[cfg(feature = "client")]
-use crate::error::Result;
 pub use crate::factoring::{
     Ciphertexts, DEFAULT_BITS, FactoringKey, MAX_BITS, MIN_BITS, NoisePool, NoiseSource,
 };
-
-/// A key with a modulus `n` of exactly `bits` bits and full exponents, as in the paper.
-///
-/// # Errors
-/// [`crate::Error::Range`] unless `bits` is a multiple of 64 from [`MIN_BITS`] to [`MAX_BITS`];
-/// [`crate::Error::Randomness`].
-#[cfg(feature = "client")]
-pub fn generate(bits: u32) -> Result<SecretKey> {
-    SecretKey::generate(bits, Noise::Full, false)
-}
-
-/// A key with the noise asked for.
-///
-/// # Errors
-/// As [`generate`].
-#[cfg(feature = "client")]
-pub fn generate_with(bits: u32, noise: Noise) -> Result<SecretKey> {
-    SecretKey::generate(bits, noise, false)
-}
-
-/// As [`generate_with`], and shorter ones: for tests and for remaking the figures of papers.
-///
-/// # Errors
-/// As [`generate`], from 256 bits on.
-#[cfg(feature = "client")]
-pub fn insecure_generate(bits: u32, noise: Noise) -> Result<SecretKey> {
-    SecretKey::generate(bits, noise, true)
-}

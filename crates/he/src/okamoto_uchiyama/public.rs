@@ -110,7 +110,8 @@ impl core::fmt::Debug for PublicKey {
 
 impl PublicKey {
     /// A key whose parts are known to be good.
-    pub(crate) fn assembled(n: &BoxedUint, noise: Noise, g: &BoxedUint) -> Result<Self> {
+    #[doc(hidden)]
+    pub fn assembled(n: &BoxedUint, noise: Noise, g: &BoxedUint) -> Result<Self> {
         let bits = n.bits_vartime();
         let mark = if bits < strength::MIN_BITS { "insecure " } else { "" };
         let description = format!("{mark}OkamotoUchiyama n={bits} noise={}", noise.as_str());
@@ -156,7 +157,8 @@ impl PublicKey {
         Ok(key)
     }
 
-    pub(crate) fn read_payload(reader: &mut Reader<'_>, insecure: bool) -> Result<Self> {
+    #[doc(hidden)]
+    pub fn read_payload(reader: &mut Reader<'_>, insecure: bool) -> Result<Self> {
         let noise = match reader.u8()? {
             0 => Noise::Full,
             1 => Noise::Short,
@@ -183,13 +185,20 @@ impl PublicKey {
         self.group.header(Kind::PublicKey).frame(&self.payload())
     }
 
-    pub(crate) fn payload(&self) -> Vec<u8> {
+    #[doc(hidden)]
+    pub fn payload(&self) -> Vec<u8> {
         payload(&self.group.n, self.noise, &self.g)
     }
 
     /// Bits of `n`; each prime has a third of them.
     pub fn bits(&self) -> u32 {
         self.group.bits()
+    }
+
+    /// The generator.
+    #[doc(hidden)]
+    pub fn g(&self) -> &BoxedUint {
+        &self.g
     }
 
     /// How long the exponents of the noise are.
@@ -211,11 +220,6 @@ impl PublicKey {
     pub fn security(&self) -> SecurityStatement {
         security(self.bits(), self.noise)
     }
-
-    #[cfg(feature = "client")]
-    pub(crate) fn g(&self) -> &BoxedUint {
-        &self.g
-    }
 }
 
 /// Kind of noise, bits of `n`, `n`, `g`.
@@ -230,7 +234,7 @@ fn payload(n: &BoxedUint, noise: Noise, g: &BoxedUint) -> Vec<u8> {
 }
 
 /// Bits of `p` for an `n` of `bits` bits.
-pub(crate) fn prime_bits(bits: u32) -> u32 {
+pub fn prime_bits(bits: u32) -> u32 {
     bits.div_ceil(3)
 }
 

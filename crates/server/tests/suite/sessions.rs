@@ -7,7 +7,7 @@ use axum::body::Body;
 use ciphervec::search::{Query, QueryOptions, Retrieval};
 use ciphervec::store::Change;
 use ciphervec::{Error, Mode, Precision, Scheme};
-use ciphervec_he::wire::{self, Kind};
+use ciphervec_he_secret::wire::{self, Kind};
 use ciphervec_server::auth::Verb;
 use ciphervec_server::auth::tokens::NewToken;
 

@@ -16,11 +16,11 @@ use crate::error::Result;
 use crate::lookup::serialize::header;
 use crate::lookup::spec::Spec;
 use ciphervec_arith::parallel::*;
-#[cfg(feature = "client")]
-use ciphervec_he::ckks::Params;
 use ciphervec_he::ckks::{Ciphertext, Evaluator, ParamsSpec, Ring, Truncation, deviations};
 use ciphervec_he::lattice::SegmentId;
 use ciphervec_he::wire::{KeyId, Kind};
+#[cfg(feature = "client")]
+use ciphervec_he_secret::ckks::Params;
 #[cfg(feature = "client")]
 use std::sync::Arc;
 

@@ -13,10 +13,10 @@ use crate::lookup::spec::Spec;
 use crate::lookup::transport::Transport;
 use crate::protect::aead::{AeadKey, associated_data};
 use ciphervec_arith::parallel::*;
-use ciphervec_he::ckks::{Complex, Encoding, Plaintext, SecretKey};
-use ciphervec_he::keys::{MasterKey, Purpose, random_bytes};
-use ciphervec_he::lattice::SegmentId;
-use ciphervec_he::wire::{KeyId, Reader};
+use ciphervec_he_secret::ckks::{Complex, Encoding, Plaintext, SecretKey};
+use ciphervec_he_secret::keys::{MasterKey, Purpose, random_bytes};
+use ciphervec_he_secret::lattice::SegmentId;
+use ciphervec_he_secret::wire::{KeyId, Reader};
 use zeroize::{Zeroize, Zeroizing};
 
 /// The keys of a client.

@@ -11,9 +11,9 @@ use crate::search::message::{KeysName, QueryHead, WordsAsked};
 use crate::search::segment::{Segment, SegmentHead};
 use ciphervec_arith::AlignedBytes;
 use ciphervec_he::lattice::ring::EvaluationKeys;
-#[cfg(feature = "client")]
-use ciphervec_he::wire::Kind;
 use ciphervec_he::wire::{KeyId, Reader};
+#[cfg(feature = "client")]
+use ciphervec_he_secret::wire::Kind;
 use std::sync::Arc;
 
 #[cfg(feature = "client")]

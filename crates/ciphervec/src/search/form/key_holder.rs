@@ -11,9 +11,9 @@ use crate::search::quantize::Checked;
 use crate::search::root_key::SegmentRootKey;
 use crate::search::segment::SegmentHead;
 use ciphervec_arith::AlignedBytes;
-use ciphervec_he::lattice::SegmentId;
-use ciphervec_he::lattice::ring::{EvaluationKeys, Hints};
-use ciphervec_he::wire::{KeyId, Kind, Reader};
+use ciphervec_he_secret::lattice::SegmentId;
+use ciphervec_he_secret::lattice::ring::{EvaluationKeys, Hints};
+use ciphervec_he_secret::wire::{KeyId, Kind, Reader};
 use std::sync::Arc;
 use zeroize::Zeroizing;
 

@@ -3,8 +3,8 @@
 
 use crate::error::Result;
 use crate::search::root_key::SegmentRootKey;
-use ciphervec_he::lattice::SegmentId;
-use ciphervec_he::wire::{Kind, Reader};
+use ciphervec_he_secret::lattice::SegmentId;
+use ciphervec_he_secret::wire::{Kind, Reader};
 use std::any::Any;
 use std::ops::Range;
 use std::sync::OnceLock;

@@ -6,7 +6,7 @@ use super::slots;
 use super::spec::VectorSpec;
 use super::vectors::expect_key;
 use crate::error::{Error, Result};
-use ciphervec_he::additive::{Decrypt, Evaluate, Table};
+use ciphervec_he_secret::additive::{Decrypt, Evaluate, Table};
 
 /// Scores in the clear, for the key owner: someone who may ask for 50 to 200 of them recovers a
 /// template. Others get [`Scores::matches`].
@@ -20,7 +20,7 @@ impl<T: Table> EncryptedScores<T> {
     /// Decrypts and rounds.
     ///
     /// # Errors
-    /// [`ciphervec_he::Error::WrongKey`]; [`ciphervec_he::Error::Bound`], without any value, when a
+    /// [`ciphervec_he_secret::Error::WrongKey`]; [`ciphervec_he_secret::Error::Bound`], without any value, when a
     /// result is larger than vectors and probes of this description allow.
     pub fn open<D>(&self, keys: &D) -> Result<Scores>
     where
@@ -80,7 +80,7 @@ impl<T: Table> EncryptedScores<T> {
         }
         exceeded |= scores.iter().any(|score| score.unsigned_abs() > bound);
         if exceeded {
-            return Err(ciphervec_he::Error::Bound.into());
+            return Err(ciphervec_he_secret::Error::Bound.into());
         }
         if grid.signs() {
             scores.iter_mut().for_each(|score| *score = whole(*score, grid.dimension()));

@@ -4,7 +4,7 @@ use super::layout::Layout;
 use super::slots;
 use super::vectors::EncryptedVectors;
 use crate::error::{Error, Result};
-use ciphervec_he::additive::{Decrypt, Evaluate, Messages, Table};
+use ciphervec_he_secret::additive::{Decrypt, Evaluate, Messages, Table};
 use zeroize::Zeroizing;
 
 impl<T: Table> EncryptedVectors<T> {
@@ -13,7 +13,7 @@ impl<T: Table> EncryptedVectors<T> {
     /// on drop.
     ///
     /// # Errors
-    /// [`ciphervec_he::Error::WrongKey`]; [`ciphervec_he::Error::Bound`], without any value, for a
+    /// [`ciphervec_he_secret::Error::WrongKey`]; [`ciphervec_he_secret::Error::Bound`], without any value, for a
     /// row that no vector of this description rounds to.
     pub fn open<D>(&self, keys: &D) -> Result<Zeroizing<Vec<f64>>>
     where
@@ -42,14 +42,14 @@ impl<T: Table> EncryptedVectors<T> {
         self.expect_key(keys.public())?;
         let grid = self.spec.grid();
         let messages = keys.decrypt(&self.table, self.message_bits())?;
-        let integers = self.unpack(&messages).ok_or(ciphervec_he::Error::Bound)?;
+        let integers = self.unpack(&messages).ok_or(ciphervec_he_secret::Error::Bound)?;
         let fits = |row: &[i64]| {
             let square: u128 = row.iter().map(|x| u128::from(x.unsigned_abs()).pow(2)).sum();
             let signs = !grid.signs() || row.iter().all(|x| x.abs() == 1);
             signs && square <= grid.vector_square()
         };
         if !integers.chunks_exact(grid.dimension()).all(fits) {
-            return Err(ciphervec_he::Error::Bound.into());
+            return Err(ciphervec_he_secret::Error::Bound.into());
         }
         Ok(integers)
     }

@@ -6,10 +6,10 @@ use super::quantize::Vectors;
 use super::slots;
 use super::spec::VectorSpec;
 use crate::error::{Error, Result};
-#[cfg(feature = "client")]
-use ciphervec_he::additive::Decrypt;
 use ciphervec_he::additive::{Evaluate, Messages, Table};
 use ciphervec_he::wire::KeyId;
+#[cfg(feature = "client")]
+use ciphervec_he_secret::additive::Decrypt;
 use core::ops::Range;
 
 /// Vectors under an additively homomorphic scheme, in the form that is computed on.

@@ -10,10 +10,10 @@ use super::plan::{Plan, PlanRequest};
 use super::serialize::{put, read_params, read_request, take, write_request};
 use super::server::{Server, expect_key};
 use crate::error::{Error, Result};
-use ciphervec_he::ckks::{
+use ciphervec_he_secret::ckks::{
     Budget, Ciphertext, Encoding, Params, Plaintext, PublicKey, PublishPolicy, SecretKey,
 };
-use ciphervec_he::wire::{self, Header, Kind, Reader, Scheme};
+use ciphervec_he_secret::wire::{self, Header, Kind, Reader, Scheme};
 use rayon::prelude::*;
 use std::sync::Arc;
 use zeroize::Zeroizing;
@@ -63,7 +63,7 @@ impl Client {
     /// A fresh key under parameters of one's choice.
     ///
     /// # Errors
-    /// [`ciphervec_he::Error::Randomness`]; a level or a rotation that the parameters do not have.
+    /// [`ciphervec_he_secret::Error::Randomness`]; a level or a rotation that the parameters do not have.
     pub fn generate(params: &Arc<Params>, list: KeyList) -> Result<Self> {
         Self::with_secret(SecretKey::generate(params)?, list, None)
     }
@@ -147,7 +147,7 @@ impl Client {
     /// A key that lets others encrypt.
     ///
     /// # Errors
-    /// [`ciphervec_he::Error::Randomness`].
+    /// [`ciphervec_he_secret::Error::Randomness`].
     pub fn public_key(&self) -> Result<PublicKey> {
         Ok(self.secret.public_key()?)
     }
@@ -176,8 +176,8 @@ impl Client {
     /// Micciancio 2021).
     ///
     /// # Errors
-    /// [`ciphervec_he::Error::WrongKey`] and ciphertexts of other parameters;
-    /// [`ciphervec_he::Error::Outside`] for numbers beyond their magnitude, or computed from some
+    /// [`ciphervec_he_secret::Error::WrongKey`] and ciphertexts of other parameters;
+    /// [`ciphervec_he_secret::Error::Outside`] for numbers beyond their magnitude, or computed from some
     /// beyond the interval that was stated for them: they mean nothing.
     pub fn decrypt(&self, array: &EncryptedArray) -> Result<Vec<f64>> {
         expect_key(self.server.key_id(), array.key_id())?;
@@ -198,7 +198,7 @@ impl Client {
             if !numbers.iter().all(|number| number.abs() <= most) {
                 let expected = format!("±{}, their magnitude", array.magnitude());
                 let what = "decrypted numbers";
-                return Err(ciphervec_he::Error::Outside { what, expected }.into());
+                return Err(ciphervec_he_secret::Error::Outside { what, expected }.into());
             }
         }
         Ok(finished(array, numbers))
@@ -258,7 +258,7 @@ impl Client {
     /// ledger before [`Self::publish`], they are used up even if the process ends in between.
     ///
     /// # Errors
-    /// Those of [`Self::publish`] but [`ciphervec_he::Error::Published`].
+    /// Those of [`Self::publish`] but [`ciphervec_he_secret::Error::Published`].
     pub fn uses_of(
         &self,
         array: &EncryptedArray,
@@ -284,10 +284,10 @@ impl Client {
         self.secret.published()
     }
 
-    /// Takes over what a ledger has counted; see [`ciphervec_he::ckks::SecretKey::count_published`].
+    /// Takes over what a ledger has counted; see [`ciphervec_he_secret::ckks::SecretKey::count_published`].
     ///
     /// # Errors
-    /// [`ciphervec_he::Error::Range`] for another policy than before.
+    /// [`ciphervec_he_secret::Error::Range`] for another policy than before.
     pub fn count_published(&self, policy: PublishPolicy, used: u64) -> Result<()> {
         Ok(self.secret.count_published(policy, used)?)
     }
@@ -335,8 +335,8 @@ impl Client {
     /// is looked at under a flood. Save the owner again afterwards.
     ///
     /// # Errors
-    /// [`ciphervec_he::Error::Published`] when they are used up; [`ciphervec_he::Error::Range`]
-    /// where the noise would drown the numbers; [`ciphervec_he::Error::Outside`] for numbers beyond
+    /// [`ciphervec_he_secret::Error::Published`] when they are used up; [`ciphervec_he_secret::Error::Range`]
+    /// where the noise would drown the numbers; [`ciphervec_he_secret::Error::Outside`] for numbers beyond
     /// their magnitude or interval, or near its ends; [`Error::CkksSimilarity`] in layout
     /// `coefficients`, whose other coefficients a flood over slots does not cover, and for an
     /// `expected` array that was read.
@@ -393,7 +393,7 @@ fn check_within(numbers: &[f64], condition: &Condition, margin: f64) -> Result<(
         return Ok(());
     }
     let what = "squared lengths or distances, of which an encrypted root was taken,";
-    Err(ciphervec_he::Error::Outside { what, expected: condition.interval() }.into())
+    Err(ciphervec_he_secret::Error::Outside { what, expected: condition.interval() }.into())
 }
 
 /// What a number of a slot is off at most.

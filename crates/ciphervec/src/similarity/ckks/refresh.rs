@@ -9,9 +9,9 @@ use super::keys::KeyList;
 use super::layout::ArrayLayout;
 use super::server::expect_key;
 use crate::error::{Error, Result};
-#[cfg(feature = "client")]
-use ciphervec_he::ckks::Entropy;
 use ciphervec_he::ckks::{Bootstrapper, BootstrappingKeys, Ciphertext};
+#[cfg(feature = "client")]
+use ciphervec_he_secret::ckks::Entropy;
 
 impl EncryptedArray {
     /// The same numbers at the level that `bootstrapper` gives them back at, one ciphertext after

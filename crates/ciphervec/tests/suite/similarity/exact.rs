@@ -6,7 +6,7 @@ use ciphervec::Metric;
 use ciphervec::similarity::additive::{
     EncryptedVectors, GridPrecision, Layout, Probes, Rerandomization, Vectors,
 };
-use ciphervec_he::additive::Decrypt;
+use ciphervec_he_secret::additive::Decrypt;
 
 /// The integers of every vector, as an element-wise table shows them.
 fn integers(

@@ -6,7 +6,7 @@ use ciphervec::Metric;
 use ciphervec::similarity::additive::{
     EncryptedScores, EncryptedVectors, GridPrecision, Layout, Probes, Rerandomization, Vectors,
 };
-use ciphervec_he::additive::Decrypt;
+use ciphervec_he_secret::additive::Decrypt;
 
 const D: usize = 24;
 

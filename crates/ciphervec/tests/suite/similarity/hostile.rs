@@ -6,7 +6,7 @@ use ciphervec::Metric;
 use ciphervec::similarity::additive::{
     EncryptedScores, EncryptedVectors, GridPrecision, Layout, Probes, Vectors,
 };
-use ciphervec_he::wire::{HEADER_LEN, VERSION};
+use ciphervec_he_secret::wire::{HEADER_LEN, VERSION};
 
 const BITS: u32 = 200;
 

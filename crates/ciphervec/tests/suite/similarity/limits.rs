@@ -6,7 +6,7 @@ use ciphervec::similarity::additive::{
     EncryptedVectors, GridPrecision, Layout, Probes, Rerandomization, Vectors,
 };
 use ciphervec::{Error, Metric};
-use ciphervec_he::additive::{Evaluate, Messages, Table};
+use ciphervec_he_secret::additive::{Evaluate, Messages, Table};
 
 /// One probe with weights 1, B, B², … writes several coordinates into a single score, each in a place of its own.
 /// On the bare scheme it works; the score API refuses the weights, in memory and from bytes.
@@ -19,7 +19,7 @@ fn packed_weights_steal_a_template_from_the_bare_scheme_and_not_through_the_api(
 
     let weights = [1, 1 << 20, 1 << 40];
     let stolen = scheme.weighted_sum_along_vartime(gallery.table(), &weights).unwrap();
-    let packed = ciphervec_he::additive::Decrypt::decrypt(&scheme, &stolen, 64).unwrap();
+    let packed = ciphervec_he_secret::additive::Decrypt::decrypt(&scheme, &stolen, 64).unwrap();
     let mut rest = packed.to_i64(0).unwrap();
     for expected in row {
         let coordinate = (rest << 44) >> 44;
@@ -94,7 +94,7 @@ fn overflow_is_an_error_and_never_a_number() {
                 let scores = gallery.score(&scheme, &probes).unwrap();
                 let error = scores.open(&scheme).unwrap_err();
                 assert!(
-                    matches!(error, Error::Scheme(ciphervec_he::Error::Bound)),
+                    matches!(error, Error::Scheme(ciphervec_he_secret::Error::Bound)),
                     "{layout:?} {precision:?} {doublings}: {error}"
                 );
             }

@@ -5,9 +5,9 @@ use super::plain::{Plain, PlainTable};
 use super::rows::*;
 use ciphervec::similarity::additive::{EncryptedVectors, GridPrecision, Layout, Vectors};
 use ciphervec::{Error, Metric};
-use ciphervec_he::additive::{Decrypt, Evaluate};
-use ciphervec_he::paillier::Noise;
-use ciphervec_he::{damgard_jurik, elgamal, okamoto_uchiyama, paillier};
+use ciphervec_he_secret::additive::{Decrypt, Evaluate};
+use ciphervec_he_secret::paillier::Noise;
+use ciphervec_he_secret::{damgard_jurik, elgamal, okamoto_uchiyama, paillier};
 
 /// X of each precision, as docs/additive.md has it.
 fn scale(precision: GridPrecision) -> f64 {
@@ -99,7 +99,7 @@ fn rows_that_no_vector_rounds_to_are_refused_without_a_value() {
     let scheme = Plain::new(2047);
     let bound = |bytes: &[u8]| {
         let read = EncryptedVectors::<PlainTable>::from_bytes(&scheme, bytes).unwrap();
-        matches!(read.open(&scheme), Err(Error::Scheme(ciphervec_he::Error::Bound)))
+        matches!(read.open(&scheme), Err(Error::Scheme(ciphervec_he_secret::Error::Bound)))
     };
     let (dimension, metric_at, precision_at) = (12, 64 + 4, 64 + 5);
     let made = |metric| {
@@ -131,6 +131,9 @@ fn other_keys_do_not_open() {
     let spec = spec(5, Metric::Cosine, GridPrecision::Standard, Layout::Lanes);
     let gallery = encrypt(&spec, &scheme, &rows(Metric::Cosine, 5, 3, 1));
     let refused = gallery.open(&other).unwrap_err();
-    assert!(matches!(refused, Error::Scheme(ciphervec_he::Error::WrongKey { .. })), "{refused}");
+    assert!(
+        matches!(refused, Error::Scheme(ciphervec_he_secret::Error::WrongKey { .. })),
+        "{refused}"
+    );
     assert_ne!(scheme.public().key_id(), other.public().key_id());
 }

@@ -1,10 +1,10 @@
 //! A scheme that hides nothing: residues modulo 2^(64w) − c, wrapped to a signed range as in the real ones, and a
 //! number that tells whether noise was added. It makes every integer of a pipeline visible, overflow included.
 
-use ciphervec_he::additive::{Decrypt, Evaluate, Messages, Table};
-use ciphervec_he::params::ParamId;
-use ciphervec_he::wire::{self, Header, KeyId, Kind, Reader, Scheme};
-use ciphervec_he::{Error, Result};
+use ciphervec_he_secret::additive::{Decrypt, Evaluate, Messages, Table};
+use ciphervec_he_secret::params::ParamId;
+use ciphervec_he_secret::wire::{self, Header, KeyId, Kind, Reader, Scheme};
+use ciphervec_he_secret::{Error, Result};
 use core::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -6,9 +6,9 @@ use ciphervec::Metric;
 use ciphervec::similarity::additive::{
     EncryptedScores, EncryptedVectors, GridPrecision, Layout, Probes, Rerandomization, Vectors,
 };
-use ciphervec_he::additive::{Decrypt, Evaluate};
-use ciphervec_he::paillier::Noise;
-use ciphervec_he::{damgard_jurik, elgamal, okamoto_uchiyama, paillier};
+use ciphervec_he_secret::additive::{Decrypt, Evaluate};
+use ciphervec_he_secret::paillier::Noise;
+use ciphervec_he_secret::{damgard_jurik, elgamal, okamoto_uchiyama, paillier};
 
 const D: usize = 19;
 

@@ -1,6 +1,6 @@
 //! Nothing enters, a bootstrapper in a small ring that is not secure leaves.
 
-use ciphervec_he::ckks::{BootstrapSpec, Bootstrapper};
+use ciphervec_he_secret::ckks::{BootstrapSpec, Bootstrapper};
 use std::sync::{Arc, LazyLock};
 
 /// 512 slots, and five levels between two refreshes: for a table of up to 62 values, degree 31.

@@ -10,11 +10,11 @@ use super::super::roots_of_unity::root_of_unity;
 use std::collections::BTreeMap;
 
 /// A square matrix by its diagonals, `d_k[j] = M[j][j + k]` with `k` modulo the slots.
-pub(super) type Diagonals = BTreeMap<usize, Vec<Complex>>;
+pub type Diagonals = BTreeMap<usize, Vec<Complex>>;
 
 /// Which way a transform goes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Direction {
+pub enum Direction {
     /// `U B`: slots become coefficients.
     SlotsToCoefficients,
     /// `B U⁻¹`: coefficients become slots.
@@ -23,7 +23,7 @@ pub(super) enum Direction {
 
 /// The matrices of a transform over `slots` slots in the order in which they are applied, each of
 /// about as many of the log2 n steps, the later ones of no more than the earlier ones.
-pub(super) fn matrices(direction: Direction, slots: usize, stages: usize) -> Vec<Diagonals> {
+pub fn matrices(direction: Direction, slots: usize, stages: usize) -> Vec<Diagonals> {
     let steps = slots.ilog2() as usize;
     let halves: Vec<usize> = match direction {
         Direction::SlotsToCoefficients => (0..steps).map(|log| 1 << log).collect(),

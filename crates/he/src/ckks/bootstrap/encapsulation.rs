@@ -15,39 +15,17 @@ use crate::error::Result;
 use crate::wire::Reader;
 use ciphervec_arith::convert;
 use std::sync::Arc;
-#[cfg(feature = "client")]
-use {
-    super::super::base_switch::Pair, super::super::entropy::Entropy,
-    super::super::small_polynomial::SmallPolynomial, zeroize::Zeroizing,
-};
 
 /// The two keys.
-pub(super) struct Encapsulation {
+pub struct Encapsulation {
     to_sparse: BaseSwitchKey,
     to_dense: KeySwitchKey,
 }
 
 impl Encapsulation {
-    /// Keys to a fresh sparse secret of `weight` and back from it, which nobody keeps; `dense` has
-    /// the values of the secret modulo all primes.
-    #[cfg(feature = "client")]
-    pub fn generate(
-        params: &Params,
-        weight: usize,
-        dense: &[u64],
-        entropy: &mut Entropy,
-    ) -> Result<Self> {
-        let degree = params.degree();
-        let secret = SmallPolynomial::sparse(degree, weight, &*entropy.seed()?, 0);
-        let mut sparse = Zeroizing::new(vec![0; dense.len()]);
-        for (table, limb) in params.tables().iter().zip(sparse.chunks_exact_mut(degree)) {
-            secret.lift(limb, table.modulus());
-            table.forward(limb);
-        }
-        let [to, from] = [&*sparse, dense].map(|values| Pair::of(params, values));
-        let to_sparse = BaseSwitchKey::generate(params, to, from, entropy)?;
-        let to_dense = KeySwitchKey::generate(params, params.max_level(), dense, &sparse, entropy)?;
-        Ok(Encapsulation { to_sparse, to_dense })
+    /// Keys to a sparse secret and back from it.
+    pub fn from_parts(to_sparse: BaseSwitchKey, to_dense: KeySwitchKey) -> Self {
+        Encapsulation { to_sparse, to_dense }
     }
 
     /// Bytes serialised.

@@ -3,8 +3,6 @@
 use super::super::ciphertext::Ciphertext;
 use super::super::keys::{EvaluationKeys, KeyPlan};
 use super::super::params::Params;
-#[cfg(feature = "client")]
-use super::super::{entropy::Entropy, keys::SecretKey};
 use super::encapsulation::Encapsulation;
 use crate::error::{Error, Result};
 use crate::wire::{self, KeyId};
@@ -28,29 +26,13 @@ pub(super) fn bytes(params: &Params, plans: &[KeyPlan; 3]) -> Result<usize> {
 }
 
 impl BootstrappingKeys {
-    /// Keys of `secret` to a fresh sparse secret of `weight` and back, and the sets that `plans`
-    /// list; `made` is called after each key of those.
-    #[cfg(feature = "client")]
-    pub(super) fn generate(
-        secret: &SecretKey,
-        weight: usize,
-        plans: &[KeyPlan; 3],
-        entropy: &mut Entropy,
-        made: &mut dyn FnMut(),
-    ) -> Result<Self> {
-        let params = secret.params();
-        let encapsulation = Encapsulation::generate(params, weight, secret.values(), entropy)?;
-        let mut set = |plan| -> Result<Arc<EvaluationKeys>> {
-            Ok(Arc::new(secret.evaluation_keys_watched(plan, entropy, made)?))
-        };
-        let [low, middle, high] = plans;
-        let sets = [set(low)?, set(middle)?, set(high)?];
-        Ok(BootstrappingKeys {
-            params: params.clone(),
-            key: secret.key_id(),
-            encapsulation: Arc::new(encapsulation),
-            sets,
-        })
+    /// The sets in the order of their stages. Hidden: whoever has a secret key makes them with it.
+    #[doc(hidden)]
+    pub fn from_parts(encapsulation: Encapsulation, sets: [EvaluationKeys; 3]) -> Self {
+        let [low, ..] = &sets;
+        let (params, key) = (low.params().clone(), low.key_id());
+        let encapsulation = Arc::new(encapsulation);
+        BootstrappingKeys { params, key, encapsulation, sets: sets.map(Arc::new) }
     }
 
     /// The parameters.

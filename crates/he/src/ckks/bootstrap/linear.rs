@@ -57,7 +57,7 @@ pub(super) struct LinearPart {
 /// first transform are to the left and all of the second to the right. In between slots stay rotated
 /// by what both can agree on, as the products with the longest step wrap around; in the end they are
 /// back.
-pub(super) fn routes(
+pub fn routes(
     forward: &[Diagonals],
     back: &[Diagonals],
     slots: usize,

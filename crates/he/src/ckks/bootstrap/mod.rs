@@ -14,22 +14,28 @@ mod interpolation;
 mod key_stream;
 mod keys;
 mod linear;
-#[cfg(feature = "client")]
-mod owner;
 mod precision;
 mod real_dft;
 mod reduction;
 mod spec;
-#[cfg(all(test, feature = "client"))]
-mod tests;
 mod trace;
 mod transform;
 
+/// The transforms, for tests that run each on what a secret key encrypted.
+#[cfg(feature = "hazmat")]
+pub mod transforms {
+    pub use super::dft::{Diagonals, Direction, matrices};
+    pub use super::linear::routes;
+    pub use super::real_dft::matrices as real_matrices;
+    pub use super::transform::CompactTransform;
+}
+
+pub use encapsulation::Encapsulation;
 pub use exponential::{
     Components, Exponential, ExponentialPlan, ExponentialSpec, LookupTable, TablePlan,
 };
 pub use keys::BootstrappingKeys;
-pub use spec::BootstrapSpec;
+pub use spec::{BootstrapSpec, WEIGHT};
 
 use super::Complex;
 use super::ciphertext::Ciphertext;

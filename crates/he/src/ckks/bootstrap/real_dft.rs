@@ -15,7 +15,7 @@ use super::dft::{Diagonals, Direction};
 
 /// The matrices of a transform over `slots` slots in the order in which they are applied, each of
 /// about as many diagonals.
-pub(super) fn matrices(direction: Direction, slots: usize, stages: usize) -> Vec<Diagonals> {
+pub fn matrices(direction: Direction, slots: usize, stages: usize) -> Vec<Diagonals> {
     let blocks = blocks(slots, stages);
     let pairs = blocks.windows(2);
     let product = |pair: &[usize]| product(direction, slots, pair[0], pair[1]);

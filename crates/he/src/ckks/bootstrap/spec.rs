@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// numbers is what they are of it.
 pub(super) const BASE_BITS: u32 = 50;
 /// The coefficients of the sparse secret that are not zero.
-pub(super) const WEIGHT: usize = 32;
+pub const WEIGHT: usize = 32;
 /// K: what the raised multiples of q_0 stay below.
 pub(super) const RANGE: f64 = 16.0;
 /// The same in the conjugate-invariant ring, where twice as many terms make one: below 32.5, and

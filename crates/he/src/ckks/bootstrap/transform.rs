@@ -31,7 +31,7 @@ const LIFTED: usize = 1 << 19;
 
 /// How a product is taken.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Route {
+pub struct Route {
     /// Whether steps are rotations to the right: the diagonals are at multiples of −h.
     pub backward: bool,
     /// By how much slots are rotated when they come, and when they leave: that makes the steps of
@@ -48,7 +48,7 @@ pub(super) struct Route {
 }
 
 /// A matrix over all slots or over slots that repeat, for ciphertexts of one level.
-pub(super) struct CompactTransform {
+pub struct CompactTransform {
     level: usize,
     /// What the diagonals were multiplied by before they were rounded.
     scale: f64,
@@ -246,7 +246,7 @@ impl CompactTransform {
     }
 
     /// The matrix times P times the slots of `a`, modulo Q P.
-    pub fn sum(&self, evaluator: &Evaluator, a: &Ciphertext) -> Result<WidePair> {
+    pub(super) fn sum(&self, evaluator: &Evaluator, a: &Ciphertext) -> Result<WidePair> {
         let params = a.params();
         let [baby, giant] = self.steps();
         let hoisted = Hoisted::new(a)?;

@@ -3,9 +3,7 @@
 //! `seed 16 | bits of a coefficient u8 | ciphertexts u32 | coefficients, ciphertext by ciphertext, in
 //! little-endian bit order`.
 
-#[cfg(feature = "client")]
-use super::super::serialize::pack_bits;
-use super::super::serialize::{open, unpack_bits};
+use super::super::serialize::{open, pack_bits, unpack_bits};
 use super::super::truncated::restore_from_bits;
 use super::HalfRing;
 use crate::error::{Error, Result};
@@ -33,7 +31,8 @@ impl HalfRing {
 
     /// a of ciphertext `index` in NTT form: public, and of no use twice under one secret, so that the
     /// key and the parameters are a part of what it is expanded from.
-    pub(super) fn mask(&self, key: KeyId, seed: &[u8; 16], index: usize) -> Vec<u64> {
+    #[doc(hidden)]
+    pub fn mask(&self, key: KeyId, seed: &[u8; 16], index: usize) -> Vec<u64> {
         let mut hasher = blake3::Hasher::new_derive_key("ciphervec v1 ckks half-ring mask");
         hasher.update(seed).update(&key.0).update(&self.params.param_id().0);
         let mut limb = vec![0; self.messages()];
@@ -44,6 +43,20 @@ impl HalfRing {
 }
 
 impl CompactCiphertexts {
+    /// None yet, whose masks come from `seed`. Hidden: the key of a half ring encrypts.
+    #[doc(hidden)]
+    pub fn masked(ring: &HalfRing, key: KeyId, seed: [u8; 16], count: usize) -> Self {
+        let packed = Vec::with_capacity(count * ring.bytes());
+        CompactCiphertexts { key, seed, bits: ring.bits, count: 0, packed }
+    }
+
+    /// One more, of the rounded residues of its b. Hidden like [`Self::masked`].
+    #[doc(hidden)]
+    pub fn push(&mut self, residues: &[u64]) {
+        pack_bits(residues, self.bits, &mut self.packed);
+        self.count += 1;
+    }
+
     /// The number of ciphertexts.
     pub fn len(&self) -> usize {
         self.count
@@ -60,7 +73,8 @@ impl CompactCiphertexts {
     }
 
     /// b of ciphertext `index`.
-    pub(super) fn constant(&self, ring: &HalfRing, index: usize) -> Result<Vec<u64>> {
+    #[doc(hidden)]
+    pub fn constant(&self, ring: &HalfRing, index: usize) -> Result<Vec<u64>> {
         let bytes = self.packed.chunks_exact(ring.bytes()).nth(index);
         let Some(bytes) = bytes.filter(|_| self.bits == ring.bits) else {
             return Err(Error::Range {
@@ -73,12 +87,6 @@ impl CompactCiphertexts {
         unpack_bits(bytes, self.bits, &mut residues);
         restore_from_bits(&mut residues, ring.params.prime(0).value(), self.bits);
         Ok(residues)
-    }
-
-    #[cfg(feature = "client")]
-    pub(super) fn push(&mut self, residues: &[u64]) {
-        pack_bits(residues, self.bits, &mut self.packed);
-        self.count += 1;
     }
 
     /// Serialises the ciphertexts.

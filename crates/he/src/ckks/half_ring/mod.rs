@@ -7,15 +7,9 @@
 //! (IVE-PEL, arXiv 2606.03191, appendix A.6; docs/ckks.md, section 12).
 
 mod ciphertexts;
-#[cfg(feature = "client")]
-mod owner;
 mod switch;
-#[cfg(all(test, feature = "hazmat"))]
-mod tests;
 
 pub use ciphertexts::CompactCiphertexts;
-#[cfg(feature = "client")]
-pub use owner::HalfRingKey;
 pub use switch::RingSwitchKey;
 
 use super::base_switch::tables;
@@ -73,6 +67,12 @@ impl HalfRing {
     /// The parameters of the whole ring.
     pub fn params(&self) -> &Arc<Params> {
         &self.params
+    }
+
+    /// The transform modulo q_0.
+    #[doc(hidden)]
+    pub fn table(&self) -> &NttTable {
+        &self.table
     }
 
     /// N/2: numbers of a ciphertext.

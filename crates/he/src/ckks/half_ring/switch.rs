@@ -28,8 +28,9 @@ pub struct RingSwitchKey {
 }
 
 impl RingSwitchKey {
-    #[cfg(feature = "client")]
-    pub(super) fn new(key: KeyId, params: Arc<Params>, switch: BaseSwitchKey) -> Self {
+    /// The key to the whole ring of `params`. Hidden: whoever has a secret key makes one with it.
+    #[doc(hidden)]
+    pub fn from_parts(key: KeyId, params: Arc<Params>, switch: BaseSwitchKey) -> Self {
         RingSwitchKey { key, params, switch }
     }
 
@@ -73,14 +74,6 @@ impl RingSwitchKey {
 impl core::fmt::Debug for RingSwitchKey {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         write!(f, "RingSwitchKey({}, {} bytes)", self.key, self.memory())
-    }
-}
-
-/// Coefficients of a polynomial in X as those of one in X².
-#[cfg(feature = "client")]
-pub(super) fn spread(half: &[u64], whole: &mut [u64]) {
-    for (pair, &coefficient) in whole.chunks_exact_mut(2).zip(half) {
-        pair.copy_from_slice(&[coefficient, 0]);
     }
 }
 

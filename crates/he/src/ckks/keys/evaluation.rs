@@ -3,14 +3,11 @@
 use super::super::params::Params;
 use super::super::serialize::{check, open};
 use super::key_switch_key::KeySwitchKey;
-use super::plan::{FIXED_BYTES, KeyPlan, conjugation_element, rotation_element};
+use super::plan::{FIXED_BYTES, KeyPlan, RELINEARISE, conjugation_element, rotation_element};
 use crate::error::{Error, Result};
 use crate::wire::{self, Header, InnerFrame, KeyId, Kind, Put, Scheme, Source};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-
-/// The place of the relinearisation key among the Galois elements, which are odd.
-const RELINEARISE: u64 = 0;
 
 /// A set of evaluation keys. Public: of no use for reading anything.
 #[derive(Clone)]
@@ -23,16 +20,15 @@ pub struct EvaluationKeys {
 }
 
 impl EvaluationKeys {
-    /// An empty set to insert into.
-    #[cfg(feature = "client")]
-    pub(super) fn empty(params: &Arc<Params>, key: KeyId, level: usize) -> Self {
-        EvaluationKeys { params: params.clone(), key, level, keys: BTreeMap::new() }
-    }
-
-    /// Adds the key of a Galois element, 0 for relinearisation.
-    #[cfg(feature = "client")]
-    pub(super) fn insert(&mut self, element: u64, key: KeySwitchKey) {
-        self.keys.insert(element, Arc::new(key));
+    /// Keys by Galois element, 0 for relinearisation. Hidden: whoever has a secret key makes them with it.
+    #[doc(hidden)]
+    pub fn from_parts(
+        params: &Arc<Params>,
+        key: KeyId,
+        level: usize,
+        keys: BTreeMap<u64, Arc<KeySwitchKey>>,
+    ) -> Self {
+        EvaluationKeys { params: params.clone(), key, level, keys }
     }
 
     /// The parameters.

@@ -7,21 +7,15 @@
 
 use super::super::buffer_pool::{self, Buffer, BufferPool};
 use super::super::params::Params;
-#[cfg(feature = "client")]
-use super::super::poly::each_pair;
+use super::super::poly::{each, each_pair};
 use super::super::serialize::{limb_bytes, pack_limb, unpack_limb};
 use crate::error::Result;
 use crate::wire::Reader;
 use ciphervec_arith::NttTable;
 use ciphervec_arith::sample::Stream;
-#[cfg(feature = "client")]
-use {
-    super::super::entropy::Entropy, super::super::small_polynomial::SmallPolynomial,
-    ciphervec_arith::poly, zeroize::Zeroizing,
-};
 
 /// Both components of every digit.
-pub(in super::super) struct KeySwitchKey {
+pub struct KeySwitchKey {
     level: usize,
     seed: [u8; 32],
     /// b_i and a_i, the limbs of the level and then the special ones.
@@ -74,52 +68,34 @@ impl KeySwitchKey {
         32 + params.digits(level) * limbs
     }
 
-    /// A key from `target` to `secret`, both the values modulo all primes.
-    #[cfg(feature = "client")]
-    pub fn generate(
+    /// The key of `seed`. Of a digit `fill` gives what writes the limbs of b from those of a: it is told
+    /// the place of a limb in the key, and that of its prime among all.
+    pub fn masked<F>(
         params: &Params,
         level: usize,
-        secret: &[u64],
-        target: &[u64],
-        entropy: &mut Entropy,
-    ) -> Result<Self> {
-        let seed = *entropy.seed()?;
-        let noise_seed = entropy.seed()?;
-        let degree = params.degree();
-        let limb = |values: &'_ [u64], prime: usize| -> core::ops::Range<usize> {
-            debug_assert!(values.len() > prime * degree);
-            prime * degree..(prime + 1) * degree
-        };
+        seed: [u8; 32],
+        fill: impl Fn(usize) -> F,
+    ) -> Self
+    where
+        F: Fn(usize, usize, &mut [u64], &[u64]) + Send + Sync,
+    {
         let digits = (0..params.digits(level)).map(|digit| {
-            let noise = SmallPolynomial::gaussian(degree, &noise_seed, digit as u64);
-            let mut b = BufferPool::keep((level + 1 + params.special_tables().len()) * degree);
             let mut a = Self::expand(params, level, &seed, digit);
-            let range = params.digit_range(level, digit);
-            each_pair(&mut b, &mut a, degree, |index, b, a| {
-                let prime = prime_index(params, level, index);
-                let table = &params.tables()[prime];
-                let m = table.modulus();
-                noise.lift(b, m);
-                table.forward(b);
-                let mut product = Zeroizing::new(vec![0; degree]);
-                poly::mul(&mut product, a, &secret[limb(secret, prime)], m);
-                poly::sub_assign(b, &product, m);
-                if range.contains(&index) {
-                    product.copy_from_slice(&target[limb(target, prime)]);
-                    poly::scalar_mul_assign(&mut product, params.special_residue(prime), m);
-                    poly::add_assign(b, &product, m);
-                }
+            let mut b = BufferPool::keep(a.len());
+            let write = fill(digit);
+            each_pair(&mut b, &mut a, params.degree(), |index, b, a| {
+                write(index, prime_index(params, level, index), b, a);
             });
             [b, a]
         });
-        Ok(KeySwitchKey { level, seed, digits: digits.collect() })
+        KeySwitchKey { level, seed, digits: digits.collect() }
     }
 
     /// a of one digit: public and uniform, so its seed stands for it.
     fn expand(params: &Params, level: usize, seed: &[u8; 32], digit: usize) -> Buffer {
         let degree = params.degree();
         let mut a = BufferPool::keep((level + 1 + params.special_tables().len()) * degree);
-        super::super::poly::each(&mut a, degree, |index, limb| {
+        each(&mut a, degree, |index, limb| {
             let prime = prime_index(params, level, index);
             let m = params.tables()[prime].modulus();
             Stream::new(seed, stream(digit, prime)).uniform(m, limb);

@@ -8,6 +8,9 @@ use std::collections::BTreeSet;
 /// Payload bytes before the first key: level and number of keys.
 pub(super) const FIXED_BYTES: usize = 8;
 
+/// The place of the relinearisation key among the Galois elements, which are odd.
+pub(super) const RELINEARISE: u64 = 0;
+
 /// A list of evaluation keys to make: only what is listed is made.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct KeyPlan {
@@ -87,7 +90,8 @@ impl KeyPlan {
     }
 
     /// The level, checked.
-    pub(super) fn checked_level(&self, params: &Params) -> Result<usize> {
+    #[doc(hidden)]
+    pub fn checked_level(&self, params: &Params) -> Result<usize> {
         let level = self.level.unwrap_or(params.max_level());
         params.chain().check_level(level)?;
         if params.spec().special_primes == 0 && self.keys(params) > 0 {
@@ -101,6 +105,16 @@ impl KeyPlan {
             params.ring().check_conjugation()?;
         }
         Ok(level)
+    }
+
+    /// The Galois elements to make keys of, in order: 0 for relinearisation.
+    #[doc(hidden)]
+    pub fn elements(&self, params: &Params) -> BTreeSet<u64> {
+        let mut elements = self.galois_elements(params);
+        if self.relinearise {
+            elements.insert(RELINEARISE);
+        }
+        elements
     }
 
     /// The Galois elements of the rotations and the conjugation; the identity needs no key.
@@ -128,14 +142,4 @@ pub(in super::super) fn rotation_element(params: &Params, steps: i64) -> u64 {
 /// 2N − 1: `X ↦ 1/X`.
 pub(in super::super) fn conjugation_element(params: &Params) -> u64 {
     params.ring().root_order(params.spec().log_degree) - 1
-}
-
-/// The inverse of an odd number modulo the order of the roots, a power of two.
-#[cfg(feature = "client")]
-pub(super) fn inverse_element(params: &Params, element: u64) -> u64 {
-    // Every Newton step doubles the number of right bits, and an odd number inverts itself modulo
-    // 8.
-    let newton = |x: u64, _| x.wrapping_mul(2u64.wrapping_sub(element.wrapping_mul(x)));
-    let order = params.ring().root_order(params.spec().log_degree);
-    (0..5).fold(element, newton) % order
 }

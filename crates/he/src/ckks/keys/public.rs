@@ -15,13 +15,19 @@ use std::sync::Arc;
 /// (b, a) with b = −a s + e: an encryption of zero.
 #[derive(Clone, PartialEq, Debug)]
 pub struct PublicKey {
-    pub(super) id: KeyId,
-    pub(super) seed: [u8; 32],
-    pub(super) constant: Poly<Ntt>,
-    pub(super) linear: Poly<Ntt>,
+    id: KeyId,
+    seed: [u8; 32],
+    constant: Poly<Ntt>,
+    linear: Poly<Ntt>,
 }
 
 impl PublicKey {
+    /// b and a, the latter as `seed` gives it. Hidden: whoever has a secret key makes one with it.
+    #[doc(hidden)]
+    pub fn from_parts(id: KeyId, seed: [u8; 32], constant: Poly<Ntt>, linear: Poly<Ntt>) -> Self {
+        PublicKey { id, seed, constant, linear }
+    }
+
     /// The parameters.
     pub fn params(&self) -> &Arc<Params> {
         self.constant.params()

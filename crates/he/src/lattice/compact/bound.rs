@@ -52,4 +52,12 @@ impl Width {
         let variance = d * ((GAUSSIAN_SIGMA / drop).powi(2) + rounding_variance);
         ErrorBound::new(worst, variance.sqrt() / scales.vector)
     }
+
+    /// What taking the mask off a sum leaves of Σ q_i D_i is off by no more than this times 2^-drop, for
+    /// the query at hand: there is no chance in it.
+    pub fn slack(self, query: &[i64]) -> f64 {
+        let size: u64 = query.iter().map(|weight| weight.unsigned_abs()).sum();
+        let half = f64::from((1u32 << self.dropped_bits()) >> 1);
+        size as f64 * (f64::from(GAUSSIAN_BOUND) + half)
+    }
 }

@@ -14,48 +14,12 @@
 //!
 //! The server's whole work is `Σ_i q_i b_i[v]` with wrapping words.
 
-#[cfg(feature = "client")]
-mod asked;
 mod bound;
-#[cfg(feature = "client")]
-mod check;
-#[cfg(feature = "client")]
-mod exact;
-#[cfg(feature = "client")]
-mod masks;
-#[cfg(feature = "client")]
-mod open;
 mod params;
 mod prune;
 mod scan;
-#[cfg(feature = "client")]
-mod seal;
 mod serialize;
-#[cfg(feature = "client")]
-mod witness;
-#[cfg(feature = "client")]
-mod words;
 
-#[cfg(feature = "client")]
-pub use asked::AskedQueries;
-#[cfg(feature = "client")]
-pub use check::{AnswerCheck, CheckWeights};
-#[cfg(feature = "client")]
-pub use exact::{MaskedSum, settle, unseal_exact};
-#[cfg(feature = "client")]
-pub use masks::Masks;
-#[cfg(feature = "client")]
-pub use open::{Scratch, SegmentKey, Unmasked, unmask, unseal};
-#[cfg(feature = "client")]
-pub use params::Compact;
 pub use params::Width;
 pub use prune::{spread, spread_sums};
 pub use scan::scan;
-#[cfg(feature = "hazmat")]
-pub use seal::seal_with_key;
-#[cfg(feature = "client")]
-pub use seal::{SealedRows, seal};
-#[cfg(feature = "client")]
-pub use witness::Witness;
-#[cfg(feature = "client")]
-pub use words::Words;

@@ -1,15 +1,7 @@
 //! Parameters, compact form: a word width enters, ring and scales leave. Both sides.
 
-#[cfg(feature = "client")]
-use crate::error::Result;
 use crate::lattice::Scales;
 use crate::params::ParamId;
-#[cfg(feature = "client")]
-use crate::params::{self, Security};
-#[cfg(feature = "client")]
-use ciphervec_arith::ntt::NttTable;
-#[cfg(feature = "client")]
-use ciphervec_arith::rns::RnsPair;
 
 /// Width of a stored word, which sets size and error.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -95,9 +87,11 @@ impl Width {
         rows.saturating_mul(dimension).saturating_mul(self.word_bytes())
     }
 
-    #[cfg(feature = "client")]
-    fn primes(self) -> usize {
-        if self == Width::Wide { 2 } else { 1 }
+    /// The bytes of one query's answer that are about this block.
+    pub fn of_block(self, answer: &[u8], block: usize) -> &[u8] {
+        let bytes = self.degree() * self.word_bytes();
+        let rest = &answer[block * bytes..];
+        &rest[..rest.len().min(bytes)]
     }
 
     fn name(self) -> &'static str {
@@ -106,48 +100,5 @@ impl Width {
             Width::Small => "small",
             Width::Wide => "wide",
         }
-    }
-}
-
-/// A checked parameter set of the compact form with its transform tables. A server needs none: it
-/// adds words.
-#[cfg(feature = "client")]
-pub struct Compact {
-    pub(super) width: Width,
-    pub(super) tables: Vec<NttTable>,
-    pub(super) rns: Option<RnsPair>,
-}
-
-#[cfg(feature = "client")]
-impl Compact {
-    /// Builds the tables.
-    ///
-    /// # Errors
-    /// [`crate::Error::Insecure`] if the modulus were too wide for the degree.
-    pub fn new(width: Width) -> Result<Self> {
-        let degree = width.degree();
-        params::check(degree, width.ciphertext_modulus_bits(), Security::Classical128)?;
-        // |a · s| < 2^Q · N: below half a 50-bit prime at Q = 37, below half of
-        // two of them at Q = 64.
-        let primes = ciphervec_arith::ntt_primes(50, degree, width.primes())?;
-        let tables = primes
-            .iter()
-            .map(|&prime| NttTable::new(degree, prime))
-            .collect::<core::result::Result<Vec<_>, _>>()?;
-        let rns = match tables.as_slice() {
-            [first, second] => Some(RnsPair::new(first, second)?),
-            _ => None,
-        };
-        Ok(Compact { width, tables, rns })
-    }
-
-    /// The word width.
-    pub fn width(&self) -> Width {
-        self.width
-    }
-
-    /// Blocks that `rows` vectors need.
-    pub fn blocks(&self, rows: usize) -> usize {
-        rows.div_ceil(self.width.degree())
     }
 }

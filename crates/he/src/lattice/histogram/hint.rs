@@ -29,8 +29,9 @@ impl Masks {
         self.dimension
     }
 
-    #[cfg(feature = "client")]
-    pub(super) fn polys(&self) -> &[Vec<u64>] {
+    /// The masks.
+    #[doc(hidden)]
+    pub fn polys(&self) -> &[Vec<u64>] {
         &self.polys
     }
 }

@@ -14,16 +14,8 @@
 //! and is left with integer weights times words.
 
 mod hint;
-#[cfg(feature = "client")]
-mod open;
 mod params;
 mod scan;
-#[cfg(feature = "client")]
-mod seal;
 
 pub use hint::{Hint, Masks};
-#[cfg(feature = "client")]
-pub use open::Opener;
 pub use params::{DEGREE, HINT_BITS, Histogram, MODULUS_BITS, WORD_BYTES};
-#[cfg(feature = "client")]
-pub use seal::seal;

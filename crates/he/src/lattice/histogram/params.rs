@@ -89,8 +89,15 @@ impl Histogram {
         ((self.word_noise() * norm).powi(2) + hint).sqrt()
     }
 
+    /// The transform modulo q.
+    #[doc(hidden)]
+    pub fn table(&self) -> &NttTable {
+        &self.table
+    }
+
     /// 2^W / q.
-    pub(super) fn switch(&self) -> f64 {
+    #[doc(hidden)]
+    pub fn switch(&self) -> f64 {
         f64::exp2(f64::from(self.word_bits())) / self.table.modulus().value() as f64
     }
 }

@@ -105,7 +105,7 @@ pub struct ScoreNoise {
     /// What rounding rows and queries makes scores longer.
     slack: f64,
     /// Whether dimensions have signs.
-    pub(super) signed: bool,
+    signed: bool,
 }
 
 impl ScoreNoise {
@@ -138,13 +138,21 @@ impl ScoreNoise {
         }
     }
 
+    /// Whether dimensions have signs.
+    #[doc(hidden)]
+    pub fn signed(&self) -> bool {
+        self.signed
+    }
+
     /// Of a score in a block of so many rows: not the row's own noise.
-    pub(super) fn variance(&self, rows: usize) -> f64 {
+    #[doc(hidden)]
+    pub fn variance(&self, rows: usize) -> f64 {
         self.shared * rows.saturating_sub(1) as f64 + self.fixed
     }
 
     /// Of a check whose sums were rounded by so many bits, beyond that of the scores it weighs.
-    pub(super) fn of_rounding(&self, bits: u8) -> f64 {
+    #[doc(hidden)]
+    pub fn of_rounding(&self, bits: u8) -> f64 {
         self.asked * f64::exp2(2.0 * f64::from(bits)) / 12.0
     }
 
@@ -154,7 +162,8 @@ impl ScoreNoise {
     }
 
     /// No score in a block of so many rows is larger, but with so many deviations.
-    pub(super) fn largest(&self, rows: usize, deviations: f64) -> f64 {
+    #[doc(hidden)]
+    pub fn largest(&self, rows: usize, deviations: f64) -> f64 {
         self.unit + self.slack + deviations * self.of_row(rows).sqrt()
     }
 }

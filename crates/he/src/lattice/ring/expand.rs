@@ -35,8 +35,8 @@ impl Expanded {
     }
 
     /// Both components of a node, NTT form.
-    #[cfg(feature = "client")]
-    pub(super) fn node(&self, node: usize, constant: &mut [u64], linear: &mut [u64]) {
+    #[doc(hidden)]
+    pub fn node(&self, node: usize, constant: &mut [u64], linear: &mut [u64]) {
         let outs = constant.as_chunks_mut::<STRIP>().0.iter_mut();
         for (strip, (u, v)) in outs.zip(linear.as_chunks_mut::<STRIP>().0).enumerate() {
             let here = &self.strip(strip)[node * 2 * STRIP..];

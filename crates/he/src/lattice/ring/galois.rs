@@ -6,11 +6,7 @@
 //! as their only digit.
 
 use super::{DEGREE, Layout, POLY_BYTES, Ring, pack_poly, unpack_poly};
-#[cfg(feature = "client")]
-use super::{QueryKey, params::galois_element};
 use crate::error::{Error, Result};
-#[cfg(feature = "client")]
-use crate::keys::{MasterKey, Purpose};
 use crate::wire::{self, Header, KeyId, Kind, Reader, Scheme};
 use ciphervec_arith::sample::Stream;
 use ciphervec_arith::{convert, poly};
@@ -18,23 +14,28 @@ use ciphervec_arith::{convert, poly};
 /// Steps whose key switching takes two digits.
 pub(super) const FINE_LEVELS: u8 = 3;
 /// Bits of such a digit.
-pub(super) const DIGIT_BITS: u32 = 25;
+pub const DIGIT_BITS: u32 = 25;
 
 /// Digits of the key switching of a step.
-fn digits(level: u8) -> usize {
+pub fn digits(level: u8) -> usize {
     if level < FINE_LEVELS { 2 } else { 1 }
 }
 
 /// A key-switching key: both components modulo q and modulo P, NTT form.
-struct SwitchingKey {
+pub struct SwitchingKey {
     seed: [u8; 32],
     constant: [Vec<u64>; 2],
     linear: [Vec<u64>; 2],
 }
 
 impl SwitchingKey {
+    /// The key of a seed, the b that belongs to it and the a that [`Self::expand_linear`] makes of it.
+    pub fn from_parts(seed: [u8; 32], constant: [Vec<u64>; 2], linear: [Vec<u64>; 2]) -> Self {
+        SwitchingKey { seed, constant, linear }
+    }
+
     /// a is public and uniform: its seed stands for it.
-    fn expand_linear(ring: &Ring, seed: &[u8; 32]) -> [Vec<u64>; 2] {
+    pub fn expand_linear(ring: &Ring, seed: &[u8; 32]) -> [Vec<u64>; 2] {
         let expand = |stream, table: &ciphervec_arith::ntt::NttTable| {
             let mut poly = vec![0; DEGREE];
             Stream::new(seed, stream).uniform(table.modulus(), &mut poly);
@@ -64,79 +65,15 @@ pub struct EvaluationKeys {
 }
 
 impl EvaluationKeys {
-    /// Keys for every level that `dimension` can use. They are a function of the master key, the
-    /// collection and the epoch, so that whoever holds the master key has those that its server was
-    /// given: masks and noise of each come of seeds derived from the same names, and no noise ever
-    /// meets a second mask.
-    #[cfg(feature = "client")]
-    pub fn generate(
-        ring: &Ring,
-        secret: &QueryKey,
-        master: &MasterKey,
-        collection: &[u8],
+    /// Of one key a digit for each level. Hidden: the key of an epoch's queries makes them.
+    #[doc(hidden)]
+    pub fn from_parts(
+        key: KeyId,
         binding: Binding,
-        dimension: usize,
+        epoch: u32,
+        levels: Vec<Vec<SwitchingKey>>,
     ) -> Self {
-        let seed = |purpose: Purpose, level: u8, digit: usize| {
-            let place = [level, digit as u8];
-            let epoch = secret.epoch().to_le_bytes();
-            let parts: [&[u8]; 6] =
-                [collection, b"ring", &Ring::param_id().0, &binding.mask_seed, &epoch, &place];
-            master.derive(purpose, &parts)
-        };
-        let level = |level| {
-            let key = |digit| {
-                let mask = seed(Purpose::EvaluationMask, level, digit);
-                let noise = seed(Purpose::EvaluationNoise, level, digit);
-                Self::switching_key(ring, secret, (level, digit), *mask.expose(), noise.expose())
-            };
-            (0..digits(level)).map(key).collect()
-        };
-        let levels = (0..Layout::top_level(dimension)).map(level).collect();
-        EvaluationKeys { key: master.key_id(), binding, epoch: secret.epoch(), levels }
-    }
-
-    #[cfg(feature = "client")]
-    fn switching_key(
-        ring: &Ring,
-        secret: &QueryKey,
-        (level, digit): (u8, usize),
-        seed: [u8; 32],
-        noise_seed: &[u8; 32],
-    ) -> SwitchingKey {
-        use super::keys::transform;
-        use zeroize::Zeroize;
-        let linear = SwitchingKey::expand_linear(ring, &seed);
-        let mut errors = vec![0i32; DEGREE];
-        Stream::new(noise_seed, 0).gaussian(&mut errors);
-        let mut rotated = vec![0; DEGREE];
-        poly::permute(&mut rotated, &secret.residues, &ring.automorphisms[usize::from(level)]);
-        debug_assert_eq!(galois_element(level) % 2, 1);
-        let q = ring.modulus();
-        let gadget =
-            q.mul(q.reduce(ring.special.modulus().value()), 1 << (DIGIT_BITS * digit as u32));
-        poly::scalar_mul_assign(&mut rotated, gadget, q);
-        let mut secret_special = transform(&ring.special, &secret.ternary);
-        let constant = [(&ring.ciphertext, &secret.residues), (&ring.special, &secret_special)]
-            .map(|(table, t)| {
-                let modulus = table.modulus();
-                let mut noise: Vec<u64> =
-                    errors.iter().map(|&e| modulus.from_i64(i64::from(e))).collect();
-                table.forward(&mut noise);
-                let side = usize::from(!core::ptr::eq(table, &ring.ciphertext));
-                let mut masked = vec![0; DEGREE];
-                poly::mul(&mut masked, &linear[side], t, modulus);
-                poly::sub_assign(&mut noise, &masked, modulus);
-                if side == 0 {
-                    // P · B^i · t(X^g) vanishes modulo P.
-                    poly::add_assign(&mut noise, &rotated, modulus);
-                }
-                noise
-            });
-        secret_special.zeroize();
-        rotated.zeroize();
-        errors.zeroize();
-        SwitchingKey { seed, constant, linear }
+        EvaluationKeys { key, binding, epoch, levels }
     }
 
     /// The key id of the owner.

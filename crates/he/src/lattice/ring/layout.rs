@@ -140,7 +140,8 @@ impl Layout {
     }
 
     /// The dimensions of node (piece, r) with their exponents relative to pos(v).
-    pub(super) fn node_dims(
+    #[doc(hidden)]
+    pub fn node_dims(
         &self,
         chunk: usize,
         node: usize,

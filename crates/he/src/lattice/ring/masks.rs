@@ -37,8 +37,8 @@ impl Masks {
     }
 
     /// a_r of node `node`, NTT form.
-    #[cfg(feature = "client")]
-    pub(super) fn node(&self, ring: &Ring, node: usize) -> &[u64] {
+    #[doc(hidden)]
+    pub fn node(&self, ring: &Ring, node: usize) -> &[u64] {
         self.nodes[node].get_or_init(|| self.expand(ring, node))
     }
 
@@ -76,6 +76,12 @@ pub struct MaskSums {
 }
 
 impl MaskSums {
+    /// Σ a_r c0_r and Σ a_r c1_r.
+    #[doc(hidden)]
+    pub fn sums(&self) -> [&[u64]; 2] {
+        [&self.constant, &self.linear]
+    }
+
     /// The sums for expanded queries of one level: the masks are scanned like one block of
     /// a segment.
     pub fn compute(

@@ -77,6 +77,18 @@ impl Ring {
         self.ciphertext.modulus()
     }
 
+    /// The transforms modulo q and modulo the special prime.
+    #[doc(hidden)]
+    pub fn tables(&self) -> [&NttTable; 2] {
+        [&self.ciphertext, &self.special]
+    }
+
+    /// What tree step `level` does to values in NTT form.
+    #[doc(hidden)]
+    pub fn automorphism(&self, level: u8) -> &[u32] {
+        &self.automorphisms[usize::from(level)]
+    }
+
     /// Refuses packed polynomials with a residue at or above q, as untrusted segments must be
     /// before they are scanned.
     ///
@@ -126,7 +138,7 @@ pub(super) fn pack_poly(poly: &[u64], out: &mut Vec<u8>) {
 }
 
 /// Unpacks [`POLY_BYTES`] bytes; residues at or above q are refused.
-pub(super) fn unpack_poly(what: &'static str, bytes: &[u8], modulus: &Modulus) -> Result<Vec<u64>> {
+pub fn unpack_poly(what: &'static str, bytes: &[u8], modulus: &Modulus) -> Result<Vec<u64>> {
     let mut poly = vec![0; DEGREE];
     ring::unpack50(bytes, &mut poly);
     match poly.iter().position(|&residue| residue >= modulus.value()) {

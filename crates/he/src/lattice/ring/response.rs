@@ -54,7 +54,8 @@ impl AnswerWords {
     }
 
     /// Bytes of V of one block.
-    pub(super) fn linear_len(&self) -> usize {
+    #[doc(hidden)]
+    pub fn linear_len(&self) -> usize {
         packed_len(DEGREE, self.linear)
     }
 

@@ -37,7 +37,7 @@ impl Sums {
 }
 
 /// Multiplies some `blocks` of `rows` packed vectors with every query at once. `data` is what
-/// [`super::pack`] or [`super::seal`] made for `layout`, `queries` are expanded for the same
+/// sealing or packing made for `layout`, `queries` are expanded for the same
 /// layout; the blocks are one of [`Layout::ranges`], so that sums stay small however large a
 /// segment is.
 ///

@@ -6,14 +6,14 @@ use crate::error::Result;
 use crate::lookup::documents::Documents;
 use crate::lookup::spec::Spec;
 use crate::lookup::tokens::recipe::Recipe;
-use ciphervec_he::ckks::{CompactCiphertexts, SecretKey};
+use ciphervec_he_secret::ckks::{CompactCiphertexts, SecretKey};
 use zeroize::Zeroizing;
 
 impl Compact {
     /// Every token a slot, batch after batch; of each batch the lists of every table.
     ///
     /// # Errors
-    /// An index that the tables do not have; [`ciphervec_he::Error::Randomness`].
+    /// An index that the tables do not have; [`ciphervec_he_secret::Error::Randomness`].
     pub fn encrypt(
         &self,
         (spec, recipe): (&Spec, &Recipe),
@@ -43,7 +43,7 @@ impl Compact {
     /// The keys that a server needs, framed.
     ///
     /// # Errors
-    /// [`ciphervec_he::Error::Randomness`].
+    /// [`ciphervec_he_secret::Error::Randomness`].
     pub fn keys(&self, (spec, recipe): (&Spec, &Recipe), secret: &SecretKey) -> Result<Vec<u8>> {
         let evaluation = secret.evaluation_keys(&recipe.key_plan())?;
         let switch = secret.half_ring_key(self.ring())?.switch_key()?;

@@ -21,8 +21,8 @@ use crate::index::spec::IndexSpec;
 use crate::search::root_key::SegmentRootKey;
 use crate::similarity::additive::{Layout, Vectors};
 use ciphervec_arith::sample::Stream;
-use ciphervec_he::keys::{Purpose, Secret};
-use ciphervec_he::lattice::SegmentId;
+use ciphervec_he_secret::keys::{Purpose, Secret};
+use ciphervec_he_secret::lattice::SegmentId;
 use zeroize::Zeroizing;
 
 /// Bytes of a number of the field.

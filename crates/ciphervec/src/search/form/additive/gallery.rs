@@ -10,9 +10,9 @@ use crate::search::segment::ParsedRows;
 use crate::similarity::additive::Vectors;
 use crate::similarity::additive::{EncryptedVectors, Probes};
 use ciphervec_he::additive::Evaluate;
-#[cfg(feature = "client")]
-use ciphervec_he::keys::Secret;
 use ciphervec_he::wire::{KeyId, Kind, Reader};
+#[cfg(feature = "client")]
+use ciphervec_he_secret::keys::Secret;
 use std::sync::Arc;
 
 /// A public key, as an index uses it.

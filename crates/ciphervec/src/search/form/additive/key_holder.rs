@@ -7,7 +7,7 @@ use super::check::{self, Check};
 use super::key_pair::KeyPair;
 use super::layout::{precision, similarity};
 use super::queries::probes;
-use super::schemes::{generate, read_secret_key};
+use super::secret_schemes::{generate, read_secret_key};
 use super::writer::under;
 use crate::decode;
 use crate::error::{Error, Result};
@@ -21,8 +21,8 @@ use crate::search::form::contract::{
 use crate::search::quantize::{Checked, expect_unit};
 use crate::search::root_key::SegmentRootKey;
 use crate::similarity::additive::{Layout, Probes};
-use ciphervec_he::keys::Secret;
-use ciphervec_he::wire::{KeyId, Kind, Reader};
+use ciphervec_he_secret::keys::Secret;
+use ciphervec_he_secret::wire::{KeyId, Kind, Reader};
 use std::sync::OnceLock;
 
 const MAGIC: &[u8; 8] = b"CVKEYPAR";

@@ -6,10 +6,10 @@ use super::layout;
 use crate::error::{Error, Result};
 use crate::index::spec::IndexSpec;
 use crate::similarity::additive::{EncryptedScores, EncryptedVectors, Probes, Vectors};
-use ciphervec_he::additive::Evaluate;
-use ciphervec_he::keys::Secret;
-use ciphervec_he::scheme::{SchemePublicKey, SchemeSecretKey};
-use ciphervec_he::wire::{KeyId, Kind, Reader};
+use ciphervec_he_secret::additive::Evaluate;
+use ciphervec_he_secret::keys::Secret;
+use ciphervec_he_secret::scheme::{SchemePublicKey, SchemeSecretKey};
+use ciphervec_he_secret::wire::{KeyId, Kind, Reader};
 use zeroize::Zeroizing;
 
 /// A key pair, as an index uses it.
@@ -50,7 +50,7 @@ pub trait KeyPair: Send + Sync {
 /// What decrypts to nothing that was encrypted fails its check, where there is one.
 fn or_fails<T>(opened: Result<T>, check: Option<&Check>) -> Result<Option<T>> {
     match opened {
-        Err(Error::Scheme(ciphervec_he::Error::Bound)) if check.is_some() => Ok(None),
+        Err(Error::Scheme(ciphervec_he_secret::Error::Bound)) if check.is_some() => Ok(None),
         opened => opened.map(Some),
     }
 }

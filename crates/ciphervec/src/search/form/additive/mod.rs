@@ -14,6 +14,8 @@ mod layout;
 #[cfg(feature = "client")]
 mod queries;
 mod schemes;
+#[cfg(feature = "client")]
+mod secret_schemes;
 mod server;
 #[cfg(feature = "client")]
 mod writer;

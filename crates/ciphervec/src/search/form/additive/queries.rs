@@ -8,7 +8,7 @@ use crate::index::spec::IndexSpec;
 use crate::search::form::contract::PlainQueries;
 use crate::search::quantize::Checked;
 use crate::similarity::additive::{Layout, Probes};
-use ciphervec_he::wire::KeyId;
+use ciphervec_he_secret::wire::KeyId;
 
 impl PlainQueries for Additive {
     fn key(&self, _spec: &IndexSpec, public_key: Option<&[u8]>) -> Result<KeyId> {

@@ -11,9 +11,9 @@ use crate::search::quantize::Checked;
 use crate::search::root_key::SegmentRootKey;
 use crate::search::segment::HEADROOM;
 use ciphervec_arith::AlignedBytes;
-use ciphervec_he::keys::{Secret, random_bytes};
-use ciphervec_he::lattice::SegmentId;
-use ciphervec_he::wire::KeyId;
+use ciphervec_he_secret::keys::{Secret, random_bytes};
+use ciphervec_he_secret::lattice::SegmentId;
+use ciphervec_he_secret::wire::KeyId;
 
 pub struct AdditiveWriter {
     spec: IndexSpec,

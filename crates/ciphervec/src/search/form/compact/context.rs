@@ -4,8 +4,8 @@
 use crate::error::{Error, Result};
 use crate::index::spec::IndexSpec;
 use crate::search::root_key::SegmentRootKey;
-use ciphervec_he::lattice::SegmentId;
-use ciphervec_he::lattice::compact::{
+use ciphervec_he_secret::lattice::SegmentId;
+use ciphervec_he_secret::lattice::compact::{
     AnswerCheck, CheckWeights, Compact, Masks, SegmentKey, Width, Witness,
 };
 use zeroize::Zeroizing;

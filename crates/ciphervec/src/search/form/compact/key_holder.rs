@@ -13,8 +13,8 @@ use crate::search::form::contract::{
 };
 use crate::search::quantize::{Checked, expect_unit, signs_or_units};
 use crate::search::root_key::SegmentRootKey;
-use ciphervec_he::lattice::compact::{self, SealedRows, Width};
-use ciphervec_he::wire::{KeyId, Kind, Reader};
+use ciphervec_he_secret::lattice::compact::{self, SealedRows, Width};
+use ciphervec_he_secret::wire::{KeyId, Kind, Reader};
 use zeroize::Zeroizing;
 
 pub struct CompactKeyHolder(Context);

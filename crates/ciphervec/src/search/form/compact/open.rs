@@ -8,7 +8,7 @@ use crate::search::form::contract::{
     AnswerPart, Estimates, ExactCosine, OpenedSegment, Opening, RowSum, Secrets,
 };
 use ciphervec_arith::parallel::*;
-use ciphervec_he::lattice::compact::{
+use ciphervec_he_secret::lattice::compact::{
     self, AskedQueries, MaskedSum, Scratch, Unmasked, Witness, Words,
 };
 use std::cell::OnceCell;

@@ -5,8 +5,8 @@ use crate::error::{Error, Result};
 use crate::index::spec::IndexSpec;
 use crate::search::form::contract::PlainQueries;
 use crate::search::quantize::Checked;
-use ciphervec_he::lattice::compact::Width;
-use ciphervec_he::wire::KeyId;
+use ciphervec_he_secret::lattice::compact::Width;
+use ciphervec_he_secret::wire::KeyId;
 
 impl PlainQueries for Width {
     fn key(&self, spec: &IndexSpec, public_key: Option<&[u8]>) -> Result<KeyId> {

@@ -1,8 +1,8 @@
 //! Scales of the compact form: a description enters, what unit vectors and queries are multiplied by leaves. Owner side.
 
 use crate::index::spec::IndexSpec;
-use ciphervec_he::lattice::Scales;
-use ciphervec_he::lattice::compact::Width;
+use ciphervec_he_secret::lattice::Scales;
+use ciphervec_he_secret::lattice::compact::Width;
 
 /// Scales of vectors and queries, fixed when vectors are sealed. For signs every coordinate is ±c for an integer c, so that
 /// inner products stay exact.

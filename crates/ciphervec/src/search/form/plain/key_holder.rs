@@ -9,8 +9,8 @@ use crate::search::form::contract::{
 use crate::search::quantize::{Checked, signs_or_units};
 use crate::search::root_key::SegmentRootKey;
 use crate::search::segment::HEADROOM;
-use ciphervec_he::lattice::nonce;
-use ciphervec_he::wire::{KeyId, Reader};
+use ciphervec_he_secret::lattice::nonce;
+use ciphervec_he_secret::wire::{KeyId, Reader};
 use zeroize::Zeroizing;
 
 pub struct PlainKeyHolder {

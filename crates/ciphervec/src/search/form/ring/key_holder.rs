@@ -16,12 +16,12 @@ use crate::search::message::WordsAsked;
 use crate::search::quantize::{Checked, signs_or_units};
 use crate::search::root_key::SegmentRootKey;
 use ciphervec_arith::parallel::*;
-use ciphervec_he::keys::random_bytes;
-use ciphervec_he::lattice::ring::{
-    self, AnswerWords, Binding, Ciphertext, EvaluationKeys, Hints, Layout, Masks, Packed, QueryKey,
-    Ring, Vectors,
+use ciphervec_he_secret::keys::random_bytes;
+use ciphervec_he_secret::lattice::ring::{
+    self, AnswerWords, Binding, EvaluationKeys, Hints, Layout, Masks, Packed, QueryKey, Ring,
+    Vectors,
 };
-use ciphervec_he::wire::{KeyId, Kind, Reader};
+use ciphervec_he_secret::wire::{KeyId, Kind, Reader};
 use std::sync::{Arc, Mutex, OnceLock};
 use zeroize::Zeroizing;
 
@@ -82,8 +82,7 @@ impl RingKeyHolder {
         let secret = self.query_key(root, epoch);
         let (binding, dimension) = (self.spec.binding(), self.spec.dimension());
         let of = self.binding();
-        let keys =
-            EvaluationKeys::generate(&self.ring, &secret, root.master(), &binding, of, dimension);
+        let keys = secret.evaluation_keys(&self.ring, root.master(), &binding, of, dimension);
         let keys = Arc::new(keys);
         // They are made without the lock: threads that work on them may take up other work, which asks for them too.
         let mut held = lock();
@@ -144,7 +143,7 @@ impl RingKeyHolder {
             .collect::<Result<Vec<_>>>()?;
         let encrypt = |((query, values), noise_seed): ((usize, &[i64]), &Zeroizing<[u8; 32]>)| {
             let (seed, first) = place(query);
-            Ciphertext::encrypt(ring, &secret, &layout, values, &seed, noise_seed, first)
+            secret.encrypt(ring, &layout, values, &seed, noise_seed, first)
         };
         let encrypted = values.par_chunks_exact(dimension).enumerate().zip(&noise_seeds);
         let pieces = encrypted.map(encrypt).collect();

@@ -7,11 +7,11 @@ use crate::index::spec::IndexSpec;
 use crate::search::form::contract::{AnswerPart, Estimates, OpenedSegment, Opening, Secrets};
 use crate::search::message::WordsAsked;
 use crate::search::root_key::SegmentRootKey;
-use ciphervec_he::lattice::ring::{
+use ciphervec_he_secret::lattice::ring::{
     AnswerCheck, AskedLevel, CheckWeights, Ciphertext, EvaluationKeys, Layout, Masks, OpenedRows,
     QueryKey, QueryOpener, Ring, RowSigns, ScoreNoise, SegmentKey,
 };
-use ciphervec_he::lattice::{Scales, SegmentId};
+use ciphervec_he_secret::lattice::{Scales, SegmentId};
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 use zeroize::Zeroizing;

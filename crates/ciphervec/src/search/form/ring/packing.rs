@@ -9,9 +9,9 @@ use crate::index::network::Network;
 use crate::index::{form::Rows, spec::IndexSpec};
 use crate::search::message::WordsAsked;
 use ciphervec_he::lattice::ring::{AnswerWords, Layout, POLY_BYTES};
-#[cfg(feature = "client")]
-use ciphervec_he::lattice::ring::{Ring, Vectors};
 use ciphervec_he::wire::{Kind, Reader};
+#[cfg(feature = "client")]
+use ciphervec_he_secret::lattice::ring::{Ring, Vectors};
 
 /// How many times as many rows as there are a writer may expect: of a batch that comes in so many commits the first is packed
 /// as the last.

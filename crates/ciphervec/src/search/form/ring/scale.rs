@@ -2,8 +2,8 @@
 
 use crate::index::form::Rows;
 use crate::index::spec::IndexSpec;
-use ciphervec_he::lattice::Scales;
-use ciphervec_he::lattice::ring::Ring;
+use ciphervec_he_secret::lattice::Scales;
+use ciphervec_he_secret::lattice::ring::Ring;
 
 /// log2 of Δx of encrypted vectors: their noise and the query's weigh about the same at the bulk level.
 const ENCRYPTED_LOG_SCALE: f64 = 18.7;

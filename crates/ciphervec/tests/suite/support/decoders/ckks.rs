@@ -1,11 +1,11 @@
 //! Nothing enters, a CKKS key leaves, with a valid object of every kind.
 
-use ciphervec_he::ckks::{
+use ciphervec_he_secret::ckks::{
     BootstrappingKeys, Ciphertext, CompactCiphertexts, EvaluationKeys, HalfRing, KeyPlan, Params,
     ParamsSpec, Plaintext, PublicKey, Ring, RingSwitchKey, SecretKey,
 };
-use ciphervec_he::params::Security;
-use ciphervec_he::wire::{HEADER_LEN, Header, Kind, Scheme};
+use ciphervec_he_secret::params::Security;
+use ciphervec_he_secret::wire::{HEADER_LEN, Header, Kind, Scheme};
 use std::io::Read;
 use std::sync::{Arc, LazyLock};
 
@@ -29,7 +29,7 @@ pub struct Ckks {
 pub static CKKS: LazyLock<Ckks> = LazyLock::new(|| Ckks::try_new().expect("a key can be made"));
 
 impl Ckks {
-    fn try_new() -> ciphervec_he::Result<Self> {
+    fn try_new() -> ciphervec_he_secret::Result<Self> {
         // The smallest ring that the security table allows, with one level.
         let params = Params::new(ParamsSpec {
             log_degree: 12,
@@ -114,7 +114,7 @@ impl Ckks {
     pub fn stream_bootstrapping_keys(
         &self,
         from: &mut dyn Read,
-    ) -> ciphervec_he::Result<BootstrappingKeys> {
+    ) -> ciphervec_he_secret::Result<BootstrappingKeys> {
         BootstrappingKeys::read_from(&self.params, from)
     }
 
@@ -154,7 +154,7 @@ impl Ckks {
 
 /// What has the form of bootstrapping keys, of a set that no bootstrapping has room in: those of a real
 /// one are hundreds of megabytes. Its keys to and from a sparse secret are made of a key that there is.
-fn bootstrapping_keys(key: &SecretKey) -> ciphervec_he::Result<Vec<u8>> {
+fn bootstrapping_keys(key: &SecretKey) -> ciphervec_he_secret::Result<Vec<u8>> {
     let params = key.params();
     let set = key.evaluation_keys(&KeyPlan::new().relinearise())?.to_bytes();
     // Level, number of keys and element, then the key: a seed and limbs modulo q_0, q_1 and p.

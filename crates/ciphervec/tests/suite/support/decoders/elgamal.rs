@@ -1,8 +1,8 @@
 //! Nothing enters, an ElGamal key leaves, with a valid object of every kind.
 
-use ciphervec_he::additive::{Decrypt, Evaluate, Messages};
-use ciphervec_he::elgamal::shared_noise::{SharedNoiseKey, SharedNoiseTable};
-use ciphervec_he::elgamal::{PublicKey, SecretKey};
+use ciphervec_he_secret::additive::{Decrypt, Evaluate, Messages};
+use ciphervec_he_secret::elgamal::shared_noise::{SharedNoiseKey, SharedNoiseTable};
+use ciphervec_he_secret::elgamal::{PublicKey, SecretKey};
 use std::sync::LazyLock;
 
 /// One key of each form, and what is made with them.
@@ -19,7 +19,7 @@ pub static ELGAMAL: LazyLock<ElGamal> =
     LazyLock::new(|| ElGamal::try_new().expect("a key can be made"));
 
 impl ElGamal {
-    fn try_new() -> ciphervec_he::Result<Self> {
+    fn try_new() -> ciphervec_he_secret::Result<Self> {
         let key = SecretKey::generate()?;
         let shared_key = SharedNoiseKey::generate(2)?;
         let messages = Messages::from_i64(&[1, -2]);

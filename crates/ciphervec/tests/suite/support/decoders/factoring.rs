@@ -1,9 +1,9 @@
 //! Nothing enters, small keys of the schemes that rest on factoring leave, with a valid object of every kind.
 
-use ciphervec_he::additive::{Decrypt, Evaluate, Messages};
-use ciphervec_he::factoring::NoisePool;
-use ciphervec_he::okamoto_uchiyama;
-use ciphervec_he::paillier::{self, Noise, PublicKey, SecretKey};
+use ciphervec_he_secret::additive::{Decrypt, Evaluate, Messages};
+use ciphervec_he_secret::factoring::NoisePool;
+use ciphervec_he_secret::okamoto_uchiyama;
+use ciphervec_he_secret::paillier::{self, Noise, PublicKey, SecretKey};
 use std::sync::LazyLock;
 
 /// One key, and what is made with it.
@@ -24,7 +24,7 @@ pub static FACTORING: LazyLock<Factoring> =
     LazyLock::new(|| Factoring::try_new().expect("a small key can be made"));
 
 impl Factoring {
-    fn try_new() -> ciphervec_he::Result<Self> {
+    fn try_new() -> ciphervec_he_secret::Result<Self> {
         let key = paillier::insecure_generate(256, Noise::Subgroup)?;
         let other = okamoto_uchiyama::insecure_generate(256, okamoto_uchiyama::Noise::Full)?;
         let messages = Messages::from_i64(&[1, -2]);

@@ -5,7 +5,7 @@ use ciphervec::search::{
 };
 use ciphervec::{Id, IndexSpec, Keys, Metric, Mode, Precision, Scheme};
 use ciphervec_arith::AlignedBytes;
-use ciphervec_he::lattice::ring::{EvaluationKeys, Ring};
+use ciphervec_he_secret::lattice::ring::{EvaluationKeys, Ring};
 use std::sync::{LazyLock, Mutex};
 
 const DIMENSION: u32 = 5;

@@ -4,8 +4,8 @@ use ciphervec::program::{
     Block, Circuit, Client, Decoding, Domain, Input, KeySet, Loop, Numbers, Output, Placement,
     Plan, Reading, Server, Step, View,
 };
-use ciphervec_he::ckks::{LookupTable, Params, ParamsSpec, Polynomial, Ring, Sign};
-use ciphervec_he::params::Security;
+use ciphervec_he_secret::ckks::{LookupTable, Params, ParamsSpec, Polynomial, Ring, Sign};
+use ciphervec_he_secret::params::Security;
 use std::error::Error;
 use std::sync::{Arc, LazyLock};
 

@@ -4,8 +4,8 @@ use ciphervec::similarity::additive::{
     EncryptedScores, EncryptedVectors, GridPrecision, Layout, Probes, VectorSpec, Vectors,
 };
 use ciphervec::{Error, Metric};
-use ciphervec_he::additive::Decrypt;
-use ciphervec_he::paillier::{self, Noise, SecretKey};
+use ciphervec_he_secret::additive::Decrypt;
+use ciphervec_he_secret::paillier::{self, Noise, SecretKey};
 use std::sync::LazyLock;
 
 /// One key, and what is compared under it.

@@ -5,10 +5,9 @@
 //! raising the modulus leaves are whole turns, and exp(2πi x) does away with them (docs/ckks.md,
 //! section 11).
 
+mod encode;
 mod forecast;
 mod look_up;
-#[cfg(feature = "client")]
-mod owner;
 mod precision;
 mod series;
 mod spec;
