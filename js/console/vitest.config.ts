@@ -11,8 +11,8 @@ export default defineConfig({
           include: ["tests/browser/*.test.ts"],
           // One browser at a time: it takes a machine's cores.
           fileParallelism: false,
-          testTimeout: 60_000,
-          hookTimeout: 60_000,
+          testTimeout: 180_000,
+          hookTimeout: 180_000,
         },
       },
     ],
