@@ -90,7 +90,9 @@ CHROMA = Step("chroma", "install Chroma in .venv-chroma", chroma.install, True)
 CHROMA_API = Step("chroma-api", "Chroma's own suite against the sidecar", chroma.suite(chroma.API))
 WASM = Step("wasm", "compile the key holder's half to WebAssembly", wasm.build)
 NPM = Step("npm", "install what js/package-lock.json names", web.install, True)
-NEON = Step("neon", "arithmetic tests on ARM's NEON, in QEMU where this is another processor", arm.test_kernels)
+NEON = Step(
+    "neon", "arithmetic tests on ARM's NEON, in QEMU where this is another processor", arm.test_kernels
+)
 MUTANTS = Step("mutants", "each check taken out, and the tests that must notice", script("tools/mutants.py"))
 TARGETS: dict[str, list[Step]] = {
     "demo": [*BEGIN, DEMO_WHEEL, Step("demo", "the main job on real input", program("demo"))],

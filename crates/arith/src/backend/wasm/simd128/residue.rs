@@ -3,6 +3,8 @@
 //! WebAssembly has no upper half of a product of 64 bits, so quotients are products of doubles, and
 //! what is left is exact modulo 2^64, which is more than it needs: docs/kernels.md has the bounds.
 
+use core::hint::black_box;
+
 use crate::modulus::Modulus;
 
 /// 1.5 · 2^52: adding it rounds a double up to 2^51 in size to the nearest integer, which then stands
@@ -43,28 +45,35 @@ pub(super) fn write<T: Copy>(word: &mut T, value: T) {
 pub(super) struct Prime {
     q: i64,
     reciprocal: f64,
-}
-
-/// The integer nearest to a number up to 2^51 in size.
-#[inline(always)]
-fn nearest(x: f64) -> i64 {
-    ((x + ROUND).to_bits() as i64).wrapping_sub(ROUND.to_bits() as i64)
+    /// [`ROUND`], and its bits times `q`. An engine would put such constants together in registers at
+    /// every use.
+    round: f64,
+    excess: i64,
 }
 
 impl Prime {
     pub(super) fn new(m: &Modulus) -> Self {
-        Prime { q: m.value() as i64, reciprocal: 1.0 / m.value() as f64 }
+        let q = m.value() as i64;
+        let excess = (ROUND.to_bits() as i64).wrapping_mul(q);
+        Prime {
+            q,
+            reciprocal: 1.0 / m.value() as f64,
+            round: black_box(ROUND),
+            excess: black_box(excess),
+        }
     }
 
+    /// `product` less `q` times the integer nearest to a quotient up to 2^51 in size.
     #[inline(always)]
-    fn less(self, product: i64, quotient: i64) -> i64 {
-        product.wrapping_sub(quotient.wrapping_mul(self.q))
+    fn less(self, product: i64, quotient: f64) -> i64 {
+        let nearest = (quotient + self.round).to_bits() as i64;
+        product.wrapping_add(self.excess).wrapping_sub(nearest.wrapping_mul(self.q))
     }
 
     /// `y w`, below `q (1/2 + k / 8)` in size for `y` up to `k q`, `k <= 4`.
     #[inline(always)]
     pub(super) fn times(self, y: i64, w: Root) -> i64 {
-        self.less(y.wrapping_mul(w.value), nearest(y as f64 * w.ratio))
+        self.less(y.wrapping_mul(w.value), y as f64 * w.ratio)
     }
 
     /// `x y`, up to `7/8 q` in size, for residues in `[0, q)`: the quotient is off by less than 3/8
@@ -72,8 +81,7 @@ impl Prime {
     #[inline(always)]
     pub(super) fn product(self, x: u64, y: u64) -> i64 {
         let (x, y) = (x as i64, y as i64);
-        let quotient = nearest(x as f64 * y as f64 * self.reciprocal);
-        self.less(x.wrapping_mul(y), quotient)
+        self.less(x.wrapping_mul(y), x as f64 * y as f64 * self.reciprocal)
     }
 
     /// `x y` in `[0, q)` for residues in `[0, q)`.
@@ -98,7 +106,7 @@ impl Prime {
     /// Up to `2^50` or `2^12 q` in size, whichever is more, to less than `q`.
     #[inline(always)]
     pub(super) fn reduce(self, x: i64) -> i64 {
-        self.less(x, nearest(x as f64 * self.reciprocal))
+        self.less(x, x as f64 * self.reciprocal)
     }
 
     /// Up to `2 n q` in size to no more than `n q`.
