@@ -33,17 +33,6 @@ def pearson(x, y):
     return (a * b).sum() / np.sqrt(np.maximum((a * a).sum() * (b * b).sum(), 0.01))
 
 
-@case(
-    opts={"reveal": ("top", "squares")},
-    x=secret(25, low=0, high=1, real=True),
-    y=secret(25, low=0, high=1, real=True),
-)
-def pearson_revealed(x, y):
-    a, b = x - x.mean(), y - y.mean()
-    top, squares = (a * b).sum(), (a * a).sum() * (b * b).sum()
-    return top / np.sqrt(np.maximum(squares, 0.01))
-
-
 @case(x=secret(100, bits=8))
 def moving_average(x):
     return sum(x[i : i + 95] for i in range(5)) / 5

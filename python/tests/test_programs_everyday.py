@@ -32,8 +32,6 @@ SHORT = (
     "matrix_power",
     "variance_int",
     "covariance",
-    # What the refusal of the one without reveal= says to write.
-    "pearson_revealed",
     "moving_average",
     "moving_average_cumsum",
     "ema",

@@ -121,3 +121,18 @@ def test_what_needs_an_input_as_well_says_so() -> None:
         ciphervec.ProgramError, match="multiply needs what the client is shown, sums, and input"
     ):
         f.compile(secret(4, bits=3), secret(4, bits=3), reveal="sums")
+
+
+@ciphervec.program
+def pearson(x: Any, y: Any) -> Any:
+    a, b = x - x.mean(), y - y.mean()
+    top, squares = (a * b).sum(), (a * a).sum() * (b * b).sum()
+    return top / np.sqrt(np.maximum(squares, 0.01))
+
+
+def test_what_is_refused_as_too_steep_is_done_in_the_clear() -> None:
+    declared = {name: secret(25, low=0, high=1, real=True) for name in ("x", "y")}
+    plan = pearson.compile(**declared, reveal=("top", "squares"))
+    x = np.linspace(0, 1, 25)
+    found = plan.evaluate(x=x, y=x**2)
+    assert 0.9 < found.plain < 1 and found.largest_error < 1e-3
