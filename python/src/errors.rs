@@ -47,6 +47,7 @@ impl Raise for ciphervec_client::Error {
         let message = self.to_string();
         match self {
             Self::Corrupt(_) => CorruptData::new_err(message),
+            Self::Scheme(error) => error.raise(),
             _ => InvalidInput::new_err(message),
         }
     }

@@ -503,18 +503,17 @@ impl PyOwner {
         Ok(PyBytes::new(py, &plain))
     }
 
-    /// Whether all rows of a segment that the directory has open in a blob of sealed records.
-    fn all_records_open(
+    /// Raises CorruptData unless all rows of a segment that the directory has open in a blob of sealed records.
+    fn check_records(
         &self,
         py: Python<'_>,
         segment_id: &[u8],
         data: &[u8],
         directory: &PySegmentDirectory,
-    ) -> PyResult<bool> {
+    ) -> PyResult<()> {
         let id = segment::id(segment_id)?;
-        Ok(py.detach(|| {
-            ciphervec_client::check_records(&self.0, &directory.read(), id, data).is_ok()
-        }))
+        py.detach(|| ciphervec_client::check_records(&self.0, &directory.read(), id, data))
+            .map_err(Raise::raise)
     }
 
     /// Who sealed a writer's segment of this wrap, and when in milliseconds since 1970; zero where it does not say.

@@ -173,9 +173,9 @@ class Owner:
         changed."""
         return self._native.open_record(segment_id, records, row, id, self._directory)
 
-    def all_records_open(self, segment_id: bytes, data: bytes) -> bool:
-        """Whether all rows of a segment open in this blob of sealed records."""
-        return self._native.all_records_open(segment_id, data, self._directory)
+    def check_records(self, segment_id: bytes, data: bytes) -> None:
+        """Raise CorruptData unless all rows of a segment open in this blob of sealed records."""
+        self._native.check_records(segment_id, data, self._directory)
 
     @property
     def native(self) -> _native.Owner:

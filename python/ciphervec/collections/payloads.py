@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
+from typing import TypeVar
 
 import numpy as np
 
@@ -24,6 +26,7 @@ TABLE_BYTES = 256 << 20
 """Memory for the tables that filters are tested on; the ones unused for longest leave first."""
 
 _BUNDLES = 8  # opened clusters that are held
+_T = TypeVar("_T")
 
 
 class Tables:
@@ -133,39 +136,39 @@ class Payloads:
         return found, there
 
     def _batch(self, segment: StoredSegment, blob: str) -> _native.RecordBatch:
-        """Sealed records of a segment, read anew where any row of them fails, whichever rows are wanted: a
-        server that damages some would otherwise see in the second request which rows were read."""
-        data = self._read(segment, blob)
-        if self._waits(segment, blob):
-            whole = self._owner.all_records_open(segment.id, data)
-            if not whole and self._found(segment, blob, False):
-                data = self._read(segment, blob)
-                whole = self._owner.all_records_open(segment.id, data)
-            self._found(segment, blob, whole)
-        return _native.RecordBatch.from_bytes(data)
+        """Sealed records of a segment. Of those that a server gave all have to open, whichever are wanted: one
+        that damages some would otherwise see in what is read next whether they were among these."""
 
-    def _bundle(self, segment: StoredSegment, blob: str) -> list[bytes]:
-        """What the rows of a cluster have in this blob; that of few clusters is held opened."""
-        key = (segment.id, blob)
-        if key not in self._bundles:
-            self._bundles[key] = self._open_bundle(segment, blob)
-            while len(self._bundles) > _BUNDLES:
-                self._bundles.popitem(last=False)
-        self._bundles.move_to_end(key)
-        return self._bundles[key]
+        def opened(data: bytes) -> _native.RecordBatch:
+            if self._waits(segment, blob):
+                self._owner.check_records(segment.id, data)
+            return _native.RecordBatch.from_bytes(data)
 
-    def _open_bundle(self, segment: StoredSegment, blob: str) -> list[bytes]:
-        """The same as one record: of the blob kept here, or if that is wrong of one read anew."""
+        return self._sound(segment, blob, opened)
+
+    def _sound(self, segment: StoredSegment, blob: str, opened: Callable[[bytes], _T]) -> _T:
+        """What `opened` makes of a blob: of the one kept here, or if that is wrong of one read anew."""
         for again in (True, False):
             try:
-                opened = open_bundle(self._owner, segment.id, self._read(segment, blob))
+                made = opened(self._read(segment, blob))
             except CorruptData:
                 if not (self._found(segment, blob, False) and again):
                     raise
             else:
                 break
         self._found(segment, blob, True)
-        return opened
+        return made
+
+    def _bundle(self, segment: StoredSegment, blob: str) -> list[bytes]:
+        """What the rows of a cluster have in this blob; that of few clusters is held opened."""
+        key = (segment.id, blob)
+        if key not in self._bundles:
+            opened = partial(open_bundle, self._owner, segment.id)
+            self._bundles[key] = self._sound(segment, blob, opened)
+            while len(self._bundles) > _BUNDLES:
+                self._bundles.popitem(last=False)
+        self._bundles.move_to_end(key)
+        return self._bundles[key]
 
     def has_tags(self, segment: StoredSegment) -> bool:
         """Whether the absence of a tag means something."""

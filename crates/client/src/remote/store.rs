@@ -60,6 +60,8 @@ struct Kept {
     uploads: HashMap<[u8; 32], Upload>,
     /// Whether the server gives several blobs at once, as far as is known.
     several: bool,
+    /// The keys that this client gave the collection in a change that may not have been made.
+    given: Option<String>,
 }
 
 /// One collection on a server.
@@ -103,6 +105,7 @@ impl RemoteStore {
                 used: HashSet::new(),
                 uploads: HashMap::new(),
                 several: true,
+                given: None,
             }),
         };
         let listing = store.listing();
@@ -151,6 +154,9 @@ impl RemoteStore {
         let doing = format!("cannot commit to {}", self.quoted());
         self.trust.prepare(host).await?;
         let (before, since) = (self.listing(), self.trust.version());
+        if let Some(meta) = &change.meta {
+            self.kept().given = public_parameters(meta).map(|(_, key_id)| key_id);
+        }
         let mut reply = self.send(host, change, INLINE, &before, &doing).await?;
         if reply.head.status == 413 {
             reply = self.send(host, change, LEAST_INLINE, &before, &doing).await?;
@@ -728,7 +734,10 @@ impl RemoteStore {
         self.trust.see(host, listing.version, &listing.head, since, false).await?;
         let Some((spec, shown)) = public_parameters(&listing.meta) else { return Ok(()) };
         self.trust.pin(host, &[("spec".to_owned(), spec)]).await?;
-        if self.trust.pinned(KEY_ID).is_some_and(|pinned| pinned != shown) {
+        let moved = self.trust.pinned(KEY_ID).is_some_and(|pinned| pinned != shown);
+        if moved && self.kept().given.as_ref() == Some(&shown) {
+            self.trust.repin(host, &[(KEY_ID.to_owned(), shown.clone())]).await?;
+        } else if moved {
             self.trust.follow(host, &shown, (self.lineage)(&listing.meta).as_ref()).await?;
         }
         self.trust.pin(host, &[(KEY_ID.to_owned(), shown)]).await

@@ -76,8 +76,8 @@ impl Replica {
         opened.iter().map(|one| read_original(one, dimension)).collect()
     }
 
-    /// These rows of a blob of sealed records. Bytes that just came are read anew where any row of them fails, whichever rows were asked
-    /// for: a server that damages some would otherwise see in the second request which rows were read.
+    /// These rows of a blob of sealed records, of which all have to open, whichever are wanted: a server that damages some would
+    /// otherwise see in what is read next whether they were among these.
     async fn open_blob(
         &mut self,
         host: &dyn Host,
@@ -86,24 +86,39 @@ impl Replica {
         rows: &Rows<'_>,
     ) -> Result<Vec<Arc<[u8]>>> {
         let held = self.payloads.records.get(&segment.id).filter(|_| blob == RECORDS).cloned();
-        if let Some(bytes) = held {
-            return self.open_bytes(segment.id, blob, &bytes, rows);
+        let bytes = match held {
+            Some(bytes) => bytes,
+            None => self.whole(host, segment, blob).await?,
+        };
+        self.open_bytes(segment.id, blob, &bytes, rows)
+    }
+
+    /// A blob of sealed records of which all open: the one kept here, or if that is wrong one read anew.
+    async fn whole(
+        &mut self,
+        host: &dyn Host,
+        segment: &StoredSegment,
+        blob: &str,
+    ) -> Result<Arc<[u8]>> {
+        for turn in 0.. {
+            let bytes = self.read(host, segment.id, blob).await?;
+            match self.check_bytes(segment.id, &bytes) {
+                Ok(()) => {
+                    if blob == RECORDS {
+                        self.payloads.records.insert(segment.id, Arc::clone(&bytes));
+                    }
+                    self.store.keep(host, segment.id, blob).await?;
+                    return Ok(bytes);
+                }
+                Err(error) => {
+                    let again = self.store.discard(host, Some(segment.id), Some(blob)).await?;
+                    if !again || turn > 0 {
+                        return Err(error);
+                    }
+                }
+            }
         }
-        let mut bytes = self.read(host, segment.id, blob).await?;
-        let mut whole = self.check_bytes(segment.id, &bytes);
-        if whole.is_err() && self.store.discard(host, Some(segment.id), Some(blob)).await? {
-            bytes = self.read(host, segment.id, blob).await?;
-            whole = self.check_bytes(segment.id, &bytes);
-        }
-        let opened = self.open_bytes(segment.id, blob, &bytes, rows);
-        if blob == RECORDS {
-            self.payloads.records.insert(segment.id, bytes);
-        }
-        match whole {
-            Ok(()) => self.store.keep(host, segment.id, blob).await?,
-            Err(_) => drop(self.store.discard(host, Some(segment.id), Some(blob)).await?),
-        }
-        opened
+        Ok(Arc::from([]))
     }
 
     fn check_bytes(&self, segment: SegmentId, bytes: &[u8]) -> Result<()> {
