@@ -382,7 +382,7 @@ mod tests {
     fn around(middles: usize, each: usize, width: usize) -> Vec<f32> {
         let mut draws = Draws::new().unwrap();
         let centers: Vec<f32> = (0..middles * width).map(|_| draws.normal() as f32 * 5.0).collect();
-        let rows = (0..each).flat_map(|_| centers.iter().copied().collect::<Vec<_>>());
+        let rows = (0..each).flat_map(|_| centers.to_vec());
         rows.map(|x| x + 0.1 * draws.normal() as f32).collect()
     }
 
