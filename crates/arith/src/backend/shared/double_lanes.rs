@@ -1,9 +1,9 @@
 //! Four residues as doubles, in one vector of 256 bits or two of 128: what the transform and the
 //! other kernels are written in, over a back-end's multiply-adds.
 //!
-//! A back-end gives the vector `V`, `zero`, `set_double`, loads and stores, `add`, `sub`, `product`,
-//! `fused` (`x y + z`), `less` (`z - x y`), `rest` (`x y - z`), `nearest`, `above`, and moves of
-//! lanes.
+//! A back-end gives the vector `V`, `zero`, `set_double`, loads and stores, `add`, `sub`,
+//! `product`, `fused` (`x y + z`), `less` (`z - x y`), `rest` (`x y - z`), `nearest`, `above`, and
+//! moves of lanes.
 
 macro_rules! double_lanes {
     ($features:literal) => {

@@ -133,8 +133,9 @@ macro_rules! word_scans {
             }
         }
 
-        /// Dimensions over which a quarter of a tile is summed before the next one: a page. The page after
-        /// it is fetched in order meanwhile, which a prefetcher would not do that sees quarters of rows.
+        /// Dimensions over which a quarter of a tile is summed before the next one: a page. The
+        /// page after it is fetched in order meanwhile, which a prefetcher would not do that sees
+        /// quarters of rows.
         const STEP: usize = PAGE / (8 * TILE);
 
         #[target_feature(enable = $features)]
@@ -164,8 +165,8 @@ macro_rules! word_scans {
             }
         }
 
-        /// Queries in a block: 2 vectors x 4 queries are 8 accumulators, which leaves half of the 16
-        /// registers to work with.
+        /// Queries in a block: 2 vectors x 4 queries are 8 accumulators, which leaves half of the
+        /// 16 registers to work with.
         pub(crate) const QUERIES: usize = 4;
 
         #[inline]

@@ -101,17 +101,19 @@ macro_rules! double_pieces {
         use crate::modulus::KERNEL_BITS;
         use crate::modulus::Modulus;
 
-        /// 4 vectors × 3 outputs are 12 accumulators; the other four registers hold one vector and three
-        /// weights.
+        /// 4 vectors × 3 outputs are 12 accumulators; the other four registers hold one vector and
+        /// three weights.
         const OUTPUTS: usize = 3;
-        /// The widest weights for which residues go in two pieces of 25 bits; wider ones take three of 17.
+        /// The widest weights for which residues go in two pieces of 25 bits; wider ones take three
+        /// of 17.
         const TWO_PIECES: u32 = 22;
 
-        /// How residues are cut, and how many products may be added before the sums pass the `2^53` that
-        /// doubles hold exactly.
+        /// How residues are cut, and how many products may be added before the sums pass the `2^53`
+        /// that doubles hold exactly.
         struct Cut {
             terms: usize,
-            /// `2^bits` and `2^(2 bits)` modulo `q`, centred, and what `mul_root` needs beside them.
+            /// `2^bits` and `2^(2 bits)` modulo `q`, centred, and what `mul_root` needs beside
+            /// them.
             radices: [(V, V); 2],
         }
 
@@ -153,8 +155,8 @@ macro_rules! double_pieces {
                         }
                     }
                 }
-                // A sum is at most 2^53: reduced it is below 2q, times a radix below 1.6 q, and two or
-                // three of them and the total before stay below 8q.
+                // A sum is at most 2^53: reduced it is below 2q, times a radix below 1.6 q, and two
+                // or three of them and the total before stay below 8q.
                 for (total, sums) in total.iter_mut().zip(&sums) {
                     for (j, total) in total.iter_mut().enumerate() {
                         let mut sum = add(*total, reduce(c, sums[0][j]));

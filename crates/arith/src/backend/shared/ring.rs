@@ -21,31 +21,33 @@ macro_rules! double_scan {
         const VECTORS: usize = STRIP / LANES;
         /// Bits of a half.
         const HALF: u32 = 25;
-        /// What centring takes from a high half, and half of what it takes from a low one, which starts one
-        /// bit further down: with the bits before them both are the same number, and halves of residues are
-        /// up to `2 CENTRE`.
+        /// What centring takes from a high half, and half of what it takes from a low one, which
+        /// starts one bit further down: with the bits before them both are the same number, and
+        /// halves of residues are up to `2 CENTRE`.
         const CENTRE: u64 = (1 << HALF) / 3 + 1;
         /// What centring takes from a residue.
         const OFFSET: u64 = 2 * CENTRE + (CENTRE << HALF);
-        /// Terms between two reductions. A sum starts, reduced, from `|x| <= q/2 + 2 < 2^49 + 2`, and a
-        /// product is up to `2 CENTRE 2^24`: together they stay below the `2^53` to which doubles hold all
-        /// integers.
+        /// Terms between two reductions. A sum starts, reduced, from `|x| <= q/2 + 2 < 2^49 + 2`,
+        /// and a product is up to `2 CENTRE 2^24`: together they stay below the `2^53` to which
+        /// doubles hold all integers.
         const TERMS: usize = 22;
         const _: () = assert!((1 << 49) + 2 + TERMS as u64 * 2 * CENTRE * (1 << 24) < 1 << 53);
         /// Queries that are cut together and share a pass over the data: 256 KiB at 128 nodes.
         const PASS: usize = 8;
-        /// How far ahead of what is at hand packed residues and words are fetched: the strips of the next
-        /// [`TERMS`] nodes of four blocks, so that the first of the passes over them finds them.
+        /// How far ahead of what is at hand packed residues and words are fetched: the strips of
+        /// the next [`TERMS`] nodes of four blocks, so that the first of the passes over them finds
+        /// them.
         const AHEAD: usize = 6144;
         /// `2^52`: the doubles from there to `2^53` have an integer as their low 52 bits.
         const SHIFT: f64 = (1u64 << 52) as f64;
 
-        /// The words of a node that four residues are multiplied by: of `b'` the low halves and the high
-        /// ones, then of `a'`.
+        /// The words of a node that four residues are multiplied by: of `b'` the low halves and the
+        /// high ones, then of `a'`.
         type Cut = [V; 4];
         /// For U and for V: the sums of `d0 w0`, `d0 w1`, `d1 w0` and `d1 w1`.
         type Sums = [[V; 4]; 2];
-        /// What the sums of `b'` and of `a'` lack for residues being taken without their [`OFFSET`].
+        /// What the sums of `b'` and of `a'` lack for residues being taken without their
+        /// [`OFFSET`].
         type Correction = [[f64; LANES]; 2 * VECTORS];
 
         type Strip = [u8; STRIP_BYTES];
@@ -84,8 +86,8 @@ macro_rules! double_scan {
             words
         }
 
-        /// Four residues, each from eight bytes: a shift by 0, 2, 4 or 6 drops the bits before it, a mask
-        /// what follows.
+        /// Four residues, each from eight bytes: a shift by 0, 2, 4 or 6 drops the bits before it,
+        /// a mask what follows.
         #[inline]
         #[target_feature(enable = $features)]
         fn unpack<const J: usize>(strip: &Strip, out: &mut [u64; LANES]) {
@@ -103,8 +105,8 @@ macro_rules! double_scan {
             }
         }
 
-        /// What a scan cuts, multiplies and reduces with. Pairs are for low halves, which start at bits 0,
-        /// 2, 4 and 6 of a byte, and for high halves, at bits 1, 3, 5 and 7.
+        /// What a scan cuts, multiplies and reduces with. Pairs are for low halves, which start at
+        /// bits 0, 2, 4 and 6 of a byte, and for high halves, at bits 1, 3, 5 and 7.
         struct Kernel {
             bytes: Packed,
             /// The bits of the eight halves in their 32-bit lanes.
@@ -153,8 +155,8 @@ macro_rules! double_scan {
                 }
             }
 
-            /// Low and high halves of four residues, `2^s d` each; the residue is `d0 + 2^25 d1` plus
-            /// [`OFFSET`].
+            /// Low and high halves of four residues, `2^s d` each; the residue is `d0 + 2^25 d1`
+            /// plus [`OFFSET`].
             #[inline]
             #[target_feature(enable = $features)]
             fn halves<const J: usize>(&self, strip: &Strip) -> [V; 2] {
@@ -233,8 +235,8 @@ macro_rules! double_scan {
                 })
             }
 
-            /// One block over at most [`TERMS`] nodes: eight sums, four constants, and four registers for
-            /// the rest. Inlined it would share the sixteen with its callers.
+            /// One block over at most [`TERMS`] nodes: eight sums, four constants, and four
+            /// registers for the rest. Inlined it would share the sixteen with its callers.
             #[inline(never)]
             #[target_feature(enable = $features)]
             fn accumulate<const WIDTH: usize, const J: usize>(
@@ -290,7 +292,8 @@ macro_rules! double_scan {
                 }
             }
 
-            /// The sums of `2^s` times products, put together: below `3q`, as a residue in `[0, q)`.
+            /// The sums of `2^s` times products, put together: below `3q`, as a residue in `[0,
+            /// q)`.
             #[inline]
             #[target_feature(enable = $features)]
             fn finish(&self, sums: &[V; 4], correction: &[f64; LANES], out: &mut [u64; LANES]) {
@@ -304,8 +307,8 @@ macro_rules! double_scan {
                 store_final(c, out, add(add(low, load_doubles(correction)), upper));
             }
 
-            /// One query over the blocks of a group. [`TERMS`] nodes at a time, whose strips and words stay
-            /// in the first-level cache for all blocks.
+            /// One query over the blocks of a group. [`TERMS`] nodes at a time, whose strips and
+            /// words stay in the first-level cache for all blocks.
             #[target_feature(enable = $features)]
             fn scan_alone<const WIDTH: usize>(
                 &self,

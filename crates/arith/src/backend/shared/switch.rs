@@ -34,8 +34,8 @@ macro_rules! double_pairs {
             pairs::<true>((out0, out1), digits, (keys0, keys1), perm, m);
         }
 
-        /// Both sums, the products as doubles, reduced once in eight terms; the digits are read where
-        /// `perm` says if `PERMUTED`.
+        /// Both sums, the products as doubles, reduced once in eight terms; the digits are read
+        /// where `perm` says if `PERMUTED`.
         #[inline]
         #[target_feature(enable = $features)]
         fn pairs<const PERMUTED: bool>(

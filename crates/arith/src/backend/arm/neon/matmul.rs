@@ -65,8 +65,8 @@ fn keep_24(x: Words) -> Words {
     Words(vandq_u32(x.0, mask), vandq_u32(x.1, mask))
 }
 
-/// Eight 3-byte words in 4-byte lanes, the top byte zero: the first four and 4 bytes behind them, then
-/// the last four and 4 bytes before them.
+/// Eight 3-byte words in 4-byte lanes, the top byte zero: the first four and 4 bytes behind them,
+/// then the last four and 4 bytes before them.
 #[inline]
 #[target_feature(enable = "neon")]
 fn spread(words: &[u8; 24]) -> Words {
@@ -83,8 +83,8 @@ fn spread(words: &[u8; 24]) -> Words {
     )
 }
 
-/// Sums of products modulo `2^64`, in two parts that are put together at the end: `low` as it is, two
-/// words a register, and `crossed`, modulo `2^32`, above it.
+/// Sums of products modulo `2^64`, in two parts that are put together at the end: `low` as it is,
+/// two words a register, and `crossed`, modulo `2^32`, above it.
 #[derive(Clone, Copy)]
 struct Product {
     low: uint64x2x2_t,

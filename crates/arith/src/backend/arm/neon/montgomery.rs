@@ -1,7 +1,7 @@
 //! Montgomery products: limbs of two residues in a register, as doubles.
 //!
-//! A product of two limbs in both lanes takes five instructions for 52 bits a limb; one of 60 bits in
-//! words takes four for one residue, and processors have fewer multipliers for words.
+//! A product of two limbs in both lanes takes five instructions for 52 bits a limb; one of 60 bits
+//! in words takes four for one residue, and processors have fewer multipliers for words.
 
 use core::arch::aarch64::*;
 use core::arch::aarch64::{
