@@ -112,7 +112,7 @@ fn rows_far_from_zero_are_sealed_around_their_mean_once_it_is_seen() {
     let docs = block_on(client.create_collection(&host, &choices)).unwrap();
     let far = |seed| {
         let mut given = rows(1, D, seed);
-        given.embeddings.iter_mut().for_each(|x| *x = 2000.0 + *x);
+        given.embeddings.iter_mut().for_each(|x| *x += 2000.0);
         given
     };
     // One at a time, none of them tells that the others are beside it.
