@@ -1,9 +1,10 @@
 //! Connections that break, at every request in turn.
 
 use std::cell::Cell;
+use std::sync::Arc;
 use std::time::Duration;
 
-use ciphervec::Id;
+use ciphervec::{Id, Keys, Mode};
 use ciphervec_client::{
     Choices, Error, Host, Parts, QueryRequest, Request, Result, Selection, block_on,
 };
@@ -45,8 +46,37 @@ fn story(server: &Server, host: &dyn Host, name: &str) -> Result<(Vec<Id>, Vec<I
     })
 }
 
+/// Makes a collection, merges it and gives it other keys; what is there then.
+fn upkept(server: &Server, host: &dyn Host, name: &str) -> Result<(Vec<Id>, Vec<Id>)> {
+    let (client, next) = (server.client(&keys()), Arc::new(Keys::from_master([9; 32])));
+    let choices = Choices { mode: Mode::SealedIndex, ..Choices::new(name, D) };
+    block_on(async {
+        let docs = client.create_collection(host, &choices).await?;
+        docs.add(host, rows(6, D, 1)).await?;
+        docs.add(host, rows(6, D, 2)).await?;
+        let gone = Selection { ids: Some(vec![Id::from(1005)]), ..Selection::default() };
+        docs.delete(host, &gone, false).await?;
+        docs.optimize(host, false).await?;
+        docs.rotate_keys(host, &next, false).await?;
+        let again = server.client(&next).get_collection(host, name, false, None).await?;
+        let parts = Parts { records: true, embeddings: true };
+        let all = again.get(host, &Selection::default(), parts, 0, None, None).await?;
+        assert_eq!(again.info(host).await?.segments.len(), 1);
+        Ok((all.rows.into_iter().map(|row| row.id).collect(), Vec::new()))
+    })
+}
+
 #[test]
 fn a_request_that_is_lost_once_is_sent_again_and_nothing_is_done_twice() {
+    lost_once(story);
+}
+
+#[test]
+fn a_request_of_upkeep_that_is_lost_once_is_sent_again_and_nothing_is_lost_with_it() {
+    lost_once(upkept);
+}
+
+fn lost_once(story: impl Fn(&Server, &dyn Host, &str) -> Result<(Vec<Id>, Vec<Id>)>) {
     let server = Server::start();
     let whole = Faulty::new(|_, _| None);
     let right = story(&server, &whole, "whole").unwrap();
