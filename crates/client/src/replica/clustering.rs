@@ -97,9 +97,7 @@ fn dot(a: &[f32], b: &[f32]) -> f32 {
     let mut sums = [0f32; 16];
     let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<16>(), b.as_chunks::<16>());
     for (a, b) in a.iter().zip(b) {
-        for lane in 0..16 {
-            sums[lane] += a[lane] * b[lane];
-        }
+        sums.iter_mut().zip(a.iter().zip(b)).for_each(|(sum, (a, b))| *sum += a * b);
     }
     let rest: f32 = a_rest.iter().zip(b_rest).map(|(a, b)| a * b).sum();
     sums.iter().sum::<f32>() + rest
@@ -207,9 +205,9 @@ fn first(draws: &mut Draws, rows: &[f32], width: usize, count: usize) -> Vec<f32
     let mut next = draws.below(among.len());
     for _ in 0..count {
         centroids.extend_from_slice(row(next));
-        for at in 0..among.len() {
-            let distance = squares[at] + squares[next] - 2.0 * dot(row(at), row(next));
-            far[at] = far[at].min(distance.max(0.0));
+        for (at, (far, square)) in far.iter_mut().zip(&squares).enumerate() {
+            let distance = square + squares[next] - 2.0 * dot(row(at), row(next));
+            *far = far.min(distance.max(0.0));
         }
         let mut left = draws.uniform() * far.iter().map(|one| f64::from(*one)).sum::<f64>();
         let reached = |one: &f32| {
@@ -237,7 +235,7 @@ pub fn assign(
     let all = rows.len() / width;
     let (mut which, mut regret) = (Vec::new(), Vec::new());
     for (at, row) in rows.chunks_exact(width).enumerate() {
-        if at % LOOK == 0 {
+        if at.is_multiple_of(LOOK) {
             host.check()?;
         }
         let mut near = Least::new(choices);
@@ -309,9 +307,9 @@ fn means(
         }
     }
     for (cluster, count) in counts.into_iter().enumerate().filter(|(_, count)| *count > 0) {
-        for at in cluster * width..(cluster + 1) * width {
-            centroids[at] = (sums[at] / count as f64) as f32;
-        }
+        let sums = &sums[cluster * width..][..width];
+        let centroid = &mut centroids[cluster * width..][..width];
+        centroid.iter_mut().zip(sums).for_each(|(x, sum)| *x = (sum / count as f64) as f32);
     }
     centroids
 }
