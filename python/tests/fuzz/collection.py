@@ -170,14 +170,10 @@ class CollectionScene(Questions):
         right: bool | None = True if must else None
         bad = any(one is values.REFUSED for one in [*stored, *(s for _, s in about), *(s for _, s in texts)])
         if len(names) and chance.random() < 0.06:
-            form, bad = values.spoilt(chance, rows, self.metric == "cosine"), True
-            if (
-                self.metric == "hamming"
-                and np.asarray(form, dtype=object).dtype == object
-                and isinstance(form, np.ndarray)
-                and form.dtype == bool
-            ):
-                bad, right = False, True
+            form = values.spoilt(chance, rows, self.metric == "cosine")
+            # Whatever is put into an array of bits becomes one.
+            bits = self.metric == "hamming" and isinstance(form, np.ndarray) and form.dtype == bool
+            bad, right = (bad, True) if bits else (True, right)
         call = getattr(self.rows, verb)
         metadatas, _ = values.several(chance, [one for one, _ in about])
         documents, _ = values.several(chance, [one for one, _ in texts])
