@@ -19,7 +19,7 @@ fn words(words: &[u8; 32], j: usize) -> float64x2_t {
     let words = &words.as_chunks::<16>().0[j / 2];
     // SAFETY: the reference covers 16 readable bytes, and bytes have no alignment.
     let words = vreinterpretq_f32_u8(unsafe { vld1q_u8(words.as_ptr()) });
-    if j % 2 == 0 { vcvt_f64_f32(vget_low_f32(words)) } else { vcvt_high_f64_f32(words) }
+    if j.is_multiple_of(2) { vcvt_f64_f32(vget_low_f32(words)) } else { vcvt_high_f64_f32(words) }
 }
 
 #[inline]
