@@ -186,7 +186,7 @@ def test_many_small_segments_show_as_little_as_one(tmp_path: Path) -> None:
             return Liar(query, answer).guessed({1 + place: (place, 1) for place in range(40)}, 0.1)
 
         served = docs._segments.server.evaluate
-        docs._segments.server.evaluate = lambda query, again=None: Answer(
+        docs._segments.server.evaluate = lambda query, again=None, most=None: Answer(
             change(query, (answer := served(query, again)).data), answer.version
         )
         found = docs.query(vectors[5], n_results=3, audience="owner")
@@ -205,7 +205,7 @@ def test_a_writers_segment_is_held_before_anybody_is_warned(
             docs, vectors = with_writers(client, 300, 1, server.url)
             served, epoch = docs._segments.server.evaluate, []
 
-            def evaluate(query: bytes, again: Any = None) -> Answer:
+            def evaluate(query: bytes, again: Any = None, most: int | None = None) -> Answer:
                 answer = served(query, again)
                 epoch.append(docs._segments.query_keys.epoch)
                 return Answer(Liar(query, answer.data).guessed({1: (3, 1)}, 0.1), answer.version)

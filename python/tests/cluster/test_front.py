@@ -83,7 +83,7 @@ def query_of(client: HttpClient, vectors: np.ndarray, count: int = 1) -> bytes:
     seen: list[bytes] = []
     backend = books._segments.server
     kept = backend.evaluate
-    backend.evaluate = lambda query, again: (seen.append(query), kept(query, again))[1]
+    backend.evaluate = lambda query, *rest: (seen.append(query), kept(query, *rest))[1]
     books.query(vectors[:count], 3)
     return seen[-1]
 
