@@ -250,17 +250,15 @@ impl Host for Connection {
 
     fn list<'a>(&'a self, prefix: &'a str) -> Later<'a, Result<Vec<(String, u64)>>> {
         let of_folder = |folder: &Path| {
-            let Ok(files) = fs::read_dir(folder.join(prefix)) else { return Ok(Vec::new()) };
+            let (within, begins) = prefix.split_at(prefix.rfind('/').map_or(0, |at| at + 1));
+            let Ok(files) = fs::read_dir(folder.join(within)) else { return Ok(Vec::new()) };
             let mut found = Vec::new();
             for file in files {
                 let file = file?;
                 let (Ok(known), name) = (file.metadata(), file.file_name()) else { continue };
-                if known.is_file() {
-                    found.push((
-                        known.modified()?,
-                        format!("{prefix}{}", name.to_string_lossy()),
-                        known.len(),
-                    ));
+                let name = name.to_string_lossy();
+                if known.is_file() && name.starts_with(begins) {
+                    found.push((known.modified()?, format!("{within}{name}"), known.len()));
                 }
             }
             found.sort();
@@ -339,4 +337,27 @@ fn only_mine(folder: &Path) -> std::io::Result<()> {
 #[cfg(not(unix))]
 fn only_mine(_folder: &Path) -> std::io::Result<()> {
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::block_on;
+
+    #[test]
+    fn a_folder_lists_the_names_that_begin_so() {
+        let folder = tempfile::tempdir().unwrap();
+        let host = Connection::new(folder.path()).unwrap();
+        for name in ["a/12", "a/13", "a/2", "b/12"] {
+            block_on(host.put(name, b"x")).unwrap();
+        }
+        for (prefix, expected) in
+            [("a/1", &["a/12", "a/13"][..]), ("a/", &["a/12", "a/13", "a/2"]), ("c/", &[])]
+        {
+            let mut found: Vec<_> =
+                block_on(host.list(prefix)).unwrap().into_iter().map(|(name, _)| name).collect();
+            found.sort();
+            assert_eq!(found, expected, "{prefix}");
+        }
+    }
 }

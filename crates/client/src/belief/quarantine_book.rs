@@ -1,4 +1,4 @@
-//! What a user's storage says of a collection's quarantine. An entry a segment, under the collection's description and not under an
+//! What a user's storage says of a collection's quarantine. An entry for each segment, under the collection's description and not under an
 //! address: a server that is reached by another name shows the same segments.
 
 use std::collections::BTreeMap;
@@ -30,7 +30,7 @@ impl QuarantineBook {
     /// Read by the first [`Self::reload`].
     pub fn new(vault: Arc<Vault>, spec: &IndexSpec) -> Self {
         let collection = blake3::hash(&spec.to_bytes()).to_hex();
-        let prefix = format!("quarantine/{}/", &collection[..32]);
+        let prefix = format!("quarantine/{}", &collection[..32]);
         QuarantineBook { vault, prefix, known: Mutex::default() }
     }
 
