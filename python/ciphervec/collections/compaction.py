@@ -122,9 +122,11 @@ class Resealed:
         key_id = segments.owner.key_id
         names: list[tuple[bytes, Names]] = [(one.id, segments.owner.names(one.id) or []) for one in taken]
         made = self._latest
-        dead = None if made is None or made.key_id != key_id else _gone(made.names, names)
+        tagged = tuple(segments.description.filterable)  # others may have named further fields since
+        same = made is not None and (made.key_id, made.tagged) == (key_id, tagged)
+        dead = _gone(made.names, names) if made is not None and same else None
         if made is None or dead is None:
-            made, dead = _Made(key_id, names, _made_of(segments, taken, self._center)), []
+            made, dead = _Made(key_id, tagged, names, _made_of(segments, taken, self._center)), []
             self._latest = made
         new = made.segment
         return None if new is None or len(dead) == new.rows else ThinnedSegment.of(new, dead)
@@ -132,6 +134,7 @@ class Resealed:
 
 class _Made(NamedTuple):
     key_id: str
+    tagged: tuple[str, ...]
     names: list[tuple[bytes, Names]]
     segment: NewSegment | None
 

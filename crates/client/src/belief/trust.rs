@@ -66,6 +66,8 @@ struct Known {
     stated: Vec<String>,
     /// The list of consumed segments that was written down last.
     consumed: Vec<u8>,
+    /// Where clients with the keys that this one has given look.
+    next: Option<(Arc<Vault>, String)>,
 }
 
 /// Pins and watermark of one collection of one server.
@@ -113,18 +115,29 @@ impl Trust {
         let known = {
             let known = &mut *self.known();
             let state = Some(pin.after(known.state.as_ref()));
-            let stated = core::mem::take(&mut known.stated);
-            *known = Known { state, stated, ..Known::default() };
+            let (stated, next) = (core::mem::take(&mut known.stated), known.next.take());
+            *known = Known { state, stated, next, ..Known::default() };
             self.stored(known)
         };
         let _lock = host.lock(&self.entry).await?;
         self.vault.put(host, &self.place(host).await?, &known).await
     }
 
-    /// Writes what was seen down once more, for whoever opens the collection with other keys.
+    /// Writes what was seen, and what is seen from here on, down once more, for whoever opens the collection with other keys.
     pub async fn hand_over(&self, host: &dyn Host, keys: &Keys) -> Result<()> {
-        let (vault, data) = (Vault::new(keys)?, self.stored(&self.known()));
         let entry = entry_of(&[&self.server, &self.collection, &keys.key_id().to_string()]);
+        self.known().next = Some((Arc::new(Vault::new(keys)?), entry));
+        self.write_next(host).await
+    }
+
+    async fn write_next(&self, host: &dyn Host) -> Result<()> {
+        let Some((vault, entry)) = self.known().next.clone() else { return Ok(()) };
+        let _lock = host.lock(&entry).await?;
+        let stated = self.stated();
+        if let Some(Entry::Data(data)) = vault.get(host, &entry).await? {
+            self.merge(self.parse(&data)?)?;
+        }
+        let data = self.stored_now(Some(stated));
         vault.put(host, &entry, &data).await
     }
 
@@ -189,8 +202,7 @@ impl Trust {
         if self.stated() == segments {
             return Ok(());
         }
-        self.known().stated = segments;
-        self.write(host).await
+        self.write_with(host, Some(segments)).await
     }
 
     /// Takes in what other clients of this user have seen.
@@ -207,7 +219,7 @@ impl Trust {
     /// The consumed segments of a collection that were seen here, for when a copy from before them is put back: nothing else forgets
     /// them.
     pub async fn consumed(&self, host: &dyn Host, origin: &[u8; 16]) -> Result<Vec<u8>> {
-        match self.vault.get(host, &consumed_entry(origin)).await? {
+        match self.vault.get(host, &self.consumed_entry(origin)).await? {
             Some(Entry::Data(list)) => {
                 self.known().consumed.clone_from(&list);
                 Ok(list)
@@ -226,7 +238,7 @@ impl Trust {
         if list.is_empty() || self.known().consumed == list {
             return Ok(());
         }
-        self.vault.put(host, &consumed_entry(origin), list).await?;
+        self.vault.put(host, &self.consumed_entry(origin), list).await?;
         self.known().consumed = list.to_vec();
         Ok(())
     }
@@ -413,19 +425,22 @@ impl Trust {
                  changed the keys, confirm that the server shows the right collection with client.forget({name}); else open it with those \
                  keys."
             ))),
-            Some(Entry::Data(data)) => {
-                let stored = serde_json::from_slice::<Stored>(&data).ok().filter(|stored| {
-                    stored.format == FORMAT
-                        && (&stored.server, &stored.collection) == (server, &self.collection)
-                });
-                stored.map(Some).ok_or_else(|| {
-                    Error::Corrupt(format!(
-                        "what was remembered of {name} is not what ciphervec writes. client.forget({name}) trusts {server} on first use \
-                         again, after making sure that it shows the right version."
-                    ))
-                })
-            }
+            Some(Entry::Data(data)) => self.parse(&data).map(Some),
         }
+    }
+
+    fn parse(&self, data: &[u8]) -> Result<Stored> {
+        let (server, name) = (&self.server, self.name());
+        let stored = serde_json::from_slice::<Stored>(data).ok().filter(|stored| {
+            stored.format == FORMAT
+                && (&stored.server, &stored.collection) == (server, &self.collection)
+        });
+        stored.ok_or_else(|| {
+            Error::Corrupt(format!(
+                "what was remembered of {name} is not what ciphervec writes. client.forget({name}) trusts {server} on first use again, \
+                 after making sure that it shows the right version."
+            ))
+        })
     }
 
     /// What another client has written in the meantime counts as seen here.
@@ -462,18 +477,30 @@ impl Trust {
     }
 
     async fn write(&self, host: &dyn Host) -> Result<()> {
+        self.write_with(host, None).await
+    }
+
+    /// Only who has seen a state says what it has in quarantine.
+    async fn write_with(&self, host: &dyn Host, stated: Option<Vec<String>>) -> Result<()> {
         if self.anew {
+            stated.into_iter().for_each(|stated| self.known().stated = stated);
             return Ok(());
         }
-        let _lock = host.lock(&self.entry).await?;
-        let stated = self.stated();
-        self.reload(host).await?;
-        let data = {
-            let known = &mut *self.known();
+        {
+            let _lock = host.lock(&self.entry).await?;
+            self.reload(host).await?;
+            let data = self.stored_now(stated);
+            self.vault.put(host, &self.place(host).await?, &data).await?;
+        }
+        self.write_next(host).await
+    }
+
+    fn stored_now(&self, stated: Option<Vec<String>>) -> Vec<u8> {
+        let known = &mut *self.known();
+        if let Some(stated) = stated {
             known.stated = stated;
-            self.stored(known)
-        };
-        self.vault.put(host, &self.place(host).await?, &data).await
+        }
+        self.stored(known)
     }
 
     fn stored(&self, known: &Known) -> Vec<u8> {
@@ -487,6 +514,12 @@ impl Trust {
             state: known.state.clone(),
             stated: known.stated.clone(),
         })
+    }
+
+    /// By keys as well: under other ones it could not be read.
+    fn consumed_entry(&self, origin: &[u8; 16]) -> String {
+        let of = format!("{}\n{}", Hex(*origin), self.vault.key_id());
+        format!("consumed/{}", blake3::hash(of.as_bytes()).to_hex())
     }
 
     fn handed_over(&self) -> String {
@@ -517,10 +550,6 @@ impl Trust {
 /// Where what is seen of a collection lies, by server and name, and of one whose keys have changed by those too.
 fn entry_of(of: &[&str]) -> String {
     format!("trust/{}", blake3::hash(of.join("\n").as_bytes()).to_hex())
-}
-
-fn consumed_entry(origin: &[u8; 16]) -> String {
-    format!("consumed/{}", Hex(*origin))
 }
 
 impl Known {

@@ -35,6 +35,8 @@ pub struct Resealed {
 
 struct Made {
     key: KeyId,
+    /// Of which its rows have tags.
+    filterable: Vec<String>,
     names: Vec<(SegmentId, Names)>,
     segment: Option<NewSegment>,
 }
@@ -150,12 +152,14 @@ impl Replica {
     ) -> Result<Option<NewSegment>> {
         let key = self.owner.key_id();
         let names: Vec<_> = taken.iter().map(|one| (one.id, self.names(one.id))).collect();
-        let known = resealed.made.as_ref().filter(|made| made.key == key);
+        let filterable = self.description.filterable.clone();
+        let known = resealed.made.as_ref();
+        let known = known.filter(|made| made.key == key && made.filterable == filterable);
         let dead = match known.and_then(|made| gone(&made.names, &names)) {
             Some(dead) => dead,
             None => {
                 let segment = self.made_of(host, taken, resealed.center.as_deref()).await?;
-                resealed.made = Some(Made { key, names, segment });
+                resealed.made = Some(Made { key, filterable, names, segment });
                 Vec::new()
             }
         };

@@ -731,10 +731,10 @@ impl Replica {
         self.stated = stated.map(|id| SegmentId(*id)).collect();
         self.quarantine.reload(host).await?;
         let told: Vec<_> = self.stated.iter().map(SegmentId::to_string).collect();
+        self.store.trust.see_stated(host, told.clone()).await?;
         for id in &told {
             self.quarantine.release(host, id).await?;
         }
-        self.store.trust.see_stated(host, told).await?;
         self.pass_over();
         (self.in_step, self.following) = (true, None);
         Ok(())

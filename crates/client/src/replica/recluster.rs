@@ -11,7 +11,7 @@ use std::sync::Arc;
 use ciphervec::search::SegmentDirectory;
 use ciphervec::{Id, SegmentId};
 
-use crate::change::{Change, NewSegment, SIDECAR, StoredSegment};
+use crate::change::{Change, NewSegment, ORIGINALS, RECORDS, SIDECAR, StoredSegment};
 use crate::clusters::choice::Clusters;
 use crate::clusters::table::{
     Clustering, NOWHERE, RoutingTable, SLOTS, open_centroids, seal_centroids,
@@ -125,9 +125,12 @@ impl Making<'_> {
                 self.abandon(replica).await?; // rows that changed meanwhile don't fit what was begun
                 continue;
             }
-            let (done, kept) = (&self.done, &self.kept);
-            let switch = async |replica: &mut Replica| switch(replica, host, done, kept).await;
-            replica.in_turn(host, switch).await?;
+            let (plan, done, kept) = (&plan, &self.done, &self.kept);
+            let switch =
+                async |replica: &mut Replica| switch(replica, host, plan, done, kept).await;
+            if !replica.in_turn(host, switch).await? {
+                return Err(others());
+            }
             replica.store.tidy(host).await?;
             let active = replica.routing.table.as_ref().and_then(|table| table.active.as_ref());
             let active = active.ok_or_else(others)?;
@@ -290,18 +293,24 @@ impl Making<'_> {
                 self.done.insert(number, part.ids);
             }
             let add = async |replica: &mut Replica| {
-                let mut table = present(replica, Some(plan))?;
+                let mut table = present(replica, plan)?;
                 let mut change = Change::default();
                 for (number, new, live) in &sealed {
                     if let Some(plan) = &mut table.plan {
+                        // Another client goes on with the same clusters, and was first.
+                        if plan.segments[*number] != NOWHERE {
+                            return Ok(false);
+                        }
                         (plan.segments[*number], plan.live[*number]) = (new.id, *live);
                     }
                     change.add.push(new.clone());
                 }
                 replica.routing.next = Some(table);
-                replica.commit(host, change, &[]).await
+                replica.commit(host, change, &[]).await.map(|()| true)
             };
-            replica.in_turn(host, add).await?;
+            if !replica.in_turn(host, add).await? {
+                return Err(others());
+            }
             let (done, total) = ((plan.count() - left.len()) as u64, Some(plan.count() as u64));
             host.progress(Progress { phase: "seal", done, total, ms: None });
         }
@@ -350,14 +359,20 @@ impl Making<'_> {
             let batch =
                 Batch { ids, rows: vectors, records, original: Some(original), ..Batch::default() };
             let made = replica.seal(&batch, replica.directory.len(), replica.center())?;
+            let kept = self.kept.len();
             let commit = async |replica: &mut Replica| {
-                let mut table = present(replica, Some(plan))?;
+                let mut table = present(replica, plan)?;
+                if table.plan.as_ref().is_some_and(|plan| plan.beside.len() != kept) {
+                    return Ok(false);
+                }
                 table.plan.iter_mut().for_each(|plan| plan.beside.push(made.id));
                 replica.routing.next = Some(table);
                 let change = Change { add: vec![made.clone()], ..Change::default() };
-                replica.commit(host, change, &[]).await
+                replica.commit(host, change, &[]).await.map(|()| true)
             };
-            replica.in_turn(host, commit).await?;
+            if !replica.in_turn(host, commit).await? {
+                return Err(others());
+            }
             self.kept.push(batch.ids);
         }
         Ok(())
@@ -386,12 +401,32 @@ fn plan_of(replica: &Replica) -> Option<&Clustering> {
 }
 
 /// The table of the latest state, in which this is being made.
-fn present(replica: &Replica, plan: Option<&Clustering>) -> Result<RoutingTable> {
-    let now = plan_of(replica).ok_or_else(others)?;
-    if plan.is_some_and(|plan| plan.secret != now.secret) {
-        return Err(others());
+fn present(replica: &Replica, plan: &Clustering) -> Result<RoutingTable> {
+    let now = replica.routing.table.clone().ok_or_else(others)?;
+    let same = now.plan.as_ref().is_some_and(|now| now.secret == plan.secret);
+    if same { Ok(now) } else { Err(others()) }
+}
+
+/// An error unless what is about to count is listed as it was stored: no state has named it so far.
+fn check_staged(replica: &Replica, plan: &Clustering) -> Result<()> {
+    let listing = replica.store.listing();
+    for id in plan.segments.iter().chain(&plan.beside) {
+        let cluster = plan.segments.contains(id);
+        let as_stored = |one: &Arc<StoredSegment>| {
+            one.deleted.is_empty()
+                && one.has(RECORDS) == (plan.record_bytes > 0 || !cluster)
+                && (!cluster
+                    || one.rows == plan.rows && one.has(ORIGINALS) == replica.description.originals)
+        };
+        if !listing.segments.get(id).is_some_and(as_stored) {
+            return Err(Error::RolledBack(format!(
+                "segment {id}, which is to be a cluster of {}, is not listed with the rows and blobs that were stored. Nothing was changed. \
+                 Ask the server's operator what happened.",
+                replica.name()
+            )));
+        }
     }
-    replica.routing.table.clone().ok_or_else(others)
+    Ok(())
 }
 
 /// What the clusters are made of: all that opens.
@@ -433,16 +468,24 @@ async fn names(
     Ok(Some(names.take(live.unwrap_or(usize::MAX)).collect()))
 }
 
-/// Lets the clusters count, and removes what they were made of, in one commit.
+/// Lets the clusters count, and removes what they were made of, in one commit. False where they are not those that were made here, or
+/// other ones count by now.
 async fn switch(
     replica: &mut Replica,
     host: &dyn Host,
+    begun: &Clustering,
     done: &BTreeMap<usize, Vec<Id>>,
     kept: &[Vec<Id>],
-) -> Result<()> {
-    let mut table = present(replica, None)?;
+) -> Result<bool> {
+    let mut table = present(replica, begun)?;
     let Some(plan) = table.plan.take() else { return Err(others()) };
     let sources: BTreeSet<_> = plan.sources.iter().copied().collect();
+    let whole = !plan.segments.contains(&NOWHERE) && done.len() == plan.count();
+    let all = whole && kept.len() == plan.beside.len();
+    if !all || !table.clusters().keys().all(|id| sources.contains(id)) {
+        return Ok(false);
+    }
+    check_staged(replica, &plan)?;
     // Rows that were deleted or replaced since they were sealed again: they lie elsewhere, or nowhere.
     let elsewhere = |ids: &[Id]| -> Vec<u32> {
         let there = |id: &Id| {
@@ -479,7 +522,7 @@ async fn switch(
         dead,
     });
     replica.send(host, &mut change).await?;
-    replica.load(host).await
+    replica.load(host).await.map(|()| true)
 }
 
 /// Removes the clusters of an interrupted call, if there are any.

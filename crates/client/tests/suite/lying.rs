@@ -278,6 +278,24 @@ fn a_store_that_went_back_is_noticed_by_the_next_process() {
 }
 
 #[test]
+fn what_is_seen_after_a_change_of_keys_is_seen_for_the_new_ones_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start();
+    let state = Connection::new(folder.path()).unwrap();
+    let docs = filled(&server.client(&keys()), &state, &Choices::new("notes", D), rows(4, D, 1));
+    let new = std::sync::Arc::new(ciphervec::Keys::from_master([9; 32]));
+    block_on(docs.rotate_keys(&state, &new, false)).unwrap();
+    let backup = tempfile::tempdir().unwrap();
+    copy(&server.folder.path().join("db"), backup.path());
+    block_on(docs.add(&state, rows(4, D, 2))).unwrap();
+    drop(docs);
+    let old = Server::start_on(server, backup.path());
+    let opened = block_on(old.client(&new).get_collection(&state, "notes", false, None));
+    let error = opened.err().unwrap();
+    assert!(matches!(error, Error::RolledBack(_)), "{error}");
+}
+
+#[test]
 fn a_checkpoint_of_another_history_is_refused() {
     let server = Server::start();
     let (host, _) = connection();

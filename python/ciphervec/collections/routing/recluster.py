@@ -19,7 +19,7 @@ import numpy as np
 
 import ciphervec._native as _native
 
-from ...errors import Conflict, InvalidInput
+from ...errors import Conflict, InvalidInput, RollbackDetected
 from ...ingest import arrays
 from ...ingest.arrays import FloatArray, Id, Vectors
 from ...ingest.records import Record
@@ -29,7 +29,7 @@ from ..compaction import adopt
 from ..owner import Owner
 from ..segments import Segments
 from ..stores.store import Progress
-from ..write_batch import SIDECAR, NewSegment, StoredSegment, WriteBatch
+from ..write_batch import ORIGINALS, RECORDS, SIDECAR, NewSegment, StoredSegment, WriteBatch
 from . import clustering
 from .clustering import Curve, Numbers, Space
 from .clusters import Clusters
@@ -148,7 +148,8 @@ class _Making:
             self._segments.in_turn(self.abandon)  # rows that changed meanwhile don't fit what was begun
         else:
             raise Conflict("others change these rows faster than they are clustered. Try again.")
-        self._segments.in_turn(self._switch)
+        if not self._segments.in_turn(partial(self._switch, plan)):
+            raise _others()
         self._segments.store.purge()
         table = self._segments.routing
         assert table is not None and table.active is not None
@@ -269,7 +270,8 @@ class _Making:
                 sealed[number] = seal_cluster(owner, part, shape, expected, keep)
                 size += sum(map(len, sealed[number].blobs.values()))
                 self._done[number] = part.ids
-            segments.in_turn(partial(self._add, plan, sealed))
+            if not segments.in_turn(partial(self._add, plan, sealed)):
+                raise _others()
             done += len(sealed)
             if self._progress is not None:
                 self._progress(done, total)
@@ -298,35 +300,45 @@ class _Making:
             batch = Batch(part.ids, part.vectors, records, original=part.original)
             made = seal(segments, batch, len(segments.owner))
 
-            def commit(made: NewSegment = made) -> None:
+            def commit(made: NewSegment = made) -> bool:
                 table, now = self._present(plan)
+                if len(now.beside) != len(self._kept):
+                    return False
                 following = replace(table, plan=now.with_made({}, [made.id]))
                 segments.commit(WriteBatch(add=[made]), (), routing=following)
+                return True
 
-            segments.in_turn(commit)
+            if not segments.in_turn(commit):
+                raise _others()
             self._kept.append(part.ids)
 
-    def _add(self, plan: Clustering, sealed: dict[int, NewSegment]) -> None:
+    def _add(self, plan: Clustering, sealed: dict[int, NewSegment]) -> bool:
+        """Store these; False where another client goes on with the same clusters and was first."""
         table, now = self._present(plan)
+        if any(now.segments[number] != NOWHERE for number in sealed):
+            return False
         made = {number: (new.id, len(self._done[number])) for number, new in sealed.items()}
         following = replace(table, plan=now.with_made(made))
         self._segments.commit(WriteBatch(add=list(sealed.values())), (), routing=following)
+        return True
 
-    def _present(self, plan: Clustering | None) -> tuple[RoutingTable, Clustering]:
+    def _present(self, plan: Clustering) -> tuple[RoutingTable, Clustering]:
         """What is being made, by the latest state. Raises Conflict when it is not this any more."""
         table = self._segments.routing
-        if table is None or table.plan is None or (plan is not None and table.plan.secret != plan.secret):
-            raise Conflict(
-                "another client has clustered these rows meanwhile. Ask again if that is to be repeated."
-            )
+        if table is None or table.plan is None or table.plan.secret != plan.secret:
+            raise _others()
         return table, table.plan
 
-    def _switch(self) -> None:
-        """Let the clusters count, and remove what they were made of, in one commit."""
+    def _switch(self, begun: Clustering) -> bool:
+        """Let the clusters count, and remove what they were made of, in one commit. False where they are not those that
+        were made here, or other ones count by now."""
         segments, owner = self._segments, self._segments.owner
-        table, plan = self._present(None)
+        table, plan = self._present(begun)
         sources = set(plan.sources)
-        assert table.clusters.keys() <= sources  # nobody else lets clusters count while these are being made
+        whole = NOWHERE not in plan.segments and len(self._done) == plan.count
+        if not (whole and len(self._kept) == len(plan.beside) and table.clusters.keys() <= sources):
+            return False
+        _check_staged(segments, plan)
         removed = [one.id for one in segments.entries() if one.id in sources]
         # Rows that were deleted or replaced since they were sealed again: they lie elsewhere, or nowhere.
         dead: dict[int, frozenset[int]] = {}
@@ -350,12 +362,37 @@ class _Making:
         adopted = [one for one in (*plan.segments, *plan.beside) if one not in change.remove]
         segments.send(change, routing=following, adopted=adopted)
         segments.reload()
+        return True
 
     def abandon(self) -> None:
         """Take back what was made and does not count yet."""
         abandon(self._segments)
         self._done, self._kept = {}, []
         self._assigned = np.empty(0, np.int64)
+
+
+def _others() -> Conflict:
+    return Conflict("another client has clustered these rows meanwhile. Ask again if that is to be repeated.")
+
+
+def _check_staged(segments: Segments, plan: Clustering) -> None:
+    """Raise RollbackDetected unless what is about to count is listed as it was stored: no state has named it so far."""
+    entries = {one.id: one for one in segments.entries()}
+    for segment_id in (*plan.segments, *plan.beside):
+        one = entries.get(segment_id)
+        cluster = segment_id in plan.segments
+        as_stored = (
+            one is not None
+            and not one.deleted
+            and (RECORDS in one.blobs) == (plan.record_bytes > 0 or not cluster)
+            and (not cluster or one.rows == plan.rows)
+            and (not cluster or (ORIGINALS in one.blobs) == segments.description.originals)
+        )
+        if not as_stored:
+            raise RollbackDetected(
+                f"segment {segment_id.hex()}, which is to be a cluster of {segments.description.spec.collection!r}, is not "
+                "listed with the rows and blobs that were stored. Nothing was changed. Ask the server's operator what happened."
+            )
 
 
 def _elsewhere(owner: Owner, ids: Sequence[Id], sources: set[bytes]) -> list[int]:
