@@ -2,6 +2,7 @@
 //! Both sides.
 
 use crate::protect::id::Id;
+use crate::refusal::Refusal;
 
 /// The result type of this crate.
 pub type Result<T> = core::result::Result<T, Error>;
@@ -117,7 +118,7 @@ pub enum Error {
     },
     /// A circuit that cannot be, or cannot be under parameters.
     #[error(transparent)]
-    Refused(#[from] crate::program::Refusal),
+    Refused(#[from] Refusal),
     /// An output of a program that no result can be.
     #[error("an output: {output:?}: {detail}")]
     Unclear {
@@ -253,5 +254,24 @@ pub(crate) fn alternatives(names: impl IntoIterator<Item = &'static str>) -> Str
 impl From<ciphervec_arith::ArithError> for Error {
     fn from(error: ciphervec_arith::ArithError) -> Self {
         Error::Scheme(error.into())
+    }
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Refused(refusal) => refusal,
+            Error::Scheme(ciphervec_he::Error::TooFine { levels }) => Refusal::TooFine { levels },
+            Error::Scheme(ciphervec_he::Error::TooNoisy { off, most }) => {
+                Refusal::TooNoisy { off, most }
+            }
+            other => Refusal::Unfit(other.to_string()),
+        }
+    }
+}
+
+impl From<ciphervec_he::Error> for Refusal {
+    fn from(error: ciphervec_he::Error) -> Self {
+        Error::from(error).into()
     }
 }

@@ -13,6 +13,7 @@ pub mod keys;
 pub mod lookup;
 pub mod program;
 pub mod protect;
+mod refusal;
 pub mod search;
 #[cfg(feature = "client")]
 pub mod sharing;

@@ -4,8 +4,8 @@
 use super::arrays::{Decoding, Input, Output, Register, check_array, check_unit};
 use super::look_up::check_tables;
 use super::numbers::{range, within};
-use super::refusal::Refusal;
 use crate::error::Result;
+use crate::refusal::Refusal;
 use ciphervec_he::ckks::{LookupTable, Polynomial, Sign};
 
 /// Most slots of a register.

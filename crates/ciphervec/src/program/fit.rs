@@ -6,10 +6,10 @@ use super::numbers::range;
 use super::plan::{KeySet, Plan};
 use super::reference::reference;
 use super::refreshed::{Refreshed, kept, specs};
-use super::refusal::Refusal;
 use super::tolerance::{Asked, inexact};
 use super::trial::{SPARE_BITS, Trial};
 use crate::error::{Error, Result};
+use crate::refusal::Refusal;
 use ciphervec_he::ckks::{BootstrapSpec, Calibration, Params, ParamsSpec, Ring};
 use ciphervec_he::params::{Security, max_log_modulus};
 

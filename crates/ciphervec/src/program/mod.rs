@@ -28,7 +28,6 @@ mod reference;
 mod refresh_search;
 mod refreshed;
 mod refreshing;
-mod refusal;
 mod rounding;
 mod serialize;
 mod server;
@@ -39,6 +38,7 @@ mod tolerance;
 mod trial;
 mod view_bytes;
 
+pub use crate::refusal::Refusal;
 pub use arrays::{Answer, Decoding, Input, Output, Register, View};
 pub use circuit::{Circuit, Step};
 pub use ckks::CkksMachine;
@@ -54,7 +54,6 @@ pub use placement::{Block, Domain, Loop, Placement};
 pub use plan::{KeySet, Plan, PlanId, Undecided};
 pub use reading::Reading;
 pub use refreshed::Refreshed;
-pub use refusal::Refusal;
 pub use serialize::PlanBytes;
 pub use server::{Sealed, Server, frames, key_of_input, key_of_keys};
 #[cfg(feature = "client")]

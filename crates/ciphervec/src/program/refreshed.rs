@@ -5,10 +5,10 @@ use super::circuit::{Circuit, Step};
 use super::reach::reaches;
 use super::reference::reference;
 use super::refresh_search::{Node, computed_alike, search};
-use super::refusal::Refusal;
 use super::tolerance::{Asked, inexact};
 use super::trial::Trial;
 use crate::error::{Error, Result};
+use crate::refusal::Refusal;
 use ciphervec_he::ckks::{BootstrapSpec, Bootstrapper, Calibration, LookupTable, Sign};
 use std::sync::{Arc, Mutex, PoisonError};
 

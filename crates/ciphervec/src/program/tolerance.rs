@@ -4,7 +4,7 @@ use super::arrays::{Decoding, Output};
 use super::circuit::{Circuit, Step};
 use super::numbers::elements;
 use super::placement::Domain;
-use super::refusal::Refusal;
+use crate::refusal::Refusal;
 use ciphervec_he::ckks::{Deviation, Traced, TracedForecast, Tracing};
 use ciphervec_he::params::Security;
 

@@ -7,9 +7,9 @@ use super::machine::{Machine, execute};
 use super::mixed::{Held, Mixed};
 use super::plan::{KeySet, Plan};
 use super::reach::Reach;
-use super::refusal::Refusal;
 use super::tolerance::{FAILURE_BITS, OutputForecast, traced};
 use crate::error::{Error, Result};
+use crate::refusal::Refusal;
 use ciphervec_he::ckks::{
     Bootstrapper, Calibration, Encoding, EncryptionKey, Expected, Forecast, LevelWork, LookupTable,
     ParamsSpec, Polynomial, Ring, Sign, Traced, TracedForecast, Tracing, Work,

@@ -1,7 +1,5 @@
 //! Why a circuit cannot be, or a ring does not serve it, as its author would say it. Key holder, without a key.
 
-use crate::error::Error;
-
 /// Why a circuit cannot be, or a ring does not serve it.
 #[non_exhaustive]
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
@@ -114,23 +112,4 @@ pub enum Refusal {
     /// A size or a number that no step takes, with the words of what refused it.
     #[error("a step does not fit the sizes of its numbers")]
     Unfit(String),
-}
-
-impl From<Error> for Refusal {
-    fn from(error: Error) -> Self {
-        match error {
-            Error::Refused(refusal) => refusal,
-            Error::Scheme(ciphervec_he::Error::TooFine { levels }) => Refusal::TooFine { levels },
-            Error::Scheme(ciphervec_he::Error::TooNoisy { off, most }) => {
-                Refusal::TooNoisy { off, most }
-            }
-            other => Refusal::Unfit(other.to_string()),
-        }
-    }
-}
-
-impl From<ciphervec_he::Error> for Refusal {
-    fn from(error: ciphervec_he::Error) -> Self {
-        Error::from(error).into()
-    }
 }
