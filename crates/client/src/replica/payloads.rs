@@ -244,7 +244,7 @@ impl Replica {
 /// Whether all rows of a segment that are there open in a blob of sealed records.
 ///
 /// # Errors
-/// [`Error::is_unreadable`] for the first that does not.
+/// [`Error::Corrupt`] or [`Error::Scheme`] for the first that does not.
 pub fn check_records(
     owner: &Owner,
     directory: &SegmentDirectory,

@@ -101,7 +101,7 @@ impl PublicKey {
     /// The key of another library: a modulus, big-endian; noise is uniform and `s` is 1.
     ///
     /// # Errors
-    /// [`Error::Range`] for a length that [`crate::paillier::generate`] refuses too, unless
+    /// [`Error::Range`] for a length that key generation refuses too, unless
     /// `insecure`; [`Error::Malformed`] for a modulus that is even, prime, a square or has a small
     /// factor.
     pub fn from_modulus(n: &[u8], insecure: bool) -> Result<Self> {

@@ -52,7 +52,7 @@ impl SecretKey {
     /// The keys that `exponential` takes ciphertexts of this key with.
     ///
     /// # Errors
-    /// [`Error::Parameters`] for a key of other parameters, [`Error::Randomness`].
+    /// [`Error::Parameters`](crate::Error::Parameters) for a key of other parameters, [`Error::Randomness`](crate::Error::Randomness).
     pub fn exponential_keys(&self, exponential: &Exponential) -> Result<BootstrappingKeys> {
         self.exponential_keys_with(exponential, &mut Entropy::system())
     }
