@@ -46,6 +46,7 @@ __all__ = [
     "ProgramClient",
     "ProgramInput",
     "ProgramPlan",
+    "ProgramRefusal",
     "ProgramServer",
     "Recipient",
     "RecordBatch",
