@@ -12,6 +12,7 @@ import pytest
 from ciphervec import Client, Collection, DuplicateId, Keys, PersistentClient, Writer
 from ciphervec.collections import merging
 from ciphervec.collections.owner import Owner
+from ciphervec.collections.write_batch import WriteBatch
 from network import D, Make
 
 Seals = list[int]
@@ -165,3 +166,29 @@ def test_a_reader_over_http_follows_merges(make: Make, vectors: Callable[..., np
     for i in range(1, 12):
         one_by_one(written, rows[i : i + 1], i)
         assert read.query(rows[i], 1)["ids"] == [[i]]
+
+
+def test_a_merge_that_met_a_further_filterable_field_is_made_again(
+    make: Make, rows: np.ndarray, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was sealed before has no tags of that field, and nothing would say so."""
+    mine = make().create_collection("faces", D, mode="sealed-index")
+    theirs = make(state=None).get_collection("faces")
+    for team in "ab":
+        mine.add([f"{team}{i}" for i in range(5)], rows[:5], metadatas=[{"team": team}] * 5)
+    mine.delete(["a0"])
+    store, meanwhile = mine._store, [lambda: theirs.extend_filterable(["team"])]
+    commit = store.commit
+
+    def late(change: WriteBatch) -> None:
+        if change.add and meanwhile:
+            meanwhile.pop()()
+        commit(change)
+
+    monkeypatch.setattr(store, "commit", late)
+    mine.optimize()
+    monkeypatch.undo()
+    assert not meanwhile and mine.info()["untagged"] == 0
+    for reader in (mine, theirs, make(state=None).get_collection("faces")):
+        reader.refresh()
+        assert sorted(reader.get(where={"team": "b"}, include=[])["ids"]) == [f"b{i}" for i in range(5)]

@@ -669,6 +669,29 @@ mod tests {
     }
 
     #[test]
+    fn only_who_saw_a_state_says_what_it_has_in_quarantine() {
+        let here = Fake::default();
+        let there = Fake::beside(&here);
+        let (one, stale) = (opened(&here), opened(&there));
+        block_on(one.see_stated(&here, vec!["aa".to_owned()])).unwrap();
+        block_on(stale.see(&there, 3, "a", 0, false)).unwrap();
+        assert_eq!(opened(&here).stated(), ["aa"]);
+        block_on(one.see_stated(&here, Vec::new())).unwrap();
+        assert!(opened(&here).stated().is_empty());
+    }
+
+    #[test]
+    fn what_is_consumed_under_other_keys_leaves_the_list_of_these() {
+        let host = Fake::default();
+        let origin = [5; 16];
+        block_on(opened(&host).keep_consumed(&host, &origin, b"old")).unwrap();
+        let other = Arc::new(Vault::new(&Keys::from_master([8; 32])).unwrap());
+        let other = Trust::new(Face::Rust, other, "https://x", "docs");
+        block_on(other.keep_consumed(&host, &origin, b"new")).unwrap();
+        assert_eq!(block_on(opened(&host).consumed(&host, &origin)).unwrap(), b"old");
+    }
+
+    #[test]
     fn no_byte_of_what_is_remembered_can_be_changed_and_nothing_is_believed_elsewhere() {
         let host = Fake::default();
         block_on(opened(&host).see(&host, 3, "a", 0, false)).unwrap();

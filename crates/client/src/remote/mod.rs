@@ -6,4 +6,5 @@ pub mod frame;
 pub mod listing;
 pub mod problem;
 pub mod session;
+pub mod sinks;
 pub mod store;

@@ -17,7 +17,8 @@ use crate::remote::cache::BlobCache;
 use crate::remote::frame::{self, Place, Upload, split_blobs};
 use crate::remote::listing::{Committed, Listing, public_parameters};
 use crate::remote::problem::{Reply, error_of, is_problem, loses_uploads, uploads_gone};
-use crate::remote::session::{Call, Fetched, Receiver, Session, count};
+use crate::remote::session::{Call, Fetched, Session, count};
+use crate::remote::sinks::Receiver;
 
 /// Bytes of blobs that go in the frame of a commit; the largest ones beyond that are uploaded first.
 const INLINE: usize = 24 << 20;

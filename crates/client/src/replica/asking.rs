@@ -9,7 +9,7 @@ use ciphervec::{Error as SchemeError, SegmentId};
 
 use crate::error::{Error, Result};
 use crate::host::{Head, Host, Lost, Progress, Sink};
-use crate::remote::session::{Receiver, too_long};
+use crate::remote::sinks::{Receiver, too_long};
 use crate::remote::store::{Evaluated, answered_on};
 use crate::replica::Replica;
 use crate::replica::alone::Alone;

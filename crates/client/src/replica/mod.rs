@@ -9,6 +9,7 @@ pub mod batch;
 pub mod center;
 pub mod choosing;
 pub mod clustering;
+pub mod committing;
 pub mod compaction;
 pub mod filtering;
 pub mod merging;
@@ -26,27 +27,22 @@ pub mod restore;
 pub mod rotation;
 pub mod routing;
 pub mod search;
+pub mod taking_in;
 pub mod write;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use ciphervec::protect::consumed::Consumed;
-use ciphervec::search::{
-    OpenedSidecar, Origin, Owner, SealedSidecar, SegmentDirectory, Standing, TokenPool,
-};
+use ciphervec::search::{Origin, Owner, SegmentDirectory, TokenPool};
 use ciphervec::{Id, Keys, SegmentId};
 
 use crate::belief::description::Description;
 use crate::belief::quarantine_book::QuarantineBook;
-use crate::belief::state::{Next, Shown, States, Step};
-use crate::belief::trust::{MASKS, Trust};
-use crate::change::{
-    CONSUMED, COVERED, Change, Difference, EVALUATION, KEY_PAIR, ROUTING, SIDECAR, STATE,
-    StoredSegment, TAGS, WRAP, union,
-};
-use crate::clusters::table::RoutingTable;
+use crate::belief::state::{Shown, States};
+use crate::belief::trust::MASKS;
+use crate::change::{CONSUMED, COVERED, Difference, EVALUATION, STATE, StoredSegment};
 use crate::error::{Error, Result};
 use crate::face::Face;
 use crate::host::Host;
@@ -62,8 +58,6 @@ pub const KEY_PAIR_ROWS: usize = 4_096;
 const TURNS: u32 = 16;
 /// For how long it is. A server that tidies up commits as well, many times a second.
 pub const PATIENCE: Duration = Duration::from_secs(20);
-/// Sidecars that are opened at once.
-const AT_ONCE: usize = 512;
 
 /// What a collection is opened with.
 pub struct Opened {
@@ -71,14 +65,6 @@ pub struct Opened {
     pub keys: Option<Arc<Keys>>,
     pub store: Arc<RemoteStore>,
     pub description: Description,
-}
-
-/// Under which keys and description a change is made, and whether another history begins with it.
-#[derive(Clone, Copy)]
-struct Following<'a> {
-    owner: &'a Owner,
-    described: &'a Description,
-    anew: bool,
 }
 
 /// The segments of one collection, from the owner's point of view.
@@ -463,207 +449,6 @@ impl Replica {
         Ok(data)
     }
 
-    /// Takes in segments of the owner's state, or of a collection that has none. One that does not open is an error where the owner
-    /// says that it is there.
-    async fn attach(
-        &mut self,
-        host: &dyn Host,
-        shown: &Shown,
-        segments: &[Arc<StoredSegment>],
-    ) -> Result<()> {
-        for some in segments.chunks(AT_ONCE) {
-            for (segment, opened) in self.opened(host, some).await? {
-                let aside = shown.aside.get(&segment.id).map_or(&[][..], Vec::as_slice);
-                match opened
-                    .and_then(|opened| self.count(&segment, opened, Standing::Stored, aside))
-                {
-                    Err(error)
-                        if error.is_unreadable() && shown.state.is_none() && segment.has(WRAP) =>
-                    {
-                        self.refuse(&segment, &error.to_string());
-                    }
-                    Err(error) if error.is_unreadable() => {
-                        return Error::corrupt(format!(
-                            "segment {} of collection {} does not open, and its owner stored it: {error}",
-                            segment.id,
-                            self.name()
-                        ));
-                    }
-                    done => done?,
-                }
-                if shown.state.is_some() && segment.has(TAGS) {
-                    self.read(host, segment.id, TAGS).await?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Takes in what came since the owner's state: segments of writers. Whatever else was put there, by a replay say, is passed over, as
-    /// are the segments that the owner set aside.
-    async fn attach_appended(&mut self, host: &dyn Host, shown: &Shown) -> Result<()> {
-        if !shown.aside.is_empty() {
-            for segment in self.entries() {
-                if self.routing.staged().contains(&segment.id) {
-                    self.deleted.insert(segment.id, segment.deleted.clone());
-                } else if shown.sets_aside(segment.id) && !self.deleted.contains_key(&segment.id) {
-                    self.refuse(&segment, "it was set aside before");
-                }
-            }
-        }
-        let mut written = Vec::new();
-        for segment in &shown.appended {
-            if self.deleted.contains_key(&segment.id) {
-                continue;
-            }
-            if !segment.has(WRAP) || !segment.has(SIDECAR) {
-                self.refuse(
-                    segment,
-                    "neither its owner nor a writer added it: an old commit was sent again",
-                );
-            } else if !segment.deleted.is_empty() {
-                self.refuse(segment, "rows of it were deleted, and not by its owner");
-            } else {
-                written.push(Arc::clone(segment));
-            }
-        }
-        for some in written.chunks(AT_ONCE) {
-            for (segment, opened) in self.opened(host, some).await? {
-                match opened
-                    .and_then(|opened| self.count(&segment, opened, Standing::Appended, &[]))
-                {
-                    Ok(()) => self.appended.push(segment.id),
-                    Err(error) if error.is_unreadable() => {
-                        self.refuse(&segment, &error.to_string())
-                    }
-                    Err(error) => return Err(error),
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Each of these segments with its sidecar, opened on all threads.
-    async fn opened(
-        &mut self,
-        host: &dyn Host,
-        segments: &[Arc<StoredSegment>],
-    ) -> Result<Vec<(Arc<StoredSegment>, Result<OpenedSidecar>)>> {
-        for blob in COVERED {
-            let having: Vec<_> = segments.iter().filter(|one| one.has(blob)).cloned().collect();
-            self.store.prefetch(host, &having, blob).await?;
-        }
-        let mut read = Vec::with_capacity(segments.len());
-        for segment in segments {
-            let wrap = match segment.has(WRAP) {
-                true => Some(self.read(host, segment.id, WRAP).await),
-                false => None,
-            };
-            let blobs = match wrap.transpose() {
-                Ok(wrap) => {
-                    self.read(host, segment.id, SIDECAR).await.map(|sidecar| (sidecar, wrap))
-                }
-                Err(error) => Err(error),
-            };
-            match blobs {
-                Err(error) if !error.is_unreadable() => return Err(error),
-                blobs => read.push((Arc::clone(segment), blobs)),
-            }
-        }
-        let there: Vec<_> = read
-            .iter()
-            .filter(|(_, blobs)| blobs.is_ok())
-            .map(|(segment, _)| Arc::clone(segment))
-            .collect();
-        let sealed: Vec<_> = read
-            .iter()
-            .filter_map(|(_, blobs)| blobs.as_ref().ok())
-            .zip(&there)
-            .map(|((sidecar, wrap), segment)| SealedSidecar {
-                segment: segment.id,
-                sidecar,
-                wrap: wrap.as_deref(),
-                rows: Some(segment.rows),
-            })
-            .collect();
-        let mut opened = self.owner.open_sidecars(&sealed).into_iter();
-        let of = |(segment, blobs): (Arc<StoredSegment>, Result<_>)| {
-            let done = match blobs {
-                Ok(_) => opened
-                    .next()
-                    .map_or_else(|| Error::corrupt("a sidecar was lost"), |one| Ok(one?)),
-                Err(error) => Err(error),
-            };
-            (segment, done)
-        };
-        Ok(read.into_iter().map(of).collect())
-    }
-
-    fn count(
-        &mut self,
-        segment: &StoredSegment,
-        opened: OpenedSidecar,
-        standing: Standing,
-        aside: &[u32],
-    ) -> Result<()> {
-        let before = self.directory.shadowed().count();
-        let gone = union(&segment.deleted, &self.routing.hidden(segment.id));
-        self.directory.attach_opened(&self.owner, opened, (&gone, aside), standing)?;
-        self.deleted.insert(segment.id, segment.deleted.clone());
-        if self.directory.shadowed().count() != before {
-            self.losses += 1;
-        }
-        Ok(())
-    }
-
-    /// Passes over a segment, which must not stop the owner from reading the others.
-    fn refuse(&mut self, segment: &StoredSegment, reason: &str) {
-        self.directory.refuse(segment.id);
-        self.deleted.insert(segment.id, segment.deleted.clone());
-        self.reasons.insert(segment.id, reason.to_owned());
-    }
-
-    /// What opens is what the owner sealed; the public key beside it, which anybody could write, must be its half.
-    async fn open_key_pair(&mut self, host: &dyn Host) -> Result<()> {
-        if !self.description.has_key_pair() {
-            return Ok(());
-        }
-        let pair = self.store.attachment(host, KEY_PAIR).await?;
-        let given = self.store.attachment(host, EVALUATION).await?;
-        for (name, data) in [(KEY_PAIR, &pair), (EVALUATION, &given)] {
-            self.states.check_attachment(name, blake3::hash(data).as_bytes())?;
-        }
-        self.owner.open_key_pair(&pair)?;
-        if given != self.owner.public_key()? {
-            return Error::corrupt(format!(
-                "the public key kept with collection {} is not the one of its key pair: it was replaced or damaged. Restore it from a copy.",
-                self.name()
-            ));
-        }
-        Ok(())
-    }
-
-    /// Lets the owner have the evaluation keys that queries of this epoch are answered with: those of the state, and no others.
-    async fn hold_evaluation(&mut self, host: &dyn Host) -> Result<()> {
-        if !self.description.encrypts_queries() {
-            return Ok(());
-        }
-        let expected = self.states.present.as_ref().map(|signed| signed.record.evaluation);
-        let epoch = self.description.epoch;
-        if self.evaluation == Some((epoch, expected)) {
-            return Ok(());
-        }
-        let ours =
-            self.owner.evaluation(epoch)?.map(|keys| *blake3::hash(&keys.to_bytes()).as_bytes());
-        if expected.is_none() || ours != expected {
-            let data = self.store.attachment(host, EVALUATION).await?;
-            self.states.check_attachment(EVALUATION, blake3::hash(&data).as_bytes())?;
-            self.owner.hold_evaluation(&data)?;
-        }
-        self.evaluation = Some((epoch, expected));
-        Ok(())
-    }
-
     fn renew(&mut self) -> Result<()> {
         let listing = self.store.listing();
         let spec = &self.description.spec;
@@ -738,172 +523,6 @@ impl Replica {
         self.pass_over();
         (self.in_step, self.following) = (true, None);
         Ok(())
-    }
-
-    /// Commits `change`, in which the rows of the ids in `dropped` go, and takes it in.
-    pub async fn commit(
-        &mut self,
-        host: &dyn Host,
-        mut change: Change,
-        dropped: &[Id],
-    ) -> Result<()> {
-        if change.is_empty() && self.routing.next.is_none() {
-            return Ok(());
-        }
-        let hides = !change.hide_rows.is_empty();
-        self.send(host, &mut change).await?;
-        for id in dropped {
-            self.directory.mark_deleted(id);
-        }
-        self.losses += u64::from(!dropped.is_empty());
-        if !change.delete_rows.is_empty() || !change.remove.is_empty() || hides {
-            self.directory.settle();
-        }
-        for (id, rows) in &change.delete_rows {
-            self.deleted.entry(*id).or_default().extend(rows);
-        }
-        change.remove.iter().for_each(|id| self.detach(*id));
-        for added in &change.add {
-            let sidecar = added.blobs.get(SIDECAR).map_or(&[][..], |blob| blob);
-            if !self.routing.staged().contains(&added.id) {
-                self.directory.add(&self.owner, added.id, sidecar, &added.deleted)?;
-            }
-            self.deleted.insert(added.id, added.deleted.clone());
-        }
-        self.took(host).await
-    }
-
-    /// Commits to the store, with the state that the change makes. Out of step from here on, until the caller has taken the change in as
-    /// well.
-    pub async fn send(&mut self, host: &dyn Host, change: &mut Change) -> Result<()> {
-        let (owner, described) = (Arc::clone(&self.owner), Arc::clone(&self.description));
-        self.send_as(host, change, Following { owner: &owner, described: &described, anew: false })
-            .await
-    }
-
-    /// The same, of a change with which the collection is described, sealed or authenticated otherwise.
-    async fn send_as(
-        &mut self,
-        host: &dyn Host,
-        change: &mut Change,
-        following: Following<'_>,
-    ) -> Result<()> {
-        let routing = self.routing.following(core::mem::take(&mut change.hide_rows));
-        if let Some(table) = &routing {
-            change.attachments.insert(ROUTING, table.seal(following.owner)?);
-        }
-        let staged = routing.as_ref().or(self.routing.table.as_ref()).map(RoutingTable::staged);
-        let staged = staged.unwrap_or_default();
-        let next = match following.described.authenticated {
-            true => Some(self.next(host, change, following, &staged).await?),
-            false => None,
-        };
-        self.in_step = false;
-        let version = self.store.listing().version;
-        if let Err(error) = self.store.commit(host, change).await {
-            // Refused: the old state stands, here and in the store. Otherwise, or where what came after it failed, the next call looks.
-            let unsure = matches!(error, Error::CommitUncertain(_) | Error::Ended(_));
-            self.in_step = !unsure && self.store.listing().version == version;
-            return Err(error);
-        }
-        if let Some(table) = routing {
-            self.routing.take(table);
-        }
-        let Some(next) = next else { return Ok(()) };
-        let consumed = Consumed::from_bytes(&next.consumed).map_err(ciphervec::Error::Envelope)?;
-        let origin = next.signed.record.origin;
-        let pin = self.states.take(next);
-        let what = format!("the change to {}", self.name());
-        let (trust, list) = (&self.store.trust, &self.states.consumed);
-        let kept = async {
-            trust.keep_consumed(host, &origin, list).await?;
-            trust.see_state(host, pin).await
-        };
-        Trust::afterwards(host, &what, kept).await?;
-        self.directory.expect_unconsumed(consumed);
-        self.directory.authenticate();
-        self.appended.clear();
-        Ok(())
-    }
-
-    /// The state that a change makes.
-    async fn next(
-        &mut self,
-        host: &dyn Host,
-        change: &mut Change,
-        Following { owner, described, anew }: Following<'_>,
-        staged: &BTreeSet<SegmentId>,
-    ) -> Result<Next> {
-        let first = self.states.present.is_none();
-        let counts = |one: &Arc<StoredSegment>| {
-            self.appended.contains(&one.id) || change.adopted.contains(&one.id)
-        };
-        let appended: Vec<_> = if first {
-            self.read_entries()
-        } else {
-            self.entries().into_iter().filter(counts).collect()
-        };
-        self.read_covered(host, &appended).await?;
-        for added in &change.add {
-            for (blob, data) in &added.blobs {
-                self.states.note(added.id, blob, data)?;
-            }
-        }
-        let listing = self.store.listing();
-        let mut written = Vec::new();
-        for id in &change.remove {
-            if listing.segments.get(id).is_some_and(|one| one.has(WRAP)) {
-                let wrap = self.store.read(host, *id, WRAP).await?;
-                written.extend(self.owner.written(*id, &wrap).ok()); // what does not open, opens for nobody
-            }
-        }
-        let mut attached = BTreeMap::new();
-        if first {
-            for name in [EVALUATION, KEY_PAIR] {
-                if self.store.has_attachment(name) && !change.attachments.contains_key(name) {
-                    attached.insert(
-                        name,
-                        *blake3::hash(&self.store.attachment(host, name).await?).as_bytes(),
-                    );
-                }
-            }
-        }
-        let mut aside = self.aside(&change.remove);
-        let made = staged.iter().filter(|id| !change.remove.contains(id));
-        aside.extend(made.map(|id| (*id, Vec::new())));
-        // What was staged is listed before others that counted first.
-        let in_order = (!change.adopted.is_empty()).then(|| {
-            let added = change.add.iter().map(|one| one.id);
-            listing.segments.keys().copied().chain(added).collect()
-        });
-        let mut quarantine = self.directory.quarantined().to_vec();
-        quarantine.sort_unstable();
-        let step = Step {
-            appended: &appended,
-            aside: &aside,
-            quarantine,
-            written,
-            attached,
-            in_order,
-            meta: &listing.meta,
-            now: host.clock().as_secs(),
-            anew,
-        };
-        self.states.next(change, owner, described.epoch, step)
-    }
-
-    /// Rows that are there and don't count, by segment; none at all: the whole segment.
-    fn aside(&self, removed: &[SegmentId]) -> BTreeMap<SegmentId, Vec<u32>> {
-        let removed: HashSet<_> = removed.iter().collect();
-        let refused = self.directory.refused().iter().filter(|id| !removed.contains(id));
-        let mut rows: BTreeMap<_, Vec<u32>> = refused.map(|id| (*id, Vec::new())).collect();
-        for (_, id, row) in self.directory.aside() {
-            if !removed.contains(&id) {
-                rows.entry(id).or_default().push(row);
-            }
-        }
-        rows.values_mut().for_each(|rows| rows.sort_unstable());
-        rows
     }
 
     /// Holds the server to what it shows beside a state that was found to be the owner's.

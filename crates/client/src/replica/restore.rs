@@ -7,7 +7,8 @@ use crate::belief::pins::Pin;
 use crate::change::{Change, EVALUATION};
 use crate::error::{Error, Result};
 use crate::host::Host;
-use crate::replica::{Following, Replica};
+use crate::replica::Replica;
+use crate::replica::committing::Following;
 
 impl Replica {
     /// Begins another history with the present state; what it is. `seen` is the state that was seen last, `stated` the segments that it

@@ -15,8 +15,9 @@ use crate::belief::trust::Trust;
 use crate::change::{Change, StoredSegment};
 use crate::error::{Error, Result};
 use crate::host::{Host, Progress};
+use crate::replica::Replica;
+use crate::replica::committing::Following;
 use crate::replica::compaction::Resealed;
-use crate::replica::{Following, Replica};
 
 impl Replica {
     /// Seals everything again under other keys; what an earlier call began is finished.
