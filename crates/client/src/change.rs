@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use ciphervec::SegmentId;
 use indexmap::IndexMap;
+use serde::Deserialize;
 
 /// Blobs of a segment: sealed vectors, ids and norms, metadata and documents, filter tags, vectors as they were put in; and, in one that
 /// a writer sealed, its key, wrapped to the owner.
@@ -55,6 +56,66 @@ impl StoredSegment {
 
 /// Segments in their order, oldest first.
 pub type Segments = IndexMap<SegmentId, Arc<StoredSegment>>;
+
+/// What a listing says of a collection.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct CollectionRow {
+    /// Its name.
+    pub name: String,
+    /// Rows that are there.
+    #[serde(default)]
+    pub rows: u64,
+    /// What is stored.
+    #[serde(default)]
+    pub bytes: u64,
+}
+
+/// One committed state of a collection.
+#[derive(Clone, Debug)]
+pub struct Listing {
+    pub version: u64,
+    pub head: String,
+    pub meta: Arc<[u8]>,
+    pub segments: Segments,
+    /// Bytes of each.
+    pub attachments: BTreeMap<String, u64>,
+    /// The newest version of query frames that the server answers.
+    pub query_version: u64,
+    /// BLAKE3 of the evaluation keys that it says it answers with.
+    pub evaluation: Option<[u8; 32]>,
+}
+
+impl Listing {
+    /// What is told of it among others.
+    #[cfg(feature = "folder")]
+    pub fn row(&self, name: &str) -> CollectionRow {
+        let rows = self.segments.values().map(|one| one.live() as u64).sum();
+        let blobs = self.segments.values().flat_map(|one| one.blobs.values());
+        let bytes = blobs.chain(self.attachments.values()).sum();
+        CollectionRow { name: name.to_owned(), rows, bytes }
+    }
+
+    /// The state that a commit on top of this one leaves.
+    pub fn after(&self, change: &Change, version: u64, head: String) -> Self {
+        let mut attachments = self.attachments.clone();
+        attachments.extend(
+            change.attachments.iter().map(|(name, blob)| ((*name).to_owned(), blob.len() as u64)),
+        );
+        let keys = change.attachments.get(EVALUATION).map(|keys| *blake3::hash(keys).as_bytes());
+        Listing {
+            version,
+            head,
+            meta: change
+                .meta
+                .as_ref()
+                .map_or_else(|| Arc::clone(&self.meta), |meta| meta.as_slice().into()),
+            segments: change.after(&self.segments),
+            attachments,
+            query_version: self.query_version,
+            evaluation: self.evaluation.map(|known| keys.unwrap_or(known)),
+        }
+    }
+}
 
 /// One segment to commit.
 #[derive(Clone, Debug)]

@@ -1,6 +1,8 @@
 //! A client: the collections of one server that holds no key.
 
 use std::collections::BTreeMap;
+#[cfg(feature = "folder")]
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,16 +12,19 @@ use crate::belief::description::{Choices, Description, check_name, refuse_open};
 use crate::belief::state;
 use crate::belief::trust::Lineage;
 use crate::belief::vault::Vault;
+use crate::change::CollectionRow;
 use crate::change::{EVALUATION, STATE};
 use crate::collection::Collection;
 use crate::error::{Error, Result};
 use crate::face::Face;
 use crate::host::Host;
+#[cfg(feature = "folder")]
+use crate::local::{folder::FolderDatabase, memory::MemoryDatabase};
 use crate::remote::cache::BlobCache;
-use crate::remote::database::{CollectionRow, Database};
+use crate::remote::database::RemoteDatabase;
 use crate::remote::session::{Session, Token, base_url};
-use crate::remote::store::{Lineages, RemoteStore};
 use crate::replica::{Opened, Replica, masks};
+use crate::store::{CollectionStore, Database, Lineages};
 
 /// How often a collection that others change is opened anew.
 const ATTEMPTS: usize = 8;
@@ -60,11 +65,11 @@ impl ClientOptions {
     }
 }
 
-/// Collections on one server.
+/// Collections on one server, or in one folder.
 pub struct Client {
     face: Face,
     keys: Option<Arc<Keys>>,
-    database: Database,
+    database: Box<dyn Database>,
 }
 
 impl Client {
@@ -80,12 +85,40 @@ impl Client {
         let token = token.as_deref().map(Token::new).transpose()?;
         let session = Arc::new(Session::new(base_url(&url, insecure)?, token, timeout, retries));
         let cache = Arc::new(BlobCache::new(Arc::clone(&vault), cache_bytes));
-        Ok(Client { face, keys, database: Database { face, session, vault, cache } })
+        let database = Box::new(RemoteDatabase { face, session, vault, cache });
+        Ok(Client { face, keys, database })
     }
 
-    /// The server's URL.
-    pub fn url(&self) -> &str {
-        &self.database.session.url
+    /// Collections in a folder, which this process searches itself; it is made if it is not there. One process writes to a collection at
+    /// a time; with `read_only` it is read beside one that does. Without keys, collections in mode `open`.
+    ///
+    /// # Errors
+    /// [`Error::Storage`] for a folder that can't be used.
+    #[cfg(feature = "folder")]
+    pub fn in_folder(
+        face: Face,
+        folder: impl Into<PathBuf>,
+        keys: Option<Arc<Keys>>,
+        read_only: bool,
+    ) -> Result<Self> {
+        let vault = Arc::new(Vault::new(keys.as_deref().unwrap_or(&Keys::public()))?);
+        let database = FolderDatabase::new(face, vault, folder.into(), read_only)?;
+        Ok(Client { face, keys, database: Box::new(database) })
+    }
+
+    /// Collections in memory, which end with the client.
+    ///
+    /// # Errors
+    /// For keys that nothing can be derived from.
+    #[cfg(feature = "folder")]
+    pub fn in_memory(face: Face, keys: Option<Arc<Keys>>) -> Result<Self> {
+        let vault = Arc::new(Vault::new(keys.as_deref().unwrap_or(&Keys::public()))?);
+        Ok(Client { face, keys, database: Box::new(MemoryDatabase::new(face, vault)) })
+    }
+
+    /// Where the collections are: a server's URL, or a folder.
+    pub fn place(&self) -> &str {
+        self.database.place()
     }
 
     /// That a collection may be made of these choices.
@@ -139,7 +172,7 @@ impl Client {
             true => refuse_open(self.face, meta, name),
             false => Ok(()),
         };
-        let store = self.database.open(host, name, accept, self.lineages(name)).await?;
+        let store = self.database.open(host, name, &accept, self.lineages(name)).await?;
         let meta = Arc::clone(&store.listing().meta);
         let description = Description::read(self.face, &meta, name, self.keys.as_deref())?;
         let collection = self.collection(host, store, description).await?;
@@ -216,6 +249,9 @@ impl Client {
         let description =
             Description::read(self.face, &store.listing().meta, name, self.keys.as_deref())?;
         let mut replica = self.replica(host, store, description).await?;
+        if let Some(state) = &replica.states.present {
+            trust.of_origin(host, &state.record.origin).await?;
+        }
         let seen = trust.state();
         if let Some(seen) = seen.as_ref().filter(|seen| replica.states.follows(seen)) {
             return Error::input(format!(
@@ -228,13 +264,14 @@ impl Client {
         if let Some(pin) = replica.accept_restore(host, seen.as_ref(), &trust.stated()).await? {
             trust.accept(host, pin).await?;
         }
+        drop(replica); // a folder has one writer
         self.get_collection(host, name, false, None).await
     }
 
     async fn collection(
         &self,
         host: &dyn Host,
-        store: RemoteStore,
+        store: Arc<dyn CollectionStore>,
         description: Description,
     ) -> Result<Collection> {
         Ok(Collection::new(self.replica(host, store, description).await?))
@@ -243,10 +280,10 @@ impl Client {
     async fn replica(
         &self,
         host: &dyn Host,
-        store: RemoteStore,
+        store: Arc<dyn CollectionStore>,
         description: Description,
     ) -> Result<Replica> {
-        let (face, store) = (self.face, Arc::new(store));
+        let face = self.face;
         let name = description.spec.collection().to_owned();
         let mut description = description;
         for turn in 0.. {

@@ -14,7 +14,6 @@ use crate::face::Face;
 use crate::host::Host;
 use crate::records::Filter;
 use crate::records::record::Record;
-use crate::remote::store::Verified;
 use crate::replica::alone::Alone;
 use crate::replica::batch::{Batch, Records, changed, check_rows, distinct};
 use crate::replica::overlay::{Changes, Known, Unknown, say_stale};
@@ -23,6 +22,7 @@ use crate::replica::query_keys::QueryKey;
 use crate::replica::recluster::{Clustered, recluster};
 use crate::replica::search::{Matches, Question, search};
 use crate::replica::{PATIENCE, Replica};
+use crate::store::Verified;
 
 /// Which parts of rows are read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -80,6 +80,9 @@ pub enum Error {
         /// Whether it may have acted on the request.
         acted: bool,
     },
+    /// Another process writes to it, or another client of this one.
+    #[error("{0}")]
+    Locked(String),
     /// A place to keep things in refuses.
     #[error("{0}")]
     Storage(String),

@@ -36,6 +36,13 @@ impl Head {
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
+
+    /// A header that is a number of at most 15 digits.
+    pub(crate) fn count(&self, name: &str) -> Option<u64> {
+        let text = self.header(name)?;
+        let whole = text.len() <= 15 && text.bytes().all(|byte| byte.is_ascii_digit());
+        whole.then(|| text.parse().ok())?
+    }
 }
 
 /// No answer came, or a part of one.
@@ -55,6 +62,11 @@ impl Lost {
     /// Of a server that does what it must not.
     pub fn refused(says: impl Into<String>) -> Self {
         Lost { says: says.into(), sent: true, last: true, ended: false }
+    }
+
+    /// Of an answer that takes more than it may.
+    pub(crate) fn too_long(most: u64) -> Self {
+        Self::refused(format!("the answer is longer than the {most} bytes expected"))
     }
 }
 

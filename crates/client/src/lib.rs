@@ -17,15 +17,19 @@ mod error;
 mod face;
 mod hex;
 mod host;
+#[cfg(feature = "folder")]
+mod local;
 mod random;
 mod records;
 mod remote;
 mod replica;
+mod store;
 mod time;
 mod upkeep;
 mod writer;
 
 pub use belief::description::Choices;
+pub use change::CollectionRow;
 pub use client::{Client, ClientOptions};
 pub use clusters::choice::Clusters;
 pub use collection::{
@@ -39,11 +43,12 @@ pub use face::Face;
 pub use futures_lite::future::block_on;
 pub use host::{Head, Host, Later, Lost, Progress, Request, Sink};
 pub use records::{Bound, FieldKinds, Filter, Table, canonical, record};
-pub use remote::database::CollectionRow;
-pub use remote::store::Verified;
 pub use replica::batch::{OnZero, Records};
+pub use replica::explaining::{Explanation, RoutingCost};
 pub use replica::overlay::{Known, Unknown};
 pub use replica::payloads::check_records;
 pub use replica::query_keys::{QUERIES_PER_KEY, QueryKey};
 pub use replica::recluster::Clustered;
+pub use replica::traffic::Traffic;
+pub use store::Verified;
 pub use writer::Writer;

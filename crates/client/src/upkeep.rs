@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use ciphervec::Keys;
+use ciphervec::{Keys, Network};
 
 use crate::collection::Collection;
 use crate::error::{Error, Result};
 use crate::host::Host;
 use crate::replica::Replica;
+use crate::replica::explaining::Explanation;
 use crate::replica::recluster::recluster_all;
 
 impl Collection {
@@ -24,6 +25,16 @@ impl Collection {
             return Ok(());
         }
         alone.optimize(host, reseal).await
+    }
+
+    /// What one question costs and shows the server.
+    ///
+    /// # Errors
+    /// What the store's state gives rise to.
+    pub async fn explain(&self, host: &dyn Host) -> Result<Explanation> {
+        let mut alone = self.alone(host).await?;
+        alone.refresh(host).await?;
+        Ok(alone.explain())
     }
 
     /// Seals the rows that writers added again as the owner's own, which makes their filter tags; how many. A row whose id the owner had
@@ -63,14 +74,50 @@ impl Collection {
         keys: &Arc<Keys>,
         overlap: bool,
     ) -> Result<()> {
+        self.alone(host).await?.rotate_keys(host, keys, overlap).await
+    }
+
+    /// Lets the server test equality on further metadata fields, and so see which rows are equal there. Rows that come from now on have
+    /// tags for them; those that are here with [`Self::optimize`], until when they are filtered here.
+    ///
+    /// # Errors
+    /// [`Error::Input`] for a field that is filterable already, and for collections of release 0.1 before [`Self::upgrade`].
+    pub async fn extend_filterable(&self, host: &dyn Host, fields: &[String]) -> Result<()> {
         let mut alone = self.alone(host).await?;
-        if alone.description.routing.is_some() {
+        alone.refresh(host).await?;
+        let extend = async |replica: &mut Replica| replica.extend_filterable(host, fields).await;
+        alone.in_turn(host, extend).await
+    }
+
+    /// Packs rows for what answers of modes `sealed` and `sealed-query` travel over: those that come from now on, and those that are here
+    /// with [`Self::optimize`].
+    ///
+    /// # Errors
+    /// [`Error::Input`] for a network of which nothing comes.
+    pub async fn pack_for(&self, host: &dyn Host, network: Network) -> Result<()> {
+        let Network { bytes_per_second, round_trip } = network;
+        let fast = (1e3..=1e12).contains(&bytes_per_second);
+        if !fast || !(0.0..=1e3).contains(&round_trip) {
             return Error::input(format!(
-                "the clusters of {} are not sealed under other keys by this client. Use the Python package for that.",
-                alone.name()
+                "a network has 1e3 to 1e12 bytes a second and at most 1e3 seconds there and back; got {bytes_per_second} and {round_trip}."
             ));
         }
-        alone.rotate_keys(host, keys, overlap).await
+        let mut alone = self.alone(host).await?;
+        alone.refresh(host).await?;
+        alone
+            .in_turn(host, async |replica: &mut Replica| replica.pack_for(host, network).await)
+            .await
+    }
+
+    /// Authenticates a collection that was made by a release before 0.2, from its present state on; whether it was not yet. Releases
+    /// before can't open it afterwards.
+    ///
+    /// # Errors
+    /// [`Error::Input`] in mode `open`.
+    pub async fn upgrade(&self, host: &dyn Host) -> Result<bool> {
+        let mut alone = self.alone(host).await?;
+        alone.refresh(host).await?;
+        alone.in_turn(host, async |replica: &mut Replica| replica.upgrade(host).await).await
     }
 
     /// Begins the next epoch: a new query key, so that one leaked epoch opens no other. Vectors stay as they are.

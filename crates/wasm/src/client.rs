@@ -4,10 +4,10 @@ use core::time::Duration;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use ciphervec::{Id, Keys};
+use ciphervec::{Id, Keys, Network};
 use ciphervec_client::{
-    Audience, Choices, Client, ClientOptions, Clusters, Collection, Face, Found, GetResult, Info,
-    Known, OnZero, Parts, QueryRequest, Records, Row, Selection, Unknown,
+    Audience, Choices, Client, ClientOptions, Clusters, Collection, Explanation, Face, Found,
+    GetResult, Info, Known, OnZero, Parts, QueryRequest, Records, Row, Selection, Unknown,
 };
 use js_sys::{Array, Float32Array, Float64Array, Object, Reflect, Uint8Array};
 use wasm_bindgen::prelude::*;
@@ -188,6 +188,37 @@ fn table<'a, V: Into<JsValue>>(entries: impl IntoIterator<Item = (&'a String, V)
     made.into()
 }
 
+/// What a question costs, as the page sees it.
+fn explained(told: &Explanation) -> JsValue {
+    let count = |count: usize| JsValue::from_f64(count as f64);
+    let routing = told.routing.as_ref().map_or(JsValue::NULL, |routing| {
+        object(&[
+            ("clusters", count(routing.clusters)),
+            ("rowsEach", count(routing.rows_each)),
+            ("probes", count(routing.probes)),
+            ("decoys", count(routing.decoys)),
+            ("padding", count(routing.padding)),
+            ("recall", routing.recall.into()),
+        ])
+    });
+    let traffic = told.traffic.as_ref().map_or(JsValue::NULL, |traffic| {
+        let fields = [("up", traffic.up), ("down", traffic.down), ("ahead", traffic.ahead)];
+        object(&fields.map(|(name, bytes)| (name, (bytes as f64).into())))
+    });
+    object(&[
+        ("rows", count(told.rows)),
+        ("rowsScanned", count(told.rows_scanned)),
+        ("unrouted", count(told.unrouted)),
+        ("routed", told.routed.into()),
+        ("routing", routing),
+        ("traffic", traffic),
+        ("tokens", count(told.tokens.0)),
+        ("tokenBytes", count(told.tokens.1)),
+        ("leak", told.leak.as_str().into()),
+        ("text", told.to_string().into()),
+    ])
+}
+
 fn described(info: &Info) -> JsValue {
     let segment = |one: &ciphervec_client::SegmentInfo| {
         object(&[
@@ -274,7 +305,7 @@ impl JsClient {
     /// The server's URL, as it is used.
     #[wasm_bindgen(getter)]
     pub fn url(&self) -> String {
-        self.0.url().to_owned()
+        self.0.place().to_owned()
     }
 
     /// Makes an empty collection. Throws CollectionExists, InvalidInput.
@@ -534,6 +565,28 @@ impl JsCollection {
         Ok(collection.optimize(&host, reseal).await?)
     }
 
+    /// Packs rows for what answers travel over: those that come from now on, and others with `optimize`.
+    #[wasm_bindgen(js_name = packFor)]
+    pub async fn pack_for(&self, host: JsHost, megabits: f64, latency_ms: f64) -> Result<()> {
+        let collection = Rc::clone(&self.0);
+        let network = Network { bytes_per_second: megabits * 125e3, round_trip: latency_ms / 1e3 };
+        Ok(collection.pack_for(&host, network).await?)
+    }
+
+    /// Authenticates a collection of a release before 0.2; whether it was not yet.
+    pub async fn upgrade(&self, host: JsHost) -> Result<bool> {
+        let collection = Rc::clone(&self.0);
+        Ok(collection.upgrade(&host).await?)
+    }
+
+    /// Lets the server test equality on further metadata fields.
+    #[wasm_bindgen(js_name = extendFilterable)]
+    pub async fn extend_filterable(&self, host: JsHost, fields: JsValue) -> Result<()> {
+        let collection = Rc::clone(&self.0);
+        let fields: Vec<_> = arrays::items(&fields).filter_map(|one| one.as_string()).collect();
+        Ok(collection.extend_filterable(&host, &fields).await?)
+    }
+
     /// Seals the rows that writers added again as the owner's own; how many.
     pub async fn adopt(&self, host: JsHost, take_over: bool) -> Result<f64> {
         let collection = Rc::clone(&self.0);
@@ -559,6 +612,12 @@ impl JsCollection {
     pub async fn rotate_query_key(&self, host: JsHost) -> Result<()> {
         let collection = Rc::clone(&self.0);
         Ok(collection.rotate_query_key(&host).await?)
+    }
+
+    /// What one question costs and shows the server.
+    pub async fn explain(&self, host: JsHost) -> Result<JsValue> {
+        let collection = Rc::clone(&self.0);
+        Ok(explained(&collection.explain(&host).await?))
     }
 
     /// What is stored and what protects it.

@@ -26,6 +26,7 @@ import type {
   CallOptions,
   Clustered,
   Clusters,
+  Explanation,
   GetPart,
   GetResult,
   Id,
@@ -135,6 +136,9 @@ export interface QueryOptions extends Selection {
 export interface OptimizeOptions extends CallOptions {
   /** Seal every row again, with new noise. */
   reseal?: boolean;
+  /** What answers travel over from now on: rows of modes `sealed` and `sealed-query` are packed for it. A gigabit a second unless given;
+   * the token needs the verb admin. */
+  network?: { megabits: number; latencyMs: number };
 }
 
 export interface AdoptOptions extends CallOptions {
@@ -196,7 +200,7 @@ export interface CollectionInfo extends CollectionFacts {
 export class Collection {
   readonly #engine: Engine;
   readonly #handle: Handle;
-  readonly #facts: CollectionFacts;
+  #facts: CollectionFacts;
 
   /** Not for callers: use a client. */
   constructor(engine: Engine, { handle, facts }: { handle: Handle; facts: CollectionFacts }) {
@@ -373,6 +377,24 @@ export class Collection {
   async optimize(options: OptimizeOptions = {}): Promise<void> {
     const { signal, onProgress, ...how } = known(options, OPTIMIZE, "optimize");
     return this.#call("optimize", how, callOptions(signal, onProgress));
+  }
+
+  /** What one question costs, in rows and bytes, and what it shows the server; `text` of it is for people. */
+  async explain(options: CallOptions = {}): Promise<Explanation> {
+    return this.#call("explain", undefined, known(options, CALL, "explain"));
+  }
+
+  /** Authenticate a collection that was made by a release before 0.2, from its present state on; whether it was not yet. Releases before
+   * can't open it afterwards. */
+  async upgrade(options: CallOptions = {}): Promise<boolean> {
+    return this.#call("upgrade", undefined, known(options, CALL, "upgrade"));
+  }
+
+  /** Let the server test equality on further metadata fields, and so see which rows are equal there. Rows that come from now on have tags
+   * for them; those that are here with `optimize`, until when they are filtered here. */
+  async extendFilterable(fields: readonly string[], options: CallOptions = {}): Promise<void> {
+    await this.#call("extendFilterable", fields, known(options, CALL, "extendFilterable"));
+    this.#facts = { ...this.#facts, filterable: [...this.#facts.filterable, ...fields] };
   }
 
   /** Seal the rows that writers added again as the owner's own, which makes their filter tags; how many. `optimize` does so too. */

@@ -6,7 +6,7 @@
  */
 
 import type { Answer, Request } from "./http/transport.js";
-import type { Clustered, Clusters, Id, OnZero, Progress } from "./types.js";
+import type { Clustered, Clusters, Explanation, Id, OnZero, Progress } from "./types.js";
 
 /** What lies in the wasm's memory until it is freed, which wipes it. */
 export interface Freed {
@@ -163,6 +163,10 @@ export interface NativeCollection extends Freed {
   verify(host: Host): Promise<{ files: number; bytes: number; strays: number }>;
   purge(host: Host): Promise<void>;
   optimize(host: Host, reseal: boolean): Promise<void>;
+  packFor(host: Host, megabits: number, latencyMs: number): Promise<void>;
+  upgrade(host: Host): Promise<boolean>;
+  explain(host: Host): Promise<Explanation>;
+  extendFilterable(host: Host, fields: string[]): Promise<void>;
   adopt(host: Host, takeOver: boolean): Promise<number>;
   discard(host: Host, segments: string[]): Promise<number>;
   rotateKeys(host: Host, keys: Keys, overlap: boolean): Promise<void>;

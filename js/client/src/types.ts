@@ -144,3 +144,32 @@ export interface CallOptions {
   /** Told what is being done. */
   onProgress?: (progress: Progress) => void;
 }
+
+/** What one question costs and shows the server. */
+export interface Explanation {
+  /** Rows that count. */
+  rows: number;
+  /** Rows that a question scans: of clusters and decoys, padding included, and the unrouted ones. */
+  rowsScanned: number;
+  /** Rows that every question scans. */
+  unrouted: number;
+  routed: boolean;
+  /** null where nothing is clustered. `recall` is the share of the ten nearest rows that the probes found when it was. */
+  routing: {
+    clusters: number;
+    rowsEach: number;
+    probes: number;
+    decoys: number;
+    padding: number;
+    recall: number;
+  } | null;
+  /** Bytes of the latest lone question, of its answer, and of what of that had been fetched ahead; null before the first. */
+  traffic: { up: number; down: number; ahead: number } | null;
+  /** Questions whose half of the answer is here already, and what these take in memory. */
+  tokens: number;
+  tokenBytes: number;
+  /** What a question shows the server beside sizes and times. */
+  leak: string;
+  /** All of it in a few lines. */
+  text: string;
+}

@@ -30,6 +30,7 @@ mod manifest;
 mod medium;
 mod open;
 mod rows;
+pub mod shelf;
 mod snapshot;
 mod stage;
 mod verify;

@@ -8,6 +8,7 @@ use base64::prelude::{BASE64_STANDARD, Engine};
 use ciphervec::protect::aead::EnvelopeError;
 use ciphervec::protect::records::{Place, RecordBatch, open_record};
 use ciphervec::search::{Owner, RotationState};
+use ciphervec::store::shelf::valid_name;
 use ciphervec::{
     Error as SchemeError, IndexSpec, Keys, Metric, Mode, Network, Precision, SegmentId,
 };
@@ -247,6 +248,24 @@ impl Description {
         }))
     }
 
+    /// The same collection with further filterable fields, of which these segments have no tags.
+    pub fn with_filterable(
+        &self,
+        face: Face,
+        fields: &[String],
+        untagged: Vec<SegmentId>,
+    ) -> Result<Self> {
+        if self.spec.incarnation().is_none() && !self.authenticated {
+            return Error::input(format!(
+                "collection {} was made by release 0.1, which would find less than there is. Call upgrade() first.",
+                face.quoted(self.spec.collection())
+            ));
+        }
+        let filterable = [&self.filterable, fields].concat();
+        check_fields(&filterable)?;
+        Ok(Description { filterable, untagged, ..self.clone() })
+    }
+
     /// The same collection under another query key.
     pub fn with_epoch(&self, epoch: u32) -> Self {
         Description { epoch, ..self.clone() }
@@ -426,14 +445,7 @@ pub fn refuse_open(face: Face, data: &[u8], name: &str) -> Result<()> {
 
 /// That a collection may have this name.
 pub fn check_name(name: &str) -> Result<()> {
-    let ends = |byte: Option<u8>| byte.is_some_and(|byte| byte.is_ascii_alphanumeric());
-    let bytes = name.as_bytes();
-    let good = (1..=128).contains(&bytes.len())
-        && ends(bytes.first().copied())
-        && ends(bytes.last().copied())
-        && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(byte))
-        && !name.contains("..");
-    if good {
+    if valid_name(name) {
         return Ok(());
     }
     let shown: String = name.chars().take(140).collect();

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::future::Future;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use ciphervec::{IndexSpec, Keys};
 use serde::{Deserialize, Serialize};
@@ -42,7 +42,7 @@ pub struct Lineage {
     pub epoch: u32,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Default, Serialize, Deserialize)]
 struct Stored {
     format: u64,
     server: String,
@@ -70,13 +70,15 @@ struct Known {
     next: Option<(Arc<Vault>, String)>,
 }
 
-/// Pins and watermark of one collection of one server.
+/// Pins and watermark of one collection.
 pub struct Trust {
     face: Face,
     vault: Arc<Vault>,
     server: String,
     collection: String,
-    entry: String,
+    /// Under which server and name it is remembered. A collection without a server is known by its origin, wherever it lies, once its state
+    /// was opened.
+    address: OnceLock<[String; 2]>,
     /// Whether what is seen from here on is not to be compared with what was seen before, nor written down.
     pub anew: bool,
     known: Mutex<Known>,
@@ -84,9 +86,27 @@ pub struct Trust {
 
 impl Trust {
     fn new(face: Face, vault: Arc<Vault>, server: &str, collection: &str) -> Self {
-        let entry = entry_of(&[server, collection]);
-        let [server, collection] = [server, collection].map(str::to_owned);
-        Trust { face, vault, server, collection, entry, anew: false, known: Mutex::default() }
+        let address = [server, collection].map(str::to_owned);
+        let known = OnceLock::from(address);
+        Trust { address: known, ..Self::of_folder(face, vault, server, collection) }
+    }
+
+    /// Of a collection that lies in a folder, or in memory.
+    pub fn of_folder(face: Face, vault: Arc<Vault>, place: &str, collection: &str) -> Self {
+        let [server, collection] = [place, collection].map(str::to_owned);
+        let (address, known) = (OnceLock::new(), Mutex::default());
+        Trust { face, vault, server, collection, address, anew: false, known }
+    }
+
+    /// Takes in what was seen of the collection of this origin, where that is what it is known by.
+    pub async fn of_origin(&self, host: &dyn Host, origin: &[u8; 16]) -> Result<()> {
+        if self.address.set([String::new(), Hex(*origin).to_string()]).is_err() {
+            return Ok(());
+        }
+        if self.anew {
+            self.known().stated = self.read(host).await?.unwrap_or_default().stated;
+        }
+        self.reload(host).await
     }
 
     /// What was remembered. An error for what was damaged, and for what is under other keys.
@@ -106,8 +126,9 @@ impl Trust {
     pub fn without_past(&self) -> Self {
         let known = Known { stated: self.stated(), ..Known::default() };
         let vault = Arc::clone(&self.vault);
-        let trust = Self::new(self.face, vault, &self.server, &self.collection);
-        Trust { anew: true, known: Mutex::new(known), ..trust }
+        let trust = Self::of_folder(self.face, vault, &self.server, &self.collection);
+        let address = self.address.clone();
+        Trust { anew: true, known: Mutex::new(known), address, ..trust }
     }
 
     /// Begins anew with this state, in the place of whatever was seen before.
@@ -119,13 +140,15 @@ impl Trust {
             *known = Known { state, stated, next, ..Known::default() };
             self.stored(known)
         };
-        let _lock = host.lock(&self.entry).await?;
-        self.vault.put(host, &self.place(host).await?, &known).await
+        let Some(entry) = self.entry() else { return Ok(()) };
+        let _lock = host.lock(&entry).await?;
+        self.vault.put(host, &self.place(host, entry).await?, &known).await
     }
 
     /// Writes what was seen, and what is seen from here on, down once more, for whoever opens the collection with other keys.
     pub async fn hand_over(&self, host: &dyn Host, keys: &Keys) -> Result<()> {
-        let entry = entry_of(&[&self.server, &self.collection, &keys.key_id().to_string()]);
+        let Some([server, name]) = self.address.get() else { return Ok(()) };
+        let entry = entry_of(&[server, name, &keys.key_id().to_string()]);
         self.known().next = Some((Arc::new(Vault::new(keys)?), entry));
         self.write_next(host).await
     }
@@ -163,8 +186,9 @@ impl Trust {
         let stated = trust.read(host).await.ok().flatten().map(|stored| stored.stated);
         Self::drop_all(host, vault, server, collection).await?;
         let Some(stated) = stated.filter(|stated| !stated.is_empty()) else { return Ok(()) };
-        let known = Known { stated, ..Known::default() };
-        vault.put(host, &trust.entry, &trust.stored(&known)).await
+        let (entry, known) =
+            (entry_of(&[server, collection]), Known { stated, ..Known::default() });
+        vault.put(host, &entry, &trust.stored(&known)).await
     }
 
     /// Where the segments are written down that failed a check.
@@ -245,8 +269,9 @@ impl Trust {
 
     /// Finds out, before a change that can't be taken back, whether what it makes could be written down.
     pub async fn prepare(&self, host: &dyn Host) -> Result<()> {
-        let draft = format!("{}/draft", self.entry);
-        let _lock = host.lock(&self.entry).await?;
+        let Some(entry) = self.entry() else { return Ok(()) };
+        let draft = format!("{entry}/draft");
+        let _lock = host.lock(&entry).await?;
         self.vault.put(host, &draft, &[0; ROOM]).await?;
         host.delete(&draft).await
     }
@@ -412,7 +437,8 @@ impl Trust {
 
     async fn read(&self, host: &dyn Host) -> Result<Option<Stored>> {
         let (server, name) = (&self.server, self.name());
-        let found = self.vault.get(host, &self.entry).await?;
+        let Some(entry) = self.entry() else { return Ok(None) };
+        let found = self.vault.get(host, &entry).await?;
         let found = match found {
             Some(Entry::Data(_)) => found,
             // The keys have changed, and what was seen until then was handed over.
@@ -433,7 +459,7 @@ impl Trust {
         let (server, name) = (&self.server, self.name());
         let stored = serde_json::from_slice::<Stored>(data).ok().filter(|stored| {
             stored.format == FORMAT
-                && (&stored.server, &stored.collection) == (server, &self.collection)
+                && self.address.get() == Some(&[stored.server.clone(), stored.collection.clone()])
         });
         stored.ok_or_else(|| {
             Error::Corrupt(format!(
@@ -486,11 +512,15 @@ impl Trust {
             stated.into_iter().for_each(|stated| self.known().stated = stated);
             return Ok(());
         }
+        let Some(entry) = self.entry() else {
+            self.stored_now(stated);
+            return Ok(());
+        };
         {
-            let _lock = host.lock(&self.entry).await?;
+            let _lock = host.lock(&entry).await?;
             self.reload(host).await?;
             let data = self.stored_now(stated);
-            self.vault.put(host, &self.place(host).await?, &data).await?;
+            self.vault.put(host, &self.place(host, entry).await?, &data).await?;
         }
         self.write_next(host).await
     }
@@ -504,10 +534,11 @@ impl Trust {
     }
 
     fn stored(&self, known: &Known) -> Vec<u8> {
+        let [server, collection] = self.address.get().cloned().unwrap_or_default();
         self.face.json(&Stored {
             format: FORMAT,
-            server: self.server.clone(),
-            collection: self.collection.clone(),
+            server,
+            collection,
             version: known.version,
             head: known.head.clone(),
             pins: known.pins.clone(),
@@ -522,15 +553,20 @@ impl Trust {
         format!("consumed/{}", blake3::hash(of.as_bytes()).to_hex())
     }
 
+    fn entry(&self) -> Option<String> {
+        self.address.get().map(|[server, collection]| entry_of(&[server, collection]))
+    }
+
     fn handed_over(&self) -> String {
-        entry_of(&[&self.server, &self.collection, &self.vault.key_id()])
+        let [server, collection] = self.address.get().cloned().unwrap_or_default();
+        entry_of(&[&server, &collection, &self.vault.key_id()])
     }
 
     /// Where it is written down: beside what clients with other keys have seen.
-    async fn place(&self, host: &dyn Host) -> Result<String> {
-        Ok(match self.vault.get(host, &self.entry).await? {
+    async fn place(&self, host: &dyn Host, entry: String) -> Result<String> {
+        Ok(match self.vault.get(host, &entry).await? {
             Some(Entry::OtherKeys(_)) => self.handed_over(),
-            _ => self.entry.clone(),
+            _ => entry,
         })
     }
 
@@ -715,7 +751,7 @@ mod tests {
         }
         let vault = Arc::new(Vault::new(&Keys::from_master([7; 32])).unwrap());
         let other = Trust::new(Face::Rust, Arc::clone(&vault), "https://x", "letters");
-        block_on(host.put(&other.entry, &stored)).unwrap();
+        block_on(host.put(&other.entry().unwrap(), &stored)).unwrap();
         assert!(
             matches!(block_on(other.reload(&host)), Err(Error::Corrupt(_))),
             "of another collection"

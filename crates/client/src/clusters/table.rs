@@ -74,9 +74,14 @@ impl Clustering {
     }
 
     /// Clusters of a group: one and its decoys. Decoys that are no multiple of the probes are as many more.
-    fn size(&self) -> usize {
+    pub fn size(&self) -> usize {
         let decoys = self.decoys.div_ceil(self.probes.max(1)) as usize;
         self.count().min(1 + decoys).max(1)
+    }
+
+    /// Rows of all clusters that nobody put in.
+    pub fn padding(&self) -> usize {
+        self.made().map(|number| (self.rows - self.live[number]) as usize).sum()
     }
 
     /// Groups that a question names: one for each probe.
@@ -183,6 +188,16 @@ impl RoutingTable {
     pub fn with_dead(mut self, rows: impl IntoIterator<Item = (usize, Vec<u32>)>) -> Self {
         for (cluster, gone) in rows {
             self.dead.entry(cluster as u32).or_default().extend(gone);
+        }
+        self
+    }
+
+    /// The same once a cluster was sealed again as this segment, without the rows that were dead.
+    pub fn with_made(mut self, cluster: usize, segment: SegmentId, live: usize) -> Self {
+        self.dead.remove(&(cluster as u32));
+        if let Some(active) = &mut self.active {
+            active.segments[cluster] = segment;
+            active.live[cluster] = live as u32;
         }
         self
     }

@@ -3,45 +3,98 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use serde::Deserialize;
 
 use crate::belief::description::check_name;
 use crate::belief::trust::Trust;
 use crate::belief::vault::Vault;
 use crate::change::Change;
+use crate::change::CollectionRow;
+use crate::change::Listing;
 use crate::error::{Error, Result};
 use crate::face::Face;
 use crate::host::Host;
 use crate::remote::cache::BlobCache;
 use crate::remote::frame;
-use crate::remote::listing::Listing;
 use crate::remote::session::{Call, Session};
-use crate::remote::store::{Lineages, RemoteStore};
-
-/// What a listing says of a collection.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-pub struct CollectionRow {
-    /// Its name.
-    pub name: String,
-    /// Rows that are there.
-    #[serde(default)]
-    pub rows: u64,
-    /// What is stored.
-    #[serde(default)]
-    pub bytes: u64,
-}
+use crate::remote::store::RemoteStore;
+use crate::store::{Accept, CollectionStore, Database, Lineages};
 
 /// A server.
-pub struct Database {
+pub struct RemoteDatabase {
     pub face: Face,
     pub session: Arc<Session>,
     pub vault: Arc<Vault>,
     pub cache: Arc<BlobCache>,
 }
 
-impl Database {
-    /// Every collection, by name.
-    pub async fn rows(&self, host: &dyn Host) -> Result<Vec<CollectionRow>> {
+impl RemoteDatabase {
+    async fn missing(&self, host: &dyn Host, name: &str) -> Result<Error> {
+        let names: Vec<_> =
+            self.rows(host).await?.iter().take(10).map(|row| self.face.quoted(&row.name)).collect();
+        let there = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+        Ok(Error::CollectionNotFound(format!(
+            "no collection {} on {} that this token may see; there are: {there}. Use {} to make it.",
+            self.face.quoted(name),
+            self.session.url,
+            self.face.named("create_collection")
+        )))
+    }
+
+    async fn listing(&self, host: &dyn Host, name: &str) -> Result<Option<Listing>> {
+        let doing = format!("cannot open {}", self.face.quoted(name));
+        let call = Call { also: &[404], ..Call::default() };
+        let reply = self.session.call(host, "GET", &path_of(name), &doing, call).await?;
+        if reply.head.status == 404 {
+            return Ok(None);
+        }
+        Listing::read(&reply.body, name, &self.session.url, None).map(Some)
+    }
+
+    async fn store(
+        &self,
+        host: &dyn Host,
+        name: &str,
+        listing: Listing,
+        lineage: Lineages,
+    ) -> Result<Arc<dyn CollectionStore>> {
+        let trust = self.trust(host, name).await?;
+        self.store_trusting(host, name, trust, listing, lineage).await
+    }
+
+    async fn store_trusting(
+        &self,
+        host: &dyn Host,
+        name: &str,
+        trust: Trust,
+        listing: Listing,
+        lineage: Lineages,
+    ) -> Result<Arc<dyn CollectionStore>> {
+        let (session, cache) = (Arc::clone(&self.session), Arc::clone(&self.cache));
+        let store =
+            RemoteStore::open(self.face, host, session, name, trust, cache, listing, lineage);
+        Ok(Arc::new(store.await?))
+    }
+
+    fn exists(&self, name: &str) -> Error {
+        Error::CollectionExists(format!(
+            "the collection {} exists already on {}. Use {}, {}, or another name.",
+            self.face.quoted(name),
+            self.session.url,
+            self.face.named("get_collection"),
+            self.face.named("get_or_create_collection")
+        ))
+    }
+}
+
+#[async_trait(?Send)]
+impl Database for RemoteDatabase {
+    fn place(&self) -> &str {
+        &self.session.url
+    }
+
+    async fn rows(&self, host: &dyn Host) -> Result<Vec<CollectionRow>> {
         #[derive(Deserialize)]
         struct Said {
             collections: Vec<CollectionRow>,
@@ -60,15 +113,14 @@ impl Database {
         Ok(collections)
     }
 
-    /// Makes a collection of this description.
-    pub async fn create(
+    async fn create(
         &self,
         host: &dyn Host,
         name: &str,
         meta: Vec<u8>,
         attachments: BTreeMap<&'static str, Vec<u8>>,
         lineage: Lineages,
-    ) -> Result<RemoteStore> {
+    ) -> Result<Arc<dyn CollectionStore>> {
         let doing = format!("cannot create {}", self.face.quoted(name));
         self.trust(host, name).await?.prepare(host).await?;
         let change = Change { meta: Some(meta), attachments, ..Change::default() };
@@ -95,14 +147,13 @@ impl Database {
         self.store(host, name, listing, lineage).await
     }
 
-    /// `accept` is shown the description before anything is taken from it or remembered, and may refuse it.
-    pub async fn open(
+    async fn open(
         &self,
         host: &dyn Host,
         name: &str,
-        accept: impl FnOnce(&[u8]) -> Result<()>,
+        accept: Accept<'_>,
         lineage: Lineages,
-    ) -> Result<RemoteStore> {
+    ) -> Result<Arc<dyn CollectionStore>> {
         check_name(name)?;
         if let Some(listing) = self.listing(host, name).await? {
             accept(&listing.meta)?;
@@ -111,34 +162,20 @@ impl Database {
         Err(self.missing(host, name).await?)
     }
 
-    /// The same without comparing it with what was seen of it before, which is `seen`.
-    pub async fn open_anew(
+    async fn open_anew(
         &self,
         host: &dyn Host,
         name: &str,
         seen: &Trust,
         lineage: Lineages,
-    ) -> Result<RemoteStore> {
+    ) -> Result<Arc<dyn CollectionStore>> {
         let Some(listing) = self.listing(host, name).await? else {
             return Err(self.missing(host, name).await?);
         };
         self.store_trusting(host, name, seen.without_past(), listing, lineage).await
     }
 
-    async fn missing(&self, host: &dyn Host, name: &str) -> Result<Error> {
-        let names: Vec<_> =
-            self.rows(host).await?.iter().take(10).map(|row| self.face.quoted(&row.name)).collect();
-        let there = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-        Ok(Error::CollectionNotFound(format!(
-            "no collection {} on {} that this token may see; there are: {there}. Use {} to make it.",
-            self.face.quoted(name),
-            self.session.url,
-            self.face.named("create_collection")
-        )))
-    }
-
-    /// Deletes a collection and everything in it.
-    pub async fn delete(&self, host: &dyn Host, name: &str) -> Result<()> {
+    async fn delete(&self, host: &dyn Host, name: &str) -> Result<()> {
         check_name(name)?;
         let doing = format!("cannot delete {}", self.face.quoted(name));
         self.trust(host, name).await?.prepare(host).await?;
@@ -156,58 +193,13 @@ impl Database {
         Trust::afterwards(host, &what, gone).await
     }
 
-    /// Drops what was pinned and seen of a collection.
-    pub async fn forget(&self, host: &dyn Host, name: &str) -> Result<()> {
+    async fn forget(&self, host: &dyn Host, name: &str) -> Result<()> {
         check_name(name)?;
         Trust::forget(host, &self.vault, &self.session.url, name).await
     }
 
-    async fn listing(&self, host: &dyn Host, name: &str) -> Result<Option<Listing>> {
-        let doing = format!("cannot open {}", self.face.quoted(name));
-        let call = Call { also: &[404], ..Call::default() };
-        let reply = self.session.call(host, "GET", &path_of(name), &doing, call).await?;
-        if reply.head.status == 404 {
-            return Ok(None);
-        }
-        Listing::read(&reply.body, name, &self.session.url, None).map(Some)
-    }
-
-    async fn store(
-        &self,
-        host: &dyn Host,
-        name: &str,
-        listing: Listing,
-        lineage: Lineages,
-    ) -> Result<RemoteStore> {
-        let trust = self.trust(host, name).await?;
-        self.store_trusting(host, name, trust, listing, lineage).await
-    }
-
-    async fn store_trusting(
-        &self,
-        host: &dyn Host,
-        name: &str,
-        trust: Trust,
-        listing: Listing,
-        lineage: Lineages,
-    ) -> Result<RemoteStore> {
-        let (session, cache) = (Arc::clone(&self.session), Arc::clone(&self.cache));
-        RemoteStore::open(self.face, host, session, name, trust, cache, listing, lineage).await
-    }
-
-    /// What was seen of a collection.
-    pub async fn trust(&self, host: &dyn Host, name: &str) -> Result<Trust> {
+    async fn trust(&self, host: &dyn Host, name: &str) -> Result<Trust> {
         Trust::open(self.face, host, Arc::clone(&self.vault), &self.session.url, name).await
-    }
-
-    fn exists(&self, name: &str) -> Error {
-        Error::CollectionExists(format!(
-            "the collection {} exists already on {}. Use {}, {}, or another name.",
-            self.face.quoted(name),
-            self.session.url,
-            self.face.named("get_collection"),
-            self.face.named("get_or_create_collection")
-        ))
     }
 }
 

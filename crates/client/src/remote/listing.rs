@@ -8,28 +8,13 @@ use ciphervec::SegmentId;
 use indexmap::IndexMap;
 use serde::Deserialize;
 
-use crate::change::{Change, EVALUATION, Segments, StoredSegment};
+use crate::change::Listing;
+use crate::change::{Segments, StoredSegment};
 use crate::error::{Error, Result};
 use crate::hex::Hex;
 use crate::remote::problem::printable;
 use crate::remote::session::few_names;
-
-const LARGEST: u64 = 1 << 48;
-
-/// One committed state of a collection.
-#[derive(Clone, Debug)]
-pub struct Listing {
-    pub version: u64,
-    pub head: String,
-    pub meta: Arc<[u8]>,
-    pub segments: Segments,
-    /// Bytes of each.
-    pub attachments: BTreeMap<String, u64>,
-    /// The newest version of query frames that the server answers.
-    pub query_version: u64,
-    /// BLAKE3 of the evaluation keys that it says it answers with.
-    pub evaluation: Option<[u8; 32]>,
-}
+use crate::store::LARGEST;
 
 #[derive(Deserialize)]
 struct SaidSegment {
@@ -106,52 +91,6 @@ impl Listing {
             query_version: said.query_version.unwrap_or(1),
             evaluation: said.evaluation.map(|digest| digest.0),
         })
-    }
-
-    /// The state that a commit on top of this one leaves.
-    pub fn after(&self, change: &Change, version: u64, head: String) -> Self {
-        let mut attachments = self.attachments.clone();
-        attachments.extend(
-            change.attachments.iter().map(|(name, blob)| ((*name).to_owned(), blob.len() as u64)),
-        );
-        let keys = change.attachments.get(EVALUATION).map(|keys| *blake3::hash(keys).as_bytes());
-        Listing {
-            version,
-            head,
-            meta: change
-                .meta
-                .as_ref()
-                .map_or_else(|| Arc::clone(&self.meta), |meta| meta.as_slice().into()),
-            segments: change.after(&self.segments),
-            attachments,
-            query_version: self.query_version,
-            evaluation: self.evaluation.map(|known| keys.unwrap_or(known)),
-        }
-    }
-}
-
-/// Version and head, as the answer to a commit and the headers of other answers have them.
-#[derive(Deserialize)]
-pub struct Committed {
-    pub version: u64,
-    head: Hex<32>,
-}
-
-impl Committed {
-    /// Of what an answer says of both.
-    pub fn new(version: Option<u64>, head: Option<&str>, server: &str) -> Result<Self> {
-        let head = head.and_then(Hex::parse);
-        match (version.filter(|version| *version < LARGEST), head) {
-            (Some(version), Some(head)) => Ok(Committed { version, head }),
-            _ => Err(Error::server(format!(
-                "{server} answered without a version and a head. Check the versions on both sides, and from a page of another origin that it \
-                 exposes the headers ciphervec-version and ciphervec-head."
-            ))),
-        }
-    }
-
-    pub fn head(&self) -> String {
-        self.head.to_string()
     }
 }
 

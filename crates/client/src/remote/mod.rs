@@ -5,6 +5,7 @@ pub mod database;
 pub mod frame;
 pub mod listing;
 pub mod problem;
+pub mod sending;
 pub mod session;
 pub mod sinks;
 pub mod store;

@@ -13,7 +13,8 @@ use zeroize::Zeroizing;
 use crate::error::{Error, Result};
 use crate::host::{Head, Host, Request};
 use crate::remote::problem::{Reply, error_of, loses_uploads, printable, words};
-use crate::remote::sinks::{Blob, Parted, Receiver, Whole};
+use crate::remote::sinks::{Blob, Parted, Whole};
+use crate::store::Receiver;
 
 const API: &str = "1";
 /// Bytes of an answer that is JSON.
@@ -369,7 +370,7 @@ impl Session {
                 }
                 _ => {}
             }
-            let now = reply.head.header("upload-offset").and_then(count).map(|now| now as usize);
+            let now = reply.head.count("upload-offset").map(|now| now as usize);
             let Some(now) = now.filter(|now| *now <= data.len()) else {
                 let says = "says that an upload is at no byte of it. Try again";
                 return Err(Error::server(format!("{doing}: {} {says}.", self.url)));
@@ -463,12 +464,6 @@ pub fn few_names(body: &[u8]) -> core::result::Result<(), String> {
         ));
     }
     Ok(())
-}
-
-/// A number of at most 15 digits.
-pub fn count(text: &str) -> Option<u64> {
-    (text.len() <= 15 && text.bytes().all(|byte| byte.is_ascii_digit()))
-        .then(|| text.parse().ok())?
 }
 
 /// What `Retry-After` asks for, as a number or a date.

@@ -1,17 +1,7 @@
 //! Where the bodies of answers go, and how much of them.
 
-use crate::error::Error;
 use crate::host::{Head, Host, Lost, Progress, Sink};
-
-/// Where the body of a 200 goes, from its start again after a lost connection.
-pub trait Receiver: Sink {
-    /// The answer that came, with what of its body is not dealt with.
-    fn answer(&mut self) -> Option<(Head, Vec<u8>)>;
-    /// Why it was not taken, where that is no fault of the connection's.
-    fn refused(&mut self) -> Option<Error> {
-        None
-    }
-}
+use crate::store::Receiver;
 
 /// An answer that is kept as a whole.
 #[derive(Default)]
@@ -30,7 +20,7 @@ impl Sink for Whole {
 
     fn take(&mut self, piece: &[u8]) -> core::result::Result<(), Lost> {
         if self.body.len() + piece.len() > self.limit {
-            return Err(too_long(self.limit as u64));
+            return Err(Lost::too_long(self.limit as u64));
         }
         make_room(&mut self.body, piece.len())?;
         self.body.extend_from_slice(piece);
@@ -93,7 +83,7 @@ impl Sink for Blob<'_> {
             return self.error.take(piece);
         }
         if (self.bytes.len() + piece.len()) as u64 > self.length {
-            return Err(too_long(self.length));
+            return Err(Lost::too_long(self.length));
         }
         make_room(&mut self.bytes, piece.len())?;
         self.bytes.extend_from_slice(piece);
@@ -101,11 +91,6 @@ impl Sink for Blob<'_> {
         self.host.progress(Progress { phase: "read", done, total, ms: None });
         Ok(())
     }
-}
-
-/// An answer that takes more than it may.
-pub fn too_long(most: u64) -> Lost {
-    Lost::refused(format!("the answer is longer than the {most} bytes expected"))
 }
 
 /// Room for so many more bytes: WebAssembly has 4 GiB, and ends where it runs out.

@@ -3,51 +3,41 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use async_trait::async_trait;
 use ciphervec::SegmentId;
 use serde::Deserialize;
 
-use crate::belief::trust::{EPOCH, KEY_ID, Lineage, SESSIONS, Trust};
+use crate::belief::trust::{EPOCH, KEY_ID, SESSIONS, Trust};
+use crate::change::Listing;
 use crate::change::{Change, EVALUATION, KEY_PAIR, ORIGINALS, ROWS, STATE, StoredSegment};
 use crate::error::{Error, Result};
 use crate::face::Face;
 use crate::hex::Hex;
-use crate::host::{Host, Progress};
-use crate::random::random;
+use crate::host::Host;
 use crate::remote::cache::BlobCache;
-use crate::remote::frame::{self, Place, Upload, split_blobs};
-use crate::remote::listing::{Committed, Listing, public_parameters};
-use crate::remote::problem::{Reply, error_of, is_problem, loses_uploads, uploads_gone};
-use crate::remote::session::{Call, Fetched, Session, count};
-use crate::remote::sinks::Receiver;
+use crate::remote::frame::{Upload, split_blobs};
+use crate::remote::listing::public_parameters;
+use crate::remote::problem::{error_of, is_problem};
+use crate::remote::session::{Call, Fetched, Session};
+use crate::store::{
+    Asked, Check, CollectionStore, Committed, Evaluated, Lineages, Receiver, Verified, answered_on,
+};
 
 /// Bytes of blobs that go in the frame of a commit; the largest ones beyond that are uploaded first.
 const INLINE: usize = 24 << 20;
 const LEAST_INLINE: usize = 256 << 10;
 /// Bytes of blobs held until they are found right; beyond that they are kept as they come.
 const WAITING: usize = 64 << 20;
-/// At a commit whose uploads the server lost.
-const ATTEMPTS: usize = 3;
 /// Bytes of a blob that comes with others in one answer, and blobs that are asked for at once.
 const SMALL: u64 = 1 << 20;
 const SEVERAL: usize = 1024;
 const MAX_STATE: usize = 64 << 20;
-const OCTETS: &str = "application/octet-stream";
-
-/// Opens a description with the keys that the client was given.
-pub type Lineages = Box<dyn Fn(&[u8]) -> Option<Lineage> + Send + Sync>;
-
-/// What a server holds of the keys that a query needs.
-pub enum Evaluated {
-    /// The commit that the answer was computed on.
-    Answered(u64),
-    /// It has not got the evaluation keys of the query's session, or not any more.
-    KeysMissing,
-}
+pub(super) const OCTETS: &str = "application/octet-stream";
 
 /// A blob's segment and name.
 type Blob = (SegmentId, String);
 
-struct Kept {
+pub(super) struct Kept {
     listing: Arc<Listing>,
     /// What is shown was found to be wrong: the next refresh reads it again, whatever it is called.
     doubted: bool,
@@ -58,7 +48,7 @@ struct Kept {
     /// From the cache, and not found right since.
     used: HashSet<Blob>,
     /// By the hash of what they hold, of a change that others were faster than.
-    uploads: HashMap<[u8; 32], Upload>,
+    pub(super) uploads: HashMap<[u8; 32], Upload>,
     /// Whether the server gives several blobs at once, as far as is known.
     several: bool,
     /// The keys that this client gave the collection in a change that may not have been made.
@@ -68,10 +58,10 @@ struct Kept {
 /// One collection on a server.
 pub struct RemoteStore {
     face: Face,
-    session: Arc<Session>,
+    pub(super) session: Arc<Session>,
     name: String,
-    path: String,
-    pub trust: Trust,
+    pub(super) path: String,
+    trust: Trust,
     cache: Arc<BlobCache>,
     lineage: Lineages,
     kept: Mutex<Kept>,
@@ -114,17 +104,122 @@ impl RemoteStore {
         Ok(store)
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    pub(super) fn kept(&self) -> MutexGuard<'_, Kept> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// As the server showed it last.
-    pub fn listing(&self) -> Arc<Listing> {
+    /// Holds what was fetched until it is found right; beyond some bytes it is kept as it comes.
+    async fn wait_for(
+        &self,
+        host: &dyn Host,
+        segment: SegmentId,
+        blob: &str,
+        data: &Arc<[u8]>,
+    ) -> Result<()> {
+        let place = (segment, blob.to_owned());
+        {
+            let kept = &mut *self.kept();
+            if kept.waiting + data.len() <= WAITING {
+                kept.forget(&place);
+                kept.waiting += data.len();
+                kept.fetched.insert(place, Arc::clone(data));
+                return Ok(());
+            }
+            kept.used.insert(place); // where it is wrong it is dropped, as others are
+        }
+        self.cache.put(host, &self.address(segment, blob), data).await
+    }
+
+    /// A blob; none where the server has none and had none. [`Error::Conflict`] where it is gone, or has become shorter, because the
+    /// collection has moved on: a server takes deleted rows out by itself.
+    async fn fetch(
+        &self,
+        host: &dyn Host,
+        path: &str,
+        length: u64,
+        doing: &str,
+    ) -> Result<Option<Vec<u8>>> {
+        match self.session.fetch(host, path, length, doing).await? {
+            Fetched::Blob(data) => Ok(Some(data)),
+            Fetched::Absent => {
+                self.refuse_if_moved(host, doing).await?;
+                Ok(None)
+            }
+            Fetched::Changed(error) => {
+                self.refuse_if_moved(host, doing).await?;
+                Err(error)
+            }
+        }
+    }
+
+    async fn refuse_if_moved(&self, host: &dyn Host, doing: &str) -> Result<()> {
+        if self.newer(host).await?.is_some() {
+            let says = "it changes faster than it can be read. Try again.";
+            return Err(Error::Conflict(format!("{doing}: {says}")));
+        }
+        Ok(())
+    }
+
+    /// The owner has changed the keys from here.
+    async fn repin(&self, host: &dyn Host, change: &Change) -> Result<()> {
+        let Some(meta) = &change.meta else { return Ok(()) };
+        let Some((spec, key_id)) = public_parameters(meta) else { return Ok(()) };
+        let values = [("spec".to_owned(), spec), (KEY_ID.to_owned(), key_id)];
+        let news = values
+            .iter()
+            .any(|(name, value)| self.trust.pinned(name).is_some_and(|known| known != *value));
+        if news { self.trust.repin(host, &values).await } else { Ok(()) }
+    }
+
+    /// The server's state; none when it is the one known here.
+    pub async fn newer(&self, host: &dyn Host) -> Result<Option<Listing>> {
+        let doing = format!("cannot read {}", self.quoted());
+        let (before, doubted) = {
+            let kept = self.kept();
+            (Arc::clone(&kept.listing), kept.doubted)
+        };
+        let known = (!doubted).then(|| ("If-None-Match", format!("\"{}\"", before.head)));
+        let call = Call { headers: known.into_iter().collect(), also: &[304], ..Call::default() };
+        let reply = self.session.call(host, "GET", &self.path, &doing, call).await?;
+        if reply.head.status == 304 {
+            return Ok(None);
+        }
+        Listing::read(&reply.body, &self.name, &self.session.url, Some(&before)).map(Some)
+    }
+
+    async fn check(&self, host: &dyn Host, listing: &Listing, since: u64) -> Result<()> {
+        self.trust.see(host, listing.version, &listing.head, since, false).await?;
+        let Some((spec, shown)) = public_parameters(&listing.meta) else { return Ok(()) };
+        self.trust.pin(host, &[("spec".to_owned(), spec)]).await?;
+        let moved = self.trust.pinned(KEY_ID).is_some_and(|pinned| pinned != shown);
+        if moved && self.kept().given.as_ref() == Some(&shown) {
+            self.trust.repin(host, &[(KEY_ID.to_owned(), shown.clone())]).await?;
+        } else if moved {
+            self.trust.follow(host, &shown, (self.lineage)(&listing.meta).as_ref()).await?;
+        }
+        self.trust.pin(host, &[(KEY_ID.to_owned(), shown)]).await
+    }
+
+    fn address(&self, segment: SegmentId, blob: &str) -> String {
+        format!("{}\n{}\n{segment}\n{blob}", self.session.url, self.name)
+    }
+
+    fn quoted(&self) -> String {
+        self.face.quoted(&self.name)
+    }
+}
+
+#[async_trait(?Send)]
+impl CollectionStore for RemoteStore {
+    fn trust(&self) -> &Trust {
+        &self.trust
+    }
+
+    fn listing(&self) -> Arc<Listing> {
         Arc::clone(&self.kept().listing)
     }
 
-    /// Moves on to the latest commit of whoever else writes; whether there was a new one.
-    pub async fn refresh(&self, host: &dyn Host) -> Result<bool> {
+    async fn refresh(&self, host: &dyn Host) -> Result<bool> {
         self.trust.reload(host).await?;
         let since = self.trust.version();
         let Some(listing) = self.newer(host).await? else {
@@ -144,14 +239,11 @@ impl RemoteStore {
         Ok(moved)
     }
 
-    /// What is shown was found to be wrong.
-    pub fn doubt(&self) {
+    fn doubt(&self) {
         self.kept().doubted = true;
     }
 
-    /// Makes a change durable, all or nothing. [`Error::Conflict`] when others were first, [`Error::CommitUncertain`] when the answer got
-    /// lost.
-    pub async fn commit(&self, host: &dyn Host, change: &Change) -> Result<()> {
+    async fn commit(&self, host: &dyn Host, change: &Change) -> Result<()> {
         let doing = format!("cannot commit to {}", self.quoted());
         self.trust.prepare(host).await?;
         let (before, since) = (self.listing(), self.trust.version());
@@ -197,8 +289,7 @@ impl RemoteStore {
         Ok(())
     }
 
-    /// One blob. [`Error::Conflict`] when it is gone meanwhile.
-    pub async fn read(&self, host: &dyn Host, segment: SegmentId, blob: &str) -> Result<Arc<[u8]>> {
+    async fn read(&self, host: &dyn Host, segment: SegmentId, blob: &str) -> Result<Arc<[u8]>> {
         let (length, fetched) = {
             let kept = self.kept();
             let listed = kept.listing.segments.get(&segment);
@@ -235,88 +326,7 @@ impl RemoteStore {
         Ok(data)
     }
 
-    /// Holds what was fetched until it is found right; beyond some bytes it is kept as it comes.
-    async fn wait_for(
-        &self,
-        host: &dyn Host,
-        segment: SegmentId,
-        blob: &str,
-        data: &Arc<[u8]>,
-    ) -> Result<()> {
-        let place = (segment, blob.to_owned());
-        {
-            let kept = &mut *self.kept();
-            if kept.waiting + data.len() <= WAITING {
-                kept.forget(&place);
-                kept.waiting += data.len();
-                kept.fetched.insert(place, Arc::clone(data));
-                return Ok(());
-            }
-            kept.used.insert(place); // where it is wrong it is dropped, as others are
-        }
-        self.cache.put(host, &self.address(segment, blob), data).await
-    }
-
-    /// Blobs that were read and wait to be found right.
-    pub fn unkept(&self) -> Vec<Blob> {
-        let kept = self.kept();
-        kept.fetched.keys().chain(&kept.used).cloned().collect()
-    }
-
-    /// A blob was found to be the owner's or a writer's: from now on it may be kept.
-    pub async fn keep(&self, host: &dyn Host, segment: SegmentId, blob: &str) -> Result<()> {
-        let place = (segment, blob.to_owned());
-        let data = {
-            let kept = &mut *self.kept();
-            kept.used.remove(&place);
-            kept.forget(&place)
-        };
-        match data {
-            Some(data) => self.cache.put(host, &self.address(segment, blob), &data).await,
-            None => Ok(()),
-        }
-    }
-
-    /// Blobs read, of this segment and name or all of them, may be wrong: none is kept. Whether reading them again may give others.
-    pub async fn discard(
-        &self,
-        host: &dyn Host,
-        segment: Option<SegmentId>,
-        blob: Option<&str>,
-    ) -> Result<bool> {
-        let suits = |(of, name): &Blob| {
-            segment.is_none_or(|one| one == *of) && blob.is_none_or(|one| one == name)
-        };
-        let mut dropped: Vec<_> = self.unkept().into_iter().filter(suits).collect();
-        if let Some(segment) = segment {
-            // Found right before, in part: records are sealed one by one.
-            let listed = self
-                .listing()
-                .segments
-                .get(&segment)
-                .map(|one| one.blobs.keys().cloned().collect());
-            let names =
-                blob.map_or_else(|| listed.unwrap_or_default(), |blob| vec![blob.to_owned()]);
-            for name in names {
-                if self.cache.get(host, &self.address(segment, &name)).await?.is_some() {
-                    dropped.push((segment, name));
-                }
-            }
-        }
-        for place in &dropped {
-            {
-                let kept = &mut *self.kept();
-                kept.forget(place);
-                kept.used.remove(place);
-            }
-            self.cache.discard(host, &self.address(place.0, &place.1)).await?;
-        }
-        Ok(!dropped.is_empty())
-    }
-
-    /// The same blob of several segments is read next: small ones are fetched in few requests. What the server does not give as it is
-    /// listed is left to [`Self::read`].
-    pub async fn prefetch(
+    async fn prefetch(
         &self,
         host: &dyn Host,
         segments: &[Arc<StoredSegment>],
@@ -370,13 +380,61 @@ impl RemoteStore {
         Ok(())
     }
 
-    /// Whether the server has an attachment of this name.
-    pub fn has_attachment(&self, name: &str) -> bool {
-        self.kept().listing.attachments.contains_key(name)
+    fn unkept(&self) -> Vec<Blob> {
+        let kept = self.kept();
+        kept.fetched.keys().chain(&kept.used).cloned().collect()
     }
 
-    /// A blob that belongs to the whole collection.
-    pub async fn attachment(&self, host: &dyn Host, name: &str) -> Result<Vec<u8>> {
+    async fn keep(&self, host: &dyn Host, segment: SegmentId, blob: &str) -> Result<()> {
+        let place = (segment, blob.to_owned());
+        let data = {
+            let kept = &mut *self.kept();
+            kept.used.remove(&place);
+            kept.forget(&place)
+        };
+        match data {
+            Some(data) => self.cache.put(host, &self.address(segment, blob), &data).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn discard(
+        &self,
+        host: &dyn Host,
+        segment: Option<SegmentId>,
+        blob: Option<&str>,
+    ) -> Result<bool> {
+        let suits = |(of, name): &Blob| {
+            segment.is_none_or(|one| one == *of) && blob.is_none_or(|one| one == name)
+        };
+        let mut dropped: Vec<_> = self.unkept().into_iter().filter(suits).collect();
+        if let Some(segment) = segment {
+            // Found right before, in part: records are sealed one by one.
+            let listed = self
+                .listing()
+                .segments
+                .get(&segment)
+                .map(|one| one.blobs.keys().cloned().collect());
+            let names =
+                blob.map_or_else(|| listed.unwrap_or_default(), |blob| vec![blob.to_owned()]);
+            for name in names {
+                if self.cache.get(host, &self.address(segment, &name)).await?.is_some() {
+                    dropped.push((segment, name));
+                }
+            }
+        }
+        for place in &dropped {
+            {
+                let kept = &mut *self.kept();
+                kept.forget(place);
+                kept.used.remove(place);
+            }
+            self.cache.discard(host, &self.address(place.0, &place.1)).await?;
+        }
+        Ok(!dropped.is_empty())
+    }
+
+    async fn attachment(&self, host: &dyn Host, name: &str) -> Result<Vec<u8>> {
         let doing = format!("cannot read {name} of {}", self.quoted());
         let Some(length) = self.kept().listing.attachments.get(name).copied() else {
             return Error::corrupt(format!(
@@ -404,24 +462,19 @@ impl RemoteStore {
         })
     }
 
-    /// Has one message of queries answered into `sink`. `again` is told before it is sent another time, `check` the BLAKE3 of the
-    /// collection's evaluation keys as the server says them. [`Error::Conflict`] when the server has moved on to a state that this query
-    /// does not suit.
-    pub async fn evaluate(
+    async fn evaluate(
         &self,
         host: &dyn Host,
-        query: &[u8],
-        check: &dyn Fn(Option<&[u8; 32]>) -> Result<()>,
+        asked: &Asked<'_>,
         sink: &mut dyn Receiver,
-        again: &dyn Fn() -> Result<()>,
     ) -> Result<Evaluated> {
         let doing = format!("cannot query {}", self.quoted());
         let since = self.trust.version();
         let call = Call {
-            body: Some(query),
+            body: Some(asked.query),
             headers: vec![("Content-Type", OCTETS.to_owned())],
             also: &[400, 409, 422],
-            again: Some(again),
+            again: Some(asked.again),
             ..Call::default()
         };
         let path = format!("{}/query", self.path);
@@ -442,7 +495,7 @@ impl RemoteStore {
         self.trust.see(host, version, &head, since, false).await?;
         if let Some(says) = reply.head.header("ciphervec-evaluation") {
             let said = Hex::<32>::parse(says).map(|digest| digest.0);
-            if let Err(error) = check(said.as_ref()) {
+            if let Err(error) = (asked.check)(said.as_ref()) {
                 // They may be right in the state that the answer, or the server by now, is about.
                 if version == self.listing().version && self.newer(host).await?.is_none() {
                     return Err(error);
@@ -455,8 +508,7 @@ impl RemoteStore {
         Ok(Evaluated::Answered(version))
     }
 
-    /// Has the server answer queries of the session that these evaluation keys are of; not where it knows no sessions.
-    pub async fn hold(&self, host: &dyn Host, evaluation: &[u8]) -> Result<bool> {
+    async fn hold(&self, host: &dyn Host, evaluation: &[u8]) -> Result<bool> {
         let doing = format!("cannot bring a query key for {}", self.quoted());
         let call = Call {
             body: Some(evaluation),
@@ -488,8 +540,7 @@ impl RemoteStore {
         }
     }
 
-    /// Has the server read and check every stored block; the token needs the permission admin.
-    pub async fn verify(&self, host: &dyn Host) -> Result<Verified> {
+    async fn verify(&self, host: &dyn Host) -> Result<Verified> {
         #[derive(Deserialize)]
         struct Fault {
             file: String,
@@ -517,8 +568,7 @@ impl RemoteStore {
         Error::corrupt(faults.join("\n"))
     }
 
-    /// Has the server delete what only earlier states refer to; the token needs the permission admin.
-    pub async fn purge(&self, host: &dyn Host) -> Result<()> {
+    async fn purge(&self, host: &dyn Host) -> Result<()> {
         let call = Call { also: &[204], not_200: true, ..Call::default() };
         let doing = format!("cannot purge {}", self.quoted());
         self.session
@@ -527,8 +577,7 @@ impl RemoteStore {
             .map(drop)
     }
 
-    /// The same after a change that is made: a server that can't, or wants another token for it, does so in its own time.
-    pub async fn tidy(&self, host: &dyn Host) -> Result<()> {
+    async fn tidy(&self, host: &dyn Host) -> Result<()> {
         let call = Call { also: &[204, 403, 404, 405], not_200: true, ..Call::default() };
         let (doing, url) = (format!("cannot purge {}", self.quoted()), &self.session.url);
         let reply =
@@ -548,13 +597,7 @@ impl RemoteStore {
         Ok(())
     }
 
-    /// Pins the hash of this epoch's evaluation keys, and of the sealed key pair, after `check` on the keys when first seen.
-    pub async fn pin_evaluation(
-        &self,
-        host: &dyn Host,
-        epoch: u32,
-        check: impl Fn(&[u8; 32]) -> Result<()>,
-    ) -> Result<()> {
+    async fn pin_evaluation(&self, host: &dyn Host, epoch: u32, check: Check<'_>) -> Result<()> {
         let pin = format!("{EPOCH}{epoch}");
         let pinned = self.trust.anew || self.trust.pinned(&pin).is_some();
         if pinned || !self.has_attachment(EVALUATION) {
@@ -569,199 +612,6 @@ impl RemoteStore {
         }
         self.trust.pin(host, &pins).await
     }
-
-    /// A blob; none where the server has none and had none. [`Error::Conflict`] where it is gone, or has become shorter, because the
-    /// collection has moved on: a server takes deleted rows out by itself.
-    async fn fetch(
-        &self,
-        host: &dyn Host,
-        path: &str,
-        length: u64,
-        doing: &str,
-    ) -> Result<Option<Vec<u8>>> {
-        match self.session.fetch(host, path, length, doing).await? {
-            Fetched::Blob(data) => Ok(Some(data)),
-            Fetched::Absent => {
-                self.refuse_if_moved(host, doing).await?;
-                Ok(None)
-            }
-            Fetched::Changed(error) => {
-                self.refuse_if_moved(host, doing).await?;
-                Err(error)
-            }
-        }
-    }
-
-    async fn refuse_if_moved(&self, host: &dyn Host, doing: &str) -> Result<()> {
-        if self.newer(host).await?.is_some() {
-            let says = "it changes faster than it can be read. Try again.";
-            return Err(Error::Conflict(format!("{doing}: {says}")));
-        }
-        Ok(())
-    }
-
-    /// The owner has changed the keys from here.
-    async fn repin(&self, host: &dyn Host, change: &Change) -> Result<()> {
-        let Some(meta) = &change.meta else { return Ok(()) };
-        let Some((spec, key_id)) = public_parameters(meta) else { return Ok(()) };
-        let values = [("spec".to_owned(), spec), (KEY_ID.to_owned(), key_id)];
-        let news = values
-            .iter()
-            .any(|(name, value)| self.trust.pinned(name).is_some_and(|known| known != *value));
-        if news { self.trust.repin(host, &values).await } else { Ok(()) }
-    }
-
-    async fn send(
-        &self,
-        host: &dyn Host,
-        change: &Change,
-        inline: usize,
-        on: &Listing,
-        doing: &str,
-    ) -> Result<Reply> {
-        for _ in 0..ATTEMPTS {
-            let uploads = self.upload(host, change, inline, doing).await?;
-            let reply = self.post(host, change, &uploads, on, doing).await?;
-            if uploads.is_empty() || !uploads_gone(&reply) {
-                return Ok(reply);
-            }
-            self.kept().uploads.clear();
-        }
-        Err(loses_uploads(doing, &self.session.url))
-    }
-
-    async fn post(
-        &self,
-        host: &dyn Host,
-        change: &Change,
-        uploads: &HashMap<Place, Upload>,
-        on: &Listing,
-        doing: &str,
-    ) -> Result<Reply> {
-        let body = frame::encode(change, uploads);
-        let total = body.len() as u64;
-        let progress =
-            |done| host.progress(Progress { phase: "upload", done, total: Some(total), ms: None });
-        progress(0);
-        let headers = vec![
-            ("Content-Type", OCTETS.to_owned()),
-            ("If-Match", format!("\"{}\"", on.head)),
-            // A retry of these bytes is known by this key, and answered as the first attempt was.
-            ("Idempotency-Key", Hex(random::<16>()?).to_string()),
-        ];
-        let also = &[400, 404, 409, 412, 413, 422];
-        let call = Call { body: Some(&body), headers, also, ..Call::default() };
-        match self.session.call(host, "POST", &format!("{}/commits", self.path), doing, call).await
-        {
-            Ok(reply) => {
-                progress(total);
-                Ok(reply)
-            }
-            Err(Error::Server { message, acted: true }) => Err(Error::CommitUncertain(format!(
-                "{message} The change may have been committed, all of it, or not: look for its ids, or upsert."
-            ))),
-            Err(error) => Err(error),
-        }
-    }
-
-    /// Uploads the largest blobs until what is left fits into a frame; where they are. An upload of an earlier attempt serves again where
-    /// it holds the same bytes. Its place tells nothing: the attachments of the next attempt are other ones under the same names.
-    async fn upload(
-        &self,
-        host: &dyn Host,
-        change: &Change,
-        inline: usize,
-        doing: &str,
-    ) -> Result<HashMap<Place, Upload>> {
-        let mut parts: Vec<_> = frame::blobs(change).collect();
-        let total: usize = parts.iter().map(|(_, data)| data.len()).sum();
-        let mut held = HashMap::new();
-        {
-            let known = &mut self.kept().uploads;
-            if !known.is_empty() {
-                for (place, data) in &parts {
-                    let upload = known.get(blake3::hash(data).as_bytes());
-                    held.extend(upload.map(|upload| (*place, upload.clone())));
-                }
-            }
-            *known = held.values().map(|upload| (upload.blake3, upload.clone())).collect();
-        }
-        let mut left: usize = parts
-            .iter()
-            .filter(|(place, _)| !held.contains_key(place))
-            .map(|(_, data)| data.len())
-            .sum();
-        let mut sent = (total - left) as u64;
-        parts.sort_by_key(|(_, data)| core::cmp::Reverse(data.len()));
-        for (place, data) in parts {
-            if left <= inline || data.is_empty() {
-                break;
-            }
-            if held.contains_key(&place) {
-                continue;
-            }
-            let step = |offset| {
-                let (done, total) = (sent + offset, Some(total as u64));
-                host.progress(Progress { phase: "upload", done, total, ms: None });
-            };
-            let path = format!("{}/uploads", self.path);
-            let id = self.session.upload(host, &path, data, doing, step).await?;
-            let upload = Upload { id, blake3: *blake3::hash(data).as_bytes() };
-            self.kept().uploads.insert(upload.blake3, upload.clone());
-            held.insert(place, upload);
-            left -= data.len();
-            sent += data.len() as u64;
-        }
-        Ok(held)
-    }
-
-    /// The server's state; none when it is the one known here.
-    pub async fn newer(&self, host: &dyn Host) -> Result<Option<Listing>> {
-        let doing = format!("cannot read {}", self.quoted());
-        let (before, doubted) = {
-            let kept = self.kept();
-            (Arc::clone(&kept.listing), kept.doubted)
-        };
-        let known = (!doubted).then(|| ("If-None-Match", format!("\"{}\"", before.head)));
-        let call = Call { headers: known.into_iter().collect(), also: &[304], ..Call::default() };
-        let reply = self.session.call(host, "GET", &self.path, &doing, call).await?;
-        if reply.head.status == 304 {
-            return Ok(None);
-        }
-        Listing::read(&reply.body, &self.name, &self.session.url, Some(&before)).map(Some)
-    }
-
-    async fn check(&self, host: &dyn Host, listing: &Listing, since: u64) -> Result<()> {
-        self.trust.see(host, listing.version, &listing.head, since, false).await?;
-        let Some((spec, shown)) = public_parameters(&listing.meta) else { return Ok(()) };
-        self.trust.pin(host, &[("spec".to_owned(), spec)]).await?;
-        let moved = self.trust.pinned(KEY_ID).is_some_and(|pinned| pinned != shown);
-        if moved && self.kept().given.as_ref() == Some(&shown) {
-            self.trust.repin(host, &[(KEY_ID.to_owned(), shown.clone())]).await?;
-        } else if moved {
-            self.trust.follow(host, &shown, (self.lineage)(&listing.meta).as_ref()).await?;
-        }
-        self.trust.pin(host, &[(KEY_ID.to_owned(), shown)]).await
-    }
-
-    fn address(&self, segment: SegmentId, blob: &str) -> String {
-        format!("{}\n{}\n{segment}\n{blob}", self.session.url, self.name)
-    }
-
-    fn quoted(&self) -> String {
-        self.face.quoted(&self.name)
-    }
-}
-
-/// What a server found of what it stores.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-pub struct Verified {
-    /// Files that it read.
-    pub files: u64,
-    /// Their bytes.
-    pub bytes: u64,
-    /// Files that nothing refers to.
-    pub strays: u64,
 }
 
 impl Kept {
@@ -770,11 +620,4 @@ impl Kept {
         self.waiting -= data.len();
         Some(data)
     }
-}
-
-/// What the headers of an answer say of the state that it was computed on.
-pub fn answered_on(head: &crate::host::Head, server: &str) -> Result<(u64, String)> {
-    let version = head.header("ciphervec-version").and_then(count);
-    let committed = Committed::new(version, head.header("ciphervec-head"), server)?;
-    Ok((committed.version, committed.head()))
 }

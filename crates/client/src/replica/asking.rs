@@ -9,11 +9,11 @@ use ciphervec::{Error as SchemeError, SegmentId};
 
 use crate::error::{Error, Result};
 use crate::host::{Head, Host, Lost, Progress, Sink};
-use crate::remote::sinks::{Receiver, too_long};
-use crate::remote::store::{Evaluated, answered_on};
 use crate::replica::Replica;
 use crate::replica::alone::Alone;
 use crate::replica::query_keys::QUERIES_PER_KEY;
+use crate::replica::traffic::Traffic;
+use crate::store::{Asked, Evaluated, Receiver, answered_on};
 
 /// Servers behind one address may each have to be given the keys.
 const SENDS: usize = 4;
@@ -36,6 +36,18 @@ pub struct Sent<'a> {
     /// That its answer is made with the evaluation keys of.
     pub epoch: u32,
     pub owner: &'a Arc<Owner>,
+    /// Bytes of the parts of its answers that were fetched ahead.
+    pub ahead: usize,
+}
+
+impl Replica {
+    /// What a lone question took.
+    pub fn note(&mut self, sent: &Sent<'_>, down: u64) {
+        if sent.rows == 1 {
+            let (up, ahead) = (sent.bytes.len() as u64, sent.ahead as u64);
+            self.traffic = Some(Traffic { up, down, ahead });
+        }
+    }
 }
 
 /// What is made of an answer while it comes.
@@ -105,7 +117,7 @@ impl Sink for Answer<'_> {
     fn begin(&mut self, head: &Head) -> core::result::Result<(), Lost> {
         self.head = Some(head.clone());
         self.came = 0;
-        self.total = head.header("content-length").and_then(crate::remote::session::count);
+        self.total = head.count("content-length");
         match &mut self.kept {
             Kept::Whole(data) => data.clear(),
             Kept::Opener(streamed) => {
@@ -144,7 +156,7 @@ impl Sink for Answer<'_> {
     fn take(&mut self, piece: &[u8]) -> core::result::Result<(), Lost> {
         self.came += piece.len() as u64;
         if self.is_too_long() {
-            return Err(too_long(self.most));
+            return Err(Lost::too_long(self.most));
         }
         match &mut self.kept {
             Kept::Whole(data) => data.extend_from_slice(piece),
@@ -258,6 +270,7 @@ pub async fn fetched(
         answered => answered?,
     };
     alone.settle(host).await?;
+    alone.note(sent, sink.came);
     match sink.kept {
         Kept::Whole(data) => Ok((version, data)),
         Kept::Opener(_) => Err(alone.too_fast()),
@@ -275,8 +288,16 @@ pub async fn answered(
     let again = || keys.again(sent.epoch, sent.rows);
     // By the state that the query was made in: where others move on, `evaluate` tells.
     let check = alone.states.evaluation_check();
+    let (without, described) = (alone.unasked(), Arc::clone(&alone.description));
+    let asked = Asked {
+        spec: &described.spec,
+        query: sent.bytes,
+        without: &without,
+        check: &check,
+        again: &again,
+    };
     for _ in 0..SENDS {
-        let answer = alone.apart(store.evaluate(host, sent.bytes, &check, sink, &again)).await;
+        let answer = alone.apart(store.evaluate(host, &asked, sink)).await;
         let answer = match answer {
             Err(Error::Scheme(error)) => return Err(alone.checked(host, error).await),
             answer => answer?,

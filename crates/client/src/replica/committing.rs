@@ -10,7 +10,7 @@ use ciphervec::{Id, SegmentId};
 use crate::belief::description::Description;
 use crate::belief::state::{Next, Step};
 use crate::belief::trust::Trust;
-use crate::change::{Change, EVALUATION, KEY_PAIR, ROUTING, SIDECAR, StoredSegment, WRAP};
+use crate::change::{Change, EVALUATION, KEY_PAIR, ROUTING, SIDECAR, StoredSegment, WRAP, union};
 use crate::clusters::table::RoutingTable;
 use crate::error::{Error, Result};
 use crate::host::Host;
@@ -51,7 +51,8 @@ impl Replica {
         for added in &change.add {
             let sidecar = added.blobs.get(SIDECAR).map_or(&[][..], |blob| blob);
             if !self.routing.staged().contains(&added.id) {
-                self.directory.add(&self.owner, added.id, sidecar, &added.deleted)?;
+                let gone = union(&added.deleted, &self.routing.hidden(added.id));
+                self.directory.add(&self.owner, added.id, sidecar, &gone)?;
             }
             self.deleted.insert(added.id, added.deleted.clone());
         }
@@ -99,7 +100,7 @@ impl Replica {
         let origin = next.signed.record.origin;
         let pin = self.states.take(next);
         let what = format!("the change to {}", self.name());
-        let (trust, list) = (&self.store.trust, &self.states.consumed);
+        let (trust, list) = (self.store.trust(), &self.states.consumed);
         let kept = async {
             trust.keep_consumed(host, &origin, list).await?;
             trust.see_state(host, pin).await

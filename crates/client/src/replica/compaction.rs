@@ -126,13 +126,19 @@ impl Replica {
         Ok(rows)
     }
 
-    /// Puts one new segment in the place of these, in one commit.
+    /// Puts one new segment in the place of these, in one commit; of a cluster, which comes alone, another one.
     pub(super) async fn reseal(
         &mut self,
         host: &dyn Host,
         taken: &[Arc<StoredSegment>],
         resealed: &mut Resealed,
     ) -> Result<()> {
+        if let [one] = taken
+            && let Some(number) = self.routing.cluster_of(one.id)
+            && let Some(active) = self.routing.table.as_ref().and_then(|table| table.active.clone())
+        {
+            return self.reseal_cluster(host, one, (number, active)).await;
+        }
         let made = self.made_again(host, taken, resealed).await?;
         let mut change = Change {
             add: made.into_iter().collect(),

@@ -8,9 +8,12 @@ pub mod asking;
 pub mod batch;
 pub mod center;
 pub mod choosing;
+pub mod cluster_rows;
 pub mod clustering;
 pub mod committing;
 pub mod compaction;
+pub mod describing;
+pub mod explaining;
 pub mod filtering;
 pub mod merging;
 pub mod opened;
@@ -28,6 +31,7 @@ pub mod rotation;
 pub mod routing;
 pub mod search;
 pub mod taking_in;
+pub mod traffic;
 pub mod write;
 
 use std::collections::{HashMap, HashSet};
@@ -46,10 +50,11 @@ use crate::change::{CONSUMED, COVERED, Difference, EVALUATION, STATE, StoredSegm
 use crate::error::{Error, Result};
 use crate::face::Face;
 use crate::host::Host;
-use crate::remote::store::RemoteStore;
 use crate::replica::opened::Payloads;
 use crate::replica::opened_routing::OpenedRouting;
 use crate::replica::query_keys::QueryKeys;
+use crate::replica::traffic::Traffic;
+use crate::store::CollectionStore;
 
 /// Rows after which another segment begins; under the additively homomorphic schemes, which take seconds for so many.
 pub const SEGMENT_ROWS: usize = 65_536;
@@ -63,7 +68,7 @@ pub const PATIENCE: Duration = Duration::from_secs(20);
 pub struct Opened {
     pub face: Face,
     pub keys: Option<Arc<Keys>>,
-    pub store: Arc<RemoteStore>,
+    pub store: Arc<dyn CollectionStore>,
     pub description: Description,
 }
 
@@ -73,7 +78,7 @@ pub struct Replica {
     keys: Option<Arc<Keys>>,
     /// Given by a commit that may not be made.
     following: Option<Arc<Keys>>,
-    pub store: Arc<RemoteStore>,
+    pub store: Arc<dyn CollectionStore>,
     pub description: Arc<Description>,
     pub states: States,
     pub query_keys: QueryKeys,
@@ -83,6 +88,8 @@ pub struct Replica {
     pub routing: OpenedRouting,
     /// Halves of answers that were fetched ahead.
     pub tokens: TokenPool,
+    /// Of the latest lone question.
+    pub traffic: Option<Traffic>,
     /// Times that rows went away.
     pub losses: u64,
     /// Why segments are passed over.
@@ -107,7 +114,7 @@ impl Replica {
     pub async fn open(host: &dyn Host, opened: Opened) -> Result<Self> {
         let Opened { face, keys, store, description } = opened;
         let owner = Arc::new(description.owner(face, keys.as_deref())?);
-        let quarantine = store.trust.quarantine(&description.spec);
+        let quarantine = store.trust().quarantine(&description.spec);
         let mut replica = Replica {
             face,
             keys,
@@ -121,6 +128,7 @@ impl Replica {
             payloads: Payloads::default(),
             routing: OpenedRouting::default(),
             tokens: TokenPool::default(),
+            traffic: None,
             losses: 0,
             reasons: HashMap::new(),
             appended: Vec::new(),
@@ -381,7 +389,7 @@ impl Replica {
     async fn shown(&mut self, host: &dyn Host) -> Result<Shown> {
         let listing = self.store.listing();
         if !self.description.authenticated {
-            self.states.without(self.store.trust.state().is_some())?;
+            self.states.without(self.store.trust().state().is_some())?;
             let counted = listing.segments.values().cloned().collect();
             return Ok(Shown { counted, ..Shown::default() });
         }
@@ -391,12 +399,13 @@ impl Replica {
         };
         let signed =
             self.states.open(&self.owner, sealed.as_deref(), &listing.meta, &self.description)?;
+        self.store.trust().of_origin(host, &signed.record.origin).await?;
         let list = match self.states.needs_list(&signed) {
             true => Some(self.store.attachment(host, CONSUMED).await?),
             false => None,
         };
         let kept = match self.states.is_new() {
-            true => self.store.trust.consumed(host, &signed.record.origin).await?,
+            true => self.store.trust().consumed(host, &signed.record.origin).await?,
             false => Vec::new(),
         };
         let shown = self.states.believe(signed, &listing.segments, list, &kept)?;
@@ -415,12 +424,12 @@ impl Replica {
         let news = self.states.news(&shown.counted);
         self.read_covered(host, &news).await?;
         // Another client of this user may have seen more meanwhile.
-        self.store.trust.reload(host).await?;
-        let warning = self.states.check(shown, self.store.trust.state().as_ref())?;
+        self.store.trust().reload(host).await?;
+        let warning = self.states.check(shown, self.store.trust().state().as_ref())?;
         if let Some(text) = warning {
             host.warn(&text);
         }
-        let (trust, record) = (&self.store.trust, &state.record);
+        let (trust, record) = (self.store.trust(), &state.record);
         trust.keep_consumed(host, &record.origin, &self.states.consumed).await?;
         trust.see_state(host, state.pin()).await
     }
@@ -516,7 +525,7 @@ impl Replica {
         self.stated = stated.map(|id| SegmentId(*id)).collect();
         self.quarantine.reload(host).await?;
         let told: Vec<_> = self.stated.iter().map(SegmentId::to_string).collect();
-        self.store.trust.see_stated(host, told.clone()).await?;
+        self.store.trust().see_stated(host, told.clone()).await?;
         for id in &told {
             self.quarantine.release(host, id).await?;
         }
@@ -528,11 +537,11 @@ impl Replica {
     /// Holds the server to what it shows beside a state that was found to be the owner's.
     pub async fn pin(&self, host: &dyn Host) -> Result<()> {
         let check = |digest: &[u8; 32]| self.states.check_attachment(EVALUATION, digest);
-        self.store.pin_evaluation(host, self.description.epoch, check).await?;
+        self.store.pin_evaluation(host, self.description.epoch, &check).await?;
         if self.description.has_key_pair() {
             return Ok(());
         }
-        self.store.trust.pin(host, &[(MASKS.to_owned(), masks(&self.owner))]).await
+        self.store.trust().pin(host, &[(MASKS.to_owned(), masks(&self.owner))]).await
     }
 }
 

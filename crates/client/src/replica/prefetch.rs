@@ -62,8 +62,11 @@ async fn fetch(alone: &mut Alone<'_>, host: &dyn Host, count: usize) -> Result<(
     let epoch = query_epoch(alone, host, count).await?;
     let (owner, asked_at) = (Arc::clone(&alone.owner), alone.store.listing().version);
     let request = owner.request_tokens(count, &alone.directory, epoch, AnswerFormat::Short)?;
-    let sent = Sent { bytes: request.to_bytes(), rows: count, named: None, epoch, owner: &owner };
+    let bytes = request.to_bytes();
+    let sent = Sent { bytes, rows: count, named: None, epoch, owner: &owner, ahead: 0 };
+    let before = alone.traffic;
     let (version, data) = fetched(alone, host, &sent).await?;
+    alone.traffic = before; // these are no questions
     match owner.read_tokens(request, &data, &alone.directory) {
         Ok(tokens) => alone.tokens.add(tokens),
         Err(error) if version == asked_at => return Err(error.into()),

@@ -21,6 +21,11 @@ impl Replica {
         stated.chain(self.quarantine.held()).collect()
     }
 
+    /// Segments that no query is about.
+    pub fn unasked(&self) -> Vec<SegmentId> {
+        [self.directory.refused(), self.directory.quarantined()].concat()
+    }
+
     /// Passes over what failed a check before: here, in another client of this user's or in another client of the owner's.
     pub(super) fn pass_over(&mut self) {
         let held: HashSet<_> =

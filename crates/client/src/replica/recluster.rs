@@ -156,9 +156,7 @@ impl Making<'_> {
             .iter()
             .flat_map(|one| replica.directory.names(one.id).into_iter().flatten().flatten());
         let ids: Vec<_> = ids.filter(|id| !done.contains(id)).cloned().collect();
-        let vectors = replica.read_vectors(self.host, &ids).await?;
-        let payloads = replica.read_records(self.host, &ids).await?;
-        Ok(Rows { ids, vectors: vectors.rows, original: vectors.original, payloads })
+        replica.cluster_rows(self.host, ids).await
     }
 
     /// Reads which rows are in the clusters that are there; whether all of it can be used.
@@ -526,7 +524,7 @@ async fn switch(
 }
 
 /// Removes the clusters of an interrupted call, if there are any.
-async fn abandon(replica: &mut Replica, host: &dyn Host) -> Result<()> {
+pub(super) async fn abandon(replica: &mut Replica, host: &dyn Host) -> Result<()> {
     let Some(mut table) = replica.routing.table.clone() else { return Ok(()) };
     let Some(plan) = table.plan.take() else { return Ok(()) };
     let staged = replica.routing.staged();

@@ -23,7 +23,7 @@ impl Replica {
         if !self.description.authenticated {
             return Error::input(
                 "its states are not authenticated, so there is nothing to accept: mode \"open\" has no key, and a collection of \
-                 release 0.1 gets them by the Python client's upgrade().",
+                 release 0.1 gets them by upgrade().",
             );
         }
         // What had failed a check by then has not passed one since.

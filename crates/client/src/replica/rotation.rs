@@ -13,11 +13,13 @@ use ciphervec::{Keys, Mode, SegmentId};
 use crate::belief::description::Description;
 use crate::belief::trust::Trust;
 use crate::change::{Change, StoredSegment};
+use crate::clusters::table::{SLOTS, seal_centroids};
 use crate::error::{Error, Result};
 use crate::host::{Host, Progress};
 use crate::replica::Replica;
 use crate::replica::committing::Following;
 use crate::replica::compaction::Resealed;
+use crate::replica::recluster::abandon;
 
 impl Replica {
     /// Seals everything again under other keys; what an earlier call began is finished.
@@ -34,6 +36,7 @@ impl Replica {
             ));
         }
         self.refuse_key_pair("for other keys call the Python package's rotate_keys")?;
+        self.in_turn(host, async |replica: &mut Replica| abandon(replica, host).await).await?;
         self.in_turn(host, async |replica: &mut Replica| replica.begin(host, keys, overlap).await)
             .await?;
         if self.keys.as_ref().map(|held| held.key_id()) != Some(keys.key_id()) {
@@ -43,7 +46,7 @@ impl Replica {
         }
         self.go_on(host).await?;
         self.in_turn(host, async |replica: &mut Replica| replica.end(host).await).await?;
-        let handed_over = self.store.trust.hand_over(host, keys);
+        let handed_over = self.store.trust().hand_over(host, keys);
         Trust::afterwards(host, &format!("the change of keys of {}", self.name()), handed_over)
             .await?;
         self.store.tidy(host).await
@@ -74,11 +77,29 @@ impl Replica {
             ..Change::default()
         };
         // Before the commit: a process that ends right after it leaves what was seen to clients with the new keys.
-        self.store.trust.hand_over(host, keys).await?;
+        self.store.trust().hand_over(host, keys).await?;
         self.following = Some(Arc::clone(keys));
+        self.reroute(host, &owner, &mut change).await?;
         let following = Following { owner: &owner, described: &described, anew: false };
         self.send_as(host, &mut change, following).await?;
         self.take(host, Arc::new(described), Arc::clone(keys)).await
+    }
+
+    /// The routing table and the centroids go under the new keys.
+    async fn reroute(
+        &mut self,
+        host: &dyn Host,
+        following: &Owner,
+        change: &mut Change,
+    ) -> Result<()> {
+        let centroids = self.centroids(host).await?;
+        self.routing.next.clone_from(&self.routing.table);
+        if let Some(active) = self.routing.next.as_mut().and_then(|table| table.active.as_mut()) {
+            let sealed = seal_centroids(following, &centroids)?;
+            active.digest = *blake3::hash(&sealed).as_bytes();
+            change.attachments.insert(SLOTS[usize::from(active.slot)], sealed);
+        }
+        Ok(())
     }
 
     /// Goes on with other keys, which a commit has put into force.
@@ -138,13 +159,7 @@ impl Replica {
         while let Some(one) = self.left().first().cloned() {
             self.reseal(host, &[one], &mut Resealed::default()).await?;
         }
-        let (owner, described) = (Arc::clone(&self.owner), self.description.rotated());
-        let meta = Some(described.write(self.face, &owner)?);
-        let mut change = Change { meta, ..Change::default() };
-        let following = Following { owner: &owner, described: &described, anew: false };
-        self.send_as(host, &mut change, following).await?;
-        self.description = Arc::new(described);
-        self.load(host).await
+        self.describe(host, self.description.rotated(), Change::default()).await
     }
 
     /// Begins the next epoch: a new query key, with its own evaluation keys.

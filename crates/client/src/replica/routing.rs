@@ -63,7 +63,7 @@ impl Replica {
     }
 
     /// The centroids of the clusters in use; none where there are none.
-    async fn centroids(&mut self, host: &dyn Host) -> Result<Arc<[f32]>> {
+    pub(super) async fn centroids(&mut self, host: &dyn Host) -> Result<Arc<[f32]>> {
         let active = self.routing.table.as_ref().and_then(|table| table.active.as_ref());
         let Some(active) = active else { return Ok(Arc::from([])) };
         if let Some((digest, centroids)) = &self.routing.centroids

@@ -325,8 +325,14 @@ impl Asked<'_> {
         let (owner, query) = (Arc::clone(&self.owner), Arc::clone(&self.query));
         // Opening says what is wrong with it.
         host.meanwhile(Box::new(move || drop(owner.prepare(&query, &levels))));
-        let (bytes, rows) = (self.query.to_bytes(), self.query.len());
-        Sent { bytes, rows, named: self.query.segments(), epoch: self.epoch, owner: &self.owner }
+        Sent {
+            bytes: self.query.to_bytes(),
+            rows: self.query.len(),
+            named: self.query.segments(),
+            epoch: self.epoch,
+            owner: &self.owner,
+            ahead: self.query.ahead(),
+        }
     }
 }
 
@@ -478,6 +484,7 @@ async fn streamed(alone: &mut Alone<'_>, host: &dyn Host, asked: &Asked<'_>) -> 
     };
     match opened {
         Ok(opened) => {
+            alone.note(&sent, came);
             let ms = Some((spent + host.now().saturating_sub(began)).as_secs_f64() * 1e3);
             host.progress(Progress { phase: "open", done: came, total: Some(came), ms });
             Ok(opened)

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use ciphervec::{Id, Keys, Metric, Mode};
 use ciphervec_client::{
-    Audience, Choices, Client, Collection, Connection, Error, GetResult, Known, OnZero, Parts,
-    QueryRequest, Records, Selection, Unknown, block_on,
+    Audience, Choices, Client, Collection, Connection, Error, Face, GetResult, Known, OnZero,
+    Parts, QueryRequest, Records, Selection, Unknown, block_on,
 };
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -442,10 +442,16 @@ fn scripts_give_what_they_say() {
     let Scripts { scripts } =
         serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
     assert!(scripts.iter().map(|script| script.steps.len()).sum::<usize>() >= 200);
-    let server = Server::start();
-    let client: Client = server.client(&keys());
+    let (server, folder) = (Server::start(), tempfile::tempdir().unwrap());
+    let clients = [
+        server.client(&keys()),
+        Client::in_folder(Face::Python, folder.path(), Some(keys()), false).unwrap(),
+        Client::in_memory(Face::Rust, Some(keys())).unwrap(),
+    ];
     let (host, _warnings) = connection();
-    for (number, script) in scripts.iter().enumerate() {
+    for (client, (number, script)) in
+        clients.iter().flat_map(|client| scripts.iter().enumerate().map(move |one| (client, one)))
+    {
         let docs = block_on(
             client.create_collection(&host, &choices(format!("script-{number}"), &script.create)),
         );

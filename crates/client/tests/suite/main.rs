@@ -6,6 +6,7 @@ mod conformance;
 mod faults;
 mod filters;
 mod hostile;
+mod local;
 mod lying;
 mod routing;
 mod support;

@@ -7,9 +7,10 @@ use super::cache::Cache;
 use super::collection::{Collection, Engine, Home};
 use super::description::Description;
 use super::error::DatabaseError;
-use super::place::{self, Draft, Place, check_name, failed, sync_folder, valid_name};
+use super::place::{Place, check_name, failed, sync_folder};
 use super::scan_queue::ScanQueue;
 use ciphervec::search::SessionStore;
+use ciphervec::store::shelf::{self, Draft, valid_name};
 use ciphervec::store::{self, Change, Folder, Store, StoreError};
 use object_store::ObjectStore;
 use std::collections::BTreeMap;
@@ -249,7 +250,7 @@ impl Database {
             // Refuses while another process has it.
             None => drop(Store::open(&path)?),
         }
-        place::remove(root, name)
+        Ok(shelf::remove(root, name)?)
     }
 
     /// Brings a snapshot back: as the next state of its collection if `into` is `name`, else as

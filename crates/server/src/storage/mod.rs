@@ -17,10 +17,11 @@ mod uploads;
 
 pub(crate) use blob_names::{APPENDED, OWNED, STATE, WRAP};
 pub use bucket::bucket_medium;
+pub use ciphervec::store::shelf::valid_name;
 pub use collection::{Collection, Report, State, Statistics};
 pub use database::{Database, DatabaseOptions};
 pub use error::DatabaseError;
-pub use place::{check_name, valid_name};
+pub use place::check_name;
 pub use scan_queue::{Answer, QueryTimings};
 pub use spool::Spool;
 pub use uploads::{Pieces, Progress, Purpose, UploadError, UploadId, UploadLimits, Uploads};

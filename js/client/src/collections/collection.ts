@@ -26,6 +26,7 @@ import type {
 import type {
   Audience,
   Clustered,
+  Explanation,
   GetPart,
   GetResult,
   Id,
@@ -215,8 +216,25 @@ export class CollectionEngine {
     return this.#under(call, (host) => this.#native.purge(host));
   }
 
-  optimize({ reseal }: { reseal?: unknown }, call: Call): Promise<void> {
+  async optimize({ reseal, network }: { reseal?: unknown; network?: unknown }, call: Call): Promise<void> {
+    if (network !== undefined) {
+      const { megabits, latencyMs } = networkOf(network);
+      await this.#under(call, (host) => this.#native.packFor(host, megabits, latencyMs));
+    }
     return this.#under(call, (host) => this.#native.optimize(host, Boolean(reseal)));
+  }
+
+  explain(call: Call): Promise<Explanation> {
+    return this.#under(call, (host) => this.#native.explain(host));
+  }
+
+  upgrade(call: Call): Promise<boolean> {
+    return this.#under(call, (host) => this.#native.upgrade(host));
+  }
+
+  extendFilterable(fields: unknown, call: Call): Promise<void> {
+    const names = textList(fields, "fields must be a list of field names.");
+    return this.#under(call, (host) => this.#native.extendFilterable(host, names));
   }
 
   adopt({ takeOver }: { takeOver?: unknown }, call: Call): Promise<number> {
@@ -319,6 +337,13 @@ function checkInclude<T extends string>(include: unknown, known: readonly T[]): 
     if (name !== "ids" && !known.includes(name))
       throw new InvalidInput(`include has ${JSON.stringify(name)}; known parts are ${known.join(", ")}.`);
   return known.filter((name) => include.includes(name));
+}
+
+function networkOf(value: unknown): { megabits: number; latencyMs: number } {
+  const { megabits, latencyMs } = (value ?? {}) as { megabits?: unknown; latencyMs?: unknown };
+  if (typeof megabits !== "number" || typeof latencyMs !== "number")
+    throw new InvalidInput("network must have megabits and latencyMs, both numbers.");
+  return { megabits, latencyMs };
 }
 
 function textList(value: unknown, says: string): string[] {

@@ -57,6 +57,28 @@ describe.skipIf(missing !== "")("upkeep", () => {
     );
   };
 
+  test("further fields are filterable, rows are packed for a slower network, and Python sees both", async () => {
+    const docs = await client().createCollection({ name, dimension: DIMENSION });
+    await docs.add({ ids: IDS, embeddings: ROWS, metadatas: IDS.map((i) => ({ even: i % 2 === 0 })) });
+    expect(await docs.upgrade()).toBe(false);
+    await docs.extendFilterable(["even"]);
+    expect(docs.filterable).toEqual(["even"]);
+    await expect(docs.extendFilterable(["even"])).rejects.toMatchObject({ name: "InvalidInput" });
+    await expect(docs.optimize({ network: { megabits: 0, latencyMs: 1 } })).rejects.toMatchObject({
+      name: "InvalidInput",
+    });
+    await docs.optimize({ network: { megabits: 10, latencyMs: 40 } });
+    const near = await docs.query({ queryEmbeddings: ROWS[33] as Float32Array, nResults: 1, where: { even: false } });
+    expect(near.ids).toEqual([[33]]);
+    expect(
+      await byPython(
+        keys,
+        `network = docs.info()["packing"]["network"]
+print(json.dumps([docs.filterable, docs.info()["untagged"], network["megabits"], network["latency_ms"]]))`,
+      ),
+    ).toEqual([["even"], 0, 10, 40]);
+  });
+
   test("segments are merged, with their rows counted, and Python finds nothing left to do", async () => {
     const docs = await made();
     const steps: [number, number | null][] = [];

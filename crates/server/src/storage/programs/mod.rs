@@ -23,11 +23,12 @@ pub use stored::{Shown, StoredProgram};
 use super::collection::Home;
 use super::database::Database;
 use super::error::DatabaseError;
-use super::place::{self, Draft, Place, check_name, failed, sync_folder};
+use super::place::{Place, check_name, failed, sync_folder};
 use crate::hex;
 use crate::metrics::Metrics;
 use bytes::Bytes;
 use ciphervec::program::{Plan, PlanBytes};
+use ciphervec::store::shelf::{self, Draft};
 use ciphervec::store::{Change, Store, StoreError};
 use limits::invalid;
 use memory::{EntryName, Item, ProgramMemory, Room, Wanted};
@@ -264,7 +265,7 @@ impl Programs {
                 let draft = Draft::write(root, |draft| {
                     let mut store = Store::create(draft, &meta)?;
                     store.commit(Change { attachments, ..Change::default() })?;
-                    Ok(())
+                    Ok::<_, DatabaseError>(())
                 })?;
                 let mut open = self.opened();
                 let Some(path) = draft.settle(name)? else {
@@ -302,7 +303,7 @@ impl Programs {
         match &self.place {
             Place::Folder(root) => {
                 program.close();
-                place::remove(root, name)?;
+                shelf::remove(root, name)?;
             }
             Place::Bucket(_) => program.drop_on()?,
         }

@@ -1,0 +1,6 @@
+//! Collections in a folder or in memory, which this process searches itself.
+
+mod blobs;
+pub mod folder;
+pub mod memory;
+mod store;
