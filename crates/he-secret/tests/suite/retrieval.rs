@@ -8,6 +8,7 @@ use ciphervec_he_secret::lattice::retrieval::{
     SelectorKeys, Shape, Table,
 };
 use ciphervec_he_secret::lattice::ring::Ring;
+use ciphervec_he_secret::wire::{self, Kind};
 use std::sync::LazyLock;
 
 struct Owner {
@@ -161,6 +162,22 @@ fn keys_of_another_owner_epoch_or_collection_are_refused_or_decrypt_nothing() {
         let equal = opened[0].iter().zip(&expected).filter(|(a, b)| a == b).count();
         assert!(equal < 50, "{equal} of 1000 bytes");
     }
+}
+
+/// One number a fetch: there is room for a thousand in the ciphertext.
+#[test]
+fn a_query_of_no_fetches_or_too_many_is_refused() {
+    let (owner, shape) = (&*OWNER, Shape::new([9; 16], 1, 100).unwrap());
+    assert_eq!((shape.numbers(), shape.ciphertexts(17)), (1, 1));
+    let bytes = owner.key.ask(&owner.ring, &shape, &[0]).unwrap().to_bytes(&shape);
+    let (header, payload) = wire::open(Kind::RetrievalQuery, &bytes).unwrap();
+    let forged = |fetches: u32, ciphertexts: usize| {
+        let mut payload = payload[..56 + ciphertexts * 25_600].to_vec();
+        payload[20..24].copy_from_slice(&fetches.to_le_bytes());
+        RetrievalQuery::from_bytes(&owner.ring, &header.frame(&payload), &shape)
+    };
+    assert!(forged(1, 1).is_ok() && forged(16, 1).is_ok());
+    assert!(forged(0, 0).is_err() && forged(17, 1).is_err() && forged(u32::MAX, 1).is_err());
 }
 
 /// What a server sees of two fetches: nothing but the bytes of the ciphertexts and their seed differ, and those are uniform

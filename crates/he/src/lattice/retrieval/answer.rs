@@ -19,7 +19,7 @@ const LINEAR_BYTES: usize = DEGREE * ANSWER_BITS[1] as usize / 8;
 /// Bytes of the answer to one fetch, a layer.
 pub const ANSWER_BYTES: usize = DEGREE * ANSWER_BITS[0] as usize / 8 + LINEAR_BYTES;
 
-/// Columns of all fetches that are added up before they are folded: 16 MB of sums.
+/// Columns of all fetches at hand that are added up before they are folded: 16 MB of sums.
 const RUN: usize = 256;
 
 /// What a server answers a [`RetrievalQuery`] with.
@@ -100,22 +100,30 @@ pub fn answer(
             actual: query.ciphertexts.len().to_string(),
         });
     }
-    let expanded = expand(ring, keys, shape, query)?;
-    let fetches: Vec<Fetch<'_>> = (0..query.fetches)
-        .into_par_iter()
-        .map_init(Scratch::new, |scratch, fetch| {
-            Fetch::new(ring, keys, shape, &expanded, fetch, scratch)
-        })
-        .collect();
     let layers = shape.layers();
+    let share = shape.fetches_per_ciphertext();
     let mut bytes = vec![0; query.fetches * layers * ANSWER_BYTES];
-    for layer in 0..layers {
-        let columns = select(ring, &table.layer(layer), &fetches);
-        for (fetch, column) in columns.iter().enumerate() {
-            let out = &mut bytes[(fetch * layers + layer) * ANSWER_BYTES..][..ANSWER_BYTES];
-            let (linear, constant) = out.split_at_mut(LINEAR_BYTES);
-            write_words(ring, column.linear(0), ANSWER_BITS[1], linear);
-            write_words(ring, column.constant(0), ANSWER_BITS[0], constant);
+    // Three fetches keep the processor as busy as the memory: one ciphertext after the other costs no time, and their
+    // trees are what takes room.
+    for (ciphertext, out) in
+        query.ciphertexts.iter().zip(bytes.chunks_mut(share * layers * ANSWER_BYTES))
+    {
+        let fetches = out.len() / (layers * ANSWER_BYTES);
+        let piece = core::slice::from_ref(ciphertext);
+        let expanded = expand_under(ring, keys.tree(), piece, &[shape.layout(fetches)?])?;
+        let fetches: Vec<Fetch<'_>> = expanded
+            .iter()
+            .flat_map(|expanded| (0..fetches).map(move |fetch| (expanded, fetch)))
+            .map(|(expanded, fetch)| Fetch::new(ring, keys, shape, expanded, fetch))
+            .collect();
+        for layer in 0..layers {
+            let columns = select(ring, &table.layer(layer), &fetches);
+            for (column, out) in columns.iter().zip(out.chunks_mut(layers * ANSWER_BYTES)) {
+                let out = &mut out[layer * ANSWER_BYTES..][..ANSWER_BYTES];
+                let (linear, constant) = out.split_at_mut(LINEAR_BYTES);
+                write_words(ring, column.linear(0), ANSWER_BITS[1], linear);
+                write_words(ring, column.constant(0), ANSWER_BITS[0], constant);
+            }
         }
     }
     Ok(RetrievalAnswer {
@@ -125,23 +133,6 @@ pub fn answer(
         layers,
         bytes,
     })
-}
-
-/// The expanded numbers of every ciphertext.
-fn expand(
-    ring: &Ring,
-    keys: &SelectorKeys,
-    shape: &Shape,
-    query: &RetrievalQuery,
-) -> Result<Vec<Expanded>> {
-    let share = shape.fetches_per_ciphertext();
-    let mut expanded = Vec::with_capacity(query.ciphertexts.len());
-    for (index, ciphertext) in query.ciphertexts.iter().enumerate() {
-        let layout = shape.layout(share.min(query.fetches - index * share))?;
-        let piece = core::slice::from_ref(ciphertext);
-        expanded.extend(expand_under(ring, keys.tree(), piece, &[layout])?);
-    }
-    Ok(expanded)
 }
 
 /// What one fetch multiplies with.
@@ -156,18 +147,18 @@ impl<'a> Fetch<'a> {
         ring: &Ring,
         keys: &SelectorKeys,
         shape: &Shape,
-        expanded: &'a [Expanded],
+        expanded: &'a Expanded,
         fetch: usize,
-        scratch: &mut Scratch,
     ) -> Self {
-        let share = shape.fetches_per_ciphertext();
-        let (expanded, first) = (&expanded[fetch / share], fetch % share * shape.numbers());
-        let bits = 0..shape.column_bits() as usize;
-        let selectors = bits.map(|bit| {
-            let place = first + shape.nodes() + bit * GADGET.count as usize;
-            Selector::new(ring, keys, expanded, place, scratch)
-        });
-        Fetch { expanded, first, selectors: selectors.collect() }
+        let first = fetch * shape.numbers();
+        let selectors = (0..shape.column_bits() as usize)
+            .into_par_iter()
+            .map_init(Scratch::new, |scratch, bit| {
+                let place = first + shape.nodes() + bit * GADGET.count as usize;
+                Selector::new(ring, keys, expanded, place, scratch)
+            })
+            .collect();
+        Fetch { expanded, first, selectors }
     }
 
     fn nodes(&self, count: usize) -> Nodes<'a> {
@@ -178,8 +169,7 @@ impl<'a> Fetch<'a> {
 /// The wanted column of a layer for each fetch, the first of those there.
 fn select(ring: &Ring, layer: &Grid<'_>, fetches: &[Fetch<'_>]) -> Vec<Sums> {
     let nodes: Vec<Nodes<'_>> = fetches.iter().map(|fetch| fetch.nodes(layer.nodes)).collect();
-    let run = (RUN / fetches.len().max(1)).max(GROUP);
-    let bits = run.ilog2();
+    let bits = (RUN / fetches.len().max(1)).max(GROUP).ilog2();
     let run = 1 << bits;
     let mut kept: Vec<Sums> =
         fetches.iter().map(|_| Sums::take(layer.blocks.div_ceil(run))).collect();
@@ -187,7 +177,7 @@ fn select(ring: &Ring, layer: &Grid<'_>, fetches: &[Fetch<'_>]) -> Vec<Sums> {
         let columns = first..layer.blocks.min(first + run);
         let mut sums = layer.products(ring, columns, &nodes);
         for ((fetch, sums), kept) in fetches.iter().zip(&mut sums).zip(&mut kept) {
-            sums.to_coefficients(ring);
+            sums.inverse_transform(ring);
             let low = fetch.selectors.len().min(bits as usize);
             fold(ring, &fetch.selectors[..low], sums);
             kept.copy_block(index, sums, 0);

@@ -17,7 +17,7 @@ pub struct RetrievalQuery {
 }
 
 impl RetrievalQuery {
-    /// Most fetches of one query: their expanded numbers take some 20 MB each while it is answered.
+    /// Most fetches of one query. A ciphertext of them at a time takes 130 MB while it is answered.
     pub const MAX_FETCHES: usize = 16;
 
     /// Of ciphertexts whose c1 are the streams of `seed`. Hidden: a retrieval key encrypts.

@@ -27,7 +27,7 @@ impl Sums {
     }
 
     /// From NTT form.
-    pub(in crate::lattice) fn to_coefficients(&mut self, ring: &Ring) {
+    pub(in crate::lattice) fn inverse_transform(&mut self, ring: &Ring) {
         for part in [&mut self.constant, &mut self.linear] {
             part.par_chunks_exact_mut(STRIDE)
                 .for_each(|poly| ring.ciphertext.inverse(&mut poly[..DEGREE]));
@@ -72,7 +72,7 @@ pub fn scan(
     queries: &[&Expanded],
 ) -> Vec<Sums> {
     let mut sums = products(ring, layout, data, rows, blocks, queries);
-    sums.iter_mut().for_each(|sums| sums.to_coefficients(ring));
+    sums.iter_mut().for_each(|sums| sums.inverse_transform(ring));
     sums
 }
 
