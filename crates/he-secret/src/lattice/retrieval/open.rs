@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::lattice::ring::{DEGREE, Ring};
 use crate::wire::Kind;
 use ciphervec_arith::poly;
-use ciphervec_arith::words::{pack_words, switch_from_words, unpack_words};
+use ciphervec_arith::words::{pack_words, switch_from_words, switch_to_words, unpack_words};
 use zeroize::Zeroizing;
 
 impl RetrievalKey {
@@ -32,8 +32,8 @@ impl RetrievalKey {
             for layer in 0..shape.layers() {
                 let phase = self.phase(ring, answer, fetch, layer);
                 let mut payload = Zeroizing::new([0; PAYLOAD_BYTES]);
-                let words: Zeroizing<Vec<u64>> =
-                    Zeroizing::new(phase.iter().map(|&value| read(ring, value).0).collect());
+                let mut words = Zeroizing::new(vec![0; DEGREE]);
+                switch_to_words(&mut words, &phase, ring.modulus(), PAYLOAD_BITS);
                 pack_words(&mut payload[..], &words, PAYLOAD_BITS);
                 whiten(shape, layer, polynomial, &mut payload);
                 bytes.extend_from_slice(&payload[..]);
@@ -46,11 +46,13 @@ impl RetrievalKey {
     /// The noise of every coefficient of an answer, over q. It tells of keys: for the tests of its bound alone.
     #[cfg(feature = "hazmat")]
     pub fn noise(&self, ring: &Ring, answer: &RetrievalAnswer, layers: usize) -> Vec<f64> {
+        let (q, steps) = (ring.modulus(), 1 << PAYLOAD_BITS);
         let places = (0..answer.fetches()).flat_map(|fetch| (0..layers).map(move |l| (fetch, l)));
         let phases = places.map(|(fetch, layer)| self.phase(ring, answer, fetch, layer));
-        phases
-            .flat_map(|phase| phase.iter().map(|&v| read(ring, v).1).collect::<Vec<_>>())
-            .collect()
+        // What is left of a phase beyond multiples of q / 2^14.
+        let rest = |&value: &u64| q.to_centered(q.mul(value, steps)) as f64;
+        let noise = |value: &u64| rest(value) / steps as f64 / q.value() as f64;
+        phases.flat_map(|phase| phase.iter().map(noise).collect::<Vec<_>>()).collect()
     }
 
     fn check(&self, fetches: usize, answer: &RetrievalAnswer) -> Result<()> {
@@ -93,14 +95,4 @@ impl RetrievalKey {
         poly::add_assign(&mut v, &u, q);
         v
     }
-}
-
-/// The word that a coefficient stands for, and what is left, over q.
-fn read(ring: &Ring, value: u64) -> (u64, f64) {
-    let q = u128::from(ring.modulus().value());
-    let scaled = u128::from(value) << PAYLOAD_BITS;
-    let word = (scaled + q / 2) / q;
-    let rest = scaled as f64 - (word * q) as f64;
-    let rest = rest / q as f64 / f64::from(1 << PAYLOAD_BITS);
-    (word as u64 & ((1 << PAYLOAD_BITS) - 1), rest)
 }

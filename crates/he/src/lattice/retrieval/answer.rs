@@ -103,7 +103,7 @@ pub fn answer(
     let layers = shape.layers();
     let share = shape.fetches_per_ciphertext();
     let mut bytes = vec![0; query.fetches * layers * ANSWER_BYTES];
-    // Three fetches keep the processor as busy as the memory: one ciphertext after the other costs no time, and their
+    // A few fetches keep the processor as busy as the memory: one ciphertext after the other costs no time, and their
     // trees are what takes room.
     for (ciphertext, out) in
         query.ciphertexts.iter().zip(bytes.chunks_mut(share * layers * ANSWER_BYTES))

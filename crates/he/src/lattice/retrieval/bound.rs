@@ -73,19 +73,20 @@ mod tests {
     fn every_shape_fails_with_two_to_the_minus_64_at_most() {
         let mut worst = f64::NEG_INFINITY;
         for record_len in [1, 1024, PAYLOAD_BYTES, MAX_RECORD] {
-            for exponent in 0..=20 {
-                let polynomials = 1usize << exponent;
+            for polynomials in (0..=20).map(|exponent| 1usize << exponent) {
                 assert!(polynomials <= MAX_POLYNOMIALS);
-                for nodes in (0..=MAX_NODES.ilog2()).map(|bits| 1 << bits) {
-                    let records = polynomials * (PAYLOAD_BYTES / record_len).max(1);
-                    if polynomials / nodes > 1 << 12 {
-                        continue;
-                    }
-                    let shape = Shape::with_nodes([0; 16], records, record_len, nodes).unwrap();
-                    for fetches in 1..=16 {
-                        let noise = RetrievalNoise::of(&shape, fetches).unwrap();
-                        worst = worst.max(noise.failure(shape.layers()));
-                    }
+                let records = polynomials * (PAYLOAD_BYTES / record_len).max(1);
+                let nodes = (0..=MAX_NODES.ilog2()).map(|bits| 1usize << bits);
+                let nodes = nodes.filter(|nodes| polynomials / nodes <= 1 << 12);
+                let mut shapes: Vec<Shape> = nodes
+                    .map(|nodes| Shape::with_nodes([0; 16], records, record_len, nodes).unwrap())
+                    .collect();
+                shapes.push(Shape::new([0; 16], records, record_len).unwrap());
+                for (shape, fetches) in
+                    shapes.iter().flat_map(|shape| (1..=16).map(move |fetches| (shape, fetches)))
+                {
+                    let noise = RetrievalNoise::of(shape, fetches).unwrap();
+                    worst = worst.max(noise.failure(16 * shape.layers()));
                 }
             }
         }

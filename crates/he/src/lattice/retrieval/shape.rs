@@ -13,7 +13,7 @@ pub const PAYLOAD_BYTES: usize = DEGREE * PAYLOAD_BITS as usize / 8;
 pub const MAX_RECORD: usize = 10 * PAYLOAD_BYTES;
 /// Most nodes: polynomials that one scan adds up.
 pub const MAX_NODES: usize = 256;
-/// Most polynomials that records start in: 2^12 columns of [`MAX_NODES`].
+/// Most polynomials that records start in.
 pub const MAX_POLYNOMIALS: usize = 1 << 20;
 
 /// Most numbers that one ciphertext of a query carries.
@@ -46,19 +46,24 @@ impl Shape {
     /// # Errors
     /// [`Error::Range`] for no records, too many, or a length that is 0 or above [`MAX_RECORD`].
     pub fn new(name: [u8; 16], records: usize, record_len: usize) -> Result<Self> {
-        let shape = Self::with_nodes(name, records, record_len, 1)?;
-        // As many nodes as columns, as far as noise allows.
-        let mut nodes = 1;
-        while nodes < MAX_NODES && nodes * nodes < shape.polynomials() {
-            nodes *= 2;
+        let mut shape = Self::with_nodes(name, records, record_len, 1)?;
+        // Numbers of a fetch fill a power of two, or the tree would grow nodes for none; nodes are as many as columns,
+        // as far as the noise allows.
+        for room in (0..=MAX_NODES.ilog2()).map(|bits| 1 << bits) {
+            let of = |nodes| Shape { nodes, ..shape };
+            let widest = (1..=room).rev().map(of).find(|shape| shape.numbers() <= room);
+            shape = widest.unwrap_or(shape);
+            if widest.is_some() && shape.nodes * shape.nodes >= shape.polynomials() {
+                break;
+            }
         }
-        Ok(Shape { nodes, ..shape })
+        Ok(shape)
     }
 
     /// As [`Self::new`] with a number of nodes of one's own.
     ///
     /// # Errors
-    /// As [`Self::new`], or for nodes that are no power of two up to [`MAX_NODES`].
+    /// As [`Self::new`], or for no nodes or more than [`MAX_NODES`].
     pub fn with_nodes(
         name: [u8; 16],
         records: usize,
@@ -71,8 +76,8 @@ impl Shape {
         if !(1..=MAX_RECORD).contains(&record_len) {
             return range("bytes of a record", format!("1 to {MAX_RECORD}"), record_len);
         }
-        if !nodes.is_power_of_two() || nodes > MAX_NODES {
-            return range("nodes", format!("a power of two up to {MAX_NODES}"), nodes);
+        if !(1..=MAX_NODES).contains(&nodes) {
+            return range("nodes", format!("1 to {MAX_NODES}"), nodes);
         }
         let most = MAX_POLYNOMIALS.saturating_mul((PAYLOAD_BYTES / record_len).max(1));
         if !(1..=most).contains(&records) {
@@ -208,7 +213,7 @@ mod tests {
                 assert!(shape.place(records).is_err());
                 assert!(shape.nodes() * shape.columns() < shape.polynomials() + shape.nodes());
                 assert!(shape.numbers() * shape.fetches_per_ciphertext() <= NUMBERS);
-                assert!(shape.fetches_per_ciphertext() >= 3);
+                assert!(shape.numbers() <= MAX_NODES && shape.fetches_per_ciphertext() >= 4);
             }
         }
     }
@@ -221,8 +226,11 @@ mod tests {
         assert!(new(MAX_POLYNOMIALS, MAX_RECORD).is_ok());
         assert!(new(MAX_POLYNOMIALS + 1, MAX_RECORD).is_err());
         assert!(new(MAX_POLYNOMIALS.saturating_mul(PAYLOAD_BYTES), 1).is_ok());
-        assert!([0, 3, 512].iter().all(|&n| Shape::with_nodes([0; 16], 9, 9, n).is_err()));
-        assert_eq!(new(200_000, 1024).unwrap().columns(), 112);
+        assert!([0, 257, usize::MAX].iter().all(|&n| Shape::with_nodes([0; 16], 9, 9, n).is_err()));
+        let sizes = |shape: Shape| (shape.nodes(), shape.columns(), shape.numbers());
+        assert_eq!(sizes(new(200_000, 1024).unwrap()), (228, 126, 256));
+        assert_eq!(sizes(new(1_000_000, 1024).unwrap()), (216, 662, 256));
+        assert_eq!(sizes(new(1, 1).unwrap()), (1, 1, 1));
     }
 
     #[test]
