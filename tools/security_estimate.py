@@ -76,6 +76,8 @@ NAMED = (
     ("`sealed-index`, wide", 4096, 64),
     ("`sealed`, `sealed-query`: vectors and queries", 4096, 50),
     ("`sealed`, `sealed-query`: evaluation keys", 4096, 100),
+    ("private retrieval: queries", 4096, 50),
+    ("private retrieval: evaluation keys", 4096, 100),
 )
 
 

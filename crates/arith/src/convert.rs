@@ -4,6 +4,7 @@
 //! Every function is free of branches on its data and panics when its slices differ in length.
 
 use crate::backend::dispatch;
+use crate::backend::operands::convert::SignedDigit;
 use crate::modulus::Modulus;
 
 /// Residues in `[0, from)`, read as integers in `(-from/2, from/2)`, become residues in `[0, to)`;
@@ -46,6 +47,42 @@ pub fn lift_noisy(out: &mut [u64], values: &[i64], noise: &[i32], m: &Modulus) {
     assert_eq!(out.len(), values.len(), "values");
     assert_eq!(out.len(), noise.len(), "noise");
     dispatch::convert::lift_noisy(out, values, noise, m.value());
+}
+
+/// Signed digits of the upper bits of residues below `q < 2^50`, for gadget ciphertexts that are as exact
+/// as their noise lets them be: with `r` the residue in `(-q/2, q/2)`,
+/// `r = sum_j digit_j 2^(50 - (count - j) bits) + rest`, `|digit_j| <= 2^(bits - 1)`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SignedDigits {
+    /// Bits a digit.
+    pub bits: u32,
+    /// Digits, the highest of which ends at bit 50.
+    pub count: u32,
+}
+
+impl SignedDigits {
+    /// Where a digit starts; [`Self::place`] of the first is how many bits are rounded away.
+    pub const fn place(&self, index: u32) -> u32 {
+        50 - (self.count - index) * self.bits
+    }
+
+    /// Writes digit `index` of each residue, as a residue.
+    ///
+    /// # Panics
+    /// When the slices differ in length, the modulus is not below `2^50`, digits of no bits, or of more
+    /// than 49 in all, are asked for, or there is no such digit.
+    pub fn cut(&self, index: u32, out: &mut [u64], poly: &[u64], m: &Modulus) {
+        assert_eq!(out.len(), poly.len(), "residues");
+        assert!(m.value() >> 50 == 0, "expected a modulus below 2^50, got {}", m.value());
+        assert!(self.bits > 0 && index < self.count, "expected a digit that there is");
+        assert!(self.bits * self.count < 50, "expected at most 49 bits of digits");
+        let half = 1u64 << (self.bits - 1);
+        let halves: u64 = (0..self.count).map(|index| half << self.place(index)).sum();
+        let mask = if index + 1 == self.count { u64::MAX } else { 2 * half - 1 };
+        let offset = halves + (1 << (self.place(0) - 1));
+        let digit = SignedDigit { offset, shift: self.place(index), mask, half };
+        dispatch::convert::signed_digit(out, poly, m.value(), &digit);
+    }
 }
 
 /// Modulus switching to 24 bits: `round(x 2^24 / q) mod 2^24` for residues `x` in `[0, q)`,
@@ -126,6 +163,35 @@ mod tests {
                 }
             });
             assert!(ran.is_ok());
+        }
+    }
+
+    #[test]
+    fn signed_digits_add_up_to_the_rounded_residue_on_every_back_end() {
+        let q = Modulus::new(ntt_primes(50, 4096, 1).unwrap()[0]).unwrap();
+        let values = words(3000, q.value());
+        for (bits, count) in [(7, 4), (7, 3), (9, 3), (1, 1), (16, 3), (7, 7)] {
+            let digits = SignedDigits { bits, count };
+            for backend in Backend::available() {
+                let mut sums = vec![0i64; values.len()];
+                let ran = backend.run(|| {
+                    let mut cut = vec![0; values.len()];
+                    for index in 0..count {
+                        digits.cut(index, &mut cut, &values, &q);
+                        for (sum, &digit) in sums.iter_mut().zip(&cut) {
+                            let digit = q.to_centered(digit);
+                            assert!(digit.unsigned_abs() <= 1 << (bits - 1), "{digit}");
+                            *sum += digit << digits.place(index);
+                        }
+                    }
+                });
+                assert!(ran.is_ok());
+                let step = 1i64 << digits.place(0);
+                for (&sum, &value) in sums.iter().zip(&values) {
+                    let value = q.to_centered(value);
+                    assert!((sum - value).abs() <= step / 2 && sum % step == 0, "{value} {sum}");
+                }
+            }
         }
     }
 

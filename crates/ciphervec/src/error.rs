@@ -212,6 +212,13 @@ pub enum Error {
         /// The segments that failed their check.
         segments: Vec<ciphervec_he::lattice::SegmentId>,
     },
+    /// A record of private fetch that is not what its owner sealed.
+    #[error(
+        "private fetch has ended: a record is not what was sealed for its place. Nothing was returned and nothing more is \
+         asked for, as a second try would show the server which record it is. Compare the table with the owner's copy, \
+         and seal it anew"
+    )]
+    FetchEnded,
     /// A segment that failed its check before.
     #[error(
         "segment {0} is in quarantine: an answer about it failed its check. Find out what happened, then release it, or \

@@ -7,6 +7,7 @@
 
 pub mod decode;
 pub mod error;
+pub mod fetch;
 pub mod index;
 #[cfg(feature = "client")]
 pub mod keys;

@@ -7,6 +7,7 @@
 use std::sync::OnceLock;
 
 use super::operands::basis::ConversionTable;
+use super::operands::convert::SignedDigit;
 use super::operands::montgomery::{LimbFormat, Reduction, Row};
 use super::operands::ntt::NttPlan;
 use super::operands::pcmm::Weights;
@@ -158,6 +159,7 @@ pub(crate) mod convert {
         fn lift(out: &mut [u64], values: &[i64], modulus: u64);
         fn lift_ternary(out: &mut [u64], values: &[i8], modulus: u64);
         fn lift_noisy(out: &mut [u64], values: &[i64], noise: &[i32], modulus: u64);
+        fn signed_digit(out: &mut [u64], poly: &[u64], modulus: u64, digit: &SignedDigit);
         fn switch_down(out: &mut [u32], poly: &[u64], modulus: u64);
         fn switch_up(out: &mut [u64], values: &[u32], modulus: u64);
         fn pack24(out: &mut [u8], values: &[u32]);

@@ -53,24 +53,26 @@ fn cut_and_lengthened_frames_are_refused_even_when_forged() {
 
 /// The same of keys, at fewer places.
 #[test]
-fn changed_and_cut_bootstrapping_keys_are_refused_or_read_canonically() {
-    let sample = samples::large();
-    assert!((sample.decode)(&sample.bytes));
-    let whole = sample.bytes.len();
-    let spread = (0..whole).step_by(whole / 29);
-    for place in spread.chain([24, 63, 64, whole - 1]) {
-        let mut changed = sample.bytes.clone();
-        changed[place] ^= 1 << (place % 8);
-        let mut cut = sample.bytes[..place].to_vec();
-        assert!(!(sample.decode)(&changed) && !(sample.decode)(&cut), "byte {place}");
-        sample.checksum.fit(&mut changed);
-        (sample.decode)(&changed);
-        sample.checksum.fit(&mut cut);
-        assert!(!(sample.decode)(&cut), "{place} bytes, forged");
-    }
-    for (seed, edits) in (0..40u64).map(|seed| (seed, seed.wrapping_mul(0x9e37_79b9_7f4a_7c15))) {
-        let edits: Vec<u8> = (0..22).map(|k| (edits.rotate_left(k * 7) ^ seed) as u8).collect();
-        decoders::edited(&sample.bytes, sample.decode, &edits);
+fn changed_and_cut_large_keys_are_refused_or_read_canonically() {
+    for sample in samples::large() {
+        assert!((sample.decode)(&sample.bytes));
+        let whole = sample.bytes.len();
+        let spread = (0..whole).step_by(whole / 29);
+        for place in spread.chain([24, 63, 64, whole - 1]) {
+            let mut changed = sample.bytes.clone();
+            changed[place] ^= 1 << (place % 8);
+            let mut cut = sample.bytes[..place].to_vec();
+            assert!(!(sample.decode)(&changed) && !(sample.decode)(&cut), "byte {place}");
+            sample.checksum.fit(&mut changed);
+            (sample.decode)(&changed);
+            sample.checksum.fit(&mut cut);
+            assert!(!(sample.decode)(&cut), "{place} bytes, forged");
+        }
+        for (seed, edits) in (0..40u64).map(|seed| (seed, seed.wrapping_mul(0x9e37_79b9_7f4a_7c15)))
+        {
+            let edits: Vec<u8> = (0..22).map(|k| (edits.rotate_left(k * 7) ^ seed) as u8).collect();
+            decoders::edited(&sample.bytes, sample.decode, &edits);
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod additive_index;
 mod exact;
+mod fetch;
 mod hostile_bytes;
 mod keyfile;
 mod lookup;

@@ -3,6 +3,7 @@
 pub mod compact;
 pub mod histogram;
 pub mod nonce;
+pub mod retrieval;
 pub mod ring;
 
 pub use ciphervec_he::lattice::*;

@@ -16,6 +16,7 @@ mod factoring_bytes;
 mod halves;
 mod histogram;
 mod okamoto_uchiyama;
+mod retrieval;
 mod ring;
 mod ring_check;
 mod rows;

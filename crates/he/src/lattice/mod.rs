@@ -1,12 +1,13 @@
 //! Lattice scheme: encrypted integer vectors enter, inner products leave. Both sides.
 //!
 //! [`compact`] serves encrypted vectors and plain queries, [`ring`] serves encrypted queries,
-//! [`histogram`] weighted sums of encrypted counts. The pipelines, owner and server apart, are in
+//! [`histogram`] weighted sums of encrypted counts, [`retrieval`] records by an encrypted index. The pipelines, owner and server apart, are in
 //! `ARCHITECTURE.md`; the mathematics is in `docs/sealed.md`.
 
 pub mod compact;
 pub mod histogram;
 mod plaintext;
+pub mod retrieval;
 pub mod ring;
 
 pub use plaintext::Plaintext;

@@ -102,10 +102,16 @@ pub enum Kind {
     CompactCiphertexts = 24,
     /// The key that switches them to the whole ring.
     RingSwitchKey = 25,
+    /// The evaluation keys of private retrieval.
+    SelectorKeys = 26,
+    /// Some fetches of records.
+    RetrievalQuery = 27,
+    /// The fetched records, encrypted.
+    RetrievalAnswer = 28,
 }
 
 impl Kind {
-    pub(super) const ALL: [Kind; 23] = [
+    pub(super) const ALL: [Kind; 26] = [
         Kind::Spec,
         Kind::Segment,
         Kind::Query,
@@ -129,6 +135,9 @@ impl Kind {
         Kind::BootstrappingKeys,
         Kind::CompactCiphertexts,
         Kind::RingSwitchKey,
+        Kind::SelectorKeys,
+        Kind::RetrievalQuery,
+        Kind::RetrievalAnswer,
     ];
 
     /// The kind in words.
@@ -157,6 +166,9 @@ impl Kind {
             Kind::BootstrappingKeys => "bootstrapping keys",
             Kind::CompactCiphertexts => "compact ciphertexts",
             Kind::RingSwitchKey => "a ring switching key",
+            Kind::SelectorKeys => "keys of private retrieval",
+            Kind::RetrievalQuery => "a retrieval query",
+            Kind::RetrievalAnswer => "a retrieval answer",
         }
     }
 

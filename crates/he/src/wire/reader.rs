@@ -77,6 +77,11 @@ impl<'a> Reader<'a> {
         self.rest.len()
     }
 
+    /// What is being read.
+    pub(crate) fn what(&self) -> &'static str {
+        self.what
+    }
+
     /// The bytes not read yet.
     pub(super) fn rest(&self) -> &'a [u8] {
         self.rest

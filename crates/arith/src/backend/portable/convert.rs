@@ -3,6 +3,8 @@
 //!
 //! All of them are inlined into the vector back-ends, where the compiler widens them by itself.
 
+use crate::backend::operands::convert::SignedDigit;
+
 /// 2^52 as bits and as a number: OR-ing an integer below 2^52 into the bits adds it to the number.
 const EXPONENT_52: u64 = 0x4330_0000_0000_0000;
 const TWO_52: f64 = 4_503_599_627_370_496.0;
@@ -50,6 +52,16 @@ pub(crate) fn lift_noisy(out: &mut [u64], values: &[i64], noise: &[i32], modulus
     for ((out, &value), &noise) in out.iter_mut().zip(values).zip(noise) {
         let value = value + i64::from(noise);
         *out = (value as u64).wrapping_add(modulus & (value >> 63) as u64);
+    }
+}
+
+#[inline(always)]
+pub(crate) fn signed_digit(out: &mut [u64], poly: &[u64], modulus: u64, digit: &SignedDigit) {
+    let &SignedDigit { offset, shift, mask, half } = digit;
+    for (out, &value) in out.iter_mut().zip(poly) {
+        let centred = value.wrapping_sub(modulus & above(value, modulus / 2));
+        let digit = (centred.wrapping_add(offset) >> shift & mask).wrapping_sub(half);
+        *out = digit.wrapping_add(modulus & ((digit as i64) >> 63) as u64);
     }
 }
 

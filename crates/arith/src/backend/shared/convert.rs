@@ -8,6 +8,12 @@ macro_rules! widened_conversions {
             lift(out: &mut [u64], values: &[i64], modulus: u64);
             lift_ternary(out: &mut [u64], values: &[i8], modulus: u64);
             lift_noisy(out: &mut [u64], values: &[i64], noise: &[i32], modulus: u64);
+            signed_digit(
+                out: &mut [u64],
+                poly: &[u64],
+                modulus: u64,
+                digit: &crate::backend::operands::convert::SignedDigit
+            );
             switch_down(out: &mut [u32], poly: &[u64], modulus: u64);
             switch_up(out: &mut [u64], values: &[u32], modulus: u64);
         }

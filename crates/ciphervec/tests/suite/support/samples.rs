@@ -2,7 +2,8 @@
 
 use super::decoders::{
     self, CKKS, Checksum, ELGAMAL, ELGAMAL_INDEX, FACTORING, Halves, LOOKUP, LOOKUP_TOKENS, OPEN,
-    PAIRS, PROGRAM, PUBLIC_PROGRAM, SEALED, SEALED_INDEX, SEALED_QUERY, SIMILARITY, WRITERS,
+    PAIRS, PROGRAM, PUBLIC_PROGRAM, RETRIEVAL, SEALED, SEALED_INDEX, SEALED_QUERY, SIMILARITY,
+    WRITERS,
 };
 use ciphervec::protect::aead::AeadKey;
 use ciphervec::protect::filter::FilterTags;
@@ -57,10 +58,21 @@ pub fn small() -> Result<Vec<Sample>, Box<dyn Error>> {
 }
 
 /// Keys that take longer to read than all other frames together.
-pub fn large() -> Sample {
+pub fn large() -> [Sample; 2] {
     let bytes = CKKS.bootstrapping_keys.clone();
     let decode = |bytes: &[u8]| CKKS.read_bootstrapping_keys(bytes);
-    sample("CKKS bootstrapping keys", "ckks_bootstrapping_keys", bytes, decode, Checksum::Frame)
+    let retrieval = RETRIEVAL.evaluation_keys.clone();
+    let decode_retrieval = |bytes: &[u8]| RETRIEVAL.read_keys(bytes);
+    [
+        sample(
+            "CKKS bootstrapping keys",
+            "ckks_bootstrapping_keys",
+            bytes,
+            decode,
+            Checksum::Frame,
+        ),
+        sample("retrieval keys", "retrieval_keys", retrieval, decode_retrieval, Checksum::Frame),
+    ]
 }
 
 /// Everything that travels between the halves, in every mode.
@@ -190,6 +202,10 @@ pub fn frames() -> Vec<Sample> {
         }),
         frame("ElGamal, shared noise", "elgamal_shared", &ELGAMAL.shared, |b| {
             ELGAMAL.read_shared(b)
+        }),
+        frame("retrieval query", "retrieval_query", &RETRIEVAL.query, |b| RETRIEVAL.read_query(b)),
+        frame("retrieval answer", "retrieval_answer", &RETRIEVAL.answer, |b| {
+            RETRIEVAL.read_answer(b)
         }),
         frame("encrypted vectors", "encrypted_vectors", &SIMILARITY.vectors, |b| {
             SIMILARITY.read_vectors(b)

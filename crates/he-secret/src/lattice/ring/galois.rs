@@ -1,12 +1,12 @@
 //! Galois keys of the key of an epoch's queries.
 
-use super::inner::{DIGIT_BITS, SwitchingKey, digits};
+use super::inner::{DIGIT_BITS, FINE_LEVELS, SwitchingKey, digits};
 use super::keys::transform;
 use super::{Binding, DEGREE, EvaluationKeys, Layout, QueryKey, Ring};
 use crate::keys::{MasterKey, Purpose};
 use ciphervec_arith::poly;
 use ciphervec_arith::sample::Stream;
-use zeroize::Zeroize;
+use zeroize::{Zeroize, Zeroizing};
 
 impl QueryKey {
     /// Keys for every level that `dimension` can use. They are a function of the master key, the
@@ -32,26 +32,28 @@ impl QueryKey {
             let key = |digit| {
                 let mask = seed(Purpose::EvaluationMask, level, digit);
                 let noise = seed(Purpose::EvaluationNoise, level, digit);
-                self.switching_key(ring, (level, digit), *mask.expose(), noise.expose())
+                let mut rotated = Zeroizing::new(vec![0; DEGREE]);
+                poly::permute(&mut rotated, &self.residues, ring.automorphism(level));
+                self.switching_key(ring, (&rotated, digit), *mask.expose(), noise.expose())
             };
-            (0..digits(level)).map(key).collect()
+            (0..digits(level, FINE_LEVELS)).map(key).collect()
         };
         let levels = (0..Layout::top_level(dimension)).map(level).collect();
         EvaluationKeys::from_parts(master.key_id(), binding, self.epoch(), levels)
     }
 
-    fn switching_key(
+    /// The key that switches one digit of what is encrypted under `from`, in NTT form, to this key.
+    pub(in crate::lattice) fn switching_key(
         &self,
         ring: &Ring,
-        (level, digit): (u8, usize),
+        (from, digit): (&[u64], usize),
         seed: [u8; 32],
         noise_seed: &[u8; 32],
     ) -> SwitchingKey {
         let linear = SwitchingKey::expand_linear(ring, &seed);
         let mut errors = vec![0i32; DEGREE];
         Stream::new(noise_seed, 0).gaussian(&mut errors);
-        let mut rotated = vec![0; DEGREE];
-        poly::permute(&mut rotated, &self.residues, ring.automorphism(level));
+        let mut rotated = from.to_vec();
         let [ciphertext, special] = ring.tables();
         let q = ring.modulus();
         let gadget = q.mul(q.reduce(special.modulus().value()), 1 << (DIGIT_BITS * digit as u32));

@@ -21,14 +21,24 @@ pub(super) fn transform(table: &NttTable, ternary: &[i8]) -> Vec<u64> {
 /// t: the key of one epoch's queries. Wiped on drop.
 pub struct QueryKey {
     pub(super) ternary: Vec<i8>,
-    pub(super) residues: Vec<u64>,
+    pub(in crate::lattice) residues: Vec<u64>,
     epoch: u32,
 }
 
 impl QueryKey {
     /// The query key of `collection` in `epoch`.
     pub fn derive(ring: &Ring, master: &MasterKey, collection: &[u8], epoch: u32) -> Self {
-        let parts: [&[u8]; 4] = [collection, b"ring", &Ring::param_id().0, &epoch.to_le_bytes()];
+        Self::derive_named(ring, master, [collection, b"ring", &Ring::param_id().0], epoch)
+    }
+
+    /// The key that these names and the epoch have.
+    pub(in crate::lattice) fn derive_named(
+        ring: &Ring,
+        master: &MasterKey,
+        [collection, scheme, params]: [&[u8]; 3],
+        epoch: u32,
+    ) -> Self {
+        let parts: [&[u8]; 4] = [collection, scheme, params, &epoch.to_le_bytes()];
         let seed = master.derive(Purpose::QueryKey, &parts);
         let mut ternary = vec![0; DEGREE];
         Stream::new(seed.expose(), 0).ternary(&mut ternary);

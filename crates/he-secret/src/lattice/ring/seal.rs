@@ -2,6 +2,7 @@
 //! the sums that answers about them are checked with.
 
 use super::check::BlockSums;
+use super::inner::deal_strips;
 use super::stored_sums::SumSizes;
 use super::{CheckWeights, DEGREE, Layout, Masks, POLY_BYTES, Ring, RowSigns, SegmentKey, Vectors};
 use crate::error::Result;
@@ -10,7 +11,7 @@ use crate::lattice::{Plaintext, Scales, SegmentId, nonce};
 use crate::random::random_bytes;
 use ciphervec_arith::buffer::AlignedBytes;
 use ciphervec_arith::parallel::*;
-use ciphervec_arith::ring::{self, STRIP_BYTES};
+use ciphervec_arith::ring;
 use ciphervec_arith::{convert, poly, sample::Stream};
 use zeroize::Zeroizing;
 
@@ -168,18 +169,10 @@ impl<'a, P: Plaintext> Builder<'a, P> {
                 .into_par_iter()
                 .map_init(Workspace::new, |work, block| self.block(block, work, &finish))
                 .collect();
-            let strip_bytes = blocks * nodes * STRIP_BYTES;
-            let strips = data.as_mut_slice()[headroom..].par_chunks_exact_mut(strip_bytes);
-            strips.enumerate().for_each(|(strip, out)| {
-                for node in 0..nodes {
-                    for (offset, (packed, _)) in built.iter().enumerate() {
-                        let from = node * POLY_BYTES + strip * STRIP_BYTES;
-                        let to = ring::strip_offset(blocks, nodes, first + offset, node);
-                        out[to..][..STRIP_BYTES].copy_from_slice(&packed[from..][..STRIP_BYTES]);
-                    }
-                }
-            });
-            built.iter().for_each(|(_, block)| sums.extend_from_slice(block));
+            let (packed, built): (Vec<_>, Vec<_>) = built.into_iter().unzip();
+            let out = &mut data.as_mut_slice()[headroom..];
+            deal_strips(out, (blocks, nodes), first, &packed);
+            built.iter().for_each(|block| sums.extend_from_slice(block));
         }
         Packed { id: self.id, words: data, sums }
     }

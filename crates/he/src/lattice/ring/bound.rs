@@ -215,8 +215,13 @@ fn rounding(words: AnswerWords) -> Part {
 
 /// Average variance of a coefficient of a node's noise, and its largest value.
 fn tree_noise(layout: &Layout) -> (f64, f64) {
+    noise_of_tree(layout.level(), FINE_LEVELS)
+}
+
+/// The same at a level of a tree whose first `fine` steps take two digits.
+pub(in crate::lattice) fn noise_of_tree(levels: u8, fine_levels: u8) -> (f64, f64) {
     let n = DEGREE as f64;
-    let growth = f64::exp2(f64::from(layout.level()));
+    let growth = f64::exp2(f64::from(levels));
     let bound = f64::from(GAUSSIAN_BOUND);
     // A key switch: Σ digit · e / P, plus rounding times (1, t). A whole residue as digit,
     // |digit| ≤ q/2 and q ≈ P, shows; digits of 25 bits do not.
@@ -224,11 +229,11 @@ fn tree_noise(layout: &Layout) -> (f64, f64) {
     let (whole, whole_max) = (n * GAUSSIAN_SIGMA.powi(2) / 12.0, n * bound / 2.0);
     let small = f64::exp2(f64::from(DIGIT_BITS) - f64::from(PRIME_BITS));
     let (mut switch_variance, mut switch_max) = (0.0, 0.0);
-    for level in 0..layout.level() {
+    for level in 0..levels {
         // Step j is followed by k − 1 − j more, each of which doubles its noise like the
         // message.
         let weight = f64::exp2(-1.0 - f64::from(level));
-        let fine = level < FINE_LEVELS;
+        let fine = level < fine_levels;
         let energy = if fine { 8.0 * whole * small * small } else { whole };
         let peak = if fine { 4.0 * whole_max * small } else { whole_max };
         switch_variance += weight * (energy + rounding);

@@ -9,8 +9,8 @@ use std::ops::{Deref, DerefMut};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Words kept between queries: ten megabytes for each of eight ring queries in flight, and one tree
-/// that grows.
-const KEPT_WORDS: usize = 14 << 20;
+/// that grows; or what a ciphertext of fetches takes, a tree, its strips and 16 MB of sums.
+const KEPT_WORDS: usize = 16 << 20;
 
 static POOL: Mutex<Vec<Vec<u64>>> = Mutex::new(Vec::new());
 

@@ -6,11 +6,12 @@
 //! − τe‖² = 4‖e‖²).
 
 use super::buffer_pool::Buffer;
-use super::galois::Scratch;
+use super::galois::{Scratch, TreeKeys};
 use super::{Ciphertext, DEGREE, EvaluationKeys, Half, Layout, Ring};
 use crate::error::{Error, Result};
 use ciphervec_arith::parallel::*;
 use ciphervec_arith::ring::STRIP;
+use core::ops::Range;
 
 /// Words of a node: both components.
 const NODE: usize = 2 * DEGREE;
@@ -29,9 +30,14 @@ impl Expanded {
     }
 
     /// Words of one strip.
-    pub(super) fn strip(&self, strip: usize) -> &[u64] {
+    fn strip(&self, strip: usize) -> &[u64] {
         let length = self.layout.nodes() * 2 * STRIP;
         &self.strips[strip * length..][..length]
+    }
+
+    /// Some of the nodes.
+    pub(in crate::lattice) fn nodes(&self, range: Range<usize>) -> Nodes<'_> {
+        Nodes { expanded: self, range }
     }
 
     /// Both components of a node, NTT form.
@@ -82,6 +88,20 @@ impl Expanded {
     }
 }
 
+/// Nodes of one query that a scan multiplies with, in order.
+pub(in crate::lattice) struct Nodes<'a> {
+    expanded: &'a Expanded,
+    range: Range<usize>,
+}
+
+impl Nodes<'_> {
+    /// Their words of one strip.
+    pub(super) fn strip(&self, strip: usize) -> &[u64] {
+        let words = self.range.start * 2 * STRIP..self.range.end * 2 * STRIP;
+        &self.expanded.strip(strip)[words]
+    }
+}
+
 /// Strips that are put together: runs of lines at a time, or each line of a node would be a stream of
 /// its own.
 const GATHERED: usize = 8;
@@ -115,7 +135,7 @@ impl Tree {
         self.words.chunks_exact(NODE).take(self.dims.min(1 << self.level))
     }
 
-    fn grow(&mut self, ring: &Ring, keys: &EvaluationKeys, parts: [bool; 2]) {
+    fn grow(&mut self, ring: &Ring, keys: &TreeKeys, parts: [bool; 2]) {
         let (level, step) = (self.level, 1usize << self.level);
         self.level += 1;
         let (present, wanted) = (self.dims.min(step), self.dims.min(2 * step));
@@ -145,6 +165,16 @@ pub fn expand(
     pieces: &[Ciphertext],
     layouts: &[Layout],
 ) -> Result<Vec<Expanded>> {
+    expand_under(ring, keys.tree(), pieces, layouts)
+}
+
+/// As [`expand`], under keys of trees alone.
+pub(in crate::lattice) fn expand_under(
+    ring: &Ring,
+    keys: &TreeKeys,
+    pieces: &[Ciphertext],
+    layouts: &[Layout],
+) -> Result<Vec<Expanded>> {
     let mut kept: Vec<Expanded> = layouts.iter().map(Expanded::vacant).collect();
     let both = [Component::Of(0), Component::Of(1)];
     expand_into(ring, keys, pieces, [[true; 2]; 2], both, &mut kept)?;
@@ -171,9 +201,9 @@ pub fn expand_halves(
         Half::Linear => (1, [[false, true]; 2]),
     };
     let of = Component::Of(part);
-    expand_into(ring, keys, first, wanted, [of, Component::Zero], &mut kept)?;
+    expand_into(ring, keys.tree(), first, wanted, [of, Component::Zero], &mut kept)?;
     if let Some(second) = second {
-        expand_into(ring, keys, second, wanted, [Component::Kept, of], &mut kept)?;
+        expand_into(ring, keys.tree(), second, wanted, [Component::Kept, of], &mut kept)?;
     }
     Ok(kept)
 }
@@ -181,7 +211,7 @@ pub fn expand_halves(
 /// Puts `components` of the nodes of one query into `kept`. `wanted` are the components computed at a step, and at the last.
 fn expand_into(
     ring: &Ring,
-    keys: &EvaluationKeys,
+    keys: &TreeKeys,
     pieces: &[Ciphertext],
     wanted: [[bool; 2]; 2],
     components: [Component; 2],

@@ -12,13 +12,13 @@ use ciphervec_arith::sample::Stream;
 use ciphervec_arith::{convert, poly};
 
 /// Steps whose key switching takes two digits.
-pub(super) const FINE_LEVELS: u8 = 3;
+pub const FINE_LEVELS: u8 = 3;
 /// Bits of such a digit.
 pub const DIGIT_BITS: u32 = 25;
 
-/// Digits of the key switching of a step.
-pub fn digits(level: u8) -> usize {
-    if level < FINE_LEVELS { 2 } else { 1 }
+/// Digits of the key switching of a step, where the first `fine` ones have two.
+pub fn digits(level: u8, fine: u8) -> usize {
+    if level < fine { 2 } else { 1 }
 }
 
 /// A key-switching key: both components modulo q and modulo P, NTT form.
@@ -29,6 +29,27 @@ pub struct SwitchingKey {
 }
 
 impl SwitchingKey {
+    /// Bytes of a serialised key.
+    pub const BYTES: usize = 32 + 2 * POLY_BYTES;
+    /// Bytes of its polynomials in memory.
+    pub const MEMORY: usize = size_of::<u64>() * 4 * DEGREE;
+
+    /// Appends the seed of a, and b modulo both primes.
+    pub fn append(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.seed);
+        self.constant.iter().for_each(|poly| pack_poly(poly, out));
+    }
+
+    /// Reads what [`Self::append`] wrote.
+    pub fn read(ring: &Ring, reader: &mut Reader<'_>) -> Result<Self> {
+        let what = reader.what();
+        let seed = reader.array()?;
+        let low = unpack_poly(what, reader.take(POLY_BYTES)?, ring.ciphertext.modulus())?;
+        let high = unpack_poly(what, reader.take(POLY_BYTES)?, ring.special.modulus())?;
+        let linear = Self::expand_linear(ring, &seed);
+        Ok(SwitchingKey { seed, constant: [low, high], linear })
+    }
+
     /// The key of a seed, the b that belongs to it and the a that [`Self::expand_linear`] makes of it.
     pub fn from_parts(seed: [u8; 32], constant: [Vec<u64>; 2], linear: [Vec<u64>; 2]) -> Self {
         SwitchingKey { seed, constant, linear }
@@ -60,9 +81,11 @@ pub struct EvaluationKeys {
     key: KeyId,
     binding: Binding,
     epoch: u32,
-    /// Per level, one key a digit.
-    levels: Vec<Vec<SwitchingKey>>,
+    tree: TreeKeys,
 }
+
+/// Keys that grow trees: per level, one a digit.
+pub struct TreeKeys(pub Vec<Vec<SwitchingKey>>);
 
 impl EvaluationKeys {
     /// Of one key a digit for each level. Hidden: the key of an epoch's queries makes them.
@@ -73,7 +96,12 @@ impl EvaluationKeys {
         epoch: u32,
         levels: Vec<Vec<SwitchingKey>>,
     ) -> Self {
-        EvaluationKeys { key, binding, epoch, levels }
+        EvaluationKeys { key, binding, epoch, tree: TreeKeys(levels) }
+    }
+
+    /// What trees are grown with.
+    pub(super) fn tree(&self) -> &TreeKeys {
+        &self.tree
     }
 
     /// The key id of the owner.
@@ -93,28 +121,24 @@ impl EvaluationKeys {
 
     /// Levels they reach.
     pub fn levels(&self) -> u8 {
-        self.levels.len() as u8
+        self.tree.levels()
     }
 
     /// Bytes of their polynomials in memory.
     pub fn memory(&self) -> usize {
-        self.levels.iter().flatten().count() * size_of::<u64>() * 4 * DEGREE
+        self.tree.memory()
     }
 
     /// The frame: index id, mask seed, epoch, number of levels, then per level and digit a seed and
     /// two packed polynomials.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let mut payload = Vec::with_capacity(
-            48 + (self.levels.len() + FINE_LEVELS as usize) * (32 + 2 * POLY_BYTES),
-        );
+        let keys = self.tree.0.iter().flatten();
+        let mut payload = Vec::with_capacity(48 + keys.clone().count() * SwitchingKey::BYTES);
         payload.extend_from_slice(&self.binding.index);
         payload.extend_from_slice(&self.binding.mask_seed);
         payload.extend_from_slice(&self.epoch.to_le_bytes());
-        payload.extend_from_slice(&(self.levels.len() as u32).to_le_bytes());
-        for key in self.levels.iter().flatten() {
-            payload.extend_from_slice(&key.seed);
-            key.constant.iter().for_each(|poly| pack_poly(poly, &mut payload));
-        }
+        payload.extend_from_slice(&u32::from(self.levels()).to_le_bytes());
+        keys.for_each(|key| key.append(&mut payload));
         let header = Header {
             scheme: Scheme::Ring,
             kind: Kind::EvaluationKeys,
@@ -149,20 +173,30 @@ impl EvaluationKeys {
                 "{expected} levels expected at dimension {dimension}, {count} came"
             )));
         }
-        let mut levels = Vec::with_capacity(usize::from(expected));
-        for level in 0..expected {
-            let mut keys = Vec::with_capacity(digits(level));
-            for _ in 0..digits(level) {
-                let seed: [u8; 32] = reader.array()?;
-                let low = unpack_poly(what, reader.take(POLY_BYTES)?, ring.ciphertext.modulus())?;
-                let high = unpack_poly(what, reader.take(POLY_BYTES)?, ring.special.modulus())?;
-                let linear = SwitchingKey::expand_linear(ring, &seed);
-                keys.push(SwitchingKey { seed, constant: [low, high], linear });
-            }
-            levels.push(keys);
-        }
+        let tree = TreeKeys::read(ring, &mut reader, expected, FINE_LEVELS)?;
         reader.finish()?;
-        Ok(EvaluationKeys { key: header.key, binding, epoch, levels })
+        Ok(EvaluationKeys { key: header.key, binding, epoch, tree })
+    }
+}
+
+impl TreeKeys {
+    /// Reads keys of so many levels, the first of which have two digits.
+    pub fn read(ring: &Ring, reader: &mut Reader<'_>, levels: u8, fine: u8) -> Result<Self> {
+        let level = |level| {
+            let keys = 0..digits(level, fine);
+            keys.map(|_| SwitchingKey::read(ring, reader)).collect::<Result<Vec<_>>>()
+        };
+        Ok(TreeKeys((0..levels).map(level).collect::<Result<_>>()?))
+    }
+
+    /// Levels they reach.
+    pub fn levels(&self) -> u8 {
+        self.0.len() as u8
+    }
+
+    /// Bytes of their polynomials in memory.
+    pub fn memory(&self) -> usize {
+        self.0.iter().flatten().count() * SwitchingKey::MEMORY
     }
 
     /// One step of the tree: `even` is (c0, c1), replaced by c + τ(c); `odd`, if wanted, becomes
@@ -177,35 +211,19 @@ impl EvaluationKeys {
         odd: Option<&mut [u64]>,
         scratch: &mut Scratch,
     ) {
-        let keys = &self.levels[usize::from(level)];
+        let keys = &self.0[usize::from(level)];
         let permutation = &ring.automorphisms[usize::from(level)];
-        let (q, p) = (ring.ciphertext.modulus(), ring.special.modulus());
+        let q = ring.ciphertext.modulus();
         let (constant, linear) = even.split_at_mut(DEGREE);
-        let Scratch { digits, high, low, rotated } = scratch;
-        poly::permute(rotated, linear, permutation);
-        decompose(ring, rotated, &mut digits[..keys.len()]);
+        poly::permute(&mut scratch.rotated, linear, permutation);
+        scratch.decompose(ring, keys.len());
         if wanted[0] {
-            poly::permute(rotated, constant, permutation);
+            poly::permute(&mut scratch.rotated, constant, permutation);
         }
         let mut odd = odd.map(|odd| odd.split_at_mut(DEGREE));
         for part in (0..2).filter(|&part| wanted[part]) {
-            for (index, (key, [digit_low, digit_high])) in keys.iter().zip(&*digits).enumerate() {
-                let [key_low, key_high] = if part == 0 { &key.constant } else { &key.linear };
-                if index == 0 {
-                    poly::mul(low, digit_low, key_low, q);
-                    poly::mul(high, digit_high, key_high, p);
-                } else {
-                    poly::mul_add_assign(low, digit_low, key_low, q);
-                    poly::mul_add_assign(high, digit_high, key_high, p);
-                }
-            }
-            // Key switching divides by P: subtract the value modulo P, then multiply by P⁻¹ modulo
-            // q.
-            ring.special.inverse(high);
-            convert::recentre(high, p, q);
-            ring.ciphertext.forward(high);
-            poly::sub_assign(low, high, q);
-            poly::scalar_mul_assign(low, ring.special_inverse, q);
+            scratch.switch(ring, keys, part);
+            let Scratch { low, rotated, .. } = &mut *scratch;
             let whole: &mut [u64] = if part == 0 { constant } else { linear };
             if part == 0 {
                 poly::add_assign(low, rotated, q);
@@ -219,6 +237,23 @@ impl EvaluationKeys {
             poly::add_assign(whole, low, q);
         }
     }
+}
+
+/// A row whose message is multiplied by the secret t: `row` is (c0, c1) in NTT form, `keys` switch t² to t. What is
+/// decrypted of (0, c0) + switch(c1) is c0 t + c1 t².
+pub(in crate::lattice) fn times_secret(
+    ring: &Ring,
+    keys: &[SwitchingKey],
+    row: [&[u64]; 2],
+    scratch: &mut Scratch,
+) -> [Vec<u64>; 2] {
+    scratch.rotated.copy_from_slice(row[1]);
+    scratch.decompose(ring, keys.len());
+    scratch.switch(ring, keys, 0);
+    let constant = scratch.low.clone();
+    scratch.switch(ring, keys, 1);
+    poly::add_assign(&mut scratch.low, row[0], ring.modulus());
+    [constant, scratch.low.clone()]
 }
 
 /// A polynomial modulo q (NTT form, overwritten) as digits, each modulo q and modulo P in NTT form:
@@ -246,7 +281,7 @@ fn decompose(ring: &Ring, poly: &mut [u64], digits: &mut [[Vec<u64>; 2]]) {
 }
 
 /// What one thread needs for a step.
-pub(super) struct Scratch {
+pub(in crate::lattice) struct Scratch {
     /// Modulo q and modulo P.
     digits: [[Vec<u64>; 2]; 2],
     high: Vec<u64>,
@@ -259,5 +294,32 @@ impl Scratch {
         let poly = || vec![0; DEGREE];
         let digits = [[poly(), poly()], [poly(), poly()]];
         Scratch { digits, high: poly(), low: poly(), rotated: poly() }
+    }
+
+    /// Cuts what was rotated into so many digits.
+    fn decompose(&mut self, ring: &Ring, digits: usize) {
+        decompose(ring, &mut self.rotated, &mut self.digits[..digits]);
+    }
+
+    /// Leaves in `low` one component, 0 for c0 and 1 for c1, of the switched ciphertext.
+    fn switch(&mut self, ring: &Ring, keys: &[SwitchingKey], part: usize) {
+        let (q, p) = (ring.ciphertext.modulus(), ring.special.modulus());
+        let Scratch { digits, high, low, .. } = self;
+        for (index, (key, [digit_low, digit_high])) in keys.iter().zip(&*digits).enumerate() {
+            let [key_low, key_high] = if part == 0 { &key.constant } else { &key.linear };
+            if index == 0 {
+                poly::mul(low, digit_low, key_low, q);
+                poly::mul(high, digit_high, key_high, p);
+            } else {
+                poly::mul_add_assign(low, digit_low, key_low, q);
+                poly::mul_add_assign(high, digit_high, key_high, p);
+            }
+        }
+        // Key switching divides by P: subtract the value modulo P, then multiply by P⁻¹ modulo q.
+        ring.special.inverse(high);
+        convert::recentre(high, p, q);
+        ring.ciphertext.forward(high);
+        poly::sub_assign(low, high, q);
+        poly::scalar_mul_assign(low, ring.special_inverse, q);
     }
 }

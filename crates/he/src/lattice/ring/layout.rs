@@ -2,7 +2,8 @@
 
 use super::{DEGREE, MAX_LEVEL, POLY_BYTES};
 use crate::error::{Error, Result};
-use ciphervec_arith::ring::{GROUP, STRIP};
+use ciphervec_arith::parallel::*;
+use ciphervec_arith::ring::{GROUP, STRIP, STRIP_BYTES, strip_offset};
 use core::ops::Range;
 
 /// The packing of vectors of one dimension at one level of the query tree.
@@ -152,6 +153,26 @@ impl Layout {
 
     /// Strips of a polynomial.
     pub(super) const STRIPS: usize = DEGREE / STRIP;
+}
+
+/// Deals packed polynomials of blocks from `first` on, each `[node][packed]`, out to their strips.
+pub fn deal_strips(
+    out: &mut [u8],
+    (blocks, nodes): (usize, usize),
+    first: usize,
+    built: &[impl AsRef<[u8]> + Sync],
+) {
+    let strips = out.par_chunks_exact_mut(blocks * nodes * STRIP_BYTES);
+    strips.enumerate().for_each(|(strip, out)| {
+        for node in 0..nodes {
+            for (offset, packed) in built.iter().enumerate() {
+                let from = node * POLY_BYTES + strip * STRIP_BYTES;
+                let to = strip_offset(blocks, nodes, first + offset, node);
+                let packed = &packed.as_ref()[from..][..STRIP_BYTES];
+                out[to..][..STRIP_BYTES].copy_from_slice(packed);
+            }
+        }
+    });
 }
 
 #[cfg(test)]

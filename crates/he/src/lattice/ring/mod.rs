@@ -29,7 +29,8 @@ mod signs;
 /// interface. Nothing here knows a secret.
 #[doc(hidden)]
 pub mod inner {
-    pub use super::galois::{DIGIT_BITS, SwitchingKey, digits};
+    pub use super::galois::{DIGIT_BITS, FINE_LEVELS, SwitchingKey, TreeKeys, digits};
+    pub use super::layout::deal_strips;
     pub use super::params::unpack_poly;
 }
 
@@ -44,5 +45,12 @@ pub use query::{Ciphertext, Half};
 pub use response::{AnswerWords, write_answer};
 pub use scan::{Sums, scan};
 pub use signs::{RowSigns, dimension_signs};
+
+pub(super) use bound::noise_of_tree;
+pub(super) use expand::{Nodes, expand_under};
+pub(super) use galois::{Scratch, times_secret};
+pub(super) use layout::deal_strips;
+pub(super) use response::write_words;
+pub(super) use scan::{Grid, STRIDE};
 
 use params::{pack_poly, unpack_poly};

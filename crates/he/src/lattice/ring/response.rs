@@ -110,9 +110,14 @@ pub fn write_answer(
 
 /// V of one block, in words of the second format.
 pub(super) fn write_linear(ring: &Ring, words: AnswerWords, v: &[u64], out: &mut [u8]) {
+    write_words(ring, v, words.linear, out);
+}
+
+/// A polynomial in words of so many bits.
+pub(in crate::lattice) fn write_words(ring: &Ring, poly: &[u64], bits: u32, out: &mut [u8]) {
     let mut switched = [0u64; DEGREE];
-    switch_to_words(&mut switched, v, ring.modulus(), words.linear);
-    pack_words(out, &switched, words.linear);
+    switch_to_words(&mut switched, poly, ring.modulus(), bits);
+    pack_words(out, &switched, bits);
 }
 
 /// U of one block at the places of its scores, in words of the second format.

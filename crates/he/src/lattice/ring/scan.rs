@@ -5,6 +5,7 @@
 //! in the first-level cache while the database streams past once, however many queries wait.
 
 use super::buffer_pool::Buffer;
+use super::expand::Nodes;
 use super::{DEGREE, Expanded, Layout, Ring};
 use ciphervec_arith::parallel::*;
 use ciphervec_arith::ring::{self, GROUP, STRIP, STRIP_BYTES};
@@ -12,7 +13,7 @@ use core::ops::Range;
 
 /// Words from one block's sums to the next: a line more than N, so that equal coefficients of many
 /// blocks, which are written together, do not all fall into one set of the caches.
-const STRIDE: usize = DEGREE + 8;
+pub(in crate::lattice) const STRIDE: usize = DEGREE + 8;
 
 /// U and V of one query over one segment.
 pub struct Sums {
@@ -21,17 +22,36 @@ pub struct Sums {
 }
 
 impl Sums {
-    fn take(blocks: usize) -> Self {
+    pub(in crate::lattice) fn take(blocks: usize) -> Self {
         Sums { constant: Buffer::take(blocks * STRIDE), linear: Buffer::take(blocks * STRIDE) }
     }
 
+    /// From NTT form.
+    pub(in crate::lattice) fn inverse_transform(&mut self, ring: &Ring) {
+        for part in [&mut self.constant, &mut self.linear] {
+            part.par_chunks_exact_mut(STRIDE)
+                .for_each(|poly| ring.ciphertext.inverse(&mut poly[..DEGREE]));
+        }
+    }
+
+    /// U and V, a polynomial every [`STRIDE`] words.
+    pub(in crate::lattice) fn parts_mut(&mut self) -> [&mut [u64]; 2] {
+        [&mut self.constant, &mut self.linear]
+    }
+
+    /// Takes U and V of block `from` of other sums as those of block `to`.
+    pub(in crate::lattice) fn copy_block(&mut self, to: usize, sums: &Sums, from: usize) {
+        self.constant[to * STRIDE..][..DEGREE].copy_from_slice(sums.constant(from));
+        self.linear[to * STRIDE..][..DEGREE].copy_from_slice(sums.linear(from));
+    }
+
     /// U of one block: Σ b_r c0_r.
-    pub(super) fn constant(&self, block: usize) -> &[u64] {
+    pub(in crate::lattice) fn constant(&self, block: usize) -> &[u64] {
         &self.constant[block * STRIDE..][..DEGREE]
     }
 
     /// V of one block: Σ b_r c1_r.
-    pub(super) fn linear(&self, block: usize) -> &[u64] {
+    pub(in crate::lattice) fn linear(&self, block: usize) -> &[u64] {
         &self.linear[block * STRIDE..][..DEGREE]
     }
 }
@@ -52,12 +72,7 @@ pub fn scan(
     queries: &[&Expanded],
 ) -> Vec<Sums> {
     let mut sums = products(ring, layout, data, rows, blocks, queries);
-    for sums in &mut sums {
-        for part in [&mut sums.constant, &mut sums.linear] {
-            part.par_chunks_exact_mut(STRIDE)
-                .for_each(|poly| ring.ciphertext.inverse(&mut poly[..DEGREE]));
-        }
-    }
+    sums.iter_mut().for_each(|sums| sums.inverse_transform(ring));
     sums
 }
 
@@ -75,22 +90,9 @@ pub(super) fn products(
         queries.iter().all(|query| query.layout() == layout),
         "query expanded for another layout"
     );
-    let mut sums: Vec<Sums> = queries.iter().map(|_| Sums::take(blocks.len())).collect();
-    // Blocks lie in groups; a share is whole groups.
-    let share = blocks.len().div_ceil(current_num_threads()).next_multiple_of(GROUP);
-    // A share: per query, its part of U and V.
-    let mut shares: Vec<Share<'_>> =
-        (0..blocks.len().div_ceil(share)).map(|_| Vec::new()).collect();
-    for sums in &mut sums {
-        let parts =
-            sums.constant.chunks_mut(share * STRIDE).zip(sums.linear.chunks_mut(share * STRIDE));
-        shares.iter_mut().zip(parts).for_each(|(share, part)| share.push(part));
-    }
-    let all = layout.blocks(rows);
-    shares.into_par_iter().enumerate().for_each(|(index, mut outputs)| {
-        scan_share(ring, layout, data, all, blocks.start + index * share, queries, &mut outputs);
-    });
-    sums
+    let grid = Grid { data, blocks: layout.blocks(rows), nodes: layout.nodes() };
+    let queries: Vec<Nodes<'_>> = queries.iter().map(|query| query.nodes(0..grid.nodes)).collect();
+    grid.products(ring, blocks, &queries)
 }
 
 /// Strips whose sums are gathered before they go where their polynomials are: whole runs of lines
@@ -99,38 +101,66 @@ const BATCH: usize = 8;
 
 type Share<'a> = Vec<(&'a mut [u64], &'a mut [u64])>;
 
-fn scan_share(
-    ring: &Ring,
-    layout: &Layout,
-    data: &[u8],
-    blocks: usize,
-    first: usize,
-    queries: &[&Expanded],
-    outputs: &mut Share<'_>,
-) {
-    let Some(count) = outputs.first().map(|(u, _)| u.len() / STRIDE) else { return };
-    let nodes = layout.nodes();
-    let block_strip = nodes * STRIP_BYTES;
-    let strip_words = queries.len() * count * STRIP;
-    // [strip of the batch][query][block][8]
-    let mut u = vec![0u64; BATCH * strip_words];
-    let mut v = u.clone();
-    for first_strip in (0..Layout::STRIPS).step_by(BATCH) {
-        let strips = first_strip..(first_strip + BATCH).min(Layout::STRIPS);
-        let sums = u.chunks_exact_mut(strip_words).zip(v.chunks_exact_mut(strip_words));
-        for (strip, (u, v)) in strips.clone().zip(sums) {
-            let data = &data[(strip * blocks + first) * block_strip..][..count * block_strip];
-            let strips: Vec<&[u64]> = queries.iter().map(|query| query.strip(strip)).collect();
-            ring::ring_scan_strip(data, count, nodes, &strips, ring.modulus(), u, v);
+/// Packed polynomials, so many a block, strip-major.
+pub(in crate::lattice) struct Grid<'a> {
+    pub data: &'a [u8],
+    pub blocks: usize,
+    pub nodes: usize,
+}
+
+impl Grid<'_> {
+    /// For some blocks, the sums over their polynomials times each query's nodes, in NTT form.
+    pub fn products(&self, ring: &Ring, blocks: Range<usize>, queries: &[Nodes<'_>]) -> Vec<Sums> {
+        let mut sums: Vec<Sums> = queries.iter().map(|_| Sums::take(blocks.len())).collect();
+        // Blocks lie in groups; a share is whole groups.
+        let share = blocks.len().div_ceil(current_num_threads()).next_multiple_of(GROUP);
+        // A share: per query, its part of U and V.
+        let mut shares: Vec<Share<'_>> =
+            (0..blocks.len().div_ceil(share)).map(|_| Vec::new()).collect();
+        for sums in &mut sums {
+            let parts = sums
+                .constant
+                .chunks_mut(share * STRIDE)
+                .zip(sums.linear.chunks_mut(share * STRIDE));
+            shares.iter_mut().zip(parts).for_each(|(share, part)| share.push(part));
         }
-        for (query, (constant, linear)) in outputs.iter_mut().enumerate() {
-            for (polys, sums) in [(constant, &u), (linear, &v)] {
-                for (block, poly) in polys.chunks_exact_mut(STRIDE).enumerate() {
-                    let out = poly[first_strip * STRIP..].as_chunks_mut::<STRIP>().0;
-                    for (out, sums) in
-                        out.iter_mut().zip(sums.chunks_exact(strip_words)).take(strips.len())
-                    {
-                        out.copy_from_slice(&sums[(query * count + block) * STRIP..][..STRIP]);
+        shares.into_par_iter().enumerate().for_each(|(index, mut outputs)| {
+            self.scan_share(ring, blocks.start + index * share, queries, &mut outputs);
+        });
+        sums
+    }
+
+    fn scan_share(
+        &self,
+        ring: &Ring,
+        first: usize,
+        queries: &[Nodes<'_>],
+        outputs: &mut Share<'_>,
+    ) {
+        let &Grid { data, blocks, nodes } = self;
+        let Some(count) = outputs.first().map(|(u, _)| u.len() / STRIDE) else { return };
+        let block_strip = nodes * STRIP_BYTES;
+        let strip_words = queries.len() * count * STRIP;
+        // [strip of the batch][query][block][8]
+        let mut u = vec![0u64; BATCH * strip_words];
+        let mut v = u.clone();
+        for first_strip in (0..Layout::STRIPS).step_by(BATCH) {
+            let strips = first_strip..(first_strip + BATCH).min(Layout::STRIPS);
+            let sums = u.chunks_exact_mut(strip_words).zip(v.chunks_exact_mut(strip_words));
+            for (strip, (u, v)) in strips.clone().zip(sums) {
+                let data = &data[(strip * blocks + first) * block_strip..][..count * block_strip];
+                let strips: Vec<&[u64]> = queries.iter().map(|query| query.strip(strip)).collect();
+                ring::ring_scan_strip(data, count, nodes, &strips, ring.modulus(), u, v);
+            }
+            for (query, (constant, linear)) in outputs.iter_mut().enumerate() {
+                for (polys, sums) in [(constant, &u), (linear, &v)] {
+                    for (block, poly) in polys.chunks_exact_mut(STRIDE).enumerate() {
+                        let out = poly[first_strip * STRIP..].as_chunks_mut::<STRIP>().0;
+                        for (out, sums) in
+                            out.iter_mut().zip(sums.chunks_exact(strip_words)).take(strips.len())
+                        {
+                            out.copy_from_slice(&sums[(query * count + block) * STRIP..][..STRIP]);
+                        }
                     }
                 }
             }

@@ -8,6 +8,7 @@ mod halves;
 mod lookup;
 mod pairs;
 pub mod program;
+mod retrieval;
 mod similarity;
 mod writers;
 
@@ -18,6 +19,7 @@ pub use halves::{ELGAMAL_INDEX, Halves, OPEN, SEALED, SEALED_INDEX, SEALED_QUERY
 pub use lookup::{LOOKUP, LOOKUP_TOKENS};
 pub use pairs::PAIRS;
 pub use program::{PROGRAM, PUBLIC_PROGRAM};
+pub use retrieval::RETRIEVAL;
 pub use similarity::SIMILARITY;
 pub use writers::WRITERS;
 

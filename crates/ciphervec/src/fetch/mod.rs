@@ -1,0 +1,17 @@
+//! Private fetch: records of one size are fetched from a server that does not learn which. No network and no files.
+//!
+//! The owner seals records to one length ([`RecordClass`]), the server keeps them as a [`FetchTable`], and a
+//! [`FetchSession`] asks for some and opens them. Both sides know the table's [`Shape`]; nothing but bytes goes between.
+
+#[cfg(feature = "client")]
+mod record;
+#[cfg(feature = "client")]
+mod session;
+mod table;
+
+pub use ciphervec_he::lattice::retrieval::{RetrievalNoise, Shape};
+#[cfg(feature = "client")]
+pub use record::RecordClass;
+#[cfg(feature = "client")]
+pub use session::{Asked, FetchSession, MAX_FETCHED};
+pub use table::{FetchKeys, FetchTable};

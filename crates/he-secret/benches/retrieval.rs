@@ -1,0 +1,70 @@
+//! Private retrieval on one thread: records of 1 KB fetched from 200,000 and from a million, one and ten at a time. Prints
+//! bytes, the server's memory and the back-end beside times.
+//!
+//! The floor of a fetch is its scan: 25 GB/s of memory for the first, two products a coefficient for those that share it.
+//! A million records take 3.7 GB.
+#![allow(missing_docs, reason = "criterion makes the entry point")]
+#![allow(clippy::unwrap_used, reason = "a bench fails by panicking")]
+
+use ciphervec_arith::Backend;
+use ciphervec_he_secret::keys::MasterKey;
+use ciphervec_he_secret::lattice::retrieval::{
+    RetrievalKey, RetrievalNoise, RetrievalQuery, SelectorKeys, Shape, Table, answer,
+};
+use ciphervec_he_secret::lattice::ring::Ring;
+use criterion::{Criterion, criterion_group, criterion_main};
+use std::cell::LazyCell;
+
+const RECORD: usize = 1024;
+
+fn content(record: usize, out: &mut [u8]) {
+    out.iter_mut().enumerate().for_each(|(at, byte)| *byte = (record * 31 + at * 7) as u8);
+}
+
+fn retrieval(criterion: &mut Criterion) {
+    rayon::ThreadPoolBuilder::new().num_threads(1).build_global().unwrap();
+    let (ring, master) = (Ring::new().unwrap(), MasterKey::from_bytes([1; 32]));
+    let key = RetrievalKey::derive(&ring, &master, b"bench", 0);
+    let keys = key.selector_keys(&ring, &master, b"bench");
+    println!(
+        "back-end {}, 1 thread, keys {} bytes",
+        Backend::current().name(),
+        SelectorKeys::BYTES
+    );
+    for records in [200_000usize, 1_000_000] {
+        let shape = Shape::new([0; 16], records, RECORD).unwrap();
+        let table = LazyCell::new(|| Table::new(&ring, shape, content));
+        let mut group = criterion.benchmark_group(format!("{records} records of {RECORD} bytes"));
+        group.sample_size(10);
+        for fetches in [1usize, 10] {
+            let wanted: Vec<usize> = (0..fetches).map(|at| (at + 1) * records / 11).collect();
+            group.bench_function(format!("{fetches} fetched"), |b| {
+                let asked = key.ask(&ring, &shape, &wanted).unwrap().to_bytes(&shape);
+                let query = RetrievalQuery::from_bytes(&ring, &asked, &shape).unwrap();
+                let answered = answer(&ring, &keys, &table, &query).unwrap();
+                let opened = key.open(&ring, &shape, &wanted, &answered).unwrap();
+                for (&record, opened) in wanted.iter().zip(opened) {
+                    let mut expected = vec![0; RECORD];
+                    content(record, &mut expected);
+                    assert!(*opened == expected, "record {record}");
+                }
+                let down = answered.to_bytes(&shape).len();
+                let memory = table.bytes() as f64 / (records * RECORD) as f64;
+                let noise = RetrievalNoise::of(&shape, fetches).unwrap();
+                println!(
+                    "{} nodes, {} columns: {} bytes up, {down} down, {memory:.2} times the \
+                     records in memory, {:.1} deviations",
+                    shape.nodes(),
+                    shape.columns(),
+                    asked.len(),
+                    noise.deviations()
+                );
+                b.iter(|| answer(&ring, &keys, &table, &query).unwrap());
+            });
+        }
+        group.finish();
+    }
+}
+
+criterion_group!(benches, retrieval);
+criterion_main!(benches);

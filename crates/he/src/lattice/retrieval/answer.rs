@@ -1,0 +1,191 @@
+//! Answering fetches: the query's numbers are expanded, one scan adds every column up to the wanted node, and the
+//! columns are folded to the wanted one. Server to owner.
+
+use super::keys::{header, open};
+use super::query::{head, read_head};
+use super::selector::{GADGET, Selector, fold};
+use super::{RetrievalQuery, SelectorKeys, Shape, Table};
+use crate::error::{Error, Result};
+use crate::lattice::ring::{
+    DEGREE, Expanded, Grid, Nodes, Ring, Scratch, Sums, expand_under, write_words,
+};
+use crate::wire::{KeyId, Kind};
+use ciphervec_arith::parallel::*;
+use ciphervec_arith::ring::GROUP;
+
+/// Bits that a coefficient of v keeps, and of u: rounding v counts 52 times as much.
+pub(super) const ANSWER_BITS: [u32; 2] = [19, 25];
+const LINEAR_BYTES: usize = DEGREE * ANSWER_BITS[1] as usize / 8;
+/// Bytes of the answer to one fetch, a layer.
+pub const ANSWER_BYTES: usize = DEGREE * ANSWER_BITS[0] as usize / 8 + LINEAR_BYTES;
+
+/// Columns of all fetches at hand that are added up before they are folded: 16 MB of sums.
+const RUN: usize = 256;
+
+/// What a server answers a [`RetrievalQuery`] with.
+pub struct RetrievalAnswer {
+    key: KeyId,
+    epoch: u32,
+    fetches: usize,
+    layers: usize,
+    /// `[fetch][layer][ANSWER_BYTES]`
+    bytes: Vec<u8>,
+}
+
+impl RetrievalAnswer {
+    /// The key id of who asked.
+    pub fn key_id(&self) -> KeyId {
+        self.key
+    }
+
+    /// The epoch of the retrieval key.
+    pub fn epoch(&self) -> u32 {
+        self.epoch
+    }
+
+    /// Fetches answered.
+    pub fn fetches(&self) -> usize {
+        self.fetches
+    }
+
+    /// The packed words of one fetch and layer: those of v, then those of u.
+    #[doc(hidden)]
+    pub fn words(&self, fetch: usize, layer: usize) -> [(&[u8], u32); 2] {
+        let bytes = &self.bytes[(fetch * self.layers + layer) * ANSWER_BYTES..][..ANSWER_BYTES];
+        let (linear, constant) = bytes.split_at(LINEAR_BYTES);
+        [(linear, ANSWER_BITS[1]), (constant, ANSWER_BITS[0])]
+    }
+
+    /// The frame: the shape's name, epoch, number of fetches, then the words of each fetch and layer.
+    pub fn to_bytes(&self, shape: &Shape) -> Vec<u8> {
+        let mut payload = Vec::with_capacity(24 + self.bytes.len());
+        payload.extend_from_slice(&head(shape, self.epoch, self.fetches));
+        payload.extend_from_slice(&self.bytes);
+        header(Kind::RetrievalAnswer, self.key).frame(&payload)
+    }
+
+    /// Reads what [`Self::to_bytes`] wrote about a table of this shape, where so many fetches were asked for.
+    ///
+    /// # Errors
+    /// Damaged or foreign bytes, another shape or another number of fetches.
+    pub fn from_bytes(bytes: &[u8], shape: &Shape, fetches: usize) -> Result<Self> {
+        let (header, mut reader) = open(Kind::RetrievalAnswer, bytes)?;
+        let (epoch, came) = read_head(&mut reader, shape)?;
+        if came != fetches {
+            return Err(reader.error(format!("{fetches} fetches asked for, {came} answered")));
+        }
+        let layers = shape.layers();
+        let bytes = reader.take(fetches * layers * ANSWER_BYTES)?.to_vec();
+        reader.finish()?;
+        Ok(RetrievalAnswer { key: header.key, epoch, fetches, layers, bytes })
+    }
+}
+
+/// Answers every fetch of a query.
+///
+/// # Errors
+/// If the keys are another owner's or another epoch's.
+pub fn answer(
+    ring: &Ring,
+    keys: &SelectorKeys,
+    table: &Table,
+    query: &RetrievalQuery,
+) -> Result<RetrievalAnswer> {
+    query.check(keys)?;
+    let shape = table.shape();
+    if query.ciphertexts.len() != shape.ciphertexts(query.fetches) {
+        return Err(Error::Range {
+            what: "ciphertexts of a retrieval query",
+            expected: format!("{}, as of this table", shape.ciphertexts(query.fetches)),
+            actual: query.ciphertexts.len().to_string(),
+        });
+    }
+    let layers = shape.layers();
+    let share = shape.fetches_per_ciphertext();
+    let mut bytes = vec![0; query.fetches * layers * ANSWER_BYTES];
+    // A few fetches keep the processor as busy as the memory: one ciphertext after the other costs no time, and their
+    // trees are what takes room.
+    for (ciphertext, out) in
+        query.ciphertexts.iter().zip(bytes.chunks_mut(share * layers * ANSWER_BYTES))
+    {
+        let fetches = out.len() / (layers * ANSWER_BYTES);
+        let piece = core::slice::from_ref(ciphertext);
+        let expanded = expand_under(ring, keys.tree(), piece, &[shape.layout(fetches)?])?;
+        let fetches: Vec<Fetch<'_>> = expanded
+            .iter()
+            .flat_map(|expanded| (0..fetches).map(move |fetch| (expanded, fetch)))
+            .map(|(expanded, fetch)| Fetch::new(ring, keys, shape, expanded, fetch))
+            .collect();
+        for layer in 0..layers {
+            let columns = select(ring, &table.layer(layer), &fetches);
+            for (column, out) in columns.iter().zip(out.chunks_mut(layers * ANSWER_BYTES)) {
+                let out = &mut out[layer * ANSWER_BYTES..][..ANSWER_BYTES];
+                let (linear, constant) = out.split_at_mut(LINEAR_BYTES);
+                write_words(ring, column.linear(0), ANSWER_BITS[1], linear);
+                write_words(ring, column.constant(0), ANSWER_BITS[0], constant);
+            }
+        }
+    }
+    Ok(RetrievalAnswer {
+        key: query.key,
+        epoch: query.epoch,
+        fetches: query.fetches,
+        layers,
+        bytes,
+    })
+}
+
+/// What one fetch multiplies with.
+struct Fetch<'a> {
+    expanded: &'a Expanded,
+    first: usize,
+    selectors: Vec<Selector>,
+}
+
+impl<'a> Fetch<'a> {
+    fn new(
+        ring: &Ring,
+        keys: &SelectorKeys,
+        shape: &Shape,
+        expanded: &'a Expanded,
+        fetch: usize,
+    ) -> Self {
+        let first = fetch * shape.numbers();
+        let selectors = (0..shape.column_bits() as usize)
+            .into_par_iter()
+            .map_init(Scratch::new, |scratch, bit| {
+                let place = first + shape.nodes() + bit * GADGET.count as usize;
+                Selector::new(ring, keys, expanded, place, scratch)
+            })
+            .collect();
+        Fetch { expanded, first, selectors }
+    }
+
+    fn nodes(&self, count: usize) -> Nodes<'a> {
+        self.expanded.nodes(self.first..self.first + count)
+    }
+}
+
+/// The wanted column of a layer for each fetch, the first of those there.
+fn select(ring: &Ring, layer: &Grid<'_>, fetches: &[Fetch<'_>]) -> Vec<Sums> {
+    let nodes: Vec<Nodes<'_>> = fetches.iter().map(|fetch| fetch.nodes(layer.nodes)).collect();
+    let bits = (RUN / fetches.len().max(1)).max(GROUP).ilog2();
+    let run = 1 << bits;
+    let mut kept: Vec<Sums> =
+        fetches.iter().map(|_| Sums::take(layer.blocks.div_ceil(run))).collect();
+    for (index, first) in (0..layer.blocks).step_by(run).enumerate() {
+        let columns = first..layer.blocks.min(first + run);
+        let mut sums = layer.products(ring, columns, &nodes);
+        for ((fetch, sums), kept) in fetches.iter().zip(&mut sums).zip(&mut kept) {
+            sums.inverse_transform(ring);
+            let low = fetch.selectors.len().min(bits as usize);
+            fold(ring, &fetch.selectors[..low], sums);
+            kept.copy_block(index, sums, 0);
+        }
+    }
+    for (fetch, kept) in fetches.iter().zip(&mut kept) {
+        let low = fetch.selectors.len().min(bits as usize);
+        fold(ring, &fetch.selectors[low..], kept);
+    }
+    kept
+}
