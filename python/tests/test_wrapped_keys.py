@@ -171,13 +171,6 @@ def test_a_collection_stays_as_it_is_and_opens_again(path: Path, keys: Keys, tmp
         assert client.get_collection("c").count() == 20
 
 
-def test_a_buffer_of_a_file_key_is_wiped() -> None:
-    with files._file_key() as buffer:
-        assert len(buffer) == 32
-        assert any(buffer)
-    assert bytes(buffer) == bytes(32)
-
-
 def test_the_command_line_takes_a_wrapped_file_as_any_other(tmp_path: Path, keyring: InMemory) -> None:
     run = Program(tmp_path, CIPHERVEC_PASSPHRASE="correct horse battery staple")
     run("keygen", "my.key")
@@ -204,6 +197,14 @@ def test_the_command_line_takes_a_wrapped_file_as_any_other(tmp_path: Path, keyr
     checked = json.loads(run("doctor", "db", "items", "--keys", "my.wrapped", "--json", code=None).stdout)
     assert URI in json.dumps(checked)
     run("keys", "unwrap", "my.wrapped", "--out", "again.key")
+    run("keygen", "fresh.key", "--by", URI)
+    run("keygen", "both.key", "--by", URI, "--no-passphrase", code=2)
+    run("keygen", "pair.key", "--by", URI, "--scheme", "elgamal", code=2)
+    assert ciphervec._native.key_file_label(str(tmp_path / "fresh.key"))[0] == "wrapped"
+    assert not any((tmp_path / name).exists() for name in ("both.key", "pair.key"))
+    run("keys", "split", "fresh.key", "--need", "2", "--of", "2")
+    run("keys", "combine", "fresh.share-1", "fresh.share-2", "--out", "back.key", "--by", InMemory.second)
+    assert Keys.load(tmp_path / "back.key") == Keys.load(tmp_path / "fresh.key")
     passphrase = "correct horse battery staple"
     assert Keys.load(tmp_path / "again.key", passphrase) == Keys.load(tmp_path / "my.key", passphrase)
 

@@ -3,6 +3,7 @@ secret, and leaves every file as it was."""
 
 from __future__ import annotations
 
+import logging
 import re
 import stat
 import sys
@@ -65,8 +66,9 @@ def safe(error: BaseException, *more: str) -> str:
 
 
 def test_a_wrapped_file_opens_in_one_request_and_holds_no_key(
-    service: Holder, keys: Keys, tmp_path: Path
+    service: Holder, keys: Keys, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level(logging.DEBUG)
     path = tmp_path / "my.key"
     keys.save(path, wrapped_by=service.uri)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -77,6 +79,8 @@ def test_a_wrapped_file_opens_in_one_request_and_holds_no_key(
     assert Keys.load(f"{service.uri}#{path}", passphrase="not used") == keys
     with pytest.raises(WrongKey, match="not by"):
         Keys.load(f"{service.second}#{path}")
+    assert PIN not in caplog.text
+    assert TOKEN not in caplog.text
 
 
 def test_what_was_wrapped_for_another_file_or_by_another_key_opens_nothing(

@@ -18,6 +18,7 @@ from .key_upkeep import keys_app
 from .terminal import (
     Json,
     PassphraseFile,
+    WrappedBy,
     aside,
     command,
     existing,
@@ -79,6 +80,7 @@ def restore(
     ] = None,
     passphrase_file: PassphraseFile = None,
     no_passphrase: NoPassphrase = False,
+    by: WrappedBy = None,
     as_json: Json = False,
 ) -> None:
     """Make a key file from its 24 words. They are typed unseen, and never stand in the command.
@@ -90,7 +92,7 @@ def restore(
     """
     expect_new(path)
     keys = Keys.from_recovery_phrase(_words(phrase_file), key_id=key_id)
-    save_new(keys, path, passphrase_file, no_passphrase)
+    save_new(keys, path, passphrase_file, no_passphrase, by)
     if as_json:
         print_json({"path": str(path), "key_id": keys.key_id, "protected": not no_passphrase})
         return
@@ -193,6 +195,7 @@ def open_shared(
         Path | None, typer.Option(help="The new key file's passphrase, if it is another one than the pair's.")
     ] = None,
     no_passphrase: NoPassphrase = False,
+    by: WrappedBy = None,
     as_json: Json = False,
 ) -> None:
     """Write the keys that somebody shared with you to a key file, under a passphrase of yours.
@@ -207,7 +210,7 @@ def open_shared(
     expect_new(path)
     data = read_file(existing(shared, "file of shared keys"))
     keys = Keys.open_shared(data, _identity(pair, passphrase_file), key_id=key_id)
-    save_new(keys, path, new_passphrase_file or passphrase_file, no_passphrase)
+    save_new(keys, path, new_passphrase_file or passphrase_file, no_passphrase, by)
     if as_json:
         print_json({"path": str(path), "key_id": keys.key_id, "protected": not no_passphrase})
         return
@@ -248,10 +251,12 @@ def _identity(path: Path, passphrase_file: Path | None) -> Identity:
         return Identity.load(path, passphrase(passphrase_file, f"Passphrase of {path}"))
 
 
-def save_new(keys: Keys, path: Path, passphrase_file: Path | None, no_passphrase: bool) -> None:
-    """Write a key file under a passphrase, or in clear where that was asked for."""
-    if no_passphrase:
-        keys.save(path, allow_plaintext=True)
+def save_new(
+    keys: Keys, path: Path, passphrase_file: Path | None, no_passphrase: bool, by: str | None = None
+) -> None:
+    """Write a key file wrapped by a service, in clear, where either was asked for, or else under a passphrase."""
+    if by is not None or no_passphrase:
+        keys.save(path, wrapped_by=by, allow_plaintext=no_passphrase)
     else:
         keys.save(path, passphrase(passphrase_file, "New passphrase", confirm=True))
 

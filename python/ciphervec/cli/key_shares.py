@@ -11,7 +11,7 @@ import typer
 from ..collections.keys import Keys
 from .key_copies import KeyId, KeyPath, NoPassphrase, expect_new, load_there, save_new
 from .key_wrapping import keys_app
-from .terminal import Json, PassphraseFile, command, existing, print_json, screen
+from .terminal import Json, PassphraseFile, WrappedBy, command, existing, print_json, screen
 
 
 @keys_app.command()
@@ -62,6 +62,7 @@ def combine(
     key_id: KeyId = None,
     passphrase_file: PassphraseFile = None,
     no_passphrase: NoPassphrase = False,
+    by: WrappedBy = None,
     as_json: Json = False,
 ) -> None:
     """Give a key back from its shares. One that was changed, or is of another split, is named.
@@ -72,7 +73,7 @@ def combine(
     """
     expect_new(out)
     keys = Keys.combine((existing(one, "share") for one in shares), key_id=key_id)
-    save_new(keys, out, passphrase_file, no_passphrase)
+    save_new(keys, out, passphrase_file, no_passphrase, by)
     if as_json:
         print_json({"path": str(out), "key_id": keys.key_id, "protected": not no_passphrase})
         return

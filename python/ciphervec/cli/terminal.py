@@ -94,6 +94,15 @@ KeyFile = Annotated[
         help="The key file that `ciphervec keygen` or `keys wrap` made.",
     ),
 ]
+WrappedBy = Annotated[
+    str | None,
+    typer.Option(
+        "--by",
+        metavar="URI",
+        help="Wrap the new file by this instead of a passphrase: awskms://…, gcpkms://…, azurekv://…, vault://…, pkcs11:…, "
+        "keyring:… or age:…",
+    ),
+]
 PassphraseFile = Annotated[
     Path | None,
     typer.Option(

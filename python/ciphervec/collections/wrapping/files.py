@@ -3,7 +3,6 @@ one whose file key was unwrapped again: whatever fails before leaves it as it wa
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -123,22 +122,11 @@ def _opened(file: _native.WrappedKeyFile, asked: Wrapper) -> _native.Keys:
 def _sealed(keys: _native.Keys, uri: str, asked: Wrapper) -> _native.WrappedKeyFile:
     """A file that is known to open: what a service returned is asked back before anything is replaced by it."""
     context = Context(keys.key_id, uri)
-    with _file_key() as file_key:
-        wrapped = asked.wrap(bytes(file_key), context)
-        file = _native.WrappedKeyFile.seal(keys, uri, bytes(file_key), wrapped)
+    file_key = _native.new_file_key()
+    file = _native.WrappedKeyFile.seal(keys, uri, file_key, asked.wrap(file_key, context))
     if not _opened(file, asked).same(keys):
         raise WrongKey(f"{uri} does not give back what it wrapped; no file was written.")
     return file
-
-
-@contextlib.contextmanager
-def _file_key() -> Iterator[bytearray]:
-    """A new one, wiped afterwards; what clients copied of it is theirs to wipe."""
-    buffer = _native.new_file_key()
-    try:
-        yield buffer
-    finally:
-        buffer[:] = bytes(len(buffer))
 
 
 def named_file(source: StrPath) -> tuple[str, str | None]:

@@ -41,7 +41,7 @@ class Keyring:
         """By the wrapping key of that name."""
         wrapping = self._wrapping()
         try:
-            return bytes(_native.unwrap_locally(wrapped, wrapping, context.data))
+            return _native.unwrap_locally(wrapped, wrapping, context.data)
         except CorruptData:
             not_its_own(self._uri, "it was sealed under another key than the one of that name")
 
