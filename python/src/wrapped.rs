@@ -1,4 +1,4 @@
-//! Wrapped key files and shares of a key: what a service unwrapped enters, keys leave. The master itself never does. Owner only.
+//! Wrapped key files and shares of a key, for their owner. Python sees file keys; a master key stays in Rust.
 
 use std::path::Path;
 

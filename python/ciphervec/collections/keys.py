@@ -1,5 +1,5 @@
-"""Secret keys: the secret 32 bytes enter and leave as a file under a passphrase or a wrapping key, or as shares; what a
-server needs leaves in clear. Owner only."""
+"""The owner's secret key, kept as a file under a passphrase or a wrapping key, as words, or as shares. Its 32 bytes are in
+the native module alone."""
 
 from __future__ import annotations
 

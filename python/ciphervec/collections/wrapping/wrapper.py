@@ -1,6 +1,5 @@
-"""What the holders of wrapping keys have in common, for those who add one: a file key enters `wrap` as bytes and leaves
-`unwrap` as the same bytes. A key file names a wrapping key, never a host to send credentials to, code to load, or a secret:
-those come from the environment."""
+"""What the holders of wrapping keys have in common, for those who add one. A key file names a wrapping key, never a host to
+send credentials to, code to load, or a secret: those come from the environment."""
 
 from __future__ import annotations
 
