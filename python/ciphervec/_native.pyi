@@ -30,6 +30,7 @@ __all__ = [
     "FilterTags",
     "Identity",
     "IndexSpec",
+    "KeyShare",
     "Keys",
     "LookupBench",
     "LookupClient",
@@ -61,6 +62,7 @@ __all__ = [
     "Store",
     "TokenPool",
     "TokenRequest",
+    "WrappedKeyFile",
     "Writer",
     "WriterCard",
     "__version__",
@@ -72,7 +74,9 @@ __all__ = [
     "ckks_depth",
     "consumed_after",
     "get_threads",
+    "key_file_label",
     "merge_responses",
+    "new_file_key",
     "read_checkpoint",
     "record_tags",
     "ring_layouts",
@@ -83,7 +87,9 @@ __all__ = [
     "state_leaf",
     "state_name",
     "time_small_lookup",
+    "unwrap_locally",
     "why_no_row_passes",
+    "wrap_locally",
 ]
 
 __version__: str
