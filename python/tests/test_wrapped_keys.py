@@ -223,6 +223,8 @@ def test_the_command_line_lists_and_rewraps(tmp_path: Path, keyring: InMemory) -
         *[(one, URI) for one in ids[:2]], (ids[2], "keyring:third")
     ]  # fmt: skip
     assert "keyring:third" in run("keys", "list", "tenants").stdout
+    assert "[x]" in run("keys", "rewrap", "[x]", code=4).stderr
+    assert "s3:x:y" in run("keygen", "k", "--by", "s3:x:y", code=2).stderr
     done = run("keys", "rewrap", "tenants", "--from", URI, "--by", InMemory.second).stdout
     assert "2 key files wrapped anew, 0 left" in done
     del keyring.kept["ciphervec", "third"]

@@ -4,10 +4,12 @@ secret, and leaves every file as it was."""
 from __future__ import annotations
 
 import logging
+import os
 import re
 import stat
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -220,6 +222,22 @@ def test_a_wrong_pin_is_tried_once_for_all_files(
     service.deny()
     assert all(isinstance(one.error, AuthenticationError) for one in Keys.rewrap(paths))
     assert len(tried) == 1
+
+
+def test_a_login_of_the_application_stays(
+    monkeypatch: pytest.MonkeyPatch, kept: Path, keys: Keys, tmp_path: Path
+) -> None:
+    """A token's login is the whole process'; nobody else is logged out, and threads wait for each other."""
+    service = SoftHsm.made(monkeypatch, kept)
+    keys.save(tmp_path / "my.key", wrapped_by=service.uri)
+    with ThreadPoolExecutor(6) as threads:
+        assert all(one == keys for one in threads.map(lambda _: Keys.load(tmp_path / "my.key"), range(60)))
+    import pkcs11
+
+    token = pkcs11.lib(os.environ["CIPHERVEC_PKCS11_MODULE"]).get_token(token_label="ciphervec tests")
+    with token.open(user_pin=PIN) as session:
+        assert Keys.load(tmp_path / "my.key") == keys
+        assert session.get_key(object_class=pkcs11.ObjectClass.SECRET_KEY, label="other").label == "other"
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.markup import escape
 from rich.table import Table
 
 import ciphervec._native as _native
@@ -158,7 +159,7 @@ def list_keys(paths: Paths, as_json: Json = False) -> None:
         return
     table = Table("key", "holds", "protection", "wrapped by", "file", box=None, pad_edge=False)
     for path, protection, holds, key_id, uri in rows:
-        table.add_row(key_id, holds, protection, uri or "", str(path))
+        table.add_row(key_id, holds, protection, escape(uri or ""), escape(str(path)))
     screen.print(table)
 
 

@@ -81,8 +81,9 @@ _CODES: list[tuple[type[BaseException], ExitCode]] = [
 ]
 
 # Nothing is folded or cut off a terminal: lines are for grep and logs there.
-screen = Console(stderr=False, soft_wrap=not sys.stdout.isatty())
-aside = Console(stderr=True, soft_wrap=not sys.stderr.isatty())
+# Neither do two colons of a path or a URI make a picture.
+screen = Console(stderr=False, soft_wrap=not sys.stdout.isatty(), emoji=False)
+aside = Console(stderr=True, soft_wrap=not sys.stderr.isatty(), emoji=False)
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on standard output, and errors as JSON too.")]
 KeyFile = Annotated[

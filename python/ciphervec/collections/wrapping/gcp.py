@@ -64,7 +64,7 @@ class GcpKms:
         except RetryError as error:
             away(self._uri, error.message)
         except GoogleAuthError as error:
-            denied(self._uri, error, "gcloud auth application-default login")
+            denied(self._uri, error, "log in with gcloud auth application-default login")
 
     def _refused(self, kind: str, said: str) -> NoReturn:
         why = f"{kind}, {said}".strip(", ")
