@@ -12,7 +12,21 @@ import time
 from dataclasses import dataclass, field
 from functools import partial
 
-from actions import arm, browser, chroma, compat, deploy, measure, ray_cluster, rust, setup, site, wasm, web
+from actions import (
+    arm,
+    browser,
+    chroma,
+    compat,
+    deploy,
+    hsm,
+    measure,
+    ray_cluster,
+    rust,
+    setup,
+    site,
+    wasm,
+    web,
+)
 from actions.base import ROOT, Step, StepFailedError, StepSkippedError, say, together
 from actions.measure import bench, fault, reproduce, results
 from actions.python import module, on_backend, program, pytest, ruff, script
@@ -128,6 +142,7 @@ TARGETS: dict[str, list[Step]] = {
             on_backend("portable", rust.test_again),
         ),
         NEON,
+        Step("softhsm", "install Debian's SoftHSM, as root", hsm.install, True),
         Step("pytest", "Python tests, examples, README snippets", pytest()),
         Step("pytest-avx2", "core Python tests on AVX2", on_backend("avx2", pytest("-m", "core"))),
         Step(

@@ -10,6 +10,7 @@ from . import _moved, errors
 from ._native import (
     EvaluationKeys,
     IndexSpec,
+    KeyShare,
     Recipient,
     SealedSegment,
     ServerIndex,
@@ -175,6 +176,7 @@ __all__ = [
     "IndexSpec",
     "InvalidInput",
     "InvalidRows",
+    "KeyShare",
     "Keys",
     "Matches",
     "Network",

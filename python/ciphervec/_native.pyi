@@ -30,6 +30,7 @@ __all__ = [
     "FilterTags",
     "Identity",
     "IndexSpec",
+    "KeyShare",
     "Keys",
     "LookupBench",
     "LookupClient",
@@ -61,6 +62,7 @@ __all__ = [
     "Store",
     "TokenPool",
     "TokenRequest",
+    "WrappedKeyFile",
     "Writer",
     "WriterCard",
     "__version__",
@@ -72,7 +74,9 @@ __all__ = [
     "ckks_depth",
     "consumed_after",
     "get_threads",
+    "key_file_label",
     "merge_responses",
+    "new_file_key",
     "read_checkpoint",
     "record_tags",
     "ring_layouts",
@@ -83,7 +87,9 @@ __all__ = [
     "state_leaf",
     "state_name",
     "time_small_lookup",
+    "unwrap_locally",
     "why_no_row_passes",
+    "wrap_locally",
 ]
 
 __version__: str
@@ -128,6 +134,47 @@ class Keys:
     def from_recovery_phrase(words: str) -> Keys: ...
     def evaluation(self, spec: IndexSpec, epoch: int = 0) -> EvaluationKeys: ...
     def same(self, other: Keys) -> bool: ...
+    def __reduce__(self) -> NoReturn: ...
+
+@final
+class WrappedKeyFile:
+    @staticmethod
+    def read(path: str) -> WrappedKeyFile | None: ...
+    @staticmethod
+    def seal(keys: Keys, uri: str, file_key: bytes, wrapped: bytes) -> WrappedKeyFile: ...
+    @property
+    def key_id(self) -> str: ...
+    @property
+    def uri(self) -> str: ...
+    @property
+    def wrapped(self) -> bytes: ...
+    def open(self, file_key: bytes) -> Keys: ...
+    def save(self, path: str, *, overwrite: bool = False) -> None: ...
+
+def new_file_key() -> bytes: ...
+def wrap_locally(file_key: bytes, wrapping: bytes, context: bytes) -> bytes: ...
+def unwrap_locally(wrapped: bytes, wrapping: bytes, context: bytes) -> bytes: ...
+def key_file_label(path: str) -> tuple[str, str, str, str | None]: ...
+
+@final
+class KeyShare:
+    @staticmethod
+    def _split(keys: Keys, need: int, of: int) -> list[KeyShare]: ...
+    @staticmethod
+    def _combine(shares: list[KeyShare]) -> Keys: ...
+    @property
+    def need(self) -> int: ...
+    @property
+    def of(self) -> int: ...
+    @property
+    def number(self) -> int: ...
+    @property
+    def key_id(self) -> str: ...
+    @property
+    def split(self) -> str: ...
+    def save(self, path: str) -> None: ...
+    @staticmethod
+    def load(path: str) -> KeyShare: ...
     def __reduce__(self) -> NoReturn: ...
 
 @final

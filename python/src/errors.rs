@@ -6,6 +6,7 @@ use ciphervec::decode::DecodeError;
 use ciphervec::protect::aead::EnvelopeError;
 use ciphervec::protect::id::IdError;
 use ciphervec::protect::keyfile::KeyfileError;
+use ciphervec::protect::shares::ShareError;
 use ciphervec::store::StoreError;
 use ciphervec::{Error, SegmentId};
 use ciphervec_arith::error::ArithError;
@@ -88,13 +89,27 @@ impl Raise for KeyfileError {
                 UnsupportedVersion::new_err(message)
             }
             Self::Damaged { .. } | Self::Checksum { .. } => CorruptData::new_err(message),
-            Self::WrongPassphrase { .. } => WrongKey::new_err(message),
-            Self::PassphraseNeeded { .. }
+            Self::WrongPassphrase { .. } | Self::WrongFileKey { .. } => WrongKey::new_err(message),
+            Self::Wrapped { .. }
+            | Self::Share { .. }
+            | Self::PassphraseNeeded { .. }
             | Self::NotEncrypted { .. }
             | Self::OtherKey { .. }
             | Self::EmptyPassphrase
             | Self::Cost { .. } => InvalidInput::new_err(message),
             _ => CiphervecError::new_err(message),
+        }
+    }
+}
+
+impl Raise for ShareError {
+    fn raise(self) -> PyErr {
+        let message = self.to_string();
+        match self {
+            Self::Changed { .. } => CorruptData::new_err(message),
+            Self::OtherKey { .. } => WrongKey::new_err(message),
+            Self::Envelope(error) => error.raise(),
+            _ => InvalidInput::new_err(message),
         }
     }
 }
@@ -170,6 +185,7 @@ impl Raise for Error {
             Self::Scheme(error) => error.raise(),
             Self::Envelope(error) => error.raise(),
             Self::Keyfile(error) => error.raise(),
+            Self::Share(error) => error.raise(),
             Self::Id(error) => error.raise(),
             Self::DuplicateId(_) => DuplicateId::new_err(message),
             Self::NotShared { .. } => WrongKey::new_err(message),

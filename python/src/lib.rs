@@ -42,6 +42,7 @@ mod state;
 mod store;
 mod tokens;
 mod vectors;
+mod wrapped;
 mod writer;
 
 use ciphervec::Scheme;
@@ -61,6 +62,12 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<sharing::PyIdentity>()?;
     module.add_class::<sharing::PyRecipient>()?;
     module.add_class::<sharing::PySharedKeys>()?;
+    module.add_class::<wrapped::PyWrappedKeyFile>()?;
+    module.add_class::<wrapped::PyKeyShare>()?;
+    module.add_function(wrap_pyfunction!(wrapped::new_file_key, module)?)?;
+    module.add_function(wrap_pyfunction!(wrapped::wrap_locally, module)?)?;
+    module.add_function(wrap_pyfunction!(wrapped::unwrap_locally, module)?)?;
+    module.add_function(wrap_pyfunction!(wrapped::key_file_label, module)?)?;
     module.add_class::<spec::PyIndexSpec>()?;
     module.add_class::<segment::PySealedSegment>()?;
     module.add_class::<segment_directory::PySegmentDirectory>()?;

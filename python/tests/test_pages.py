@@ -36,9 +36,9 @@ FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 INDENTED = re.compile(r"(?:^    \S.*\n(?:^ {4,}\S.*\n)*)+", re.MULTILINE)
 SPAN = re.compile(r"`([^`\n]+)`")
 OURS = re.compile(r"ciphervec(?:-server)?\s+[a-z]")
-TOOLS = """. actionlint apt-get awk bash cargo cat cd chmod cp curl docker done echo else exit export fi git grep gzip head helm
-install kill kubectl ls mkdir mv node npm npx openssl podman printf ps rm rustup sed sh sleep source ssh su sudo systemctl
-tail tar test trap true wait"""
+TOOLS = """. actionlint age-keygen apt-get awk aws az bash cargo cat cd chmod cp curl docker done echo else exit export fi
+gcloud git grep gzip head helm install kill kubectl ls mkdir mv node npm npx openssl pkcs11-tool podman printf ps rm rustup
+sed sh sleep softhsm2-util source ssh su sudo systemctl tail tar test trap true vault wait"""
 """Programs of the system, and words of a shell, that pages may use."""
 
 pytestmark = pytest.mark.skipif(not PAGES, reason="needs the repository, not only the wheel")

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import shutil
 from pathlib import Path
 
-from .base import StepSkippedError, call
+from .base import call, from_debian
 from .wasm import need_target
 
 TARGET = "aarch64-unknown-linux-gnu"
@@ -20,12 +19,7 @@ def need_emulator() -> None:
     """Installs what links for ARM and what runs it; raises what a step without them says."""
     if shutil.which(EMULATOR) and shutil.which(LINKER) and LIBRARIES.exists():
         return
-    if os.name != "posix" or os.geteuid() != 0 or not Path("/etc/debian_version").exists():
-        raise StepSkippedError(
-            f"no {EMULATOR} and {LINKER}; on Debian, as root: apt-get install {' '.join(PACKAGES)}"
-        )
-    call(["apt-get", "update", "-q"])
-    call(["apt-get", "install", "-y", "-q", "--no-install-recommends", *PACKAGES])
+    from_debian(f"no {EMULATOR} and {LINKER}", *PACKAGES)
 
 
 def test_kernels() -> None:

@@ -99,3 +99,11 @@ def together(first: Action, *others: Action) -> None:
     for failure in failures:
         if failure is not None:
             raise failure
+
+
+def from_debian(reason: str, *packages: str) -> None:
+    """Install packages of Debian's, where this may; otherwise the step is skipped for this reason."""
+    if os.name != "posix" or os.geteuid() != 0 or not Path("/etc/debian_version").exists():
+        raise StepSkippedError(f"{reason}; on Debian, as root: apt-get install {' '.join(packages)}")
+    call(["apt-get", "update", "-q"])
+    call(["apt-get", "install", "-y", "-q", "--no-install-recommends", *packages])

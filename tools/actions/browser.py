@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
-from pathlib import Path
 
-from .base import ROOT, StepFailedError, StepSkippedError, call, say
+from .base import ROOT, StepFailedError, StepSkippedError, call, from_debian, say
 from .web import JS, PROGRAM, need_node, need_server
 
 MODEL = JS / "demo" / "public" / "model"
@@ -31,11 +30,8 @@ def chromium() -> None:
     """Debian's browser, where it is missing and this may install it."""
     try:
         need_chromium()
-    except StepSkippedError as reason:
-        if os.geteuid() != 0 or not Path("/etc/debian_version").exists():
-            raise StepSkippedError(f"{reason}; that takes root on Debian or a system made of it") from None
-        call(["apt-get", "update", "-q"])
-        call(["apt-get", "install", "-y", "-q", "--no-install-recommends", "chromium"])
+    except StepSkippedError:
+        from_debian("no Chromium", "chromium")
     else:
         say("already there")
 

@@ -31,6 +31,8 @@ RAY_LOCK = ROOT / "requirements-ray.txt"
 SITE_LOCK = ROOT / "requirements-site.txt"
 FRAMEWORKS = ["haystack", "langchain", "llama-index", "sklearn"]
 """The extras of the adapters."""
+WRAPPERS = ["age", "awskms", "azurekv", "gcpkms", "keyring", "pkcs11", "vault"]
+"""The extras of the holders of wrapping keys."""
 LAB = ROOT / "lab"
 """The package that measures; `make demo` does without."""
 WHEELS = ROOT / "dist"
@@ -244,7 +246,7 @@ def lock() -> None:
     project = ["pyproject.toml"]  # the package's own needs; the tools of a release have none of them
     lab = ["lab/pyproject.toml", "--no-emit-package", "ciphervec"]  # which is the wheel of this tree
     sets: list[tuple[Path, list[str], list[str], str]] = [
-        (LOCK, [*project, *lab], ["all"], "dev"),
+        (LOCK, [*project, *lab], ["all", *WRAPPERS], "dev"),
         (RELEASE_LOCK, [], [], "release"),
         (SITE_LOCK, [], [], "site"),
         (COMPAT_LOCK, project, FRAMEWORKS, "compat"),

@@ -239,6 +239,10 @@ pub enum Error {
     #[cfg(feature = "client")]
     #[error(transparent)]
     Keyfile(#[from] crate::protect::keyfile::KeyfileError),
+    /// A key that cannot be split, or shares that give none.
+    #[cfg(feature = "client")]
+    #[error(transparent)]
+    Share(#[from] crate::protect::shares::ShareError),
 }
 
 impl Error {

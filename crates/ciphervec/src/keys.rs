@@ -4,6 +4,8 @@ use crate::error::{Error, Result};
 use crate::index::spec::IndexSpec;
 use crate::protect::keyfile::{self, Protection};
 use crate::protect::phrase;
+use crate::protect::shares::{self, Share};
+use crate::protect::wrapped::{FileKey, WrappedFile};
 use ciphervec_he_secret::keys::{MasterKey, Purpose};
 use ciphervec_he_secret::wire::KeyId;
 use std::path::Path;
@@ -99,6 +101,46 @@ impl Keys {
     /// [`Error::Keyfile`]: no such file, a wrong passphrase, damage.
     pub fn load(path: &Path, passphrase: Option<&str>) -> Result<Self> {
         Self::checked(keyfile::load(path, passphrase)?)
+    }
+
+    /// The same in a file under `file_key`, which the holder of the key at `uri` wrapped.
+    ///
+    /// # Errors
+    /// [`Error::Keyfile`].
+    pub fn wrapped(&self, uri: &str, file_key: &FileKey, wrapped: &[u8]) -> Result<WrappedFile> {
+        let fingerprint = self.master.fingerprint();
+        Ok(WrappedFile::seal(self.master.expose(), &fingerprint, uri, file_key, wrapped)?)
+    }
+
+    /// The keys in a wrapped file, once its file key was unwrapped.
+    ///
+    /// # Errors
+    /// [`Error::Keyfile`] for another file key; another key than the file names.
+    pub fn from_wrapped(file: &WrappedFile, file_key: &FileKey) -> Result<Self> {
+        Self::checked((file.open(file_key)?, *file.key_id()))
+    }
+
+    /// These keys in `of` shares, any `need` of which give them back.
+    ///
+    /// # Errors
+    /// [`Error::Share`].
+    pub fn split(&self, need: u8, of: u8) -> Result<Vec<Share>> {
+        Ok(shares::split(self.master.expose(), &self.master.fingerprint(), need, of)?)
+    }
+
+    /// The keys that shares give.
+    ///
+    /// # Errors
+    /// [`Error::Share`]: too few, of different splits, changed.
+    pub fn combine(given: &[&Share]) -> Result<Self> {
+        let (master, fingerprint) = shares::combine(given)?;
+        let keys = Keys::from_master(*master);
+        match given.first() {
+            Some(first) if keys.master.fingerprint() != fingerprint => {
+                Err(shares::other_key(first).into())
+            }
+            _ => Ok(keys),
+        }
     }
 
     /// Keys as a file has them, if the id beside them is theirs.

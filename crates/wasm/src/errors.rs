@@ -201,6 +201,8 @@ impl From<KeyfileError> for Failure {
             KeyfileError::Damaged { .. } | KeyfileError::Checksum { .. } => Sort::CorruptData,
             KeyfileError::WrongPassphrase { .. } => Sort::WrongKey,
             KeyfileError::PassphraseNeeded { .. }
+            | KeyfileError::Wrapped { .. }
+            | KeyfileError::Share { .. }
             | KeyfileError::NotEncrypted { .. }
             | KeyfileError::OtherKey { .. }
             | KeyfileError::EmptyPassphrase

@@ -139,7 +139,7 @@ COMMANDS = {
     ),
     "codebook": Row("codebook", "codebook_app", "Compress an embedding matrix into small tables and codes."),
     "writer": Row("writer", "writer_app", "Add rows without being able to read any."),
-    "keys": Row("key_copies", "keys_app", "Change keys, and destroy them."),
+    "keys": Row("key_shares", "keys_app", "Copy, wrap, split, change and destroy keys."),
     "decrypt-service": Row(
         "decrypt_service",
         "service_app",

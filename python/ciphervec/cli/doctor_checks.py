@@ -16,11 +16,13 @@ from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+import ciphervec._native as _native
+
 from .._native import IndexSpec
 from ..collections.client import Client
 from ..collections.spec import FORMAT
 from ..collections.stores.store import Database
-from ..errors import CiphervecError
+from ..errors import CiphervecError, CorruptData
 from ..ingest.counts import several
 
 Verdict = Literal["ok", "warn", "fail"]
@@ -30,7 +32,6 @@ _LITTLE, _NONE = 2 << 30, 200 << 20
 _SKEW, _TOO_MUCH = 60.0, 300.0
 """Seconds between two clocks that are worth a word, and with which a server refuses new tokens."""
 _DELETED, _SEGMENTS, _NEARLY = 0.25, 1000, 0.8
-_ENCRYPTED_KINDS = (1, 3, 5)
 
 
 class Finding(NamedTuple):
@@ -68,13 +69,20 @@ def of_key_file(path: Path) -> Iterator[Finding]:
         return
     yield from of_mode(path, 0o600, "key file")
     yield from of_mode(path.absolute().parent, 0o755, "folder of the key")
-    if head[12] in _ENCRYPTED_KINDS:
-        yield Finding("passphrase", where, "ok", "encrypted")
-    else:
+    try:
+        protection, _, _, uri = _native.key_file_label(where)
+    except CorruptData as error:
+        yield Finding("key file", where, "fail", str(error), "restore it from a copy")
+        return
+    if protection == "clear":
         yield Finding(
             "passphrase", where, "warn", "the key lies there in clear",
             "fine on an encrypted disk or a secrets mount; else load it and save it with a passphrase",
         )  # fmt: skip
+    elif protection == "share":
+        yield Finding("passphrase", where, "fail", "a share of a key, no key", "combine as many as it needs")
+    else:
+        yield Finding("passphrase", where, "ok", "encrypted" if uri is None else f"wrapped by {uri}")
 
 
 def of_mode(path: Path, most: int, check: str) -> Iterator[Finding]:

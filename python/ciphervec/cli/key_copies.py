@@ -18,6 +18,7 @@ from .key_upkeep import keys_app
 from .terminal import (
     Json,
     PassphraseFile,
+    WrappedBy,
     aside,
     command,
     existing,
@@ -50,7 +51,7 @@ def show_phrase(path: KeyPath, passphrase_file: PassphraseFile = None, as_json: 
 
     - `ciphervec keys phrase my.key`
     """
-    keys = _load(path, passphrase_file)
+    keys = load_there(path, passphrase_file)
     words = keys.recovery_phrase()
     if as_json:
         print_json({"key_id": keys.key_id, "phrase": words})
@@ -79,6 +80,7 @@ def restore(
     ] = None,
     passphrase_file: PassphraseFile = None,
     no_passphrase: NoPassphrase = False,
+    by: WrappedBy = None,
     as_json: Json = False,
 ) -> None:
     """Make a key file from its 24 words. They are typed unseen, and never stand in the command.
@@ -88,9 +90,9 @@ def restore(
     - `ciphervec keys restore my.key`
     - `ciphervec keys restore my.key --key-id 0123456789abcdef --phrase-file words.txt`
     """
-    _expect_new(path)
+    expect_new(path)
     keys = Keys.from_recovery_phrase(_words(phrase_file), key_id=key_id)
-    _save(keys, path, passphrase_file, no_passphrase)
+    save_new(keys, path, passphrase_file, no_passphrase, by)
     if as_json:
         print_json({"path": str(path), "key_id": keys.key_id, "protected": not no_passphrase})
         return
@@ -123,7 +125,7 @@ def make_pair(
     - `ciphervec keys pair alice.key --name alice`  writes alice.pub too
     """
     shown = path.with_suffix(".pub") if public is None else public
-    _expect_new(path, shown)
+    expect_new(path, shown)
     identity = Identity.generate(name)
     if no_passphrase:
         identity.save(path, allow_plaintext=True)
@@ -159,9 +161,9 @@ def share(
 
     - `ciphervec keys share my.key --to alice.pub --to bob.pub --out team.shared`
     """
-    _expect_new(out)
+    expect_new(out)
     recipients = [Recipient.from_bytes(read_file(existing(one, "public key"))) for one in to]
-    keys = _load(path, passphrase_file)
+    keys = load_there(path, passphrase_file)
     shared = keys.share(recipients)
     write_file(out, shared.to_bytes())
     _list(shared, str(out), as_json)
@@ -193,6 +195,7 @@ def open_shared(
         Path | None, typer.Option(help="The new key file's passphrase, if it is another one than the pair's.")
     ] = None,
     no_passphrase: NoPassphrase = False,
+    by: WrappedBy = None,
     as_json: Json = False,
 ) -> None:
     """Write the keys that somebody shared with you to a key file, under a passphrase of yours.
@@ -204,10 +207,10 @@ def open_shared(
 
     - `ciphervec keys open team.shared my.key --pair alice.key --key-id 0123456789abcdef`
     """
-    _expect_new(path)
+    expect_new(path)
     data = read_file(existing(shared, "file of shared keys"))
     keys = Keys.open_shared(data, _identity(pair, passphrase_file), key_id=key_id)
-    _save(keys, path, new_passphrase_file or passphrase_file, no_passphrase)
+    save_new(keys, path, new_passphrase_file or passphrase_file, no_passphrase, by)
     if as_json:
         print_json({"path": str(path), "key_id": keys.key_id, "protected": not no_passphrase})
         return
@@ -224,13 +227,15 @@ def _list(shared: SharedKeys, path: str, as_json: bool) -> None:
         screen.print(f"  {person['fingerprint']}  {person['name']}", highlight=False, markup=False)
 
 
-def _expect_new(*paths: Path) -> None:
+def expect_new(*paths: Path) -> None:
+    """Raises FileExistsError for one that is there."""
     for path in paths:
         if path.exists():
             raise FileExistsError(f"{path} is there already, and is not overwritten. Choose another name.")
 
 
-def _load(path: Path, passphrase_file: Path | None) -> Keys:
+def load_there(path: Path, passphrase_file: Path | None) -> Keys:
+    """The keys of a file that must be named."""
     keys = load_keys(path, passphrase_file)
     if keys is None:
         raise InvalidInput(f"{path} holds no keys.")
@@ -246,9 +251,12 @@ def _identity(path: Path, passphrase_file: Path | None) -> Identity:
         return Identity.load(path, passphrase(passphrase_file, f"Passphrase of {path}"))
 
 
-def _save(keys: Keys, path: Path, passphrase_file: Path | None, no_passphrase: bool) -> None:
-    if no_passphrase:
-        keys.save(path, allow_plaintext=True)
+def save_new(
+    keys: Keys, path: Path, passphrase_file: Path | None, no_passphrase: bool, by: str | None = None
+) -> None:
+    """Write a key file wrapped by a service, in clear, where either was asked for, or else under a passphrase."""
+    if by is not None or no_passphrase:
+        keys.save(path, wrapped_by=by, allow_plaintext=no_passphrase)
     else:
         keys.save(path, passphrase(passphrase_file, "New passphrase", confirm=True))
 
@@ -269,4 +277,4 @@ def _words(file: Path | None) -> str:
     return typed
 
 
-__all__ = ["keys_app"]
+__all__ = ["KeyId", "KeyPath", "NewKey", "NoPassphrase", "expect_new", "keys_app", "load_there", "save_new"]

@@ -29,7 +29,7 @@ from .terminal import (
 
 Name = Annotated[str, typer.Argument(help="The collection's name.")]
 
-keys_app = typer.Typer(no_args_is_help=True, help="Change keys, and destroy them.")
+keys_app = typer.Typer(no_args_is_help=True, help="Copy, wrap, split, change and destroy keys.")
 
 
 @keys_app.command()

@@ -14,7 +14,17 @@ from ..additive.keys import KeyPair
 from ..collections.keys import Keys
 from ..collections.spec import FORMER_LATTICE, LATTICE, SCHEMES
 from ..errors import InvalidInput
-from .terminal import Json, PassphraseFile, aside, command, passphrase, print_json, say_next, screen
+from .terminal import (
+    Json,
+    PassphraseFile,
+    WrappedBy,
+    aside,
+    command,
+    passphrase,
+    print_json,
+    say_next,
+    screen,
+)
 
 
 def scheme_named(name: str) -> str:
@@ -63,6 +73,7 @@ def keygen(
             "--no-passphrase", help="Leave the key in clear, for a disk or mount that is itself protected."
         ),
     ] = False,
+    by: WrappedBy = None,
     as_json: Json = False,
 ) -> None:
     """Make a secret key.
@@ -75,6 +86,7 @@ def keygen(
     - `ciphervec keygen my.key`  asks for a passphrase twice
     - `CIPHERVEC_PASSPHRASE=... ciphervec keygen my.key`  for scripts
     - `ciphervec keygen /run/secrets/my.key --no-passphrase`
+    - `ciphervec keygen my.key --by awskms://alias/ciphervec`  a KMS opens it; see `ciphervec keys wrap --help`
     - `ciphervec keygen pair.key --scheme paillier --public pair.pub`
     """
     if scheme != "damgard-jurik" and power is not None:
@@ -91,8 +103,12 @@ def keygen(
         )
     if public is not None and public.exists():
         raise FileExistsError(f"{public} is there already. Choose another name.")
+    if scheme != LATTICE and by is not None:
+        raise InvalidInput(f"--by is for the keys of collections; a {scheme} pair takes a passphrase.")
     keys = _generate(scheme, bits, power)
-    if no_passphrase:
+    if isinstance(keys, Keys) and by is not None:
+        keys.save(path, wrapped_by=by, allow_plaintext=no_passphrase)
+    elif no_passphrase:
         keys.save(path, allow_plaintext=True)
     else:
         keys.save(path, passphrase(passphrase_file, "New passphrase", confirm=True))

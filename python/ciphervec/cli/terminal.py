@@ -51,7 +51,7 @@ class ExitCode(enum.IntEnum):
     EXISTS = 5, "the collection, id or file is there already"
     CORRUPT = 6, "damaged data, or data of a newer version"
     STORAGE = 7, "the folder is locked, full, or not writable"
-    SERVER = 8, "the server was not reached, refused the token, or shows another state than it did"
+    SERVER = 8, "the server or KMS was not reached, refused the token, or shows another state than it did"
     UNSOUND = 9, "doctor found something that has to be mended"
 
 
@@ -81,13 +81,28 @@ _CODES: list[tuple[type[BaseException], ExitCode]] = [
 ]
 
 # Nothing is folded or cut off a terminal: lines are for grep and logs there.
-screen = Console(stderr=False, soft_wrap=not sys.stdout.isatty())
-aside = Console(stderr=True, soft_wrap=not sys.stderr.isatty())
+# Neither do two colons of a path or a URI make a picture.
+screen = Console(stderr=False, soft_wrap=not sys.stdout.isatty(), emoji=False)
+aside = Console(stderr=True, soft_wrap=not sys.stderr.isatty(), emoji=False)
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on standard output, and errors as JSON too.")]
 KeyFile = Annotated[
     Path | None,
-    typer.Option("--keys", "-k", envvar="CIPHERVEC_KEYS", help="The key file that `ciphervec keygen` made."),
+    typer.Option(
+        "--keys",
+        "-k",
+        envvar="CIPHERVEC_KEYS",
+        help="The key file that `ciphervec keygen` or `keys wrap` made.",
+    ),
+]
+WrappedBy = Annotated[
+    str | None,
+    typer.Option(
+        "--by",
+        metavar="URI",
+        help="Wrap the new file by this instead of a passphrase: awskms://…, gcpkms://…, azurekv://…, vault://…, pkcs11:…, "
+        "keyring:… or age:…",
+    ),
 ]
 PassphraseFile = Annotated[
     Path | None,
@@ -218,11 +233,11 @@ def load_keys(path: Path | None, passphrase_file: Path | None) -> Keys | None:
         return None
     if not path.exists():
         raise FileNotFoundError(f"there is no key file {path}. Make one with: ciphervec keygen {path}")
-    try:
-        # A file saved in clear opens without; trying first means that nobody is asked in vain.
-        return Keys.load(path)
-    except (errors.InvalidInput, errors.WrongKey):
+    # Nobody is asked in vain: a file in clear opens without, and one that is wrapped names its wrapper.
+    protection = _native.key_file_label(str(path))[0]
+    if protection == "passphrase":
         return Keys.load(path, passphrase(passphrase_file, f"Passphrase of {path}"))
+    return Keys.load(path)
 
 
 def existing(path: Path, what: str) -> Path:

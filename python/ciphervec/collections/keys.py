@@ -1,5 +1,5 @@
-"""Secret keys: the secret 32 bytes enter and leave as a passphrase-protected file; what a server
-needs leaves in clear. Owner only."""
+"""The owner's secret key, kept as a file under a passphrase or a wrapping key, as words, or as shares. Its 32 bytes are in
+the native module alone."""
 
 from __future__ import annotations
 
@@ -10,11 +10,14 @@ from typing import NoReturn, Protocol
 
 import ciphervec._native as _native
 
-from .._native import EvaluationKeys, IndexSpec, Recipient, SharedKeys
+from .._native import EvaluationKeys, IndexSpec, KeyShare, Recipient, SharedKeys
 from ..errors import CorruptData, InvalidInput, StorageError, WrongKey
 from ..ingest.arrays import count
 from ..ingest.files import StrPath, at_home, sync_folder
+from . import wrapping
 from .identity import Identity, check_passphrase, read_recipient, read_shared
+
+_MOST_SHARES = 255
 
 
 class HasSpec(Protocol):
@@ -54,22 +57,75 @@ class Keys:
     def load(cls, path: StrPath, passphrase: str | None = None) -> Keys:
         """Read a key file written by `save`.
 
-        Raises WrongKey when the passphrase does not open it, CorruptData when the file was altered
-        or is not a key file, StorageError when it cannot be read, InvalidInput when it has a
-        passphrase and none is given.
-        """
-        return cls(_native.Keys.load(at_home(path), passphrase))
+        A file that is wrapped names its wrapper, which is asked once; a passphrase is not used
+        then. `"awskms://alias/ciphervec#my.key"` refuses a file of another wrapper.
 
-    def save(self, path: StrPath, passphrase: str | None = None, *, allow_plaintext: bool = False) -> None:
+        Raises WrongKey when the passphrase or the wrapper does not open it, CorruptData when the
+        file was altered or is not a key file, StorageError when it cannot be read, InvalidInput
+        when it has a passphrase and none is given, ServerError when the wrapper is away,
+        AuthenticationError when it refuses.
+        """
+        file, uri = wrapping.named_file(path)
+        unwrapped = wrapping.load(file, uri)
+        return cls(_native.Keys.load(file, passphrase) if unwrapped is None else unwrapped)
+
+    def save(
+        self,
+        path: StrPath,
+        passphrase: str | None = None,
+        *,
+        wrapped_by: str | None = None,
+        allow_plaintext: bool = False,
+    ) -> None:
         """Write the key to a new file, readable by its owner only, encrypted under `passphrase`
-        (scrypt, then AEAD).
+        (scrypt, then AEAD), or under a key that a KMS, an HSM, a keyring or age wraps.
 
-        Without a passphrase the key lies in the file in clear; that must be asked for with
+        `wrapped_by` names that wrapper: "awskms://…", "gcpkms://…", "azurekv://…", "vault://…",
+        "pkcs11:…", "keyring:…" or "age:…". It unwraps once for the check that the file opens.
+
+        Without either the key lies in the file in clear; that must be asked for with
         `allow_plaintext=True`. An existing file is never overwritten. Raises InvalidInput or
-        StorageError.
+        StorageError; of wrappers ServerError, AuthenticationError and WrongKey, as `load`.
         """
-        check_passphrase(passphrase, allow_plaintext, "key")
-        self._native.save(at_home(path), passphrase, allow_plaintext=allow_plaintext)
+        if wrapped_by is None:
+            check_passphrase(passphrase, allow_plaintext, "key")
+            self._native.save(at_home(path), passphrase, allow_plaintext=allow_plaintext)
+            return
+        if passphrase is not None or allow_plaintext:
+            raise InvalidInput("a key file is wrapped, or under a passphrase, or in clear: give one of them.")
+        wrapping.save(self._native, at_home(path), wrapped_by)
+
+    @staticmethod
+    def rewrap(paths: Iterable[StrPath], *, wrapped_by: str | None = None) -> list[wrapping.Rewrapped]:
+        """Wrap key files anew, in place: by the key of this URI, or by the newest version of the one
+        that each names. The keys inside stay, and nothing is sealed again.
+
+        Each file is replaced whole or stays as it was; what became of it is in its result, with the
+        `error` if there was one. A service is logged in at once for all files.
+        """
+        return wrapping.rewrap(paths, wrapped_by)
+
+    def split(self, need: int, of: int) -> list[KeyShare]:
+        """The key in `of` shares: any `need` of them give it back with `combine`, fewer nothing.
+
+        Give each to another holder; a share's `save` writes it to a file. Raises InvalidInput.
+        """
+        if not 2 <= count(need, "need") <= count(of, "of") <= _MOST_SHARES:
+            raise InvalidInput(
+                f"2 <= need <= of <= {_MOST_SHARES} shares expected, got need {need} of {of}: one alone would be the key."
+            )
+        return KeyShare._split(self._native, need, of)
+
+    @classmethod
+    def combine(cls, shares: Iterable[KeyShare | StrPath], *, key_id: str | None = None) -> Keys:
+        """The key that `split` took apart, from as many shares as it needs, or their files.
+
+        With `key_id`, told by another way, shares of another key are refused. Raises InvalidInput
+        for too few, or shares of different splits; CorruptData for a share that was changed;
+        WrongKey.
+        """
+        read = [one if isinstance(one, KeyShare) else KeyShare.load(at_home(one)) for one in shares]
+        return _expected(cls(KeyShare._combine(read)), key_id, "the shares are of")
 
     def recovery_phrase(self) -> str:
         """The key as 24 English words (BIP-39), to be written down and kept like the key itself:

@@ -92,9 +92,7 @@ pub(crate) fn seal(
     info: &[u8],
     key: &[u8],
 ) -> Result<Option<SealedKey>, EnvelopeError> {
-    let mut seed = Zeroizing::new([0; 32]);
-    random(seed.as_mut_slice())?;
-    let mut drawn = Drawn(Stream::new(&seed, 0));
+    let mut drawn = Drawn::fresh()?;
     let sealed = || {
         let public = <XWing as Kem>::PublicKey::from_bytes(public).ok()?;
         let (encapsulated, mut context) = hpke::setup_sender_with_rng::<
@@ -112,7 +110,16 @@ pub(crate) fn seal(
 /// ChaCha20 under a seed of the operating system's generator, drawn before bytes are asked for: what may fail has happened
 /// then.
 #[cfg(feature = "client")]
-struct Drawn(Stream);
+pub(super) struct Drawn(Stream);
+
+#[cfg(feature = "client")]
+impl Drawn {
+    pub fn fresh() -> Result<Self, EnvelopeError> {
+        let mut seed = Zeroizing::new([0; 32]);
+        random(seed.as_mut_slice())?;
+        Ok(Drawn(Stream::new(&seed, 0)))
+    }
+}
 
 #[cfg(feature = "client")]
 impl TryRng for Drawn {

@@ -6,7 +6,7 @@
 //! nonce is authenticated. Plaintext, kind 2: zeros for the parameters, then the master itself
 //! instead of salt and ciphertext: whoever reads that file has the key, so writing one must be
 //! asked for by name. Kinds 3 and 4 are the same for the secret key of an additively homomorphic scheme, 5 and 6 for a
-//! person's pair; their length stands behind the key id, u32.
+//! person's pair; their length stands behind the key id, u32. Kind 7 is in [`super::wrapped`], 8 in [`super::shares`].
 //!
 //! The unkeyed checksum tells a damaged file from a wrong passphrase; it protects nothing by
 //! itself.
@@ -20,7 +20,10 @@ use zeroize::Zeroizing;
 
 const MAGIC: &[u8; 8] = b"CVKEYFIL";
 const VERSION: u32 = 1;
-const WHAT: &str = "key file";
+pub(super) const WHAT: &str = "key file";
+/// The kinds that a passphrase has nothing to do with.
+pub(super) const WRAPPED: u8 = 7;
+pub(super) const SHARE: u8 = 8;
 const BLOCK_SIZE: u8 = 8;
 const PARALLELISM: u8 = 1;
 const CHECKSUM: usize = 32;
@@ -175,6 +178,34 @@ pub enum KeyfileError {
         /// What it holds.
         sort: Sort,
     },
+    /// The file is wrapped by a key that somebody else keeps.
+    #[error(
+        "key {key_id} is wrapped by a key that its file names, and a passphrase has nothing to do with it: load it with \
+        ciphervec.Keys.load"
+    )]
+    Wrapped {
+        /// The public name of the key in the file, in hexadecimal.
+        key_id: String,
+    },
+    /// The file key that came does not open the file.
+    #[error(
+        "{uri} gave another key than the one that key {key_id} was wrapped with: the file is intact but does not open"
+    )]
+    WrongFileKey {
+        /// The public name of the key in the file, in hexadecimal.
+        key_id: String,
+        /// What names the wrapping key.
+        uri: String,
+    },
+    /// The file holds one share of a key.
+    #[error(
+        "the file holds a share of key {key_id}, not the key: put as many as it needs together with \
+        `ciphervec keys combine`"
+    )]
+    Share {
+        /// The public name of the key, in hexadecimal.
+        key_id: String,
+    },
     /// An empty passphrase.
     #[error("the passphrase is empty; give one, or ask for a plaintext key file by name")]
     EmptyPassphrase,
@@ -236,11 +267,7 @@ fn write(
     let cost = if passphrase.is_some() { [log_n, BLOCK_SIZE, PARALLELISM] } else { [0; 3] };
     let room = HEADER + 4 + SALT + secret.len() + OVERHEAD + CHECKSUM;
     let mut out = Zeroizing::new(Vec::with_capacity(room));
-    out.extend_from_slice(MAGIC);
-    out.extend_from_slice(&VERSION.to_le_bytes());
-    out.push(sort.kind(passphrase.is_some()));
-    out.extend_from_slice(&cost);
-    out.extend_from_slice(key_id);
+    begin(&mut out, sort.kind(passphrase.is_some()), cost, key_id);
     if sort != Sort::Master {
         // At most MAX_SECRET.
         out.extend_from_slice(&(secret.len() as u32).to_le_bytes());
@@ -256,9 +283,51 @@ fn write(
         }
         None => out.extend_from_slice(secret),
     }
-    let checksum = blake3::hash(&out);
-    out.extend_from_slice(checksum.as_bytes());
+    end(&mut out);
     Ok(out)
+}
+
+/// What every key file begins with.
+pub(super) fn begin(out: &mut Vec<u8>, kind: u8, numbers: [u8; 3], key_id: &[u8; 16]) {
+    out.extend_from_slice(MAGIC);
+    out.extend_from_slice(&VERSION.to_le_bytes());
+    out.push(kind);
+    out.extend_from_slice(&numbers);
+    out.extend_from_slice(key_id);
+}
+
+/// What every key file ends with.
+pub(super) fn end(out: &mut Vec<u8>) {
+    let checksum = blake3::hash(out);
+    out.extend_from_slice(checksum.as_bytes());
+}
+
+/// What [`begin`] wrote.
+pub(super) struct Head<'a> {
+    pub kind: u8,
+    pub numbers: [u8; 3],
+    pub key_id: [u8; 16],
+    /// What follows.
+    pub reader: Reader<'a>,
+}
+
+pub(super) fn head(bytes: &[u8]) -> Result<Head<'_>, DecodeError> {
+    let mut reader = Reader::new(WHAT, bytes);
+    reader.header(MAGIC, VERSION)?;
+    Ok(Head { kind: reader.u8()?, numbers: reader.array()?, key_id: reader.array()?, reader })
+}
+
+/// Reads what [`end`] wrote over the bytes that `reader` is at the end of.
+pub(super) fn expect_end(mut reader: Reader<'_>, bytes: &[u8]) -> Result<(), KeyfileError> {
+    let covered = bytes.len() - reader.remaining();
+    let expected: [u8; CHECKSUM] = reader.array()?;
+    reader.finish()?;
+    let actual = blake3::hash(&bytes[..covered]);
+    if actual != expected {
+        let (expected, actual) = (hex(&expected), hex(actual.as_bytes()));
+        return Err(KeyfileError::Checksum { length: covered, expected, actual });
+    }
+    Ok(())
 }
 
 struct Parsed<'a> {
@@ -271,14 +340,15 @@ struct Parsed<'a> {
 }
 
 fn parse(bytes: &[u8]) -> Result<Parsed<'_>, KeyfileError> {
-    let mut reader = Reader::new(WHAT, bytes);
-    reader.header(MAGIC, VERSION)?;
-    let kind = reader.u8()?;
-    let cost: [u8; 3] = reader.array()?;
-    let key_id = reader.array()?;
+    let Head { kind, numbers: cost, key_id, mut reader } = head(bytes)?;
+    match kind {
+        WRAPPED => return Err(KeyfileError::Wrapped { key_id: hex(&key_id[..8]) }),
+        SHARE => return Err(KeyfileError::Share { key_id: hex(&key_id[..8]) }),
+        _ => (),
+    }
     let encrypted = kind % 2 == 1;
     let Some(sort) = Sort::ALL.into_iter().find(|sort| sort.kind(encrypted) == kind) else {
-        let expected = "1, 3 or 5 (encrypted), 2, 4 or 6 (plaintext)";
+        let expected = "1, 3 or 5 (encrypted), 2, 4 or 6 (plaintext), 7 (wrapped), 8 (a share)";
         return Err(reader.field("kind", 12, expected, kind).into());
     };
     let length = if sort == Sort::Master { MASTER } else { reader.u32()? as usize };
@@ -288,14 +358,7 @@ fn parse(bytes: &[u8]) -> Result<Parsed<'_>, KeyfileError> {
     let salt = if encrypted { Some(reader.array()?) } else { None };
     let head = &bytes[..bytes.len() - reader.remaining()];
     let body = reader.take(if encrypted { length + OVERHEAD } else { length })?;
-    let covered = bytes.len() - reader.remaining();
-    let expected: [u8; CHECKSUM] = reader.array()?;
-    reader.finish()?;
-    let actual = blake3::hash(&bytes[..covered]);
-    if actual != expected {
-        let (expected, actual) = (hex(&expected), hex(actual.as_bytes()));
-        return Err(KeyfileError::Checksum { length: covered, expected, actual });
-    }
+    expect_end(reader, bytes)?;
     let [log_n, r, p] = cost;
     let reader = Reader::new(WHAT, bytes);
     if encrypted && !(MIN_LOG_N..=MAX_LOG_N).contains(&log_n) {
@@ -422,7 +485,7 @@ pub fn save_secret(
     place(path, overwrite, || encode_secret(secret, sort, key_id, protection))
 }
 
-fn place(
+pub(super) fn place(
     path: &Path,
     overwrite: bool,
     make: impl FnOnce() -> Result<Zeroizing<Vec<u8>>, KeyfileError>,
@@ -482,7 +545,7 @@ fn io_error(operation: &'static str, path: &Path, source: io::Error) -> KeyfileE
     KeyfileError::Io { operation, path: path.to_owned(), source }
 }
 
-fn read(path: &Path) -> Result<Zeroizing<Vec<u8>>, KeyfileError> {
+pub(super) fn read(path: &Path) -> Result<Zeroizing<Vec<u8>>, KeyfileError> {
     let failed = |source: io::Error| match source.kind() {
         ErrorKind::NotFound => KeyfileError::NotFound { path: path.to_owned() },
         _ => io_error("read", path, source),

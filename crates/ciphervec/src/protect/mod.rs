@@ -18,6 +18,10 @@ pub mod noise_pool;
 pub mod phrase;
 pub mod records;
 #[cfg(feature = "client")]
+pub mod shares;
+#[cfg(feature = "client")]
 pub mod sidecar;
 #[cfg(feature = "client")]
 pub mod state;
+#[cfg(feature = "client")]
+pub mod wrapped;

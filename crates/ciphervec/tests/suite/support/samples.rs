@@ -11,6 +11,7 @@ use ciphervec::protect::id::Id;
 use ciphervec::protect::keyfile::{self, MIN_LOG_N, Protection, Sort};
 use ciphervec::protect::records::{Place, RecordBatch};
 use ciphervec::protect::sidecar::Sidecar;
+use ciphervec::protect::wrapped::FileKey;
 use ciphervec::sharing::{Identity, SharedKeys};
 use ciphervec::store::{Change, NewSegment, Store};
 use ciphervec::{IndexSpec, Keys, Metric, Mode, Precision, Scheme};
@@ -35,6 +36,9 @@ pub fn small() -> Result<Vec<Sample>, Box<dyn Error>> {
     let secret = keyfile::encode_secret(&[3; 96], Sort::Scheme, &[4; 16], cheap)?.to_vec();
     let plain_secret =
         keyfile::encode_secret(&[3; 96], Sort::Person, &[4; 16], Protection::Plaintext)?.to_vec();
+    let keys = Keys::from_master([3; 32]);
+    let wrapped = keys.wrapped("age:age1example", &FileKey::generate()?, &[5; 48])?.to_bytes();
+    let shares = keys.split(2, 3)?;
     let alice = Identity::generate("alice")?.recipient();
     let people = [alice.clone(), Identity::generate("bob")?.recipient()];
     let shared = SharedKeys::seal(&Keys::from_master([3; 32]), &people)?.to_bytes();
@@ -51,6 +55,14 @@ pub fn small() -> Result<Vec<Sample>, Box<dyn Error>> {
         sample("key file", "key_file", encrypted, decoders::key_file, Last32),
         sample("plaintext key file", "key_file", plaintext, decoders::key_file, Last32),
         sample("secret key file", "key_file", secret, decoders::key_file, Last32),
+        sample("wrapped key file", "key_file", wrapped, decoders::key_file, Last32),
+        sample(
+            "share as key file",
+            "key_file",
+            shares[1].to_bytes().to_vec(),
+            decoders::key_file,
+            Last32,
+        ),
         sample("plaintext secret key file", "key_file", plain_secret, decoders::key_file, Last32),
         sample("spec", "spec", spec.to_bytes(), decoders::spec, Frame),
         sample("additive spec", "spec", additive_spec()?, decoders::spec, Frame),

@@ -26,9 +26,11 @@ pub use writers::WRITERS;
 use ciphervec::IndexSpec;
 use ciphervec::protect::filter::FilterTags;
 use ciphervec::protect::id::Id;
-use ciphervec::protect::keyfile::{self, Protection};
+use ciphervec::protect::keyfile::{self, KeyfileError, Protection};
 use ciphervec::protect::records::RecordBatch;
+use ciphervec::protect::shares::Share;
 use ciphervec::protect::sidecar::Sidecar;
+use ciphervec::protect::wrapped::WrappedFile;
 use ciphervec::sharing::{Recipient, SharedKeys};
 use ciphervec::store::Manifest;
 
@@ -192,6 +194,21 @@ pub fn filter_tags(bytes: &[u8]) -> bool {
 
 /// A key file, as far as it can be read without a passphrase.
 pub fn key_file(bytes: &[u8]) -> bool {
+    match keyfile::label(bytes) {
+        Err(KeyfileError::Wrapped { .. }) => {
+            return WrappedFile::parse(bytes).is_ok_and(|file| {
+                assert_eq!(file.to_bytes(), bytes);
+                true
+            });
+        }
+        Err(KeyfileError::Share { .. }) => {
+            return Share::from_bytes(bytes).is_ok_and(|share| {
+                assert_eq!(*share.to_bytes(), *bytes);
+                true
+            });
+        }
+        _ => (),
+    }
     keyfile::label(bytes).is_ok_and(|label| {
         if label.encrypted {
             assert!((keyfile::MIN_LOG_N..=keyfile::MAX_LOG_N).contains(&label.log_n));

@@ -1,0 +1,89 @@
+"""What the holders of wrapping keys have in common, for those who add one. A key file names a wrapping key, never a host to
+send credentials to, code to load, or a secret: those come from the environment."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, NoReturn, Protocol
+from urllib.parse import parse_qsl, unquote
+
+from ...errors import AuthenticationError, InvalidInput, ServerError, WrongKey
+
+
+class Context(NamedTuple):
+    """What a wrapped file key belongs to. Services that authenticate more than they encrypt are given it."""
+
+    key_id: str
+    uri: str
+
+    @property
+    def data(self) -> bytes:
+        """For services that take bytes."""
+        return f"ciphervec file key v1 {self.key_id} {self.uri}".encode()
+
+
+class Wrapper(Protocol):
+    """The holder of one wrapping key. Not for several threads."""
+
+    def wrap(self, file_key: bytes, context: Context) -> bytes:
+        """The file key as only this holder unwraps it."""
+        ...
+
+    def unwrap(self, wrapped: bytes, context: Context) -> bytes:
+        """What `wrap` was given, in one request at most. Raises WrongKey for anything else."""
+        ...
+
+    def close(self) -> None:
+        """Give back sessions and connections."""
+        ...
+
+
+def away(uri: str, why: object, next_step: str = "try again") -> NoReturn:
+    """The holder of the key was not reached, or is busy."""
+    raise ServerError(f"{uri} can't be asked now: {why}. No key file was changed; {next_step}.") from None
+
+
+def denied(uri: str, why: object, next_step: str) -> NoReturn:
+    """The holder of the key doesn't do it for this caller."""
+    raise AuthenticationError(f"{uri} refuses: {why}. No key file was changed; {next_step}.") from None
+
+
+def gone(uri: str, why: object, next_step: str) -> NoReturn:
+    """There is no such wrapping key, or not any more, or it is switched off."""
+    raise WrongKey(f"{uri} can't be used: {why}. {next_step}") from None
+
+
+def not_its_own(uri: str, why: object) -> NoReturn:
+    """The wrapped file key was made by another wrapping key, for another file, or was changed."""
+    raise WrongKey(
+        f"{uri} does not unwrap this file key: {why}. The file was wrapped by another key, or changed; take it from a copy."
+    ) from None
+
+
+def after(uri: str, scheme: str, example: str) -> str:
+    """What follows the scheme of a URI."""
+    rest = uri.removeprefix(scheme)
+    if rest == uri or not rest:
+        raise InvalidInput(f"{example} expected, got {uri}.")
+    return rest
+
+
+def parameters(uri: str, query: str, allowed: tuple[str, ...]) -> dict[str, str]:
+    """`name=value&…` behind a URI. Raises InvalidInput for a name that isn't allowed."""
+    found = dict(parse_qsl(query, keep_blank_values=True))
+    if strange := sorted(set(found) - set(allowed)):
+        raise InvalidInput(
+            f"{uri}: no parameter {strange[0]!r} is taken{', only ' + ', '.join(allowed) if allowed else ''}. A key file names "
+            "a key; where it is asked for, and with what credentials, is the environment's."
+        )
+    return found
+
+
+def attributes(uri: str, rest: str, allowed: tuple[str, ...]) -> dict[str, str]:
+    """`name=value;…` of RFC 7512, decoded, without a query. Raises InvalidInput for one that isn't allowed."""
+    pairs = [one.partition("=") for one in rest.replace("?", ";").split(";") if one]
+    if strange := [name for name, mark, _ in pairs if name not in allowed or not mark]:
+        raise InvalidInput(
+            f"{uri}: no attribute {strange[0]!r} is taken, only {', '.join(allowed)}. Module and PIN come from the "
+            "environment: a key file must not name code to load, or hold a secret."
+        )
+    return {name: unquote(value) for name, _, value in pairs}
