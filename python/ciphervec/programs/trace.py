@@ -287,7 +287,7 @@ class Traced(np.lib.mixins.NDArrayOperatorsMixin):
     def copy(self, order: str = "C") -> Any:
         return self
 
-    def flatten(self, order: str = "C") -> Any:
+    def flatten(self, order: Any = "C") -> Any:
         return np.ravel(self, order)
 
     def reshape(self, *shape: Any, order: str = "C") -> Any:
