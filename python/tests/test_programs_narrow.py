@@ -51,6 +51,16 @@ REFUSED: dict[str, tuple[Callable[..., Any], Any, str]] = {
     "mean": (lambda x: np.mean(x, dtype=int), WHOLE, "np.trunc"),
     "running product": (lambda x: np.cumprod(x, dtype=np.int8), WHOLE, "no narrow types"),
     "covariance": (lambda x: np.cov(x, dtype=np.float32), WHOLE, "no narrow types"),
+    "function of booleans": (lambda x: np.exp(x), TRUTHS, "np.exp of booleans.*float16"),
+    "square of booleans": (lambda x: np.square(x) + np.square(x), TRUTHS, "np.square of booleans.*int8"),
+    "remainder of booleans": (lambda x: x % True, TRUTHS, "np.remainder of booleans.*int8"),
+    "insert a number": (lambda x: np.insert(x, 1, 5), TRUTHS, "np.insert of booleans cuts"),
+    "insert a fraction": (lambda x: np.insert(x, 1, 2.5), WHOLE, "np.insert of integers cuts"),
+    "piecewise of booleans": (
+        lambda x: np.piecewise(x, [x], [5, 0]),
+        TRUTHS,
+        "np.piecewise of booleans cuts",
+    ),
     "flatten by columns": (lambda x: x.reshape(2, 2).flatten("F"), WHOLE, "Transpose first"),
 }
 SAME: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
@@ -73,6 +83,14 @@ SAME: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
         ),
         signed,
     ),
+    "convolution of booleans": (
+        lambda x: (np.convolve(x, [True, True]), np.correlate(x, [True, True]), np.convolve(x, [1, 1])),
+        booleans,
+    ),
+    "running product of booleans": (lambda x: np.cumprod(x) + np.multiply.accumulate(x), booleans),
+    "rounded booleans": (lambda x: (np.floor(x) + np.floor(x), np.rint(x) + np.rint(x)), booleans),
+    "inserted booleans": (lambda x: np.insert(x, 1, True), booleans),
+    "powers of booleans": (lambda x: (x**2, 2**x, x % 3, x << 1), booleans),
     "table": (lambda x: programs.take(BYTES, abs(x) // 3) * 2, signed),
     "copies": (lambda x: x.copy("F") + x.flatten("C"), signed),
 }

@@ -30,12 +30,18 @@ def _plain(a: Any, what: str) -> Array:
     return np.asarray(a)
 
 
+def _truths(a: Any) -> bool:
+    return bool((a if hasattr(a, "dtype") else np.asarray(a)).dtype == np.bool_)
+
+
 # -- sums with weights --------------------------------------------------------------------------------
 
 
 def convolve(a: Any, v: Any, mode: str = "full") -> Any:
     if np.ndim(a) != 1 or np.ndim(v) != 1:
         raise failure(f"np.convolve of shapes {np.shape(a)} and {np.shape(v)}; both have one axis.")
+    if _truths(a) and _truths(v):
+        return convolve(a * 1, v * 1, mode) > 0
     if len(v) > len(a):
         a, v = v, a
     n, m = len(a), len(v)
@@ -215,7 +221,8 @@ def running_truth(some: bool) -> Callable[..., Any]:
     return handler
 
 
-cumprod = running(np.multiply)
+def cumprod(a: Any, axis: int | None = None, dtype: Any = None) -> Any:
+    return running(np.multiply)(np.multiply(a, 1), axis, dtype)
 
 
 def parity(a: Any, axis: Any = 0, dtype: Any = None, keepdims: bool = False) -> Any:

@@ -41,6 +41,10 @@ _MIXING: frozenset[Callable[..., Any]] = frozenset(
 )
 """Functions whose result has a type in common with their operands."""
 _WHOLE_IN_FLOAT32 = 1 << 24
+_OF_BOOLEANS = {"b": "int8", "e": "float16"}
+"""What NumPy computes in where it has no way with booleans, by its letter."""
+_WHOLE = frozenset((np.rint, np.fabs))
+"""Functions whose results of booleans are exact in any type."""
 
 
 def check_operands(name: str, function: Callable[..., Any], operands: Iterable[Any]) -> None:
@@ -54,13 +58,22 @@ def check_operands(name: str, function: Callable[..., Any], operands: Iterable[A
             return
     elif function not in _MIXING:
         return
-    narrow = None
+    narrow, alone = None, True
     for one in _leaves(operands):
         if hasattr(one, "kind"):
             if not one.kind.boolean:
                 return
         elif isinstance(one, np.ndarray | np.generic) and wraps(one.dtype):
             narrow = one.dtype
+        else:
+            alone = alone and np.asarray(one).dtype == np.bool_
+    if narrow is None and alone and isinstance(function, np.ufunc) and function not in _WHOLE:
+        narrow = _OF_BOOLEANS.get(function.types[0][-1])
+        if narrow is not None:
+            raise failure(
+                f"{name} of booleans: NumPy computes that in {narrow}, which wraps around or rounds, and programs have no "
+                "narrow types. Make the numbers wide first: x * 1, or x.astype(float)."
+            )
     if narrow is not None:
         raise failure(
             f"{name} of booleans and numbers of type {narrow}: NumPy computes that in {narrow}, which wraps around or "
