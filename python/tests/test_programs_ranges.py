@@ -135,6 +135,13 @@ def test_comparisons_that_the_ranges_decide_are_constants() -> None:
     assert [node.constant for node in graph.outputs] == [True, True, False, False, False]
 
 
+def test_a_function_of_what_is_one_number_is_a_constant() -> None:
+    """A loop's first turn, often: no polynomial has an interval without a length."""
+    graph = ciphervec.program(lambda x: x / np.sqrt(2.25 + 0 * x)).trace(REAL)
+    assert all(node.op != "function" for node in graph.nodes)
+    assert (graph.outputs[0].kind.low, graph.outputs[0].kind.high) == (-2 / 1.5, 2.0)
+
+
 def test_functions_are_guarded_by_what_bounds_their_argument() -> None:
     for function in (
         lambda x: 1 / np.clip(x, 1, 255),

@@ -43,7 +43,7 @@ def compare(operator: str, row: dict[str, Any], name: str, operand: Any) -> bool
         if isinstance(value, str) and isinstance(operand, str):
             return operand in value
         return isinstance(value, list) and any(same(one, operand) for one in value)
-    if isinstance(value, list):
+    if isinstance(value, list | dict):
         return False
     if operator == "$eq":
         return same(value, operand)

@@ -103,6 +103,9 @@ class Builder:
             inputs = self._on_one_grid(op, inputs)
         elif op in ("add", "subtract", "where"):
             inputs = self._as_decimals(inputs)
+        elif op == "function":
+            # No polynomial is fitted to a single number.
+            inputs = tuple(self.known(one) for one in inputs)
         if op in COMMUTATIVE and inputs[0].serial > inputs[1].serial:
             inputs = inputs[::-1]
         key = (op, *(one.serial for one in inputs), *attributes.values())

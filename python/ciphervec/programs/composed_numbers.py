@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from .kinds import Array
+from .kinds import Array, Kind
+from .narrow import check_sum
 from .source import failure
 
 _ONE_RANKING = 32
@@ -29,12 +30,18 @@ def _plain(a: Any, what: str) -> Array:
     return np.asarray(a)
 
 
+def _truths(a: Any) -> bool:
+    return bool((a if hasattr(a, "dtype") else np.asarray(a)).dtype == np.bool_)
+
+
 # -- sums with weights --------------------------------------------------------------------------------
 
 
 def convolve(a: Any, v: Any, mode: str = "full") -> Any:
     if np.ndim(a) != 1 or np.ndim(v) != 1:
         raise failure(f"np.convolve of shapes {np.shape(a)} and {np.shape(v)}; both have one axis.")
+    if _truths(a) and _truths(v):
+        return convolve(a * 1, v * 1, mode) > 0
     if len(v) > len(a):
         a, v = v, a
     n, m = len(a), len(v)
@@ -56,6 +63,7 @@ def cov(
     rows = _variables(m, rowvar)
     if y is not None:
         rows = np.concatenate([rows, _variables(y, rowvar)])
+    check_sum(dtype, Kind(None, 0.0, 1.0), divided=True)
     less = ddof if ddof is not None else int(not bias)
     off = rows - np.mean(rows, axis=1, keepdims=True)
     if np.shape(off)[1] <= less:
@@ -173,6 +181,7 @@ def running(combine: Callable[..., Any]) -> Callable[..., Any]:
         if axis is None:
             a, axis = np.ravel(a), 0
         found, apart = np.moveaxis(a, axis, -1), 1
+        check_sum(dtype, found.kind)
         while apart < np.shape(found)[-1]:
             later = combine(found[..., :-apart], found[..., apart:])
             found, apart = np.concatenate([found[..., :apart], later], axis=-1), 2 * apart
@@ -189,10 +198,11 @@ def running_extreme(reduce: Callable[..., Any], combine: Callable[..., Any]) -> 
         count = np.size(a) if axis is None else np.shape(a)[axis]
         lists = np.size(a) // count
         if count > _ONE_RANKING or lists * count * (1 << (2 * (count - 1).bit_length() + 1)) > 1 << 16:
-            return rounds(a, axis)
+            return rounds(a, axis, dtype)
         if axis is None:
             a, axis = np.ravel(a), 0
         last = np.moveaxis(a, axis, -1)
+        check_sum(dtype, last.kind)
         place = np.arange(count)
         return np.moveaxis(reduce(last[..., np.minimum.outer(place, place)], axis=-1), -1, axis)
 
@@ -211,7 +221,8 @@ def running_truth(some: bool) -> Callable[..., Any]:
     return handler
 
 
-cumprod = running(np.multiply)
+def cumprod(a: Any, axis: int | None = None, dtype: Any = None) -> Any:
+    return running(np.multiply)(np.multiply(a, 1), axis, dtype)
 
 
 def parity(a: Any, axis: Any = 0, dtype: Any = None, keepdims: bool = False) -> Any:

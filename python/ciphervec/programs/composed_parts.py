@@ -32,10 +32,7 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
             "one more for the rest."
         )
     values = [one(x, *args, **kw) if callable(one) else one for one in functions]
-    if _dtype(x).kind != "f" and any(_dtype(one).kind == "f" for one in values):
-        raise failure(
-            "np.piecewise of integers cuts its values to integers. Use np.select, or x * 1.0 as its first argument."
-        )
+    _check_cut("np.piecewise", x, values, "Use np.select, or x * 1.0 as its first argument.")
     found = values.pop() if len(functions) > len(conditions) else 0
     # The last condition that holds decides.
     for condition, value in zip(conditions, values, strict=True):
@@ -133,6 +130,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
     place += length * (place < 0)
     if not 0 <= place <= length:
         raise failure(f"np.insert at {place} of an axis of {length}.")
+    _check_cut("np.insert", arr, [values], "np.concatenate keeps them.")
     added = np.moveaxis(np.reshape(values, (1,) * (len(shape) - np.ndim(values)) + np.shape(values)), 0, axis)
     shape[axis] = np.shape(added)[axis]
     whole = np.arange(length)
@@ -176,6 +174,14 @@ def take_along_axis(arr: Any, indices: Any, axis: int | None = -1) -> Any:
     if np.result_type(_dtype(arr)) == np.bool_:
         chosen = chosen > 0
     return np.moveaxis(chosen, -1, axis)
+
+
+def _check_cut(name: str, a: Any, values: Sequence[Any], instead: str) -> None:
+    """Refuse values that are cut to the type of an array, which NumPy gives the result."""
+    sorts = ("booleans", "integers", "reals")
+    mine, *theirs = ("bif".index(_dtype(one).kind.replace("u", "i")) for one in (a, *values))
+    if max(theirs) > mine:
+        raise failure(f"{name} of {sorts[mine]} cuts its values to {sorts[mine]}. {instead}")
 
 
 def _dtype(a: Any) -> Any:

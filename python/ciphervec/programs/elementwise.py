@@ -252,6 +252,8 @@ def rounding(name: str) -> Handler:
     f = getattr(np, name)
 
     def handler(b: Builder, x: Any, decimals: int = 0) -> Node:
+        if isinstance(f, np.ufunc) and f.types[0] == "?->?" and b.node(x).kind.boolean:
+            return b.node(x)
         node = b.number(x)
         if node.kind.integer and decimals >= 0:
             return node

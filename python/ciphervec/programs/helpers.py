@@ -12,7 +12,7 @@ import numpy as np
 from ..errors import ProgramError
 from . import indexing, reductions, reference
 from .builder import Builder
-from .kinds import Declared
+from .kinds import Declared, constant_array
 from .running import extreme
 from .source import failure
 from .trace import Traced
@@ -161,4 +161,4 @@ def take(table: Any, index: Any) -> Any:
     if isinstance(index, Traced) and not isinstance(table, Traced):
         builder = index.builder
         return Traced(builder, indexing.getitem(builder, builder.constant(table), index.node))
-    return (table if isinstance(table, Traced) else np.asarray(table))[index]
+    return (table if isinstance(table, Traced) else constant_array(table))[index]

@@ -15,6 +15,7 @@ from .elementwise import maximum as larger
 from .elementwise import minimum as smaller
 from .graph import Node
 from .halving import by_halves
+from .narrow import check_sum
 from .shaping import moveaxis, ravel, sliced
 from .source import failure
 
@@ -29,23 +30,17 @@ def _axes(axis: Any, ndim: int) -> tuple[int, ...]:
     return found
 
 
-def _typed(dtype: Any) -> None:
-    """Refuse types of results in which NumPy would wrap around or round."""
-    if dtype is not None and np.dtype(dtype) not in (np.int64, np.float64):
-        raise failure(f"dtype={np.dtype(dtype)} of a sum. Leave it out: programs have no narrow types.")
-
-
 def total(b: Builder, a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Node:
     """`np.sum`; of booleans it counts."""
-    _typed(dtype)
     a = b.node(a)
+    check_sum(dtype, a.kind)
     axes = _axes(axis, len(a.shape))
     return b.emit("sum", a, axes=axes, keepdims=bool(keepdims)) if axes else b.number(a)
 
 
 def mean(b: Builder, a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Node:
-    _typed(dtype)
     a = b.node(a)
+    check_sum(dtype, a.kind, divided=True)
     count = math.prod(a.shape[one] for one in _axes(axis, len(a.shape)))
     return divide(b, total(b, a, axis, keepdims=keepdims), count)
 
@@ -172,8 +167,8 @@ def clip(b: Builder, a: Any, a_min: Any = None, a_max: Any = None, min: Any = No
 
 def product(b: Builder, a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Node:
     """`np.prod`, by halves: ⌈log2 n⌉ levels."""
-    _typed(dtype)
     node = b.number(a)
+    check_sum(dtype, node.kind)
     for place in reversed(_axes(axis, len(node.shape))):
         node = by_halves(b, node, place, lambda one, other: b.emit("multiply", one, other))
         if not keepdims:
@@ -183,8 +178,8 @@ def product(b: Builder, a: Any, axis: Any = None, dtype: Any = None, keepdims: b
 
 def cumulative(b: Builder, a: Any, axis: int | None = None, dtype: Any = None) -> Node:
     """`np.cumsum`, a sum under a triangular mask."""
-    _typed(dtype)
     a = ravel(b, a) if axis is None else b.node(a)
+    check_sum(dtype, a.kind)
     place = axis_of(axis or 0, len(a.shape))
     last = moveaxis(b, a, place, -1)
     length = last.shape[-1]

@@ -19,6 +19,7 @@ from .gathering import gathered, together
 from .graph import Node
 from .idioms import idiom
 from .kinds import Array, Kind, Shape
+from .narrow import check_float, check_operands, wraps
 from .source import failure
 
 _FUNCTIONS: dict[Any, Callable[..., Any]] = {
@@ -122,6 +123,7 @@ class Traced(np.lib.mixins.NDArrayOperatorsMixin):
             raise failure(f"np.{ufunc.__name__} into an array that is there. {idiom('setitem')}")
         if _values_known(inputs):
             return self._wrapped(getattr(ufunc, method)(*map(_value, inputs), **options))
+        check_operands(f"np.{ufunc.__name__}", ufunc, inputs)
         if method == "__call__" and ufunc in _UFUNCS:
             if options:
                 raise failure(f"np.{ufunc.__name__} with {_listed(options)}. {idiom('option')}")
@@ -160,6 +162,7 @@ class Traced(np.lib.mixins.NDArrayOperatorsMixin):
             raise failure(f"{name} into an array that is there. {idiom('setitem')}")
         if _values_known((args, kwargs)):
             return self._wrapped(func(*_value(args), **_value(kwargs)))
+        check_operands(name, func, (*args, *kwargs.values()))
         if func in _COMPOSED:
             return self._composed(name, _COMPOSED[func], args, kwargs)
         if func not in _FUNCTIONS:
@@ -200,6 +203,9 @@ class Traced(np.lib.mixins.NDArrayOperatorsMixin):
         if isinstance(value, Traced):
             return value
         if isinstance(value, np.ndarray | np.number | np.bool_):
+            if wraps(value.dtype):
+                # As NumPy goes on with it, until it meets what is wide.
+                return value
             return Traced(self.builder, self.builder.constant(value)) if np.size(value) else value
         if type(value) in (tuple, list):
             return type(value)(self._wrapped(one) for one in value)
@@ -264,6 +270,8 @@ class Traced(np.lib.mixins.NDArrayOperatorsMixin):
             raise failure(f"astype({wanted}) of {self.kind}. bool, int and float work.")
         if wanted.kind != "f" and not self.kind.number().integer:
             return np.trunc(self).astype(dtype)
+        if wanted.kind == "f":
+            check_float(wanted, self.kind.number())
         outside = (
             wanted.kind != "f"
             and not np.iinfo(wanted).min <= self.kind.low <= self.kind.high <= np.iinfo(wanted).max
@@ -276,11 +284,11 @@ class Traced(np.lib.mixins.NDArrayOperatorsMixin):
             )
         return self._wrapped(self.builder.number(self.node))
 
-    def copy(self) -> Any:
+    def copy(self, order: str = "C") -> Any:
         return self
 
-    def flatten(self) -> Any:
-        return np.ravel(self)
+    def flatten(self, order: Any = "C") -> Any:
+        return np.ravel(self, order)
 
     def reshape(self, *shape: Any, order: str = "C") -> Any:
         given = shape[0] if len(shape) == 1 and isinstance(shape[0], tuple | list) else shape

@@ -354,7 +354,7 @@ class CkksScene(Scene):
     ) -> tuple[Any, np.ndarray]:
         if chance.random() < 0.5:
             same = [one for one in self.held if one[0].shape == left.shape]
-            return chance.choice(same or self.held)
+            return chance.choice(same) if same else self._pick(chance)
         given, right = plain(chance, chance.choice(shapes), chance.random() < 0.7, 3)
         return given, right.astype(float)
 

@@ -32,6 +32,8 @@ pub struct Polynomial {
 
 /// Multiplying by an integer costs no level, if it is not so large that it costs precision.
 const FREE: f64 = 1024.0;
+/// Numbers that a polynomial is taken of side by side.
+const TOGETHER: usize = 8;
 /// What the largest of samples may be over.
 const SAMPLED: f64 = 1.01;
 
@@ -96,25 +98,51 @@ impl Polynomial {
 
     /// The value at `x` in double precision.
     pub fn evaluate(&self, x: f64) -> f64 {
+        let [value] = self.evaluate_all(&[x]);
+        value
+    }
+
+    /// The values at several numbers, which a processor works on side by side.
+    fn evaluate_all<const COUNT: usize>(&self, x: &[f64; COUNT]) -> [f64; COUNT] {
+        let mut value = [0.0; COUNT];
         match self.basis {
-            Basis::Power => self.coefficients.iter().rev().fold(0.0, |sum, c| sum * x + c),
+            Basis::Power => {
+                for c in self.coefficients.iter().rev() {
+                    value.iter_mut().zip(x).for_each(|(sum, x)| *sum = *sum * x + c);
+                }
+            }
             Basis::Chebyshev { .. } => {
                 // Clenshaw: b_k = c_k + 2u b_(k+1) − b_(k+2), and the value is b_0 − u b_1.
-                let u = self.substitution().evaluate(x);
-                let step = |(b1, b2): (f64, f64), c: &f64| (c + 2.0 * u * b1 - b2, b1);
-                let (b0, b1) = self.coefficients.iter().rev().fold((0.0, 0.0), step);
-                b0 - u * b1
+                let substitution = self.substitution();
+                let u = x.map(|x| substitution.evaluate(x));
+                let mut before = value;
+                for c in self.coefficients.iter().rev() {
+                    let known = value;
+                    let places = value.iter_mut().zip(&before).zip(&u);
+                    places.for_each(|((b1, b2), u)| *b1 = c + 2.0 * u * *b1 - b2);
+                    before = known;
+                }
+                value.iter_mut().zip(&before).zip(&u).for_each(|((b0, b1), u)| *b0 -= u * b1);
             }
         }
+        value
     }
 
     /// The largest slope, in absolute value, at numbers of the interval up to `most` and up to `off`
     /// beyond; those of a Chebyshev basis are in its interval.
     pub(super) fn steepest(&self, most: f64, off: f64) -> f64 {
         let (low, high) = self.domain(most);
+        let places: Vec<f64> = samples(low - off, high + off, self.degree()).collect();
         let slope = self.derivative();
-        let slopes = samples(low - off, high + off, self.degree()).map(|x| slope.evaluate(x).abs());
-        SAMPLED * slopes.fold(0.0, f64::max)
+        let (whole, rest) = places.as_chunks::<TOGETHER>();
+        let most = whole.iter().map(|x| slope.largest(x)).fold(0.0, f64::max);
+        SAMPLED * rest.iter().map(|&x| slope.largest(&[x])).fold(most, f64::max)
+    }
+
+    /// The largest of the values there, in absolute value.
+    fn largest<const COUNT: usize>(&self, x: &[f64; COUNT]) -> f64 {
+        let values = self.evaluate_all(x);
+        values.into_iter().map(f64::abs).fold(0.0, f64::max)
     }
 
     /// Between which numbers those are that it is taken of, which are `most` at most.

@@ -1,6 +1,8 @@
 //! Courses: what a polynomial adds to its value by being evaluated, number by number: all on the way
 //! is known for each number that goes in, and so is what an error on the way comes to. Both sides.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use super::super::Complex;
@@ -21,15 +23,12 @@ const MOST: usize = 2048;
 pub(super) fn added(forecast: &Forecast, x: &Expected, polynomial: &Polynomial) -> Result<f64> {
     let (low, high) = polynomial.domain(x.magnitude);
     let places = samples(low, high, polynomial.degree().min(MOST / 16 - 1));
-    let (values, errors) = (Rc::new(places.collect()), Rc::new(Vec::new()));
     let mut expected = *x;
     (expected.noise.std, expected.noise.bound) = (0.0, 0.0);
-    let course = Course { expected, name: 0, values, errors };
-    let found = evaluate(&Courses { forecast }, &course, polynomial)?;
-    let mut variances = vec![0.0; found.values.len()];
-    for (_, error) in found.errors.iter() {
-        variances.iter_mut().zip(error.iter()).for_each(|(sum, one)| *sum += one * one);
-    }
+    let course = Course { expected, name: 0, values: Rc::new(places.collect()), error: None };
+    let courses = Courses { forecast, errors: RefCell::default() };
+    let found = evaluate(&courses, &course, polynomial)?;
+    let variances = variances(&courses.errors.take(), found.error, found.values.len());
     Ok(variances.into_iter().fold(0.0, f64::max).sqrt())
 }
 
@@ -39,86 +38,122 @@ struct Course {
     expected: Expected,
     name: u64,
     values: Rc<Vec<f64>>,
-    /// By origin, what its error of one standard deviation comes to.
-    errors: Rc<Vec<(u64, Rc<Vec<f64>>)>>,
+    /// Its place among errors; none where nothing was added yet.
+    error: Option<usize>,
+}
+
+/// An error: what a step has added, under a name that all have which added the same, and what came
+/// with its operands.
+struct Added {
+    own: Option<(u64, f64)>,
+    brought: Vec<(usize, Factor)>,
+}
+
+/// What an operand's error is multiplied by.
+#[derive(Clone)]
+enum Factor {
+    Number(f64),
+    /// A number times those.
+    Each(f64, Rc<Vec<f64>>),
 }
 
 struct Courses<'a> {
     forecast: &'a Forecast,
+    /// Each after those that it is made of.
+    errors: RefCell<Vec<Added>>,
 }
 
 fn zip(a: &[f64], b: &[f64], f: impl Fn(f64, f64) -> f64) -> Vec<f64> {
     a.iter().zip(b).map(|(&a, &b)| f(a, b)).collect()
 }
 
-impl Course {
-    /// Other values, with the errors of this and of another, each times its own factors.
-    fn with(
-        &self,
-        expected: Expected,
-        name: u64,
-        values: Vec<f64>,
-        [mine, theirs]: [&dyn Fn(usize) -> f64; 2],
-        other: &Course,
-    ) -> Course {
-        let times = |error: &[f64], factor: &dyn Fn(usize) -> f64| -> Vec<f64> {
-            error.iter().enumerate().map(|(place, one)| one * factor(place)).collect()
-        };
-        let mut errors: Vec<(u64, Rc<Vec<f64>>)> = Vec::new();
-        let (mut first, mut second) =
-            (self.errors.iter().peekable(), other.errors.iter().peekable());
-        loop {
-            let (origin, error) = match (first.peek(), second.peek()) {
-                (None, None) => break,
-                (Some((a, _)), Some((b, _))) if a == b => {
-                    let (Some((origin, a)), Some((_, b))) = (first.next(), second.next()) else {
-                        break;
-                    };
-                    (*origin, zip(&times(a, mine), &times(b, theirs), |a, b| a + b))
-                }
-                (Some((a, _)), Some((b, _))) if a > b => {
-                    let Some((origin, error)) = second.next() else { break };
-                    (*origin, times(error, theirs))
-                }
-                (Some(_), _) => {
-                    let Some((origin, error)) = first.next() else { break };
-                    (*origin, times(error, mine))
-                }
-                (None, Some(_)) => {
-                    let Some((origin, error)) = second.next() else { break };
-                    (*origin, times(error, theirs))
-                }
-            };
-            errors.push((origin, Rc::new(error)));
+impl Factor {
+    /// Adds what it makes of `error`.
+    fn times(&self, error: &[f64], sums: &mut [f64]) {
+        match self {
+            Factor::Number(factor) => {
+                sums.iter_mut().zip(error).for_each(|(sum, one)| *sum += one * factor);
+            }
+            Factor::Each(factor, each) => {
+                let factors = each.iter().map(|one| one * factor);
+                sums.iter_mut()
+                    .zip(error.iter().zip(factors))
+                    .for_each(|(sum, (a, b))| *sum += a * b);
+            }
         }
-        Course { expected, name, values: Rc::new(values), errors: Rc::new(errors) }
-    }
-
-    /// Times a number.
-    fn times(&self, expected: Expected, name: u64, factor: f64) -> Course {
-        let values = self.values.iter().map(|value| value * factor).collect();
-        let none = Course { errors: Rc::new(Vec::new()), ..self.clone() };
-        self.with(expected, name, values, [&|_| factor, &|_| factor], &none)
     }
 }
 
+/// For each number the variance of an error: from the last step back to the first, what each of them
+/// comes to in it, whose cost does not grow with how many steps there were.
+fn variances(errors: &[Added], last: Option<usize>, count: usize) -> Vec<f64> {
+    let mut variances = vec![0.0; count];
+    let Some(last) = last else { return variances };
+    let mut comes_to: Vec<Option<Vec<f64>>> = vec![None; last + 1];
+    comes_to[last] = Some(vec![1.0; count]);
+    // In an order that is the same everywhere, as plans are.
+    let mut by_name: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
+    let mut alike: BTreeMap<u64, usize> = BTreeMap::new();
+    let names = errors[..=last].iter().filter_map(|one| one.own);
+    names.for_each(|(name, _)| *alike.entry(name).or_default() += 1);
+    let mut square = |error: &[f64], std: f64| {
+        let squares = error.iter().map(|one| (one * std) * (one * std));
+        variances.iter_mut().zip(squares).for_each(|(sum, one)| *sum += one);
+    };
+    for (place, Added { own, brought }) in errors[..=last].iter().enumerate().rev() {
+        let Some(error) = comes_to[place].take() else { continue };
+        match own {
+            Some((name, std)) if alike[name] == 1 => square(&error, *std),
+            Some((name, std)) => {
+                let sums = by_name.entry(*name).or_insert_with(|| vec![0.0; count]);
+                Factor::Number(*std).times(&error, sums);
+            }
+            None => {}
+        }
+        for (operand, factor) in brought {
+            let sums = comes_to[*operand].get_or_insert_with(|| vec![0.0; count]);
+            factor.times(&error, sums);
+        }
+    }
+    by_name.values().for_each(|error| square(error, 1.0));
+    variances
+}
+
 impl Courses<'_> {
+    /// The error of what is made of operands, each times its factor, and of an own one.
+    fn error<const COUNT: usize>(
+        &self,
+        operands: [(&Course, Factor); COUNT],
+        own: Option<(u64, f64)>,
+    ) -> Option<usize> {
+        let operands = operands.into_iter();
+        let brought: Vec<_> =
+            operands.filter_map(|(one, factor)| Some((one.error?, factor))).collect();
+        if brought.is_empty() && own.is_none() {
+            return None;
+        }
+        let mut errors = self.errors.borrow_mut();
+        errors.push(Added { own, brought });
+        Some(errors.len() - 1)
+    }
+
+    /// Times a number.
+    fn times(&self, a: &Course, expected: Expected, name: u64, factor: f64) -> Course {
+        let values = a.values.iter().map(|value| value * factor).collect();
+        let error = self.error([(a, Factor::Number(factor))], None);
+        Course { expected, name, values: Rc::new(values), error }
+    }
+
     /// With what a step of that name has added, as its result says, which had nothing before.
     fn step(&self, a: &Course, expected: Expected, name: u64) -> Course {
         let std = self.forecast.error_bits(&expected).exp2();
         let mut silent = expected;
         (silent.noise.std, silent.noise.bound) = (0.0, 0.0);
-        let mut errors = (*a.errors).clone();
-        if std > 0.0 {
-            match errors.binary_search_by_key(&name, |(origin, _)| *origin) {
-                Ok(place) => {
-                    let more = errors[place].1.iter().map(|one| one + std).collect();
-                    errors[place].1 = Rc::new(more);
-                }
-                Err(place) => errors.insert(place, (name, Rc::new(vec![std; a.values.len()]))),
-            }
-        }
-        Course { expected: silent, name, errors: Rc::new(errors), values: a.values.clone() }
+        let error = match std > 0.0 {
+            true => self.error([(a, Factor::Number(1.0))], Some((name, std))),
+            false => a.error,
+        };
+        Course { expected: silent, name, values: a.values.clone(), error }
     }
 
     fn follow(&self, a: &Course, path: &Path) -> Result<Course> {
@@ -136,8 +171,9 @@ impl Courses<'_> {
         let (a, b) = (self.follow(a, &paths[0])?, self.follow(b, &paths[1])?);
         let expected = self.forecast.add(&a.expected, &b.expected)?;
         let name = hashed(&[did::ADD, a.name, b.name, sign.to_bits()]);
-        let values = zip(&a.values, &b.values, |a, b| a + sign * b);
-        Ok(a.with(expected, name, values, [&|_| 1.0, &|_| sign], &b))
+        let values = Rc::new(zip(&a.values, &b.values, |a, b| a + sign * b));
+        let error = [(&a, Factor::Number(1.0)), (&b, Factor::Number(sign))];
+        Ok(Course { expected, name, values, error: self.error(error, None) })
     }
 
     fn product(
@@ -151,10 +187,10 @@ impl Courses<'_> {
         let (a, b) = (self.follow(a, &paths[0])?, self.follow(b, &paths[1])?);
         let expected = run(&a.expected, &b.expected)?;
         let name = hashed(&[did::MULTIPLY, a.name, b.name, factor.to_bits()]);
-        let values = zip(&a.values, &b.values, |a, b| factor * a * b);
-        let mine = |place: usize| factor * b.values[place];
-        let theirs = |place: usize| factor * a.values[place];
-        Ok(a.with(expected, name, values, [&mine, &theirs], &b))
+        let values = Rc::new(zip(&a.values, &b.values, |a, b| factor * a * b));
+        let times = |one: &Course| Factor::Each(factor, one.values.clone());
+        let error = self.error([(&a, times(&b)), (&b, times(&a))], None);
+        Ok(Course { expected, name, values, error })
     }
 }
 
@@ -193,7 +229,7 @@ impl Operations for Courses<'_> {
         let a = self.mul_due(a)?;
         let name = hashed(&[did::MULTIPLY_VALUES, a.name, named(&[number.re])]);
         let expected = self.forecast.multiply_scalar(&a.expected, number)?;
-        Ok(self.step(&a.times(expected, name, number.re), expected, name))
+        Ok(self.step(&self.times(&a, expected, name, number.re), expected, name))
     }
 
     fn mul_scalar(&self, a: &Course, number: impl Into<Complex>) -> Result<Course> {
@@ -202,7 +238,7 @@ impl Operations for Courses<'_> {
 
     fn multiply_integer(&self, a: &Course, factor: i64) -> Result<Course> {
         let expected = self.forecast.multiply_integer(&a.expected, factor)?;
-        Ok(a.times(expected, a.name, factor as f64))
+        Ok(self.times(a, expected, a.name, factor as f64))
     }
 
     fn multiply(&self, a: &Course, b: &Course) -> Result<Course> {
@@ -218,8 +254,10 @@ impl Operations for Courses<'_> {
             return Ok(Course { values: Rc::new(values), ..product });
         };
         let name = hashed(&[product.name, c.name]);
-        let values = zip(&product.values, &c.values, |a, b| a - b);
-        Ok(product.with(product.expected, name, values, [&|_| 1.0, &|_| -1.0], c))
+        let values = Rc::new(zip(&product.values, &c.values, |a, b| a - b));
+        let error = [(&product, Factor::Number(1.0)), (c, Factor::Number(-1.0))];
+        let error = self.error(error, None);
+        Ok(Course { expected: product.expected, name, values, error })
     }
 
     fn square(&self, a: &Course) -> Result<Course> {
@@ -289,5 +327,27 @@ mod tests {
         let (second, fourth) = (of(2), of(4));
         let ratio = fourth / second;
         assert!((2.9..3.1).contains(&ratio), "{second:e} {fourth:e}");
+    }
+
+    /// Of 2a − (±a + a'), where a and a' are added under one name, 3 each, and 1 is added at last: 2a − a − a'
+    /// is none, and 2a + a − a' is 2 · 3.
+    #[test]
+    fn what_is_added_twice_adds_up_before_it_is_squared() {
+        let three = Some((7, 3.0));
+        let signs = Factor::Each(1.0, Rc::new(vec![1.0, -1.0]));
+        let errors = [
+            Added { own: three, brought: vec![] },
+            Added { own: None, brought: vec![(0, Factor::Number(2.0))] },
+            Added { own: three, brought: vec![(0, signs)] },
+            Added {
+                own: Some((8, 1.0)),
+                brought: vec![(1, Factor::Number(1.0)), (2, Factor::Number(-1.0))],
+            },
+            // Not on the way to it.
+            Added { own: Some((9, 5.0)), brought: vec![(3, Factor::Number(1.0))] },
+        ];
+        assert_eq!(variances(&errors, Some(3), 2), [1.0, 37.0]);
+        assert_eq!(variances(&errors, Some(4), 2), [26.0, 62.0]);
+        assert_eq!(variances(&errors, None, 2), [0.0, 0.0]);
     }
 }
