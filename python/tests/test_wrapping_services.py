@@ -156,6 +156,12 @@ def test_a_service_that_is_away_is_told_and_nothing_is_lost(
     assert not (tmp_path / "other").exists()
 
 
+def test_a_service_that_stumbles_is_asked_again(service: Holder, keys: Keys, tmp_path: Path) -> None:
+    keys.save(tmp_path / "my.key", wrapped_by=service.uri)
+    service.stumble()
+    assert Keys.load(tmp_path / "my.key") == keys
+
+
 def test_files_move_from_one_key_to_another(service: Holder, keys: Keys, tmp_path: Path) -> None:
     path = tmp_path / "my.key"
     keys.save(path, wrapped_by=service.uri)

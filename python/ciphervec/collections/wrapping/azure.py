@@ -72,7 +72,7 @@ class AzureKeyVault:
             "POST", f"{self._key}{version}/{operation}", json={"alg": algorithm, "value": text}
         )
         try:
-            response = self._client.send_request(request)
+            response = self._client.send_request(request, retry_on_methods=frozenset({"POST"}))
             response.raise_for_status()
             return response.json()
         except ClientAuthenticationError as error:
