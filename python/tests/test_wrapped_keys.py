@@ -89,7 +89,7 @@ def test_one_protection_at_a_time(keys: Keys, tmp_path: Path, keyring: InMemory)
 
 def test_a_file_is_never_overwritten(path: Path, keys: Keys) -> None:
     before = path.read_bytes()
-    with pytest.raises(InvalidInput, match="there already"):
+    with pytest.raises(StorageError, match="there already"):
         Keys.generate().save(path, wrapped_by=URI)
     assert path.read_bytes() == before
 

@@ -26,7 +26,11 @@ TOKEN = "a-root-token-of-tests-4711"
 
 def needs(package: str, extra: str) -> None:
     """Skip a test whose extra is not installed."""
-    if importlib.util.find_spec(package) is None:
+    try:
+        found = importlib.util.find_spec(package)
+    except ModuleNotFoundError:  # the package around it
+        found = None
+    if found is None:
         pytest.skip(f"needs {package}: pip install 'ciphervec[{extra}]'")
 
 
@@ -51,6 +55,21 @@ class Holder:
     def leave(self) -> None:
         """It can't be reached."""
         pytest.skip("it is this machine")
+
+    def stumble(self) -> None:
+        """The next request fails, and no other."""
+        pytest.skip("it is this machine")
+
+    def fail_once(self, owner: type, name: str, error: Exception) -> None:
+        """The method raises this the next time that it is called."""
+        whole, left = getattr(owner, name), [error]
+
+        def call(*given: Any, **more: Any) -> Any:
+            if left:
+                raise left.pop()
+            return whole(*given, **more)
+
+        self.patch.setattr(owner, name, call)
 
 
 class SoftHsm(Holder):
@@ -183,6 +202,12 @@ class Moto(Holder):
     def leave(self) -> None:
         self.patch.setenv("AWS_ENDPOINT_URL_KMS", f"http://127.0.0.1:{free_port()}")
 
+    def stumble(self) -> None:
+        from botocore.exceptions import EndpointConnectionError
+        from botocore.httpsession import URLLib3Session
+
+        self.fail_once(URLLib3Session, "send", EndpointConnectionError(endpoint_url="http://moto"))
+
 
 class Bao(Holder):
     """OpenBao, which is Vault's transit engine under a free licence."""
@@ -272,6 +297,12 @@ class Bao(Holder):
     def leave(self) -> None:
         self.patch.setenv("VAULT_ADDR", f"http://127.0.0.1:{free_port()}")
 
+    def stumble(self) -> None:
+        from urllib3.connectionpool import HTTPConnectionPool
+        from urllib3.exceptions import ProtocolError
+
+        self.fail_once(HTTPConnectionPool, "_make_request", ProtocolError("Connection aborted."))
+
 
 class InMemory(Holder):
     """The keyring package, over a backend in memory."""
@@ -359,7 +390,7 @@ class Google(Holder):
     @classmethod
     @contextmanager
     def made(cls, monkeypatch: pytest.MonkeyPatch) -> Iterator[Google]:
-        needs("google.cloud.kms_v1" if importlib.util.find_spec("google") else "google", "gcpkms")
+        needs("google.cloud.kms_v1", "gcpkms")
         needs("cryptography", "gcpkms")
         import grpc
         from cryptography.exceptions import InvalidTag
@@ -370,11 +401,14 @@ class Google(Holder):
         )
 
         made = cls(monkeypatch)
-        made.refusal = None
+        made.refusal, made.stumbles = None, False
         keys: dict[str, AESGCM] = {}
 
         def answer(request: Any, context: Any) -> AESGCM:
             made.asked = (made.asked or 0) + 1
+            if made.stumbles:
+                made.stumbles = False
+                context.abort(grpc.StatusCode.UNAVAILABLE, "busy")
             if made.refusal is not None:
                 context.abort(getattr(grpc.StatusCode, made.refusal), "as the test has it")
             return keys.setdefault(request.name, AESGCM(AESGCM.generate_key(256)))
@@ -424,6 +458,10 @@ class Google(Holder):
 
     port: int
     refusal: str | None
+    stumbles: bool
+
+    def stumble(self) -> None:
+        self.stumbles = True
 
     def deny(self) -> None:
         self.refusal = "PERMISSION_DENIED"
@@ -448,7 +486,7 @@ class Azure(Holder):
 
     @classmethod
     def made(cls, monkeypatch: pytest.MonkeyPatch) -> Azure:
-        needs("azure.keyvault.keys" if importlib.util.find_spec("azure") else "azure", "azurekv")
+        needs("azure.keyvault.keys", "azurekv")
         import azure.identity
         import requests
         from azure.core.credentials import AccessToken
@@ -533,6 +571,11 @@ class Azure(Holder):
     def leave(self) -> None:
         self.status = (0, "")
 
+    def stumble(self) -> None:
+        import requests
+
+        self.fail_once(requests.adapters.HTTPAdapter, "send", requests.ConnectionError("reset by peer"))
+
 
 class _Raw:
     """What requests reads a response from."""
@@ -542,10 +585,6 @@ class _Raw:
 
     def stream(self, *_: Any, **__: Any) -> Iterator[bytes]:
         yield self._data
-
-    def read(self, *_: Any, **__: Any) -> bytes:
-        data, self._data = self._data, b""
-        return data
 
     def close(self) -> None: ...
 

@@ -4,15 +4,17 @@ it. Not post-quantum, and age authenticates no more than the file key; the key f
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import Any
 
 from ...errors import InvalidInput
 from ...ingest.extras import needed
 from ...ingest.files import at_home, read_text
-from .wrapper import Context, after, denied, not_its_own
+from .wrapper import Context, after, denied, not_its_own, shown
 
 _EXAMPLE = "age:RECIPIENT, one or more that begin with age1, commas between,"
+_RECIPIENT = re.compile(r"age1[02-9ac-hj-np-z]{58}")  # in bech32
 IDENTITY = "CIPHERVEC_AGE_IDENTITY"
 
 
@@ -21,13 +23,17 @@ class Age:
 
     def __init__(self, uri: str) -> None:
         """Asks nothing yet. Raises InvalidInput."""
-        named = after(uri, "age:", _EXAMPLE).split(",")
+        named = [one.strip() for one in after(uri, "age:", _EXAMPLE).split(",")]
+        if not all(map(_RECIPIENT.fullmatch, named)):
+            raise InvalidInput(
+                f"{_EXAMPLE} expected, got {shown(uri)}; identities are secret and stay in their file."
+            )
         try:
             import pyrage
         except ImportError:
             raise needed("a key wrapped by age", "pyrage", "age") from None
         try:
-            self._recipients: Any = [pyrage.x25519.Recipient.from_str(one.strip()) for one in named]
+            self._recipients: Any = [pyrage.x25519.Recipient.from_str(one) for one in named]
         except pyrage.RecipientError as error:
             raise InvalidInput(f"{_EXAMPLE} expected, got {uri}: {error}.") from None
         self._uri = uri

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 from ...errors import InvalidInput
 from ...ingest.extras import needed
-from .wrapper import Context, after, away, denied, gone, not_its_own, parameters
+from .wrapper import Context, after, away, denied, gone, not_its_own, parameters, shown
 
 _EXAMPLE = "awskms://KEY, a key's id, alias/NAME or ARN,"
 _KEY = re.compile(r"(arn:aws[a-z-]*:kms:(?P<region>[a-z0-9-]+):\d{12}:)?([\w/-]+)", re.ASCII)
@@ -35,7 +35,7 @@ class AwsKms:
         region = parameters(uri, query, ("region",)).get("region")
         named = _KEY.fullmatch(key)
         if named is None or (region is not None and not _REGION.fullmatch(region)):
-            raise InvalidInput(f"{_EXAMPLE} and ?region=REGION at will expected, got {uri}.")
+            raise InvalidInput(f"{_EXAMPLE} and ?region=REGION at will expected, got {shown(uri)}.")
         try:
             import boto3
             from botocore.config import Config

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 from ...errors import InvalidInput
 from ...ingest.extras import needed
-from .wrapper import Context, after, away, denied, gone, not_its_own
+from .wrapper import Context, after, away, denied, gone, not_its_own, shown
 
 _EXAMPLE = "azurekv://VAULT.vault.azure.net/keys/NAME"
 # A credential goes to no other host, whatever a key file says.
@@ -30,7 +30,9 @@ class AzureKeyVault:
         """Asks nothing yet. Raises InvalidInput."""
         named = _NAME.fullmatch(after(uri, "azurekv://", _EXAMPLE))
         if named is None or not named["host"].endswith(_HOSTS):
-            raise InvalidInput(f"{_EXAMPLE} expected, without a version and on a host of Azure's, got {uri}.")
+            raise InvalidInput(
+                f"{_EXAMPLE} expected, without a version and on a host of Azure's, got {shown(uri)}."
+            )
         try:
             from azure.identity import DefaultAzureCredential
             from azure.keyvault.keys import KeyClient
@@ -70,7 +72,7 @@ class AzureKeyVault:
             "POST", f"{self._key}{version}/{operation}", json={"alg": algorithm, "value": text}
         )
         try:
-            response = self._client.send_request(request)
+            response = self._client.send_request(request, retry_on_methods=frozenset({"POST"}))
             response.raise_for_status()
             return response.json()
         except ClientAuthenticationError as error:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import ciphervec._native as _native
 
-from ...errors import CiphervecError, InvalidInput, WrongKey
+from ...errors import CiphervecError, InvalidInput, StorageError, WrongKey
 from ...ingest.files import StrPath, at_home
 from .holders import SCHEMES, holder
 from .wrapper import Context, Wrapper
@@ -46,15 +46,15 @@ def load(path: str, expected: str | None = None) -> _native.Keys | None:
         return _opened(file, asked)
 
 
-def save(keys: _native.Keys, path: str, uri: str, *, overwrite: bool = False) -> None:
-    """Write the keys to a file that is wrapped by the key of this URI: one request to wrap, and one to see that it
+def save(keys: _native.Keys, path: str, uri: str) -> None:
+    """Write the keys to a new file that is wrapped by the key of this URI: one request to wrap, and one to see that it
     unwraps."""
-    if not overwrite and os.path.lexists(path):
-        raise InvalidInput(
+    if os.path.lexists(path):
+        raise StorageError(
             f"{path} is there already, and a key file is never overwritten. Choose another name."
         )
     with closing(holder(uri)) as asked:
-        _sealed(keys, uri, asked).save(path, overwrite=overwrite)
+        _sealed(keys, uri, asked).save(path)
 
 
 def rewrap(

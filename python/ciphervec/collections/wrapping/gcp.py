@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 from ...errors import InvalidInput
 from ...ingest.extras import needed
-from .wrapper import Context, after, away, denied, gone, not_its_own
+from .wrapper import Context, after, away, denied, gone, not_its_own, shown
 
 _EXAMPLE = "gcpkms://projects/P/locations/L/keyRings/R/cryptoKeys/K"
 _NAME = re.compile(r"projects/[\w.:-]+/locations/[\w-]+/keyRings/[\w-]+/cryptoKeys/[\w-]+", re.ASCII)
@@ -22,7 +22,7 @@ class GcpKms:
         """Asks nothing yet. Raises InvalidInput."""
         self._uri, self._name = uri, after(uri, "gcpkms://", _EXAMPLE)
         if not _NAME.fullmatch(self._name):
-            raise InvalidInput(f"{_EXAMPLE} expected, without a version, got {uri}.")
+            raise InvalidInput(f"{_EXAMPLE} expected, without a version, got {shown(uri)}.")
         try:
             from google.auth.exceptions import DefaultCredentialsError
             from google.cloud import kms_v1

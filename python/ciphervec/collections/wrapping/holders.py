@@ -6,7 +6,7 @@ import importlib
 from typing import NamedTuple
 
 from ...errors import InvalidInput
-from .wrapper import Wrapper
+from .wrapper import Wrapper, shown
 
 
 class Row(NamedTuple):
@@ -34,7 +34,7 @@ def holder(uri: str) -> Wrapper:
     if row is None:
         known = ", ".join(SCHEMES)
         raise InvalidInput(
-            f"a wrapping key's URI begins with one of {known}, got {uri!r}. See docs/wrapped-keys.md"
+            f"a wrapping key's URI begins with one of {known}, got {shown(uri)!r}. See docs/wrapped-keys.md"
         )
     made: Wrapper = getattr(importlib.import_module(f"{__package__}.{row.module}"), row.name)(uri)
     return made

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 from ...errors import InvalidInput
 from ...ingest.extras import needed
 from ...ingest.files import at_home, read_text
-from .wrapper import Context, after, attributes, away, denied, gone, not_its_own
+from .wrapper import Context, after, attributes, away, denied, gone, not_its_own, shown
 
 _EXAMPLE = "pkcs11:token=TOKEN;object=KEY"
 _ATTRIBUTES = ("token", "serial", "object", "id")
@@ -36,7 +36,7 @@ class Pkcs11:
         self._uri = uri
         named = attributes(uri, after(uri, "pkcs11:", _EXAMPLE), _ATTRIBUTES)
         if not ({"token", "serial"} & set(named)) or not ({"object", "id"} & set(named)):
-            raise InvalidInput(f"{_EXAMPLE}, or serial= and id=, expected, got {uri}.")
+            raise InvalidInput(f"{_EXAMPLE}, or serial= and id=, expected, got {shown(uri)}.")
         try:
             import pkcs11
         except ImportError:

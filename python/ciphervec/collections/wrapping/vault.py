@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from ...errors import InvalidInput
 from ...ingest.extras import needed
-from .wrapper import Context, after, away, denied, gone, not_its_own
+from .wrapper import Context, after, away, denied, gone, not_its_own, shown
 
 _EXAMPLE = "vault://MOUNT/KEY, such as vault://transit/ciphervec,"
 _NAME = re.compile(r"(?P<mount>[\w.-]+(/[\w.-]+)*)/(?P<key>[\w.-]+)", re.ASCII)
@@ -26,7 +26,7 @@ class Vault:
         """Asks nothing yet. Raises InvalidInput."""
         named = _NAME.fullmatch(after(uri, "vault://", _EXAMPLE))
         if named is None or ".." in uri:
-            raise InvalidInput(f"{_EXAMPLE} expected, the address being VAULT_ADDR, got {uri}.")
+            raise InvalidInput(f"{_EXAMPLE} expected, the address being VAULT_ADDR, got {shown(uri)}.")
         try:
             import hvac
             import requests

@@ -3,10 +3,21 @@ send credentials to, code to load, or a secret: those come from the environment.
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple, NoReturn, Protocol
 from urllib.parse import parse_qsl, unquote
 
 from ...errors import AuthenticationError, InvalidInput, ServerError, WrongKey
+
+_SECRET = re.compile(
+    r"(?P<name>\b(?:[\w-]*pin[\w-]*|token|secret|password|key)=)[^;&?#]*|(?<=//)[^/@]*(?=@)|(?<=AGE-SECRET-KEY-)\w*",
+    re.I,
+)
+
+
+def shown(uri: str) -> str:
+    """A URI that is refused, without what somebody may have put into it that is nobody else's."""
+    return _SECRET.sub(lambda found: f"{found['name'] or ''}…", uri)
 
 
 class Context(NamedTuple):
@@ -63,7 +74,7 @@ def after(uri: str, scheme: str, example: str) -> str:
     """What follows the scheme of a URI."""
     rest = uri.removeprefix(scheme)
     if rest == uri or not rest:
-        raise InvalidInput(f"{example} expected, got {uri}.")
+        raise InvalidInput(f"{example} expected, got {shown(uri)}.")
     return rest
 
 
@@ -72,8 +83,8 @@ def parameters(uri: str, query: str, allowed: tuple[str, ...]) -> dict[str, str]
     found = dict(parse_qsl(query, keep_blank_values=True))
     if strange := sorted(set(found) - set(allowed)):
         raise InvalidInput(
-            f"{uri}: no parameter {strange[0]!r} is taken{', only ' + ', '.join(allowed) if allowed else ''}. A key file names "
-            "a key; where it is asked for, and with what credentials, is the environment's."
+            f"{shown(uri)}: no parameter {strange[0]!r} is taken, only {', '.join(allowed)}. A key file names a key; "
+            "where it is asked for, and with what credentials, is the environment's."
         )
     return found
 
@@ -83,7 +94,7 @@ def attributes(uri: str, rest: str, allowed: tuple[str, ...]) -> dict[str, str]:
     pairs = [one.partition("=") for one in rest.replace("?", ";").split(";") if one]
     if strange := [name for name, mark, _ in pairs if name not in allowed or not mark]:
         raise InvalidInput(
-            f"{uri}: no attribute {strange[0]!r} is taken, only {', '.join(allowed)}. Module and PIN come from the "
+            f"{shown(uri)}: no attribute {strange[0]!r} is taken, only {', '.join(allowed)}. Module and PIN come from the "
             "environment: a key file must not name code to load, or hold a secret."
         )
     return {name: unquote(value) for name, _, value in pairs}
