@@ -43,8 +43,8 @@ _MIXING: frozenset[Callable[..., Any]] = frozenset(
 _WHOLE_IN_FLOAT32 = 1 << 24
 _OF_BOOLEANS = {"b": "int8", "e": "float16"}
 """What NumPy computes in where it has no way with booleans, by its letter."""
-_WHOLE = frozenset((np.rint, np.fabs))
-"""Functions whose results of booleans are exact in any type."""
+_WHOLE = frozenset((np.rint, np.fabs, np.subtract, np.negative, np.positive, np.sign))
+"""Functions whose results of booleans are exact in any type, and those that NumPy refuses them."""
 
 
 def check_operands(name: str, function: Callable[..., Any], operands: Iterable[Any]) -> None:

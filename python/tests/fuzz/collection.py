@@ -518,7 +518,7 @@ class CollectionScene(Questions):
         if not key.exists():
             KEYS.save(key, allow_plaintext=True)
         words = [sys.executable, "-c", _SPAWNED, str(self.folder / "db"), str(key)]
-        done = subprocess.run(words, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(words, capture_output=True, text=True, timeout=600)
         assert done.returncode == 0, done.stderr
         ids, metadatas, documents = json.loads(done.stdout)
         self._same({"ids": ids, "metadatas": metadatas, "documents": documents, "embeddings": None})
