@@ -68,7 +68,11 @@ describe.skipIf(missing !== "")("upkeep", () => {
       name: "InvalidInput",
     });
     await docs.optimize({ network: { megabits: 10, latencyMs: 40 } });
-    const near = await docs.query({ queryEmbeddings: ROWS[33] as Float32Array, nResults: 1, where: { even: false } });
+    const near = await docs.query({
+      queryEmbeddings: ROWS[33] as Float32Array,
+      nResults: 1,
+      where: { even: false },
+    });
     expect(near.ids).toEqual([[33]]);
     expect(
       await byPython(
