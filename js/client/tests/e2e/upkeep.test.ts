@@ -74,11 +74,15 @@ describe.skipIf(missing !== "")("upkeep", () => {
       where: { even: false },
     });
     expect(near.ids).toEqual([[33]]);
+    const told = await docs.explain();
+    expect([told.rows, told.rowsScanned, told.routed, told.routing]).toEqual([60, 60, false, null]);
+    expect(told.traffic?.up).toBeGreaterThan(0);
+    expect(told.text).toMatch(/shown to the server: nothing of the question/);
     expect(
       await byPython(
         keys,
         `network = docs.info()["packing"]["network"]
-print(json.dumps([docs.filterable, docs.info()["untagged"], network["megabits"], network["latency_ms"]]))`,
+result = [docs.filterable, docs.info()["untagged"], network["megabits"], network["latency_ms"]]`,
       ),
     ).toEqual([["even"], 0, 10, 40]);
   });
