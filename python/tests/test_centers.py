@@ -106,6 +106,17 @@ def test_rows_that_come_one_by_one(keys: Keys) -> None:
     assert docs.center is not None and len(docs.owner.centers()) == 1
 
 
+def test_explain_counts_a_query_for_each_center(keys: Keys) -> None:
+    docs = Client(keys).create_collection("docs", 8, "l2")
+    docs.add(range(100), RNG.normal(size=(100, 8)))
+    one = docs.explain()
+    docs.add(range(100, 200), RNG.normal(size=(100, 8)) + 500)
+    both = docs.explain()
+    assert len(docs.owner.centers()) == 2
+    assert one.bytes_up and one.bytes_down and both.bytes_up and both.bytes_down
+    assert both.bytes_up >= 2 * one.bytes_up and both.bytes_down >= 2 * one.bytes_down
+
+
 def test_rows_around_zero_have_no_center(keys: Keys) -> None:
     units = RNG.normal(size=(300, 32))
     units /= np.linalg.norm(units, axis=1, keepdims=True)

@@ -369,3 +369,23 @@ class TestAuthenticatedFiles:
             == len(Index.load(tmp_path / "plain", keys, allow_open=True))
             == 9
         )
+
+
+@pytest.mark.parametrize("count", [3, None])
+def test_rows_that_lie_far_from_the_first_are_found_beside_them(count: int | None) -> None:
+    """They are sealed around a center of their own, and each center's rows are asked for."""
+    random = np.random.default_rng(29)
+    near, far = random.normal(size=(12, 8)), random.normal(size=(12, 8)) + 500
+    index = Index(8, "l2")
+    index.add(range(12), near)
+    index.add(range(100, 112), far)
+    assert len(index.owner.centers()) == 2
+    index.remove(103)
+    rows = np.concatenate([near, far]).astype(np.float32)
+    ids = np.array([*range(12), *range(100, 112)])
+    asked = rows[[2, 20]] + np.float32(0.01)
+    for one, found in zip(asked, index.search(asked, count, audience="owner"), strict=True):
+        distances = ((rows.astype(float) - one) ** 2).sum(axis=1)
+        best = [name for name in ids[np.argsort(distances)] if name != 103][: count or 23]
+        assert list(found.ids)[:3] == best[:3] and len(found.ids) == len(best)
+        assert np.allclose(found.distances[:3], np.sort(distances[ids != 103])[:3], rtol=0.01, atol=0.01)

@@ -30,7 +30,7 @@ from .keys import Keys
 from .matches import Matches
 from .off_centre import OffCentre
 from .owner import Owner
-from .search import is_long, message_rows
+from .search import around, is_long, message_rows, nearest_of
 from .spec import check_key, index_spec, open_refused
 
 
@@ -160,20 +160,32 @@ class Index:
         flooding: float = DEVIATION,
     ) -> list[Matches]:
         """As `search`, always a list: one `Matches` per row."""
-        found: list[Matches] = []
-        step = message_rows(self.owner, remote=False)
-        for start in range(0, len(vectors), step):
-            query = self.owner.query(vectors[start : start + step])
-            if is_long(self.owner, query.rows):
-                opener = self.owner.opener(
-                    query, count, within=within, audience=audience, flooding=flooding, local=True
-                )
-                self._server.evaluate_into(query.to_bytes(), opener.write)
-                found += opener.finish()
-            else:
-                answer = self._server.evaluate(query.to_bytes())
-                found += query.open(answer, count, within=within, audience=audience, flooding=flooding)
-        return found
+
+        def ask_all(center: FloatArray | None, allow: list[Id] | None) -> list[Matches]:
+            found: list[Matches] = []
+            step = message_rows(self.owner, remote=False)
+            for start in range(0, len(vectors), step):
+                query = self.owner.query(vectors[start : start + step], center=center)
+                if is_long(self.owner, query.rows):
+                    opener = self.owner.opener(
+                        query, count, within=within, allow=allow, audience=audience, flooding=flooding,
+                        local=True,
+                    )  # fmt: skip
+                    self._server.evaluate_into(query.to_bytes(), opener.write)
+                    found += opener.finish()
+                else:
+                    answer = self._server.evaluate(query.to_bytes())
+                    found += query.open(
+                        answer, count, within=within, allow=allow, audience=audience, flooding=flooding
+                    )
+            return found
+
+        centers = self.owner.centers()
+        if len(centers) < 2:
+            return ask_all(None, None)
+        # Rows that lie far from the first were sealed around a center of their own, and are asked for around it.
+        parts = [ask_all(one, names) for one in centers if (names := around(self.owner, one, None))]
+        return [nearest_of([part[i] for part in parts], count) for i in range(len(vectors))]
 
     def remove(self, keys: Id | Iterable[Id]) -> None:
         """Leave these labels out of every answer. Raises UnknownId; nothing is removed then."""

@@ -106,9 +106,9 @@ def search(
         parts = [
             ask_all([], Listed(names), held._replace(center=center))
             for center in centers
-            if (names := _around(segments.owner, center, allow))
+            if (names := around(segments.owner, center, allow))
         ]
-        return [_nearest_of([part[i] for part in parts], count) for i in range(len(queries))]
+        return [nearest_of([part[i] for part in parts], count) for i in range(len(queries))]
     found = ask_all([] if where is None or not usable else where.tags(segments.owner.native), allow)
     if where is not None and allow is None and not authenticated:
         names = list(dict.fromkeys(name for matches in found for name in matches.ids))
@@ -118,7 +118,7 @@ def search(
     return found
 
 
-def _around(owner: Owner, center: FloatArray, allow: Allowed | None) -> list[Id]:
+def around(owner: Owner, center: FloatArray, allow: Allowed | None) -> list[Id]:
     """The ids that are allowed, of the rows of segments around this center."""
     rows = owner.row_ids()
     names = [
@@ -133,7 +133,7 @@ def _around(owner: Owner, center: FloatArray, allow: Allowed | None) -> list[Id]
     return [name for name, one in zip(names, allow.has(names), strict=True) if one]
 
 
-def _nearest_of(parts: Sequence[Matches], count: int | None) -> Matches:
+def nearest_of(parts: Sequence[Matches], count: int | None) -> Matches:
     """The nearest of several answers to one question, about different rows."""
     distances = np.concatenate([one.distances for one in parts])
     order = np.argsort(distances, kind="stable")[:count]

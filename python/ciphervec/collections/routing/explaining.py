@@ -148,5 +148,8 @@ def _traffic(segments: Segments) -> tuple[int | None, int | None]:
     spec = segments.owner.spec
     question = np.where(rng.random((1, spec.dimension)) < 0.5, -1, 1).astype(np.float32)
     asked = None if segments.description.routing is None else named(segments, question)
-    query = segments.owner.query(question, segments=asked, answers=answers_of(segments))
-    return query.nbytes, len(server.evaluate(query.to_bytes()).data)
+    centers = segments.owner.centers()
+    center = centers[0] if centers else None
+    query = segments.owner.query(question, segments=asked, answers=answers_of(segments), center=center)
+    answer, several = server.evaluate(query.to_bytes()).data, max(1, len(centers))
+    return several * query.nbytes, several * len(answer)
