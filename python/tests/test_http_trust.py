@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import ciphervec
+import ciphervec._native as _native
 from ciphervec import CorruptData, Keys, PinMismatch, RollbackDetected, ServerError, StorageError, WrongKey
 from ciphervec.collections.write_batch import NewSegment, WriteBatch
 from ciphervec.http.state import read_state
@@ -317,18 +318,26 @@ def test_public_parameters_are_pinned(make: Make, rows: np.ndarray, tmp_path: Pa
         make(state=tmp_path / "kept").get_collection("books")
 
 
-def test_foreign_evaluation_keys_are_refused(make: Make, rows: np.ndarray) -> None:
+@pytest.mark.parametrize("older", [False, True])
+def test_foreign_evaluation_keys_are_refused(make: Make, rows: np.ndarray, older: bool) -> None:
+    """A server of a release before says nothing of them, so that they are fetched when they are first seen."""
     make().create_collection("books", D).add("a", rows[0])
-    spec = ciphervec.IndexSpec("books", D)
+    foreign = Keys.generate().evaluation(ciphervec.IndexSpec("books", D)).to_bytes()
     network = Faulty()
 
     def swap(request: httpx.Request, go: Callable[[], httpx.Response]) -> httpx.Response:
-        return httpx.Response(
-            200, headers={"ciphervec-api": "1"}, content=Keys.generate().evaluation(spec).to_bytes()
-        )
+        answer = go()
+        if request.method != "GET" or "json" not in answer.headers["content-type"]:
+            keys = request.url.path.endswith("/attachments/evaluation")
+            return httpx.Response(200, headers={"ciphervec-api": "1"}, content=foreign) if keys else answer
+        said = answer.json()
+        said.pop("evaluation")
+        if not older:
+            said["evaluation"] = _native.blake3(foreign).hex()
+        return httpx.Response(200, headers={"ciphervec-api": "1"}, json=said)
 
-    network.fault = only("/evaluation", "GET", swap, 99)
-    with pytest.raises(RollbackDetected, match="another evaluation than that of state 1"):
+    network.fault = swap
+    with pytest.raises(RollbackDetected, match="other evaluation keys than those of state 1"):
         make(transport=network).get_collection("books")
 
 

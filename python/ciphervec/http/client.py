@@ -17,7 +17,6 @@ from ..collections.pins import Pin
 from ..collections.segments import Segments
 from ..collections.spec import Description
 from ..collections.stores.store import CollectionStore, Progress
-from ..collections.write_batch import EVALUATION
 from ..errors import CiphervecError, Conflict, InvalidInput
 from ..ingest.files import StrPath, at_home
 from ..ingest.state_folder import user_folder
@@ -226,11 +225,7 @@ class HttpClient(Client):
     def _pin(self, name: str, store: HttpStore, collection: Collection) -> None:
         """Hold the server to what it shows beside a state that was found to be the owner's."""
         owner = collection.owner
-
-        def check(data: bytes) -> None:
-            collection._segments.states.check_attachment(EVALUATION, data)
-
-        store.pin_evaluation(owner.epoch, check)
+        store.pin_evaluation(owner.epoch, collection._segments.states.check_evaluation)
         if not owner.has_key_pair:
             store.pin_masks(owner.mask_seed)
 

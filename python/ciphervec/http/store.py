@@ -372,14 +372,15 @@ class HttpStore:
         """A server has no lock to let go of."""
 
     def pin_evaluation(self, epoch: int, check: Callable[[bytes], object]) -> None:
-        """Pin the hash of this epoch's evaluation keys, and of the sealed key pair, after `check`
-        on the keys when they are first seen. Raises PinMismatch."""
+        """Pin the BLAKE3 of this epoch's evaluation keys, and of the sealed key pair, after `check` on
+        the former when it is first seen. Raises PinMismatch."""
         pin = f"{EPOCH}{epoch}"
         if EVALUATION not in self._state.attachments or self._trust.pinned(pin) is not None:
             return
-        data = self.attachment(EVALUATION)
-        check(data)
-        pins = {pin: _native.blake3(data).hex()}
+        said = self._state.evaluation  # they need not be fetched
+        digest = _native.blake3(self.attachment(EVALUATION)) if said is None else said
+        check(digest)
+        pins = {pin: digest.hex()}
         if KEY_PAIR in self._state.attachments:
             pins["key pair"] = _native.blake3(self.attachment(KEY_PAIR)).hex()
         self._trust.pin(pins)

@@ -603,9 +603,12 @@ impl CollectionStore for RemoteStore {
         if pinned || !self.has_attachment(EVALUATION) {
             return Ok(());
         }
-        let digest = blake3::hash(&self.attachment(host, EVALUATION).await?);
-        check(digest.as_bytes())?;
-        let mut pins = vec![(pin, digest.to_hex().to_string())];
+        let digest = match self.listing().evaluation {
+            Some(said) => said, // they need not be fetched
+            None => *blake3::hash(&self.attachment(host, EVALUATION).await?).as_bytes(),
+        };
+        check(&digest)?;
+        let mut pins = vec![(pin, Hex(digest).to_string())];
         if self.has_attachment(KEY_PAIR) {
             let pair = blake3::hash(&self.attachment(host, KEY_PAIR).await?);
             pins.push(("key pair".to_owned(), pair.to_hex().to_string()));
