@@ -347,3 +347,17 @@ def test_an_identity_under_a_passphrase_is_refused_and_not_shown(
     with pytest.raises(InvalidInput, match="holds no line") as refused:
         Keys.load(tmp_path / "my.key")
     assert "another sort" not in safe(refused.value)
+
+
+def test_identities_of_plugins_stand_beside_others(
+    keys: Keys, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    age = AgeFile.made(monkeypatch, tmp_path)
+    plugin = "AGE-PLUGIN-YUBIKEY-1QQPQZ\n"
+    file = tmp_path / "identities"
+    file.write_text(plugin + file.read_text())
+    keys.save(tmp_path / "my.key", wrapped_by=age.uri)
+    assert Keys.load(tmp_path / "my.key") == keys
+    file.write_text(plugin)
+    with pytest.raises(InvalidInput, match="holds no line"):
+        Keys.load(tmp_path / "my.key")
