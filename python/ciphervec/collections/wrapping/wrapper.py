@@ -4,8 +4,10 @@ send credentials to, code to load, or a secret: those come from the environment.
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Iterable
 from typing import NamedTuple, NoReturn, Protocol
-from urllib.parse import parse_qsl, unquote
+from urllib.parse import parse_qsl, unquote_to_bytes
 
 from ...errors import AuthenticationError, InvalidInput, ServerError, WrongKey
 
@@ -80,7 +82,9 @@ def after(uri: str, scheme: str, example: str) -> str:
 
 def parameters(uri: str, query: str, allowed: tuple[str, ...]) -> dict[str, str]:
     """`name=value&…` behind a URI. Raises InvalidInput for a name that isn't allowed."""
-    found = dict(parse_qsl(query, keep_blank_values=True))
+    pairs = parse_qsl(query, keep_blank_values=True)
+    _once(uri, [name for name, _ in pairs])
+    found = dict(pairs)
     if strange := sorted(set(found) - set(allowed)):
         raise InvalidInput(
             f"{shown(uri)}: no parameter {strange[0]!r} is taken, only {', '.join(allowed)}. A key file names a key; "
@@ -89,12 +93,20 @@ def parameters(uri: str, query: str, allowed: tuple[str, ...]) -> dict[str, str]
     return found
 
 
-def attributes(uri: str, rest: str, allowed: tuple[str, ...]) -> dict[str, str]:
-    """`name=value;…` of RFC 7512, decoded, without a query. Raises InvalidInput for one that isn't allowed."""
+def attributes(uri: str, rest: str, allowed: tuple[str, ...]) -> dict[str, bytes]:
+    """`name=value;…` of RFC 7512, decoded, without a query. Raises InvalidInput for one that isn't allowed, or is there
+    twice."""
     pairs = [one.partition("=") for one in rest.replace("?", ";").split(";") if one]
     if strange := [name for name, mark, _ in pairs if name not in allowed or not mark]:
         raise InvalidInput(
             f"{shown(uri)}: no attribute {strange[0]!r} is taken, only {', '.join(allowed)}. Module and PIN come from the "
             "environment: a key file must not name code to load, or hold a secret."
         )
-    return {name: unquote(value) for name, _, value in pairs}
+    _once(uri, [name for name, _, _ in pairs])
+    return {name: unquote_to_bytes(value) for name, _, value in pairs}
+
+
+def _once(uri: str, names: Iterable[str]) -> None:
+    """People and programs differ in which of two they take."""
+    if twice := [name for name, number in Counter(names).items() if number > 1]:
+        raise InvalidInput(f"{shown(uri)}: {twice[0]!r} is taken once. Leave one of them out.")
