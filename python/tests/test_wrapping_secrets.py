@@ -7,6 +7,7 @@ import base64
 import http.server
 import json
 import os
+import signal
 import ssl
 import threading
 import time
@@ -19,6 +20,7 @@ from typing import Any
 import pytest
 
 from ciphervec import AuthenticationError, CiphervecError, InvalidInput, Keys, ServerError, WrongKey
+from ciphervec.collections.wrapping import aws as aws_module
 from ciphervec.collections.wrapping import holder
 from ciphervec.collections.wrapping.wrapper import Context, shown, without
 from services import certificate
@@ -143,6 +145,19 @@ def test_a_token_that_no_header_takes_is_not_shown(
     assert TOKEN not in said
 
 
+def test_a_file_of_a_token_that_is_no_text_is_told(
+    vault: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("VAULT_ADDR", f"http://127.0.0.1:{free_port()}")
+    monkeypatch.delenv("VAULT_TOKEN")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    (tmp_path / ".vault-token").write_bytes(TOKEN.encode() + b"\xff")
+    said = refusal(VAULT, AuthenticationError)
+    assert "vault-token" in said
+    assert TOKEN not in said
+
+
 def test_a_namespace_that_no_header_takes_is_refused(vault: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VAULT_ADDR", f"http://127.0.0.1:{free_port()}")
     monkeypatch.setenv("VAULT_NAMESPACE", "hunter2\nX-Other: 1")
@@ -170,9 +185,14 @@ def test_the_signature_of_a_request_that_can_not_be_sent_is_not_shown(
         assert not any(one in said for one in ("AWS4-HMAC", "AKIAHUNTER2", "Signature"))
 
 
-def echo(asked: Asked) -> tuple[int, object]:
+def echo(asked: Asked) -> tuple[int, dict[str, Any]]:
     said = f"\x1b]0;title\x07 {json.dumps(asked.body)} {json.dumps(asked.headers)} {'long ' * 1000}"
     return 400, {"__type": "ValidationException", "message": said, "errors": [said]}
+
+
+def echo_as_text(asked: Asked) -> tuple[int, object]:
+    """Where Vault has a list."""
+    return 400, {"errors": f"{asked.headers['x-vault-token']} {json.dumps(asked.body)} {'long ' * 1000}"}
 
 
 def bare(said: str) -> None:
@@ -184,12 +204,18 @@ def bare(said: str) -> None:
     assert not any(one in said for one in (TOKEN, "AWS4-HMAC-SHA256 Cred", "a bearer token"))
 
 
+@pytest.mark.parametrize("answer", [echo, echo_as_text])
 def test_a_vault_that_echoes_its_requests_tells_no_secret(
-    vault: None, monkeypatch: pytest.MonkeyPatch
+    answer: Answer, vault: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with serving(echo) as (port, seen):
+    with serving(answer) as (port, seen):
         monkeypatch.setenv("VAULT_ADDR", f"http://127.0.0.1:{port}")
-        bare(refusal(VAULT, WrongKey))
+        said = refusal(VAULT, WrongKey)
+    bare(said)
+    assert "InvalidRequest, " in said
+    assert (
+        "; " not in said.partition("; take it")[0]
+    )  # as between the letters of a text that is read as a list
     assert seen[0].body["plaintext"] == base64.b64encode(FILE_KEY).decode()
 
 
@@ -280,6 +306,22 @@ def test_the_region_is_that_of_the_aws_command(aws: None, monkeypatch: pytest.Mo
         holder(AWS).wrap(FILE_KEY, CONTEXT)
     signed = [one.headers["authorization"].split("/")[2] for one in seen]
     assert signed == ["eu-west-3", "eu-central-1", "eu-north-1"]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_a_fork_waits_for_no_thread_of_its_parent_that_begins(aws: None) -> None:
+    with aws_module._MAKING:
+        process = os.fork()
+        if process == 0:
+            signal.alarm(60)
+            made = False
+            try:
+                holder(AWS).close()
+                made = True
+            finally:
+                os._exit(0 if made else 1)
+        assert os.waitpid(process, 0)[1] == 0
 
 
 def test_vault_is_trusted_by_the_certificate_that_the_environment_names(

@@ -84,7 +84,8 @@ class Vault:
     def _refused(self, error: Any, *sent: str) -> NoReturn:
         import hvac.exceptions as raised
 
-        said = without("; ".join(str(one).strip() for one in error.errors or []), self._client.token, *sent)
+        errors = [error.errors] if isinstance(error.errors, str) else error.errors or []
+        said = without("; ".join(str(one).strip() for one in errors), self._client.token, *sent)
         why = f"{type(error).__name__}, {said}".strip(", ")
         if isinstance(error, raised.Forbidden | raised.Unauthorized):
             denied(self._uri, why, f"the token needs update on {self._mount}/encrypt and decrypt/{self._key}")
