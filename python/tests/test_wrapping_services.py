@@ -6,8 +6,10 @@ from __future__ import annotations
 import logging
 import os
 import re
+import signal
 import stat
 import sys
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -16,7 +18,7 @@ import pytest
 
 import ciphervec
 from ciphervec import AuthenticationError, InvalidInput, Keys, ServerError, WrongKey
-from ciphervec.collections.wrapping import SCHEMES
+from ciphervec.collections.wrapping import SCHEMES, holder
 from wrappers import PIN, TOKEN, AgeFile, Azure, Bao, Google, Holder, InMemory, Moto, SoftHsm
 
 NAMES = ("softhsm", "moto", "openbao", "keyring", "age", "google", "azure")
@@ -230,6 +232,83 @@ def test_a_wrong_pin_is_tried_once_for_all_files(
     assert len(tried) == 1
 
 
+def test_a_pin_goes_to_the_token_that_the_environment_names(
+    monkeypatch: pytest.MonkeyPatch, kept: Path, keys: Keys, tmp_path: Path
+) -> None:
+    """A file that somebody changed can name a token that keeps the PIN."""
+    service = SoftHsm.made(monkeypatch, kept)
+    import pkcs11
+
+    token = pkcs11.lib(os.environ["CIPHERVEC_PKCS11_MODULE"]).get_token(token_label="ciphervec tests")
+    for named in (token.label, token.serial.decode()):
+        monkeypatch.setenv("CIPHERVEC_PKCS11_TOKEN", named)
+        keys.save(tmp_path / named, wrapped_by=service.uri)
+    monkeypatch.setenv("CIPHERVEC_PKCS11_TOKEN", "another")
+    service.deny()  # a PIN that were sent would be refused otherwise
+    with pytest.raises(WrongKey, match="no PIN was sent") as refused:
+        Keys.load(tmp_path / token.label)
+    safe(refused.value)
+
+
+def test_ids_of_a_token_are_bytes(
+    monkeypatch: pytest.MonkeyPatch, kept: Path, keys: Keys, tmp_path: Path
+) -> None:
+    """Which Latin-1 and UTF-8 would both read, as ids of different keys."""
+    SoftHsm.made(monkeypatch, kept)
+    import pkcs11
+
+    ids = (b"\xe9", b"\xc3\xa9", b"\x01\x80")
+    token = pkcs11.lib(os.environ["CIPHERVEC_PKCS11_MODULE"]).get_token(token_label="ciphervec tests")
+    with token.open(rw=True, user_pin=PIN) as session:
+        for one in ids:
+            session.generate_key(pkcs11.KeyType.AES, 256, label=one.hex(), id=one, store=True)
+    for one in ids:
+        quoted = "".join(f"%{byte:02X}" for byte in one)
+        keys.save(tmp_path / one.hex(), wrapped_by=f"pkcs11:token=ciphervec%20tests;id={quoted}")
+        file = ciphervec._native.WrappedKeyFile.read(str(tmp_path / one.hex()))
+        assert file is not None
+        nonce, aad = file.wrapped[:12], f"ciphervec file key v1 {file.key_id} {file.uri}".encode()
+        how = pkcs11.GCMParams(nonce, aad=aad, tag_bits=128)
+        with token.open(user_pin=PIN) as session:
+            key = session.get_key(object_class=pkcs11.ObjectClass.SECRET_KEY, label=one.hex())
+            opened = key.decrypt(file.wrapped[12:], mechanism=pkcs11.Mechanism.AES_GCM, mechanism_param=how)
+        assert file.open(bytes(opened)).same(keys._native)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_a_fork_waits_for_no_thread_of_its_parent_that_is_logged_in(
+    monkeypatch: pytest.MonkeyPatch, kept: Path, keys: Keys, tmp_path: Path
+) -> None:
+    service = SoftHsm.made(monkeypatch, kept)
+    keys.save(tmp_path / "my.key", wrapped_by=service.uri)
+    inside, done = threading.Event(), threading.Event()
+
+    def stay() -> None:
+        asked = holder(service.uri)
+        inside.set()
+        done.wait(60)
+        asked.close()
+
+    thread = threading.Thread(target=stay)
+    thread.start()
+    assert inside.wait(60)
+    try:
+        process = os.fork()
+        if process == 0:
+            signal.alarm(30)
+            same = False
+            try:
+                same = Keys.load(tmp_path / "my.key") == keys
+            finally:
+                os._exit(0 if same else 1)
+        assert os.waitpid(process, 0)[1] == 0
+    finally:
+        done.set()
+        thread.join()
+    assert Keys.load(tmp_path / "my.key") == keys
+
+
 def test_a_login_of_the_application_stays(
     monkeypatch: pytest.MonkeyPatch, kept: Path, keys: Keys, tmp_path: Path
 ) -> None:
@@ -308,6 +387,7 @@ def test_without_its_extra_a_wrapper_says_how_to_install_it(
         "vault://transit", "vault://transit/../k", "vault://evil.example:8200/transit/k", "vault://transit/k?token=hunter2",
         "pkcs11:", "pkcs11:token=t", "pkcs11:object=k", "pkcs11:token=t;object=k;pin-value=hunter2",
         "pkcs11:token=t;object=k?module-path=/tmp/evil.so", "pkcs11:token=t;object=k;module-path=/tmp/evil.so",
+        "pkcs11:token=t;token=u;object=k", "pkcs11:token=%80;object=k", "awskms://alias/x?region=a&region=b",
         "keyring:", "age:", "age:AGE-SECRET-KEY-1HUNTER2", "age:age1nonsense",
     ],
 )  # fmt: skip
@@ -347,3 +427,17 @@ def test_an_identity_under_a_passphrase_is_refused_and_not_shown(
     with pytest.raises(InvalidInput, match="holds no line") as refused:
         Keys.load(tmp_path / "my.key")
     assert "another sort" not in safe(refused.value)
+
+
+def test_identities_of_plugins_stand_beside_others(
+    keys: Keys, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    age = AgeFile.made(monkeypatch, tmp_path)
+    plugin = "AGE-PLUGIN-YUBIKEY-1QQPQZ\n"
+    file = tmp_path / "identities"
+    file.write_text(plugin + file.read_text())
+    keys.save(tmp_path / "my.key", wrapped_by=age.uri)
+    assert Keys.load(tmp_path / "my.key") == keys
+    file.write_text(plugin)
+    with pytest.raises(InvalidInput, match="holds no line"):
+        Keys.load(tmp_path / "my.key")

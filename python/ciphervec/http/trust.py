@@ -12,19 +12,18 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import os
 import secrets
-import sys
 import threading
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..collections.pins import KeptList, Pin, from_json, latest, list_path, to_json
-from ..errors import CorruptData, PinMismatch, RollbackDetected, StorageError
+from ..errors import CorruptData, PinMismatch, RollbackDetected
 from ..ingest.files import read_file, write_file
 from ..ingest.forks import open_in_child
+from ..ingest.state_folder import locked, state_errors
 
 KEY_ID = "key id"
 MASKS = "masks"
@@ -60,7 +59,7 @@ class Trust:
         self._path: Path | None = None
         if folder is not None:
             place = folder / "servers" / hashlib.sha256(server.encode()).hexdigest()[:32]
-            with _state_errors(place):
+            with state_errors(place):
                 place.mkdir(parents=True, exist_ok=True, mode=0o700)
             # Names that differ in case only are one file on some systems.
             self._path = place / f"{hashlib.sha256(collection.encode()).hexdigest()[:32]}.json"
@@ -92,7 +91,7 @@ class Trust:
         if self._path is None:
             return
         draft = self._path.with_name(f".{self._path.name}.{secrets.token_hex(4)}.tmp")
-        with _locked(self._path.with_suffix(".lock")), _state_errors(self._path):
+        with locked(self._path.with_suffix(".lock")), state_errors(self._path):
             try:
                 draft.write_bytes(bytes(_ROOM))
             finally:
@@ -220,7 +219,7 @@ class Trust:
             self._version, self._head = 0, ""
             self._pins, self._heads, self._pin = {}, {}, None
             if self._path is not None:
-                with _state_errors(self._path):
+                with state_errors(self._path):
                     self._path.unlink(missing_ok=True)
 
     def _remember(self, version: int, head: str) -> None:
@@ -272,7 +271,7 @@ class Trust:
     def _write(self) -> None:
         if self._path is None:
             return
-        with _locked(self._path.with_suffix(".lock")):
+        with locked(self._path.with_suffix(".lock")):
             stored = self._read()
             if stored is not None:
                 self._merge(stored)
@@ -330,39 +329,3 @@ def _next_step(collection: str) -> str:
         f"client.accept_restore({collection!r}), or ciphervec accept-restore; if it was made anew, accept that with "
         f"client.forget({collection!r})."
     )
-
-
-@contextlib.contextmanager
-def _state_errors(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise StorageError(
-            f"cannot use the state folder at {path}: {error.strerror or error}. Choose one with state=..., or state=None to "
-            "remember nothing between processes."
-        ) from error
-
-
-@contextlib.contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """Keep other processes out for the moment that reading and writing take."""
-    with _state_errors(path):
-        # Whoever cleans up takes folders away; what this process has seen is written down again.
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        # A file object, not its number: a call that is interrupted between any two lines closes it, too.
-        file = open(path, "ab", opener=_own_file)  # noqa: SIM115
-    with file:
-        if sys.platform == "win32":
-            import msvcrt
-
-            file.seek(0)
-            msvcrt.locking(file.fileno(), msvcrt.LK_LOCK, 1)
-        else:
-            import fcntl
-
-            fcntl.flock(file, fcntl.LOCK_EX)
-        yield
-
-
-def _own_file(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)

@@ -65,7 +65,12 @@ def _identities(uri: str) -> list[Any]:
         denied(uri, "there is no identity", f"set {IDENTITY} to the file that age-keygen wrote")
     lines = [line.strip() for line in read_text(Path(at_home(file))).splitlines()]
     try:
-        found = [pyrage.x25519.Identity.from_str(line) for line in lines if line and not line.startswith("#")]
+        # Identities of plugins stand beside those in clear, and are not asked.
+        found = [
+            pyrage.x25519.Identity.from_str(line)
+            for line in lines
+            if line and not line.startswith(("#", "AGE-PLUGIN-"))
+        ]
     except pyrage.IdentityError:
         found = []
     if not found:

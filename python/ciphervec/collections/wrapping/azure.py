@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 from ...errors import InvalidInput
 from ...ingest.extras import needed
-from .wrapper import Context, after, away, denied, gone, not_its_own, shown
+from .wrapper import Context, after, away, denied, gone, not_its_own, shown, without
 
 _EXAMPLE = "azurekv://VAULT.vault.azure.net/keys/NAME"
 # A credential goes to no other host, whatever a key file says.
@@ -76,14 +76,18 @@ class AzureKeyVault:
             response.raise_for_status()
             return response.json()
         except ClientAuthenticationError as error:
-            denied(self._uri, _first_line(error), "az login, or set the identity's AZURE_… variables")
+            denied(
+                self._uri,
+                without(_first_line(error), text),
+                "az login, or set the identity's AZURE_… variables",
+            )
         except HttpResponseError as error:
-            self._refused(error)
+            self._refused(error, text)
         except AzureError as error:
-            away(self._uri, _first_line(error))
+            away(self._uri, without(_first_line(error), text))
 
-    def _refused(self, error: Any) -> NoReturn:
-        why, status = _first_line(error), error.status_code
+    def _refused(self, error: Any, sent: str) -> NoReturn:
+        why, status = without(_first_line(error), sent), error.status_code
         if status in (401, 403) and "disabled" not in why.lower():
             denied(self._uri, why, "the caller needs keys/wrapKey to wrap and keys/unwrapKey to unwrap")
         if status == 400:

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 from ...errors import InvalidInput
 from ...ingest.extras import needed
-from .wrapper import Context, after, away, denied, gone, not_its_own, shown
+from .wrapper import Context, after, away, denied, gone, not_its_own, shown, without
 
 _EXAMPLE = "gcpkms://projects/P/locations/L/keyRings/R/cryptoKeys/K"
 _NAME = re.compile(r"projects/[\w.:-]+/locations/[\w-]+/keyRings/[\w-]+/cryptoKeys/[\w-]+", re.ASCII)
@@ -60,9 +60,9 @@ class GcpKms:
         try:
             return getattr(self._client, operation)(request=request, retry=patience, timeout=_SECONDS)
         except GoogleAPICallError as error:
-            self._refused(type(error).__name__, error.message)
+            self._refused(type(error).__name__, without(error.message, *given.values()))
         except RetryError as error:
-            away(self._uri, error.message)
+            away(self._uri, without(error.message, *given.values()))
         except GoogleAuthError as error:
             denied(self._uri, error, "log in with gcloud auth application-default login")
 

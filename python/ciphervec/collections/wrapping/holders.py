@@ -30,6 +30,10 @@ SCHEMES = {
 def holder(uri: str) -> Wrapper:
     """Who holds the wrapping key of this URI. Raises InvalidInput for one of no sort that is known, or without its
     extra."""
+    if not uri.isprintable():
+        raise InvalidInput(
+            f"a wrapping key's URI of printable characters is expected, got {shown(uri)}: nobody sees which key that names."
+        )
     row = next((row for scheme, row in SCHEMES.items() if uri.startswith(scheme)), None)
     if row is None:
         known = ", ".join(SCHEMES)

@@ -4,7 +4,6 @@ somebody is logged in. File keys are sealed under them here (XChaCha20-Poly1305)
 from __future__ import annotations
 
 import base64
-import binascii
 import secrets
 from typing import Any
 
@@ -12,11 +11,13 @@ import ciphervec._native as _native
 
 from ...errors import CorruptData, InvalidInput
 from ...ingest.extras import needed
-from .wrapper import Context, after, away, denied, gone, not_its_own
+from ...ingest.state_folder import locked, user_folder
+from .wrapper import Context, after, away, denied, gone, not_its_own, without
 
 _EXAMPLE = "keyring:NAME"
 _SERVICE = "ciphervec"
 """Under which the keyring keeps all of them: a key file can name no other entry."""
+_BYTES = 32
 
 
 class Keyring:
@@ -34,7 +35,10 @@ class Keyring:
     def wrap(self, file_key: bytes, context: Context) -> bytes:
         """Makes the wrapping key if there is none of that name."""
         if self._read() is None:
-            self._call("set_password", base64.b64encode(secrets.token_bytes(32)).decode())
+            # Two first uses at once would each make one, and the later would replace what has wrapped a file.
+            with locked(user_folder() / "keyring.lock"):
+                if self._read() is None:
+                    self._call("set_password", base64.b64encode(secrets.token_bytes(_BYTES)).decode())
         return _native.wrap_locally(file_key, self._wrapping(), context.data)
 
     def unwrap(self, wrapped: bytes, context: Context) -> bytes:
@@ -53,9 +57,12 @@ class Keyring:
             )
             gone(self._uri, "the keyring has no key of that name", step)
         try:
-            return base64.b64decode(found, validate=True)
-        except binascii.Error:
+            key = base64.b64decode(found, validate=True)
+        except ValueError:
+            key = b""
+        if len(key) != _BYTES:
             gone(self._uri, "the keyring's entry of that name is no key", "Restore it, or take another name.")
+        return key
 
     def _read(self) -> str | None:
         found = self._call("get_password")
@@ -71,9 +78,9 @@ class Keyring:
                 f"{self._uri}: there is no keyring on this machine. Take another wrapper, or a passphrase."
             ) from None
         except (InitError, KeyringLocked) as error:
-            denied(self._uri, f"{type(error).__name__}, {error}", "unlock the keyring")
+            denied(self._uri, f"{type(error).__name__}, {without(error, *given)}", "unlock the keyring")
         except KeyringError as error:
-            away(self._uri, f"{type(error).__name__}, {error}")
+            away(self._uri, f"{type(error).__name__}, {without(error, *given)}")
 
     def close(self) -> None:
         """Nothing is held."""

@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 from ...errors import InvalidInput
 from ...ingest.extras import needed
 from ...ingest.files import at_home, read_text
+from ...ingest.forks import open_in_child
 from .wrapper import Context, after, attributes, away, denied, gone, not_its_own, shown
 
 _EXAMPLE = "pkcs11:token=TOKEN;object=KEY"
@@ -25,7 +26,9 @@ _ABSENT = {"NoSuchToken", "SlotIDInvalid", "TokenNotPresent", "TokenNotRecognise
 _UNFIT = {"FunctionNotSupported", "KeyFunctionNotPermitted", "KeyTypeInconsistent", "MechanismInvalid"}
 _ONE = threading.RLock()
 """Held while logged in: a login is the whole process', and the first session that closes ends it for all."""
+open_in_child(_ONE)
 MODULE, PIN, PIN_FILE = "CIPHERVEC_PKCS11_MODULE", "CIPHERVEC_PKCS11_PIN", "CIPHERVEC_PKCS11_PIN_FILE"
+TOKEN = "CIPHERVEC_PKCS11_TOKEN"  # noqa: S105, the name of a variable
 
 
 class Pkcs11:
@@ -37,6 +40,7 @@ class Pkcs11:
         named = attributes(uri, after(uri, "pkcs11:", _EXAMPLE), _ATTRIBUTES)
         if not ({"token", "serial"} & set(named)) or not ({"object", "id"} & set(named)):
             raise InvalidInput(f"{_EXAMPLE}, or serial= and id=, expected, got {shown(uri)}.")
+        labels = {name: _label(uri, named.get(name)) for name in ("token", "object")}
         try:
             import pkcs11
         except ImportError:
@@ -54,7 +58,8 @@ class Pkcs11:
         self._session: Any = None
         _ONE.acquire()
         try:
-            token = library.get_token(token_label=named.get("token"), token_serial=_serial(named))
+            token = library.get_token(token_label=labels["token"], token_serial=named.get("serial"))
+            _expect(uri, token.label, token.serial)
             try:
                 self._session = token.open(user_pin=pin)
             except pkcs11.UserAlreadyLoggedIn:
@@ -62,8 +67,8 @@ class Pkcs11:
             self._key: Any = self._session.get_key(
                 object_class=pkcs11.ObjectClass.SECRET_KEY,
                 key_type=pkcs11.KeyType.AES,
-                label=named.get("object"),
-                id=named["id"].encode("latin-1") if "id" in named else None,
+                label=labels["object"],
+                id=named.get("id"),
             )
         except BaseException as error:
             self.close()
@@ -124,8 +129,19 @@ class Pkcs11:
             _ONE.release()
 
 
-def _serial(named: dict[str, str]) -> bytes | None:
-    return named["serial"].encode() if "serial" in named else None
+def _label(uri: str, given: bytes | None) -> str | None:
+    try:
+        return None if given is None else given.decode()
+    except UnicodeDecodeError:
+        raise InvalidInput(f"{_EXAMPLE} expected, labels in UTF-8, got {shown(uri)}.") from None
+
+
+def _expect(uri: str, label: str, serial: bytes) -> None:
+    """Before a PIN is sent, which a token that a changed file names could keep."""
+    expected = os.environ.get(TOKEN)
+    if expected and expected not in (label, serial.decode("ascii", "replace")):
+        step = f"Take the file from a copy, or set {TOKEN} to the label or serial number of the token that is meant."
+        gone(uri, f"its token is not {expected}, which {TOKEN} names; no PIN was sent", step)
 
 
 def _pin(uri: str) -> str:
