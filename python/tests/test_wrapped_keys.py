@@ -13,12 +13,21 @@ import numpy as np
 import pytest
 
 import ciphervec
-from ciphervec import CorruptData, InvalidInput, Keys, StorageError, WrongKey
+from ciphervec import (
+    AuthenticationError,
+    CorruptData,
+    InvalidInput,
+    Keys,
+    ServerError,
+    StorageError,
+    WrongKey,
+)
 from ciphervec.collections import wrapping
 from ciphervec.collections.wrapping import files
-from ciphervec.collections.wrapping.wrapper import Context
+from ciphervec.collections.wrapping.keychain import Keyring
+from ciphervec.collections.wrapping.wrapper import Context, Wrapper
 from program import Program
-from wrappers import PIN, InMemory, SoftHsm
+from wrappers import PIN, AgeFile, InMemory, SoftHsm
 
 URI = InMemory.uri
 
@@ -98,8 +107,6 @@ def test_a_wrapper_that_does_not_give_back_what_it_got_writes_nothing(
     keys: Keys, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What a bad line or disk did to the answer must not replace the last copy of a key."""
-    from ciphervec.collections.wrapping.keychain import Keyring
-
     before, wrap = path.read_bytes(), Keyring.wrap
     monkeypatch.setattr(Keyring, "wrap", lambda own, key, context: wrap(own, bytes(32), context))
     with pytest.raises(WrongKey):
@@ -159,6 +166,146 @@ def test_every_rewrapping_has_a_file_key_of_its_own(path: Path, keys: Keys) -> N
         seen.add(path.read_bytes())
         assert Keys.load(path) == keys
     assert len(seen) == 4
+
+
+def test_a_key_of_another_who_may_wrap_is_refused_by_its_id(
+    keys: Keys, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A recipient of age is public: anyone who may write the file can put a key of his own there, under the same URI."""
+    uri, path = AgeFile.made(monkeypatch, tmp_path).uri, tmp_path / "my.key"
+    other = Keys.generate()
+    other.save(path, wrapped_by=uri)
+    assert Keys.load(f"{uri}#{path}") == other
+    assert Keys.load(path, key_id=other.key_id) == other
+    monkeypatch.setattr(files, "holder", lambda uri: pytest.fail("it was asked"))
+    with pytest.raises(WrongKey, match=f"holds key {other.key_id}, not {keys.key_id}"):
+        Keys.load(f"{uri}#{path}", key_id=keys.key_id)
+    other.save(tmp_path / "clear.key", allow_plaintext=True)
+    with pytest.raises(WrongKey, match=f"holds key {other.key_id}"):
+        Keys.load(tmp_path / "clear.key", key_id=keys.key_id)
+
+
+def test_a_passphrase_refuses_a_wrapped_file_and_nobody_is_asked(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "holder", lambda uri: pytest.fail("it was asked"))
+    with pytest.raises(InvalidInput, match="somebody exchanged it"):
+        Keys.load(path, passphrase="correct horse battery staple")
+
+
+def test_a_uri_with_unseen_characters_is_refused(keys: Keys, tmp_path: Path, keyring: InMemory) -> None:
+    for uri in ("keyring:a\x1b[2J", "keyring:a\u202eb", "keyring:a\u200b"):
+        with pytest.raises(InvalidInput, match="unseen") as refused:
+            keys.save(tmp_path / "x", wrapped_by=uri)
+        assert str(refused.value).isascii()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_refused_pin_is_tried_once_for_all_keys_of_its_tokens(
+    path: Path, keys: Keys, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths, key, asked = [path], ciphervec._native.new_file_key(), []
+    for number in range(5):
+        paths.append(tmp_path / str(number))
+        uri = f"pkcs11:token=prod;object=k{number}"
+        ciphervec._native.WrappedKeyFile.seal(keys._native, uri, key, b"x" * 60).save(str(paths[-1]))
+    whole = files.holder
+
+    def refusing(uri: str) -> Wrapper:
+        if not uri.startswith("pkcs11:"):
+            return whole(uri)
+        asked.append(uri)
+        raise AuthenticationError("PinIncorrect")
+
+    monkeypatch.setattr(files, "holder", refusing)
+    done = Keys.rewrap([*paths, path])
+    assert [type(one.error) for one in done] == [type(None), *[AuthenticationError] * 5, type(None)]
+    assert len(asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("raised", "told"),
+    [
+        (KeyError("kid"), ServerError),
+        (ValueError("junk"), ServerError),
+        (UnicodeEncodeError("latin-1", "\u0100", 0, 1, "ordinal"), ServerError),
+        (FileNotFoundError(2, "No such file", "identities"), StorageError),
+    ],
+)
+def test_junk_from_one_holder_leaves_the_other_files(
+    raised: Exception, told: type[Exception], path: Path, keys: Keys, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys.save(path.with_name("second"), wrapped_by=InMemory.second)
+    unwrap = Keyring.unwrap
+
+    def failing(own: Keyring, wrapped: bytes, context: Context) -> bytes:
+        if context.uri == URI:
+            raise raised
+        return unwrap(own, wrapped, context)
+
+    monkeypatch.setattr(Keyring, "unwrap", failing)
+    first, second = Keys.rewrap([path, path.with_name("second")])
+    assert type(first.error) is told
+    assert second.error is None
+    with pytest.raises(told):
+        Keys.load(path)
+
+
+def test_a_file_that_was_exchanged_meanwhile_stays(
+    path: Path, keys: Keys, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    new, wrap = Keys.generate(), Keyring.wrap
+    new.save(path.with_name("new"), wrapped_by=URI)
+
+    def slow(own: Keyring, file_key: bytes, context: Context) -> bytes:
+        path.with_name("new").replace(path)
+        return wrap(own, file_key, context)
+
+    monkeypatch.setattr(Keyring, "wrap", slow)
+    (result,) = Keys.rewrap([path])
+    assert isinstance(result.error, StorageError)
+    assert "changed meanwhile" in str(result.error)
+    assert Keys.load(path) == new
+
+
+def test_a_file_that_is_named_twice_is_wrapped_twice(path: Path, keys: Keys) -> None:
+    link = path.with_name("link")
+    link.symlink_to(path.name)
+    assert [one.error for one in Keys.rewrap([path, link, f"{path.parent}/./my.key"] * 5)] == [None] * 15
+    assert Keys.load(path) == keys
+
+
+def test_links_and_modes_stay(path: Path, keys: Keys, tmp_path: Path) -> None:
+    (tmp_path / "links").mkdir()
+    link = tmp_path / "links" / "my.key"
+    link.symlink_to("../my.key")
+    path.chmod(0o640)
+    if os.geteuid() == 0:
+        os.chown(path, 1234, 1235)
+    before = path.stat()
+    assert Keys.rewrap([link], wrapped_by=InMemory.second)[0].error is None
+    after = path.stat()
+    assert link.is_symlink()
+    assert Keys.load(f"{InMemory.second}#{path}") == keys
+    assert (after.st_mode, after.st_uid, after.st_gid) == (before.st_mode, before.st_uid, before.st_gid)
+    path.chmod(0o644)
+    assert Keys.rewrap([path])[0].error is None
+    assert path.stat().st_mode & 0o777 == 0o640
+    path.with_name("other").hardlink_to(path)
+    kept = path.read_bytes()
+    (refused,) = Keys.rewrap([path])
+    assert "2 names" in str(refused.error)
+    assert path.read_bytes() == path.with_name("other").read_bytes() == kept
+
+
+def test_an_error_of_one_file_keeps_no_opened_key(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(own: Keyring, file_key: bytes, context: Context) -> bytes:
+        raise KeyError("kid")
+
+    monkeypatch.setattr(Keyring, "wrap", failing)
+    (result,) = Keys.rewrap([path])
+    assert result.error is not None
+    assert (result.error.__traceback__, result.error.__context__, result.error.__cause__) == (None,) * 3
 
 
 def test_a_collection_stays_as_it_is_and_opens_again(path: Path, keys: Keys, tmp_path: Path) -> None:
