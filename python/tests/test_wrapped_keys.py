@@ -22,6 +22,7 @@ from ciphervec import (
     StorageError,
     WrongKey,
 )
+from ciphervec.cli.doctor_checks import of_key_file
 from ciphervec.collections import wrapping
 from ciphervec.collections.wrapping import files
 from ciphervec.collections.wrapping.keychain import Keyring
@@ -382,6 +383,99 @@ def test_the_command_line_lists_and_rewraps(tmp_path: Path, keyring: InMemory) -
     run("keys", "rewrap", "tenants/notes.txt", code=6)
     run("keys", "rewrap", "tenants", "--from", "keyring:none", code=2)
     run("keys", "list", "absent", code=4)
+
+
+def test_the_command_line_refuses_exchanged_files(
+    path: Path, keys: Keys, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = Program(tmp_path)
+    ours, other = keys.key_id, Keys.generate()
+    (tmp_path / "secret").write_text("correct horse battery staple\n")
+    run("create", "db", "items", "--dim", "8", "--keys", f"{URI}#my.key", "--key-id", ours)
+    run(
+        "keys", "unwrap", f"{URI}#my.key", "--out", "old.key", "--key-id", ours, "--passphrase-file", "secret"
+    )
+    path.unlink()
+    other.save(path, wrapped_by=URI)
+    monkeypatch.setattr(files, "holder", lambda uri: pytest.fail("it was asked"))
+    for command in (
+        ("create", "db", "more", "--dim", "8", "--keys", "my.key", "--key-id", ours),
+        ("create", "db", "more", "--dim", "8", "--keys", f"{InMemory.second}#my.key"),
+        ("keys", "rotate", "db", "items", "--keys", "old.key", "--new-keys", "my.key", "--new-key-id", ours),
+        ("keys", "split", "my.key", "--need", "2", "--of", "2", "--key-id", ours),
+        ("keys", "share", "my.key", "--to", "secret", "--out", "x", "--key-id", ours),
+        ("keys", "phrase", "my.key", "--key-id", ours),
+        ("keys", "wrap", "my.key", "--by", InMemory.second, "--out", "x", "--key-id", ours),
+        ("keys", "unwrap", "my.key", "--out", "x", "--key-id", ours),
+    ):
+        told = run(*command, code=None)
+        assert told.returncode == (6 if "share" in command else 3), told
+    assert "not by" in run("info", "db", "items", "--keys", f"{InMemory.second}#my.key", code=3).stderr
+    more = ("create", "db", "more", "--dim", "8")
+    assert ours in run(*more, CIPHERVEC_KEYS="my.key", CIPHERVEC_KEY_ID=ours, code=3).stderr
+    told = run(*more, "--keys", "my.key", "--passphrase-file", "secret", code=2).stderr
+    assert "leave --passphrase-file out" in told
+    other.save(tmp_path / "clear.key", allow_plaintext=True)
+    run(*more, "--keys", "clear.key", "--passphrase-file", "secret", code=2)
+    run("keys", "unwrap", "clear.key", "--out", "x", code=2)
+    assert not (tmp_path / "db" / "more").exists()
+
+
+def test_the_command_line_tells_of_bad_files_and_goes_on(
+    tmp_path: Path, keys: Keys, keyring: InMemory
+) -> None:
+    run, folder = Program(tmp_path), tmp_path / "tenants"
+    folder.mkdir()
+    for name in ("b", "c\x1b[2J\u202e"):
+        keys.save(folder / name, wrapped_by=URI)
+    whole = (folder / "b").read_bytes()
+    (folder / "a").write_bytes(whole[:-1])
+    (folder / f"b.{'0123456789abcdef'}.tmp").write_bytes(whole)
+    (folder / f"torn.{'0' * 16}.tmp").write_bytes(whole[:20])
+    told = run("keys", "list", "tenants", code=6, COLUMNS="40")
+    assert str(Path("tenants", "a")) in told.stderr
+    assert "tmp" not in told.stdout + told.stderr
+    assert sum(URI in line and keys.key_id in line for line in told.stdout.splitlines()) == 2
+    assert "c\\x1b[2J\\u202e" in told.stdout
+    listed = json.loads(run("keys", "list", "tenants", "--json", code=6).stdout)
+    assert [(one["wrapped_by"], one["error"] is None) for one in listed] == [
+        (URI, True),
+        (URI, True),
+        (None, False),
+    ]
+    (folder / "c\x1b[2J\u202e").write_bytes(whole[:-2])
+    told = run("keys", "rewrap", "tenants", "--by", InMemory.second, code=6)
+    assert "1 key file wrapped anew, 2 left as they were" in told.stdout
+    assert "\x1b" not in told.stdout + told.stderr
+    assert Keys.load(f"{InMemory.second}#{folder / 'b'}") == keys
+    assert (folder / f"b.{'0123456789abcdef'}.tmp").read_bytes() == whole
+    assert json.loads(run("keys", "rewrap", "tenants", "--json", code=6).stdout)["failed"] == 2
+
+
+def test_doctor_looks_at_what_opens_a_wrapped_key(
+    keys: Keys, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service, run = AgeFile.made(monkeypatch, tmp_path), Program(tmp_path)
+    keys.save(tmp_path / "my.key", wrapped_by=service.uri)
+    given = {"CIPHERVEC_AGE_IDENTITY": str(tmp_path / "identities"), "CIPHERVEC_PKCS11_PIN_FILE": "absent"}
+    with ciphervec.PersistentClient(tmp_path / "db", keys) as client:
+        client.create_collection("c", dimension=8)
+
+    def found() -> dict[str, str]:
+        told = run("doctor", "db", "--keys", f"{service.uri}#my.key", "--json", code=None, **given).stdout
+        return {one["check"]: one["verdict"] for one in json.loads(told)["findings"]}
+
+    for mode, verdict in ((0o644, "fail"), (0o600, "ok")):
+        (tmp_path / "identities").chmod(mode)
+        assert found()["age identities"] == verdict
+    assert "PIN file" not in found()
+    (tmp_path / "pin").write_text("1234")
+    (tmp_path / "pin").chmod(0o640)
+    monkeypatch.setenv("CIPHERVEC_PKCS11_PIN_FILE", str(tmp_path / "pin"))
+    ciphervec._native.WrappedKeyFile.seal(
+        keys._native, "pkcs11:token=a;object=b", ciphervec._native.new_file_key(), b"x"
+    ).save(str(tmp_path / "hsm.key"))
+    assert [(one.check, one.verdict) for one in of_key_file(tmp_path / "hsm.key")][-1] == ("PIN file", "fail")
 
 
 def test_a_refusal_ends_a_command_and_asks_for_no_passphrase(
