@@ -241,8 +241,7 @@ def _holder(uri: str) -> Wrapper:
 
 def _opened(file: _native.WrappedKeyFile, asked: Wrapper) -> _native.Keys:
     with _asking(file.uri):
-        unwrapped = asked.unwrap(file.wrapped, Context(file.key_id, file.uri))
-    return file.open(unwrapped)
+        return file.open(asked.unwrap(file.wrapped, Context(file.key_id, file.uri)))
 
 
 def _sealed(keys: _native.Keys, uri: str, asked: Wrapper) -> _native.WrappedKeyFile:
@@ -250,8 +249,7 @@ def _sealed(keys: _native.Keys, uri: str, asked: Wrapper) -> _native.WrappedKeyF
     context = Context(keys.key_id, uri)
     file_key = _native.new_file_key()
     with _asking(uri):
-        wrapped = asked.wrap(file_key, context)
-    file = _native.WrappedKeyFile.seal(keys, uri, file_key, wrapped)
+        file = _native.WrappedKeyFile.seal(keys, uri, file_key, asked.wrap(file_key, context))
     if not _opened(file, asked).same(keys):
         raise WrongKey(f"{uri} does not give back what it wrapped; no file was written.")
     return file
