@@ -85,7 +85,10 @@ def test_the_command_line_splits_and_combines(tmp_path: Path) -> None:
     run("keygen", "my.key", "--no-passphrase")
     made = run("keys", "split", "my.key", "--need", "2", "--of", "3").stdout
     assert "my.share-3" in made
-    run("keys", "combine", "my.share-1", "my.share-3", "--out", "again.key", "--no-passphrase")
+    combine = ("keys", "combine", "my.share-1", "my.share-3", "--no-passphrase", "--out")
+    assert "is that the id you noted" in run(*combine, "again.key").stdout
+    key_id = Keys.load(tmp_path / "again.key").key_id
+    assert "is that the id" not in run(*combine, "third.key", "--key-id", key_id).stdout
     assert Keys.load(tmp_path / "again.key") == Keys.load(tmp_path / "my.key")
     told = run("keys", "combine", "my.share-2", "--out", "more.key", "--no-passphrase", code=2).stderr
     assert "needs 2 shares, got 1" in told

@@ -80,7 +80,7 @@ def test_a_wrapped_file_opens_in_one_request_and_holds_no_key(
     before = service.asked
     assert Keys.load(path) == keys
     assert service.asked is None or service.asked - (before or 0) == 1
-    assert Keys.load(f"{service.uri}#{path}", passphrase="not used") == keys
+    assert Keys.load(f"{service.uri}#{path}") == keys
     with pytest.raises(WrongKey, match="not by"):
         Keys.load(f"{service.second}#{path}")
     assert PIN not in caplog.text

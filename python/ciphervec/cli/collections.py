@@ -44,6 +44,7 @@ from .readers import (
 )
 from .row_table import Columns, Table
 from .terminal import (
+    ExpectedKey,
     Json,
     KeyFile,
     PassphraseFile,
@@ -68,6 +69,7 @@ def create(
         int | None, typer.Option("--dim", "-d", help="Numbers per vector, 1 to 16384; with --model, its own.")
     ] = None,
     keys: KeyFile = None,
+    key_id: ExpectedKey = None,
     passphrase_file: PassphraseFile = None,
     metric: Annotated[str, typer.Option(help="cosine, ip, l2 or hamming.")] = "cosine",
     mode: Annotated[
@@ -128,7 +130,7 @@ def create(
         if embedder is None:
             raise InvalidInput("say how many numbers a vector has, --dim, or what embeds texts, --model.")
         dim = len(embedder([name])[0])
-    with opened(place, load_keys(keys, passphrase_file), access, make=True) as client:
+    with opened(place, load_keys(keys, passphrase_file, key_id), access, make=True) as client:
         collection = client.create_collection(
             name,
             dim,
@@ -157,6 +159,7 @@ def add(
     name: Name,
     file: VectorFile,
     keys: KeyFile = None,
+    key_id: ExpectedKey = None,
     passphrase_file: PassphraseFile = None,
     ids: IdsFile = None,
     embedding_column: EmbeddingColumn = "embedding",
@@ -219,7 +222,7 @@ def add(
     )
     table = read(file, columns, quiet=as_json)
     access = Access(token_file, ca, insecure)
-    with opened(place, load_keys(keys, passphrase_file), access) as client:
+    with opened(place, load_keys(keys, passphrase_file, key_id), access) as client:
         collection = client.get_collection(name)
         names = _ids(table, ids, id_type, collection, file, append=append, upsert=upsert)
         began = time.perf_counter()
@@ -264,6 +267,7 @@ def query(
         ),
     ] = None,
     keys: KeyFile = None,
+    key_id: ExpectedKey = None,
     passphrase_file: PassphraseFile = None,
     count: Annotated[
         int | None, typer.Option("--count", "-n", help="Hits per query; 10 unless --within is given.")
@@ -319,7 +323,7 @@ def query(
     questions = _questions(file, vector, columns, text)
     filters = filter_of(where)
     access = Access(token_file, ca, insecure)
-    with opened(place, load_keys(keys, passphrase_file), access, read_only=True) as client:
+    with opened(place, load_keys(keys, passphrase_file, key_id), access, read_only=True) as client:
         collection = client.get_collection(name)
         began = time.perf_counter()
         found = collection.query(
@@ -375,7 +379,7 @@ def say_types(types: Mapping[str, str]) -> None:
         screen.print(f"read as {read_as}; --types says otherwise", style="dim", markup=False, highlight=False)
 
 
-def _again(**options: Path | None) -> str:
+def _again(**options: Path | str | None) -> str:
     """These options as they were given, for the next command."""
     return "".join(f" --{name.replace('_', '-')} {path}" for name, path in options.items() if path)
 

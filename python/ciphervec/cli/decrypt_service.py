@@ -19,7 +19,18 @@ from ..ingest.extras import needed
 from ..ingest.files import read_text
 from ..writer.pending_batch import is_url
 from .tables import grid
-from .terminal import Json, KeyFile, PassphraseFile, aside, command, existing, load_keys, print_json, screen
+from .terminal import (
+    ExpectedKey,
+    Json,
+    KeyFile,
+    PassphraseFile,
+    aside,
+    command,
+    existing,
+    load_keys,
+    print_json,
+    screen,
+)
 
 service_app = typer.Typer(
     no_args_is_help=True,
@@ -40,6 +51,7 @@ def serve(
     ],
     ledger: Annotated[Path, typer.Option(help="The file that `allow` made.")],
     keys: KeyFile = None,
+    key_id: ExpectedKey = None,
     passphrase_file: PassphraseFile = None,
     listen: Annotated[
         str, typer.Option(help="Address and port; port 0 takes a free one.")
@@ -80,7 +92,7 @@ def serve(
     except ModuleNotFoundError as error:
         raise needed("the decrypt service", str(error.name), "service") from error
     receipts = None if receipt_key is None else Receipts(receipt_key.read_bytes())
-    with _client(place, keys, passphrase_file, token_file, ca) as client:
+    with _client(place, keys, key_id, passphrase_file, token_file, ca) as client:
         matcher = Matcher(client.get_collection(name), within, receipts=receipts, max_queries=max_queries)
         app = application([matcher], book, Audit(audit), max_body=max_body << 20, metrics=metrics)
         serve(app, host, port, certificate=tls_cert, key=tls_key)
@@ -193,9 +205,14 @@ def make_receipt_key(
 
 
 def _client(
-    place: str, keys: Path | None, passphrase_file: Path | None, token_file: Path | None, ca: Path | None
+    place: str,
+    keys: str | None,
+    key_id: str | None,
+    passphrase_file: Path | None,
+    token_file: Path | None,
+    ca: Path | None,
 ) -> Client:
-    held = load_keys(keys, passphrase_file)
+    held = load_keys(keys, passphrase_file, key_id)
     if not is_url(place):
         return PersistentClient(place, held, read_only=True)
     from ..http import HttpClient

@@ -30,7 +30,18 @@ from .doctor_checks import (
 )
 from .place import Access, Authority, Insecure, Place, TokenFile, opened, stored
 from .tables import grid
-from .terminal import ExitCode, Json, KeyFile, PassphraseFile, command, load_keys, print_json, screen
+from .terminal import (
+    ExitCode,
+    ExpectedKey,
+    Json,
+    KeyFile,
+    PassphraseFile,
+    command,
+    key_file,
+    load_keys,
+    print_json,
+    screen,
+)
 
 _COLOURS = {"ok": "green", "warn": "yellow", "fail": "bold red"}
 
@@ -40,6 +51,7 @@ def doctor(
     place: Place,
     name: Annotated[str | None, typer.Argument(help="One collection; all of them if left out.")] = None,
     keys: KeyFile = None,
+    key_id: ExpectedKey = None,
     passphrase_file: PassphraseFile = None,
     token_file: TokenFile = None,
     ca: Authority = None,
@@ -65,7 +77,7 @@ def doctor(
     - `ciphervec doctor db --keys my.key --metrics /var/lib/node_exporter/ciphervec.prom`
     """
     access = Access(token_file, ca, insecure)
-    held = load_keys(keys, passphrase_file)
+    held = load_keys(keys, passphrase_file, key_id)
     findings = list(_findings(place, name, keys, held, access))
     if metrics is not None:
         write_file(metrics, _metrics(findings, time.time()).encode())
@@ -79,10 +91,10 @@ def doctor(
 
 
 def _findings(
-    place: str, name: str | None, keys: Path | None, held: Keys | None, access: Access
+    place: str, name: str | None, keys: str | None, held: Keys | None, access: Access
 ) -> Iterator[Finding]:
     if keys is not None:
-        yield from of_key_file(keys)
+        yield from of_key_file(key_file(keys)[0])
     state = user_folder()
     if state.exists():
         yield from of_mode(state, 0o700, "state folder")

@@ -22,8 +22,11 @@ from .._native import IndexSpec
 from ..collections.client import Client
 from ..collections.spec import FORMAT
 from ..collections.stores.store import Database
+from ..collections.wrapping.age import IDENTITY
+from ..collections.wrapping.pkcs11 import PIN_FILE
 from ..errors import CiphervecError, CorruptData
 from ..ingest.counts import several
+from ..ingest.files import at_home
 
 Verdict = Literal["ok", "warn", "fail"]
 
@@ -83,6 +86,15 @@ def of_key_file(path: Path) -> Iterator[Finding]:
         yield Finding("passphrase", where, "fail", "a share of a key, no key", "combine as many as it needs")
     else:
         yield Finding("passphrase", where, "ok", "encrypted" if uri is None else f"wrapped by {uri}")
+    yield from _of_secrets_for(uri or "")
+
+
+def _of_secrets_for(uri: str) -> Iterator[Finding]:
+    """Whether the files that open a wrapped key are for their owner alone, as it is."""
+    for scheme, variable, check in (("age:", IDENTITY, "age identities"), ("pkcs11:", PIN_FILE, "PIN file")):
+        file = os.environ.get(variable)
+        if uri.startswith(scheme) and file:
+            yield from of_mode(Path(at_home(file)), 0o600, check)
 
 
 def of_mode(path: Path, most: int, check: str) -> Iterator[Finding]:

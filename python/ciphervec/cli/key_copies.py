@@ -28,7 +28,9 @@ from .terminal import (
     screen,
 )
 
-KeyPath = Annotated[Path, typer.Argument(metavar="KEY", help="The key file that `ciphervec keygen` made.")]
+KeyPath = Annotated[
+    str, typer.Argument(metavar="KEY", help="The key file that `ciphervec keygen` or `keys wrap` made.")
+]
 NewKey = Annotated[Path, typer.Argument(metavar="KEY", help="The key file to write; none may be there.")]
 NoPassphrase = Annotated[
     bool,
@@ -41,7 +43,9 @@ KeyId = Annotated[
 
 @keys_app.command("phrase")
 @command
-def show_phrase(path: KeyPath, passphrase_file: PassphraseFile = None, as_json: Json = False) -> None:
+def show_phrase(
+    path: KeyPath, key_id: KeyId = None, passphrase_file: PassphraseFile = None, as_json: Json = False
+) -> None:
     """Show a key as 24 words, to write on paper: a copy that needs no disk.
 
     Whoever reads them has the key; the passphrase does not protect them. They are BIP-39's, and are
@@ -51,7 +55,7 @@ def show_phrase(path: KeyPath, passphrase_file: PassphraseFile = None, as_json: 
 
     - `ciphervec keys phrase my.key`
     """
-    keys = load_there(path, passphrase_file)
+    keys = load_there(path, passphrase_file, key_id)
     words = keys.recovery_phrase()
     if as_json:
         print_json({"key_id": keys.key_id, "phrase": words})
@@ -98,11 +102,7 @@ def restore(
         return
     screen.print(f"key [bold]{keys.key_id}[/] written to {path}, readable by you alone", highlight=False)
     if key_id is None:
-        screen.print(
-            "is that the id you noted, or the one that ciphervec info shows? If not, a word is wrong",
-            style="dim",
-            highlight=False,
-        )
+        ask_for_id("a word is wrong")
 
 
 @keys_app.command("pair")
@@ -149,6 +149,7 @@ def share(
         list[Path],
         typer.Option("--to", help="A public key that `keys pair` wrote; give one for each person."),
     ],
+    key_id: KeyId = None,
     passphrase_file: PassphraseFile = None,
     as_json: Json = False,
 ) -> None:
@@ -163,7 +164,7 @@ def share(
     """
     expect_new(out)
     recipients = [Recipient.from_bytes(read_file(existing(one, "public key"))) for one in to]
-    keys = load_there(path, passphrase_file)
+    keys = load_there(path, passphrase_file, key_id)
     shared = keys.share(recipients)
     write_file(out, shared.to_bytes())
     _list(shared, str(out), as_json)
@@ -234,11 +235,11 @@ def expect_new(*paths: Path) -> None:
             raise FileExistsError(f"{path} is there already, and is not overwritten. Choose another name.")
 
 
-def load_there(path: Path, passphrase_file: Path | None) -> Keys:
+def load_there(source: str, passphrase_file: Path | None, key_id: str | None) -> Keys:
     """The keys of a file that must be named."""
-    keys = load_keys(path, passphrase_file)
+    keys = load_keys(source, passphrase_file, key_id)
     if keys is None:
-        raise InvalidInput(f"{path} holds no keys.")
+        raise InvalidInput(f"{source} holds no keys.")
     return keys
 
 
@@ -261,6 +262,15 @@ def save_new(
         keys.save(path, passphrase(passphrase_file, "New passphrase", confirm=True))
 
 
+def ask_for_id(else_: str) -> None:
+    """For who named no id: nothing else tells that it is the key of their collections."""
+    screen.print(
+        f"is that the id you noted, or the one that ciphervec info shows? If not, {else_}",
+        style="dim",
+        highlight=False,
+    )
+
+
 def _words(file: Path | None) -> str:
     """From a file, standard input, or the keyboard; never from an argument, which others can see."""
     if file is not None:
@@ -277,4 +287,14 @@ def _words(file: Path | None) -> str:
     return typed
 
 
-__all__ = ["KeyId", "KeyPath", "NewKey", "NoPassphrase", "expect_new", "keys_app", "load_there", "save_new"]
+__all__ = [
+    "KeyId",
+    "KeyPath",
+    "NewKey",
+    "NoPassphrase",
+    "ask_for_id",
+    "expect_new",
+    "keys_app",
+    "load_there",
+    "save_new",
+]

@@ -16,6 +16,7 @@ from ..errors import InvalidInput, WrongKey
 from ..ingest.counts import several
 from .place import Access, Authority, Insecure, Place, TokenFile, opened
 from .terminal import (
+    ExpectedKey,
     Json,
     KeyFile,
     PassphraseFile,
@@ -37,8 +38,14 @@ keys_app = typer.Typer(no_args_is_help=True, help="Copy, wrap, split, change and
 def rotate(
     place: Place,
     name: Name,
-    new_keys: Annotated[Path, typer.Option(help="The key file of the new keys; make it with keygen.")],
+    new_keys: Annotated[
+        str, typer.Option(metavar="FILE", help="The key file of the new keys; make it with keygen.")
+    ],
+    new_key_id: Annotated[
+        str | None, typer.Option(help="Refuse other new keys than those of this id, which keygen showed.")
+    ] = None,
     keys: KeyFile = None,
+    key_id: ExpectedKey = None,
     passphrase_file: PassphraseFile = None,
     new_passphrase_file: Annotated[
         Path | None, typer.Option(help="The new key file's passphrase, if it is another one.")
@@ -60,10 +67,10 @@ def rotate(
     - `ciphervec keys rotate db faces --keys old.key --new-keys new.key`
     - `ciphervec keys rotate https://vectors.example faces --keys old.key --new-keys new.key --token-file token`
     """
-    following = load_keys(new_keys, new_passphrase_file or passphrase_file)
+    following = load_keys(new_keys, new_passphrase_file or passphrase_file, new_key_id)
     if following is None:
         raise InvalidInput("--new-keys names no key file.")
-    held = load_keys(keys, passphrase_file)
+    held = load_keys(keys, passphrase_file, key_id)
     access = Access(token_file, ca, insecure)
     with _opened(place, name, [one for one in (held, following) if one is not None], access) as collection:
         with progress(f"sealing {name} again", collection.count(), quiet=as_json) as step:

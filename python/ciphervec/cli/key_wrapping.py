@@ -4,30 +4,32 @@ None of them touches what is sealed under a key."""
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.markup import escape
-from rich.table import Table
 
 import ciphervec._native as _native
 
 from ..collections import wrapping
 from ..errors import CiphervecError, CorruptData, InvalidInput, StorageError
 from ..ingest.counts import several
-from .key_copies import KeyPath, NoPassphrase, expect_new, keys_app, load_there, save_new
+from .key_copies import KeyId, KeyPath, NoPassphrase, expect_new, keys_app, load_there, save_new
+from .tables import grid
 from .terminal import (
     Json,
     PassphraseFile,
     command,
     existing,
     exit_code,
+    key_file,
     print_json,
     progress,
     say_aside,
     screen,
+    seen,
 )
 from .wording import reworded
 
@@ -52,6 +54,7 @@ def wrap(
     path: KeyPath,
     by: By,
     out: Out,
+    key_id: KeyId = None,
     passphrase_file: PassphraseFile = None,
     as_json: Json = False,
 ) -> None:
@@ -68,7 +71,7 @@ def wrap(
     - `ciphervec keys wrap my.key --by keyring:ciphervec --out my.wrapped`
     """
     expect_new(out)
-    keys = load_there(path, passphrase_file)
+    keys = load_there(path, passphrase_file, key_id)
     keys.save(out, wrapped_by=by)
     if as_json:
         print_json({"path": str(out), "key_id": keys.key_id, "wrapped_by": by})
@@ -82,6 +85,7 @@ def wrap(
 def unwrap(
     path: KeyPath,
     out: Out,
+    key_id: KeyId = None,
     passphrase_file: PassphraseFile = None,
     no_passphrase: NoPassphrase = False,
     as_json: Json = False,
@@ -93,7 +97,9 @@ def unwrap(
     - `ciphervec keys unwrap my.wrapped --out my.key`
     """
     expect_new(out)
-    keys = load_there(path, passphrase_file)
+    if _native.key_file_label(str(existing(key_file(path)[0], "key file")))[0] != "wrapped":
+        raise InvalidInput(f"{path} is not wrapped. ciphervec keys list says how a key file is protected.")
+    keys = load_there(path, None, key_id)
     save_new(keys, out, passphrase_file, no_passphrase)
     if as_json:
         print_json({"path": str(out), "key_id": keys.key_id, "protected": not no_passphrase})
@@ -127,11 +133,13 @@ def rewrap(
     - `ciphervec keys rewrap tenants/`
     - `ciphervec keys rewrap tenants/ --from vault://transit/old --by awskms://alias/ciphervec`
     """
-    chosen = [path for path, label in _labels(paths) if label[0] == "wrapped" and only in (None, label[3])]
-    if not chosen:
+    labels, bad = _labels(paths)
+    chosen = [path for path, label in labels if label[0] == "wrapped" and only in (None, label[3])]
+    if not chosen and not bad:
         raise InvalidInput("there is no wrapped key file among these. See: ciphervec keys list")
     with progress("wrapping anew", len(chosen), quiet=as_json) as step:
         done = wrapping.rewrap(chosen, by, lambda number: step(number, len(chosen)))
+    done += [wrapping.Rewrapped(str(path), "", "", "", error) for path, error in bad]
     failed = [one for one in done if one.error is not None]
     if as_json:
         print_json({"files": [_as_json(one) for one in done], "failed": len(failed)})
@@ -152,34 +160,61 @@ def list_keys(paths: Paths, as_json: Json = False) -> None:
 
     - `ciphervec keys list my.key tenants/`
     """
-    rows = [(path, *label) for path, label in _labels(paths)]
+    labels, bad = _labels(paths)
+    rows: list[tuple[str | None, ...]] = [(str(path), *label, None) for path, label in labels]
+    rows += [(str(path), *[None] * 4, reworded(str(error))) for path, error in bad]
     if as_json:
-        names = ("path", "protection", "holds", "key_id", "wrapped_by")
-        print_json([dict(zip(names, (str(row[0]), *row[1:]), strict=True)) for row in rows])
-        return
-    table = Table("key", "holds", "protection", "wrapped by", "file", box=None, pad_edge=False)
-    for path, protection, holds, key_id, uri in rows:
-        table.add_row(key_id, holds, protection, escape(uri or ""), escape(str(path)))
-    screen.print(table)
+        names = ("path", "protection", "holds", "key_id", "wrapped_by", "error")
+        print_json([dict(zip(names, row, strict=True)) for row in rows])
+    else:
+        shown = [
+            [seen(str(one)) for one in (label[2], label[1], label[0], label[3] or "", path)]
+            for path, label in labels
+        ]
+        grid(
+            screen,
+            several(len(labels), "key file"),
+            ["key", "holds", "protection", "wrapped by", "file"],
+            shown,
+            left=5,
+        )
+        for path, error in bad:
+            say_aside("can't be read:", "bold red", f"{path}, {error}")
+    if bad:
+        raise typer.Exit(int(exit_code(bad[0][1])))
 
 
 def _say(line: str, style: str = "") -> None:
     screen.print(line, style=style, markup=False, highlight=False)
 
 
-def _labels(paths: Sequence[Path]) -> Iterator[tuple[Path, tuple[str, str, str, str | None]]]:
-    """Key files with what they say in clear. One that was named must be a key file; of a folder, others are passed over."""
-    for path in paths:
-        if not existing(path, "key file or folder").is_dir():
-            yield path, _native.key_file_label(str(path))
-            continue
-        for one in sorted(Path(found) for found in os.scandir(path)):
-            if one.is_file():
-                try:
-                    yield one, _native.key_file_label(str(one))
-                except (CorruptData, StorageError) as error:
-                    if _looks_like_one(one):
-                        raise type(error)(f"{one}: {error}") from None
+_Labels = list[tuple[Path, tuple[str, str, str, str | None]]]
+_Bad = list[tuple[Path, CiphervecError]]
+_DRAFT = re.compile(r".*\.[0-9a-f]{16}\.tmp")  # which a process that was killed left behind
+
+
+def _labels(paths: Sequence[Path]) -> tuple[_Labels, _Bad]:
+    """Key files with what they say in clear, and those that are damaged or can't be read, so that none of them hides the
+    others. One that was named must be a key file; of a folder, others are passed over."""
+    labels: _Labels = []
+    bad: _Bad = []
+    for path, named in _files(paths):
+        try:
+            labels.append((path, _native.key_file_label(str(path))))
+        except (CorruptData, StorageError) as error:
+            if named or _looks_like_one(path):
+                bad.append((path, error))
+    return labels, bad
+
+
+def _files(paths: Sequence[Path]) -> Iterator[tuple[Path, bool]]:
+    """Each file, and whether it was named itself."""
+    for path in [existing(one, "key file or folder") for one in paths]:
+        if path.is_dir():
+            inside = sorted(Path(found) for found in os.scandir(path))
+            yield from ((one, False) for one in inside if one.is_file() and not _DRAFT.fullmatch(one.name))
+        else:
+            yield path, True
 
 
 def _looks_like_one(path: Path) -> bool:

@@ -37,6 +37,7 @@ from .readers import (
 )
 from .row_table import Columns
 from .terminal import (
+    ExpectedKey,
     Json,
     KeyFile,
     PassphraseFile,
@@ -64,6 +65,7 @@ def get(
     name: Name,
     ids: Ids = None,
     keys: KeyFile = None,
+    key_id: ExpectedKey = None,
     passphrase_file: PassphraseFile = None,
     where: Filter = None,
     limit: Annotated[
@@ -84,7 +86,7 @@ def get(
     - `ciphervec get db docs --where '{"year": {"$gte": 2010}}' --limit 5 --keys my.key`
     """
     access = Access(token_file, ca, insecure)
-    with opened(place, load_keys(keys, passphrase_file), access, read_only=True) as client:
+    with opened(place, load_keys(keys, passphrase_file, key_id), access, read_only=True) as client:
         collection = client.get_collection(name)
         asked = asked_ids(collection, ids, id_type) if ids else None
         short = screen.is_terminal and not as_json and limit is None and asked is None
@@ -120,6 +122,7 @@ def delete(
     name: Name,
     ids: Ids = None,
     keys: KeyFile = None,
+    key_id: ExpectedKey = None,
     passphrase_file: PassphraseFile = None,
     where: Filter = None,
     missing_ok: Annotated[
@@ -145,7 +148,7 @@ def delete(
             "say which rows: by their ids, or with --where. `ciphervec drop` deletes a collection."
         )
     access = Access(token_file, ca, insecure)
-    with opened(place, load_keys(keys, passphrase_file), access) as client:
+    with opened(place, load_keys(keys, passphrase_file, key_id), access) as client:
         collection = client.get_collection(name)
         asked = asked_ids(collection, ids, id_type, missing_ok=True) if ids else None
         gone = collection.delete(asked, filter_of(where), missing_ok=missing_ok)
@@ -164,6 +167,7 @@ def export(
         Path, typer.Argument(help="A .jsonl or .jsonl.gz file to be made; - is standard output.")
     ],
     keys: KeyFile = None,
+    key_id: ExpectedKey = None,
     passphrase_file: PassphraseFile = None,
     where: Filter = None,
     audience: Audience = None,
@@ -187,7 +191,7 @@ def export(
             "file don't tell a text from a number or none from empty in every place. Name it so."
         )
     access = Access(token_file, ca, insecure)
-    with opened(place, load_keys(keys, passphrase_file), access, read_only=True) as client:
+    with opened(place, load_keys(keys, passphrase_file, key_id), access, read_only=True) as client:
         collection = client.get_collection(name)
         names = collection.get(where=filter_of(where), include=[])["ids"]
         if str(file) == "-":
@@ -209,6 +213,7 @@ def import_(
     name: Name,
     file: VectorFile,
     keys: KeyFile = None,
+    key_id: ExpectedKey = None,
     passphrase_file: PassphraseFile = None,
     metric: Annotated[str, typer.Option(help="Of a new collection: cosine, ip, l2 or hamming.")] = "cosine",
     mode: Annotated[str, typer.Option(help="Of a new collection: as of `ciphervec create`.")] = "sealed",
@@ -253,7 +258,7 @@ def import_(
     )
     table = read(file, columns, quiet=as_json)
     access = Access(token_file, ca, insecure)
-    with opened(place, load_keys(keys, passphrase_file), access, make=True) as client:
+    with opened(place, load_keys(keys, passphrase_file, key_id), access, make=True) as client:
         there = None
         try:
             collection = there = client.get_collection(name, allow_open=mode == "open")

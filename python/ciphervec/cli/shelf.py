@@ -14,6 +14,7 @@ from .collections import Name
 from .network import NetworkOption, network_named
 from .place import Access, Authority, Insecure, Place, TokenFile, opened
 from .terminal import (
+    ExpectedKey,
     Json,
     KeyFile,
     PassphraseFile,
@@ -86,6 +87,7 @@ def optimize(
     place: Place,
     name: Name,
     keys: KeyFile = None,
+    key_id: ExpectedKey = None,
     passphrase_file: PassphraseFile = None,
     reseal: Annotated[bool, typer.Option("--reseal", help="Seal every row again, with new noise.")] = False,
     network: NetworkOption = None,
@@ -105,7 +107,7 @@ def optimize(
     - `ciphervec optimize db docs --network 50,30 --keys my.key`
     """
     over = network_named(network)
-    with opened(place, load_keys(keys, passphrase_file), Access(token_file, ca, insecure)) as client:
+    with opened(place, load_keys(keys, passphrase_file, key_id), Access(token_file, ca, insecure)) as client:
         collection = client.get_collection(name)
         before = collection.info()
         with progress(f"merging {name}", before["count"], quiet=as_json) as step:
@@ -164,6 +166,7 @@ def restore(
     name: Name,
     folder: Copies,
     keys: KeyFile = None,
+    key_id: ExpectedKey = None,
     passphrase_file: PassphraseFile = None,
     token_file: TokenFile = None,
     ca: Authority = None,
@@ -180,7 +183,7 @@ def restore(
     """
     with (
         opened(
-            place, load_keys(keys, passphrase_file), Access(token_file, ca, insecure), make=True
+            place, load_keys(keys, passphrase_file, key_id), Access(token_file, ca, insecure), make=True
         ) as client,
         progress(f"restoring {name}", 1, quiet=as_json) as step,
     ):

@@ -14,7 +14,7 @@ from ..errors import InvalidInput, ServerError
 from ..http.address import is_url
 from ..ingest.extras import needed
 from .place import Access, Authority, Insecure, TokenFile, opened
-from .terminal import KeyFile, PassphraseFile, aside, command, load_keys
+from .terminal import ExpectedKey, KeyFile, PassphraseFile, aside, command, load_keys
 
 SPEAKS = ("chroma",)
 MEMORY = ":memory:"
@@ -31,6 +31,7 @@ def sidecar(
     ],
     speak: Annotated[str, typer.Option(help="Whose API to speak: chroma.")] = "chroma",
     keys: KeyFile = None,
+    key_id: ExpectedKey = None,
     passphrase_file: PassphraseFile = None,
     listen: Annotated[
         str, typer.Option(help="Address and port; port 0 takes a free one.")
@@ -110,7 +111,7 @@ def sidecar(
     )
     # --insecure is about both ends; a folder has none.
     access = Access(token_file, ca, insecure and remote)
-    with _client(upstream, keys, passphrase_file, access) as client:
+    with _client(upstream, keys, key_id, passphrase_file, access) as client:
         app = application(
             client,
             Clients(host, tokens, origins),
@@ -128,15 +129,17 @@ def sidecar(
         serve(app, host, port, certificate=tls_cert, key=tls_key)
 
 
-def _client(upstream: str, keys: Path | None, passphrase_file: Path | None, access: Access) -> Client:
+def _client(
+    upstream: str, keys: str | None, key_id: str | None, passphrase_file: Path | None, access: Access
+) -> Client:
     if upstream == MEMORY:
         access.nothing_for_folders()
-        return Client(load_keys(keys, passphrase_file) if keys is not None else None)
+        return Client(load_keys(keys, passphrase_file, key_id) if keys is not None else None)
     if keys is None:
         raise InvalidInput(
             "the sidecar seals with a key: give --keys, the file that `ciphervec keygen` made."
         )
-    return opened(upstream, load_keys(keys, passphrase_file), access, make=True)
+    return opened(upstream, load_keys(keys, passphrase_file, key_id), access, make=True)
 
 
 def _address(listen: str) -> tuple[str, int]:

@@ -10,7 +10,7 @@ from ..collections.collection import Collection
 from ..http.address import is_url
 from ..ingest.counts import several
 from .place import Access, Authority, Insecure, Place, TokenFile, opened
-from .terminal import Json, KeyFile, PassphraseFile, command, load_keys, print_json, screen
+from .terminal import ExpectedKey, Json, KeyFile, PassphraseFile, command, load_keys, print_json, screen
 
 Name = Annotated[str, typer.Argument(help="The collection's name.")]
 
@@ -20,6 +20,7 @@ def upgrade(
     place: Place,
     name: Name,
     keys: KeyFile = None,
+    key_id: ExpectedKey = None,
     passphrase_file: PassphraseFile = None,
     token_file: TokenFile = None,
     ca: Authority = None,
@@ -33,7 +34,7 @@ def upgrade(
 
     - `ciphervec upgrade db faces --keys my.key`
     """
-    with opened(place, load_keys(keys, passphrase_file), Access(token_file, ca, insecure)) as client:
+    with opened(place, load_keys(keys, passphrase_file, key_id), Access(token_file, ca, insecure)) as client:
         collection = client.get_collection(name)
         done = collection.upgrade()
         _show(collection, "is authenticated from here on" if done else "was authenticated already", as_json)
@@ -44,6 +45,7 @@ def accept_restore(
     place: Place,
     name: Name,
     keys: KeyFile = None,
+    key_id: ExpectedKey = None,
     passphrase_file: PassphraseFile = None,
     token_file: TokenFile = None,
     ca: Authority = None,
@@ -59,7 +61,7 @@ def accept_restore(
     - `ciphervec accept-restore db faces --keys my.key`
     - `ciphervec accept-restore https://vectors.example faces --keys my.key --token-file owner.token`
     """
-    with opened(place, load_keys(keys, passphrase_file), Access(token_file, ca, insecure)) as client:
+    with opened(place, load_keys(keys, passphrase_file, key_id), Access(token_file, ca, insecure)) as client:
         _show(client.accept_restore(name), "goes on from the state that was restored", as_json)
 
 
@@ -71,6 +73,7 @@ def checkpoint(
         str | None, typer.Option(help="A checkpoint that somebody else sees, to be found in this history.")
     ] = None,
     keys: KeyFile = None,
+    key_id: ExpectedKey = None,
     passphrase_file: PassphraseFile = None,
     token_file: TokenFile = None,
     ca: Authority = None,
@@ -88,7 +91,9 @@ def checkpoint(
     - `ciphervec checkpoint db faces --keys my.key --expect 0000-0005-...`
     """
     access = Access(token_file, ca, insecure)
-    with opened(place, load_keys(keys, passphrase_file), access, read_only=not is_url(place)) as client:
+    with opened(
+        place, load_keys(keys, passphrase_file, key_id), access, read_only=not is_url(place)
+    ) as client:
         collection = client.get_collection(name, expect=expect)
         present = collection.checkpoint()
         if as_json:

@@ -10,6 +10,7 @@ import io
 import json
 import os
 import sys
+import unicodedata
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -87,12 +88,21 @@ aside = Console(stderr=True, soft_wrap=not sys.stderr.isatty(), emoji=False)
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on standard output, and errors as JSON too.")]
 KeyFile = Annotated[
-    Path | None,
+    str | None,
     typer.Option(
         "--keys",
         "-k",
+        metavar="FILE",
         envvar="CIPHERVEC_KEYS",
-        help="The key file that `ciphervec keygen` or `keys wrap` made.",
+        help="The key file that `ciphervec keygen` or `keys wrap` made; URI#FILE refuses a file of another wrapper.",
+    ),
+]
+ExpectedKey = Annotated[
+    str | None,
+    typer.Option(
+        "--key-id",
+        envvar="CIPHERVEC_KEY_ID",
+        help="Refuse a key file of another key than this one, whose id was noted.",
     ),
 ]
 WrappedBy = Annotated[
@@ -156,7 +166,17 @@ def say_next(step: str) -> None:
 def say_aside(kind: str, style: str, message: str) -> None:
     """Print a message of this kind on standard error: in lines for a terminal, else in one, which grep finds."""
     aside.print(kind, style=style, end=" ")
-    aside.print(reworded(message), markup=False, highlight=False)
+    aside.print(seen(reworded(message)), markup=False, highlight=False)
+
+
+def seen(text: str) -> str:
+    """Names of files and words of services as a terminal may have them: what moves its cursor, or turns or hides text, is
+    escaped."""
+    return "".join(one if _is_seen(one) else one.encode("unicode_escape").decode() for one in text)
+
+
+def _is_seen(one: str) -> bool:
+    return one in "\n\t" or unicodedata.category(one) not in ("Cc", "Cf")
 
 
 def _at_home(value: Any) -> Any:
@@ -225,19 +245,29 @@ def passphrase(file: Path | None, prompt: str, *, confirm: bool = False) -> str:
     return typed
 
 
-def load_keys(path: Path | None, passphrase_file: Path | None) -> Keys | None:
-    """The key file's keys; None when no file was named, which mode `open` can do with."""
+def load_keys(source: str | None, passphrase_file: Path | None, key_id: str | None = None) -> Keys | None:
+    """The keys of a file, or of URI#FILE; None when none was named, which mode `open` can do with."""
     from ..collections.keys import Keys  # numpy is slow to import, and most commands have no keys
 
-    if path is None:
+    if source is None:
         return None
+    path, uri = key_file(source)
     if not path.exists():
         raise FileNotFoundError(f"there is no key file {path}. Make one with: ciphervec keygen {path}")
-    # Nobody is asked in vain: a file in clear opens without, and one that is wrapped names its wrapper.
-    protection = _native.key_file_label(str(path))[0]
-    if protection == "passphrase":
-        return Keys.load(path, passphrase(passphrase_file, f"Passphrase of {path}"))
-    return Keys.load(path)
+    # Nobody is asked in vain: a file in clear opens without, and one that is wrapped names its wrapper. But who gives
+    # the passphrase of a file expects it to have one.
+    given = None
+    if passphrase_file is not None or (uri is None and _native.key_file_label(str(path))[0] == "passphrase"):
+        given = passphrase(passphrase_file, f"Passphrase of {path}")
+    return Keys.load(source, given, key_id=key_id)
+
+
+def key_file(source: str) -> tuple[Path, str | None]:
+    """The path in what `--keys` was given, and the URI in front of it where it is URI#FILE."""
+    from ..collections.wrapping import named_file
+
+    path, uri = named_file(source)
+    return Path(path), uri
 
 
 def existing(path: Path, what: str) -> Path:

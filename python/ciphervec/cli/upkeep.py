@@ -7,7 +7,6 @@ import base64
 import contextlib
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -24,6 +23,7 @@ from .place import Access, Authority, Insecure, Place, TokenFile, opened, stored
 from .tables import grid
 from .terminal import (
     ExitCode,
+    ExpectedKey,
     Json,
     PassphraseFile,
     command,
@@ -37,8 +37,10 @@ from .terminal import (
 
 # Not from the environment: without being asked, what needs no key must not ask for a passphrase.
 OwnersKeys = Annotated[
-    Path | None,
-    typer.Option("--keys", "-k", help="The owner's key file, to see how rows are packed as well."),
+    str | None,
+    typer.Option(
+        "--keys", "-k", metavar="FILE", help="The owner's key file, to see how rows are packed as well."
+    ),
 ]
 OneName = Annotated[str | None, typer.Argument(help="One collection; all of them if left out.")]
 
@@ -51,6 +53,7 @@ def info(
     ca: Authority = None,
     insecure: Insecure = False,
     keys: OwnersKeys = None,
+    key_id: ExpectedKey = None,
     passphrase_file: PassphraseFile = None,
     network: NetworkOption = None,
     as_json: Json = False,
@@ -76,7 +79,7 @@ def info(
     with _open(place, access) as database:
         rows = [describe(one, database.open(one)) for one in _names(database, name)]
     if name is not None and keys is not None:
-        with opened(place, load_keys(keys, passphrase_file), access, read_only=True) as client:
+        with opened(place, load_keys(keys, passphrase_file, key_id), access, read_only=True) as client:
             rows[0]["packing"] = client.get_collection(name).info(over)["packing"]
     if as_json:
         print_json(rows if name is None else rows[0])

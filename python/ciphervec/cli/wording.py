@@ -38,6 +38,10 @@ _WORDS: list[tuple[str, str]] = [
     (r"client\.accept_restore\('[^']*'\), or ciphervec accept-restore", "ciphervec accept-restore"),
     (r"allow more timeout=\.\.\.", "with less at once"),
     (r"ask for a key in clear with allow_plaintext=True", "say --no-passphrase"),
+    (
+        r"load the file without a passphrase",
+        "leave --passphrase-file out, and give another file's passphrase in CIPHERVEC_PASSPHRASE",
+    ),
     (r"on_zero='skip'", "--on-zero skip"),
     (r"audience='(\w+)'", r"--audience \1"),
     (r"info\(\)\['\w+'\]", "ciphervec doctor"),

@@ -29,6 +29,7 @@ from .readers import (
 )
 from .row_table import Columns
 from .terminal import (
+    ExpectedKey,
     Json,
     KeyFile,
     PassphraseFile,
@@ -57,6 +58,7 @@ def card(
     name: Annotated[str, typer.Argument(help="The collection's name.")],
     path: Annotated[Path, typer.Argument(help="Where to write the card.")],
     keys: KeyFile = None,
+    key_id: ExpectedKey = None,
     passphrase_file: PassphraseFile = None,
     token_file: TokenFile = None,
     ca: Authority = None,
@@ -75,7 +77,7 @@ def card(
     - `ciphervec writer card https://vectors.example faces door3.card --keys my.key --token-file token`
     """
     access = Access(token_file, ca, insecure)
-    with opened(place, load_keys(keys, passphrase_file), access, read_only=True) as client:
+    with opened(place, load_keys(keys, passphrase_file, key_id), access, read_only=True) as client:
         made = client.get_collection(name).writer_card(writer)
     with path.open("xb") as file:
         file.write(made.to_bytes())

@@ -54,20 +54,24 @@ class Keys:
         return cls(_native.Keys.generate())
 
     @classmethod
-    def load(cls, path: StrPath, passphrase: str | None = None) -> Keys:
+    def load(cls, path: StrPath, passphrase: str | None = None, *, key_id: str | None = None) -> Keys:
         """Read a key file written by `save`.
 
-        A file that is wrapped names its wrapper, which is asked once; a passphrase is not used
-        then. `"awskms://alias/ciphervec#my.key"` refuses a file of another wrapper.
+        A file that is wrapped names its wrapper, which is asked once.
+        `"awskms://alias/ciphervec#my.key"` refuses a file of another wrapper. Whoever may write the
+        file and wrap by the same key, as everyone may by an age recipient or an RSA key, can put a
+        key of their own there: with `key_id`, told by another way, another key is refused.
 
-        Raises WrongKey when the passphrase or the wrapper does not open it, CorruptData when the
-        file was altered or is not a key file, StorageError when it cannot be read, InvalidInput
-        when it has a passphrase and none is given, ServerError when the wrapper is away,
-        AuthenticationError when it refuses.
+        Raises WrongKey when the passphrase or the wrapper does not open it, or it holds another key
+        than that of `key_id`; CorruptData when the file was altered or is not a key file,
+        StorageError when it cannot be read, InvalidInput when it has a passphrase and none is given
+        or the other way round, ServerError when the wrapper is away, AuthenticationError when it
+        refuses.
         """
         file, uri = wrapping.named_file(path)
-        unwrapped = wrapping.load(file, uri)
-        return cls(_native.Keys.load(file, passphrase) if unwrapped is None else unwrapped)
+        unwrapped = wrapping.load(file, uri, passphrase, key_id)
+        keys = cls(_native.Keys.load(file, passphrase) if unwrapped is None else unwrapped)
+        return _expected(keys, key_id, f"{file} holds")
 
     def save(
         self,
