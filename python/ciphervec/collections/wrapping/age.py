@@ -1,5 +1,6 @@
 """Wrapping by age: the file key is encrypted to X25519 recipients, whom the URI names, and any of their identities unwraps
-it. Not post-quantum, and age authenticates no more than the file key; the key file itself binds the rest."""
+it. Not post-quantum, and age authenticates no more than the file key. The key file binds id, URI and file key to each other,
+not whose key it is: whoever can write the file can put a key of his own there, which an expected key id tells."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Wrapping keys of Azure Key Vault and Managed HSM: RSA-OAEP-256, or A256KW of a Managed HSM's AES keys. Neither
-authenticates more than the file key; the key file itself binds the rest. What is stored begins with algorithm and version,
-as a newer version of a key does not unwrap what an older one wrapped."""
+authenticates more than the file key; the key file binds id, URI and file key to each other, not whose key it is. What is
+stored begins with algorithm and version, as a newer version of a key does not unwrap what an older one wrapped."""
 
 from __future__ import annotations
 
