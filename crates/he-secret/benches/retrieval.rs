@@ -14,6 +14,7 @@ use ciphervec_he_secret::lattice::retrieval::{
 use ciphervec_he_secret::lattice::ring::Ring;
 use criterion::{Criterion, criterion_group, criterion_main};
 use std::cell::LazyCell;
+use std::sync::Once;
 
 const RECORD: usize = 1024;
 
@@ -38,27 +39,30 @@ fn retrieval(criterion: &mut Criterion) {
         group.sample_size(10);
         for fetches in [1usize, 10] {
             let wanted: Vec<usize> = (0..fetches).map(|at| (at + 1) * records / 11).collect();
+            let told = Once::new();
             group.bench_function(format!("{fetches} fetched"), |b| {
                 let asked = key.ask(&ring, &shape, &wanted).unwrap().to_bytes(&shape);
                 let query = RetrievalQuery::from_bytes(&ring, &asked, &shape).unwrap();
-                let answered = answer(&ring, &keys, &table, &query).unwrap();
-                let opened = key.open(&ring, &shape, &wanted, &answered).unwrap();
-                for (&record, opened) in wanted.iter().zip(opened) {
-                    let mut expected = vec![0; RECORD];
-                    content(record, &mut expected);
-                    assert!(*opened == expected, "record {record}");
-                }
-                let down = answered.to_bytes(&shape).len();
-                let memory = table.bytes() as f64 / (records * RECORD) as f64;
-                let noise = RetrievalNoise::of(&shape, fetches).unwrap();
-                println!(
-                    "{} nodes, {} columns: {} bytes up, {down} down, {memory:.2} times the \
-                     records in memory, {:.1} deviations",
-                    shape.nodes(),
-                    shape.columns(),
-                    asked.len(),
-                    noise.deviations()
-                );
+                told.call_once(|| {
+                    let answered = answer(&ring, &keys, &table, &query).unwrap();
+                    let opened = key.open(&ring, &shape, &wanted, &answered).unwrap();
+                    for (&record, opened) in wanted.iter().zip(opened) {
+                        let mut expected = vec![0; RECORD];
+                        content(record, &mut expected);
+                        assert!(*opened == expected, "record {record}");
+                    }
+                    let down = answered.to_bytes(&shape).len();
+                    let memory = table.bytes() as f64 / (records * RECORD) as f64;
+                    let noise = RetrievalNoise::of(&shape, fetches).unwrap();
+                    println!(
+                        "{} nodes, {} columns: {} bytes up, {down} down, {memory:.2} times the \
+                         records in memory, {:.1} deviations",
+                        shape.nodes(),
+                        shape.columns(),
+                        asked.len(),
+                        noise.deviations()
+                    );
+                });
                 b.iter(|| answer(&ring, &keys, &table, &query).unwrap());
             });
         }
