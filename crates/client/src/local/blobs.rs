@@ -7,6 +7,7 @@ use ciphervec::SegmentId;
 use ciphervec::search::{QUERY_VERSION, ServerIndex};
 use ciphervec::store::{self, Store, StoreError};
 use ciphervec_arith::AlignedBytes;
+use indexmap::IndexMap;
 
 use crate::change::Listing;
 use crate::change::{Change, ROWS, Segments, StoredSegment};
@@ -28,7 +29,7 @@ pub enum Blobs {
 #[derive(Default)]
 pub struct Memory {
     version: u64,
-    blobs: HashMap<(SegmentId, &'static str), Arc<[u8]>>,
+    blobs: HashMap<SegmentId, IndexMap<&'static str, Arc<[u8]>>>,
     attachments: BTreeMap<&'static str, Vec<u8>>,
 }
 
@@ -39,12 +40,10 @@ impl Memory {
 
     fn take_in(&mut self, change: &Change) {
         self.version += 1;
-        self.blobs.retain(|(segment, _), _| !change.remove.contains(segment));
-        for added in &change.add {
-            let blobs =
-                added.blobs.iter().map(|(name, blob)| ((added.id, *name), Arc::clone(blob)));
-            self.blobs.extend(blobs);
+        for gone in &change.remove {
+            self.blobs.remove(gone);
         }
+        self.blobs.extend(change.add.iter().map(|added| (added.id, added.blobs.clone())));
         let attachments = change.attachments.iter();
         self.attachments.extend(attachments.map(|(name, blob)| (*name, blob.clone())));
     }
@@ -102,9 +101,7 @@ impl Blobs {
                 Ok(Arc::from(&*bytes))
             }
             Self::Memory(memory) => {
-                let held =
-                    memory.blobs.iter().find(|((id, name), _)| *id == segment && *name == blob);
-                if let Some((_, held)) = held {
+                if let Some(held) = memory.blobs.get(&segment).and_then(|blobs| blobs.get(blob)) {
                     return Ok(Arc::clone(held));
                 }
                 let mut indexed = index
@@ -118,14 +115,20 @@ impl Blobs {
         }
     }
 
-    /// The sealed rows of a segment on their way into an index, which has them from then on.
-    pub fn rows(&mut self, segment: SegmentId) -> Result<AlignedBytes> {
+    /// The sealed rows of a segment on their way into an index.
+    pub fn rows(&self, segment: SegmentId) -> Result<AlignedBytes> {
         match self {
             Self::Folder(store) => store.read(&segment.0, ROWS).map_err(error_of),
-            Self::Memory(memory) => match memory.blobs.remove(&(segment, ROWS)) {
-                Some(rows) => Ok(AlignedBytes::from_slice(&rows)),
-                None => Error::corrupt(format!("segment {segment} has no {ROWS}.")),
-            },
+            Self::Memory(_) => Ok(AlignedBytes::from_slice(&self.read(None, segment, ROWS)?)),
+        }
+    }
+
+    /// An index has the rows of a segment from now on.
+    pub fn leave(&mut self, segment: SegmentId) {
+        if let Self::Memory(memory) = self
+            && let Some(blobs) = memory.blobs.get_mut(&segment)
+        {
+            blobs.shift_remove(ROWS);
         }
     }
 
@@ -134,7 +137,7 @@ impl Blobs {
         let Self::Memory(memory) = self else { return Ok(()) };
         for segment in index.segments() {
             let rows = segment.to_bytes(index.spec())?;
-            memory.blobs.insert((segment.head().id, ROWS), rows.into());
+            memory.blobs.entry(segment.head().id).or_default().insert(ROWS, rows.into());
         }
         Ok(())
     }
@@ -161,7 +164,8 @@ impl Blobs {
         let store = match self {
             Self::Folder(store) => store,
             Self::Memory(memory) => {
-                let bytes = memory.blobs.values().map(|blob| blob.len() as u64).sum();
+                let blobs = memory.blobs.values().flat_map(|blobs| blobs.values());
+                let bytes = blobs.map(|blob| blob.len() as u64).sum();
                 return Ok(Verified { files: 0, bytes, strays: 0 });
             }
         };

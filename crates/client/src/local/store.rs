@@ -91,6 +91,8 @@ impl Held {
             };
             searched.add(segment.id, self.blobs.rows(segment.id)?, tags.as_deref())?;
         }
+        // Not before all of them are there: where one is damaged, the others are still kept.
+        searched.index.heads().for_each(|head| self.blobs.leave(head.id));
         if let Some(keys) = &self.session {
             searched.session = Some(searched.index.set_evaluation_keys(keys)?);
         }
@@ -104,6 +106,7 @@ impl Held {
         for added in &change.add {
             let rows = self.blobs.rows(added.id)?;
             searched.add(added.id, rows, added.blobs.get(TAGS).map(|tags| &**tags))?;
+            self.blobs.leave(added.id);
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Nothing enters, a key of private retrieval leaves, with a valid object of every kind.
+//! Private retrieval for tests of hostile bytes: its keys, and a valid object of every kind.
 
 use ciphervec_he_secret::keys::MasterKey;
 use ciphervec_he_secret::lattice::retrieval::{
