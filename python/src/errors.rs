@@ -1,5 +1,6 @@
 //! Rust errors enter, the exceptions of `ciphervec.errors` leave; the only place that maps one to the other.
 
+use std::collections::BTreeMap;
 use std::io::ErrorKind;
 
 use ciphervec::decode::DecodeError;
@@ -27,6 +28,16 @@ import_exception!(ciphervec.errors, DuplicateId);
 import_exception!(ciphervec.errors, TamperedAnswer);
 import_exception!(ciphervec.errors, UnclearOutput);
 import_exception!(ciphervec.errors, UnsupportedVersion);
+import_exception!(ciphervec.errors, AuthenticationError);
+import_exception!(ciphervec.errors, CollectionExists);
+import_exception!(ciphervec.errors, CollectionNotFound);
+import_exception!(ciphervec.errors, CommitUncertain);
+import_exception!(ciphervec.errors, InvalidRows);
+import_exception!(ciphervec.errors, PinMismatch);
+import_exception!(ciphervec.errors, Quarantined);
+import_exception!(ciphervec.errors, RollbackDetected);
+import_exception!(ciphervec.errors, ServerError);
+import_exception!(ciphervec.errors, UnknownId);
 import_exception!(ciphervec.errors, WrongKey);
 
 /// Turns a Rust error into the exception that a caller would catch for it.
@@ -48,7 +59,28 @@ impl Raise for ciphervec_client::Error {
     fn raise(self) -> PyErr {
         let message = self.to_string();
         match self {
+            Self::Rows { rows, .. } => {
+                InvalidRows::new_err((message, rows.into_iter().collect::<BTreeMap<_, _>>()))
+            }
+            Self::UnknownId(_) => UnknownId::new_err(message),
+            Self::DuplicateId(_) => DuplicateId::new_err(message),
+            Self::CollectionNotFound(_) => CollectionNotFound::new_err(message),
+            Self::CollectionExists(_) => CollectionExists::new_err(message),
             Self::Corrupt(_) => CorruptData::new_err(message),
+            Self::Version(_) => UnsupportedVersion::new_err(message),
+            Self::WrongKey(_) => WrongKey::new_err(message),
+            Self::Conflict(_) => Conflict::new_err(message),
+            Self::CommitUncertain(_) => CommitUncertain::new_err(message),
+            Self::RolledBack(_) => RollbackDetected::new_err(message),
+            Self::Mismatch(_) => PinMismatch::new_err(message),
+            Self::Tampered { segments, .. } => TamperedAnswer::new_err((message, bytes(&segments))),
+            Self::Quarantined { segments, .. } => Quarantined::new_err((message, bytes(&segments))),
+            Self::Authentication(_) => AuthenticationError::new_err(message),
+            Self::Server { .. } => ServerError::new_err(message),
+            Self::Locked(_) => StoreLocked::new_err(message),
+            Self::Exhausted(_) => PoolExhausted::new_err(message),
+            Self::Storage(_) => StorageError::new_err(message),
+            Self::Ended(_) => CiphervecError::new_err(message),
             Self::Scheme(error) => error.raise(),
             _ => InvalidInput::new_err(message),
         }

@@ -1,6 +1,7 @@
 //! A passphrase and a file enter, the secret keys stay in here; evaluation keys leave for the server. Owner only.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use ciphervec::Keys;
 use ciphervec_he_secret::lattice::ring::{EvaluationKeys, Ring};
@@ -17,7 +18,13 @@ use crate::spec::PyIndexSpec;
 
 /// The owner's 32 secret bytes.
 #[pyclass(name = "Keys", module = "ciphervec._native", frozen)]
-pub struct PyKeys(pub Keys);
+pub struct PyKeys(pub Arc<Keys>);
+
+impl PyKeys {
+    pub fn new(keys: Keys) -> Self {
+        Self(Arc::new(keys))
+    }
+}
 
 #[pymethods]
 impl PyKeys {
@@ -28,7 +35,7 @@ impl PyKeys {
 
     #[staticmethod]
     fn generate() -> PyResult<Self> {
-        Keys::generate().map(Self).map_err(Raise::raise)
+        Keys::generate().map(Self::new).map_err(Raise::raise)
     }
 
     #[staticmethod]
@@ -36,13 +43,13 @@ impl PyKeys {
         let bytes = <[u8; 32]>::try_from(master).map_err(|_| {
             InvalidInput::new_err(format!("a master key has 32 bytes, got {}", master.len()))
         })?;
-        Ok(Self(Keys::from_master(bytes)))
+        Ok(Self::new(Keys::from_master(bytes)))
     }
 
     #[staticmethod]
     #[pyo3(signature = (path, passphrase = None))]
     fn load(py: Python<'_>, path: &str, passphrase: Option<&str>) -> PyResult<Self> {
-        py.detach(|| Keys::load(Path::new(path), passphrase)).map(Self).map_err(Raise::raise)
+        py.detach(|| Keys::load(Path::new(path), passphrase)).map(Self::new).map_err(Raise::raise)
     }
 
     #[pyo3(signature = (path, passphrase = None, *, allow_plaintext = false))]
@@ -64,7 +71,7 @@ impl PyKeys {
 
     #[staticmethod]
     fn from_recovery_phrase(words: &str) -> PyResult<Self> {
-        Keys::from_recovery_phrase(words).map(Self).map_err(Raise::raise)
+        Keys::from_recovery_phrase(words).map(Self::new).map_err(Raise::raise)
     }
 
     #[pyo3(signature = (spec, epoch = 0))]

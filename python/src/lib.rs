@@ -10,6 +10,7 @@ mod ckks_array;
 mod ckks_bench;
 mod ckks_bootstrap;
 mod ckks_owner;
+mod client;
 mod digest;
 mod errors;
 mod filter;
@@ -52,11 +53,16 @@ use pyo3::prelude::*;
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     runtime::check_backend()?;
+    client::start();
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add("QUERY_VERSION", ciphervec::search::QUERY_VERSION)?;
     module.add("WORDS_VERSION", ciphervec::search::WORDS_VERSION)?;
     module.add("SCHEMES", scheme::names(module, |_| true)?)?;
     module.add("MODULUS_SCHEMES", scheme::names(module, Scheme::has_modulus)?)?;
+    module.add_class::<client::PyStorage>()?;
+    module.add_class::<client::PyCallHost>()?;
+    module.add_class::<client::PyClient>()?;
+    module.add_class::<client::PyCollection>()?;
     module.add_class::<keys::PyKeys>()?;
     module.add_class::<keys::PyEvaluationKeys>()?;
     module.add_class::<sharing::PyIdentity>()?;

@@ -85,7 +85,7 @@ impl PyOwner {
         mask_seed: Option<[u8; 32]>,
         previous: Option<&PyKeys>,
     ) -> PyResult<Self> {
-        let custody = RotationState { mask_seed, previous: previous.map(|keys| &keys.0) };
+        let custody = RotationState { mask_seed, previous: previous.map(|keys| &*keys.0) };
         py.detach(|| runtime::run(|| Owner::with_rotation(&keys.0, spec.0.clone(), &custody)))
             .map(Self)
             .map_err(Raise::raise)
@@ -116,7 +116,7 @@ impl PyOwner {
 
     /// The keys that `seal_keys` was given.
     fn open_keys(&self, sealed: &[u8]) -> PyResult<PyKeys> {
-        self.0.open_keys(sealed).map(PyKeys).map_err(Raise::raise)
+        self.0.open_keys(sealed).map(PyKeys::new).map_err(Raise::raise)
     }
 
     /// A card for the writer of this name, who takes `centre` off the rows.

@@ -21,21 +21,29 @@ static POOL: Mutex<(Owned, usize)> = Mutex::new((None, 0));
 /// The pool is ours and belongs to one process: Python programs fork, a forked child has none of its parent's
 /// threads, and work handed to rayon's global pool would wait for them forever.
 pub fn run<T: Send>(work: impl FnOnce() -> T + Send) -> T {
-    let pool = {
-        let mut state = POOL.lock().unwrap_or_else(PoisonError::into_inner);
-        let (pool, threads) = &mut *state;
-        if let Some((_, stale)) = pool.take_if(|(owner, _)| *owner != process::id()) {
-            forget(stale); // its threads are not here to be told to stop
-        }
-        if pool.is_none() {
-            *pool = start(*threads).ok().map(|made| (process::id(), made));
-        }
-        pool.as_ref().map(|(_, pool)| Arc::clone(pool))
-    };
-    match pool {
+    match pool() {
         Some(pool) => pool.install(work),
         None => work(),
     }
+}
+
+/// Begins `work` on these threads, and does not wait for it; it may be left out.
+pub fn spawn(work: Box<dyn FnOnce() + Send>) {
+    if let Some(pool) = pool() {
+        pool.spawn(work);
+    }
+}
+
+fn pool() -> Option<Arc<ThreadPool>> {
+    let mut state = POOL.lock().unwrap_or_else(PoisonError::into_inner);
+    let (pool, threads) = &mut *state;
+    if let Some((_, stale)) = pool.take_if(|(owner, _)| *owner != process::id()) {
+        forget(stale); // its threads are not here to be told to stop
+    }
+    if pool.is_none() {
+        *pool = start(*threads).ok().map(|made| (process::id(), made));
+    }
+    pool.as_ref().map(|(_, pool)| Arc::clone(pool))
 }
 
 /// [`run`] without the GIL. Whatever seals, opens, scans or hashes has to come here by this way or the

@@ -117,7 +117,7 @@ impl PySharedKeys {
     }
 
     fn _open(&self, py: Python<'_>, identity: &PyIdentity) -> PyResult<PyKeys> {
-        py.detach(|| self.0.open(&identity.0)).map(PyKeys).map_err(Raise::raise)
+        py.detach(|| self.0.open(&identity.0)).map(PyKeys::new).map_err(Raise::raise)
     }
 
     /// The public name of the keys inside.

@@ -51,7 +51,7 @@ impl PyWrappedKeyFile {
     /// The keys, once what wrapped the file's own key has unwrapped it.
     fn open(&self, file_key: &[u8]) -> PyResult<PyKeys> {
         let file_key = key(file_key, self.0.uri())?;
-        Keys::from_wrapped(&self.0, &file_key).map(PyKeys).map_err(Raise::raise)
+        Keys::from_wrapped(&self.0, &file_key).map(PyKeys::new).map_err(Raise::raise)
     }
 
     #[pyo3(signature = (path, *, overwrite = false))]
@@ -144,7 +144,7 @@ impl PyKeyShare {
     #[staticmethod]
     fn _combine(shares: Vec<PyRef<'_, Self>>) -> PyResult<PyKeys> {
         let shares: Vec<&Share> = shares.iter().map(|one| &one.0).collect();
-        Keys::combine(&shares).map(PyKeys).map_err(Raise::raise)
+        Keys::combine(&shares).map(PyKeys::new).map_err(Raise::raise)
     }
 
     /// How many shares of the split give the key.

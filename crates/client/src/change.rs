@@ -15,6 +15,8 @@ pub const RECORDS: &str = "records";
 pub const TAGS: &str = "tags";
 pub const ORIGINALS: &str = "originals";
 pub const WRAP: &str = "wrap";
+/// All of them.
+pub const BLOBS: [&str; 6] = [ROWS, SIDECAR, RECORDS, TAGS, ORIGINALS, WRAP];
 
 /// What a collection keeps beside its segments: the server's keys, the owner's key pair, what the owner says of all that with each commit,
 /// which segments of writers count no more, and which segments are clusters.

@@ -1,6 +1,5 @@
 //! A client: the collections of one server that holds no key.
 
-use std::collections::BTreeMap;
 #[cfg(feature = "folder")]
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,7 +12,7 @@ use crate::belief::state;
 use crate::belief::trust::Lineage;
 use crate::belief::vault::Vault;
 use crate::change::CollectionRow;
-use crate::change::{EVALUATION, STATE};
+use crate::change::STATE;
 use crate::collection::Collection;
 use crate::error::{Error, Result};
 use crate::face::Face;
@@ -69,7 +68,7 @@ impl ClientOptions {
 pub struct Client {
     face: Face,
     keys: Option<Arc<Keys>>,
-    database: Box<dyn Database>,
+    pub(crate) database: Box<dyn Database>,
 }
 
 impl Client {
@@ -141,14 +140,12 @@ impl Client {
         let description = Description::new(self.face, self.keys.as_deref(), choices)?;
         let owner = description.owner(self.face, self.keys.as_deref())?;
         let meta = description.write(self.face, &owner)?;
-        let evaluation =
-            owner.evaluation(description.epoch)?.map(|keys| keys.to_bytes()).unwrap_or_default();
-        let mut attachments = BTreeMap::new();
+        let mut attachments = description.beside(&owner)?;
         if description.authenticated {
             let now = host.clock().as_secs();
-            attachments.insert(STATE, state::first(&owner, &description, &meta, &evaluation, now)?);
+            let state = state::first(&owner, &description, &meta, &attachments, now)?;
+            attachments.insert(STATE, state);
         }
-        attachments.insert(EVALUATION, evaluation);
         let store = self
             .database
             .create(host, &choices.name, meta, attachments, self.lineages(&choices.name))
@@ -311,7 +308,7 @@ impl Client {
 
     /// What a description says under these keys; nothing if it doesn't open, or under a scheme whose collections keep nothing when their
     /// keys change.
-    fn lineages(&self, name: &str) -> Lineages {
+    pub(crate) fn lineages(&self, name: &str) -> Lineages {
         let (face, keys, name) = (self.face, self.keys.clone(), name.to_owned());
         Box::new(move |meta| {
             let description = Description::read(face, meta, &name, keys.as_deref()).ok()?;

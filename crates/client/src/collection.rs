@@ -1,13 +1,12 @@
 //! A collection: rows go in, hits come out. Every call runs alone, but for the time that a query is on its way.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 
 use async_lock::Mutex;
 use ciphervec::search::Exactness;
-use ciphervec::{Id, IndexSpec, Metric, Mode, SecurityStatement};
+use ciphervec::{Id, IndexSpec, Metric, Mode};
 
 use crate::belief::description::Choices;
-use crate::change::WRAP;
 use crate::clusters::choice::Clusters;
 use crate::error::{Error, Result};
 use crate::face::Face;
@@ -16,9 +15,9 @@ use crate::records::Filter;
 use crate::records::record::Record;
 use crate::replica::alone::Alone;
 use crate::replica::batch::{Batch, Records, changed, check_rows, distinct};
+use crate::replica::flooding::{DEVIATION, FloodingPlan, check_deviation};
 use crate::replica::overlay::{Changes, Known, Unknown, say_stale};
 use crate::replica::prefetch::prefetch;
-use crate::replica::query_keys::QueryKey;
 use crate::replica::recluster::{Clustered, recluster};
 use crate::replica::search::{Matches, Question, search};
 use crate::replica::{PATIENCE, Replica};
@@ -38,7 +37,8 @@ pub struct Parts {
 pub enum Audience {
     /// The key owner.
     Owner,
-    /// Anybody: results that carry noise of the key are refused.
+    /// Anybody: results of mode `sealed` are flooded with noise that hides that of the key, and counted, as
+    /// [`Collection::flooding_plan`] says; others that carry noise of the key are refused.
     Others,
 }
 
@@ -68,6 +68,8 @@ pub struct QueryRequest {
     pub parts: Parts,
     /// Who will read them; left out, the key owner.
     pub audience: Option<Audience>,
+    /// The standard deviation, as a cosine, of the noise that results for others carry in mode `sealed`; 2⁻⁸ where it is left out.
+    pub flooding: Option<f64>,
     /// Ask about the others where segments failed a check before.
     pub skip_quarantined: bool,
 }
@@ -116,62 +118,6 @@ pub struct QueryResult {
     /// Whether every block of rows that the answer rests on was checked: what the server answered is what those rows give to the
     /// queries. What is not checked is as good as the server that answered.
     pub checked: bool,
-}
-
-/// One segment, as [`Collection::info`] lists it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SegmentInfo {
-    /// Its id, in hexadecimal.
-    pub id: String,
-    /// Rows, deleted ones included.
-    pub rows: u32,
-    /// Rows that are gone.
-    pub deleted: usize,
-    /// Bytes by blob.
-    pub bytes: BTreeMap<String, u64>,
-    /// Who sealed it, where that was a writer.
-    pub writer: Option<String>,
-}
-
-/// What is stored and what protects it.
-#[derive(Clone, Debug)]
-pub struct Info {
-    /// What the index is.
-    pub spec: IndexSpec,
-    /// Fields whose equality a server may test by keyed tags.
-    pub filterable: Vec<String>,
-    /// Whether vectors are kept as they were put in.
-    pub originals: bool,
-    /// Rows that are there.
-    pub rows: usize,
-    /// The public name of the keys.
-    pub key_id: String,
-    /// That of the keys that it comes from, while they are being changed.
-    pub rotates_from: Option<String>,
-    /// Of the collection's own query key.
-    pub epoch: u32,
-    /// What queries are asked under; none where they are plain.
-    pub query_key: Option<QueryKey>,
-    /// Of the store.
-    pub version: u64,
-    /// Whether the owner authenticates every state.
-    pub authenticated: bool,
-    /// Number and lineage of the present state.
-    pub state: Option<(u64, String)>,
-    /// What the index rests on and what the server learns.
-    pub security: SecurityStatement,
-    /// Oldest first.
-    pub segments: Vec<SegmentInfo>,
-    /// Rows by writer.
-    pub writers: BTreeMap<String, usize>,
-    /// Segments of writers that the owner has not authenticated yet.
-    pub appended: Vec<String>,
-    /// Why segments are passed over.
-    pub refused: BTreeMap<String, String>,
-    /// Why segments are in quarantine.
-    pub quarantine: BTreeMap<String, String>,
-    /// Rows without effect, because their id was authenticated elsewhere before they came: their segments.
-    pub ignored: Vec<(Id, String)>,
 }
 
 /// One collection. Asked from several threads, it answers one after the other but for what a server does meanwhile.
@@ -230,6 +176,7 @@ impl Collection {
         let rows = rows.without_zeros(host, &self.spec);
         let mut batch = Batch::new(rows, self.spec.dimension(), self.spec.metric())?;
         let mut alone = self.alone(host).await?;
+        alone.see(host, &batch.rows)?;
         let replica: &mut Replica = &mut alone;
         let write = async |replica: &mut Replica| {
             replica.refuse_known(&batch.ids)?;
@@ -247,6 +194,7 @@ impl Collection {
         let rows = rows.without_zeros(host, &self.spec);
         let mut batch = Batch::new(rows, self.spec.dimension(), self.spec.metric())?;
         let mut alone = self.alone(host).await?;
+        alone.see(host, &batch.rows)?;
         let write = async |replica: &mut Replica| {
             let known =
                 batch.ids.iter().filter(|id| replica.directory.locate(id).is_some()).cloned();
@@ -319,6 +267,7 @@ impl Collection {
         let rows = Changes::new(rows, there, self.spec.dimension(), self.spec.metric())?;
         let mut alone = self.alone(host).await?;
         alone.refresh(host).await?;
+        alone.see(host, &rows.embeddings)?;
         let lay = async |replica: &mut Replica| replica.overlay(host, &rows, known, unknown).await;
         alone.in_turn(host, lay).await
     }
@@ -389,7 +338,7 @@ impl Collection {
         };
         let found = alone.in_turn(host, get).await?;
         if found.owners_only && audience == Some(Audience::Others) {
-            return refuse_others(&alone, "vectors");
+            return alone.refuse_others("vectors");
         }
         Ok(found)
     }
@@ -407,8 +356,11 @@ impl Collection {
             among,
             parts,
             audience,
+            flooding,
             skip_quarantined,
         } = request;
+        let deviation = flooding.unwrap_or(DEVIATION);
+        check_deviation(deviation)?;
         let mut faults = Vec::new();
         check_rows(
             &mut embeddings,
@@ -428,8 +380,13 @@ impl Collection {
         }
         let mut alone = self.alone(host).await?;
         let noisy = alone.description.encrypts_queries();
-        if noisy && audience == Some(Audience::Others) {
-            return refuse_others(&alone, "results");
+        let others = audience == Some(Audience::Others);
+        let flood = (others && noisy).then_some(deviation);
+        if others && alone.description.spec.mode() == Mode::SealedQuery {
+            return alone.refuse_others("results");
+        }
+        if others && parts.embeddings && alone.description.spec.mode() == Mode::Sealed {
+            return alone.refuse_others("embeddings");
         }
         let question = Question {
             rows: embeddings,
@@ -437,6 +394,7 @@ impl Collection {
             within,
             filter: filter_of(&alone, &among)?,
             among: among.ids,
+            flood,
             skip_quarantined,
         };
         let ends = host.now() + PATIENCE;
@@ -446,11 +404,16 @@ impl Collection {
                 done => break done?,
             }
         };
-        let own =
-            noisy || found.iter().any(|one| !one.exact) || beside.iter().any(|one| one.owners_only);
-        if own && audience == Some(Audience::Others) {
-            return refuse_others(&alone, "results");
+        let outdated = !noisy && found.iter().any(|one| !one.exact);
+        let own = outdated || beside.iter().any(|one| one.owners_only);
+        if own && others {
+            return Error::input(format!(
+                "{} has segments of release 0.1, whose results carry noise of the key and are the key owner's own. optimize() seals them \
+                 again.",
+                alone.name()
+            ));
         }
+        let own = own || noisy && flood.is_none();
         let checked = found.iter().all(|one| one.checked);
         let hits = found.into_iter().zip(beside).map(|(matches, beside)| {
             let values = matches.distances.into_iter().zip(matches.scores);
@@ -458,6 +421,17 @@ impl Collection {
             found.map(|(row, (distance, score))| Found { row, distance, score }).collect()
         });
         Ok(QueryResult { hits: hits.collect(), owners_only: own, checked })
+    }
+
+    /// What queries for others cost in mode `sealed` with noise of this standard deviation in every score, a cosine, and how much of it is
+    /// left.
+    ///
+    /// # Errors
+    /// [`Error::Input`] in other modes, and for rows of writers that were not adopted.
+    pub async fn flooding_plan(&self, host: &dyn Host, flooding: f64) -> Result<FloodingPlan> {
+        let mut alone = self.alone(host).await?;
+        alone.refresh(host).await?;
+        alone.present_flooding_plan(host, flooding).await
     }
 
     /// Fetches ahead, for so many questions more, the half of an answer that does not depend on what is asked; how many are held then.
@@ -586,56 +560,6 @@ impl Collection {
     pub async fn purge(&self, host: &dyn Host) -> Result<()> {
         self.alone(host).await?.store.purge(host).await
     }
-
-    /// What is stored and what protects it.
-    ///
-    /// # Errors
-    /// As [`Self::count`].
-    pub async fn info(&self, host: &dyn Host) -> Result<Info> {
-        let alone = self.alone(host).await?;
-        let listing = alone.store.listing();
-        let mut writers: BTreeMap<String, usize> = BTreeMap::new();
-        let segments = listing.segments.values().map(|one| {
-            let writer = alone.writer(one.id);
-            if let Some(writer) = writer {
-                *writers.entry(writer.to_owned()).or_default() += one.live();
-            }
-            SegmentInfo {
-                id: one.id.to_string(),
-                rows: one.rows,
-                deleted: one.deleted.len(),
-                bytes: one.blobs.iter().map(|(name, bytes)| (name.clone(), *bytes)).collect(),
-                writer: writer.filter(|_| one.has(WRAP)).map(str::to_owned),
-            }
-        });
-        let segments = segments.collect();
-        let description = &alone.description;
-        let pin = alone.states.present.as_ref().map(|signed| signed.pin());
-        Ok(Info {
-            spec: description.spec.clone(),
-            filterable: description.filterable.clone(),
-            originals: description.originals,
-            rows: alone.directory.len(),
-            key_id: description.key_id.clone(),
-            rotates_from: description.rotates_from().map(str::to_owned),
-            epoch: description.epoch,
-            query_key: description.encrypts_queries().then(|| alone.query_keys.present()),
-            version: listing.version,
-            authenticated: description.authenticated,
-            state: pin.map(|pin| (pin.sequence, pin.lineage)),
-            security: description.spec.security(),
-            segments,
-            writers,
-            appended: alone.appended.iter().map(ToString::to_string).collect(),
-            refused: alone.reasons.iter().map(|(id, why)| (id.to_string(), why.clone())).collect(),
-            quarantine: alone.held(),
-            ignored: alone
-                .directory
-                .aside()
-                .map(|(id, segment, _)| (id.clone(), segment.to_string()))
-                .collect(),
-        })
-    }
 }
 
 /// One attempt at a query, and the parts of its hits that are asked for.
@@ -723,14 +647,4 @@ async fn rows_of(
         rows.push(Row { id, metadata, document, embedding });
     }
     Ok(GetResult { rows, owners_only })
-}
-
-fn refuse_others<T>(replica: &Replica, what: &str) -> Result<T> {
-    Error::input(format!(
-        "{what} of {}, mode {}, are the key owner's own: they carry noise of the key, which this client can't hide. In mode \"sealed\" the \
-         Python package answers others, with noise that hides it; results of mode \"sealed-index\" are for anybody, once optimize() has \
-         sealed segments of release 0.1 again.",
-        replica.name(),
-        replica.face.quoted(replica.description.spec.mode().as_str())
-    ))
 }

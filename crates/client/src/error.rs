@@ -83,6 +83,9 @@ pub enum Error {
     /// Another process writes to it, or another client of this one.
     #[error("{0}")]
     Locked(String),
+    /// Others were shown as much as the noise of their answers hides.
+    #[error("{0}")]
+    Exhausted(String),
     /// A place to keep things in refuses.
     #[error("{0}")]
     Storage(String),

@@ -13,17 +13,22 @@ mod clusters;
 mod collection;
 #[cfg(feature = "http")]
 mod connection;
+mod copying;
 mod error;
 mod face;
 mod hex;
 mod host;
+mod inventory;
 #[cfg(feature = "folder")]
 mod local;
 mod random;
 mod records;
 mod remote;
 mod replica;
+#[cfg(feature = "folder")]
+mod storage;
 mod store;
+mod threads;
 mod time;
 mod upkeep;
 mod writer;
@@ -33,8 +38,7 @@ pub use change::CollectionRow;
 pub use client::{Client, ClientOptions};
 pub use clusters::choice::Clusters;
 pub use collection::{
-    Audience, Collection, Found, GetResult, Info, Parts, QueryRequest, QueryResult, Row,
-    SegmentInfo, Selection,
+    Audience, Collection, Found, GetResult, Parts, QueryRequest, QueryResult, Row, Selection,
 };
 #[cfg(feature = "http")]
 pub use connection::Connection;
@@ -42,13 +46,18 @@ pub use error::{Error, Result};
 pub use face::Face;
 pub use futures_lite::future::block_on;
 pub use host::{Head, Host, Later, Lost, Progress, Request, Sink};
+pub use inventory::{Info, Packing, RoutingInfo, SegmentInfo};
 pub use records::{Bound, FieldKinds, Filter, Table, canonical, record};
 pub use replica::batch::{OnZero, Records};
 pub use replica::explaining::{Explanation, RoutingCost};
+pub use replica::flooding::FloodingPlan;
 pub use replica::overlay::{Known, Unknown};
 pub use replica::payloads::check_records;
 pub use replica::query_keys::{QUERIES_PER_KEY, QueryKey};
 pub use replica::recluster::Clustered;
 pub use replica::traffic::Traffic;
+#[cfg(feature = "folder")]
+pub use storage::Storage;
 pub use store::Verified;
+pub use threads::{Runner, run_on};
 pub use writer::Writer;

@@ -109,6 +109,16 @@ pub trait CollectionStore: Send + Sync {
     /// What was seen of it.
     fn trust(&self) -> &Trust;
 
+    /// Whether it is there in a later process.
+    fn lasts(&self) -> bool {
+        true
+    }
+
+    /// Whether this process computes its answers.
+    fn computes(&self) -> bool {
+        false
+    }
+
     /// As it is known here.
     fn listing(&self) -> Arc<Listing>;
 
@@ -219,6 +229,16 @@ pub trait Database: Send + Sync {
         accept: Accept<'_>,
         lineage: Lineages,
     ) -> Result<Arc<dyn CollectionStore>>;
+
+    /// The same, to be read as it is stored, beside whoever writes to it.
+    async fn open_beside(
+        &self,
+        host: &dyn Host,
+        name: &str,
+        lineage: Lineages,
+    ) -> Result<Arc<dyn CollectionStore>> {
+        self.open(host, name, &|_| Ok(()), lineage).await
+    }
 
     /// The same without comparing it with what was seen of it before, which is `seen`.
     async fn open_anew(

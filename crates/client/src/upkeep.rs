@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use ciphervec::{Keys, Network};
 
+use crate::belief::description::check_network;
 use crate::collection::Collection;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::host::Host;
 use crate::replica::Replica;
 use crate::replica::explaining::Explanation;
@@ -17,7 +18,7 @@ impl Collection {
     /// ended half-way, the collection is whole. The host is told how many rows are done. A routed collection is clustered anew.
     ///
     /// # Errors
-    /// [`Error::Tampered`] for a segment that is not what was sealed, [`Error::Ended`]; what was merged until then stays so.
+    /// [`crate::Error::Tampered`] for a segment that is not what was sealed, [`crate::Error::Ended`]; what was merged until then stays so.
     pub async fn optimize(&self, host: &dyn Host, reseal: bool) -> Result<()> {
         let mut alone = self.alone(host).await?;
         alone.refresh(host).await?;
@@ -52,7 +53,7 @@ impl Collection {
     /// many rows went.
     ///
     /// # Errors
-    /// [`Error::Input`] for other segments; nothing is removed then.
+    /// [`crate::Error::Input`] for other segments; nothing is removed then.
     pub async fn discard(&self, host: &dyn Host, segments: &[String]) -> Result<usize> {
         let mut alone = self.alone(host).await?;
         let discard = async |replica: &mut Replica| replica.discard(host, segments).await;
@@ -64,10 +65,11 @@ impl Collection {
     /// Interrupted, it goes on with the next call, to which only the new keys have to be given: from the first commit on they open the
     /// whole collection. The old ones open it meanwhile only with `overlap`, which stores the new keys encrypted under the old until the
     /// end; leave it out if the old ones may be known to others. Afterwards the old keys are refused, writers need new cards, and the
-    /// client must be made with the new keys. The host is told how many rows are done.
+    /// client must be made with the new keys. Under schemes with a key pair all is one commit, with a new pair. The host is told how many
+    /// rows are done.
     ///
     /// # Errors
-    /// [`Error::Input`] when a change to other keys is under way, and for schemes with a key pair.
+    /// [`crate::Error::Input`] when a change to other keys is under way.
     pub async fn rotate_keys(
         &self,
         host: &dyn Host,
@@ -81,7 +83,7 @@ impl Collection {
     /// tags for them; those that are here with [`Self::optimize`], until when they are filtered here.
     ///
     /// # Errors
-    /// [`Error::Input`] for a field that is filterable already, and for collections of release 0.1 before [`Self::upgrade`].
+    /// [`crate::Error::Input`] for a field that is filterable already, and for collections of release 0.1 before [`Self::upgrade`].
     pub async fn extend_filterable(&self, host: &dyn Host, fields: &[String]) -> Result<()> {
         let mut alone = self.alone(host).await?;
         alone.refresh(host).await?;
@@ -93,15 +95,9 @@ impl Collection {
     /// with [`Self::optimize`].
     ///
     /// # Errors
-    /// [`Error::Input`] for a network of which nothing comes.
+    /// [`crate::Error::Input`] for a network of which nothing comes.
     pub async fn pack_for(&self, host: &dyn Host, network: Network) -> Result<()> {
-        let Network { bytes_per_second, round_trip } = network;
-        let fast = (1e3..=1e12).contains(&bytes_per_second);
-        if !fast || !(0.0..=1e3).contains(&round_trip) {
-            return Error::input(format!(
-                "a network has 1e3 to 1e12 bytes a second and at most 1e3 seconds there and back; got {bytes_per_second} and {round_trip}."
-            ));
-        }
+        check_network(&network)?;
         let mut alone = self.alone(host).await?;
         alone.refresh(host).await?;
         alone
@@ -109,11 +105,26 @@ impl Collection {
             .await
     }
 
+    /// What embeds texts, as JSON: sealed with the collection, and read by whoever made it alone. None takes it away.
+    ///
+    /// # Errors
+    /// [`crate::Error::Input`] for what is no JSON object, and for collections of release 0.1 before [`Self::upgrade`].
+    pub async fn set_embedding_function(
+        &self,
+        host: &dyn Host,
+        function: Option<&str>,
+    ) -> Result<()> {
+        let mut alone = self.alone(host).await?;
+        alone.refresh(host).await?;
+        let set = async |replica: &mut Replica| replica.embed_by(host, function).await;
+        alone.in_turn(host, set).await
+    }
+
     /// Authenticates a collection that was made by a release before 0.2, from its present state on; whether it was not yet. Releases
     /// before can't open it afterwards.
     ///
     /// # Errors
-    /// [`Error::Input`] in mode `open`.
+    /// [`crate::Error::Input`] in mode `open`.
     pub async fn upgrade(&self, host: &dyn Host) -> Result<bool> {
         let mut alone = self.alone(host).await?;
         alone.refresh(host).await?;
@@ -123,7 +134,7 @@ impl Collection {
     /// Begins the next epoch: a new query key, so that one leaked epoch opens no other. Vectors stay as they are.
     ///
     /// # Errors
-    /// [`Error::Input`] for schemes with a key pair, whose queries are plain.
+    /// [`crate::Error::Input`] for schemes with a key pair, whose queries are plain.
     pub async fn rotate_query_key(&self, host: &dyn Host) -> Result<()> {
         let mut alone = self.alone(host).await?;
         let rotate = async |replica: &mut Replica| replica.rotate_query_key(host).await;

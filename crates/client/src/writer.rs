@@ -15,6 +15,7 @@ use crate::remote::problem::{error_of, is_problem};
 use crate::remote::session::{Call, Session, Token, base_url};
 use crate::replica::SEGMENT_ROWS;
 use crate::replica::batch::{Batch, Records};
+use crate::threads::heavy;
 
 const SEGMENT_BYTES: usize = 16 << 20;
 /// Times its rows that a segment is packed for at most: a server takes none that is packed for far more than it sees.
@@ -67,8 +68,10 @@ impl Writer {
             let part = batch.part(start, total.min(start + step), dimension);
             let expected = total.min(EXPECTED * part.ids.len());
             let now = host.clock().as_millis() as u64;
-            let WrittenSegment { sealed, records, wrap } =
-                self.0.seal(&part.rows, &part.ids, part.records, expected, now)?;
+            let WrittenSegment { sealed, records, wrap } = {
+                let records = part.records;
+                heavy(|| self.0.seal(&part.rows, &part.ids, records, expected, now))?
+            };
             let mut blobs = IndexMap::new();
             blobs.insert(ROWS, sealed.segment.to_vec().into());
             blobs.insert(SIDECAR, sealed.sidecar.into());

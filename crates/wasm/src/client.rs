@@ -453,6 +453,7 @@ impl JsCollection {
             among: selection(&question)?,
             parts,
             audience: audience(&question),
+            flooding: number(&question, "flooding"),
             skip_quarantined: truth(&question, "skipQuarantined"),
         };
         let found = collection.query(&host, request).await?;
@@ -472,6 +473,22 @@ impl JsCollection {
             ("ownersOnly", found.owners_only.into()),
             ("checked", found.checked.into()),
         ]))
+    }
+
+    /// What queries for others cost with noise of this deviation, and how much of it is left.
+    #[wasm_bindgen(js_name = floodingPlan)]
+    pub async fn flooding_plan(&self, host: JsHost, flooding: f64) -> Result<JsValue> {
+        let collection = Rc::clone(&self.0);
+        let plan = collection.flooding_plan(&host, flooding).await?;
+        let counts = [
+            ("queries", plan.queries),
+            ("queriesLeft", plan.queries_left),
+            ("rowsAnEpoch", plan.rows_an_epoch),
+            ("rowsLeft", plan.rows_left),
+        ];
+        let mut fields = counts.map(|(name, count)| (name, (count as f64).into())).to_vec();
+        fields.push(("deviation", plan.deviation.into()));
+        Ok(object(&fields))
     }
 
     /// Fetches halves of answers ahead, for so many questions more; how many are held then.
@@ -623,6 +640,6 @@ impl JsCollection {
     /// What is stored and what protects it.
     pub async fn info(&self, host: JsHost) -> Result<JsValue> {
         let collection = Rc::clone(&self.0);
-        Ok(described(&collection.info(&host).await?))
+        Ok(described(&collection.info(&host, None).await?))
     }
 }

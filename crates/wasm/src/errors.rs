@@ -127,6 +127,7 @@ impl From<ciphervec_client::Error> for Failure {
             Of::Mismatch(_) => Sort::PinMismatch,
             Of::Authentication(_) => Sort::AuthenticationError,
             Of::Server { .. } => Sort::ServerError,
+            Of::Exhausted(_) => Sort::PoolExhausted,
             Of::Storage(_) => Sort::StorageError,
             _ => Sort::CiphervecError,
         };

@@ -27,11 +27,13 @@ pub struct JsAnswerOpener {
 
 impl JsAnswerOpener {
     fn opener(&mut self) -> Result<&mut AnswerOpener> {
-        let flood = self.wish.flood()?;
+        let flood = self.wish.flood()?.map(std::sync::Arc::new);
         let JsAnswerOpener { owner, query, directory, wish, opener } = self;
         Ok(opener.get_or_insert_with(|| {
             let (both, known) = ((Arc::clone(owner), Arc::clone(query)), directory.snapshot());
-            AnswerOpener::new(both, known, wish.retrieval, wish.selection.clone(), flood)
+            AnswerOpener::new(both, known, wish.retrieval, wish.selection.clone(), flood, &|work| {
+                work()
+            })
         }))
     }
 }

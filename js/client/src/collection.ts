@@ -11,6 +11,7 @@ import {
   CALL,
   DELETE,
   DISCARD,
+  FLOODING,
   GET,
   known,
   MERGE,
@@ -25,6 +26,7 @@ import type {
   Audience,
   CallOptions,
   Clustered,
+  FloodingPlan,
   Clusters,
   Explanation,
   GetPart,
@@ -128,9 +130,17 @@ export interface QueryOptions extends Selection {
   skipQuarantined?: boolean;
   /**
    * Who will read it. Results that carry noise of the key (`ownersOnly`) are the key owner's own: JSON.stringify refuses them until
-   * `"owner"` is named, and `"others"` is refused for them. This client does not flood, as Python's does for others in mode `sealed`.
+   * `"owner"` is named. `"others"` gives, in mode `sealed`, what anybody may see: scores carry noise that hides the key's, and are
+   * counted in the client's storage, see `floodingPlan`; elsewhere it is refused for them.
    */
   audience?: Audience;
+  /** The standard deviation of that noise, as a cosine: 2^-12 to 2^-4, 2^-8 unless given. */
+  flooding?: number;
+}
+
+export interface FloodingOptions extends CallOptions {
+  /** The standard deviation of the noise, as a cosine: 2^-8 unless given. */
+  flooding?: number;
 }
 
 export interface OptimizeOptions extends CallOptions {
@@ -297,6 +307,15 @@ export class Collection {
   }
 
   /**
+   * What `query({ audience: "others" })` costs in mode `sealed` with noise of this standard deviation in every score, and how much of it
+   * is left. Rejects with InvalidInput in other modes, and for rows of writers that were not adopted.
+   */
+  async floodingPlan(options: FloodingOptions = {}): Promise<FloodingPlan> {
+    const { flooding = 2 ** -8 } = known(options, FLOODING, "floodingPlan");
+    return this.#call("floodingPlan", flooding, options);
+  }
+
+  /**
    * Fetch ahead, for so many questions more, the half of an answer that does not depend on what is asked; how many are ready then. A question
    * takes one by itself. Each serves once; they are held in memory alone, and are gone once anybody's commit has changed which segments
    * there are. Rejects with InvalidInput outside modes `sealed` and `sealed-query`, and where rows are routed.
@@ -455,8 +474,8 @@ function guarded<T extends GetResult | QueryResult>(found: T, audience: Audience
 function refuseJson(): never {
   throw new InvalidInput(
     "these results carry noise of your key, and enough of them, shown to others, give it away. Name who will read them: " +
-      'audience: "owner" for yourself. In mode "sealed-index" results are exact and for anybody; in mode "sealed" the Python package answers ' +
-      "others, with noise that hides the key's.",
+      'audience: "owner" for yourself, or audience: "others", which in mode "sealed" adds noise that hides the key\'s and counts how often. ' +
+      'In mode "sealed-index" results are exact and for anybody.',
   );
 }
 

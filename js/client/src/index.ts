@@ -8,6 +8,7 @@ export {
   type CollectionInfo,
   type DeleteOptions,
   type DiscardOptions,
+  type FloodingOptions,
   type GetOptions,
   type MergeOptions,
   type OptimizeOptions,

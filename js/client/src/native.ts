@@ -6,7 +6,7 @@
  */
 
 import type { Answer, Request } from "./http/transport.js";
-import type { Clustered, Clusters, Explanation, Id, OnZero, Progress } from "./types.js";
+import type { Clustered, Clusters, Explanation, FloodingPlan, Id, OnZero, Progress } from "./types.js";
 
 /** What lies in the wasm's memory until it is freed, which wipes it. */
 export interface Freed {
@@ -151,6 +151,7 @@ export interface NativeCollection extends Freed {
         skipQuarantined: boolean;
       },
   ): Promise<{ hits: NativeHits[]; ownersOnly: boolean; checked: boolean }>;
+  floodingPlan(host: Host, flooding: number): Promise<FloodingPlan>;
   prefetch(host: Host, queries: number): Promise<number>;
   recluster(host: Host, given: { questions?: Float32Array }): Promise<Clustered>;
   count(host: Host): Promise<number>;

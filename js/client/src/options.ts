@@ -9,6 +9,7 @@ import type {
   AdoptOptions,
   DeleteOptions,
   DiscardOptions,
+  FloodingOptions,
   GetOptions,
   MergeOptions,
   OptimizeOptions,
@@ -38,6 +39,7 @@ export const DISCARD: Names<DiscardOptions> = { segments: true, ...CALL };
 export const ROTATE: Names<RotateOptions> = { keys: true, overlap: true, ...CALL };
 export const UPDATE: Names<UpdateOptions> = { ...ROWS, removeFields: true, ...CALL };
 export const MERGE: Names<MergeOptions> = { ...ROWS, known: true, unknown: true, ...CALL };
+export const FLOODING: Names<FloodingOptions> = { flooding: true, ...CALL };
 export const PREFETCH: Names<PrefetchOptions> = { queries: true, ...CALL };
 export const RECLUSTER: Names<ReclusterOptions> = { questions: true, ...CALL };
 export const DELETE: Names<DeleteOptions> = { ...SELECTION, missingOk: true };
@@ -55,6 +57,7 @@ export const QUERY: Names<QueryOptions> = {
   within: true,
   include: true,
   audience: true,
+  flooding: true,
   skipQuarantined: true,
 };
 

@@ -113,6 +113,18 @@ export interface Clusters {
   serverLearnsQueries?: boolean;
 }
 
+/** What flooding allows, and what of it is left, as a client's storage counts it. */
+export interface FloodingPlan {
+  /** Of the noise in every score, as a cosine. */
+  deviation: number;
+  /** How often a row may be ranked in its life; the same for the row that was ranked most. */
+  queries: number;
+  queriesLeft: number;
+  /** How many rows may be ranked under one query key, over all queries; the same under the present one. */
+  rowsAnEpoch: number;
+  rowsLeft: number;
+}
+
 /** What `recluster` made. */
 export interface Clustered {
   /** 0: there are too few rows for any. */

@@ -95,11 +95,15 @@ impl<'a> RecordBatch<'a> {
             records.push((row, id, plain, record));
             rest = after;
         }
-        records.into_par_iter().with_min_len(LEAST_TOGETHER).try_for_each(
-            |(row, id, plain, record)| {
-                aead.seal_to("record", &associated(place, id, row), plain, record)
-            },
-        )?;
+        let seal = |(row, id, plain, record): (u32, &Id, &Vec<u8>, &mut [u8])| {
+            aead.seal_to("record", &associated(place, id, row), plain, record)
+        };
+        // A few are sealed here, also where nobody has started threads.
+        if records.len() <= LEAST_TOGETHER {
+            records.into_iter().try_for_each(seal)?;
+        } else {
+            records.into_par_iter().with_min_len(LEAST_TOGETHER).try_for_each(seal)?;
+        }
         Ok(out)
     }
 

@@ -3,6 +3,7 @@
 use super::answer_reader::Input;
 use super::directory::{SegmentDirectory, Selection};
 use super::flood::Flood;
+use super::form::Runner;
 use super::open::OpenOptions;
 use super::owner::Owner;
 use super::pieces::Pieces;
@@ -31,15 +32,16 @@ impl AnswerOpener {
         directory: SegmentDirectory,
         retrieval: Retrieval,
         selection: Option<Arc<Selection>>,
-        flood: Option<Flood>,
+        flood: Option<Arc<Flood>>,
+        run: Runner<'static>,
     ) -> Self {
         let pieces = Arc::new(Pieces::default());
         let input = Arc::clone(&pieces);
         let opening = Box::pin(async move {
-            let (selection, flood) = (selection.as_deref(), flood.as_ref());
+            let (selection, flood) = (selection.as_deref(), flood.as_deref());
             let wanted = OpenOptions { retrieval, selection, newer: &[], flood };
             let input = Input::Pieces(&input);
-            owner.open_with(&query, input, &directory, &wanted, &|work| work()).await
+            owner.open_with(&query, input, &directory, &wanted, run).await
         });
         AnswerOpener { pieces, opening, opened: None }
     }

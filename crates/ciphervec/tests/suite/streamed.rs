@@ -301,7 +301,8 @@ fn an_answer_that_is_handed_over_opens_as_the_whole_does() {
         let top = Retrieval::TopK(20);
         let handed = |bytes: &[u8], step: usize| {
             let both = (Arc::clone(&owner), Arc::clone(&query));
-            let mut opener = AnswerOpener::new(both, directory.snapshot(), top, None, None);
+            let mut opener =
+                AnswerOpener::new(both, directory.snapshot(), top, None, None, &|work| work());
             bytes.chunks(step).for_each(|piece| opener.write(piece));
             opener.finish()
         };

@@ -4,24 +4,29 @@
 //! In clear: the index spec, the scheme, the key id, the epoch; while keys change, each of them in a form that the other opens. Sealed,
 //! as the one record of a segment that never exists: everything else.
 
+use std::collections::BTreeMap;
+
 use base64::prelude::{BASE64_STANDARD, Engine};
 use ciphervec::protect::aead::EnvelopeError;
 use ciphervec::protect::records::{Place, RecordBatch, open_record};
 use ciphervec::search::{Owner, RotationState};
 use ciphervec::store::shelf::valid_name;
 use ciphervec::{
-    Error as SchemeError, IndexSpec, Keys, Metric, Mode, Network, Precision, SegmentId,
+    Error as SchemeError, IndexSpec, Keys, Metric, Mode, Network, Precision, Scheme, SegmentId,
 };
 use ciphervec_he_secret::Error as WireError;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
+use crate::change::{EVALUATION, KEY_PAIR};
 use crate::clusters::choice::Clusters;
 use crate::error::{Error, Result};
 use crate::face::Face;
 use crate::hex::Hex;
 use crate::random::random;
+use crate::replica::batch::check_rows;
+use crate::threads::heavy;
 
 /// Format 1 knew the scheme `lattice` alone, by a former name, and did not name it; format 2 no change of keys, format 3 neither
 /// incarnations nor authenticated states, format 4 no routing, format 5 no center that was given. Written is the oldest that says
@@ -123,10 +128,20 @@ pub struct Choices {
     pub originals: Option<bool>,
     /// That a query asks about a few clusters of near rows, which shows the server which.
     pub routing: Option<Clusters>,
+    /// What vectors are encrypted by. All but the lattice's have a key pair for each collection.
+    pub scheme: Scheme,
+    /// Of the modulus of such a key pair; what the scheme has where it is left out.
+    pub bits: Option<u32>,
+    /// What answers travel over: rows are packed for it.
+    pub network: Option<Network>,
+    /// What rows of metric `l2` are sealed around; where it is empty, rows tell.
+    pub center: Vec<f32>,
+    /// What embeds texts, as JSON: sealed, and never read here.
+    pub embedding_function: Option<String>,
 }
 
 impl Choices {
-    /// The defaults: `cosine`, `sealed`, `standard`, nothing filterable, originals kept.
+    /// The defaults: `cosine`, `sealed`, `standard`, nothing filterable, originals kept, not routed, on a lattice.
     pub fn new(name: impl Into<String>, dimension: usize) -> Self {
         Choices {
             name: name.into(),
@@ -137,6 +152,11 @@ impl Choices {
             filterable: Vec::new(),
             originals: None,
             routing: None,
+            scheme: Scheme::Lattice,
+            bits: None,
+            network: None,
+            center: Vec::new(),
+            embedding_function: None,
         }
     }
 }
@@ -168,8 +188,7 @@ pub struct Description {
 impl Description {
     /// Of a collection that is to be made.
     pub fn new(face: Face, keys: Option<&Keys>, choices: &Choices) -> Result<Self> {
-        let Choices { name, dimension, metric, mode, precision, filterable, originals, routing } =
-            choices;
+        let Choices { name, dimension, metric, mode, precision, filterable, .. } = choices;
         check_name(name)?;
         if !(1..=MAX_DIMENSION).contains(dimension) {
             return Error::input(format!(
@@ -178,25 +197,32 @@ impl Description {
         }
         check_fields(filterable)?;
         let spec = IndexSpec::new(name, *dimension as u32, *metric, *mode, *precision)?
+            .with_scheme(choices.scheme, choices.bits)?
             .with_incarnation(random()?);
-        if let Some(routing) = routing {
+        if let Some(routing) = &choices.routing {
             routing.check(face, &spec, filterable)?;
         }
-        let owner = Owner::new(keys_for(face, keys, &Keys::public(), *mode)?, spec.clone())?;
+        if let Some(network) = &choices.network {
+            check_network(network)?;
+        }
+        check_center(face, &choices.center, &spec)?;
+        let (public, spec_of) = (Keys::public(), spec.clone());
+        let keys = keys_for(face, keys, &public, *mode)?;
+        let owner = heavy(|| Owner::new(keys, spec_of))?;
         Ok(Description {
             key_id: owner.key_id().to_string(),
             epoch: 0,
             filterable: filterable.clone(),
             authenticated: *mode != Mode::Open,
             // What is unsealed under hamming is what was put in.
-            originals: originals.unwrap_or(true) && *metric != Metric::Hamming,
-            network: Network::default(),
+            originals: choices.originals.unwrap_or(true) && *metric != Metric::Hamming,
+            network: choices.network.unwrap_or_default(),
             untagged: Vec::new(),
-            routing: routing.clone(),
-            center: Vec::new(),
+            routing: choices.routing.clone(),
+            center: choices.center.clone(),
             mask_seed: None,
             rotation: None,
-            embedding: None,
+            embedding: to_save(choices.embedding_function.as_deref(), *mode)?,
             spec,
         })
     }
@@ -255,15 +281,32 @@ impl Description {
         fields: &[String],
         untagged: Vec<SegmentId>,
     ) -> Result<Self> {
-        if self.spec.incarnation().is_none() && !self.authenticated {
-            return Error::input(format!(
-                "collection {} was made by release 0.1, which would find less than there is. Call upgrade() first.",
-                face.quoted(self.spec.collection())
-            ));
-        }
+        self.refuse_former(face, "which would find less than there is")?;
         let filterable = [&self.filterable, fields].concat();
         check_fields(&filterable)?;
         Ok(Description { filterable, untagged, ..self.clone() })
+    }
+
+    /// The same collection, embedded by another function, or by none that is known.
+    pub fn with_embedding(&self, face: Face, function: Option<&str>) -> Result<Self> {
+        self.refuse_former(face, "which would forget the function")?;
+        let embedding = to_save(function, self.spec.mode())?;
+        Ok(Description { embedding, ..self.clone() })
+    }
+
+    /// What embeds texts, as it was saved.
+    pub fn embedding(&self) -> Option<&str> {
+        self.embedding.as_deref().map(RawValue::get)
+    }
+
+    fn refuse_former(&self, face: Face, why: &str) -> Result<()> {
+        if self.spec.incarnation().is_some() || self.authenticated {
+            return Ok(());
+        }
+        Error::input(format!(
+            "collection {} was made by release 0.1, {why}. Call upgrade() first.",
+            face.quoted(self.spec.collection())
+        ))
     }
 
     /// The same collection under another query key.
@@ -291,6 +334,11 @@ impl Description {
             rotation: Some(rotation),
             ..self.clone()
         })
+    }
+
+    /// The same collection under another owner's keys, all of it at once.
+    pub fn under(&self, owner: &Owner) -> Self {
+        Description { key_id: owner.key_id().to_string(), ..self.clone() }
     }
 
     /// The same collection, all of it under its present keys.
@@ -358,6 +406,19 @@ impl Description {
         self.spec.scheme().is_additive()
     }
 
+    /// What a server needs of this owner to answer queries, and the key pair, where there is one, which is made now.
+    pub fn beside(&self, owner: &Owner) -> Result<BTreeMap<&'static str, Vec<u8>>> {
+        if !self.has_key_pair() {
+            let evaluation = heavy(|| owner.evaluation(self.epoch))?.map(|keys| keys.to_bytes());
+            return Ok(BTreeMap::from([(EVALUATION, evaluation.unwrap_or_default())]));
+        }
+        heavy(|| owner.generate_key_pair())?;
+        Ok(BTreeMap::from([
+            (EVALUATION, owner.public_key()?),
+            (KEY_PAIR, owner.sealed_key_pair()?),
+        ]))
+    }
+
     /// Whether queries are encrypted, so that answers carry noise of the key.
     pub fn encrypts_queries(&self) -> bool {
         self.spec.mode().encrypts_queries()
@@ -376,6 +437,9 @@ impl Description {
         let spec = &self.spec;
         let originals = choices.originals.unwrap_or(self.originals);
         let listed = |fields: &[String]| format!("{fields:?}");
+        let bits =
+            |bits: Option<u32>| bits.map_or_else(|| "none".to_owned(), |bits| bits.to_string());
+        let wanted_bits = spec.clone().with_scheme(choices.scheme, choices.bits)?.bits();
         let routing = |one: Option<&Clusters>| {
             one.map_or_else(
                 || "none".to_owned(),
@@ -391,7 +455,8 @@ impl Description {
                 choices.precision.as_str().to_owned(),
                 spec.precision().as_str().to_owned(),
             ),
-            ("scheme", "lattice".to_owned(), spec.scheme().as_str().to_owned()),
+            ("scheme", choices.scheme.as_str().to_owned(), spec.scheme().as_str().to_owned()),
+            ("bits", bits(wanted_bits), bits(spec.bits())),
             ("filterable", listed(&choices.filterable), listed(&self.filterable)),
             ("originals", originals.to_string(), self.originals.to_string()),
             (
@@ -410,6 +475,60 @@ impl Description {
         }
         Ok(())
     }
+}
+
+/// That this is a network of which something comes.
+pub fn check_network(network: &Network) -> Result<()> {
+    let Network { bytes_per_second, round_trip } = *network;
+    if (1e3..=1e12).contains(&bytes_per_second) && (0.0..=1e3).contains(&round_trip) {
+        return Ok(());
+    }
+    Error::input(format!(
+        "a network has 1e3 to 1e12 bytes a second and at most 1e3 seconds there and back; got {bytes_per_second} and {round_trip}."
+    ))
+}
+
+fn check_center(face: Face, center: &[f32], spec: &IndexSpec) -> Result<()> {
+    if center.is_empty() {
+        return Ok(());
+    }
+    if spec.metric() != Metric::L2 || spec.mode() == Mode::Open {
+        return Error::input(format!(
+            "center is for metric {} in sealed modes, whose distances it leaves as they are; got metric {}, mode {}. Leave it out.",
+            face.quoted("l2"),
+            face.quoted(spec.metric().as_str()),
+            face.quoted(spec.mode().as_str())
+        ));
+    }
+    let mut center = center.to_vec();
+    let mut faults = Vec::new();
+    check_rows(&mut center, spec.dimension(), spec.metric(), "center", &mut faults)?;
+    match (faults.is_empty(), center.len() / spec.dimension()) {
+        (false, _) => Err(Error::rows(faults)),
+        (true, 1) => Ok(()),
+        (true, rows) => Error::input(format!(
+            "center must be one vector, of {} numbers; got {rows} of them.",
+            spec.dimension()
+        )),
+    }
+}
+
+/// In mode `open` whoever keeps the bytes reads them: the name does.
+fn to_save(function: Option<&str>, mode: Mode) -> Result<Option<Box<RawValue>>> {
+    let Some(function) = function else { return Ok(None) };
+    let wrong = |error: serde_json::Error| {
+        Error::Input(format!("an embedding function is described by a JSON object: {error}."))
+    };
+    let raw: Box<RawValue> = serde_json::from_str(function).map_err(wrong)?;
+    if mode != Mode::Open {
+        return Ok(Some(raw));
+    }
+    let mut fields: serde_json::Map<String, serde_json::Value> =
+        serde_json::from_str(function).map_err(wrong)?;
+    if let Some(config) = fields.get_mut("config") {
+        *config = serde_json::Value::Object(serde_json::Map::new());
+    }
+    serde_json::value::to_raw_value(&fields).map(Some).map_err(wrong)
 }
 
 /// The keys that a collection of this mode is sealed under.
@@ -478,7 +597,8 @@ fn under(
     mask_seed: Option<[u8; 32]>,
 ) -> Result<Owner> {
     let owner = |keys: &Keys, previous: Option<&Keys>| {
-        Owner::with_rotation(keys, spec.clone(), &RotationState { mask_seed, previous })
+        let state = RotationState { mask_seed, previous };
+        heavy(|| Owner::with_rotation(keys, spec.clone(), &state))
     };
     let given = owner(keys, None)?;
     let shown = given.key_id().to_string();

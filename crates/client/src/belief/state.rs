@@ -606,9 +606,10 @@ pub fn first(
     owner: &Owner,
     description: &Description,
     meta: &[u8],
-    evaluation: &[u8],
+    beside: &BTreeMap<&'static str, Vec<u8>>,
     now: u64,
 ) -> Result<Vec<u8>> {
+    let hash = |name| beside.get(name).map_or(NONE, |blob| *blake3::hash(blob).as_bytes());
     let record = StateRecord {
         key: KeyId::default(),
         origin: description
@@ -622,8 +623,8 @@ pub fn first(
         segments: 0,
         segments_digest: state::digest(&[]),
         description: *blake3::hash(meta).as_bytes(),
-        evaluation: *blake3::hash(evaluation).as_bytes(),
-        key_pair: NONE,
+        evaluation: hash(EVALUATION),
+        key_pair: hash(KEY_PAIR),
         ancestors: Vec::new(),
         aside: Vec::new(),
         routing: NONE,

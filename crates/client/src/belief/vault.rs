@@ -9,6 +9,7 @@ use ciphervec::{IndexSpec, Keys, Metric, Mode, Precision};
 
 use crate::error::{Error, Result};
 use crate::host::Host;
+use crate::threads::heavy;
 
 const MAGIC: &[u8] = b"CVBSTATE";
 const VERSION: u8 = 1;
@@ -28,7 +29,7 @@ impl Vault {
     pub fn new(keys: &Keys) -> Result<Self> {
         let spec =
             IndexSpec::new(INDEX, 1, Metric::Cosine, Mode::SealedIndex, Precision::Standard)?;
-        Ok(Vault(Owner::new(keys, spec)?))
+        Ok(Vault(heavy(|| Owner::new(keys, spec))?))
     }
 
     /// The public name of the keys.

@@ -15,6 +15,7 @@ use crate::error::{Error, Result};
 use crate::hex::Hex;
 use crate::host::{Host, Progress};
 use crate::store::Verified;
+use crate::threads::heavy;
 
 /// Faults of stored bytes that a message lists.
 const SHOWN: usize = 20;
@@ -82,7 +83,8 @@ impl Blobs {
                 Ok((memory.version, Hex([0; 32]).to_string()))
             }
             Self::Folder(folder) => {
-                let done = folder.commit_keyed(&stored(change), None).map_err(error_of)?;
+                let done =
+                    heavy(|| folder.commit_keyed(&stored(change), None)).map_err(error_of)?;
                 Ok((done.version, Hex(done.head).to_string()))
             }
         }
@@ -97,7 +99,7 @@ impl Blobs {
     ) -> Result<Arc<[u8]>> {
         match self {
             Self::Folder(store) => {
-                let bytes = store.read(&segment.0, blob).map_err(error_of)?;
+                let bytes = heavy(|| store.read(&segment.0, blob)).map_err(error_of)?;
                 Ok(Arc::from(&*bytes))
             }
             Self::Memory(memory) => {
@@ -108,7 +110,7 @@ impl Blobs {
                     .into_iter()
                     .flat_map(|index| index.segments().map(move |one| (index.spec(), one)));
                 match indexed.find(|(_, one)| blob == ROWS && one.head().id == segment) {
-                    Some((spec, rows)) => Ok(rows.to_bytes(spec)?.into()),
+                    Some((spec, rows)) => Ok(heavy(|| rows.to_bytes(spec))?.into()),
                     None => Error::corrupt(format!("segment {segment} has no {blob}.")),
                 }
             }
@@ -118,7 +120,7 @@ impl Blobs {
     /// The sealed rows of a segment on their way into an index.
     pub fn rows(&self, segment: SegmentId) -> Result<AlignedBytes> {
         match self {
-            Self::Folder(store) => store.read(&segment.0, ROWS).map_err(error_of),
+            Self::Folder(store) => heavy(|| store.read(&segment.0, ROWS)).map_err(error_of),
             Self::Memory(_) => Ok(AlignedBytes::from_slice(&self.read(None, segment, ROWS)?)),
         }
     }
@@ -136,7 +138,7 @@ impl Blobs {
     pub fn take_back(&mut self, index: &ServerIndex) -> Result<()> {
         let Self::Memory(memory) = self else { return Ok(()) };
         for segment in index.segments() {
-            let rows = segment.to_bytes(index.spec())?;
+            let rows = heavy(|| segment.to_bytes(index.spec()))?;
             memory.blobs.entry(segment.head().id).or_default().insert(ROWS, rows.into());
         }
         Ok(())
@@ -144,7 +146,7 @@ impl Blobs {
 
     pub fn attachment(&self, name: &str) -> Result<Vec<u8>> {
         match self {
-            Self::Folder(store) => store.attachment(name).map_err(error_of),
+            Self::Folder(store) => heavy(|| store.attachment(name)).map_err(error_of),
             Self::Memory(memory) => match memory.attachments.get(name) {
                 Some(data) => Ok(data.clone()),
                 None => Error::corrupt(format!("there is no attachment {name}.")),
@@ -155,7 +157,9 @@ impl Blobs {
     /// Moves on to what another process has committed, where this one only reads; whether there was something.
     pub fn refresh(&mut self) -> Result<bool> {
         match self {
-            Self::Folder(store) if !store.is_writable() => store.refresh().map_err(error_of),
+            Self::Folder(store) if !store.is_writable() => {
+                heavy(|| store.refresh()).map_err(error_of)
+            }
             Self::Folder(_) | Self::Memory(_) => Ok(false),
         }
     }

@@ -17,6 +17,7 @@ use crate::host::Host;
 use crate::local::blobs::{Blobs, error_of};
 use crate::local::store::LocalStore;
 use crate::store::{Accept, CollectionStore, Database, Lineages};
+use crate::threads::heavy;
 
 /// A folder of collections.
 pub struct FolderDatabase {
@@ -79,7 +80,8 @@ impl FolderDatabase {
 
     fn read(&self, name: &str) -> Result<Store> {
         let path = self.path(name)?;
-        let opened = if self.read_only { Store::open_read_only(&path) } else { Store::open(&path) };
+        let open = if self.read_only { Store::open_read_only } else { Store::open };
+        let opened = heavy(|| open(&path));
         opened.map_err(error_of)
     }
 
@@ -123,7 +125,7 @@ impl Database for FolderDatabase {
         let mut locked = None;
         let draft = shelf::Draft::write(&self.root, |path| {
             let mut store = Store::create(path, &meta)?;
-            store.commit(change)?;
+            heavy(|| store.commit(change))?;
             // Others know by its lock that somebody makes it. Windows renames nothing that is open.
             locked = cfg!(unix).then_some(store);
             Ok::<_, StoreError>(())
@@ -143,6 +145,17 @@ impl Database for FolderDatabase {
     ) -> Result<Arc<dyn CollectionStore>> {
         let store = self.read(name)?;
         accept(store.meta())?;
+        Ok(self.opened(self.trusted(name), store))
+    }
+
+    async fn open_beside(
+        &self,
+        _host: &dyn Host,
+        name: &str,
+        _lineage: Lineages,
+    ) -> Result<Arc<dyn CollectionStore>> {
+        let path = self.path(name)?;
+        let store = heavy(|| Store::open_read_only(&path)).map_err(error_of)?;
         Ok(self.opened(self.trusted(name), store))
     }
 

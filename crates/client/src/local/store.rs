@@ -16,6 +16,7 @@ use crate::error::{Error, Result};
 use crate::host::{Head, Host};
 use crate::local::blobs::Blobs;
 use crate::store::{Asked, CollectionStore, Evaluated, Receiver, Verified};
+use crate::threads::heavy;
 
 /// Bytes of an answer that are handed on at once.
 const PIECE: usize = 1 << 20;
@@ -75,7 +76,7 @@ impl Held {
         let keys = self.blobs.attachment(EVALUATION)?;
         let mut index = ServerIndex::new(spec.clone())?;
         if !keys.is_empty() || spec.form().needs_evaluation_keys() {
-            index.set_evaluation_keys(&keys)?;
+            heavy(|| index.set_evaluation_keys(&keys))?;
         }
         let mut searched = Searched {
             index,
@@ -94,7 +95,7 @@ impl Held {
         // Not before all of them are there: where one is damaged, the others are still kept.
         searched.index.heads().for_each(|head| self.blobs.leave(head.id));
         if let Some(keys) = &self.session {
-            searched.session = Some(searched.index.set_evaluation_keys(keys)?);
+            searched.session = Some(heavy(|| searched.index.set_evaluation_keys(keys))?);
         }
         Ok(searched)
     }
@@ -124,7 +125,7 @@ impl Searched {
     fn add(&mut self, id: SegmentId, rows: AlignedBytes, tags: Option<&[u8]>) -> Result<()> {
         let tags = tags.map(FilterTags::from_bytes).transpose();
         let tags = tags.map_err(|error| Error::Corrupt(error.to_string()))?.unwrap_or_default();
-        let found = self.index.add_tagged(rows, tags)?;
+        let found = heavy(|| self.index.add_tagged(rows, tags))?;
         if found != id {
             self.index.remove(found);
             return Error::corrupt(format!("segment {id} holds the rows of segment {found}."));
@@ -137,6 +138,14 @@ impl Searched {
 impl CollectionStore for LocalStore {
     fn trust(&self) -> &Trust {
         &self.trust
+    }
+
+    fn computes(&self) -> bool {
+        true
+    }
+
+    fn lasts(&self) -> bool {
+        matches!(self.held().blobs, Blobs::Folder(_))
     }
 
     fn listing(&self) -> Arc<Listing> {
@@ -193,7 +202,7 @@ impl CollectionStore for LocalStore {
             // A state of its own, so that others may change this one meanwhile.
             (searched.index.clone(), Arc::clone(&held.listing))
         };
-        let answer = index.evaluate(asked.query)?.bytes;
+        let answer = heavy(|| index.evaluate(asked.query))?.bytes;
         let said = [
             ("ciphervec-version", listing.version.to_string()),
             ("ciphervec-head", listing.head.clone()),
@@ -217,7 +226,7 @@ impl CollectionStore for LocalStore {
             if let Some(over) = searched.session.take() {
                 searched.index.forget_epoch(over);
             }
-            searched.session = Some(searched.index.set_evaluation_keys(evaluation)?);
+            searched.session = Some(heavy(|| searched.index.set_evaluation_keys(evaluation))?);
         }
         Ok(true)
     }

@@ -14,6 +14,7 @@ use crate::replica::alone::Alone;
 use crate::replica::query_keys::QUERIES_PER_KEY;
 use crate::replica::traffic::Traffic;
 use crate::store::{Asked, Evaluated, Receiver, answered_on};
+use crate::threads::heavy;
 
 /// Servers behind one address may each have to be given the keys.
 const SENDS: usize = 4;
@@ -326,7 +327,8 @@ async fn hand_over(
     owner: &Owner,
     epoch: u32,
 ) -> Result<bool> {
-    let evaluation = owner.evaluation(epoch)?.map(|keys| keys.to_bytes()).unwrap_or_default();
+    let evaluation =
+        heavy(|| owner.evaluation(epoch))?.map(|keys| keys.to_bytes()).unwrap_or_default();
     let store = Arc::clone(&alone.store);
     let held = alone.apart(store.hold(host, &evaluation)).await;
     if held.is_err() {

@@ -1,12 +1,23 @@
 //! What is taken off rows and queries of an `l2` collection before they are sealed. No distance changes, and errors, which grow with the
 //! distance from zero, shrink.
 
+use std::sync::Arc;
+
 use ciphervec::{Id, IndexSpec, Metric, Mode, Precision, SegmentId};
 
 use crate::belief::description::Description;
+use crate::change::StoredSegment;
+use crate::error::Result;
+use crate::host::Host;
 use crate::replica::Replica;
 
 const SAMPLE: usize = 64;
+/// Rows that tell anything at least.
+const FEWEST: usize = 8;
+/// Of the median squared distance: errors beyond it change which rows are nearest.
+const SHARE: f64 = 0.1;
+/// Centers of a collection, each of which costs every question a query.
+const MOST: usize = 4;
 /// Of the median squared distance: errors below it are left alone.
 const WORTH: f64 = 1e-4;
 /// How many times smaller a center has to make them.
@@ -19,13 +30,32 @@ impl Replica {
         if given.is_empty() { self.directory.centre_in_use() } else { given }
     }
 
-    /// The same for these rows, which choose one where there is none yet and they lie far from zero.
+    /// The same for these rows, which choose one where they lie far from zero, or from the centers that there are.
     pub fn center_for(&self, rows: &[f32]) -> Vec<f32> {
-        let present = self.center();
-        match present.is_empty() {
-            true => moved(&self.description.spec, rows, present),
-            false => present.to_vec(),
+        match self.chooses_center() {
+            true => chosen(&self.description.spec, rows, self.center(), &self.directory.centres()),
+            false => self.center().to_vec(),
         }
+    }
+
+    /// Whether these rows and the few there are tell a center, which each alone did not: the few are sealed again with them then.
+    pub(super) async fn tells_center(
+        &mut self,
+        host: &dyn Host,
+        entries: &[Arc<StoredSegment>],
+        rows: &[f32],
+    ) -> Result<bool> {
+        let few = self.chooses_center() && self.directory.len() < FEWEST;
+        if !few
+            || entries.is_empty()
+            || !self.center().is_empty()
+            || !entries.iter().all(|one| self.suits(one, FEWEST))
+        {
+            return Ok(false);
+        }
+        let ids: Vec<_> = self.directory.records().map(|(id, ..)| id.clone()).collect();
+        let there = self.read_vectors(host, &ids).await?.rows;
+        Ok(!self.center_for(&[&there, rows].concat()).is_empty())
     }
 
     /// Whether rows choose what they are sealed around.
@@ -45,6 +75,77 @@ impl Replica {
         let names =
             segments.flat_map(|id| self.directory.names(id).into_iter().flatten().flatten());
         names.filter(|id| allow.is_none_or(|allow| allow.contains(*id))).cloned().collect()
+    }
+}
+
+/// What to seal rows around: the present center, one of the others that segments have where that one leaves these rows apart from each
+/// other no more, or their mean.
+fn chosen(spec: &IndexSpec, rows: &[f32], present: &[f32], others: &[&[f32]]) -> Vec<f32> {
+    if rows.len() < 2 * spec.dimension() {
+        return present.to_vec();
+    }
+    if present.is_empty() && others.iter().all(|one| one.is_empty()) {
+        return moved(spec, rows, present);
+    }
+    let blurs = |center: &[f32]| {
+        let (error, distance) = distance_error(spec, rows, center);
+        distance > 0.0 && error > SHARE * distance
+    };
+    let mut all = core::iter::once(present).chain(others.iter().copied());
+    match all.find(|one| !blurs(one)) {
+        Some(suiting) => suiting.to_vec(),
+        None if others.len() >= MOST => present.to_vec(),
+        None => moved(spec, rows, present),
+    }
+}
+
+/// Looks at some of the rows that a collection is given, and warns once where their distances don't tell them apart.
+#[derive(Default)]
+pub struct OffCenter {
+    /// Those that came few at a time.
+    few: Vec<f32>,
+    done: bool,
+}
+
+impl OffCenter {
+    /// Rows that are to be added, around a center that was given, or the best one where it is empty.
+    pub fn see(&mut self, host: &dyn Host, spec: &IndexSpec, given: &[f32], rows: &[f32]) {
+        let centred = spec.metric() == Metric::L2 && spec.mode() != Mode::Open;
+        if self.done || !centred || rows.is_empty() {
+            return;
+        }
+        let dimension = spec.dimension();
+        let joined;
+        let mut rows = rows;
+        if rows.len() < FEWEST * dimension {
+            self.few.extend_from_slice(rows);
+            if self.few.len() < FEWEST * dimension {
+                return;
+            }
+            joined = self.few.clone();
+            rows = &joined;
+        }
+        self.done = rows.len() >= SAMPLE * dimension;
+        let center = if given.is_empty() { moved(spec, rows, &[]) } else { given.to_vec() };
+        let (error, distance) = distance_error(spec, rows, &center);
+        if error <= SHARE * distance || distance <= 0.0 {
+            return;
+        }
+        (self.done, self.few) = (true, Vec::new());
+        let mut ways = Vec::new();
+        if !given.is_empty() {
+            ways.push("Leave center out, so that it follows the rows");
+        }
+        if spec.precision() != Precision::Wide {
+            ways.push("make the collection in mode \"sealed-index\" and precision \"wide\"");
+        }
+        ways.push("scale the columns alike, or put groups that lie far apart into collections of their own");
+        host.warn(&format!(
+            "the vectors of \"{}\" lie far from their center, and close to each other: a squared distance is off by some {error:.2e}, and \
+             half of them are below {distance:.2e}, so that other rows than the nearest may be found. Mend it so: {}.",
+            spec.collection(),
+            ways.join(", or ")
+        ));
     }
 }
 

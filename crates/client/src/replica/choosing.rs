@@ -11,6 +11,7 @@ use crate::random::Draws;
 use crate::replica::Replica;
 use crate::replica::clustering::{Neighbors, QUESTIONS, Space, assign, learn};
 use crate::replica::padding::{Rows, SPARE_BYTES, id_bytes, packed_bytes};
+use crate::threads::heavy;
 
 /// Of so many rows of a cluster one is padding at least: there is room for ids of every length.
 const SPARE: usize = 64;
@@ -120,7 +121,10 @@ pub fn block_rows(replica: &Replica, rows: usize) -> Result<usize> {
     let (sample, ids) = (vec![1f32; DEGREE * dimension], (0..DEGREE as i64).map(Id::Number));
     let expected = Expected { rows: rows.max(DEGREE), network: replica.description.network };
     let ids: Vec<_> = ids.collect();
-    let sealed = replica.owner.seal_around(&sample, &ids, &expected, replica.center())?;
+    let sealed = {
+        let (owner, center) = (&replica.owner, replica.center());
+        heavy(|| owner.seal_around(&sample, &ids, &expected, center))?
+    };
     Ok(((DEGREE << sealed.level) / padded).max(1))
 }
 

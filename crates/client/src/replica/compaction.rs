@@ -208,7 +208,7 @@ impl Replica {
 
     /// The rows of a segment that are not deleted, unsealed, which checks them, and as they were put in where that was kept. Nothing of
     /// what is in quarantine is unsealed: all of it must have been kept.
-    async fn live(&mut self, host: &dyn Host, segment: &StoredSegment) -> Result<Batch> {
+    pub(super) async fn live(&mut self, host: &dyn Host, segment: &StoredSegment) -> Result<Batch> {
         let dimension = self.description.spec.dimension();
         let names = self.live_names(segment.id);
         let rows: Vec<_> = names.iter().map(|(row, id)| (*row, id)).collect();

@@ -47,6 +47,12 @@ impl Replica {
         self.describe(host, described, Change::default()).await
     }
 
+    /// Saves what embeds texts.
+    pub async fn embed_by(&mut self, host: &dyn Host, function: Option<&str>) -> Result<()> {
+        let described = self.description.with_embedding(self.face, function)?;
+        self.describe(host, described, Change::default()).await
+    }
+
     /// Authenticates a collection of a release before, from its present state on; whether it had not been. Rows whose id came again go
     /// with that commit.
     pub async fn upgrade(&mut self, host: &dyn Host) -> Result<bool> {

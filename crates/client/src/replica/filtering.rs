@@ -2,6 +2,8 @@
 //!
 //! Keyed tags tell of equality on filterable fields, without opening anything; else metadata decides, which is opened.
 
+use std::sync::Arc;
+
 use ciphervec::protect::filter::FilterTag;
 use ciphervec::{Id, SegmentId};
 
@@ -32,9 +34,15 @@ impl Replica {
             if found.len() >= most {
                 break;
             }
-            let names = self.live_rows(segment.id);
-            let mut left = names;
-            if by_tags && self.has_tags(&segment) {
+            let mut left = self.live_rows(segment.id);
+            if let Some(table) = self.payloads.tables.get(segment.id) {
+                let passing = table.matches(filter);
+                left.retain(|(row, _)| passing.get(*row as usize).copied().unwrap_or(false));
+                if !filter.has_document() {
+                    found.extend(left.into_iter().map(|(_, id)| id));
+                    continue;
+                }
+            } else if by_tags && self.has_tags(&segment) {
                 let bound = self.bound(host, &segment, filter).await?;
                 left.retain(|(row, _)| bound.rows.get(*row as usize).copied().unwrap_or(false));
                 if bound.exact && self.states.present.is_some() {
@@ -42,22 +50,71 @@ impl Replica {
                     continue;
                 }
             }
-            for some in left.chunks(MANY) {
-                let rows: Vec<_> = some.iter().map(|(row, id)| (*row, id)).collect();
-                let records = self.records(host, &segment, &rows).await?;
-                for ((_, id), record) in some.iter().zip(records) {
-                    if filter.matches(&record)? {
-                        found.push(id.clone());
-                    }
+            found.extend(self.looked_at(host, &segment, left, filter, most - found.len()).await?);
+        }
+        found.truncate(most);
+        Ok(found)
+    }
+
+    /// Which of these rows pass by their records, at most so many. They are opened some at a time until a quarter of the segment was, by this
+    /// filter and those before, and then once and for all.
+    async fn looked_at(
+        &mut self,
+        host: &dyn Host,
+        segment: &StoredSegment,
+        rows: Vec<(u32, Id)>,
+        filter: &Filter,
+        most: usize,
+    ) -> Result<Vec<Id>> {
+        // A table knows nothing of documents.
+        let tabular = !filter.has_document();
+        let (before, enough) =
+            (self.payloads.tables.look(segment.id, 0), segment.rows as usize / 4);
+        let (mut found, mut looked) = (Vec::new(), 0);
+        for some in rows.chunks(MANY) {
+            if tabular && before + looked + some.len() > enough && most == usize::MAX {
+                let table = self.tabulate(host, segment).await?;
+                let passing = table.matches(filter);
+                let passes =
+                    |(row, _): &&(u32, Id)| passing.get(*row as usize).copied().unwrap_or(false);
+                return Ok(rows.iter().filter(passes).map(|(_, id)| id.clone()).collect());
+            }
+            let wanted: Vec<_> = some.iter().map(|(row, id)| (*row, id)).collect();
+            let records = self.records(host, segment, &wanted).await?;
+            for ((_, id), record) in some.iter().zip(records) {
+                looked += 1;
+                if filter.matches(&record)? {
+                    found.push(id.clone());
                 }
-                host.check()?;
                 if found.len() >= most {
                     break;
                 }
             }
+            host.check()?;
+            if found.len() >= most {
+                break;
+            }
         }
-        found.truncate(most);
+        self.payloads.tables.look(segment.id, looked);
         Ok(found)
+    }
+
+    /// The metadata of every row of a segment that is there, which is held.
+    async fn tabulate(&mut self, host: &dyn Host, segment: &StoredSegment) -> Result<Arc<Table>> {
+        if let Some(table) = self.payloads.tables.get(segment.id) {
+            return Ok(table);
+        }
+        let names = self.live_rows(segment.id);
+        let rows: Vec<_> = names.iter().map(|(row, id)| (*row, id)).collect();
+        let mut records: Vec<Arc<[u8]>> = vec![Arc::from([]); segment.rows as usize];
+        for ((row, _), record) in rows.iter().zip(self.records(host, segment, &rows).await?) {
+            if let Some(slot) = records.get_mut(*row as usize) {
+                *slot = record;
+            }
+        }
+        let table = Arc::new(Table::new(records.iter().map(|one| &**one))?);
+        self.payloads.tables.keep(segment.id, Arc::clone(&table));
+        Ok(table)
     }
 
     /// The rows of a segment that are there, with their names.
@@ -109,25 +166,19 @@ impl Replica {
     /// other kinds.
     pub async fn say_why(&mut self, host: &dyn Host, filter: &Filter) -> Result<()> {
         let entries = self.read_entries();
-        let bytes: u64 = entries.iter().filter_map(|one| one.blobs.get(RECORDS)).sum();
+        let unread = entries.iter().filter(|one| self.payloads.tables.get(one.id).is_none());
+        let bytes: u64 = unread.filter_map(|one| one.blobs.get(RECORDS)).sum();
         if self.directory.is_empty() || bytes > MOST_READ {
             return Ok(());
         }
         let mut kinds = FieldKinds::default();
         for segment in &entries {
-            kinds.add(&self.table(host, segment).await?);
+            kinds.add(&*self.tabulate(host, segment).await?);
         }
         let why = kinds.why_none(filter);
         if !why.is_empty() {
             host.warn(&format!("no row of {} passes the filter: {why}.", self.name()));
         }
         Ok(())
-    }
-
-    async fn table(&mut self, host: &dyn Host, segment: &StoredSegment) -> Result<Table> {
-        let names = self.live_rows(segment.id);
-        let rows: Vec<_> = names.iter().map(|(row, id)| (*row, id)).collect();
-        let records = self.records(host, segment, &rows).await?;
-        Table::new(records.iter().map(|one| &**one))
     }
 }

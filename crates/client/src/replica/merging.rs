@@ -6,8 +6,8 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use ciphervec::Id;
 use ciphervec::search::Origin;
+use ciphervec::{Id, Metric};
 
 use crate::change::{ORIGINALS, StoredSegment, WRAP};
 use crate::error::Result;
@@ -22,10 +22,15 @@ const FAN: usize = 8;
 const SIZES: [usize; 4] = [8, 64, 512, 4_096];
 
 impl Replica {
-    /// The segments to be sealed again together with so many new rows, oldest first.
-    pub fn mergeable(&self, rows: usize) -> Vec<Arc<StoredSegment>> {
+    /// The segments to be sealed again together with these new rows, oldest first.
+    pub async fn mergeable(
+        &mut self,
+        host: &dyn Host,
+        vectors: &[f32],
+    ) -> Result<Vec<Arc<StoredSegment>>> {
+        let rows = vectors.len() / self.description.spec.dimension();
         if self.description.has_key_pair() || rows >= MERGE_ROWS {
-            return Vec::new();
+            return Ok(Vec::new());
         }
         let passed_over: HashSet<_> =
             [self.directory.refused(), self.directory.quarantined(), &self.appended]
@@ -34,18 +39,23 @@ impl Replica {
                 .collect();
         let mut entries = self.fresh();
         entries.retain(|one| !passed_over.contains(&one.id));
-        let suits = |one: &StoredSegment, size: usize| {
-            one.live() < size
-                && one.has(ORIGINALS)
-                && !one.has(WRAP)
-                && matches!(self.directory.origin(one.id), Some(Origin::Owner))
-        };
+        if self.tells_center(host, &entries, vectors).await? {
+            return Ok(entries);
+        }
+        if self.description.spec.metric() == Metric::L2 {
+            let center = self.center_for(vectors);
+            let around = |one: &Arc<StoredSegment>| {
+                self.directory.centre(one.id).unwrap_or_default() == center
+            };
+            let apart = entries.iter().rposition(|one| !around(one));
+            entries.drain(..apart.map_or(0, |at| at + 1));
+        }
         let (mut first, mut total) = (entries.len(), rows);
         for size in SIZES {
             // Beyond what is merged already: segments of this size, which count, and smaller ones among these.
             let (mut at, mut of_size, mut smaller, mut count) = (first, 0, total, 0);
             while let Some(before) =
-                at.checked_sub(1).map(|at| &entries[at]).filter(|one| suits(one, size))
+                at.checked_sub(1).map(|at| &entries[at]).filter(|one| self.suits(one, size))
             {
                 let here = before.live();
                 if of_size + smaller + here > MERGE_ROWS {
@@ -63,7 +73,19 @@ impl Replica {
                 (first, total) = (at, of_size + smaller);
             }
         }
-        entries.split_off(first)
+        Ok(entries.split_off(first))
+    }
+
+    /// How many segments are small enough to be merged.
+    pub fn small(&self) -> usize {
+        self.fresh().iter().filter(|one| self.suits(one, MERGE_ROWS)).count()
+    }
+
+    pub(super) fn suits(&self, one: &StoredSegment, size: usize) -> bool {
+        one.live() < size
+            && one.has(ORIGINALS)
+            && !one.has(WRAP)
+            && matches!(self.directory.origin(one.id), Some(Origin::Owner))
     }
 
     /// The rows of these segments, but for those replaced, and then those of the batch.

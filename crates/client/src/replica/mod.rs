@@ -15,6 +15,7 @@ pub mod compaction;
 pub mod describing;
 pub mod explaining;
 pub mod filtering;
+pub mod flooding;
 pub mod merging;
 pub mod opened;
 pub mod opened_routing;
@@ -30,6 +31,7 @@ pub mod restore;
 pub mod rotation;
 pub mod routing;
 pub mod search;
+pub mod tables;
 pub mod taking_in;
 pub mod traffic;
 pub mod write;
@@ -50,6 +52,7 @@ use crate::change::{CONSUMED, COVERED, Difference, EVALUATION, STATE, StoredSegm
 use crate::error::{Error, Result};
 use crate::face::Face;
 use crate::host::Host;
+use crate::replica::center::OffCenter;
 use crate::replica::opened::Payloads;
 use crate::replica::opened_routing::OpenedRouting;
 use crate::replica::query_keys::QueryKeys;
@@ -90,6 +93,7 @@ pub struct Replica {
     pub tokens: TokenPool,
     /// Of the latest lone question.
     pub traffic: Option<Traffic>,
+    pub off_center: OffCenter,
     /// Times that rows went away.
     pub losses: u64,
     /// Why segments are passed over.
@@ -129,6 +133,7 @@ impl Replica {
             routing: OpenedRouting::default(),
             tokens: TokenPool::default(),
             traffic: None,
+            off_center: OffCenter::default(),
             losses: 0,
             reasons: HashMap::new(),
             appended: Vec::new(),
@@ -182,6 +187,13 @@ impl Replica {
             })
         };
         ids.iter().map(place).collect()
+    }
+
+    /// Looks at rows that are to be added, before they are.
+    pub fn see(&mut self, host: &dyn Host, rows: &[f32]) -> Result<()> {
+        let Description { spec, center, .. } = &*self.description;
+        self.off_center.see(host, spec, center, rows);
+        host.check()
     }
 
     /// Whether a segment counts only by the word of the writer of this name.

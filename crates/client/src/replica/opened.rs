@@ -6,6 +6,8 @@ use std::sync::Arc;
 use ciphervec::SegmentId;
 use ciphervec::protect::filter::FilterTags;
 
+use crate::replica::tables::Tables;
+
 /// Bytes of opened records that are held, about.
 const MOST_OPENED: usize = 64 << 20;
 
@@ -13,6 +15,7 @@ const MOST_OPENED: usize = 64 << 20;
 pub struct Payloads {
     pub records: HashMap<SegmentId, Arc<[u8]>>,
     pub tags: HashMap<SegmentId, Arc<FilterTags>>,
+    pub tables: Tables,
     /// By row; all of them are forgotten where they grow too many.
     pub opened: HashMap<SegmentId, HashMap<u32, Arc<[u8]>>>,
     opened_bytes: usize,
@@ -24,6 +27,7 @@ impl Payloads {
         self.records.remove(&id);
         self.tags.remove(&id);
         self.opened.remove(&id);
+        self.tables.forget(id);
     }
 
     /// A record was opened.

@@ -18,6 +18,7 @@ use crate::error::{Error, Result};
 use crate::random::Draws;
 use crate::records::original::original;
 use crate::replica::Replica;
+use crate::threads::heavy;
 
 /// Bytes of a text id.
 const LONGEST_ID: u64 = 65_535;
@@ -139,7 +140,10 @@ impl Replica {
         let bits = self.description.spec.metric() == Metric::Hamming;
         like(draws, &mut vectors, spare, dimension, bits);
         let expected = Expected { rows: expected, network: self.description.network };
-        let sealed = self.owner.seal_around(&vectors, &ids, &expected, self.center())?;
+        let sealed = {
+            let (owner, center) = (&self.owner, self.center());
+            heavy(|| owner.seal_around(&vectors, &ids, &expected, center))?
+        };
         let mut blobs: IndexMap<&'static str, Arc<[u8]>> = IndexMap::new();
         blobs.insert(ROWS, sealed.segment.to_vec().into());
         blobs.insert(SIDECAR, sealed.sidecar.into());

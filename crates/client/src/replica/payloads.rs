@@ -18,6 +18,7 @@ use crate::records::{Bound, Filter};
 use crate::replica::Replica;
 use crate::replica::batch::Batch;
 use crate::replica::padding::{BUNDLE, unpack};
+use crate::threads::heavy;
 
 /// Rows of one segment, by the names that they have.
 pub type Rows<'a> = [(u32, &'a Id)];
@@ -200,16 +201,17 @@ impl Replica {
     /// The blobs beside the rows of a new segment.
     pub fn seal_beside(
         &self,
+        owner: &Owner,
         id: SegmentId,
         batch: &Batch,
     ) -> Result<IndexMap<&'static str, Arc<[u8]>>> {
         let mut blobs = IndexMap::new();
         let seal = |payloads: Vec<Vec<u8>>| -> Result<Arc<[u8]>> {
-            let binding = self.owner.spec().binding();
+            let binding = owner.spec().binding();
             let place = Place { collection: &binding, segment: &id.0 };
             let rows: Vec<_> = batch.ids.iter().cloned().zip(payloads).collect();
-            let sealed = RecordBatch::seal(self.owner.aead(), place, &rows)
-                .map_err(SchemeError::Envelope)?;
+            let sealed = heavy(|| RecordBatch::seal(owner.aead(), place, &rows));
+            let sealed = sealed.map_err(SchemeError::Envelope)?;
             Ok(sealed.into())
         };
         if batch.records.iter().any(|one| !one.is_empty()) {
@@ -223,7 +225,7 @@ impl Replica {
             blobs.insert(ORIGINALS, seal(rows.map(of).collect())?);
         }
         if !self.description.filterable.is_empty() {
-            let tag = |field: &str, value: &[u8]| self.owner.filter_tag(field, value);
+            let tag = |field: &str, value: &[u8]| owner.filter_tag(field, value);
             let mut table = FilterTags::new();
             let mut any = false;
             for one in &batch.records {

@@ -13,6 +13,7 @@ use crate::replica::Replica;
 use crate::replica::alone::Alone;
 use crate::replica::asking::{Sent, fetched, query_epoch};
 use crate::replica::query_keys::QUERIES_PER_KEY;
+use crate::threads::heavy;
 
 /// Halves that are fetched in one message.
 const AT_ONCE: usize = 8;
@@ -61,13 +62,17 @@ fn why_not(replica: &Replica) -> Option<String> {
 async fn fetch(alone: &mut Alone<'_>, host: &dyn Host, count: usize) -> Result<()> {
     let epoch = query_epoch(alone, host, count).await?;
     let (owner, asked_at) = (Arc::clone(&alone.owner), alone.store.listing().version);
-    let request = owner.request_tokens(count, &alone.directory, epoch, AnswerFormat::Short)?;
+    let request = {
+        let directory = &alone.directory;
+        heavy(|| owner.request_tokens(count, directory, epoch, AnswerFormat::Short))?
+    };
     let bytes = request.to_bytes();
     let sent = Sent { bytes, rows: count, named: None, epoch, owner: &owner, ahead: 0 };
     let before = alone.traffic;
     let (version, data) = fetched(alone, host, &sent).await?;
     alone.traffic = before; // these are no questions
-    match owner.read_tokens(request, &data, &alone.directory) {
+    let directory = &alone.directory;
+    match heavy(|| owner.read_tokens(request, &data, directory)) {
         Ok(tokens) => alone.tokens.add(tokens),
         Err(error) if version == asked_at => return Err(error.into()),
         Err(_) => return Err(alone.too_fast()),

@@ -9,6 +9,7 @@ use crate::change::{ROWS, StoredSegment};
 use crate::error::{Error, Result};
 use crate::host::Host;
 use crate::replica::Replica;
+use crate::threads::heavy;
 
 /// Vectors, and which of them are as they were put in.
 pub struct Vectors {
@@ -87,7 +88,7 @@ impl Replica {
         rows: &[usize],
     ) -> Result<Vec<f32>> {
         let sealed = self.store.read(host, id, ROWS).await?;
-        match self.owner.unseal_rows(&sealed, Some(rows), &self.directory) {
+        match heavy(|| self.owner.unseal_rows(&sealed, Some(rows), &self.directory)) {
             Ok(unsealed) => {
                 self.store.keep(host, id, ROWS).await?;
                 Ok(unsealed)

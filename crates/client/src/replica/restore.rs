@@ -9,6 +9,7 @@ use crate::error::{Error, Result};
 use crate::host::Host;
 use crate::replica::Replica;
 use crate::replica::committing::Following;
+use crate::threads::heavy;
 
 impl Replica {
     /// Begins another history with the present state; what it is. `seen` is the state that was seen last, `stated` the segments that it
@@ -52,7 +53,8 @@ impl Replica {
         owner: &ciphervec::search::Owner,
         epoch: u32,
     ) -> Result<BTreeMap<&'static str, Vec<u8>>> {
-        let keys = owner.evaluation(epoch)?.map(|keys| keys.to_bytes()).unwrap_or_default();
+        let keys =
+            heavy(|| owner.evaluation(epoch))?.map(|keys| keys.to_bytes()).unwrap_or_default();
         Ok(BTreeMap::from([(EVALUATION, keys)]))
     }
 }

@@ -20,6 +20,7 @@ use crate::replica::Replica;
 use crate::replica::committing::Following;
 use crate::replica::compaction::Resealed;
 use crate::replica::recluster::abandon;
+use crate::threads::heavy;
 
 impl Replica {
     /// Seals everything again under other keys; what an earlier call began is finished.
@@ -35,8 +36,61 @@ impl Replica {
                 self.face.quoted("open")
             ));
         }
-        self.refuse_key_pair("for other keys call the Python package's rotate_keys")?;
         self.in_turn(host, async |replica: &mut Replica| abandon(replica, host).await).await?;
+        if self.description.has_key_pair() {
+            self.in_turn(host, async |replica: &mut Replica| replica.at_once(host, keys).await)
+                .await?;
+        } else {
+            self.segment_by_segment(host, keys, overlap).await?;
+        }
+        let handed_over = self.store.trust().hand_over(host, keys);
+        Trust::afterwards(host, &format!("the change of keys of {}", self.name()), handed_over)
+            .await?;
+        self.store.tidy(host).await
+    }
+
+    /// One commit for everything: a server's half has one public key.
+    async fn at_once(&mut self, host: &dyn Host, keys: &Arc<Keys>) -> Result<()> {
+        let present = Arc::clone(&self.description);
+        if present.key_id == keys.key_id().to_string() {
+            return Ok(());
+        }
+        if !self.directory.refused().is_empty() {
+            return Error::input(format!(
+                "some writers' segments don't open and would be lost with the key pair. See info(), and {} them first.",
+                self.face.named("discard")
+            ));
+        }
+        let owner = heavy(|| Owner::new(keys, present.spec.clone()))?;
+        let attachments = present.beside(&owner)?;
+        let described = present.under(&owner);
+        let entries = self.entries();
+        let remove = entries.iter().map(|one| one.id).collect();
+        let meta = Some(described.write(self.face, &owner)?);
+        let mut change = Change { remove, meta, attachments, ..Change::default() };
+        let (expected, center) = (self.directory.len(), self.center().to_vec());
+        let (mut done, total) = (0, Some(expected as u64));
+        for one in &entries {
+            host.check()?;
+            let batch = self.live(host, one).await?;
+            if !batch.ids.is_empty() {
+                change.add.push(self.seal_under(&owner, &batch, expected, &center)?);
+            }
+            done += batch.ids.len() as u64;
+            host.progress(Progress { phase: "seal", done, total, ms: None });
+        }
+        self.following = Some(Arc::clone(keys));
+        let following = Following { owner: &owner, described: &described, anew: false };
+        self.send_as(host, &mut change, following).await?;
+        self.take(host, Arc::new(described), Arc::clone(keys)).await
+    }
+
+    async fn segment_by_segment(
+        &mut self,
+        host: &dyn Host,
+        keys: &Arc<Keys>,
+        overlap: bool,
+    ) -> Result<()> {
         self.in_turn(host, async |replica: &mut Replica| replica.begin(host, keys, overlap).await)
             .await?;
         if self.keys.as_ref().map(|held| held.key_id()) != Some(keys.key_id()) {
@@ -45,11 +99,7 @@ impl Replica {
             self.take(host, described, Arc::clone(keys)).await?;
         }
         self.go_on(host).await?;
-        self.in_turn(host, async |replica: &mut Replica| replica.end(host).await).await?;
-        let handed_over = self.store.trust().hand_over(host, keys);
-        Trust::afterwards(host, &format!("the change of keys of {}", self.name()), handed_over)
-            .await?;
-        self.store.tidy(host).await
+        self.in_turn(host, async |replica: &mut Replica| replica.end(host).await).await
     }
 
     async fn begin(&mut self, host: &dyn Host, keys: &Arc<Keys>, overlap: bool) -> Result<()> {
@@ -69,7 +119,7 @@ impl Replica {
             return Error::input("these are no keys of the collection.");
         };
         let state = RotationState { mask_seed: Some(*self.owner.mask_seed()), previous: None };
-        let owner = Owner::with_rotation(keys, present.spec.clone(), &state)?;
+        let owner = heavy(|| Owner::with_rotation(keys, present.spec.clone(), &state))?;
         let described = present.rotating((&owner, keys), (&self.owner, &held), overlap)?;
         let mut change = Change {
             meta: Some(described.write(face, &owner)?),
@@ -164,9 +214,13 @@ impl Replica {
 
     /// Begins the next epoch: a new query key, with its own evaluation keys.
     pub async fn rotate_query_key(&mut self, host: &dyn Host) -> Result<()> {
-        self.refuse_key_pair(
-            "queries are plain and vectors stay under the collection's key pair: for a new pair, add the rows to a new collection",
-        )?;
+        if self.description.has_key_pair() {
+            return Error::input(format!(
+                "scheme {} has a key pair for each collection: queries are plain and vectors stay under it. For a new pair, add the rows \
+                 to a new collection, or give this one other keys.",
+                self.face.quoted(self.description.spec.scheme().as_str())
+            ));
+        }
         let owner = Arc::clone(&self.owner);
         let described = self.description.with_epoch(self.description.epoch.saturating_add(1));
         let mut change = Change {
@@ -179,16 +233,5 @@ impl Replica {
         self.query_keys.end();
         self.description = Arc::new(described);
         self.took(host).await
-    }
-
-    fn refuse_key_pair(&self, next: &str) -> Result<()> {
-        let scheme = self.description.spec.scheme();
-        match self.description.has_key_pair() {
-            true => Error::input(format!(
-                "scheme {} has a key pair for each collection; {next}.",
-                self.face.quoted(scheme.as_str())
-            )),
-            false => Ok(()),
-        }
     }
 }

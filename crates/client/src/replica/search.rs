@@ -5,25 +5,29 @@ use std::sync::Arc;
 
 use ciphervec::protect::filter::FilterTag;
 use ciphervec::search::{
-    AnswerFormat, AnswerOpener, Hit, OpenOptions, Opened, Owner, Query, QueryOptions, Retrieval,
-    Token, WORDS_VERSION,
+    AnswerFormat, AnswerOpener, Flood, Hit, OpenOptions, Opened, Owner, Query, QueryOptions,
+    Retrieval, Token, WORDS_VERSION,
 };
 use ciphervec::{Error as SchemeError, Id, Metric, Mode, SegmentId};
 
 use crate::error::Result;
 use crate::host::{Host, Progress};
 use crate::records::Filter;
+use crate::replica::Replica;
 use crate::replica::alone::Alone;
 use crate::replica::asking::{
     Answer, Kept, Sent, Streamed, answered, done, fetched, most_bytes, query_epoch,
 };
 use crate::replica::prefetch;
 use crate::replica::query_keys::QUERIES_PER_KEY;
+use crate::threads::{heavy, runner};
 
 /// Queries sent in one message; a longer batch takes several.
 const QUERY_ROWS: usize = 1024;
 /// Bytes of an answer that are held as a whole; a longer one is opened as it comes.
 const WHOLE: usize = 4 << 20;
+/// Bytes of an answer that this process computes.
+const LOCAL: usize = 16 << 20;
 /// The same of one that is opened as it comes, under schemes whose answers say how long they are.
 const MAX_ANSWER: u64 = 1 << 40;
 /// Attempts at a question about clusters, where segments come faster than they are asked about.
@@ -50,6 +54,8 @@ pub struct Question {
     pub within: Option<f64>,
     pub filter: Option<Filter>,
     pub among: Option<Vec<Id>>,
+    /// Of the noise that every score carries, for others.
+    pub flood: Option<f64>,
     /// Ask about the others where segments failed a check before.
     pub skip_quarantined: bool,
 }
@@ -103,8 +109,10 @@ pub async fn search(
         filter.is_none() || believed && alone.read_entries().iter().all(|one| alone.has_tags(one));
     let centers: Vec<Vec<f32>> =
         alone.directory.centres().into_iter().map(<[f32]>::to_vec).collect();
+    // What others are shown costs each row that is ranked, so that the rows must be known first.
     let all_by_tags = centers.len() < 2
         && question.among.is_none()
+        && question.flood.is_none()
         && filter.is_none_or(|filter| filter.is_complete() && usable);
     let mut allow = match filter.filter(|_| !all_by_tags) {
         Some(filter) => Some(alone.matching(host, filter, believed, usize::MAX).await?),
@@ -156,6 +164,14 @@ pub async fn search(
     Ok(found)
 }
 
+/// Queries that are sent in one message. An answer that this process computes is held as a whole.
+fn message_rows(replica: &Replica) -> usize {
+    match replica.store.computes() {
+        true => (LOCAL / (replica.directory.len().max(1) * LEAST_WORD)).clamp(1, QUERY_ROWS),
+        false => QUERY_ROWS,
+    }
+}
+
 async fn ask_all(
     alone: &mut Alone<'_>,
     host: &dyn Host,
@@ -165,7 +181,7 @@ async fn ask_all(
     let mut found = Vec::new();
     // Of a routed collection each question has clusters of its own, which the others must not share.
     let routed = alone.description.routing.is_some();
-    let step = if routed { 1 } else { QUERY_ROWS.min(QUERIES_PER_KEY) };
+    let step = if routed { 1 } else { message_rows(alone).min(QUERIES_PER_KEY) };
     for rows in message.question.rows.chunks(step * dimension) {
         found.extend(ask(alone, host, message, rows).await?);
     }
@@ -211,11 +227,14 @@ async fn ask(
     rows: &[f32],
 ) -> Result<Vec<Matches>> {
     let (metric, dimension) = (alone.description.spec.metric(), alone.description.spec.dimension());
-    let (queries, Question { count, .. }) = (rows.len() / dimension, message.question);
+    let (queries, Question { count, flood, .. }) = (rows.len() / dimension, message.question);
+    if let Some(deviation) = flood {
+        alone.renew_for_others(host, queries, *deviation).await?;
+    }
     let opened = if alone.description.routing.is_some() {
         routed(alone, host, message, rows).await?
     } else {
-        let ahead = prefetch::taken(alone, queries)?;
+        let ahead = if flood.is_none() { prefetch::taken(alone, queries)? } else { None };
         let large = alone.directory.len() * queries * LEAST_WORD > WHOLE;
         if ahead.is_none() && large {
             let epoch = query_epoch(alone, host, queries).await?;
@@ -265,14 +284,19 @@ fn ranked(
 
 /// To be called right before an answer is opened: which rows its filter chooses is the owner's word, and nothing is passed over that
 /// nobody was told of.
-async fn before_opening(alone: &mut Alone<'_>, host: &dyn Host, asked: &Asked<'_>) -> Result<()> {
+async fn before_opening(
+    alone: &mut Alone<'_>,
+    host: &dyn Host,
+    asked: &Asked<'_>,
+) -> Result<Option<Flood>> {
     if !asked.message.tags.is_empty() && alone.states.present.is_some() {
         let masks = alone.tagged(host, &asked.message.tags).await?;
         asked.query.expect_matching(masks);
     }
-    alone
-        .refuse_held(host, asked.message.question.skip_quarantined, Some(&asked.message.held))
-        .await
+    let Message { question, held, allow, .. } = asked.message;
+    alone.refuse_held(host, question.skip_quarantined, Some(held)).await?;
+    let Some(deviation) = question.flood else { return Ok(None) };
+    alone.flood(host, deviation, (&asked.query, asked.epoch), allow.as_deref()).await.map(Some)
 }
 
 /// What a query is made under.
@@ -305,7 +329,10 @@ fn sealed<'a>(
         centre: &message.center,
         tokens,
     };
-    let query = Arc::new(alone.owner.query(rows, &alone.directory, options)?);
+    let query = {
+        let (owner, directory) = (&alone.owner, &alone.directory);
+        Arc::new(heavy(|| owner.query(rows, directory, options))?)
+    };
     let bytes = query.to_bytes().len() as u64;
     done(host, "encrypt", bytes, Some(bytes), began);
     let Question { count, within, .. } = message.question;
@@ -358,7 +385,7 @@ async fn whole(
         if asked.query.ahead() == 0 {
             break (asked, known, losses, version, data);
         }
-        match asked.owner.complete(&asked.query, &data) {
+        match heavy(|| asked.owner.complete(&asked.query, &data)) {
             Ok(data) => break (asked, known, losses, version, data),
             // The server's rows or keys have changed: the question is asked whole, under another mask.
             Err(SchemeError::Token { .. }) => alone.tokens.clear(),
@@ -427,16 +454,17 @@ async fn open(
     data: &[u8],
     newer: &[SegmentId],
 ) -> Result<Opened> {
-    before_opening(alone, host, asked).await?;
+    let flood = before_opening(alone, host, asked).await?;
     let began = host.now();
     let selection = asked.message.allow.as_ref().map(|names| alone.directory.select(names));
     let options = OpenOptions {
         retrieval: asked.retrieval,
         selection: selection.as_ref(),
         newer,
-        flood: None,
+        flood: flood.as_ref(),
     };
-    let opened = alone.owner.open(&asked.query, data, &alone.directory, options);
+    let (owner, directory) = (&alone.owner, &alone.directory);
+    let opened = heavy(|| owner.open(&asked.query, data, directory, options));
     let opened = match opened {
         Ok(opened) => opened,
         Err(error) => return Err(alone.checked(host, error).await),
@@ -448,14 +476,14 @@ async fn open(
 /// As [`whole`], for an answer that is opened as it comes. It has to be one of the state that it was asked about: a conflict says that
 /// others were faster.
 async fn streamed(alone: &mut Alone<'_>, host: &dyn Host, asked: &Asked<'_>) -> Result<Opened> {
-    before_opening(alone, host, asked).await?;
+    let flood = before_opening(alone, host, asked).await?.map(Arc::new);
     let both = (Arc::clone(&asked.owner), Arc::clone(&asked.query));
     let selection =
         asked.message.allow.as_ref().map(|names| Arc::new(alone.directory.select(names)));
     let (directory, retrieval) = (alone.directory.snapshot(), asked.retrieval);
     let fresh = move || {
-        let (both, selection) = (both.clone(), selection.clone());
-        AnswerOpener::new(both, directory.snapshot(), retrieval, selection, None)
+        let (both, selection, flood) = (both.clone(), selection.clone(), flood.clone());
+        AnswerOpener::new(both, directory.snapshot(), retrieval, selection, flood, &runner)
     };
     let expected = Some((alone.store.listing().version, alone.too_fast()));
     let kept = Kept::Opener(Box::new(Streamed { fresh: Box::new(fresh), opener: None, expected }));

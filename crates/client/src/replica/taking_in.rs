@@ -9,6 +9,7 @@ use crate::change::{COVERED, EVALUATION, KEY_PAIR, SIDECAR, StoredSegment, TAGS,
 use crate::error::{Error, Result};
 use crate::host::Host;
 use crate::replica::Replica;
+use crate::threads::heavy;
 
 /// Sidecars that are opened at once.
 const AT_ONCE: usize = 512;
@@ -137,7 +138,7 @@ impl Replica {
                 rows: Some(segment.rows),
             })
             .collect();
-        let mut opened = self.owner.open_sidecars(&sealed).into_iter();
+        let mut opened = heavy(|| self.owner.open_sidecars(&sealed)).into_iter();
         let of = |(segment, blobs): (Arc<StoredSegment>, Result<_>)| {
             let done = match blobs {
                 Ok(_) => opened
@@ -184,7 +185,7 @@ impl Replica {
         for (name, data) in [(KEY_PAIR, &pair), (EVALUATION, &given)] {
             self.states.check_attachment(name, blake3::hash(data).as_bytes())?;
         }
-        self.owner.open_key_pair(&pair)?;
+        heavy(|| self.owner.open_key_pair(&pair))?;
         if given != self.owner.public_key()? {
             return Error::corrupt(format!(
                 "the public key kept with collection {} is not the one of its key pair: it was replaced or damaged. Restore it from a copy.",
@@ -204,12 +205,12 @@ impl Replica {
         if self.evaluation == Some((epoch, expected)) {
             return Ok(());
         }
-        let ours =
-            self.owner.evaluation(epoch)?.map(|keys| *blake3::hash(&keys.to_bytes()).as_bytes());
+        let ours = heavy(|| self.owner.evaluation(epoch))?
+            .map(|keys| *blake3::hash(&keys.to_bytes()).as_bytes());
         if expected.is_none() || ours != expected {
             let data = self.store.attachment(host, EVALUATION).await?;
             self.states.check_attachment(EVALUATION, blake3::hash(&data).as_bytes())?;
-            self.owner.hold_evaluation(&data)?;
+            heavy(|| self.owner.hold_evaluation(&data))?;
         }
         self.evaluation = Some((epoch, expected));
         Ok(())

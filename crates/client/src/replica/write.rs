@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use ciphervec::search::Expected;
+use ciphervec::search::{Expected, Owner};
 use ciphervec::{Id, SegmentId};
 
 use crate::change::{Change, NewSegment, ROWS, SIDECAR};
@@ -10,6 +10,7 @@ use crate::error::{Error, Result};
 use crate::host::{Host, Progress};
 use crate::replica::batch::{Batch, shown};
 use crate::replica::{KEY_PAIR_ROWS, Replica, SEGMENT_ROWS};
+use crate::threads::heavy;
 
 impl Replica {
     /// Seals `batch`, and in the same commit drops the rows of the ids in `replaced`. Small segments before it are sealed again together
@@ -33,8 +34,10 @@ impl Replica {
                 ms: None,
             })
         };
-        let again = batch.alone || !batch.sealed.is_empty();
-        let taken = if again { Vec::new() } else { self.mergeable(total) };
+        let taken = match batch.alone || !batch.sealed.is_empty() {
+            true => Vec::new(),
+            false => self.mergeable(host, &batch.rows).await?,
+        };
         let mut change = Change::default();
         if taken.is_empty() {
             if batch.sealed.is_empty() {
@@ -86,9 +89,20 @@ impl Replica {
         expected: usize,
         center: &[f32],
     ) -> Result<NewSegment> {
+        self.seal_under(&self.owner, batch, expected, center)
+    }
+
+    /// The same under other keys.
+    pub(super) fn seal_under(
+        &self,
+        owner: &Owner,
+        batch: &Batch,
+        expected: usize,
+        center: &[f32],
+    ) -> Result<NewSegment> {
         let expected = Expected { rows: expected, network: self.description.network };
-        let sealed = self.owner.seal_around(&batch.rows, &batch.ids, &expected, center)?;
-        let mut blobs = self.seal_beside(sealed.id, batch)?;
+        let sealed = heavy(|| owner.seal_around(&batch.rows, &batch.ids, &expected, center))?;
+        let mut blobs = self.seal_beside(owner, sealed.id, batch)?;
         blobs.insert(ROWS, sealed.segment.to_vec().into());
         blobs.insert(SIDECAR, sealed.sidecar.into());
         Ok(NewSegment { id: sealed.id, rows: sealed.rows, blobs, deleted: Vec::new() })

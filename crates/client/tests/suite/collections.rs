@@ -111,7 +111,7 @@ fn single_rows_become_few_segments() {
         };
         block_on(docs.add(&host, one)).unwrap();
     }
-    let info = block_on(docs.info(&host)).unwrap();
+    let info = block_on(docs.info(&host, None)).unwrap();
     assert_eq!(info.rows, 40);
     assert!(info.segments.len() <= 14, "{} segments", info.segments.len());
     let found =

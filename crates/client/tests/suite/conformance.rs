@@ -329,6 +329,7 @@ fn run(docs: &Collection, host: &Connection, step: &Step) -> Found {
                 among: selection(given)?,
                 parts: parts(&include),
                 audience: audience(given)?,
+                flooding: None,
                 skip_quarantined: false,
             };
             let found = block_on(docs.query(host, request))?;
@@ -398,7 +399,7 @@ fn check(docs: &Collection, host: &Connection, step: &Step) {
     }
     let found = found.unwrap_or_else(|error| panic!("{}: {error}", shown()));
     if !step.leaves.is_empty() {
-        let info = block_on(docs.info(host)).unwrap();
+        let info = block_on(docs.info(host, None)).unwrap();
         let deleted = info.segments.iter().map(|one| one.deleted).sum();
         let left = [
             ("count", info.rows),

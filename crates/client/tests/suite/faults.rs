@@ -61,7 +61,7 @@ fn upkept(server: &Server, host: &dyn Host, name: &str) -> Result<(Vec<Id>, Vec<
         let again = server.client(&next).get_collection(host, name, false, None).await?;
         let parts = Parts { records: true, embeddings: true };
         let all = again.get(host, &Selection::default(), parts, 0, None, None).await?;
-        assert_eq!(again.info(host).await?.segments.len(), 1);
+        assert_eq!(again.info(host, None).await?.segments.len(), 1);
         Ok((all.rows.into_iter().map(|row| row.id).collect(), Vec::new()))
     })
 }

@@ -261,14 +261,14 @@ fn a_folder_of_release_0_1_is_read_and_upgraded() {
     for name in ["faces", "twice"] {
         let docs = open(&client().unwrap(), &host, name).unwrap();
         let before = block_on(docs.count(&host)).unwrap();
-        assert!(before > 0 && !block_on(docs.info(&host)).unwrap().authenticated);
+        assert!(before > 0 && !block_on(docs.info(&host, None)).unwrap().authenticated);
         let early = block_on(docs.extend_filterable(&host, &["lang".to_owned()]));
         assert!(matches!(early, Err(Error::Input(_))));
         assert!(block_on(docs.upgrade(&host)).unwrap());
         assert!(!block_on(docs.upgrade(&host)).unwrap());
         drop(docs);
         let docs = open(&client().unwrap(), &host, name).unwrap();
-        let info = block_on(docs.info(&host)).unwrap();
+        let info = block_on(docs.info(&host, None)).unwrap();
         assert!(info.authenticated && info.state.is_some());
         assert_eq!(block_on(docs.count(&host)).unwrap(), before);
         block_on(docs.extend_filterable(&host, &["lang".to_owned()])).unwrap();
@@ -299,14 +299,14 @@ fn further_fields_are_filtered_at_once_and_by_tags_once_rows_are_sealed_again() 
     assert!(matches!(block_on(docs.extend_filterable(&host, &field)), Err(Error::Input(_))));
     assert_eq!(names(&block_on(docs.query(&host, even())).unwrap()), before);
     let tags = |docs: &Collection| {
-        let info = block_on(docs.info(&host)).unwrap();
+        let info = block_on(docs.info(&host, None)).unwrap();
         info.segments.iter().filter(|one| one.bytes.contains_key("tags")).count()
     };
     assert_eq!(tags(&docs), 0);
     block_on(docs.optimize(&host, false)).unwrap();
     assert!(tags(&docs) > 0);
     assert_eq!(names(&block_on(docs.query(&host, even())).unwrap()), before);
-    assert_eq!(block_on(docs.info(&host)).unwrap().filterable, field);
+    assert_eq!(block_on(docs.info(&host, None)).unwrap().filterable, field);
 }
 
 #[test]
@@ -338,7 +338,7 @@ fn clusters_go_under_other_keys_in_the_shape_that_they_had() {
     block_on(docs.delete(&host, &gone, false)).unwrap();
     block_on(docs.add(&host, rows(3, DIMENSION, 2))).unwrap();
     let shapes = |docs: &Collection| {
-        let info = block_on(docs.info(&host)).unwrap();
+        let info = block_on(docs.info(&host, None)).unwrap();
         info.segments.into_iter().map(|one| (one.rows, one.bytes)).collect::<Vec<_>>()
     };
     let (before, shown) = (names(&asked(&docs, &host, 9).unwrap()), shapes(&docs));

@@ -8,6 +8,7 @@ mod filters;
 mod hostile;
 mod local;
 mod lying;
+mod parity;
 mod routing;
 mod support;
 mod upkeep;

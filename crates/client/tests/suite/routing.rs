@@ -58,7 +58,7 @@ fn rows_of_every_metric_are_found_in_their_clusters_by_every_client() {
         let made = block_on(docs.recluster(&host, None)).unwrap();
         assert_eq!((made.clusters, made.probes, made.decoys, made.unrouted), (8, 2, 2, 0));
         assert!(made.recall > 0.5 && made.recalls.len() == 8, "{name} {made:?}");
-        let info = block_on(docs.info(&host)).unwrap();
+        let info = block_on(docs.info(&host, None)).unwrap();
         assert_eq!((info.segments.len(), info.rows), (8, 300));
         let shapes: BTreeSet<_> = info.segments.iter().map(|one| (one.rows, &one.bytes)).collect();
         assert_eq!(shapes.len(), 1, "{name}: clusters look alike");
@@ -135,7 +135,7 @@ fn every_question_names_as_many_segments_and_the_same_ones_when_asked_again() {
     let theirs =
         block_on(server.client(&keys()).get_collection(&watched, "notes", false, None)).unwrap();
     let ids: Vec<_> =
-        block_on(docs.info(&host)).unwrap().segments.into_iter().map(|one| one.id).collect();
+        block_on(docs.info(&host, None)).unwrap().segments.into_iter().map(|one| one.id).collect();
     for row in [0, 0, 1, 2] {
         nearest(&theirs, &watched, &given.embeddings[row * D..][..D]);
     }

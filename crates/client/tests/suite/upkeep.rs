@@ -66,7 +66,7 @@ fn check(docs: &Collection, host: &dyn Host, choices: &Choices) {
 }
 
 fn segments(docs: &Collection, host: &dyn Host) -> (usize, usize) {
-    let info = block_on(docs.info(host)).unwrap();
+    let info = block_on(docs.info(host, None)).unwrap();
     (info.segments.len(), info.segments.iter().map(|one| one.deleted).sum())
 }
 
@@ -86,12 +86,16 @@ fn worn_segments_become_one_in_every_mode_and_metric() {
             assert_eq!(watched.done.borrow().last(), Some(&(120, Some(120))));
             assert_eq!(segments(&docs, &host), (1, 0));
             check(&docs, &host, &choices);
-            let before = block_on(docs.info(&host)).unwrap();
+            let before = block_on(docs.info(&host, None)).unwrap();
             block_on(docs.optimize(&host, false)).unwrap();
-            assert_eq!(block_on(docs.info(&host)).unwrap().segments, before.segments, "as it is");
+            assert_eq!(
+                block_on(docs.info(&host, None)).unwrap().segments,
+                before.segments,
+                "as it is"
+            );
             block_on(docs.optimize(&host, true)).unwrap();
             assert_ne!(
-                block_on(docs.info(&host)).unwrap().segments,
+                block_on(docs.info(&host, None)).unwrap().segments,
                 before.segments,
                 "a new nonce"
             );
@@ -191,7 +195,7 @@ fn others_who_change_rows_do_not_outrun_a_merge_and_lose_nothing() {
     assert_eq!(ids.len(), 117);
     assert!(!ids.contains(&Id::from(3001)) && ids.contains(&Id::from(7000)));
     // What came meanwhile stays beside; what went is gone from what was sealed before it went.
-    let left = block_on(docs.info(&host)).unwrap().segments;
+    let left = block_on(docs.info(&host, None)).unwrap().segments;
     assert_eq!(left.iter().map(|one| one.deleted).max(), Some(2), "{left:?}");
     let (fresh, _) = connection();
     let again = block_on(client.get_collection(&fresh, "notes", false, None)).unwrap();
@@ -247,14 +251,15 @@ fn everything_is_under_the_new_keys_and_the_old_ones_are_refused() {
                 [(40, Some(120)), (80, Some(120)), (120, Some(120))]
             );
             check(&docs, &host, &choices);
-            let info = block_on(docs.info(&host)).unwrap();
+            let info = block_on(docs.info(&host, None)).unwrap();
             assert_eq!(info.key_id, other_keys().key_id().to_string());
             assert_eq!((info.rotates_from, info.epoch, info.segments.len()), (None, 1, 3));
             block_on(docs.rotate_keys(&host, &other_keys(), overlap)).unwrap(); // done already
             let (sealed, _) = writer.seal(&host, rows(2, D, 8)).unwrap();
             block_on(writer.send(&host, &server.url, None, false, &sealed)).unwrap();
             block_on(docs.refresh(&host)).unwrap();
-            let refused: Vec<_> = block_on(docs.info(&host)).unwrap().refused.into_keys().collect();
+            let refused: Vec<_> =
+                block_on(docs.info(&host, None)).unwrap().refused.into_keys().collect();
             assert_eq!(refused.len(), 1, "a new card is needed");
             check(&docs, &host, &choices);
             assert_eq!(block_on(docs.discard(&host, &refused)).unwrap(), 2);
@@ -314,7 +319,7 @@ fn a_change_of_keys_that_ends_at_any_request_is_gone_on_with() {
             let (fresh, _) = connection();
             let again = block_on(new.get_collection(&fresh, &name, false, None)).unwrap();
             check(&again, &fresh, &choices);
-            assert_eq!(block_on(again.info(&fresh)).unwrap().rotates_from, None);
+            assert_eq!(block_on(again.info(&fresh, None)).unwrap().rotates_from, None);
         }
     }
     assert!(under_old >= 1 && under_new >= 8, "{under_old}, {under_new}");
@@ -358,7 +363,7 @@ fn a_call_that_is_ended_goes_on_with_the_next_one_and_other_keys_wait() {
     impatient.patience.set(40);
     let ended = block_on(docs.rotate_keys(&impatient, &other_keys(), true));
     assert!(matches!(ended, Err(Error::Ended(_))), "{ended:?}");
-    let info = block_on(docs.info(&host)).unwrap();
+    let info = block_on(docs.info(&host, None)).unwrap();
     assert_eq!(info.rotates_from, Some(keys().key_id().to_string()));
     let third = Arc::new(Keys::from_master([11; 32]));
     let refused = block_on(docs.rotate_keys(&host, &third, false));
@@ -424,7 +429,7 @@ fn a_restore_is_accepted_by_its_owner_and_gone_on_from() {
     let back = block_on(client.get_collection(&state, "notes", false, None)).unwrap();
     assert_eq!(block_on(back.count(&state)).unwrap(), 10);
     assert!(
-        block_on(back.info(&state)).unwrap().epoch >= 3,
+        block_on(back.info(&state, None)).unwrap().epoch >= 3,
         "no query key that was given up comes back"
     );
     // Who saw what is lost is told so, and how to follow.
@@ -463,16 +468,16 @@ fn rows_of_writers_are_taken_over_or_thrown_away() {
     let (known, _) = writer.seal(&host, rows(2, D, 1)).unwrap(); // ids that the owner has
     block_on(writer.send(&host, &server.url, None, false, &known)).unwrap();
     block_on(docs.refresh(&host)).unwrap();
-    let written: Vec<_> = block_on(docs.info(&host)).unwrap().segments;
+    let written: Vec<_> = block_on(docs.info(&host, None)).unwrap().segments;
     let written: Vec<_> = written.into_iter().filter(|one| one.writer.is_some()).collect();
     assert_eq!(written.len(), 3);
-    let own = block_on(docs.info(&host)).unwrap().segments[0].id.clone();
+    let own = block_on(docs.info(&host, None)).unwrap().segments[0].id.clone();
     let refused = block_on(docs.discard(&host, &[written[1].id.clone(), own]));
     assert!(matches!(refused, Err(Error::Input(_))), "{refused:?}");
     assert_eq!(block_on(docs.count(&host)).unwrap(), 10, "nothing was removed");
     assert_eq!(block_on(docs.discard(&host, &[written[1].id.clone()])).unwrap(), 3);
     assert_eq!(block_on(docs.adopt(&host, false)).unwrap(), 3, "two were set aside");
-    let info = block_on(docs.info(&host)).unwrap();
+    let info = block_on(docs.info(&host, None)).unwrap();
     assert!(info.writers.is_empty() && info.ignored.is_empty(), "{info:?}");
     assert_eq!(info.rows, 7);
     let even = Selection { filter: Some("{\"even\":true}".to_owned()), ..Selection::default() };

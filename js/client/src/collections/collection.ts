@@ -26,6 +26,7 @@ import type {
 import type {
   Audience,
   Clustered,
+  FloodingPlan,
   Explanation,
   GetPart,
   GetResult,
@@ -65,6 +66,7 @@ export interface QueryQuestion extends Which {
   include?: readonly string[] | undefined;
   skipQuarantined?: boolean | undefined;
   audience?: Audience | undefined;
+  flooding?: number | undefined;
 }
 
 /** Rows of which `there` says which have a vector, where not all of them have one or none. */
@@ -142,13 +144,14 @@ export class CollectionEngine {
 
   async query(question: QueryQuestion, call: Call): Promise<QueryResult> {
     const include = checkInclude(question.include ?? ["distances", "scores"], QUERY_PARTS);
-    const { nResults, within, skipQuarantined = false } = question;
+    const { nResults, within, flooding, skipQuarantined = false } = question;
     const asked = {
       ...selection(question),
       ...partsOf(include),
       queryEmbeddings: this.#rows(question.queryEmbeddings, "queryEmbeddings").data,
       ...(nResults !== undefined && { nResults: countOfThings(nResults, "nResults") }),
       ...(within !== undefined && { within: finite(within, "within") }),
+      ...(flooding !== undefined && { flooding: finite(flooding, "flooding") }),
       skipQuarantined,
       audience: checkAudience(question.audience),
     };
@@ -167,6 +170,11 @@ export class CollectionEngine {
       ownersOnly,
       checked,
     };
+  }
+
+  floodingPlan(flooding: unknown, call: Call): Promise<FloodingPlan> {
+    const deviation = finite(flooding, "flooding");
+    return this.#under(call, (host) => this.#native.floodingPlan(host, deviation));
   }
 
   prefetch(queries: unknown, call: Call): Promise<number> {

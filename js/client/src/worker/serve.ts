@@ -311,6 +311,7 @@ function collectionMethods(collection: CollectionEngine, keys: (handle: Handle) 
     delete: (call: Call, given: never) => collection.delete(known(given, DELETE, "delete"), call),
     get: (call: Call, question: never) => collection.get(known(question, GET, "get"), call),
     query: (call: Call, question: never) => collection.query(known(question, QUERY, "query"), call),
+    floodingPlan: (call: Call, flooding: unknown) => collection.floodingPlan(flooding, call),
     prefetch: (call: Call, queries: unknown) => collection.prefetch(queries, call),
     recluster: (call: Call, given: never) => collection.recluster(known(given, RECLUSTER, "recluster"), call),
     count: (call: Call) => collection.count(call),

@@ -1,6 +1,6 @@
 /** What the client refuses by name, and whom it answers, against a server and in its Worker. */
 
-import { Client, Collection, type Engine, InvalidInput, type Keys } from "@ciphervec/client";
+import { Client, Collection, type Engine, InvalidInput, type Keys, MemoryStorage } from "@ciphervec/client";
 import { describe, expect, test } from "vitest";
 import { missing, type TestServer } from "../support/server.js";
 import { withServer } from "../support/setup.js";
@@ -79,7 +79,8 @@ describe.skipIf(missing !== "")("options", () => {
   test.each(["sealed", "sealed-query"] as const)("results of %s are the owner's own", async (mode) => {
     const docs = await made(`own-${mode}`, mode);
     const q = { queryEmbeddings: [0, 1, 0], nResults: 1 };
-    await expect(docs.query({ ...q, audience: "others" })).rejects.toThrow("owner's own");
+    if (mode === "sealed-query")
+      await expect(docs.query({ ...q, audience: "others" })).rejects.toThrow("owner's own");
     await expect(docs.query({ ...q, audience: "everybody" } as never)).rejects.toThrow("audience must be");
     const found = await docs.query(q);
     expect(found.ids).toEqual([["b"]]);
@@ -87,6 +88,22 @@ describe.skipIf(missing !== "")("options", () => {
     expect(() => JSON.stringify({ ...found })).toThrow('audience: "owner"');
     const named = await docs.query({ ...q, audience: "owner" });
     expect(JSON.parse(JSON.stringify(named)).ids).toEqual([["b"]]);
+  });
+
+  test("others are answered with noise that is counted, where that lasts", async () => {
+    const docs = await made("others", "sealed");
+    const q = { queryEmbeddings: [0, 1, 0], nResults: 1, audience: "others", flooding: 2 ** -4 } as const;
+    const before = await docs.floodingPlan({ flooding: 2 ** -4 });
+    const found = await docs.query(q);
+    expect(JSON.parse(JSON.stringify(found)).ids).toEqual([["b"]]);
+    const after = await docs.floodingPlan({ flooding: 2 ** -4 });
+    expect(after.queriesLeft).toBe(before.queriesLeft - 1);
+    expect(after.rowsLeft).toBe(before.rowsAnEpoch - 2);
+    await expect(docs.query({ ...q, flooding: 1 })).rejects.toThrow("2^-12 to 2^-4");
+    await expect(docs.query({ ...q, include: ["embeddings"] })).rejects.toThrow("owner's own");
+    const forgetful = new Client({ url: server.url, keys, storage: new MemoryStorage() });
+    const again = await forgetful.getCollection({ name: "others" });
+    await expect(again.query(q)).rejects.toThrow("remembers nothing");
   });
 
   test("results of sealed-index are for anybody", async () => {

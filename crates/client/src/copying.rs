@@ -1,0 +1,108 @@
+//! Copying: one state of a collection, sealed as it is, goes to another place. It takes no key.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use indexmap::IndexMap;
+
+use crate::belief::description::check_name;
+use crate::change::{
+    BLOBS, CONSUMED, Change, EVALUATION, KEY_PAIR, NewSegment, ROUTING, STATE, StoredSegment,
+};
+use crate::client::Client;
+use crate::clusters::table::SLOTS;
+use crate::error::{Error, Result};
+use crate::host::{Host, Progress};
+use crate::store::CollectionStore;
+
+/// How often a collection that others change is copied anew.
+const TURNS: usize = 3;
+
+impl Client {
+    /// Copies a collection, as it is in one state, into one of its name that `target` keeps; its rows. Whatever keys either client has,
+    /// none is used. The host is told how many bytes are done. Half a copy is taken away again.
+    ///
+    /// # Errors
+    /// [`Error::CollectionNotFound`], [`Error::CollectionExists`] where the target has one of that name, [`Error::Corrupt`] for bytes that
+    /// are not what was stored.
+    pub async fn copy_to(&self, host: &dyn Host, name: &str, target: &Client) -> Result<u64> {
+        check_name(name)?;
+        for turn in 1.. {
+            let source = self.unopened(host, name).await?;
+            let version = source.listing().version;
+            match copied(host, &*source, name, target).await {
+                // Others write to it, and bytes of the state that was being copied are gone.
+                Err(Error::Corrupt(_) | Error::Conflict(_))
+                    if turn < TURNS
+                        && self.unopened(host, name).await?.listing().version != version => {}
+                done => return done,
+            }
+        }
+        Ok(0)
+    }
+
+    async fn unopened(&self, host: &dyn Host, name: &str) -> Result<Arc<dyn CollectionStore>> {
+        self.database.open_beside(host, name, self.lineages(name)).await
+    }
+}
+
+async fn copied(
+    host: &dyn Host,
+    source: &dyn CollectionStore,
+    name: &str,
+    target: &Client,
+) -> Result<u64> {
+    let listing = source.listing();
+    let mut beside = BTreeMap::new();
+    for attachment in [EVALUATION, KEY_PAIR, ROUTING, SLOTS[0], SLOTS[1], CONSUMED, STATE] {
+        if source.has_attachment(attachment) {
+            beside.insert(attachment, source.attachment(host, attachment).await?);
+        }
+    }
+    let meta = listing.meta.to_vec();
+    let made = target.database.create(host, name, meta, beside, target.lineages(name)).await?;
+    let segments: Vec<_> = listing.segments.values().cloned().collect();
+    match filled(host, source, &segments, &*made).await {
+        Ok(()) => Ok(segments.iter().map(|one| one.live() as u64).sum()),
+        Err(error) => {
+            drop(made);
+            // What stopped the copy is what is told.
+            let _ = target.database.delete(host, name).await;
+            Err(error)
+        }
+    }
+}
+
+async fn filled(
+    host: &dyn Host,
+    source: &dyn CollectionStore,
+    segments: &[Arc<StoredSegment>],
+    made: &dyn CollectionStore,
+) -> Result<()> {
+    let total = segments.iter().flat_map(|one| one.blobs.values()).sum();
+    let mut done = 0;
+    for segment in segments {
+        if let Some(other) = segment.blobs.keys().find(|one| !BLOBS.contains(&one.as_str())) {
+            return Err(Error::Version(format!(
+                "segment {} has a blob {other:?}, of which this ciphervec knows nothing. Upgrade it.",
+                segment.id
+            )));
+        }
+        let mut blobs = IndexMap::new();
+        for blob in BLOBS.into_iter().filter(|blob| segment.has(blob)) {
+            blobs.insert(blob, source.read(host, segment.id, blob).await?);
+        }
+        let (id, rows) = (segment.id, segment.rows);
+        let add = vec![NewSegment { id, rows, blobs, deleted: Vec::new() }];
+        made.commit(host, &Change { add, ..Change::default() }).await?;
+        done += segment.blobs.values().sum::<u64>();
+        host.progress(Progress { phase: "upload", done, total: Some(total), ms: None });
+        host.check()?;
+    }
+    let gone = segments.iter().filter(|one| !one.deleted.is_empty());
+    let delete_rows: BTreeMap<_, _> = gone.map(|one| (one.id, one.deleted.clone())).collect();
+    match delete_rows.is_empty() {
+        true => Ok(()),
+        false => made.commit(host, &Change { delete_rows, ..Change::default() }).await,
+    }
+}

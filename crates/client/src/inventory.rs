@@ -1,0 +1,222 @@
+//! Inventory: what is stored of a collection, and what protects it.
+
+use std::collections::BTreeMap;
+
+use ciphervec::search::{Exactness, Expected, PackingChoice};
+use ciphervec::{Id, IndexSpec, Network, SecurityStatement};
+
+use crate::change::WRAP;
+use crate::collection::Collection;
+use crate::error::Result;
+use crate::host::Host;
+use crate::replica::Replica;
+use crate::replica::explaining::RoutingCost;
+use crate::replica::query_keys::QueryKey;
+use crate::replica::tables::TABLE_BYTES;
+
+/// One segment, as [`Collection::info`] lists it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SegmentInfo {
+    /// Its id, in hexadecimal.
+    pub id: String,
+    /// Rows, deleted ones included.
+    pub rows: u32,
+    /// Rows that are gone.
+    pub deleted: usize,
+    /// Bytes by blob.
+    pub bytes: BTreeMap<String, u64>,
+    /// Who sealed it, where that was a writer.
+    pub writer: Option<String>,
+}
+
+/// How rows are packed in the modes whose queries are encrypted.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Packing {
+    /// What that is for.
+    pub network: Network,
+    /// How most rows are packed once all of them are, and what an answer then takes.
+    pub choice: PackingChoice,
+    /// Rows by the level that they are packed for now.
+    pub rows_by_level: BTreeMap<u8, usize>,
+}
+
+/// What is clustered of a routed collection, and what is not.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RoutingInfo {
+    /// None where nothing is clustered yet.
+    pub clusters: Option<RoutingCost>,
+    /// Rows that every question scans.
+    pub unrouted: usize,
+    /// Segments of clusters that are being made.
+    pub being_made: usize,
+}
+
+/// What is stored and what protects it.
+#[derive(Clone, Debug)]
+pub struct Info {
+    /// What the index is.
+    pub spec: IndexSpec,
+    /// Fields whose equality a server may test by keyed tags.
+    pub filterable: Vec<String>,
+    /// Segments whose tags say nothing of the latest of these.
+    pub untagged: usize,
+    /// Whether vectors are kept as they were put in.
+    pub originals: bool,
+    /// What embeds texts, as JSON, where that was saved.
+    pub embedding_function: Option<String>,
+    /// None where queries scan everything.
+    pub routing: Option<RoutingInfo>,
+    /// Rows that are there.
+    pub rows: usize,
+    /// Rows that are deleted and still stored.
+    pub deleted: usize,
+    /// The public name of the keys.
+    pub key_id: String,
+    /// That of the keys that it comes from, while they are being changed.
+    pub rotates_from: Option<String>,
+    /// Of the collection's own query key.
+    pub epoch: u32,
+    /// What queries are asked under; none where they are plain.
+    pub query_key: Option<QueryKey>,
+    /// Of the store.
+    pub version: u64,
+    /// Whether the owner authenticates every state.
+    pub authenticated: bool,
+    /// Number and lineage of the present state.
+    pub state: Option<(u64, String)>,
+    /// When this lineage began, in seconds since 1970.
+    pub begun: Option<u64>,
+    /// What the index rests on and what the server learns.
+    pub security: SecurityStatement,
+    /// None in modes without a choice.
+    pub packing: Option<Packing>,
+    /// Oldest first.
+    pub segments: Vec<SegmentInfo>,
+    /// Segments that later additions merge by themselves.
+    pub small_segments: usize,
+    /// Rows by writer.
+    pub writers: BTreeMap<String, usize>,
+    /// Segments of writers that the owner has not authenticated yet.
+    pub appended: Vec<String>,
+    /// Rows whose id was added again later, which go with the next change.
+    pub shadowed: usize,
+    /// Ids that two segments of the owner's have; the later row counts.
+    pub duplicates: Vec<Id>,
+    /// Why segments are passed over.
+    pub refused: BTreeMap<String, String>,
+    /// Why segments are in quarantine.
+    pub quarantine: BTreeMap<String, String>,
+    /// Segments of release 0.1 whose results carry noise of the key until they are sealed again.
+    pub outdated: Vec<String>,
+    /// Blocks of rows that nothing is checked about, because a release before 0.2 sealed them.
+    pub unchecked_blocks: usize,
+    /// Segments whose opened metadata is held in memory for filters, its bytes, and the most bytes that are.
+    pub filter_tables: (usize, usize, usize),
+    /// Rows without effect, because their id was authenticated elsewhere before they came: their segments.
+    pub ignored: Vec<(Id, String)>,
+}
+
+impl Collection {
+    /// What is stored and what protects it; how rows would be packed for another `network` than the collection's, where one is given.
+    ///
+    /// # Errors
+    /// As [`Self::count`].
+    pub async fn info(&self, host: &dyn Host, network: Option<Network>) -> Result<Info> {
+        self.alone(host).await?.inventory(network)
+    }
+}
+
+impl Replica {
+    fn inventory(&self, network: Option<Network>) -> Result<Info> {
+        let (listing, directory) = (self.store.listing(), &self.directory);
+        let description = &self.description;
+        let mut writers: BTreeMap<String, usize> = BTreeMap::new();
+        let segments = listing.segments.values().map(|one| {
+            let writer = self.writer(one.id);
+            if let Some(writer) = writer {
+                *writers.entry(writer.to_owned()).or_default() += one.live();
+            }
+            SegmentInfo {
+                id: one.id.to_string(),
+                rows: one.rows,
+                deleted: one.deleted.len(),
+                bytes: one.blobs.iter().map(|(name, bytes)| (name.clone(), *bytes)).collect(),
+                writer: writer.filter(|_| one.has(WRAP)).map(str::to_owned),
+            }
+        });
+        let segments = segments.collect();
+        let ignored: Vec<_> =
+            directory.aside().map(|(id, segment, _)| (id.clone(), segment.to_string())).collect();
+        let staged = self.routing.staged();
+        let explained = self.explain();
+        let stored: usize = listing
+            .segments
+            .values()
+            .filter(|one| !staged.contains(&one.id))
+            .map(|one| one.rows as usize)
+            .sum();
+        let unread: usize = directory
+            .refused()
+            .iter()
+            .filter_map(|id| listing.segments.get(id))
+            .map(|one| one.live())
+            .sum();
+        let active = self.routing.table.as_ref().and_then(|table| table.active.as_ref());
+        let elsewhere = unread + ignored.len() + active.map_or(0, |active| active.padding());
+        let signed = self.states.present.as_ref();
+        let pin = signed.map(|signed| signed.pin());
+        let tables = self.payloads.tables.held();
+        let outdated = directory.segments().map(|(id, ..)| id);
+        let outdated = outdated.filter(|id| directory.exactness(*id) == Some(Exactness::Outdated));
+        Ok(Info {
+            spec: description.spec.clone(),
+            filterable: description.filterable.clone(),
+            untagged: description
+                .untagged
+                .iter()
+                .filter(|id| listing.segments.contains_key(*id))
+                .count(),
+            originals: description.originals,
+            embedding_function: description.embedding().map(str::to_owned),
+            routing: explained.routed.then(|| RoutingInfo {
+                clusters: explained.routing,
+                unrouted: self.fresh().iter().map(|one| one.live()).sum(),
+                being_made: staged.len(),
+            }),
+            rows: directory.len(),
+            deleted: stored.saturating_sub(directory.len() + elsewhere),
+            key_id: description.key_id.clone(),
+            rotates_from: description.rotates_from().map(str::to_owned),
+            epoch: description.epoch,
+            query_key: description.encrypts_queries().then(|| self.query_keys.present()),
+            version: listing.version,
+            authenticated: description.authenticated,
+            state: pin.map(|pin| (pin.sequence, pin.lineage)),
+            begun: signed.map(|signed| signed.record.begun),
+            security: description.spec.security(),
+            packing: self.packing(network.unwrap_or(description.network))?,
+            segments,
+            small_segments: self.small(),
+            writers,
+            appended: self.appended.iter().map(ToString::to_string).collect(),
+            shadowed: directory.shadowed().count(),
+            duplicates: directory.repeated().to_vec(),
+            refused: self.reasons.iter().map(|(id, why)| (id.to_string(), why.clone())).collect(),
+            quarantine: self.held(),
+            outdated: outdated.map(|id| id.to_string()).collect(),
+            unchecked_blocks: directory.unchecked_blocks(&self.owner),
+            filter_tables: (tables.0, tables.1, TABLE_BYTES),
+            ignored,
+        })
+    }
+
+    fn packing(&self, network: Network) -> Result<Option<Packing>> {
+        let expected = Expected { rows: self.directory.len(), network };
+        let Some(choice) = self.owner.packing(&expected)? else { return Ok(None) };
+        let mut rows_by_level: BTreeMap<u8, usize> = BTreeMap::new();
+        for (_, rows, level) in self.directory.segments() {
+            *rows_by_level.entry(level).or_default() += rows as usize;
+        }
+        Ok(Some(Packing { network, choice, rows_by_level }))
+    }
+}

@@ -1,0 +1,226 @@
+//! Storage: where what a client remembers lies, in a folder or in memory.
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::SystemTime;
+
+use crate::error::{Error, Result};
+
+/// What a client remembers: what servers showed before, so that a later process notices what they take back, and sealed blobs, so that
+/// they are not fetched again. All of it is encrypted under the owner's keys.
+pub struct Storage(Place);
+
+enum Place {
+    Memory(Mutex<Entries>),
+    Folder(PathBuf),
+}
+
+#[derive(Default)]
+struct Entries {
+    held: HashMap<String, (u64, Vec<u8>)>,
+    /// Counts uses: the latest has the largest number.
+    clock: u64,
+}
+
+impl Storage {
+    /// In a folder, which is made, and is nobody's but the user's.
+    ///
+    /// # Errors
+    /// [`Error::Storage`] for a folder that can't be used.
+    pub fn new(folder: impl Into<PathBuf>) -> Result<Self> {
+        let folder = folder.into();
+        fs::create_dir_all(&folder).map_err(|error| refused(&folder, &error))?;
+        only_mine(&folder).map_err(|error| refused(&folder, &error))?;
+        Ok(Storage(Place::Folder(folder)))
+    }
+
+    /// In memory: it ends with this, and a server is trusted anew by each process.
+    pub fn in_memory() -> Self {
+        Storage(Place::Memory(Mutex::default()))
+    }
+
+    /// Whether what is put here is there in a later process.
+    pub fn durable(&self) -> bool {
+        matches!(self.0, Place::Folder(_))
+    }
+
+    fn run<T>(
+        &self,
+        work: impl FnOnce(&Path) -> std::io::Result<T>,
+        memory: impl FnOnce(&mut Entries) -> T,
+    ) -> Result<T> {
+        match &self.0 {
+            Place::Memory(entries) => {
+                Ok(memory(&mut entries.lock().unwrap_or_else(PoisonError::into_inner)))
+            }
+            Place::Folder(folder) => work(folder).map_err(|error| refused(folder, &error)),
+        }
+    }
+
+    /// What was put under a name.
+    ///
+    /// # Errors
+    /// [`Error::Storage`].
+    pub fn get(&self, name: &str) -> Result<Option<Vec<u8>>> {
+        let from_folder = |folder: &Path| {
+            let path = path_of(folder, name);
+            match fs::read(&path) {
+                Ok(data) => {
+                    // When it was used last; that it can't be noted costs nothing but the order.
+                    let _ = File::options()
+                        .append(true)
+                        .open(&path)
+                        .and_then(|file| file.set_modified(SystemTime::now()));
+                    Ok(Some(data))
+                }
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+                Err(error) => Err(error),
+            }
+        };
+        let from_memory = |entries: &mut Entries| {
+            entries.clock += 1;
+            let (used, data) = entries.held.get_mut(name)?;
+            *used = entries.clock;
+            Some(data.clone())
+        };
+        self.run(from_folder, from_memory)
+    }
+
+    /// Keeps bytes under a name, durably.
+    ///
+    /// # Errors
+    /// [`Error::Storage`].
+    pub fn put(&self, name: &str, data: &[u8]) -> Result<()> {
+        let into_folder = |folder: &Path| {
+            let path = path_of(folder, name);
+            let parent = path.parent().unwrap_or(folder);
+            fs::create_dir_all(parent)?;
+            let mut draft = tempfile::NamedTempFile::new_in(parent)?;
+            draft.write_all(data)?;
+            draft.as_file().sync_all()?;
+            draft.persist(&path).map_err(|error| error.error)?;
+            // The new name as well; Windows opens no folder.
+            if cfg!(unix) { File::open(parent)?.sync_all() } else { Ok(()) }
+        };
+        let into_memory = |entries: &mut Entries| {
+            entries.clock += 1;
+            entries.held.insert(name.to_owned(), (entries.clock, data.to_vec()));
+        };
+        self.run(into_folder, into_memory)
+    }
+
+    /// Forgets them; that there are none is no error.
+    ///
+    /// # Errors
+    /// [`Error::Storage`].
+    pub fn delete(&self, name: &str) -> Result<()> {
+        let from_folder = |folder: &Path| match fs::remove_file(path_of(folder, name)) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        };
+        self.run(from_folder, |entries| drop(entries.held.remove(name)))
+    }
+
+    /// Names that begin so, with the bytes of each, the ones unused for longest first.
+    ///
+    /// # Errors
+    /// [`Error::Storage`].
+    pub fn list(&self, prefix: &str) -> Result<Vec<(String, u64)>> {
+        let of_folder = |folder: &Path| {
+            let (within, begins) = prefix.split_at(prefix.rfind('/').map_or(0, |at| at + 1));
+            let Ok(files) = fs::read_dir(folder.join(within)) else { return Ok(Vec::new()) };
+            let mut found = Vec::new();
+            for file in files {
+                let file = file?;
+                let (Ok(known), name) = (file.metadata(), file.file_name()) else { continue };
+                let name = name.to_string_lossy();
+                if known.is_file() && name.starts_with(begins) {
+                    found.push((known.modified()?, format!("{within}{name}"), known.len()));
+                }
+            }
+            found.sort();
+            Ok(found.into_iter().map(|(_, name, bytes)| (name, bytes)).collect())
+        };
+        let of_memory = |entries: &mut Entries| {
+            let named = entries.held.iter().filter(|(name, _)| name.starts_with(prefix));
+            let mut found: Vec<_> = named
+                .map(|(name, (used, data))| (*used, name.clone(), data.len() as u64))
+                .collect();
+            found.sort();
+            found.into_iter().map(|(_, name, bytes)| (name, bytes)).collect()
+        };
+        self.run(of_folder, of_memory)
+    }
+
+    /// Keeps others with the same storage from what is done under a name, until what it gives is dropped.
+    ///
+    /// # Errors
+    /// [`Error::Storage`].
+    pub fn lock(&self, name: &str) -> Result<Box<dyn core::any::Any>> {
+        let of_folder = |folder: &Path| {
+            let path = path_of(folder, name).with_extension("lock");
+            fs::create_dir_all(path.parent().unwrap_or(folder))?;
+            let file = File::options().create(true).truncate(false).write(true).open(path)?;
+            file.lock()?;
+            Ok(Box::new(file) as Box<dyn core::any::Any>)
+        };
+        self.run(of_folder, |_| Box::new(()) as Box<dyn core::any::Any>)
+    }
+}
+
+/// The file of a name: those of this crate are a word, a slash and hexadecimal digits. Any other is hashed.
+fn path_of(folder: &Path, name: &str) -> PathBuf {
+    let plain = |part: &str| {
+        !part.is_empty()
+            && part.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
+    };
+    match name.split_once('/') {
+        Some((kind, rest)) if plain(kind) && plain(rest) => folder.join(kind).join(rest),
+        _ => folder.join("other").join(blake3::hash(name.as_bytes()).to_hex().as_str()),
+    }
+}
+
+fn refused(folder: &Path, error: &std::io::Error) -> Error {
+    Error::Storage(format!(
+        "{}: what this client remembers can't be kept there: {error}.",
+        folder.display()
+    ))
+}
+
+/// Nobody else is to read or change what is remembered.
+#[cfg(unix)]
+fn only_mine(folder: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    fs::set_permissions(folder, fs::Permissions::from_mode(0o700))
+}
+
+/// Folders of a user's profile are theirs alone.
+#[cfg(not(unix))]
+fn only_mine(_folder: &Path) -> std::io::Result<()> {
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_lists_the_names_that_begin_so() {
+        let folder = tempfile::tempdir().unwrap();
+        let kept = Storage::new(folder.path()).unwrap();
+        for name in ["a/12", "a/13", "a/2", "b/12"] {
+            kept.put(name, b"x").unwrap();
+        }
+        for (prefix, expected) in
+            [("a/1", &["a/12", "a/13"][..]), ("a/", &["a/12", "a/13", "a/2"]), ("c/", &[])]
+        {
+            let mut found: Vec<_> =
+                kept.list(prefix).unwrap().into_iter().map(|(name, _)| name).collect();
+            found.sort();
+            assert_eq!(found, expected, "{prefix}");
+        }
+    }
+}

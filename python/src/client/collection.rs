@@ -1,0 +1,357 @@
+//! One collection, as the core has it, for the Python package.
+
+use std::sync::Arc;
+
+use ciphervec_client::{Collection, Found, GetResult, Known, QueryRequest, Row, Unknown};
+use numpy::{PyArray1, PyArray2, PyReadonlyArray2};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict};
+
+use crate::arrays;
+use crate::client::facts;
+use crate::client::host::{PyCallHost, run};
+use crate::client::values::{PyRecords, PySelection, audience, choices, names, network, parts};
+use crate::ids::{self, PyId};
+use crate::keys::PyKeys;
+use crate::spec::PyIndexSpec;
+
+/// One collection. It may be asked from several threads.
+#[pyclass(name = "Collection", module = "ciphervec._native", frozen)]
+pub struct PyCollection(Collection);
+
+/// Ids, metadata as JSON text, documents, vectors: an entry a row.
+type Rows<'py> = (
+    Vec<Bound<'py, PyAny>>,
+    Option<Vec<Option<String>>>,
+    Option<Vec<Option<String>>>,
+    Option<Bound<'py, PyArray2<f32>>>,
+);
+/// The same of one query's hits, with their distances and scores.
+type Hits<'py> = (Rows<'py>, Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>);
+/// Count, probes and decoys of clusters; recall; whether the server learns queries.
+type Routing = (Option<u32>, Option<u32>, Option<u32>, f64, bool);
+
+impl PyCollection {
+    pub fn new(collection: Collection) -> Self {
+        Self(collection)
+    }
+
+    fn dimension(&self) -> usize {
+        self.0.spec().dimension()
+    }
+}
+
+fn listed<'py>(
+    py: Python<'py>,
+    rows: Vec<Row>,
+    (records, embeddings): (bool, bool),
+    dimension: usize,
+) -> PyResult<Rows<'py>> {
+    let count = rows.len();
+    let (mut known, mut metadatas, mut documents) =
+        (Vec::with_capacity(count), Vec::new(), Vec::new());
+    let mut vectors = Vec::with_capacity(if embeddings { count * dimension } else { 0 });
+    for Row { id, metadata, document, embedding } in rows {
+        known.push(ids::to_python(py, &id)?);
+        metadatas.push(metadata);
+        documents.push(document);
+        vectors.extend(embedding.unwrap_or_default());
+    }
+    let vectors = embeddings.then(|| arrays::matrix(py, vectors, dimension)).transpose()?;
+    Ok((known, records.then_some(metadatas), records.then_some(documents), vectors))
+}
+
+#[pymethods]
+impl PyCollection {
+    #[getter]
+    fn spec(&self) -> PyIndexSpec {
+        facts::spec(self.0.spec())
+    }
+
+    /// Filterable fields, and whether vectors are kept as they were put in, when it was opened.
+    #[getter]
+    fn settings(&self) -> (Vec<String>, bool) {
+        let (filterable, originals) = self.0.settings();
+        (filterable.to_vec(), originals)
+    }
+
+    /// Count, probes, decoys, recall, whether the server learns queries; None where nothing is routed.
+    #[getter]
+    fn routing(&self) -> Option<Routing> {
+        let of = self.0.routing()?;
+        Some((of.count, of.probes, of.decoys, of.recall, of.server_learns_queries))
+    }
+
+    /// That it was chosen so. Raises InvalidInput.
+    fn check_choices(&self, host: &PyCallHost, given: &Bound<'_, PyAny>) -> PyResult<()> {
+        let choices = choices(given)?;
+        let face = ciphervec_client::Face::Python;
+        run(given.py(), host, async |_| self.0.check_choices(face, &choices).await)
+    }
+
+    fn add<'py>(
+        &self,
+        py: Python<'py>,
+        host: &PyCallHost,
+        rows: PyRecords<'py>,
+    ) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let rows = rows.read(self.dimension())?;
+        names(py, run(py, host, async |host| self.0.add(host, rows).await)?)
+    }
+
+    fn upsert<'py>(
+        &self,
+        py: Python<'py>,
+        host: &PyCallHost,
+        rows: PyRecords<'py>,
+    ) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let rows = rows.read(self.dimension())?;
+        names(py, run(py, host, async |host| self.0.upsert(host, rows).await)?)
+    }
+
+    /// `there` marks the rows whose vector is given, None: all or none of them.
+    fn update(
+        &self,
+        py: Python<'_>,
+        host: &PyCallHost,
+        rows: PyRecords<'_>,
+        there: Option<Vec<bool>>,
+        removed: Vec<String>,
+    ) -> PyResult<()> {
+        let rows = rows.read(self.dimension())?;
+        run(py, host, async |host| self.0.update(host, rows, there, &removed).await)
+    }
+
+    fn merge(
+        &self,
+        py: Python<'_>,
+        host: &PyCallHost,
+        rows: PyRecords<'_>,
+        there: Option<Vec<bool>>,
+        keep: bool,
+        skip: bool,
+    ) -> PyResult<usize> {
+        let rows = rows.read(self.dimension())?;
+        let known = if keep { Known::Keep } else { Known::Merge };
+        let unknown = if skip { Unknown::Skip } else { Unknown::Add };
+        run(py, host, async |host| self.0.merge(host, rows, there, known, unknown).await)
+    }
+
+    fn delete(
+        &self,
+        py: Python<'_>,
+        host: &PyCallHost,
+        which: PySelection,
+        missing_ok: bool,
+    ) -> PyResult<usize> {
+        let which = which.read();
+        run(py, host, async |host| self.0.delete(host, &which, missing_ok).await)
+    }
+
+    /// Rows, and whether vectors among them carry noise of the key. `include`: metadata and documents, vectors.
+    #[pyo3(signature = (host, which, include, offset = 0, limit = None, audience = None))]
+    #[expect(clippy::too_many_arguments, reason = "they are the arguments of one Python call")]
+    fn get<'py>(
+        &self,
+        py: Python<'py>,
+        host: &PyCallHost,
+        which: PySelection,
+        include: (bool, bool),
+        offset: usize,
+        limit: Option<usize>,
+        audience: Option<&str>,
+    ) -> PyResult<(Rows<'py>, bool)> {
+        let (which, parts, readers) = (which.read(), parts(include), self::audience(audience)?);
+        let get = async |host: &dyn ciphervec_client::Host| {
+            self.0.get(host, &which, parts, offset, limit, readers).await
+        };
+        let GetResult { rows, owners_only } = run(py, host, get)?;
+        Ok((listed(py, rows, include, self.dimension())?, owners_only))
+    }
+
+    /// The hits of each query, whether their scores carry noise of the key, and whether all was checked.
+    #[pyo3(signature = (host, embeddings, n_results, within, among, include, audience = None, flooding = None, skip_quarantined = false))]
+    #[expect(clippy::too_many_arguments, reason = "they are the arguments of one Python call")]
+    fn query<'py>(
+        &self,
+        py: Python<'py>,
+        host: &PyCallHost,
+        embeddings: PyReadonlyArray2<'py, f32>,
+        n_results: Option<usize>,
+        within: Option<f64>,
+        among: PySelection,
+        include: (bool, bool),
+        audience: Option<&str>,
+        flooding: Option<f64>,
+        skip_quarantined: bool,
+    ) -> PyResult<(Vec<Hits<'py>>, bool, bool)> {
+        let request = QueryRequest {
+            embeddings: arrays::rows(&embeddings, self.dimension())?.to_vec(),
+            n_results,
+            within,
+            among: among.read(),
+            parts: parts(include),
+            audience: self::audience(audience)?,
+            flooding,
+            skip_quarantined,
+        };
+        let found = run(py, host, async |host| self.0.query(host, request).await)?;
+        let hits = found.hits.into_iter().map(|hits| {
+            let (mut rows, mut distances, mut scores) = (Vec::new(), Vec::new(), Vec::new());
+            for Found { row, distance, score } in hits {
+                rows.push(row);
+                distances.push(distance);
+                scores.push(score);
+            }
+            let rows = listed(py, rows, include, self.dimension())?;
+            Ok((rows, PyArray1::from_vec(py, distances), PyArray1::from_vec(py, scores)))
+        });
+        Ok((hits.collect::<PyResult<_>>()?, found.owners_only, found.checked))
+    }
+
+    /// Deviation; queries a row in all and left; rows an epoch in all and left.
+    fn flooding_plan(
+        &self,
+        py: Python<'_>,
+        host: &PyCallHost,
+        flooding: f64,
+    ) -> PyResult<(f64, u64, u64, u64, u64)> {
+        let plan = run(py, host, async |host| self.0.flooding_plan(host, flooding).await)?;
+        let left = (plan.queries, plan.queries_left, plan.rows_an_epoch, plan.rows_left);
+        Ok((plan.deviation, left.0, left.1, left.2, left.3))
+    }
+
+    fn prefetch(&self, py: Python<'_>, host: &PyCallHost, queries: usize) -> PyResult<usize> {
+        run(py, host, async |host| self.0.prefetch(host, queries).await)
+    }
+
+    fn recluster<'py>(
+        &self,
+        py: Python<'py>,
+        host: &PyCallHost,
+        questions: Option<PyReadonlyArray2<'py, f32>>,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let questions = match &questions {
+            Some(rows) => Some(arrays::rows(rows, self.dimension())?.to_vec()),
+            None => None,
+        };
+        let made = run(py, host, async |host| self.0.recluster(host, questions).await)?;
+        facts::clustered(py, &made)
+    }
+
+    fn count(&self, py: Python<'_>, host: &PyCallHost) -> PyResult<usize> {
+        run(py, host, async |host| self.0.count(host).await)
+    }
+
+    fn has(&self, py: Python<'_>, host: &PyCallHost, ids: Vec<PyId>) -> PyResult<Vec<bool>> {
+        let wanted = ids::unwrap(ids);
+        run(py, host, async |host| self.0.has(host, &wanted).await)
+    }
+
+    fn refresh(&self, py: Python<'_>, host: &PyCallHost) -> PyResult<()> {
+        run(py, host, async |host| self.0.refresh(host).await)
+    }
+
+    fn checkpoint(&self, py: Python<'_>, host: &PyCallHost) -> PyResult<String> {
+        run(py, host, async |host| self.0.checkpoint(host).await)
+    }
+
+    fn expect(&self, py: Python<'_>, host: &PyCallHost, checkpoint: &str) -> PyResult<()> {
+        run(py, host, async |host| self.0.expect(host, checkpoint).await)
+    }
+
+    fn release(&self, py: Python<'_>, host: &PyCallHost, segment: &str) -> PyResult<()> {
+        run(py, host, async |host| self.0.release(host, segment).await)
+    }
+
+    /// The bytes of a card, and its fingerprint.
+    fn writer_card<'py>(
+        &self,
+        py: Python<'py>,
+        host: &PyCallHost,
+        writer: &str,
+    ) -> PyResult<(Bound<'py, PyBytes>, String)> {
+        let card = run(py, host, async |host| self.0.writer_card(host, writer).await)?;
+        Ok((PyBytes::new(py, &card.0), card.1))
+    }
+
+    /// Files, bytes, files that nothing refers to.
+    fn verify(&self, py: Python<'_>, host: &PyCallHost) -> PyResult<(u64, u64, u64)> {
+        let found = run(py, host, async |host| self.0.verify(host).await)?;
+        Ok((found.files, found.bytes, found.strays))
+    }
+
+    fn purge(&self, py: Python<'_>, host: &PyCallHost) -> PyResult<()> {
+        run(py, host, async |host| self.0.purge(host).await)
+    }
+
+    fn optimize(&self, py: Python<'_>, host: &PyCallHost, reseal: bool) -> PyResult<()> {
+        run(py, host, async |host| self.0.optimize(host, reseal).await)
+    }
+
+    /// `over` is bytes a second and seconds there and back.
+    fn pack_for(&self, py: Python<'_>, host: &PyCallHost, over: (f64, f64)) -> PyResult<()> {
+        run(py, host, async |host| self.0.pack_for(host, network(over)).await)
+    }
+
+    fn upgrade(&self, py: Python<'_>, host: &PyCallHost) -> PyResult<bool> {
+        run(py, host, async |host| self.0.upgrade(host).await)
+    }
+
+    fn extend_filterable(
+        &self,
+        py: Python<'_>,
+        host: &PyCallHost,
+        fields: Vec<String>,
+    ) -> PyResult<()> {
+        run(py, host, async |host| self.0.extend_filterable(host, &fields).await)
+    }
+
+    /// `function` as JSON text; None takes it away.
+    fn set_embedding_function(
+        &self,
+        py: Python<'_>,
+        host: &PyCallHost,
+        function: Option<&str>,
+    ) -> PyResult<()> {
+        run(py, host, async |host| self.0.set_embedding_function(host, function).await)
+    }
+
+    fn adopt(&self, py: Python<'_>, host: &PyCallHost, take_over: bool) -> PyResult<usize> {
+        run(py, host, async |host| self.0.adopt(host, take_over).await)
+    }
+
+    fn discard(&self, py: Python<'_>, host: &PyCallHost, segments: Vec<String>) -> PyResult<usize> {
+        run(py, host, async |host| self.0.discard(host, &segments).await)
+    }
+
+    fn rotate_keys(
+        &self,
+        py: Python<'_>,
+        host: &PyCallHost,
+        keys: &PyKeys,
+        overlap: bool,
+    ) -> PyResult<()> {
+        let keys = Arc::clone(&keys.0);
+        run(py, host, async |host| self.0.rotate_keys(host, &keys, overlap).await)
+    }
+
+    fn rotate_query_key(&self, py: Python<'_>, host: &PyCallHost) -> PyResult<()> {
+        run(py, host, async |host| self.0.rotate_query_key(host).await)
+    }
+
+    fn explain<'py>(&self, py: Python<'py>, host: &PyCallHost) -> PyResult<Bound<'py, PyDict>> {
+        facts::explained(py, &run(py, host, async |host| self.0.explain(host).await)?)
+    }
+
+    /// `over` as of `pack_for`: for which packing is told.
+    fn info<'py>(
+        &self,
+        py: Python<'py>,
+        host: &PyCallHost,
+        over: Option<(f64, f64)>,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let over = over.map(network);
+        facts::described(py, run(py, host, async |host| self.0.info(host, over).await)?)
+    }
+}

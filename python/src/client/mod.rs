@@ -1,0 +1,156 @@
+//! Collections as the core has them, for the Python package: arrays and JSON text cross, and the core does the rest.
+
+mod collection;
+mod facts;
+mod host;
+mod values;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ciphervec_client::{Choices, Client, ClientOptions, Face};
+use pyo3::prelude::*;
+
+pub use collection::PyCollection;
+pub use host::{PyCallHost, PyStorage};
+
+use crate::client::host::run;
+use crate::client::values::choices;
+use crate::errors::Raise;
+use crate::keys::PyKeys;
+use crate::runtime;
+
+/// Collections on a server, in a folder or in memory.
+#[pyclass(name = "Client", module = "ciphervec._native", frozen)]
+pub struct PyClient(Client);
+
+/// Name, rows, bytes.
+type Listed = (String, u64, u64);
+
+fn shared(keys: Option<&PyKeys>) -> Option<Arc<ciphervec::Keys>> {
+    keys.map(|keys| Arc::clone(&keys.0))
+}
+
+/// Has the core do its work on this module's threads.
+pub fn start() {
+    ciphervec_client::run_on(|work| runtime::run(work));
+}
+
+#[pymethods]
+impl PyClient {
+    /// On a server that holds no key. Nothing is sent yet. `timeout` is in seconds. Raises InvalidInput.
+    #[staticmethod]
+    #[pyo3(signature = (url, keys, token, *, insecure, timeout, retries, cache_bytes))]
+    fn on_server(
+        url: String,
+        keys: Option<&PyKeys>,
+        token: Option<String>,
+        insecure: bool,
+        timeout: f64,
+        retries: u32,
+        cache_bytes: u64,
+    ) -> PyResult<Self> {
+        let timeout = Duration::try_from_secs_f64(timeout).unwrap_or(Duration::MAX);
+        let made = ClientOptions {
+            keys: shared(keys),
+            token,
+            insecure,
+            timeout,
+            retries,
+            cache_bytes,
+            ..ClientOptions::new(url)
+        };
+        Client::new(ClientOptions { face: Face::Python, ..made }).map(Self).map_err(Raise::raise)
+    }
+
+    /// In a folder, which this process searches itself. Raises StorageError.
+    #[staticmethod]
+    fn in_folder(
+        py: Python<'_>,
+        folder: PathBuf,
+        keys: Option<&PyKeys>,
+        read_only: bool,
+    ) -> PyResult<Self> {
+        let keys = shared(keys);
+        py.detach(|| Client::in_folder(Face::Python, folder, keys, read_only))
+            .map(Self)
+            .map_err(Raise::raise)
+    }
+
+    /// In memory.
+    #[staticmethod]
+    fn in_memory(keys: Option<&PyKeys>) -> PyResult<Self> {
+        Client::in_memory(Face::Python, shared(keys)).map(Self).map_err(Raise::raise)
+    }
+
+    /// A server's URL, or a folder.
+    #[getter]
+    fn place(&self) -> &str {
+        self.0.place()
+    }
+
+    /// That a collection may be made of these choices. Raises InvalidInput.
+    fn check_new(&self, given: &Bound<'_, PyAny>) -> PyResult<()> {
+        let choices = choices(given)?;
+        given.py().detach(|| self.0.check_new(&choices)).map_err(Raise::raise)
+    }
+
+    fn create_collection(
+        &self,
+        host: &PyCallHost,
+        given: &Bound<'_, PyAny>,
+    ) -> PyResult<PyCollection> {
+        let choices: Choices = choices(given)?;
+        run(given.py(), host, async |host| self.0.create_collection(host, &choices).await)
+            .map(PyCollection::new)
+    }
+
+    fn get_collection(
+        &self,
+        py: Python<'_>,
+        host: &PyCallHost,
+        name: &str,
+        allow_open: bool,
+        expect: Option<&str>,
+    ) -> PyResult<PyCollection> {
+        let get = async |host: &dyn ciphervec_client::Host| {
+            self.0.get_collection(host, name, allow_open, expect).await
+        };
+        run(py, host, get).map(PyCollection::new)
+    }
+
+    /// Every collection that the token may see.
+    fn list_collections(&self, py: Python<'_>, host: &PyCallHost) -> PyResult<Vec<Listed>> {
+        let rows = run(py, host, async |host| self.0.list_collections(host).await)?;
+        Ok(rows.into_iter().map(|row| (row.name, row.rows, row.bytes)).collect())
+    }
+
+    fn delete_collection(&self, py: Python<'_>, host: &PyCallHost, name: &str) -> PyResult<()> {
+        run(py, host, async |host| self.0.delete_collection(host, name).await)
+    }
+
+    fn accept_restore(
+        &self,
+        py: Python<'_>,
+        host: &PyCallHost,
+        name: &str,
+    ) -> PyResult<PyCollection> {
+        run(py, host, async |host| self.0.accept_restore(host, name).await).map(PyCollection::new)
+    }
+
+    /// Copies one state of a collection, sealed as it is, to what another client has; its rows. It takes no key.
+    fn copy_to(
+        &self,
+        py: Python<'_>,
+        host: &PyCallHost,
+        name: &str,
+        target: &PyClient,
+    ) -> PyResult<u64> {
+        run(py, host, async |host| self.0.copy_to(host, name, &target.0).await)
+    }
+
+    fn forget(&self, py: Python<'_>, host: &PyCallHost, name: &str) -> PyResult<()> {
+        run(py, host, async |host| self.0.forget(host, name).await)
+    }
+}

@@ -1,0 +1,147 @@
+//! What Python passes: choices, rows, selections, questions.
+
+use std::str::FromStr;
+
+use ciphervec::{Id, Network};
+use ciphervec_client::{Audience, Choices, Clusters, OnZero, Parts, Records, Selection};
+use numpy::PyReadonlyArray2;
+use pyo3::prelude::*;
+
+use crate::arrays;
+use crate::errors::{InvalidInput, Raise};
+use crate::ids::{self, PyId};
+
+/// One of the names of an enum.
+fn named<T: FromStr<Err = ciphervec::Error>>(name: &str) -> PyResult<T> {
+    name.parse().map_err(|error: ciphervec::Error| error.raise())
+}
+
+/// How a collection is to be routed.
+#[derive(FromPyObject)]
+struct PyClusters {
+    count: Option<u32>,
+    probes: Option<u32>,
+    decoys: Option<u32>,
+    recall: f64,
+    server_learns_queries: bool,
+}
+
+/// What a new collection is to be.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct PyChoices {
+    name: String,
+    dimension: usize,
+    metric: String,
+    mode: String,
+    precision: String,
+    filterable: Vec<String>,
+    originals: Option<bool>,
+    routing: Option<PyClusters>,
+    scheme: String,
+    bits: Option<u32>,
+    network: Option<(f64, f64)>,
+    center: Vec<f32>,
+    embedding_function: Option<String>,
+}
+
+/// Bytes a second, seconds there and back.
+pub fn network((bytes_per_second, round_trip): (f64, f64)) -> Network {
+    Network { bytes_per_second, round_trip }
+}
+
+/// As a dictionary has them.
+pub fn choices(given: &Bound<'_, PyAny>) -> PyResult<Choices> {
+    let given: PyChoices = given.extract()?;
+    Ok(Choices {
+        metric: named(&given.metric)?,
+        mode: named(&given.mode)?,
+        precision: named(&given.precision)?,
+        filterable: given.filterable,
+        originals: given.originals,
+        routing: given.routing.map(|of| Clusters {
+            count: of.count,
+            probes: of.probes,
+            decoys: of.decoys,
+            recall: of.recall,
+            server_learns_queries: of.server_learns_queries,
+        }),
+        scheme: named(&given.scheme)?,
+        bits: given.bits,
+        network: given.network.map(network),
+        center: given.center,
+        embedding_function: given.embedding_function,
+        ..Choices::new(given.name, given.dimension)
+    })
+}
+
+/// Rows to add or to change, as a dictionary has them: metadata as JSON text.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub struct PyRecords<'py> {
+    ids: Vec<PyId>,
+    embeddings: Option<PyReadonlyArray2<'py, f32>>,
+    metadatas: Option<Vec<Option<String>>>,
+    documents: Option<Vec<Option<String>>>,
+    skip_zeros: bool,
+}
+
+impl PyRecords<'_> {
+    pub fn read(self, dimension: usize) -> PyResult<Records> {
+        let embeddings = match &self.embeddings {
+            Some(rows) => arrays::rows(rows, dimension)?.to_vec(),
+            None => Vec::new(),
+        };
+        Ok(Records {
+            ids: ids::unwrap(self.ids),
+            embeddings,
+            metadatas: self.metadatas.unwrap_or_default(),
+            documents: self.documents.unwrap_or_default(),
+            on_zero: if self.skip_zeros { OnZero::Skip } else { OnZero::Refuse },
+        })
+    }
+}
+
+/// Which rows, as a dictionary has them: filters as JSON text.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub struct PySelection {
+    ids: Option<Vec<PyId>>,
+    r#where: Option<String>,
+    where_document: Option<String>,
+}
+
+impl PySelection {
+    pub fn read(self) -> Selection {
+        Selection {
+            ids: self.ids.map(ids::unwrap),
+            filter: self.r#where,
+            document: self.where_document,
+        }
+    }
+}
+
+/// Which parts of rows.
+pub fn parts((records, embeddings): (bool, bool)) -> Parts {
+    Parts { records, embeddings }
+}
+
+/// Who will read a result.
+pub fn audience(name: Option<&str>) -> PyResult<Option<Audience>> {
+    match name {
+        None => Ok(None),
+        Some("owner") => Ok(Some(Audience::Owner)),
+        Some("others") => Ok(Some(Audience::Others)),
+        Some(name) => Err(InvalidInput::new_err(format!(
+            "audience must be 'owner', 'others' or None, got {name:?}."
+        ))),
+    }
+}
+
+/// Ids as Python has them.
+pub fn names<'py>(
+    py: Python<'py>,
+    ids: impl IntoIterator<Item = Id>,
+) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    ids.into_iter().map(|id| ids::to_python(py, &id)).collect()
+}
