@@ -25,8 +25,7 @@ from ciphervec.cli.sources.agreement import Agreement, one_by_one
 from ciphervec.cli.sources.source import Address
 from ciphervec.cli.sources.survey import Rows
 from ciphervec.errors import InvalidInput
-from program import Program
-from sources import (
+from other_stores import (
     DIMENSION,
     ROWS,
     answers_as,
@@ -35,9 +34,11 @@ from sources import (
     metadata,
     moved,
     program,
+    refused,
     stored,
     vectors,
 )
+from program import Program
 
 X = vectors()
 Answer = Callable[[str, str, dict[str, list[str]], Any], Any]

@@ -18,8 +18,19 @@ import pytest
 from ciphervec.cli import sources
 from ciphervec.cli.row_table import Columns
 from ciphervec.errors import InvalidInput
+from other_stores import (
+    DIMENSION,
+    ROWS,
+    answers_as,
+    document,
+    metadata,
+    moved,
+    program,
+    refused,
+    stored,
+    vectors,
+)
 from program import Program
-from sources import DIMENSION, ROWS, answers_as, document, metadata, moved, program, refused, stored, vectors
 from wrappers import free_port
 
 X = vectors()
@@ -113,7 +124,7 @@ class TestChroma:
         rows[2]["metadata"]["tree"] = rows[3]["metadata"]["tree"] = {"a": 1}
         (tmp_path / "rows.jsonl").write_text("".join(json.dumps(one) + "\n" for one in rows))
         run("import", "db", "docs", "rows.jsonl", "--mode", "sealed-index")
-        refused = run("export", "db", "docs", "chroma:out", code=2).stderr
+        said = run("export", "db", "docs", "chroma:out", code=2).stderr
         assert "'tree' is object in 2 rows" in said
         assert self.chromadb.PersistentClient(str(tmp_path / "out")).list_collections() == []
 
@@ -310,7 +321,7 @@ class TestPostgres:
         answers_as(run, metric, NAMES, X)
 
     def test_types_and_what_is_not_said(self, run: Program, server: str, table: Any) -> None:
-        columns = "a int, embedding vector(24), day date, price numeric, tags text[], blob bytea, other vector(3), at timestamptz"
+        columns = "a int, embedding vector, day date, price numeric, tags text[], blob bytea, other vector(3), at timestamptz"
         of_all = "'2026-01-02', 1.5, '{x,y}', '\\x00', '[1,2,3]', '2026-01-02 03:04:05+01'"
         rows = f"SELECT i, ('[' || repeat('1,', 23) || i || ']')::vector, {of_all} FROM generate_series(1, {ROWS}) i"
         table(f"CREATE TABLE docs ({columns})", f"INSERT INTO docs {rows}")

@@ -105,11 +105,12 @@ class Postgres(Source):
             )
         self._metric = metric_of(said[0], METRICS, "pgvector", metric) if len(said) == 1 else None
         self._by = self._metric or metric or "l2"
+        named = self._metric or (None if said else metric)
         rows = self._all(f"SELECT count(*) FROM {table}")[0][0]  # noqa: S608, a name that PostgreSQL knows
         left_out = {*plain, *others, *columns.leave_out} - {self._vector}
         self._read = [name for name in names if name not in left_out]
         self.schema = Schema(
-            f"PostgreSQL, table {table}", rows, dimension, self._metric or (None if said else metric), ", ".join(said) or "no index",
+            f"PostgreSQL, table {table}", rows, dimension, named, ", ".join(said) or "no index",
             [*self.vector_columns(self._vector, plain, others),
              *(Column(row["attname"], row["type"], "id" if row["attname"] == self._id else self.becomes(row["attname"]))
                for row in found if row["attname"] not in plain and row["attname"] not in others)],
