@@ -345,7 +345,7 @@ def test_what_a_collection_cannot_hold_is_named_and_nothing_written(run: Program
     for part in (
         "vector (zero): 3 rows, first 'v5'",
         "vector (of another length): 1 row, first 'v7'",
-        "vector (not finite): 1 row, first 'v8'",
+        "vector (beyond float32): 1 row, first 'v8'",
         "document (int): 2 rows, first 'v20'",
         "metadata '$bad' (int): 1 row, first 'v30'",
         "id (float): 1 row, first 1.5",
@@ -360,6 +360,13 @@ def test_zero_vectors_can_be_left_out(run: Program, pinecone: Path) -> None:
     pinecone.write_text("".join(json.dumps(one) + "\n" for one in rows))
     told = moved(run, "docs", pinecone, "--metric", "cosine", "--on-zero", "skip")
     assert (told["added"], told["left_out"]) == (48, 2)
+
+
+def test_a_name_that_nothing_has_is_not_left_out(run: Program, pinecone: Path) -> None:
+    said = refused(run, "docs", pinecone, "--metric", "l2", "--leave-out", "lagn")
+    assert "has no 'lagn', which --leave-out names" in said
+    said = refused(run, "docs", pinecone, "--metric", "l2", "--document-column", "txet")
+    assert "has no 'txet', which --document-column names; it has n, half, even, lang, text" in said
 
 
 def test_ids_that_occur_twice_are_refused(run: Program, pinecone: Path) -> None:
@@ -437,7 +444,7 @@ def test_a_source_larger_than_memory_allows_is_read_twice(
     [
         ("mysql://x/y", "mysql:// is no source that is known"),
         ("postgres://me:secret@db/app?table=t", "holds a password"),
-        ("qdrant+ftp://x", "with TLS it is qdrant+https"),
+        ("qdrant+ftp://x", r"with TLS it is qdrant\+https"),
         ("weaviate://", "names no host"),
         ("weaviate://h:99999", "no address of a source"),
     ],

@@ -76,7 +76,7 @@ class Lance(Source):
                            Columns(id=self.columns.id, document=self.columns.document))  # fmt: skip
 
     def nearest(self, queries: FloatArray, count: int) -> Iterator[Hits]:
-        for part in in_parts(queries, 50):
+        for part in in_parts(queries, 10):
             with troubles(self.address, Exception):
                 found = (
                     self._table.search([*part], vector_column_name=self._vector)

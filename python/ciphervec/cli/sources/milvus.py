@@ -94,6 +94,7 @@ class Milvus(Source):
                     return
                 rows = matrix([one.get(self._vector) for one in found])
                 apart = {self._vector, self._id, *self.columns.leave_out}
+                self.unused.difference_update(*found)
                 records = [
                     {self.columns.id: one[self._id], **{name: one[name] for name in one if name not in apart}}
                     for one in found
@@ -109,7 +110,7 @@ class Milvus(Source):
         return self._nearest(queries, count) if self._exact else None
 
     def _nearest(self, queries: FloatArray, count: int) -> Iterator[Hits]:
-        for part in in_parts(queries, 50):
+        for part in in_parts(queries, 10):
             with troubles(self.address, Exception):
                 found = self._client.search(
                     self._name, data=[*part], anns_field=self._vector, limit=count, output_fields=[self._id]

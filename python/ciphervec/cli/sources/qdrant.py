@@ -91,7 +91,7 @@ class Qdrant(Source):
         ask = self._models.QueryRequest
         exact = self._models.SearchParams(exact=True)
         of = None if self._single else self._vector
-        for part in in_parts(queries, 20):
+        for part in in_parts(queries, 10):
             with warnings.catch_warnings(), troubles(self.address, Exception):
                 warnings.simplefilter("ignore", UserWarning)  # local mode is exact without being told
                 found = self._client.query_batch_points(

@@ -123,6 +123,11 @@ class Source:
     address: Address
     columns: Columns
     schema: Schema = field(init=False)
+    unused: set[str] = field(init=False)
+    """What --leave-out names and nothing had so far."""
+
+    def __post_init__(self) -> None:
+        self.unused = {*self.columns.leave_out}
 
     def pages(self) -> Iterator[Table]:
         """All rows, in the same order each time."""
@@ -150,6 +155,7 @@ class Source:
         self, name: object, fields: Mapping[str, Any] | None, document: object = None
     ) -> dict[str, Any]:
         """A row of an engine that keeps ids beside the fields. The document is one of those, where none is apart."""
+        self.unused.difference_update(fields or ())
         left = {key: value for key, value in (fields or {}).items() if key not in self.columns.leave_out}
         if document is None:
             document = left.pop(self.columns.document, None)
@@ -163,7 +169,8 @@ class Source:
             for name, value in (one or {}).items():
                 types.setdefault(name, {})[type(value).__name__] = None
         found = [Column(name, "/".join(of), self.becomes(name)) for name, of in types.items()]
-        self.known([*types], whole=False)
+        if self.columns.document != USUAL.document:
+            self.known([*types])
         return found
 
     def becomes(self, name: str) -> str:
@@ -172,17 +179,16 @@ class Source:
             return "left out"
         return "document" if name == self.columns.document else "metadata"
 
-    def known(self, names: Sequence[str], *, whole: bool = True) -> None:
-        """Raises InvalidInput where an option names what is not there, of `whole` lists of names."""
-        wanted = {"--leave-out": self.columns.leave_out if whole else ()}
-        if self.columns.document != USUAL.document:
-            wanted["--document-column"] = (self.columns.document,)
-        for option, given in wanted.items():
-            absent = next((name for name in given if name not in names), None)
-            if absent is not None:
-                raise InvalidInput(
-                    f"{self.address.text} has no {absent!r}, which {option} names; it has {', '.join(names) or 'no fields'}."
-                )
+    def known(self, names: Sequence[str]) -> None:
+        """Raises InvalidInput where --document-column names what is not there; notes what --leave-out needn't look for."""
+        self.unused.difference_update(names)
+        if self.columns.document not in (*names, USUAL.document):
+            raise self.absent(self.columns.document, "--document-column", names)
+
+    def absent(self, name: str, option: str, names: Sequence[str] = ()) -> InvalidInput:
+        """The error of an option that names what is not there."""
+        has = f"; it has {', '.join(names)}" if names else ""
+        return InvalidInput(f"{self.address.text} has no {name!r}, which {option} names{has}.")
 
     def own_ids(self) -> None:
         """Raises InvalidInput for --id-column where the engine has ids of its own."""
@@ -194,6 +200,7 @@ class Source:
         are one dense vector a row; `others` are vectors of a kind that no collection holds. Raises InvalidInput, which
         names what would be lost and wasn't left out."""
         wanted, text = self.columns.embedding, self.address.text
+        self.unused.difference_update(plain, others)
         if wanted in others:
             raise InvalidInput(f"{text}: {wanted!r} is {others[wanted]}. {_ONE_EACH}{_or_else(plain)}")
         left = {name: size for name, size in plain.items() if name not in self.columns.leave_out}

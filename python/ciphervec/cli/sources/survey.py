@@ -102,6 +102,8 @@ class Survey:
             if rows is not None:
                 twice += self._take(rows)
             step(self.read, max(self.read, self.source.schema.rows))
+        if self.source.unused:
+            raise self.source.absent(min(self.source.unused), "--leave-out")
         if self.faults:
             raise InvalidInput(self._listed())
         if twice:
