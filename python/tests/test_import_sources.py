@@ -481,10 +481,10 @@ def test_rows_compared_one_by_one_are_ranked_as_numpy_ranks_them(metric: str) ->
 
 def test_other_answers_are_told_from_near_ones() -> None:
     found = Agreement("")
-    found.see((["a", "b"], [0.0, 0.5]), (["b", "a"], [0.0, 0.5]))
-    found.see((["a", "b"], [0.0, 0.5]), (["a", "c"], [0.0, 0.5001]))
-    found.see((["a", "b"], [0.0, 0.5]), (["a", "c"], [0.0, 0.6]))
-    found.see((["a", "b"], [0.0, 0.5]), (["a"], [0.0]))
+    found.see((["a", "b"], [0.0, 0.5]), (["b", "a"], [0.0, 0.5]), 1.0)
+    found.see((["a", "b"], [0.0, 50]), (["a", "c"], [0.0, 50.01]), 100.0)
+    found.see((["a", "b"], [0.0, 0.5]), (["a", "c"], [0.0, 0.501]), 1.0)
+    found.see((["a", "b"], [0.0, 0.5]), (["a"], [0.0]), 1.0)
     assert (found.asked, found.same, found.near, found.different) == (4, 1, 1, 2)
 
 

@@ -19,7 +19,7 @@ from ..errors import CollectionNotFound, DuplicateId, InvalidInput
 from ..ingest import arrays
 from ..ingest.counts import several
 from ..ingest.metrics import MetricName
-from .sources.agreement import TOP, Agreement, one_by_one, patiently
+from .sources.agreement import TOP, Agreement, one_by_one, patiently, scales
 from .sources.source import Source
 from .sources.survey import Rows, Survey
 from .tables import grid
@@ -192,9 +192,8 @@ def _checked(survey: Survey, collection: Collection, wanted: Wanted, sample: lis
             for one in patiently(own):
                 theirs.append(one)
                 step(len(theirs), len(rows))
-    agreement = Agreement(
-        "the source's exact search" if own is not None else "each row of the source compared"
-    )
+    by = "the source's exact search" if own is not None else "each row of the source compared"
+    agreement, scale = Agreement(by, collection.spec.precision), scales(rows.vectors, collection.metric)
     among = None if collection.count() == len(survey.seen) else [*survey.seen]
     with progress(f"asking {wanted.name}", len(theirs), quiet=wanted.as_json) as step:
         for start in range(0, len(theirs), _ASKED):
@@ -202,8 +201,9 @@ def _checked(survey: Survey, collection: Collection, wanted: Wanted, sample: lis
             found = collection.query(
                 rows.vectors[part], TOP, include=["distances"], ids=among, audience="owner"
             )
-            for one, names, distances in zip(theirs[part], found["ids"], found["distances"], strict=True):
-                agreement.see((arrays.ids(one[0]), one[1]), (names, distances))
+            answers = zip(theirs[part], found["ids"], found["distances"], scale[part], strict=True)
+            for one, names, distances, of in answers:
+                agreement.see((arrays.ids(one[0]), one[1]), (names, distances), of)
             step(part.stop, len(theirs))
     if not wanted.as_json:
         _say(agreement)
@@ -213,7 +213,7 @@ def _checked(survey: Survey, collection: Collection, wanted: Wanted, sample: lis
 def _say(found: Agreement) -> None:
     others = f", for {found.near:,} rows as near to within the seal's precision" if found.near else ""
     screen.print(f"check, by {found.by}: the same top ten for {found.same:,} of {several(found.asked, 'row')}{others}; "
-                 f"distances are at most {found.apart:.1g} apart", highlight=False)  # fmt: skip
+                 f"distances are at most {found.apart:.1g} of a cosine apart", highlight=False)  # fmt: skip
     if found.different:
         say_aside("error:", "bold red", f"{several(found.different, 'row')} of {found.asked:,} have another top ten than in "
                   "the source. If others write to it, import again when they have ended; else report this.")  # fmt: skip

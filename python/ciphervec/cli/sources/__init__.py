@@ -61,5 +61,10 @@ def opened(text: str, columns: Columns, metric: MetricName | None, token: str | 
         kind, text = "pinecone", f"pinecone:{text}"
     module, name = _READERS[kind]
     reader = getattr(importlib.import_module(f"{__name__}.{module}"), name)
-    found: Source = reader(Address.of(text, token), columns, metric)
+    found: Source = reader(Address.of(text, token), columns)
+    try:
+        found.open(metric)
+    except BaseException:
+        found.close()
+        raise
     return found

@@ -15,16 +15,17 @@ from ...ingest.arrays import FloatArray, Id
 from .source import Hits
 from .survey import Rows
 
+Doubles = npt.NDArray[np.float64]
+
 TOP = 10
 PATIENCE = 20.0
 """Seconds for an engine's own exact search; what it did not answer by then is not asked here either."""
 _BLOCK = 16_384
 _SPARE = 22
 """Rows beyond the wanted ones that are ranked in double precision, since the first look is in single precision."""
-_NEAR = 1e-3
-"""How far two distances may be apart, beside the larger one or 1, for a seal's precision to exchange their rows."""
-
-Doubles = npt.NDArray[np.float64]
+_ROUNDED = {"small": 2e-3}
+_ROUNDED_ELSE = 2e-4
+"""How far a cosine may be off, by precision: ten standard deviations of what sealing rounds (docs/sealed.md) and more."""
 
 
 @dataclass
@@ -32,31 +33,43 @@ class Agreement:
     """Of so many questions: the same rows; rows as near, exchanged by the seal's precision; other rows."""
 
     by: str
+    precision: str = "standard"
     asked: int = 0
     same: int = 0
     near: int = 0
     apart: float = 0.0
-    """The largest difference of two distances at one rank."""
+    """The largest difference of two distances at one rank, in cosines."""
 
     @property
     def different(self) -> int:
         return self.asked - self.same - self.near
 
-    def see(self, theirs: Hits, ours: Hits) -> None:
-        """Compare two answers to one question."""
+    def see(self, theirs: Hits, ours: Hits, scale: float) -> None:
+        """Compare two answers to one question, whose distances are off by `scale` times what a cosine is."""
         self.asked += 1
-        gap = max(
-            (
-                abs(a - b) / max(1.0, abs(a))
-                for a, b in itertools.zip_longest(theirs[1], ours[1], fillvalue=np.inf)
-            ),
-            default=0.0,
-        )
+        pairs = itertools.zip_longest(theirs[1], ours[1], fillvalue=np.inf)
+        gap = max((abs(a - b) for a, b in pairs), default=0.0) / scale
         self.apart = max(self.apart, gap)
         if set(theirs[0]) == set(ours[0]) and len(theirs[0]) == len(ours[0]):
             self.same += 1
-        elif gap <= _NEAR:
+        elif gap <= _ROUNDED.get(self.precision, _ROUNDED_ELSE):
             self.near += 1
+
+
+def scales(rows: FloatArray, metric: str) -> list[float]:
+    """Of each row as a question, by how much more than a cosine its distances may be off: the product of two lengths, under
+    l2 twice that of two distances from the middle of these rows."""
+    if metric == "cosine":
+        return [1.0] * len(rows)
+    vectors = rows.astype(np.float64) - (rows.mean(axis=0) if metric == "l2" else 0)
+    lengths = np.linalg.norm(vectors, axis=1)
+    products = (
+        np.maximum(lengths, lengths.mean()) * lengths.max()
+    )  # a short one's neighbours are no shorter than most
+    found: list[float] = np.maximum(
+        (2 if metric == "l2" else 1) * products, np.finfo(np.float32).tiny
+    ).tolist()
+    return found
 
 
 def patiently(answers: Iterator[Hits]) -> Iterator[Hits]:

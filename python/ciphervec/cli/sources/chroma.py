@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from ...errors import InvalidInput
 from ...ingest.extras import needed
+from ...ingest.files import at_home
 from ...ingest.metrics import MetricName
-from ..row_table import Columns, Table
+from ..row_table import Table
 from .source import LOOKED_AT, PAGE, Address, Column, Schema, Source, matrix, metric_of, troubles
 
 METRICS: dict[str, MetricName] = {"l2": "l2", "cosine": "cosine", "ip": "ip"}
@@ -25,7 +27,10 @@ def client(address: Address) -> Any:
     of = {name: address.choices[name] for name in ("tenant", "database") if name in address.choices}
     with troubles(address, Exception):
         if address.host is None:
-            return chromadb.PersistentClient(address.path, quiet, **of)
+            folder = Path(
+                at_home(address.path)
+            ).resolve()  # by which Chroma knows its folders in this process
+            return chromadb.PersistentClient(str(folder), quiet, **of)
         address.url(8000)
         return chromadb.HttpClient(
             address.host,
@@ -42,8 +47,8 @@ def client(address: Address) -> Any:
 class Chroma(Source):
     """A collection of Chroma's. Its own search is approximate only, so that its rows are compared one by one."""
 
-    def __init__(self, address: Address, columns: Columns, metric: MetricName | None) -> None:
-        super().__init__(address, columns)
+    def open(self, metric: MetricName | None) -> None:
+        address = self.address
         self.own_ids()
         if address.host is None and not (address.place() / "chroma.sqlite3").exists():
             raise InvalidInput(f"{address.path} is no folder of Chroma's: it has no chroma.sqlite3.")

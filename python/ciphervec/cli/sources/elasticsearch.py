@@ -8,8 +8,8 @@ from typing import Any
 
 from ...errors import InvalidInput
 from ...ingest.metrics import MetricName
-from ..row_table import Columns, Table
-from .source import LOOKED_AT, PAGE, Address, Column, Schema, Source, matrix, metric_of
+from ..row_table import Table
+from .source import LOOKED_AT, PAGE, Column, Schema, Source, matrix, metric_of
 from .web import Web
 
 METRICS: dict[str, MetricName] = {
@@ -31,11 +31,12 @@ _KEPT = "5m"
 class Elasticsearch(Source):
     """An index of Elasticsearch's; the rest of a document is its metadata."""
 
-    def __init__(self, address: Address, columns: Columns, metric: MetricName | None) -> None:
-        super().__init__(address, columns)
+    def open(self, metric: MetricName | None) -> None:
+        address = self.address
         address.only("index")
         self.own_ids()
         self._web = Web(address, 9200, "ApiKey")
+        self.held.callback(self._web.close)
         numbers = str((self._web("GET", "/").get("version") or {}).get("number", "0.0")).split(".")
         self._told = tuple(int(one) for one in numbers[:2]) >= _HIDES_VECTORS
         there = self._web("GET", "/_mapping")
@@ -86,9 +87,6 @@ class Elasticsearch(Source):
                 )
         finally:
             self._web("DELETE", "/_search/scroll", None, {"scroll_id": [found["_scroll_id"]]})
-
-    def close(self) -> None:
-        self._web.close()
 
 
 def _strange(

@@ -17,14 +17,14 @@ from ...ingest.metrics import MetricName
 from ..ids import typed_ids
 from ..readers import OF_TEXTS, READERS
 from ..row_table import Columns, Table
-from .source import PAGE, Address, Column, Hits, Schema, Source, in_parts, metric_of, troubles
+from .source import PAGE, Column, Hits, Schema, Source, in_parts, metric_of, troubles
 
 
 class Faiss(Source):
     """The vectors of an index, numbered by position or by the index itself, unless a file names them."""
 
-    def __init__(self, address: Address, columns: Columns, metric: MetricName | None) -> None:
-        super().__init__(address, columns)
+    def open(self, metric: MetricName | None) -> None:
+        address, columns = self.address, self.columns
         address.only("ids", "metadata")
         file = address.place()
         try:
@@ -36,7 +36,10 @@ class Faiss(Source):
             index = faiss.read_index(str(file))
             self._numbers = None
             if isinstance(index, faiss.IndexIDMap):  # IndexIDMap2 is one
-                self._numbers = faiss.vector_to_array(index.id_map)
+                self._numbers, self._outer = (
+                    faiss.vector_to_array(index.id_map),
+                    index,
+                )  # it frees what is inside
                 index = faiss.downcast_index(index.index)
             inverted = faiss.try_extract_index_ivf(index)
             if inverted is not None:

@@ -10,7 +10,7 @@ from ...ingest.arrays import FloatArray
 from ...ingest.extras import needed
 from ...ingest.metrics import MetricName
 from ..row_table import Columns, Table, made
-from .source import PAGE, Address, Column, Hits, Schema, Source, in_parts, metric_of, troubles
+from .source import PAGE, Column, Hits, Schema, Source, in_parts, metric_of, troubles
 
 METRICS: dict[str, MetricName] = {"l2": "l2", "cosine": "cosine", "dot": "ip"}
 
@@ -18,8 +18,8 @@ METRICS: dict[str, MetricName] = {"l2": "l2", "cosine": "cosine", "dot": "ip"}
 class Lance(Source):
     """A table of LanceDB's, at its latest version."""
 
-    def __init__(self, address: Address, columns: Columns, metric: MetricName | None) -> None:
-        super().__init__(address, columns)
+    def open(self, metric: MetricName | None) -> None:
+        address, columns = self.address, self.columns
         address.only("table")
         folder = address.place()
         try:

@@ -13,7 +13,6 @@ from ..row_table import Columns, Table, made
 from .source import (
     LOOKED_AT,
     PAGE,
-    Address,
     Column,
     Hits,
     Schema,
@@ -31,8 +30,8 @@ _EXACT = ("FLAT",)
 class Milvus(Source):
     """A collection of Milvus's; its dynamic fields are metadata like the others."""
 
-    def __init__(self, address: Address, columns: Columns, metric: MetricName | None) -> None:
-        super().__init__(address, columns)
+    def open(self, metric: MetricName | None) -> None:
+        address, columns = self.address, self.columns
         address.only("collection", "database")
         try:
             import pymilvus
@@ -42,6 +41,7 @@ class Milvus(Source):
         with troubles(address, Exception):
             database = address.choices.get("database", "")
             self._client: Any = pymilvus.MilvusClient(where, token=address.token or "", db_name=database)
+            self.held.callback(self._client.close)
             self._name = self.chosen("collection", self._client.list_collections(), "collection")
             described = self._client.describe_collection(self._name)
             self._client.load_collection(self._name)
@@ -121,6 +121,3 @@ class Milvus(Source):
                     [one[self._id] for one in hits],
                     scores if self._metric == "l2" else [1 - one for one in scores],
                 )
-
-    def close(self) -> None:
-        self._client.close()

@@ -11,8 +11,8 @@ from ...errors import InvalidInput
 from ...ingest.files import open_text
 from ...ingest.metrics import MetricName
 from ..column_types import whole_object
-from ..row_table import Columns, Table
-from .source import LOOKED_AT, PAGE, Address, Column, Schema, Source, matrix
+from ..row_table import Table
+from .source import LOOKED_AT, PAGE, Column, Schema, Source, matrix
 
 FIELDS = ("id", "values", "metadata", "sparse_values", "sparseValues")
 
@@ -20,8 +20,8 @@ FIELDS = ("id", "values", "metadata", "sparse_values", "sparseValues")
 class Pinecone(Source):
     """A file of `{"id": …, "values": […], "metadata": {…}}`, which names no metric."""
 
-    def __init__(self, address: Address, columns: Columns, metric: MetricName | None) -> None:
-        super().__init__(address, columns)
+    def open(self, metric: MetricName | None) -> None:
+        address = self.address
         address.only()
         self.own_ids()
         self._file = address.place()

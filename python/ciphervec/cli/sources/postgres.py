@@ -15,7 +15,7 @@ from ...ingest.arrays import FloatArray
 from ...ingest.extras import needed
 from ...ingest.metrics import MetricName
 from ..row_table import Columns, Table, made
-from .source import PAGE, Address, Column, Hits, Schema, Source, matrix, metric_of, troubles
+from .source import PAGE, Column, Hits, Schema, Source, matrix, metric_of, troubles
 
 METRICS: dict[str, MetricName] = {"l2": "l2", "ip": "ip", "cosine": "cosine"}
 OPERATORS = {"l2": "<->", "ip": "<#>", "cosine": "<=>"}
@@ -44,14 +44,15 @@ JOIN pg_type t ON t.oid = a.atttypid WHERE c.relkind IN ('r', 'p', 'v', 'm') AND
 class Postgres(Source):
     """A table with a column of pgvector's. Everything is read in one transaction, of which writers take no notice."""
 
-    def __init__(self, address: Address, columns: Columns, metric: MetricName | None) -> None:
-        super().__init__(address, columns)
+    def open(self, metric: MetricName | None) -> None:
+        address, columns = self.address, self.columns
         address.only("table", "host", "sslmode")
         try:
             import asyncpg
         except ImportError as error:
             raise needed(f"{address.text}", "asyncpg", "postgres") from error
         self._loop = asyncio.new_event_loop()
+        self.held.callback(self._loop.close)
         self._errors = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, ValueError)
         with troubles(address, *self._errors):
             self._link: Any = self._run(
@@ -60,6 +61,7 @@ class Postgres(Source):
                     password=address.token, database=address.path.strip("/") or None, ssl=address.choices.get("sslmode"),
                 )
             )  # fmt: skip
+            self.held.callback(lambda: self._run(self._link.close()))
             self._run(self._link.transaction(isolation="repeatable_read", readonly=True).start())
             self._look(metric)
 
@@ -146,10 +148,6 @@ class Postgres(Source):
                 elif self._by == "ip":
                     distances = [1 + one for one in distances]
                 yield [row[0] for row in found], distances
-
-    def close(self) -> None:
-        self._run(self._link.close())
-        self._loop.close()
 
     def _run(self, step: Any) -> Any:
         return self._loop.run_until_complete(_whole(step))

@@ -10,11 +10,10 @@ from ...errors import InvalidInput
 from ...ingest.arrays import FloatArray
 from ...ingest.extras import needed
 from ...ingest.metrics import MetricName
-from ..row_table import Columns, Table
+from ..row_table import Table
 from .source import (
     LOOKED_AT,
     PAGE,
-    Address,
     Column,
     Hits,
     Schema,
@@ -31,10 +30,10 @@ _UNNAMED = "embedding"
 
 
 class Qdrant(Source):
-    """A collection of Qdrant's; under cosine its vectors have unit length, as it keeps them."""
+    """A collection of Qdrant's; under cosine a server keeps its vectors at unit length."""
 
-    def __init__(self, address: Address, columns: Columns, metric: MetricName | None) -> None:
-        super().__init__(address, columns)
+    def open(self, metric: MetricName | None) -> None:
+        address = self.address
         address.only("collection")
         self.own_ids()
         try:
@@ -52,6 +51,7 @@ class Qdrant(Source):
                 self._client = qdrant_client.QdrantClient(
                     address.url(6333), api_key=address.token, timeout=120
                 )
+            self.held.callback(self._client.close)
             names = [one.name for one in self._client.get_collections().collections]
             self._name = self.chosen("collection", names, "collection")
             parameters = self._client.get_collection(self._name).config.params
@@ -104,6 +104,3 @@ class Qdrant(Source):
                     [point.id for point in one.points],
                     [score * score if self._metric == "l2" else 1 - score for score in scores],
                 )
-
-    def close(self) -> None:
-        self._client.close()

@@ -118,16 +118,22 @@ class Schema:
 
 @dataclass
 class Source:
-    """Rows of another store. Subclasses know one engine: they fill in `schema`, and yield `pages`."""
+    """Rows of another store. Subclasses know one engine: they `open` it, and yield `pages`."""
 
     address: Address
     columns: Columns
     schema: Schema = field(init=False)
     unused: set[str] = field(init=False)
     """What --leave-out names and nothing had so far."""
+    held: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
+    """What is let go of in the end."""
 
     def __post_init__(self) -> None:
         self.unused = {*self.columns.leave_out}
+
+    def open(self, metric: MetricName | None) -> None:
+        """Reach the engine and fill in `schema`; `metric` was asked for. Raises InvalidInput, ServerError."""
+        raise NotImplementedError
 
     def pages(self) -> Iterator[Table]:
         """All rows, in the same order each time."""
@@ -139,6 +145,7 @@ class Source:
 
     def close(self) -> None:
         """Let go of the engine."""
+        self.held.close()
 
     def table(self, rows: Any, records: list[dict[str, Any]]) -> Table:
         """A page of what `record` and its like made."""

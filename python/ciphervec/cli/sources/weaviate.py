@@ -7,8 +7,8 @@ from typing import Any
 
 from ...errors import InvalidInput
 from ...ingest.metrics import MetricName
-from ..row_table import Columns, Table
-from .source import Address, Column, Schema, Source, matrix, metric_of
+from ..row_table import Table
+from .source import Column, Schema, Source, matrix, metric_of
 from .web import Web
 
 METRICS: dict[str, MetricName] = {"cosine": "cosine", "dot": "ip", "l2-squared": "l2"}
@@ -20,11 +20,12 @@ _UNNAMED = "embedding"
 class Weaviate(Source):
     """A class of Weaviate's, or one tenant of it."""
 
-    def __init__(self, address: Address, columns: Columns, metric: MetricName | None) -> None:
-        super().__init__(address, columns)
+    def open(self, metric: MetricName | None) -> None:
+        address = self.address
         address.only("collection", "tenant")
         self.own_ids()
         self._web = Web(address, 8080, "Bearer")
+        self.held.callback(self._web.close)
         classes = {one["class"]: one for one in self._web("GET", "/v1/schema").get("classes") or []}
         self._name = self.chosen("collection", [*classes], "collection")
         described = classes[self._name]
@@ -65,9 +66,6 @@ class Weaviate(Source):
             after = found[-1]["id"]
             rows = matrix([self._vector_of(one, self._vector) for one in found])
             yield self.table(rows, [self.record(one["id"], one.get("properties")) for one in found])
-
-    def close(self) -> None:
-        self._web.close()
 
     def _vector_of(self, row: Any, name: str) -> Any:
         return row.get("vector") or None if self._single else (row.get("vectors") or {}).get(name)
