@@ -187,10 +187,10 @@ def export(
     ca: Authority = None,
     insecure: Insecure = False,
 ) -> None:
-    """Write rows as lines of JSON, decrypted: id, vector, document and metadata, as `ciphervec import`
-    reads them; or as a Parquet file, or into a collection of Chroma's.
+    """Write rows, decrypted, as lines of JSON or a Parquet file, or into a collection of Chroma's.
 
-    Lines of JSON are packed if the file's name ends in .gz, .bz2 or .xz.
+    A line of JSON has id, vector, document and metadata, as `ciphervec import` reads them. Lines are packed if the file's
+    name ends in .gz, .bz2 or .xz.
 
     A Parquet file has the columns `id`, `document` and `embedding`, and one for each field of metadata. A field that a row
     hasn't is null there, as None is.

@@ -45,7 +45,7 @@ class Postgres(Source):
     """A table with a column of pgvector's. Everything is read in one transaction, of which writers take no notice."""
 
     def open(self, metric: MetricName | None) -> None:
-        address, columns = self.address, self.columns
+        address = self.address
         address.only("table", "host", "sslmode")
         try:
             import asyncpg
