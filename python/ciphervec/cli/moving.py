@@ -211,7 +211,9 @@ def _checked(survey: Survey, collection: Collection, wanted: Wanted, sample: lis
 
 
 def _say(found: Agreement) -> None:
-    others = f", for {found.near:,} rows as near to within the seal's precision" if found.near else ""
+    others = (
+        f", for {several(found.near, 'row')} as near to within the seal's precision" if found.near else ""
+    )
     screen.print(f"check, by {found.by}: the same top ten for {found.same:,} of {several(found.asked, 'row')}{others}; "
                  f"distances are at most {found.apart:.1g} of a cosine apart", highlight=False)  # fmt: skip
     if found.different:

@@ -361,6 +361,18 @@ class TestPostgres:
         said = refused(run, "docs", f"{server}&table=docs", "--metric", "l2")
         assert "no vector: 5 rows, first 1" in said
 
+    def test_metadata_of_two_kinds_is_refused(self, run: Program, server: str, table: Any) -> None:
+        rows = self.rows()
+        rows[7] = (*rows[7][:3], "[1]")
+        table(
+            "CREATE TABLE docs (id text PRIMARY KEY, embedding vector(24), body text, metadata jsonb)",
+            rows=rows,
+        )
+        said = refused(run, "docs", f"{server}&table=docs", "--metric", "l2")
+        assert (
+            "'metadata' holds objects in some rows only; the row with the id 'v7' has [1]" in said
+        )
+
     def test_others_may_write_meanwhile(self, server: str, table: Any) -> None:
         table(
             "CREATE TABLE docs (name text PRIMARY KEY, embedding vector(24), body text, metadata jsonb)",

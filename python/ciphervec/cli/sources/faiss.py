@@ -45,9 +45,9 @@ class Faiss(Source):
             if inverted is not None:
                 inverted.make_direct_map()
             self._index = index
-            index.reconstruct(0)
-        if not index.ntotal:
-            raise InvalidInput(f"{file} has no vectors.")
+            if not index.ntotal:
+                raise InvalidInput(f"{file} has no vectors.")
+            index.reconstruct(0)  # which some kinds of index refuse
         said = {faiss.METRIC_L2: "l2", faiss.METRIC_INNER_PRODUCT: "ip"}.get(
             index.metric_type, f"metric {index.metric_type}"
         )

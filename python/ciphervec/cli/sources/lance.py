@@ -9,7 +9,7 @@ from ...errors import InvalidInput
 from ...ingest.arrays import FloatArray
 from ...ingest.extras import needed
 from ...ingest.metrics import MetricName
-from ..row_table import Columns, Table, made
+from ..row_table import Table
 from .source import PAGE, Column, Hits, Schema, Source, in_parts, metric_of, troubles
 
 METRICS: dict[str, MetricName] = {"l2": "l2", "cosine": "cosine", "dot": "ip"}
@@ -72,8 +72,7 @@ class Lance(Source):
                 column = table.column(self._vector)
                 rows = column.to_pylist() if column.null_count else lists.vectors(column, self.address.text)
                 records = table.drop_columns([self._vector]).to_pylist()
-                yield made(self.address.text, rows, records, self._read,
-                           Columns(id=self.columns.id, document=self.columns.document))  # fmt: skip
+                yield self.tabular(rows, records, self._read)
 
     def nearest(self, queries: FloatArray, count: int) -> Iterator[Hits]:
         for part in in_parts(queries, 10):

@@ -9,7 +9,7 @@ from ...errors import InvalidInput
 from ...ingest.arrays import FloatArray
 from ...ingest.extras import needed
 from ...ingest.metrics import MetricName
-from ..row_table import Columns, Table, made
+from ..row_table import Table
 from .source import (
     LOOKED_AT,
     PAGE,
@@ -100,9 +100,7 @@ class Milvus(Source):
                     for one in found
                 ]
                 names = [*dict.fromkeys(name for record in records for name in record)]
-                columns = Columns(id=self.columns.id, document=self.columns.document if self.columns.document in names
-                                  else "document")  # fmt: skip
-                yield made(self.address.text, rows, records, names, columns)
+                yield self.tabular(rows, records, names)
         finally:
             pages.close()
 

@@ -14,7 +14,7 @@ from ...errors import InvalidInput
 from ...ingest.arrays import FloatArray
 from ...ingest.extras import needed
 from ...ingest.metrics import MetricName
-from ..row_table import Columns, Table, made
+from ..row_table import Table
 from .source import PAGE, Column, Hits, Schema, Source, matrix, metric_of, troubles
 
 METRICS: dict[str, MetricName] = {"l2": "l2", "ip": "ip", "cosine": "cosine"}
@@ -121,7 +121,6 @@ class Postgres(Source):
     def pages(self) -> Iterator[Table]:
         listed = ", ".join(map(_quoted, self._read))
         names = [self.columns.id if name == self._id else name for name in self._read if name != self._vector]
-        columns = Columns(id=self.columns.id, document=self.columns.document)
         with troubles(self.address, *self._errors):
             cursor = self._run(self._link.cursor(f"SELECT {listed} FROM {self._table}"))  # noqa: S608
             while found := self._run(cursor.fetch(PAGE)):
@@ -129,7 +128,7 @@ class Postgres(Source):
                 rows = matrix([record.pop(self._vector) for record in records])
                 if self._id != self.columns.id:
                     records = [{self.columns.id: record.pop(self._id), **record} for record in records]
-                yield made(self.address.text, rows, records, names, columns)
+                yield self.tabular(rows, records, names)
 
     def nearest(self, queries: FloatArray, count: int) -> Iterator[Hits]:
         """By a scan of the table, with no index."""

@@ -125,6 +125,8 @@ class Source:
     schema: Schema = field(init=False)
     unused: set[str] = field(init=False)
     """What --leave-out names and nothing had so far."""
+    objects: bool | None = None
+    """Whether a column `metadata` holds objects, which are laid out."""
     held: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
     """What is let go of in the end."""
 
@@ -157,6 +159,21 @@ class Source:
             names,
             Columns(id=self.columns.id, document=self.columns.document),
         )
+
+    def tabular(self, rows: Any, records: list[dict[str, Any]], names: Sequence[str]) -> Table:
+        """A page of a table with these columns, the vector's aside. Raises InvalidInput where `metadata` holds objects in
+        some rows only."""
+        for record in records:
+            value = record.get(METADATA)
+            if value is not None and self.objects is None:
+                self.objects = isinstance(value, dict)
+            if value is not None and self.objects != isinstance(value, dict):
+                raise InvalidInput(
+                    f"{self.address.text}: {METADATA!r} holds objects in some rows only; the row with the id "
+                    f"{record.get(self.columns.id)!r:.80} has {value!r:.80}. Say --leave-out {METADATA}, or mend it."
+                )
+        columns = Columns(id=self.columns.id, document=self.columns.document)
+        return made(self.address.text, rows, records, [*names, columns.id, columns.document], columns)
 
     def record(
         self, name: object, fields: Mapping[str, Any] | None, document: object = None
