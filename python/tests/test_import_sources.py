@@ -219,7 +219,7 @@ def test_faiss(run: Program, tmp_path: Path, kind: str, metric: str) -> None:
     faiss.write_index(index, str(tmp_path / "x.faiss"))
     told = moved(run, "docs", "faiss:x.faiss")
     assert told["source"]["metric"] == metric
-    assert told["check"]["by"] == "the source's exact search"
+    assert told["check"]["searched"] == ROWS
     names = [3 * i + 1 if numbered else i for i in range(ROWS)]
     assert list(stored(run)) == names
     answers_as(run, metric, names, X)
@@ -251,7 +251,7 @@ def test_faiss_refuses_a_metric_that_ranks_otherwise(run: Program, tmp_path: Pat
     faiss.write_index(index, str(tmp_path / "x.faiss"))
     assert "--metric NAME" in refused(run, "docs", "faiss:x.faiss")
     told = moved(run, "docs", "faiss:x.faiss", "--metric", "l2")
-    assert told["check"]["by"] == "each row of the source compared"
+    assert told["check"]["searched"] == 0
 
 
 @pytest.mark.parametrize(("distance", "metric"), [("l2-squared", "l2"), ("dot", "ip"), ("cosine", "cosine")])
@@ -480,7 +480,7 @@ def test_rows_compared_one_by_one_are_ranked_as_numpy_ranks_them(metric: str) ->
 
 
 def test_other_answers_are_told_from_near_ones() -> None:
-    found = Agreement("")
+    found = Agreement(0)
     found.see((["a", "b"], [0.0, 0.5]), (["b", "a"], [0.0, 0.5]), 1.0)
     found.see((["a", "b"], [0.0, 50]), (["a", "c"], [0.0, 50.01]), 100.0)
     found.see((["a", "b"], [0.0, 0.5]), (["a", "c"], [0.0, 0.501]), 1.0)

@@ -20,7 +20,7 @@ from ..ingest import arrays
 from ..ingest.counts import several
 from ..ingest.metrics import MetricName
 from .sources.agreement import TOP, Agreement, one_by_one, patiently, scales
-from .sources.source import Source
+from .sources.source import Hits, Source
 from .sources.survey import Rows, Survey
 from .tables import grid
 from .terminal import ExitCode, print_json, progress, say_aside, screen, shown
@@ -184,16 +184,15 @@ def _checked(survey: Survey, collection: Collection, wanted: Wanted, sample: lis
         return None
     source, schema = survey.source, survey.source.schema
     own = source.nearest(rows.vectors, TOP) if schema.metric == collection.metric else None
+    theirs: list[Hits] = []
     with progress(f"asking {schema.what}", len(rows), quiet=wanted.as_json) as step:
-        if own is None:
-            theirs = one_by_one(survey.again(), rows.vectors, collection.metric)
-        else:
-            theirs = []
-            for one in patiently(own):
-                theirs.append(one)
-                step(len(theirs), len(rows))
-    by = "the source's exact search" if own is not None else "each row of the source compared"
-    agreement, scale = Agreement(by, collection.spec.precision), scales(rows.vectors, collection.metric)
+        for one in patiently(own) if own is not None else ():
+            theirs.append(one)
+            step(len(theirs), len(rows))
+    agreement = Agreement(len(theirs), collection.spec.precision)
+    scale = scales(rows.vectors, collection.metric)
+    if len(theirs) < len(rows):
+        theirs += one_by_one(survey.again(), rows.vectors[len(theirs) :], collection.metric)
     among = None if collection.count() == len(survey.seen) else [*survey.seen]
     with progress(f"asking {wanted.name}", len(theirs), quiet=wanted.as_json) as step:
         for start in range(0, len(theirs), _ASKED):
@@ -214,7 +213,13 @@ def _say(found: Agreement) -> None:
     others = (
         f", for {several(found.near, 'row')} as near to within the seal's precision" if found.near else ""
     )
-    screen.print(f"check, by {found.by}: the same top ten for {found.same:,} of {several(found.asked, 'row')}{others}; "
+    by = "the source's exact search" if found.searched else "each row of the source compared"
+    by += (
+        f" for {found.searched:,}, by each row compared for the others"
+        if 0 < found.searched < found.asked
+        else ""
+    )
+    screen.print(f"check, by {by}: the same top ten for {found.same:,} of {several(found.asked, 'row')}{others}; "
                  f"distances are at most {found.apart:.1g} of a cosine apart", highlight=False)  # fmt: skip
     if found.different:
         say_aside("error:", "bold red", f"{several(found.different, 'row')} of {found.asked:,} have another top ten than in "
@@ -233,6 +238,6 @@ def _told(
         "seconds": round(seconds, 3),
     }  # fmt: skip
     if found is not None:
-        told["check"] = {"by": found.by, "asked": found.asked, "same": found.same, "near": found.near,
+        told["check"] = {"asked": found.asked, "searched": found.searched, "same": found.same, "near": found.near,
                          "different": found.different, "apart": found.apart}  # fmt: skip
     return told

@@ -18,8 +18,8 @@ from .survey import Rows
 Doubles = npt.NDArray[np.float64]
 
 TOP = 10
-PATIENCE = 20.0
-"""Seconds for an engine's own exact search; what it did not answer by then is not asked here either."""
+PATIENCE = 10.0
+"""Seconds for an engine's own exact search; what it did not answer by then is compared row by row."""
 _BLOCK = 16_384
 _SPARE = 22
 """Rows beyond the wanted ones that are ranked in double precision, since the first look is in single precision."""
@@ -32,7 +32,8 @@ _ROUNDED_ELSE = 2e-4
 class Agreement:
     """Of so many questions: the same rows; rows as near, exchanged by the seal's precision; other rows."""
 
-    by: str
+    searched: int
+    """Questions that the source's own exact search answered."""
     precision: str = "standard"
     asked: int = 0
     same: int = 0
