@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     from .collections.owner import Owner
     from .collections.probe import Probe
     from .collections.query import SealedQuery
+    from .collections.reranking import Rerank
     from .collections.results import GetResult, QueryResult
     from .collections.roc import Roc, Threshold
     from .collections.routing.clusters import Clusters
@@ -114,6 +115,7 @@ _NAMES = {
     "Probe": "collections.probe",
     "Program": "programs.program",
     "QueryResult": "collections.results",
+    "Rerank": "collections.reranking",
     "Roc": "collections.roc",
     "SealedQuery": "collections.query",
     "Threshold": "collections.roc",
@@ -192,6 +194,7 @@ __all__ = [
     "ProgramNotFound",
     "QueryResult",
     "Recipient",
+    "Rerank",
     "Roc",
     "RollbackDetected",
     "SealedQuery",

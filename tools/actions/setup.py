@@ -31,6 +31,8 @@ RAY_LOCK = ROOT / "requirements-ray.txt"
 SITE_LOCK = ROOT / "requirements-site.txt"
 FRAMEWORKS = ["haystack", "langchain", "llama-index", "sklearn"]
 """The extras of the adapters."""
+SOURCES = ["chroma", "faiss", "lance", "milvus", "parquet", "postgres", "qdrant"]
+"""The extras of the vector stores that `ciphervec import` reads."""
 WRAPPERS = ["age", "awskms", "azurekv", "gcpkms", "keyring", "pkcs11", "vault"]
 """The extras of the holders of wrapping keys."""
 LAB = ROOT / "lab"
@@ -249,7 +251,7 @@ def lock() -> None:
         (LOCK, [*project, *lab], ["all", *WRAPPERS], "dev"),
         (RELEASE_LOCK, [], [], "release"),
         (SITE_LOCK, [], [], "site"),
-        (COMPAT_LOCK, project, FRAMEWORKS, "compat"),
+        (COMPAT_LOCK, project, [*FRAMEWORKS, *SOURCES], "compat"),
         (CHROMA_LOCK, project, [], "chroma"),
         (RAY_LOCK, project, ["ray", "routing"], "ray"),
     ]

@@ -51,12 +51,12 @@ COMMANDS = {
     "export": Row(
         "rows",
         "export",
-        "Write rows as lines of JSON, decrypted: id, vector, document and metadata, as `ciphervec import` reads them.",
+        "Write rows, decrypted, as lines of JSON or a Parquet file, or into a collection of Chroma's.",
     ),
     "import": Row(
         "rows",
         "import_",
-        "Seal and store the rows of a file, in a collection that is made if it isn't there.",
+        "Seal and store the rows of a file or of another vector store, in a collection that is made if it isn't there.",
     ),
     "list": Row(
         "shelf",

@@ -86,7 +86,7 @@ class Table:
         }
 
 
-def made(path: Path, rows: Any, records: list[dict[str, Any]], names: Sequence[str], columns: Columns,
+def made(path: object, rows: Any, records: list[dict[str, Any]], names: Sequence[str], columns: Columns,
            rest: Sequence[str] | None = None, types: Mapping[str, str] | None = None) -> Table:  # fmt: skip
     """Take id and document out of each record; what is left is its metadata, and an object `metadata` laid out.
 
@@ -126,7 +126,7 @@ def made(path: Path, rows: Any, records: list[dict[str, Any]], names: Sequence[s
     )
 
 
-def _refuse_index(names: Iterable[str], columns: Columns, path: Path) -> None:
+def _refuse_index(names: Iterable[str], columns: Columns, path: object) -> None:
     index = next((n for n in names if _INDEX.fullmatch(n) and n not in (columns.id, columns.document)), None)
     if index is not None:
         raise InvalidInput(
@@ -135,7 +135,7 @@ def _refuse_index(names: Iterable[str], columns: Columns, path: Path) -> None:
         )
 
 
-def _ids(path: Path, records: list[dict[str, Any]], columns: Columns) -> list[Any] | None:
+def _ids(path: object, records: list[dict[str, Any]], columns: Columns) -> list[Any] | None:
     if not records or columns.id not in records[0]:
         return None
     found = [record.pop(columns.id) for record in records]
@@ -145,7 +145,7 @@ def _ids(path: Path, records: list[dict[str, Any]], columns: Columns) -> list[An
     return found
 
 
-def _laid_out(path: Path, row: int, record: dict[str, Any]) -> dict[str, Any] | None:
+def _laid_out(path: object, row: int, record: dict[str, Any]) -> dict[str, Any] | None:
     """A row's metadata: what its object `metadata` has, and what stands beside that."""
     inner = record.pop(METADATA, None)
     twice = sorted(record.keys() & (inner or {}).keys())

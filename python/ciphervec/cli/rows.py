@@ -3,26 +3,28 @@ them, enter; rows leave, on the terminal or in a file. The key owner's side."""
 
 from __future__ import annotations
 
+import contextlib
 import itertools
-import json
-from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import IO, Annotated, Any, cast
+from typing import Annotated, cast
 
 import typer
 
-from ..collections.audience import OwnerResult, check_audience
 from ..collections.batch import OnZero
+from ..collections.client import Client
 from ..collections.collection import Collection
 from ..collections.spec import MODES, chosen
 from ..errors import CollectionNotFound, InvalidInput
 from ..ingest import packed
-from ..ingest.arrays import Id
+from ..ingest.arrays import count
 from ..ingest.counts import several
-from ..ingest.metrics import METRIC_NAMES
+from ..ingest.files import at_home
+from ..ingest.metrics import METRIC_NAMES, MetricName
+from . import exporting, sources
 from .collections import Name, filter_of, say_types
 from .column_types import Types, named
 from .ids import Ids, IdType, asked_ids
+from .moving import Wanted, metric_for, move
 from .network import NetworkOption, network_named
 from .place import Access, Authority, Insecure, Place, TokenFile, opened
 from .readers import (
@@ -31,7 +33,6 @@ from .readers import (
     IdColumn,
     LeaveOut,
     VectorColumns,
-    VectorFile,
     read,
     vector_columns,
 )
@@ -54,8 +55,14 @@ Filter = Annotated[str | None, typer.Option(help='A filter on metadata as JSON, 
 Audience = Annotated[
     str | None, typer.Option(help="Who will read the vectors, where they carry noise of your key: owner.")
 ]
+SourceTokenFile = Annotated[
+    Path | None,
+    typer.Option(
+        help="Of another store: read its token, API key or password from the first line of this file. Else "
+        "CIPHERVEC_SOURCE_TOKEN."
+    ),
+]
 
-_PART = 1_000  # rows that are read, and written, at once
 _SHOWN = 100  # rows of a collection, on a terminal
 
 
@@ -163,59 +170,87 @@ def delete(
 def export(
     place: Place,
     name: Name,
-    file: Annotated[
-        Path, typer.Argument(help="A .jsonl or .jsonl.gz file to be made; - is standard output.")
+    target: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE|chroma:…",
+            help="A .jsonl, .jsonl.gz or .parquet file to be made, or a folder or server of Chroma's; - is standard output.",
+        ),
     ],
     keys: KeyFile = None,
     key_id: ExpectedKey = None,
     passphrase_file: PassphraseFile = None,
     where: Filter = None,
     audience: Audience = None,
+    source_token_file: SourceTokenFile = None,
     token_file: TokenFile = None,
     ca: Authority = None,
     insecure: Insecure = False,
 ) -> None:
-    """Write rows as lines of JSON, decrypted: id, vector, document and metadata, as `ciphervec import`
-    reads them.
+    """Write rows, decrypted, as lines of JSON or a Parquet file, or into a collection of Chroma's.
 
-    The file is packed if its name ends in .gz, .bz2 or .xz.
+    A line of JSON has id, vector, document and metadata, as `ciphervec import` reads them. Lines are packed if the file's
+    name ends in .gz, .bz2 or .xz.
+
+    A Parquet file has the columns `id`, `document` and `embedding`, and one for each field of metadata. A field that a row
+    hasn't is null there, as None is.
+
+    `chroma:FOLDER?collection=NAME` or `chroma://HOST:8000?collection=NAME` makes that collection, of the same metric.
+
+    What either can't hold is named, with counts, before anything is written.
 
     **Examples**
 
     - `ciphervec export db docs rows.jsonl.gz --keys my.key`
+    - `ciphervec export db docs rows.parquet --keys my.key --audience owner`
+    - `ciphervec export db docs 'chroma:./chroma?collection=docs' --keys my.key`
     - `ciphervec export db docs - --where '{"lang": "en"}' --keys my.key | wc -l`
     """
-    if str(file) != "-" and packed.kind(file) != ".jsonl":
+    file, to_chroma = Path(at_home(target)), target.startswith(("chroma:", "chroma+https:"))
+    kind = packed.kind(file)
+    if not to_chroma and target != "-" and kind not in (".jsonl", ".parquet"):
         raise InvalidInput(
-            f"{file} would hold lines of JSON, which `ciphervec import` reads from files that end in .jsonl: other kinds of "
-            "file don't tell a text from a number or none from empty in every place. Name it so."
+            f"{file} would hold rows as lines of JSON, .jsonl, or as columns, .parquet: other kinds of file don't tell a text "
+            "from a number or none from empty in every place. Name it so."
         )
     access = Access(token_file, ca, insecure)
     with opened(place, load_keys(keys, passphrase_file, key_id), access, read_only=True) as client:
         collection = client.get_collection(name)
         names = collection.get(where=filter_of(where), include=[])["ids"]
-        if str(file) == "-":
-            for row in _exported(collection, names, audience):
+        rows = exporting.Rows(collection, names, audience)
+        if target == "-":
+            for row in rows:
                 print_json(row)
             return
-        with packed.create_text(file) as out:
-            try:
-                _write(out, collection, names, audience)
-            except BaseException:
-                file.unlink()
-                raise
-    screen.print(f"{several(len(names), 'row')} written to {file}, in the clear", highlight=False)
+        if to_chroma:
+            exporting.to_chroma(target, sources.token(source_token_file), rows)
+        elif kind == ".parquet":
+            exporting.to_parquet(file, rows)
+        else:
+            exporting.to_lines(file, rows)
+    screen.print(f"{several(len(names), 'row')} written to {target}, in the clear", highlight=False)
 
 
 @command
 def import_(
     place: Place,
     name: Name,
-    file: VectorFile,
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE|SOURCE",
+            help="A file of vectors, as `ciphervec add` takes them, or the address of another vector store.",
+        ),
+    ],
     keys: KeyFile = None,
     key_id: ExpectedKey = None,
     passphrase_file: PassphraseFile = None,
-    metric: Annotated[str, typer.Option(help="Of a new collection: cosine, ip, l2 or hamming.")] = "cosine",
+    metric: Annotated[
+        str | None,
+        typer.Option(
+            help="Of a new collection: cosine, ip, l2 or hamming; of a file cosine, and of another store its own, unless given."
+        ),
+    ] = None,
     mode: Annotated[str, typer.Option(help="Of a new collection: as of `ciphervec create`.")] = "sealed",
     filterable: Annotated[
         list[str] | None, typer.Option(help="Of a new collection: as of `ciphervec create`. Repeat.")
@@ -232,20 +267,52 @@ def import_(
         bool, typer.Option("--upsert", help="Replace rows whose id is there, instead of refusing.")
     ] = False,
     on_zero: Annotated[str, typer.Option(help="Of zero vectors: as of `ciphervec add`.")] = "refuse",
+    yes: Annotated[
+        bool,
+        typer.Option(
+            "--yes", "-y", help="Of another store: import it as its schema says, without being asked."
+        ),
+    ] = False,
+    check: Annotated[
+        int,
+        typer.Option(help="Of another store: how many of its rows are asked of both afterwards, 0 for none."),
+    ] = 1_000,
+    source_token_file: SourceTokenFile = None,
     token_file: TokenFile = None,
     ca: Authority = None,
     insecure: Insecure = False,
     as_json: Json = False,
 ) -> None:
-    """Seal and store the rows of a file, in a collection that is made if it isn't there.
+    """Seal and store the rows of a file or of another vector store, in a collection that is made if it isn't there.
 
     Files are those of `ciphervec add`, `.jsonl` as `ciphervec export` writes it among them. A new
     collection has the dimension that the vectors have, and is packed for `--network`. Rows without ids get new ones.
+
+    Another store is named by its address. Its schema is shown, with what becomes of each column, and you are asked. All
+    rows are looked at before one is written: what a collection can't hold is named, with counts. After an interruption run
+    the same command again: rows that are there are compared, and not added twice. In the end both stores are asked for
+    the ten rows closest to each of 1,000 rows.
+
+    | address | what is read | needs |
+    |---|---|---|
+    | `chroma://HOST:8000?collection=NAME`, `chroma:FOLDER` | Chroma's server, or its folder | `ciphervec[chroma]` |
+    | `qdrant://HOST:6333?collection=NAME`, `qdrant:FOLDER` | Qdrant's server, or its local mode | `ciphervec[qdrant]` |
+    | `milvus://HOST:19530?collection=NAME`, `milvus:FILE` | Milvus's server, or Milvus Lite | `ciphervec[milvus]` |
+    | `postgres://USER@HOST/DATABASE?table=NAME` | pgvector | `ciphervec[postgres]` |
+    | `lance:FOLDER?table=NAME` | LanceDB | `ciphervec[lance]` |
+    | `faiss:FILE?ids=FILE&metadata=FILE` | a FAISS index | `ciphervec[faiss]` |
+    | `weaviate://HOST:8080?collection=NAME` | Weaviate | |
+    | `elasticsearch://HOST:9200?index=NAME` | Elasticsearch | |
+    | `pinecone:FILE`, or a file named …`pinecone.jsonl` | vectors as Pinecone's API has them | |
+
+    With TLS it is `qdrant+https://…`. Leave `?…=NAME` out where there is only one collection.
 
     **Examples**
 
     - `ciphervec import db docs rows.jsonl --keys my.key`
     - `ciphervec import db docs rows.jsonl --mode sealed-index --filterable lang --keys my.key`
+    - `ciphervec import db docs chroma:./chroma --keys my.key`
+    - `ciphervec import db docs 'postgres://me@localhost/app?table=docs' --document-column body --keys my.key --yes`
     """
     over = network_named(network)
     columns = Columns(
@@ -256,20 +323,40 @@ def import_(
         vectors=vector_columns(vector_columns_),
         leave_out=leave_out or (),
     )
-    table = read(file, columns, quiet=as_json)
     access = Access(token_file, ca, insecure)
+    checked_metric = None if metric is None else chosen("metric", metric, METRIC_NAMES)
+
+    def made(client: Client, of: MetricName, dimension: int | None = None) -> Collection:
+        return client.create_collection(
+            name, dimension, of, chosen("mode", mode, MODES), filterable=filterable or (), network=over
+        )
+
+    if sources.is_source(source):
+        for option, given in (
+            ("--vector-columns", vector_columns_),
+            ("--types", types),
+            ("--id-type", id_type),
+        ):
+            if given:
+                raise InvalidInput(f"{option} is for files; {source} has types of its own.")
+        token = sources.token(source_token_file)
+        with (
+            contextlib.closing(sources.opened(source, columns, checked_metric, token)) as of_another,
+            opened(place, load_keys(keys, passphrase_file, key_id), access, make=True) as client,
+        ):
+            of = metric_for(of_another, checked_metric)
+            wanted = Wanted(name, of, lambda dimension: made(client, of, dimension), mode == "open", upsert,
+                            cast(OnZero, on_zero), count(check, "--check", 0), yes, as_json)  # fmt: skip
+            move(of_another, client, wanted)
+        return
+    file = Path(at_home(source))
+    table = read(file, columns, quiet=as_json)
     with opened(place, load_keys(keys, passphrase_file, key_id), access, make=True) as client:
         there = None
         try:
             collection = there = client.get_collection(name, allow_open=mode == "open")
         except CollectionNotFound:
-            collection = client.create_collection(
-                name,
-                metric=chosen("metric", metric, METRIC_NAMES),
-                mode=chosen("mode", mode, MODES),
-                filterable=filterable or (),
-                network=over,
-            )
+            collection = made(client, checked_metric or "cosine")
         names = table.names(None, id_type, there)
         store = collection.upsert if upsert else collection.add
         with progress(f"sealing into {name}", len(table), quiet=as_json) as step:
@@ -281,38 +368,9 @@ def import_(
                 on_zero=cast(OnZero, on_zero),
                 progress=step,
             )
-        count = collection.count()
+        rows = collection.count()
     if as_json:
-        print_json({"added": len(added), "count": count})
+        print_json({"added": len(added), "count": rows})
         return
     say_types(table.read_as(added, id_column))
-    screen.print(f"{several(len(added), 'row')} sealed; {name} holds {count:,}", highlight=False)
-
-
-def _write(out: IO[str], collection: Collection, names: list[Id], audience: str | None) -> None:
-    with progress(f"reading {collection.name}", len(names), quiet=False) as step:
-        for done, row in enumerate(_exported(collection, names, audience), 1):
-            out.write(json.dumps(row, ensure_ascii=False) + "\n")
-            step(done, len(names))
-
-
-def _exported(collection: Collection, names: list[Id], audience: str | None) -> Iterator[dict[str, Any]]:
-    """Rows as they are in the file."""
-    parts = ("documents", "metadatas", "embeddings")
-    for start in range(0, len(names), _PART):
-        part: Mapping[str, Any] = collection.get(
-            names[start : start + _PART], include=parts, audience=check_audience(audience)
-        )
-        if isinstance(part, OwnerResult):
-            raise InvalidInput(
-                f"vectors of {collection.name!r} that weren't kept as they were put in carry noise of your key. Say who "
-                "reads the file: --audience owner."
-            )
-        for i, name in enumerate(part["ids"]):
-            row = {
-                "id": name,
-                "document": part["documents"][i],
-                "metadata": part["metadatas"][i],
-                "embedding": part["embeddings"][i].tolist(),
-            }
-            yield {name: value for name, value in row.items() if value is not None}
+    screen.print(f"{several(len(added), 'row')} sealed; {name} holds {rows:,}", highlight=False)

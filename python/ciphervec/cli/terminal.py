@@ -19,7 +19,15 @@ from typing import TYPE_CHECKING, Annotated, Any, ParamSpec
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
 import ciphervec._native as _native
 import ciphervec.errors as errors
@@ -53,7 +61,7 @@ class ExitCode(enum.IntEnum):
     CORRUPT = 6, "damaged data, or data of a newer version"
     STORAGE = 7, "the folder is locked, full, or not writable"
     SERVER = 8, "the server or KMS was not reached, refused the token, or shows another state than it did"
-    UNSOUND = 9, "doctor found something that has to be mended"
+    UNSOUND = 9, "doctor, or the check of an import, found something that has to be mended"
 
 
 EXIT_CODES = tuple(ExitCode)
@@ -304,6 +312,8 @@ def progress(what: str, total: int, *, quiet: bool) -> Iterator[Steps]:
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
+        TextColumn("left:"),
+        TimeRemainingColumn(),
         console=aside,
         transient=True,
         disable=quiet or not aside.is_terminal,

@@ -28,10 +28,12 @@ from .audience import (
 )
 from .batch import Batch, OnZero, without_zeros
 from .changes import delete, write
+from .embedding.function import texts_of
 from .embedding.texts import Texts
 from .flooding import DEVIATION, check_deviation
 from .matches import Matches
 from .overlay import Known, Unknown, overlay, remark_left
+from .reranking import Rerank, RerankFunction
 from .results import (
     GET_DEFAULT,
     GET_INCLUDE,
@@ -310,6 +312,7 @@ class Collection(Texts):
         audience: Audience | None = None,
         flooding: float = DEVIATION,
         skip_quarantined: bool = False,
+        rerank: Rerank | RerankFunction | None = None,
     ) -> QueryResult:
         """The rows closest to each of n queries, closest first: vectors of shape (n, dimension) or
         (dimension,), or instead of them `query_texts`, which the collection's `embedding_function`
@@ -339,6 +342,11 @@ class Collection(Texts):
         with noise of standard deviation `flooding` (a cosine) before they are ranked, and counted,
         see `flooding_plan`. In the other modes results are for anybody.
 
+        `rerank` puts the closest 50 hits of each query in order again, here: any function of a query and its
+        documents that returns a number for each, higher for closer, or a model with `predict(pairs)`; see `Rerank`. It
+        gets the texts of `query_texts`, and the numbers come back as `rerank_scores`. Over HTTP the documents of these
+        hits are fetched, as `include=["documents"]` does.
+
         Raises TamperedAnswer for an answer that fails its check, and from then on Quarantined: its segments are in
         quarantine, for every client of the owner's, and a query that left them out would find too little and say so to nobody.
         `skip_quarantined=True` leaves them out, with a UserWarning. A segment of a writer's that fails costs that segment, with
@@ -350,15 +358,25 @@ class Collection(Texts):
         """
         named = check_audience(audience)
         check_deviation(flooding)
-        query_embeddings = self._asked(query_embeddings, query_texts)
+        texts = (
+            texts_of(query_texts, "query_texts")
+            if rerank is not None and query_texts is not None
+            else query_texts
+        )
+        order = Rerank.of(rerank, texts)
+        query_embeddings = self._asked(query_embeddings, texts)
         with self._open():
-            parts = check_include(self._query_default if include is None else include, QUERY_INCLUDE)
+            wanted = check_include(self._query_default if include is None else include, QUERY_INCLUDE)
+            parts = wanted if order is None or "documents" in wanted else [*wanted, "documents"]
             queries = arrays.vectors(query_embeddings, self.dimension, self.metric, what="query_embeddings")
             test = row_filter(where, where_document, self.filterable)
             if n_results is None:
                 limit = 10 if within is None else None
             else:
                 limit = arrays.count(n_results, "n_results")
+            if order is not None:
+                order.check_queries(len(queries))
+            fetched = limit if order is None or limit is None else max(limit, order.first)
             radius = None if within is None else arrays.finite(within, "within")
             among = None if ids is None else arrays.ids(ids)
             if named == "others" and self.mode == "sealed-query":
@@ -367,7 +385,7 @@ class Collection(Texts):
                 refuse_others(self.spec, "unsealed vectors")
             found, rows = self._segments.in_turn(
                 lambda: self._hits(
-                    queries, limit, radius, test, parts, named, flooding, among, skip_quarantined
+                    queries, fetched, radius, test, parts, named, flooding, among, skip_quarantined
                 )
             )
             result = QueryResult(
@@ -384,7 +402,9 @@ class Collection(Texts):
                 result.hint = _FETCH
             noisy = noisy_scores(self.spec) or any(isinstance(matches, OwnerMatches) for matches in found)
             own = named is None and noisy
-            return cast(QueryResult, OwnerResult(result)) if own else result
+        # Not under the lock: this may take its time, or ask another service.
+        result = result if order is None else order.apply(result, limit, wanted)
+        return cast(QueryResult, OwnerResult(result)) if own else result
 
     def evaluate(self, query: bytes) -> bytes:
         """The encrypted answer of the server's half to query bytes that somebody else made, see

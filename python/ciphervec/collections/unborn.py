@@ -21,8 +21,9 @@ from ..ingest.where import row_filter
 from .audience import Audience, check_audience
 from .batch import NO_VECTORS, OnZero, without_zeros
 from .collection import Collection
-from .embedding.function import Embedder, EmbeddingFunction, SavedFunction, TextEmbedding
+from .embedding.function import Embedder, EmbeddingFunction, SavedFunction, TextEmbedding, texts_of
 from .flooding import DEVIATION, check_deviation
+from .reranking import Rerank, RerankFunction
 from .results import GET_DEFAULT, GET_INCLUDE, QUERY_INCLUDE, GetResult, QueryResult, check_include
 from .routing.clusters import Clusters
 from .spec import Description
@@ -211,15 +212,20 @@ class UnbornCollection(Collection):
         within: float | None = None,
         audience: Audience | None = None,
         flooding: float = DEVIATION,
+        rerank: Rerank | RerankFunction | None = None,
         **more: Any,
     ) -> QueryResult:
         self._alive()
+        order = Rerank.of(rerank, None if query_texts is None else texts_of(query_texts, "query_texts"))
         check_audience(audience)
         check_deviation(flooding)
         parts = check_include(self._query_default if include is None else include, QUERY_INCLUDE)
         row_filter(where, where_document, self.filterable)
         rows = self._asked(query_embeddings, query_texts)
         asked = arrays.vectors(rows, _length(rows), self.metric, what="query_embeddings")
+        if order is not None:
+            order.check_queries(len(asked))
+            parts = [*parts, "rerank_scores"]
         empty: dict[str, Any] = {name: [[] for _ in asked] for name in parts}
         return QueryResult(
             {**dict.fromkeys(QUERY_INCLUDE), **empty, "ids": [[] for _ in asked], "include": parts}

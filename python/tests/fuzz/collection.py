@@ -55,6 +55,7 @@ class CollectionScene(Questions):
         "delete": 4,
         "get": 8,
         "query": 10,
+        "rerank": 2,
         "look": 2,
         "create": 2,
         "change": 2,

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import random
 import sys
+import zlib
 from typing import Any
 
 import numpy as np
+
+import ciphervec
 
 from . import values
 from .model import Id, Model, Row, attempt, condition
@@ -266,6 +269,35 @@ class Questions(Scene):
         if taken:
             allowed = [name for name in self.model.passing(plain) if stored is None or name in stored]
             self._ranked(found, asked, allowed, 10 if most is None and radius is None else most, radius)
+
+    def rerank(self, chance: random.Random) -> None:
+        asked = self._vectors(chance, chance.choice([1, 2]))
+        first, count = chance.choice([1, 5, 50]), chance.choice([1, 3, 50])
+        texts = [f"question {i}" for i in range(len(asked))]
+
+        def numbers(query: str, documents: list[str]) -> list[int]:
+            return [zlib.crc32((query + one).encode()) for one in documents]
+
+        self.note("rerank", asked, "first", first, "count", count)
+        order = ciphervec.Rerank(numbers, first, texts)
+        _, found = attempt(
+            lambda: self.rows.query(asked, count, include=["documents"], rerank=order, audience="owner"),
+            right=True,
+        )
+        rows = self.model.rows
+        for text, names, documents, scores in zip(
+            texts, found["ids"], found["documents"], found["rerank_scores"], strict=True
+        ):
+            assert len(names) == len(set(names)) == min(count, len(rows))
+            assert documents == [rows[name].document for name in names]
+            assert scores == [None if one is None else numbers(text, [one])[0] for one in documents]
+            there = [one for one in scores if one is not None]
+            assert scores == sorted(there, reverse=True) + [None] * (len(scores) - len(there))
+            if max(first, count) >= len(rows):
+                every = [
+                    numbers(text, [row.document])[0] for row in rows.values() if row.document is not None
+                ]
+                assert there == sorted(every, reverse=True)[:count]
 
     def _ranked(
         self, found: Any, asked: np.ndarray, allowed: list[Id], most: int | None, radius: float | None

@@ -1,0 +1,243 @@
+"""Moving in: a source's rows enter; sealed commits leave, and then the word whether both answer alike. What `ciphervec import`
+does with an address. The key owner's side."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import typer
+
+from ..collections.batch import OnZero
+from ..collections.client import Client
+from ..collections.collection import Collection
+from ..collections.segments import SEGMENT_ROWS
+from ..errors import CollectionNotFound, DuplicateId, InvalidInput
+from ..ingest import arrays
+from ..ingest.counts import several
+from ..ingest.metrics import MetricName
+from .sources.agreement import TOP, Agreement, one_by_one, patiently, scales
+from .sources.source import Hits, Source
+from .sources.survey import Rows, Survey
+from .tables import grid
+from .terminal import ExitCode, print_json, progress, say_aside, screen, shown
+
+_COMMIT = 1 << 28
+"""Bytes of vectors in one commit at most; what is lost where a run is killed."""
+_ASKED = 100
+"""Questions of the check that are asked at once."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """How an import is to be done."""
+
+    name: str
+    metric: MetricName
+    make: Callable[[int], Collection]
+    """Makes the collection, of a dimension."""
+    open_too: bool
+    """Whether a collection that encrypts nothing is meant."""
+    upsert: bool
+    on_zero: OnZero
+    checked: int
+    yes: bool
+    as_json: bool
+
+
+def metric_for(source: Source, asked: MetricName | None) -> MetricName:
+    """The metric of a new collection. Raises InvalidInput."""
+    found = asked or source.schema.metric
+    if found is None:  # readers ask for one before
+        raise InvalidInput(f"{source.address.text} says no metric. Say --metric cosine, ip or l2.")
+    return found
+
+
+def show(source: Source, name: str, metric: str) -> None:
+    """The source's schema, and what becomes of it."""
+    schema = source.schema
+    said = "" if schema.metric_said == metric else f" ({schema.metric_said} there)"
+    rows = [[one.name, one.type, one.becomes] for one in schema.columns]
+    grid(screen, f"{schema.what}: {several(schema.rows, 'row')}, {schema.dimension} dimensions, {metric}{said}",
+         ["there", "of type", "here"], rows, left=3)  # fmt: skip
+    for remark in schema.remarks:
+        screen.print(remark, style="dim", markup=False, highlight=False)
+    if schema.metric is not None and schema.metric != metric:
+        screen.print(f"{name} compares by {metric}, and the source by {schema.metric_said}: their top tens differ.",
+                     style="bold yellow", markup=False, highlight=False)  # fmt: skip
+
+
+def move(source: Source, client: Client, wanted: Wanted) -> None:
+    """Show, ask, look at every row, write what isn't there, and check. Raises InvalidInput, DuplicateId, StorageError."""
+    if not wanted.as_json:
+        show(source, wanted.name, wanted.metric)
+    if not _agreed(source, wanted):
+        return
+    there = _there(source, client, wanted)
+    began = time.perf_counter()
+    survey = Survey(
+        source, wanted.metric, wanted.on_zero, there if there is not None and len(there) else None
+    )
+    with progress(f"looking at {source.schema.what}", source.schema.rows, quiet=wanted.as_json) as step:
+        survey.look(step)
+    if survey.other and not wanted.upsert:
+        few = ", ".join(map(shown, sorted(survey.other, key=repr)[:5]))
+        raise DuplicateId(
+            f"{wanted.name} has {several(len(survey.other), 'row')} with an id of the source's and something else in it: "
+            f"{few}{' …' if len(survey.other) > 5 else ''}. Nothing was written. Say --upsert to replace them."
+        )
+    if survey.read != source.schema.rows:
+        say_aside("note:", "bold yellow", f"the source had {source.schema.rows:,} rows when it was opened, and {survey.read:,} "
+                  "when it was read: others write to it. Run this again when they have ended.")  # fmt: skip
+    collection = there if there is not None else wanted.make(source.schema.dimension)
+    sample: list[Rows] = []
+    added = _written(survey, collection, wanted, sample)
+    seconds = time.perf_counter() - began
+    if not wanted.as_json:
+        rest = f"; {several(len(survey.same), 'row')} were there" if survey.same else ""
+        rest += f"; {several(survey.zeros, 'row')} with a zero vector left out" if survey.zeros else ""
+        screen.print(f"{several(added, 'row')} sealed in {seconds:.1f} s{rest}; {wanted.name} holds {collection.count():,}",
+                     highlight=False)  # fmt: skip
+    agreement = _checked(survey, collection, wanted, sample)
+    if wanted.as_json:
+        print_json(_told(survey, added, seconds, collection, agreement))
+    if agreement is not None and agreement.different:
+        raise typer.Exit(int(ExitCode.UNSOUND))
+
+
+def _agreed(source: Source, wanted: Wanted) -> bool:
+    if wanted.yes:
+        return True
+    if wanted.as_json or not sys.stdin.isatty():
+        raise InvalidInput(
+            f"say --yes to import {several(source.schema.rows, 'row')} so: there is nobody to ask."
+        )
+    asked = f"Import {several(source.schema.rows, 'row')} into {wanted.name}?"
+    return bool(typer.confirm(asked, default=True, err=True))
+
+
+def _there(source: Source, client: Client, wanted: Wanted) -> Collection | None:
+    """The collection, where there is one, which must fit. Raises InvalidInput."""
+    try:
+        found = client.get_collection(wanted.name, allow_open=wanted.open_too)
+    except CollectionNotFound:
+        return None
+    for what, ours, theirs in (
+        ("dimension", found.dimension, source.schema.dimension),
+        ("metric", found.metric, wanted.metric),
+    ):
+        if ours != theirs:
+            raise InvalidInput(
+                f"{wanted.name} is there, with {what} {ours}, and the source's is {theirs}. Import into another collection"
+                f"{', or say --metric ' + str(ours) if what == 'metric' else ''}."
+            )
+    return found
+
+
+def _written(survey: Survey, collection: Collection, wanted: Wanted, sample: list[Rows]) -> int:
+    """Write what isn't there, a commit for each part; every so many-th row is noted in `sample`."""
+    size = max(1, min(SEGMENT_ROWS, _COMMIT // (4 * survey.source.schema.dimension)))
+    total, done, added = len(survey.seen), 0, 0
+    apart = max(1, -(-total // wanted.checked)) if wanted.checked else 0
+    with progress(f"sealing into {wanted.name}", total, quiet=wanted.as_json) as step:
+        for rows in _parts(survey.again(), size):
+            if apart:
+                first = -done % apart
+                kept = [at >= first and (at - first) % apart == 0 for at in range(len(rows))]
+                sample.append(rows.only(kept))
+            missing = rows.only([name not in survey.same for name in rows.ids])
+            if len(missing):
+                store = collection.upsert if wanted.upsert else collection.add
+
+                def further(part: int, _: int, before: int = done) -> None:
+                    step(before + part, total)
+
+                store(missing.ids, missing.vectors, missing.metadatas, missing.documents, progress=further)
+            done, added = done + len(rows), added + len(missing)
+            step(done, total)
+    return added
+
+
+def _parts(pages: Iterator[Rows], size: int) -> Iterator[Rows]:
+    """Pages joined, or cut, so that each part but the last has `size` rows."""
+    held: list[Rows] = []
+    for page in pages:
+        rest = page
+        while len(rest):
+            room = size - sum(map(len, held))
+            held.append(rest.part(0, room))
+            rest = rest.part(room, len(rest))
+            if sum(map(len, held)) == size:
+                yield Rows.joined(held)
+                held = []
+    if held:
+        yield Rows.joined(held)
+
+
+def _checked(survey: Survey, collection: Collection, wanted: Wanted, sample: list[Rows]) -> Agreement | None:
+    """Ask both for the rows closest to some of the rows."""
+    rows = Rows.joined(sample) if any(map(len, sample)) else None
+    if rows is None:
+        return None
+    source, schema = survey.source, survey.source.schema
+    own = source.nearest(rows.vectors, TOP) if schema.metric == collection.metric else None
+    theirs: list[Hits] = []
+    with progress(f"asking {schema.what}", len(rows), quiet=wanted.as_json) as step:
+        for one in patiently(own) if own is not None else ():
+            theirs.append(one)
+            step(len(theirs), len(rows))
+    agreement = Agreement(len(theirs), collection.spec.precision)
+    scale = scales(rows.vectors, collection.metric)
+    if len(theirs) < len(rows):
+        theirs += one_by_one(survey.again(), rows.vectors[len(theirs) :], collection.metric)
+    among = None if collection.count() == len(survey.seen) else [*survey.seen]
+    with progress(f"asking {wanted.name}", len(theirs), quiet=wanted.as_json) as step:
+        for start in range(0, len(theirs), _ASKED):
+            part = slice(start, min(start + _ASKED, len(theirs)))
+            found = collection.query(
+                rows.vectors[part], TOP, include=["distances"], ids=among, audience="owner"
+            )
+            answers = zip(theirs[part], found["ids"], found["distances"], scale[part], strict=True)
+            for one, names, distances, of in answers:
+                agreement.see((arrays.ids(one[0]), one[1]), (names, distances), of)
+            step(part.stop, len(theirs))
+    if not wanted.as_json:
+        _say(agreement)
+    return agreement
+
+
+def _say(found: Agreement) -> None:
+    others = (
+        f", for {several(found.near, 'row')} as near to within the seal's precision" if found.near else ""
+    )
+    by = "the source's exact search" if found.searched else "each row of the source compared"
+    by += (
+        f" for {found.searched:,}, by each row compared for the others"
+        if 0 < found.searched < found.asked
+        else ""
+    )
+    screen.print(f"check, by {by}: the same top ten for {found.same:,} of {several(found.asked, 'row')}{others}; "
+                 f"distances are at most {found.apart:.1g} of a cosine apart", highlight=False)  # fmt: skip
+    if found.different:
+        say_aside("error:", "bold red", f"{several(found.different, 'row')} of {found.asked:,} have another top ten than in "
+                  "the source. If others write to it, import again when they have ended; else report this.")  # fmt: skip
+
+
+def _told(
+    survey: Survey, added: int, seconds: float, collection: Collection, found: Agreement | None
+) -> dict[str, Any]:
+    """The result for a program."""
+    schema = survey.source.schema
+    told: dict[str, Any] = {
+        "source": {"what": schema.what, "rows": schema.rows, "dimension": schema.dimension, "metric": schema.metric_said,
+                   "columns": [{"name": one.name, "type": one.type, "becomes": one.becomes} for one in schema.columns]},
+        "added": added, "there": len(survey.same), "left_out": survey.zeros, "count": collection.count(),
+        "seconds": round(seconds, 3),
+    }  # fmt: skip
+    if found is not None:
+        told["check"] = {"asked": found.asked, "searched": found.searched, "same": found.same, "near": found.near,
+                         "different": found.different, "apart": found.apart}  # fmt: skip
+    return told
