@@ -308,6 +308,12 @@ impl PyProgramCandidate {
         found
     }
 
+    /// What it is compared with others by; None if it does not serve.
+    #[getter]
+    fn weight(&self) -> Option<f64> {
+        self.0.weight()
+    }
+
     /// The same, timed on this machine.
     fn timed(&self, py: Python<'_>) -> PyResult<Self> {
         Ok(PyProgramCandidate(work(py, || self.0.clone().timed())?))

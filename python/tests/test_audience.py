@@ -289,6 +289,15 @@ def test_what_is_counted_stays_when_the_file_is_shared_by_threads(tmp_path: Path
     assert [tuple(one) for one in Uses(paths).list()] == [("one", 2, 3), ("two", 1, 3)]  # all or none
 
 
+def test_more_rows_than_an_epoch_allows_are_refused_as_that(keys: Keys, vectors: Rows) -> None:
+    rows = vectors(400, D)
+    items = sealed(keys, rows)
+    most = items.flooding_plan(2.0**-12).rows_an_epoch
+    assert most < 400
+    with pytest.raises(PoolExhausted, match=rf"rank 400 rows for others.* hides {most} in all\. Rank fewer"):
+        items.query(rows[1], audience="others", flooding=2.0**-12)
+
+
 def test_neighbours_are_flooded_for_others(keys: Keys, rng: np.random.Generator) -> None:
     rows = rng.normal(size=(30, D)).astype(np.float32)
     near = EncryptedNearestNeighbors(3, metric="cosine", keys=keys, audience="others").fit(rows)

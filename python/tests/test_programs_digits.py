@@ -195,3 +195,51 @@ def test_the_least_of_what_is_computed_or_wide_is_not_counted() -> None:
     ):
         graph = ciphervec.program(function).trace(x=declared)
         assert by_digits(graph, MOST_SLOTS_AT_ALL) is None
+
+
+PLACES = [
+    lambda x: (np.sort(x), x.argmin(1), x.argmax(1)),
+    lambda x: (np.sort(x, axis=0)[-1:], x.argmin(0), x.argmax(0)),
+    lambda x: (np.median(x, axis=1), np.sort(x)[:, ::-2], np.sort(x)[:, 1:3]),
+]
+
+
+@pytest.mark.parametrize("function", PLACES)
+@pytest.mark.parametrize(
+    "kind", [{"bits": 3}, {"low": -7, "high": 5}, {"low": -1, "high": 1, "step": 0.25}, {"bits": 12}]
+)
+def test_orders_and_places_are_counted(function, kind: dict[str, float]) -> None:
+    low, high, step = (
+        kind.get("low", 0),
+        kind.get("high", 2.0 ** kind.get("bits", 0) - 1),
+        kind.get("step", 1),
+    )
+    graph = ciphervec.program(function).trace(x=secret((5, 7), **kind))
+    wide, digits = high > 255, by_digits(graph, MOST_SLOTS_AT_ALL)
+    if digits is None:
+        assert wide and not graph.count()["argmin"]
+        return
+    assert not digits.count()["argmin"]
+    assert digits.count()["sort"] == (graph.count()["sort"] if wide else 0)
+    random = np.random.default_rng(5)
+    for turn in range(40):
+        # Of few values many are equal; and those at the ends.
+        drawn = random.integers(0, 2 + turn % 7, (5, 7)) if turn % 2 else random.choice([0, 1, 10**6], (5, 7))
+        x = np.minimum(low + step * drawn, high)
+        for found, expected in zip(programs.evaluate(digits, {"x": x}), function(x), strict=True):
+            assert (found == expected).all()
+
+
+def test_a_second_price_takes_one_sign() -> None:
+    def second(bids):
+        first = np.argmax(bids)
+        return first, np.where(np.arange(12) == first, 0, bids).max()
+
+    plan = ciphervec.program(second).compile(secret(12, bits=8))
+    analysis = plan.analyse()
+    assert (analysis.log_degree, analysis.refreshing) == (15, None) and analysis.levels <= 14
+    random = np.random.default_rng(6)
+    bids = random.integers(0, 256, 12)
+    for equal in (1, 2, 12):
+        bids[random.permutation(12)[:equal]] = 255
+        assert plan.evaluate(bids=bids).encrypted == second(bids)

@@ -103,10 +103,10 @@ pub enum Refusal {
     /// Tables, which only rings that refresh look up.
     #[error("tables are looked up by bootstrapping, which this ring is not for")]
     LookUp,
-    /// A ring that serves, and is not the fastest.
-    #[error("it serves, and is predicted to take {times:.2} times as long")]
-    Slower {
-        /// How often the fastest is done meanwhile.
+    /// A ring that serves, and is not the best.
+    #[error("it serves, and costs {times:.2} times as much, time and keys together")]
+    Dearer {
+        /// Its weight over that of the best.
         times: f64,
     },
     /// A size or a number that no step takes, with the words of what refused it.

@@ -106,10 +106,15 @@ def reserve(
         f"others have been shown as many scores of these rows as their noise hides ({used}). Seal them again with "
         "optimize(reseal=True), or flood with more noise.",
     )
+    asked, most = queries * rows, allowance(hints.key) // each
+    # What no epoch allows is no matter of what was shown before.
     key_use = Use(
-        queries * rows * each,
+        asked * each,
         allowance(hints.key),
-        f"others have been shown as many scores as the query key of this epoch hides ({used}). Begin another with "
+        f"these queries rank {asked:,} rows for others, and with noise of {deviation:.3g} a query key hides {most:,} in "
+        "all. Rank fewer rows (where=...), or flood with more noise."
+        if asked > most
+        else f"others have been shown as many scores as the query key of this epoch hides ({used}). Begin another with "
         "rotate_query_key(), rank fewer rows (where=...), or flood with more noise.",
     )
     wanted = {place.rows(segment): row_use for segment in segments}

@@ -1,5 +1,5 @@
 """Fitting: a graph and how precise its results must be enter; the circuit and the ring that are
-predicted to be fastest leave. Runs at the client, without a key."""
+predicted to be best leave, in time and in keys. Runs at the client, without a key."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def fit(
     quantum: bool,
     backend: str | None = None,
 ) -> Fitted:
-    """The circuit and the ring that are predicted to be fastest, on one back-end or on any.
+    """The circuit and the ring that are predicted to be best, on one back-end or on any.
 
     Raises ProgramError for what cannot be computed on encrypted arrays, and if no ring serves.
     """
@@ -145,7 +145,7 @@ def fit(
     if not found:
         why = refused[backend or "ckks"]
         raise why if isinstance(why, ProgramError) else ProgramError(f"{graph.name}: not {backend}: {why}.")
-    chosen = min(found.values(), key=lambda one: one.milliseconds)
+    chosen = min(found.values(), key=lambda one: _weight(one.candidates))
     # By a table that is the same everywhere, and only then timed here: a plan does not depend on where
     # and when it is made.
     found = {name: _timed(one) for name, one in found.items()}
@@ -171,7 +171,7 @@ def _cost(fitted: Fitted) -> str:
 
 
 def _on_slots(graph: Graph, precision: float, gap: float | None, asked: _Asked) -> _Fit:
-    """The fastest on slots; if none serves, the fastest that spends a level on finer comparisons."""
+    """The best on slots; if none serves, the best that spends a level on finer comparisons."""
     try:
         return _fitted(graph, _slots(graph, precision, gap), asked)
     except ProgramError:
@@ -211,7 +211,7 @@ def _linear(graph: Graph, precision: float) -> Iterable[_Tried]:
 
 
 def _fitted(graph: Graph, drafts: Iterable[_Tried], asked: _Asked) -> _Fit:
-    """The draft that is fastest, in the ring that serves it."""
+    """The draft that is best, in the ring that serves it."""
     best: _Fit | None = None
     refused: Exception | None = None
     for draft, most in drafts:
@@ -224,7 +224,7 @@ def _fitted(graph: Graph, drafts: Iterable[_Tried], asked: _Asked) -> _Fit:
                 tried = circuit.candidates(allowed, **asked)
                 if tried[-1].refused is None:
                     found = (draft, circuit, tried, allowed)
-                    best = found if best is None or _milliseconds(found[2]) < _milliseconds(best[2]) else best
+                    best = found if best is None or _weight(found[2]) < _weight(best[2]) else best
                 # What takes long is tried the other way as well.
                 served = tried[-1].refused is None and (place > 0 or _milliseconds(tried) < _LONG_MS)
                 if served or not draft.signs:
@@ -269,6 +269,12 @@ def _left_by_rounding(draft: Draft, allowed: list[float], rounded: list[float]) 
 
 def _milliseconds(candidates: list[_native.ProgramCandidate]) -> float:
     return float(sum(step[2] for step in candidates[-1].steps))
+
+
+def _weight(candidates: list[_native.ProgramCandidate]) -> float:
+    """What the last of candidates is compared with others by."""
+    weight = candidates[-1].weight
+    return math.inf if weight is None else weight
 
 
 def precise(

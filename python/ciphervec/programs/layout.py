@@ -263,7 +263,7 @@ class Layout:
         if any(_places(along) > self._most_slots for along in laid.values()):
             # As a loop has them that comes back to the same axes round by round.
             apart = self._apart()
-            laid = {family: _shared(along, apart, (first, summed)) for family, along in laid.items()}
+            laid = {family: _shared(along, apart, first, summed) for family, along in laid.items()}
         sizes = [_places(along) for along in laid.values()]
         pairs = [pair_slots(node) for node in self.computed if node.op in RANKINGS]
         slots = min(max([1, *pairs, *sizes]), self._most_slots)
@@ -341,18 +341,21 @@ def _places(members: Sequence[Member]) -> int:
 
 
 def _shared(
-    members: Sequence[Member], apart: Mapping[Hashable, set[Hashable]], kinds: Sequence[set[Hashable]]
+    members: Sequence[Member],
+    apart: Mapping[Hashable, set[Hashable]],
+    first: set[Hashable],
+    summed: set[Hashable],
 ) -> list[Member]:
-    """Tracks for several groups of axes each: equally long ones of the same kinds that no array has both
-    of."""
+    """Tracks for several groups of axes each: equally long ones that no array has both of, both ranked or
+    neither. Where one is summed, they stay outermost."""
     found: list[tuple[list[Hashable], int]] = []
     for (group,), extent in members:
         for place, (others, most) in enumerate(found):
-            alike = padded(most) == padded(extent) and all(
-                (group in one) == (others[0] in one) for one in kinds
-            )
+            alike = padded(most) == padded(extent) and (group in first) == (others[0] in first)
             if None not in (group, others[0]) and alike and not apart.get(group, set()) & set(others):
-                found[place] = ([*others, group], max(most, extent))
+                del found[place]
+                joint = ([*others, group], max(most, extent))
+                found.insert(len(found) if group in summed else place, joint)
                 break
         else:
             found.append(([group], extent))

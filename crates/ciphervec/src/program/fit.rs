@@ -8,6 +8,7 @@ use super::reference::reference;
 use super::refreshed::{Refreshed, kept, specs};
 use super::tolerance::{Asked, inexact};
 use super::trial::{SPARE_BITS, Trial};
+use super::weighing::{key_bytes, weight};
 use crate::error::{Error, Result};
 use crate::refusal::Refusal;
 use ciphervec_he::ckks::{BootstrapSpec, Calibration, Params, ParamsSpec, Ring};
@@ -45,7 +46,7 @@ pub struct Candidate {
 }
 
 /// Tries a circuit in every ring, and stops at the first that serves. Where none serves, or it takes long, the sets that refresh
-/// registers are tried as well. What is predicted to be fastest stands last.
+/// registers are tried as well. What is predicted to be best stands last, in time and in keys.
 ///
 /// # Errors
 /// [`Error::Range`] for a circuit that [`Circuit::check`] refuses, [`Error::Program`] for another
@@ -75,22 +76,21 @@ pub fn candidates(circuit: &Circuit, asked: &Asked<'_>) -> Result<Vec<Candidate>
             tried.push(Candidate::refreshing(circuit, asked, spec));
         }
     }
-    Ok(fastest_last(tried))
+    Ok(best_last(tried))
 }
 
-/// What is fastest comes last, and what serves as well says how much slower it is.
-fn fastest_last(mut tried: Vec<Candidate>) -> Vec<Candidate> {
+/// What weighs least comes last, and what serves as well says how many times as much it weighs.
+fn best_last(mut tried: Vec<Candidate>) -> Vec<Candidate> {
     let serving = tried.iter().enumerate();
-    let serving = serving.filter_map(|(place, one)| Some((place, one.milliseconds()?)));
+    let serving = serving.filter_map(|(place, one)| Some((place, one.weight()?)));
     let Some((place, least)) = serving.min_by(|a, b| a.1.total_cmp(&b.1)) else { return tried };
-    let fastest = tried.remove(place);
+    let best = tried.remove(place);
     for one in &mut tried {
-        let Some(milliseconds) = one.milliseconds() else { continue };
-        let times = milliseconds / least;
-        one.outcome = Err(Refusal::Slower { times });
+        let Some(weight) = one.weight() else { continue };
+        one.outcome = Err(Refusal::Dearer { times: weight / least });
         one.refreshed = None;
     }
-    tried.push(fastest);
+    tried.push(best);
     tried
 }
 
@@ -164,6 +164,16 @@ impl Candidate {
         Ok(self)
     }
 
+    /// What it is compared with others by, if it serves: what a run is predicted to take by a table of times,
+    /// and keys.
+    pub fn weight(&self) -> Option<f64> {
+        let (spec, trial) = self.outcome.as_ref().ok()?;
+        let keys = key_bytes(spec, &trial.keys);
+        let refreshing = self.refreshed.as_ref().and_then(|one| one.bootstrapper.plan().ok());
+        let refreshing = refreshing.map_or(0.0, |plan| plan.key_bytes as f64);
+        Some(weight(trial.milliseconds(), keys + refreshing))
+    }
+
     /// What a run is predicted to take on one thread, if it serves.
     pub fn milliseconds(&self) -> Option<f64> {
         self.outcome.as_ref().ok().map(|(_, trial)| trial.milliseconds())
@@ -226,7 +236,11 @@ impl Needs {
     }
 }
 
-/// The narrowest scale that serves in a ring, with the digits that take the least time.
+fn weight_of((spec, trial): &(ParamsSpec, Trial)) -> f64 {
+    weight(trial.milliseconds(), key_bytes(spec, &trial.keys))
+}
+
+/// The narrowest scale that serves in a ring, with the digits that weigh least.
 fn in_ring(
     circuit: &Circuit,
     asked: &Asked<'_>,
@@ -319,8 +333,9 @@ fn at_scale(
             why = Tried::Inexact(reason);
             break;
         }
-        if best.as_ref().is_none_or(|(_, held)| trial.milliseconds() < held.milliseconds()) {
-            best = Some((spec, trial));
+        let found = (spec, trial);
+        if best.as_ref().is_none_or(|held| weight_of(&found) < weight_of(held)) {
+            best = Some(found);
         }
     }
     best.map_or(why, |found| Tried::Serves(Box::new(found)))

@@ -37,6 +37,7 @@ mod step_bytes;
 mod tolerance;
 mod trial;
 mod view_bytes;
+mod weighing;
 
 pub use crate::refusal::Refusal;
 pub use arrays::{Answer, Decoding, Input, Output, Register, View};

@@ -455,7 +455,10 @@ impl Machine for TrialMachine {
     }
 
     fn rotate(&self, a: &Traced, steps: &[i64]) -> Result<Vec<Traced>> {
-        steps.iter().map(|&steps| Ok(self.traced.rotate(a, steps)?)).collect()
+        match steps {
+            [steps] => Ok(vec![self.traced.rotate(a, *steps)?]),
+            _ => Ok(self.traced.rotate_hoisted(a, steps)?),
+        }
     }
 
     fn polynomial(&self, a: &Traced, polynomial: &Polynomial) -> Result<Traced> {

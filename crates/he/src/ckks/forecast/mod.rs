@@ -399,18 +399,25 @@ impl Forecast {
     /// # Errors
     /// As [`Self::rotate`].
     pub fn rotate_hoisted(&self, a: &Expected, steps: &[i64]) -> Result<Vec<Expected>> {
+        self.decompose(a)?;
+        Ok(steps.iter().map(|&steps| self.rotate_decomposed(a, steps)).collect())
+    }
+
+    /// Cuts a polynomial into digits, as rotations of one ciphertext do together.
+    fn decompose(&self, a: &Expected) -> Result<()> {
         a.linear("a ciphertext to rotate")?;
         self.switchable()?;
         self.count(a.level, self.chain.decomposition(a.level));
-        let rotate = |steps: &i64| {
-            if steps.rem_euclid(a.slots as i64) == 0 {
-                return *a;
-            }
-            self.count(a.level, self.chain.switch_of_digits(a.level));
-            self.count(a.level, LevelWork { rotations: 1, ..LevelWork::default() });
-            self.chain.switched(a)
-        };
-        Ok(steps.iter().map(rotate).collect())
+        Ok(())
+    }
+
+    fn rotate_decomposed(&self, a: &Expected, steps: i64) -> Expected {
+        if steps.rem_euclid(a.slots as i64) == 0 {
+            return *a;
+        }
+        self.count(a.level, self.chain.switch_of_digits(a.level));
+        self.count(a.level, LevelWork { rotations: 1, ..LevelWork::default() });
+        self.chain.switched(a)
     }
 
     /// The complex conjugate of every slot.

@@ -367,13 +367,33 @@ impl TracedForecast {
     /// # Errors
     /// As [`Forecast::rotate`].
     pub fn rotate(&self, a: &Traced, steps: i64) -> Result<Traced> {
+        self.rotated(a, steps, |forecast, x| forecast.rotate(x, steps))
+    }
+
+    /// [`Self::rotate`] by each of `steps`, from one decomposition.
+    ///
+    /// # Errors
+    /// As [`Self::rotate`].
+    pub fn rotate_hoisted(&self, a: &Traced, steps: &[i64]) -> Result<Vec<Traced>> {
+        self.forecast.decompose(&a.expected)?;
+        let rotate = |&steps: &i64| {
+            self.rotated(a, steps, |forecast, x| Ok(forecast.rotate_decomposed(x, steps)))
+        };
+        steps.iter().map(rotate).collect()
+    }
+
+    fn rotated(
+        &self,
+        a: &Traced,
+        steps: i64,
+        run: impl Fn(&Forecast, &Expected) -> Result<Expected>,
+    ) -> Result<Traced> {
         let slots = a.expected.slots;
         let by = steps.rem_euclid(slots as i64);
         if by == 0 {
             return Ok(a.clone());
         }
         let name = a.name.mapped(&[did::ROTATE, by as u64, a.expected.level as u64]);
-        let run = |forecast: &Forecast, x: &Expected| forecast.rotate(x, steps);
         self.one(a, (name, Own::Step), run, |error| error.rotated(by, slots))
     }
 
