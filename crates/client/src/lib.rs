@@ -45,6 +45,7 @@ pub use host::{Head, Host, Later, Lost, Progress, Request, Sink};
 pub use records::{Bound, FieldKinds, Filter, Table, canonical, record};
 pub use replica::batch::{OnZero, Records};
 pub use replica::explaining::{Explanation, RoutingCost};
+pub use replica::fetching::{Fetch, MOST_PRIVATE, PrivateFetch, PrivateTable};
 pub use replica::overlay::{Known, Unknown};
 pub use replica::payloads::check_records;
 pub use replica::query_keys::{QUERIES_PER_KEY, QueryKey};

@@ -14,6 +14,7 @@ pub mod committing;
 pub mod compaction;
 pub mod describing;
 pub mod explaining;
+pub mod fetching;
 pub mod filtering;
 pub mod merging;
 pub mod opened;
@@ -50,6 +51,7 @@ use crate::change::{CONSUMED, COVERED, Difference, EVALUATION, STATE, StoredSegm
 use crate::error::{Error, Result};
 use crate::face::Face;
 use crate::host::Host;
+use crate::replica::fetching::Fetches;
 use crate::replica::opened::Payloads;
 use crate::replica::opened_routing::OpenedRouting;
 use crate::replica::query_keys::QueryKeys;
@@ -103,6 +105,8 @@ pub struct Replica {
     taken: Vec<Arc<StoredSegment>>,
     /// Those in quarantine by the user's storage.
     quarantine: QuarantineBook,
+    /// Private ones.
+    pub fetches: Fetches,
     /// Those by the owner's state.
     stated: HashSet<SegmentId>,
     /// Of which epoch and state the owner was given the evaluation keys that queries are answered with.
@@ -115,6 +119,7 @@ impl Replica {
         let Opened { face, keys, store, description } = opened;
         let owner = Arc::new(description.owner(face, keys.as_deref())?);
         let quarantine = store.trust().quarantine(&description.spec);
+        let fetches = Fetches::new(store.trust().fetches(&description.spec));
         let mut replica = Replica {
             face,
             keys,
@@ -136,6 +141,7 @@ impl Replica {
             deleted: HashMap::new(),
             taken: Vec::new(),
             quarantine,
+            fetches,
             stated: HashSet::new(),
             evaluation: None,
         };

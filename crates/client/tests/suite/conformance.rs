@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use ciphervec::{Id, Keys, Metric, Mode};
 use ciphervec_client::{
-    Audience, Choices, Client, Collection, Connection, Error, Face, GetResult, Known, OnZero,
-    Parts, QueryRequest, Records, Selection, Unknown, block_on,
+    Audience, Choices, Client, Collection, Connection, Error, Face, Fetch, GetResult, Known,
+    OnZero, Parts, QueryRequest, Records, Selection, Unknown, block_on,
 };
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -163,7 +163,8 @@ fn include(given: &Given, default: &[&str], known: &[&str]) -> Result<Vec<String
 
 fn parts(include: &[String]) -> Parts {
     let has = |part: &str| include.iter().any(|one| one == part);
-    Parts { records: has("metadatas") || has("documents"), embeddings: has("embeddings") }
+    let records = has("metadatas") || has("documents");
+    Parts { records, embeddings: has("embeddings"), fetch: Fetch::Segments }
 }
 
 fn id_of(id: &Id) -> Value {
