@@ -47,6 +47,7 @@ export const GET: Names<GetOptions> = {
   limit: true,
   offset: true,
   audience: true,
+  fetch: true,
 };
 export const QUERY: Names<QueryOptions> = {
   ...SELECTION,
@@ -56,6 +57,7 @@ export const QUERY: Names<QueryOptions> = {
   include: true,
   audience: true,
   skipQuarantined: true,
+  fetch: true,
 };
 
 export const CLIENT: Names<ClientOptions> = {

@@ -27,11 +27,13 @@ import type {
   Audience,
   Clustered,
   Explanation,
+  Fetch,
   GetPart,
   GetResult,
   Id,
   Metadata,
   Metric,
+  PrivateFetch,
   QueryPart,
   QueryResult,
 } from "../types.js";
@@ -55,6 +57,7 @@ export interface GetQuestion extends Which {
   limit?: number | undefined;
   offset?: number | undefined;
   audience?: Audience | undefined;
+  fetch?: Fetch | undefined;
 }
 
 /** What `query` is asked. */
@@ -65,6 +68,7 @@ export interface QueryQuestion extends Which {
   include?: readonly string[] | undefined;
   skipQuarantined?: boolean | undefined;
   audience?: Audience | undefined;
+  fetch?: Fetch | undefined;
 }
 
 /** Rows of which `there` says which have a vector, where not all of them have one or none. */
@@ -135,6 +139,7 @@ export class CollectionEngine {
       offset: countOfThings(question.offset ?? 0, "offset", 0),
       ...(limit !== undefined && { limit: countOfThings(limit, "limit", 0) }),
       audience: checkAudience(question.audience),
+      ...fetchOf(question.fetch),
     };
     const found = await this.#under(call, (host) => this.#native.get(host, asked));
     return { ...listed(found, include), include, ownersOnly: found.ownersOnly };
@@ -151,6 +156,7 @@ export class CollectionEngine {
       ...(within !== undefined && { within: finite(within, "within") }),
       skipQuarantined,
       audience: checkAudience(question.audience),
+      ...fetchOf(question.fetch),
     };
     const { hits, ownersOnly, checked } = await this.#under(call, (host) => this.#native.query(host, asked));
     const beside = hits.map((one) => listed(one, include as GetPart[]));
@@ -172,6 +178,14 @@ export class CollectionEngine {
   prefetch(queries: unknown, call: Call): Promise<number> {
     const count = countOfThings(queries, "queries");
     return this.#under(call, (host) => this.#native.prefetch(host, count));
+  }
+
+  privateFetch(call: Call): Promise<PrivateFetch> {
+    return this.#under(call, (host) => this.#native.privateFetch(host));
+  }
+
+  resumePrivateFetch(call: Call): Promise<void> {
+    return this.#under(call, (host) => this.#native.resumePrivateFetch(host));
   }
 
   recluster({ questions }: { questions?: Flat }, call: Call): Promise<Clustered> {
@@ -327,6 +341,12 @@ function checkAudience(audience: unknown): Audience | null {
   if (audience === undefined || audience === null) return null;
   if (audience === "owner" || audience === "others") return audience;
   throw new InvalidInput(`audience must be "owner" or "others", got ${JSON.stringify(audience)}.`);
+}
+
+function fetchOf(fetch: unknown): { fetch?: Fetch } {
+  if (fetch === undefined || fetch === null) return {};
+  if (fetch === "private" || fetch === "rows" || fetch === "segments") return { fetch };
+  throw new InvalidInput(`fetch must be "private", "rows" or "segments", got ${JSON.stringify(fetch)}.`);
 }
 
 /** The parts asked for, in their order. Throws InvalidInput naming the ones there are. `ids` always come. */

@@ -17,9 +17,6 @@ use std::time::Instant;
 /// Fetches that a query may be made to look like, whose times an offer has.
 pub const CLASSES: [usize; 2] = [1, 10];
 
-/// The longest sealed row of each blob of a segment, as far as it was looked at.
-pub(super) type Longest = HashMap<(SegmentId, &'static str), u64>;
-
 /// A table of the present state: what a client checks, and what a fetch costs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FetchOffer {

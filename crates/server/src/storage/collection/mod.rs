@@ -85,6 +85,9 @@ struct Loading {
     done: Option<([u8; 32], Instant)>,
 }
 
+/// The longest sealed row of each blob of a segment, as far as it was looked at.
+type Longest = HashMap<(SegmentId, &'static str), u64>;
+
 /// One open collection.
 pub struct Collection {
     name: String,
@@ -98,7 +101,7 @@ pub struct Collection {
     /// The most bytes that work on a query has taken beside segments.
     working: AtomicU64,
     loading: Mutex<Loading>,
-    longest: Mutex<fetch::Longest>,
+    longest: Mutex<Longest>,
     /// When other writers of a shared place were last looked for.
     looked: Mutex<Instant>,
     used: Mutex<Instant>,
