@@ -137,7 +137,7 @@ export interface QueryOptions extends Selection {
   audience?: Audience;
   /**
    * What the server may see of the hits, where their metadata, documents or vectors are read: nothing (`"private"`, up to 100 rows at once),
-   * which rows they are, or which segments these are in. Unless given, `"private"` in the modes that hide queries; that rejects with
+   * which rows they are, or which segments these are in. Unless given, `"private"` in the modes that hide queries, if rows are not routed; it rejects with
    * InvalidInput before anything is asked where the server does not offer it, or says that it takes a second or longer. In the others
    * `"segments"`.
    */

@@ -32,7 +32,8 @@ const LAYER: usize = 24 << 10;
 /// How rows that were found are read from a server. A folder and memory are read here, and show nobody anything.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Fetch {
-    /// In private in modes that hide queries, or refused where that is not offered or takes a second or longer; else by segments.
+    /// In private in modes that hide queries, or refused where that is not offered or takes a second or longer; else, and where rows are
+    /// routed, by segments.
     #[default]
     Auto,
     /// In private, however long it takes.
@@ -137,7 +138,10 @@ impl Replica {
         }
         match fetch {
             Fetch::Segments => return Ok(Way::Segments),
-            Fetch::Auto if !hides => return Ok(Way::Segments),
+            // What is routed shows the clusters that its hits are among.
+            Fetch::Auto if !hides || self.description.routing.is_some() => {
+                return Ok(Way::Segments);
+            }
             Fetch::Rows if self.description.routing.is_some() => {
                 return Error::input(format!(
                     "{} is routed, and keeps the records of a cluster as one: its rows can't be read one by one. Read them with fetch \

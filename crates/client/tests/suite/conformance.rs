@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use ciphervec::{Id, Keys, Metric, Mode};
 use ciphervec_client::{
-    Audience, Choices, Client, Collection, Connection, Error, Face, Fetch, GetResult, Known,
-    OnZero, Parts, QueryRequest, Records, Selection, Unknown, block_on,
+    Audience, Choices, Client, Collection, Connection, Error, Face, GetResult, Known, OnZero,
+    Parts, QueryRequest, Records, Selection, Unknown, block_on,
 };
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -164,7 +164,7 @@ fn include(given: &Given, default: &[&str], known: &[&str]) -> Result<Vec<String
 fn parts(include: &[String]) -> Parts {
     let has = |part: &str| include.iter().any(|one| one == part);
     let records = has("metadatas") || has("documents");
-    Parts { records, embeddings: has("embeddings"), fetch: Fetch::Segments }
+    Parts { records, embeddings: has("embeddings"), ..Parts::default() }
 }
 
 fn id_of(id: &Id) -> Value {

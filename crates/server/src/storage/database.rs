@@ -94,6 +94,8 @@ impl Database {
         let housekeeping = move || {
             while let Some(database) = Weak::upgrade(&watched) {
                 database.close_idle(IDLE_AFTER);
+                database.engine.fetching.let_go_of_idle(IDLE_AFTER);
+                database.engine.count_taken();
                 drop(database);
                 std::thread::sleep(LOOK_EVERY);
             }

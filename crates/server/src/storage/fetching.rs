@@ -7,9 +7,9 @@ use super::error::DatabaseError;
 use ciphervec::fetch::{FetchKeys, FetchTable};
 use ciphervec::search::SessionStore;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// The share of the memory budget that tables may take, with the work on a fetch and what a table is made of.
@@ -20,17 +20,11 @@ const WORK: u64 = 130 << 20;
 /// A collection's index and a table of its rows.
 pub(crate) type TableKey = ([u8; 8], [u8; 16]);
 
-#[derive(Default)]
-struct Held {
-    tables: HashMap<TableKey, (Arc<FetchTable>, u64)>,
-    /// Counts uses, for what was used longest ago.
-    clock: u64,
-}
+/// Tables, and when each was used last.
+type Held = HashMap<TableKey, (Arc<FetchTable>, Instant)>;
 
-impl Held {
-    fn bytes(&self) -> u64 {
-        self.tables.values().map(|(table, _)| table.bytes() as u64).sum()
-    }
+fn bytes(held: &Held) -> u64 {
+    held.values().map(|(table, _)| table.bytes() as u64).sum()
 }
 
 /// What the collections of a database share for private fetch.
@@ -39,9 +33,20 @@ pub(crate) struct Fetching {
     /// Evaluation keys of fetches.
     pub sessions: SessionStore<FetchKeys>,
     held: Mutex<Held>,
+    /// Bytes set aside for a table that is being made.
+    making: AtomicU64,
     turn: Arc<Semaphore>,
     waiting: AtomicUsize,
     limit: usize,
+}
+
+/// Bytes set aside, until this is dropped.
+pub(crate) struct Making<'a>(&'a AtomicU64);
+
+impl Drop for Making<'_> {
+    fn drop(&mut self) {
+        self.0.store(0, Ordering::Relaxed);
+    }
 }
 
 /// Counts one that waits, until this is dropped.
@@ -60,6 +65,7 @@ impl Fetching {
             budget: memory / SHARE,
             sessions: SessionStore::within(memory),
             held: Mutex::default(),
+            making: AtomicU64::new(0),
             turn: Arc::new(Semaphore::new(1)),
             waiting: AtomicUsize::new(0),
             limit,
@@ -72,12 +78,12 @@ impl Fetching {
 
     /// Bytes of tables in memory.
     pub fn table_bytes(&self) -> u64 {
-        self.lock().bytes()
+        bytes(&self.lock())
     }
 
     /// Bytes of the memory budget that are taken: of keys, of tables, and of the work on a fetch where there may be one.
     pub fn bytes(&self) -> u64 {
-        let tables = self.table_bytes();
+        let tables = self.table_bytes() + self.making.load(Ordering::Relaxed);
         self.sessions.bytes() + tables + if tables > 0 { WORK } else { 0 }
     }
 
@@ -115,28 +121,30 @@ impl Fetching {
     /// A table that is there.
     pub fn get(&self, key: &TableKey) -> Option<Arc<FetchTable>> {
         let mut held = self.lock();
-        held.clock += 1;
-        let now = held.clock;
-        let (table, used) = held.tables.get_mut(key)?;
-        *used = now;
+        let (table, used) = held.get_mut(key)?;
+        *used = Instant::now();
         Some(Arc::clone(table))
     }
 
-    /// Makes room for another so many bytes.
-    pub fn make_room(&self, bytes: u64) {
+    /// Makes room to make a table in so many bytes, which are set aside until what comes is dropped.
+    pub fn make_room(&self, needed: u64) -> Making<'_> {
         let mut held = self.lock();
-        while held.bytes() + bytes + WORK > self.budget {
-            let oldest = held.tables.iter().min_by_key(|(_, (_, used))| *used);
-            let Some(oldest) = oldest.map(|(key, _)| *key) else { return };
-            held.tables.remove(&oldest);
+        while bytes(&held) + needed + WORK > self.budget {
+            let oldest = held.iter().min_by_key(|(_, (_, used))| *used);
+            let Some(oldest) = oldest.map(|(key, _)| *key) else { break };
+            held.remove(&oldest);
         }
+        self.making.store(needed, Ordering::Relaxed);
+        Making(&self.making)
+    }
+
+    /// Lets go of tables that nobody has asked for so long.
+    pub fn let_go_of_idle(&self, after: Duration) {
+        self.lock().retain(|_, (_, used)| used.elapsed() < after);
     }
 
     /// Keeps a table that there is room for.
     pub fn keep(&self, key: TableKey, table: Arc<FetchTable>) {
-        let mut held = self.lock();
-        held.clock += 1;
-        let now = held.clock;
-        held.tables.insert(key, (table, now));
+        self.lock().insert(key, (table, Instant::now()));
     }
 }

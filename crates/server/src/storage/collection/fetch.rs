@@ -129,7 +129,7 @@ impl Collection {
         if *rows.name() != key.1 {
             return Err(DatabaseError::TableMoved);
         }
-        fetching.make_room(shape.table_bytes() + stored);
+        let making = fetching.make_room(shape.table_bytes() + stored);
         self.engine.count_taken();
         let of = |entry: &store::SegmentEntry| (entry.id, entry.blob(blob).copied());
         let read = |view: &store::View| {
@@ -154,6 +154,7 @@ impl Collection {
         let made = || FetchTable::of_rows(shape, |place| row(place).unwrap_or_default());
         let table = Arc::new(self.engine.pool.install(made).map_err(refused)?);
         fetching.keep(key, Arc::clone(&table));
+        drop(making);
         self.engine.count_taken();
         Ok(table)
     }

@@ -62,7 +62,7 @@ pub(crate) struct Engine {
 
 impl Engine {
     /// Counts what is held beside segments: these make room for it.
-    fn count_taken(&self) {
+    pub fn count_taken(&self) {
         self.cache.take(self.sessions.bytes() + self.fetching.bytes());
     }
 }
