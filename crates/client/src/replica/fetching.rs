@@ -12,7 +12,7 @@ use ciphervec::protect::records::{HEAD_START, Place, head_len, open_record, reco
 use ciphervec::search::SegmentRootKey;
 use ciphervec::{Error as SchemeError, Id, KeyId, SegmentId};
 
-use crate::belief::fetch_book::{Failures, FetchBook};
+use crate::belief::fetch_book::Failures;
 use crate::change::{ORIGINALS, RECORDS};
 use crate::error::{Error, Result};
 use crate::host::Host;
@@ -77,20 +77,6 @@ pub enum Way {
     Rows,
     /// As if there were so many.
     Private(usize),
-}
-
-/// What a replica fetches with.
-pub struct Fetches {
-    pub book: FetchBook,
-    session: Option<(KeyId, FetchSession)>,
-    /// By blob.
-    offers: HashMap<&'static str, FetchOffer>,
-}
-
-impl Fetches {
-    pub fn new(book: FetchBook) -> Self {
-        Fetches { book, session: None, offers: HashMap::new() }
-    }
 }
 
 /// A table of the present state.

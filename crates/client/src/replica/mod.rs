@@ -14,6 +14,7 @@ pub mod committing;
 pub mod compaction;
 pub mod describing;
 pub mod explaining;
+pub mod fetches;
 pub mod fetching;
 pub mod filtering;
 pub mod merging;
@@ -51,7 +52,7 @@ use crate::change::{CONSUMED, COVERED, Difference, EVALUATION, STATE, StoredSegm
 use crate::error::{Error, Result};
 use crate::face::Face;
 use crate::host::Host;
-use crate::replica::fetching::Fetches;
+use crate::replica::fetches::Fetches;
 use crate::replica::opened::Payloads;
 use crate::replica::opened_routing::OpenedRouting;
 use crate::replica::query_keys::QueryKeys;
