@@ -34,7 +34,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         embeddings: vec![0.0, 1.0, 0.3, 0.0],
         n_results: Some(2),
         among: Selection { filter: Some("{\"lang\":\"en\"}".to_owned()), ..Selection::default() },
-        parts: Parts { records: true, embeddings: false },
+        parts: Parts { records: true, ..Parts::default() },
         ..QueryRequest::default()
     };
     for hit in &block_on(notes.query(&host, request))?.hits[0] {

@@ -85,6 +85,8 @@ pub struct Listing {
     pub query_version: u64,
     /// BLAKE3 of the evaluation keys that it says it answers with.
     pub evaluation: Option<[u8; 32]>,
+    /// The newest version of private fetches that it answers; 0 for none.
+    pub fetch_version: u64,
 }
 
 impl Listing {
@@ -115,6 +117,7 @@ impl Listing {
             attachments,
             query_version: self.query_version,
             evaluation: self.evaluation.map(|known| keys.unwrap_or(known)),
+            fetch_version: self.fetch_version,
         }
     }
 }

@@ -15,21 +15,25 @@ use crate::records::Filter;
 use crate::records::record::Record;
 use crate::replica::alone::Alone;
 use crate::replica::batch::{Batch, Records, changed, check_rows, distinct};
+use crate::replica::fetching::{Fetch, Way};
 use crate::replica::flooding::{DEVIATION, FloodingPlan, check_deviation};
 use crate::replica::overlay::{Changes, Known, Unknown, say_stale};
 use crate::replica::prefetch::prefetch;
+use crate::replica::read::Vectors;
 use crate::replica::recluster::{Clustered, recluster};
 use crate::replica::search::{Matches, Question, search};
 use crate::replica::{PATIENCE, Replica};
 use crate::store::Verified;
 
-/// Which parts of rows are read.
+/// Which parts of rows are read, and how.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Parts {
     /// Metadata and documents.
     pub records: bool,
     /// Vectors.
     pub embeddings: bool,
+    /// What a server may see of which rows they are of.
+    pub fetch: Fetch,
 }
 
 /// Who will read a result.
@@ -307,10 +311,12 @@ impl Collection {
         alone.in_turn(host, delete).await
     }
 
-    /// Rows by id, by filter, or all of them: from the `offset`th on, at most `limit`. Ids that are not here are left out.
+    /// Rows by id, by filter, or all of them: from the `offset`th on, at most `limit`. Ids that are not here are left out. Where neither
+    /// ids nor a filter say which, they are read with their segments unless `parts` say otherwise.
     ///
     /// # Errors
-    /// [`Error::Input`] for a filter that is none, and for others where vectors carry noise of the key.
+    /// [`Error::Input`] for a filter that is none, for others where vectors carry noise of the key, and where rows would have to be fetched
+    /// in private and can't be; [`Error::FetchEnded`] for a private fetch that failed.
     pub async fn get(
         &self,
         host: &dyn Host,
@@ -324,6 +330,9 @@ impl Collection {
         let filter = filter_of(&alone, which)?;
         let stop = limit.map_or(usize::MAX, |limit| offset.saturating_add(limit));
         alone.refresh(host).await?;
+        let any = which.ids.is_none() && filter.is_none() && parts.fetch == Fetch::Auto;
+        let parts = Parts { fetch: if any { Fetch::Segments } else { parts.fetch }, ..parts };
+        let most = which.ids.as_ref().map(Vec::len).into_iter().chain(limit).min();
         let get = async |replica: &mut Replica| {
             let names = which.ids.as_ref().map(|ids| {
                 ids.iter()
@@ -334,7 +343,8 @@ impl Collection {
             let mut passing = select(replica, host, names, filter.as_ref(), stop).await?;
             passing.truncate(stop);
             passing.drain(..offset.min(passing.len()));
-            rows_of(replica, host, passing, parts).await
+            let way = way(replica, host, parts, most.unwrap_or(passing.len())).await?;
+            rows_of(replica, host, passing, parts, way).await
         };
         let found = alone.in_turn(host, get).await?;
         if found.owners_only && audience == Some(Audience::Others) {
@@ -347,7 +357,7 @@ impl Collection {
     ///
     /// # Errors
     /// [`Error::Rows`] and [`Error::Input`] for what is no query, [`Error::Tampered`] for an answer that is not what the segments give to
-    /// it, [`Error::Quarantined`] where segments failed a check before.
+    /// it, [`Error::Quarantined`] where segments failed a check before, [`Error::FetchEnded`] for a private fetch that failed.
     pub async fn query(&self, host: &dyn Host, request: QueryRequest) -> Result<QueryResult> {
         let QueryRequest {
             mut embeddings,
@@ -569,6 +579,11 @@ async fn asked(
     question: &Question,
     parts: Parts,
 ) -> Result<(Vec<Matches>, Vec<GetResult>)> {
+    let queries = question.rows.len() / alone.description.spec.dimension();
+    let most = |replica: &Replica, count: usize| queries * count.min(replica.directory.len());
+    // Before anything is asked: what is refused then depends on no hit.
+    let bound = question.count.map_or(1, |count| most(alone, count));
+    way(alone, host, parts, bound).await?;
     let found = search(alone, host, question).await?;
     let nothing = !found.is_empty() && found.iter().all(|one| one.ids.is_empty());
     if let (Some(filter), None, None, true) =
@@ -576,11 +591,20 @@ async fn asked(
     {
         alone.say_why(host, filter).await?;
     }
-    let mut beside = Vec::with_capacity(found.len());
-    for one in &found {
-        beside.push(rows_of(alone, host, one.ids.clone(), parts).await?);
-    }
+    let ids: Vec<Id> = found.iter().flat_map(|one| one.ids.iter().cloned()).collect();
+    let bound = question.count.map_or(ids.len(), |count| most(alone, count).max(ids.len()));
+    let way = way(alone, host, parts, bound).await?;
+    let GetResult { rows, owners_only } = rows_of(alone, host, ids, parts, way).await?;
+    let mut rows = rows.into_iter();
+    let beside = found
+        .iter()
+        .map(|one| GetResult { rows: rows.by_ref().take(one.ids.len()).collect(), owners_only });
+    let beside = beside.collect();
     Ok((found, beside))
+}
+
+async fn way(replica: &mut Replica, host: &dyn Host, parts: Parts, bound: usize) -> Result<Way> {
+    replica.way(host, parts.fetch, (parts.records, parts.embeddings), bound).await
 }
 
 fn filter_of(replica: &Replica, which: &Selection) -> Result<Option<Filter>> {
@@ -623,10 +647,26 @@ async fn rows_of(
     host: &dyn Host,
     ids: Vec<Id>,
     parts: Parts,
+    way: Way,
 ) -> Result<GetResult> {
-    let vectors =
-        if parts.embeddings { Some(replica.read_vectors(host, &ids).await?) } else { None };
-    let records = if parts.records { replica.read_records(host, &ids).await? } else { Vec::new() };
+    let (vectors, records) = match way {
+        Way::Private(bound) => {
+            let wanted = (parts.records, parts.embeddings);
+            let (records, vectors) = replica.fetch_private(host, &ids, wanted, bound).await?;
+            let kept = Vectors { rows: vectors, original: vec![true; ids.len()] };
+            (parts.embeddings.then_some(kept), records)
+        }
+        Way::Segments | Way::Rows => {
+            let vectors =
+                if parts.embeddings { Some(replica.read_vectors(host, &ids).await?) } else { None };
+            let records = match (parts.records, way) {
+                (false, _) => Vec::new(),
+                (true, Way::Rows) => replica.fetch_rows(host, &ids).await?,
+                (true, _) => replica.read_records(host, &ids).await?,
+            };
+            (vectors, records)
+        }
+    };
     let spec = &replica.description.spec;
     let outdated = || {
         let mut segments = replica.directory.segments();

@@ -69,6 +69,9 @@ pub enum Error {
         /// These segments.
         segments: Vec<SegmentId>,
     },
+    /// What a private fetch brought is not what was sealed: none is made any more.
+    #[error("{0}")]
+    FetchEnded(String),
     /// The token does not allow it.
     #[error("{0}")]
     Authentication(String),

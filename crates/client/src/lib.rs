@@ -50,6 +50,7 @@ pub use inventory::{Info, Packing, RoutingInfo, SegmentInfo};
 pub use records::{Bound, FieldKinds, Filter, Table, canonical, record};
 pub use replica::batch::{OnZero, Records};
 pub use replica::explaining::{Explanation, RoutingCost};
+pub use replica::fetching::{Fetch, MOST_PRIVATE, PrivateFetch, PrivateTable};
 pub use replica::flooding::FloodingPlan;
 pub use replica::overlay::{Known, Unknown};
 pub use replica::payloads::check_records;

@@ -103,6 +103,59 @@ pub struct Asked<'a> {
     pub again: &'a dyn Fn() -> Result<()>,
 }
 
+/// A table that rows are fetched from in private, as a server says it is.
+#[derive(Clone, Copy, Debug)]
+pub struct FetchOffer {
+    pub table: [u8; 16],
+    pub place_bytes: usize,
+    pub table_bytes: u64,
+    /// For one row, and for ten.
+    pub seconds: [f64; 2],
+}
+
+/// Whether rows are fetched in private.
+pub enum Offered {
+    Table(FetchOffer),
+    /// Why not.
+    Refused(String),
+}
+
+/// What came of a private fetch.
+pub enum Fetched {
+    Answer(Vec<u8>),
+    /// The server has not got the evaluation keys of the session, or not any more.
+    KeysMissing,
+}
+
+/// A server, as rows are fetched from it.
+#[async_trait(?Send)]
+pub trait Fetching: Send + Sync {
+    /// The table of a blob in the present state.
+    async fn offer(&self, host: &dyn Host, blob: &str) -> Result<Offered>;
+
+    /// Gives the server the evaluation keys of a session.
+    async fn bring_keys(&self, host: &dyn Host, keys: &[u8]) -> Result<()>;
+
+    /// Has a query answered from a table, in `most` bytes. [`crate::Error::Conflict`] when it is not that of the present state.
+    async fn fetch(
+        &self,
+        host: &dyn Host,
+        blob: &str,
+        table: &[u8; 16],
+        query: &[u8],
+        most: usize,
+    ) -> Result<Fetched>;
+
+    /// So many bytes of a blob, from one on. [`crate::Error::Conflict`] when it is gone meanwhile.
+    async fn part(
+        &self,
+        host: &dyn Host,
+        blob: (SegmentId, &str),
+        from: u64,
+        length: u64,
+    ) -> Result<Vec<u8>>;
+}
+
 /// One collection, as it was in the latest commit seen.
 #[async_trait(?Send)]
 pub trait CollectionStore: Send + Sync {
@@ -121,6 +174,11 @@ pub trait CollectionStore: Send + Sync {
 
     /// As it is known here.
     fn listing(&self) -> Arc<Listing>;
+
+    /// What rows are fetched from, where that is a server.
+    fn fetching(&self) -> Option<&dyn Fetching> {
+        None
+    }
 
     /// Moves on to the latest commit of whoever else writes; whether there was a new one.
     async fn refresh(&self, host: &dyn Host) -> Result<bool>;

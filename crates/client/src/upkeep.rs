@@ -10,9 +10,28 @@ use crate::error::Result;
 use crate::host::Host;
 use crate::replica::Replica;
 use crate::replica::explaining::Explanation;
+use crate::replica::fetching::PrivateFetch;
 use crate::replica::recluster::recluster_all;
 
 impl Collection {
+    /// What a private fetch of metadata and documents is like, and whether any failed.
+    ///
+    /// # Errors
+    /// What the server gives rise to.
+    pub async fn private_fetch(&self, host: &dyn Host) -> Result<PrivateFetch> {
+        let mut alone = self.alone(host).await?;
+        alone.refresh(host).await?;
+        alone.in_turn(host, async |replica: &mut Replica| replica.private_fetch(host).await).await
+    }
+
+    /// Goes on with private fetches after one that failed. What it may have told the server stays counted.
+    ///
+    /// # Errors
+    /// [`Error::Storage`] where that can't be written down.
+    pub async fn resume_private_fetch(&self, host: &dyn Host) -> Result<()> {
+        self.alone(host).await?.fetches.book.resume(host).await
+    }
+
     /// Merges small segments and drops deleted rows, by unsealing and sealing again under a new nonce. With `reseal` every row is sealed
     /// again, with new noise, at a little of the precision of those that were not kept as they were put in. Each merge is one commit:
     /// ended half-way, the collection is whole. The host is told how many rows are done. A routed collection is clustered anew.

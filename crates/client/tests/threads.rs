@@ -58,7 +58,11 @@ fn nothing_runs_on_the_global_threads() {
             let ask = |audience| {
                 let request = QueryRequest {
                     embeddings: row(3).collect(),
-                    parts: Parts { records: true, embeddings: audience == Audience::Owner },
+                    parts: Parts {
+                        records: true,
+                        embeddings: audience == Audience::Owner,
+                        ..Parts::default()
+                    },
                     among: Selection {
                         filter: Some("{\"n\": {\"$lt\": 300}}".to_owned()),
                         ..Selection::default()

@@ -106,6 +106,9 @@ pub struct Metrics {
     pub degraded: Counter,
     queue_seconds: Histogram,
     scan_seconds: Histogram,
+    fetch_seconds: Histogram,
+    /// Bytes of tables of private fetch in memory.
+    pub fetch_tables: Gauge<u64, AtomicU64>,
     commit_seconds: Histogram,
     /// Open uploads.
     pub uploads: Gauge,
@@ -158,6 +161,8 @@ impl Metrics {
             degraded: Counter::default(),
             queue_seconds: latency(),
             scan_seconds: latency(),
+            fetch_seconds: latency(),
+            fetch_tables: Gauge::default(),
             commit_seconds: latency(),
             uploads: Gauge::default(),
             upload_bytes: Gauge::default(),
@@ -242,6 +247,13 @@ impl Metrics {
         };
         seconds(to, "query_queue", "Waiting for other queries", &self.queue_seconds);
         seconds(to, "query_scan", "Answering a query", &self.scan_seconds);
+        seconds(to, "fetch", "Answering a private fetch", &self.fetch_seconds);
+        to.register_with_unit(
+            "fetch_tables",
+            "Tables of private fetch in memory",
+            Unit::Bytes,
+            self.fetch_tables.clone(),
+        );
         seconds(to, "commit", "A commit, fsync included", &self.commit_seconds);
         to.register("uploads", "Unfinished uploads", self.uploads.clone());
         to.register_with_unit(
@@ -328,6 +340,11 @@ impl Metrics {
     /// The store failed a request.
     pub fn storage_error(&self, reason: &'static str) {
         self.storage.get_or_create(&ReasonLabels { reason }).inc();
+    }
+
+    /// A private fetch was answered.
+    pub fn fetch(&self, work: Duration) {
+        self.fetch_seconds.observe(work.as_secs_f64());
     }
 
     /// A query was answered.

@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use ciphervec::{Id, Keys, Network};
 use ciphervec_client::{
-    Audience, Choices, Client, ClientOptions, Clusters, Collection, Explanation, Face, Found,
-    GetResult, Info, Known, OnZero, Parts, QueryRequest, Records, Row, Selection, Unknown,
+    Audience, Choices, Client, ClientOptions, Clusters, Collection, Explanation, Face, Fetch,
+    Found, GetResult, Info, Known, OnZero, Parts, PrivateFetch, QueryRequest, Records, Row,
+    Selection, Unknown,
 };
 use js_sys::{Array, Float32Array, Float64Array, Object, Reflect, Uint8Array};
 use wasm_bindgen::prelude::*;
@@ -101,7 +102,13 @@ fn audience(question: &JsValue) -> Option<Audience> {
 }
 
 fn parts(question: &JsValue) -> Parts {
-    Parts { records: truth(question, "records"), embeddings: truth(question, "embeddings") }
+    let fetch = match text(question, "fetch").as_deref() {
+        Some("private") => Fetch::Private,
+        Some("rows") => Fetch::Rows,
+        Some("segments") => Fetch::Segments,
+        _ => Fetch::Auto,
+    };
+    Parts { records: truth(question, "records"), embeddings: truth(question, "embeddings"), fetch }
 }
 
 fn clusters(given: &JsValue) -> Clusters {
@@ -552,6 +559,39 @@ impl JsCollection {
     pub async fn release(&self, host: JsHost, segment: String) -> Result<()> {
         let collection = Rc::clone(&self.0);
         Ok(collection.release(&host, &segment).await?)
+    }
+
+    /// What a private fetch of metadata and documents is like, and whether any failed.
+    #[wasm_bindgen(js_name = privateFetch)]
+    pub async fn private_fetch(&self, host: JsHost) -> Result<JsValue> {
+        let collection = Rc::clone(&self.0);
+        let PrivateFetch { records, failures, ended } = collection.private_fetch(&host).await?;
+        let (table, refused) = match records {
+            Ok(table) => {
+                let of = [
+                    ("rows", table.rows as f64),
+                    ("placeBytes", table.place_bytes as f64),
+                    ("tableBytes", table.table_bytes as f64),
+                    ("seconds", table.seconds),
+                    ("secondsOfTen", table.seconds_of_ten),
+                ];
+                (object(&of.map(|(name, number)| (name, number.into()))), JsValue::NULL)
+            }
+            Err(why) => (JsValue::NULL, why.into()),
+        };
+        Ok(object(&[
+            ("table", table),
+            ("refused", refused),
+            ("failures", failures.into()),
+            ("ended", ended.into()),
+        ]))
+    }
+
+    /// Goes on with private fetches after one that failed.
+    #[wasm_bindgen(js_name = resumePrivateFetch)]
+    pub async fn resume_private_fetch(&self, host: JsHost) -> Result<()> {
+        let collection = Rc::clone(&self.0);
+        Ok(collection.resume_private_fetch(&host).await?)
     }
 
     /// The bytes of a card for somebody who may add rows and read none, and its fingerprint.

@@ -113,6 +113,7 @@ impl From<ciphervec_client::Error> for Failure {
             Of::Quarantined { segments, .. } => {
                 return Failure { segments, ..Failure::new(Sort::Quarantined, message) };
             }
+            Of::FetchEnded(_) => Sort::TamperedAnswer,
             Of::Input(_) => Sort::InvalidInput,
             Of::UnknownId(_) => Sort::UnknownId,
             Of::DuplicateId(_) => Sort::DuplicateId,

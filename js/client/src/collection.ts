@@ -26,9 +26,10 @@ import type {
   Audience,
   CallOptions,
   Clustered,
-  FloodingPlan,
   Clusters,
   Explanation,
+  Fetch,
+  FloodingPlan,
   GetPart,
   GetResult,
   Id,
@@ -37,6 +38,7 @@ import type {
   Mode,
   OneOrMany,
   OnZero,
+  PrivateFetch,
   QueryPart,
   QueryResult,
   Vector,
@@ -116,6 +118,8 @@ export interface GetOptions extends Selection {
   offset?: number;
   /** Who will read it, see `QueryOptions`. */
   audience?: Audience;
+  /** What the server may see of which rows they are, see `QueryOptions`. Without ids or a filter they come with their segments unless given. */
+  fetch?: Fetch;
 }
 
 export interface QueryOptions extends Selection {
@@ -124,7 +128,7 @@ export interface QueryOptions extends Selection {
   nResults?: number;
   /** Keep the rows at a distance of at most this, all of them unless `nResults` is given too. */
   within?: number;
-  /** Distances and scores, unless given: reading the others shows the server which segments the hits are in. */
+  /** Distances and scores, unless given. `fetch` says what reading the others shows the server. */
   include?: readonly (QueryPart | "ids")[];
   /** Ask about the others where segments failed a check before, with a warning, instead of rejecting with `Quarantined`. */
   skipQuarantined?: boolean;
@@ -136,6 +140,13 @@ export interface QueryOptions extends Selection {
   audience?: Audience;
   /** The standard deviation of that noise, as a cosine: 2^-12 to 2^-4, 2^-8 unless given. */
   flooding?: number;
+  /**
+   * What the server may see of the hits, where their metadata, documents or vectors are read: nothing (`"private"`, up to 100 rows at once),
+   * which rows they are, or which segments these are in. Unless given, `"private"` in the modes that hide queries, if rows are not routed; it rejects with
+   * InvalidInput before anything is asked where the server does not offer it, or says that it takes a second or longer. In the others
+   * `"segments"`.
+   */
+  fetch?: Fetch;
 }
 
 export interface FloodingOptions extends CallOptions {
@@ -249,6 +260,17 @@ export class Collection {
   /** How rows are put in clusters, which queries ask about; null where they are not. */
   get routing(): Required<Clusters> | null {
     return this.#facts.routing;
+  }
+
+  /** What a private fetch of metadata and documents is like, or why there is none, and how many failed a check. */
+  async privateFetch(options: CallOptions = {}): Promise<PrivateFetch> {
+    return this.#call("privateFetch", undefined, known(options, CALL, "privateFetch"));
+  }
+
+  /** Go on with private fetches after one that rejected with TamperedAnswer. It may have told the server whether one row was asked for:
+   * that stays counted. */
+  async resumePrivateFetch(options: CallOptions = {}): Promise<void> {
+    return this.#call("resumePrivateFetch", undefined, known(options, CALL, "resumePrivateFetch"));
   }
 
   /** Seal and store new rows; their ids. Rejects with DuplicateId when one is here, InvalidRows. */

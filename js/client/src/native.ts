@@ -6,7 +6,17 @@
  */
 
 import type { Answer, Request } from "./http/transport.js";
-import type { Clustered, Clusters, Explanation, FloodingPlan, Id, OnZero, Progress } from "./types.js";
+import type {
+  Clustered,
+  Clusters,
+  Explanation,
+  Fetch,
+  FloodingPlan,
+  Id,
+  OnZero,
+  PrivateFetch,
+  Progress,
+} from "./types.js";
 
 /** What lies in the wasm's memory until it is freed, which wipes it. */
 export interface Freed {
@@ -101,6 +111,7 @@ interface NativeParts {
   records: boolean;
   embeddings: boolean;
   audience: "owner" | "others" | null;
+  fetch?: Fetch;
 }
 
 export interface NativeListed {
@@ -160,6 +171,8 @@ export interface NativeCollection extends Freed {
   checkpoint(host: Host): Promise<string>;
   expect(host: Host, checkpoint: string): Promise<void>;
   release(host: Host, segment: string): Promise<void>;
+  privateFetch(host: Host): Promise<PrivateFetch>;
+  resumePrivateFetch(host: Host): Promise<void>;
   writerCard(host: Host, writer: string): Promise<{ bytes: Uint8Array; fingerprint: string }>;
   verify(host: Host): Promise<{ files: number; bytes: number; strays: number }>;
   purge(host: Host): Promise<void>;

@@ -49,6 +49,7 @@ export const GET: Names<GetOptions> = {
   limit: true,
   offset: true,
   audience: true,
+  fetch: true,
 };
 export const QUERY: Names<QueryOptions> = {
   ...SELECTION,
@@ -59,6 +60,7 @@ export const QUERY: Names<QueryOptions> = {
   audience: true,
   flooding: true,
   skipQuarantined: true,
+  fetch: true,
 };
 
 export const CLIENT: Names<ClientOptions> = {

@@ -57,6 +57,28 @@ export type WhereDocument =
   | { $and: readonly WhereDocument[] }
   | { $or: readonly WhereDocument[] };
 
+/** What a server may see of the rows that are read: nothing, which they are, or which segments they lie in. */
+export type Fetch = "private" | "rows" | "segments";
+
+/** What there is to know of private fetches of metadata and documents. */
+export interface PrivateFetch {
+  /** The table that rows are fetched from: rows in it, bytes of each, its bytes in the server's memory, and what one row, and ten, are
+   * predicted to take. Null where there is none. */
+  table: {
+    rows: number;
+    placeBytes: number;
+    tableBytes: number;
+    seconds: number;
+    secondsOfTen: number;
+  } | null;
+  /** Why there is none. */
+  refused: string | null;
+  /** How many failed a check: each may have told the server whether one row was among those asked for. */
+  failures: number;
+  /** Whether none is made any more, because one failed. */
+  ended: boolean;
+}
+
 export type GetPart = "metadatas" | "documents" | "embeddings";
 /** What becomes of rows whose vector is zero, where the metric compares directions alone. */
 export type OnZero = "refuse" | "skip";

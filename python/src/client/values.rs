@@ -123,7 +123,7 @@ impl PySelection {
 
 /// Which parts of rows.
 pub fn parts((records, embeddings): (bool, bool)) -> Parts {
-    Parts { records, embeddings }
+    Parts { records, embeddings, ..Parts::default() }
 }
 
 /// Who will read a result.

@@ -14,9 +14,9 @@ use std::sync::Arc;
 use zeroize::Zeroizing;
 
 /// How many records a query looks as if it fetched: the next of these.
-const CLASSES: [usize; 3] = [1, 4, MAX_FETCHED];
+const CLASSES: [usize; 2] = [1, MAX_FETCHED];
 /// Most records of one query.
-pub const MAX_FETCHED: usize = 16;
+pub const MAX_FETCHED: usize = 10;
 /// Queries under one key.
 const QUERIES: usize = 1024;
 
@@ -64,13 +64,18 @@ impl FetchSession {
         &self.evaluation
     }
 
-    /// Asks for records by their places in a table of this shape, which is the owner's word, never a server's. The bytes
-    /// tell the server whether it is one, up to 4 or up to 16.
+    /// Asks for records by their places in a table of this shape, which is the owner's word, never a server's, as if they
+    /// were `bound`. The bytes tell the server whether that is one, or up to [`MAX_FETCHED`].
     ///
     /// # Errors
-    /// [`Error::Range`] for no records, more than [`MAX_FETCHED`], or after 1,024 queries; [`Error::Scheme`] for a record
+    /// [`Error::Range`] for more records than the bound, one of 0 or above [`MAX_FETCHED`], or after 1,024 queries; [`Error::Scheme`] for a record
     /// that there is not; [`Error::FetchEnded`] after a failure.
-    pub fn ask(&mut self, shape: &Shape, places: &[usize]) -> Result<(Asked, Vec<u8>)> {
+    pub fn ask(
+        &mut self,
+        shape: &Shape,
+        places: &[usize],
+        bound: usize,
+    ) -> Result<(Asked, Vec<u8>)> {
         let range = |what, expected: String, actual: usize| Error::Range {
             what,
             expected,
@@ -83,10 +88,12 @@ impl FetchSession {
             let expected = format!("at most {QUERIES}; begin another session");
             return Err(range("queries of a fetch session", expected, self.asked + 1));
         }
-        let class = CLASSES.into_iter().find(|class| (1..=*class).contains(&places.len()));
-        let class = class.ok_or_else(|| {
-            range("records of one fetch", format!("1 to {MAX_FETCHED}"), places.len())
-        })?;
+        if places.len() > bound {
+            return Err(range("records of one fetch", format!("at most {bound}"), places.len()));
+        }
+        let class = CLASSES.into_iter().find(|class| (1..=*class).contains(&bound));
+        let class = class
+            .ok_or_else(|| range("the bound of one fetch", format!("1 to {MAX_FETCHED}"), bound))?;
         let mut padded = Zeroizing::new(Vec::with_capacity(class));
         padded.extend_from_slice(places);
         padded.resize(class, 0);
@@ -96,6 +103,11 @@ impl FetchSession {
         Ok((asked, query.to_bytes(shape)))
     }
 
+    /// Whether so many queries more may be asked.
+    pub fn serves(&self, queries: usize) -> bool {
+        !self.failed && self.asked + queries <= QUERIES
+    }
+
     /// The contents of the records that were asked for, in order.
     ///
     /// # Errors
@@ -103,17 +115,32 @@ impl FetchSession {
     /// [`Error::FetchEnded`] where a record is not what was sealed: nothing of the answer is returned, and nothing more is
     /// fetched.
     pub fn open(&mut self, asked: &Asked, answer: &[u8]) -> Result<Vec<Zeroizing<Vec<u8>>>> {
+        let aead = aead_key(&self.master, asked.shape.name());
+        self.open_with(asked, answer, |at, sealed| {
+            open(&aead, asked.shape.name(), asked.places[at], sealed)
+        })
+    }
+
+    /// What `open` makes of the records that were asked for, in order; it is given the number of each among them, from 0 on,
+    /// also of those that fill up, and says whether it is what was sealed.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn open_with<T>(
+        &mut self,
+        asked: &Asked,
+        answer: &[u8],
+        open: impl Fn(usize, &[u8]) -> Option<T>,
+    ) -> Result<Vec<T>> {
         if self.failed {
             return Err(Error::FetchEnded);
         }
         let shape = &asked.shape;
         let answer = RetrievalAnswer::from_bytes(answer, shape, asked.places.len())?;
         let sealed = self.key.open(&self.ring, shape, &asked.places, &answer)?;
-        let aead = aead_key(&self.master, shape.name());
         // All of them, in the same time however many are wanted; what fills up is not looked at.
-        let opened = asked.places.iter().zip(&sealed);
         let opened: Vec<_> =
-            opened.map(|(&place, sealed)| open(&aead, shape.name(), place, sealed)).collect();
+            sealed.iter().enumerate().map(|(at, sealed)| open(at, sealed)).collect();
         let wanted: Option<Vec<_>> = opened.into_iter().take(asked.wanted).collect();
         self.failed = wanted.is_none();
         wanted.ok_or(Error::FetchEnded)

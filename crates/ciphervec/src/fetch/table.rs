@@ -1,22 +1,63 @@
 //! A server's half of private fetch: the table, and answers from it. Holds no key.
 
+use super::rows;
 use crate::error::{Error, Result};
+use ciphervec_arith::Backend;
 use ciphervec_he::lattice::retrieval::{self, RetrievalQuery, SelectorKeys, Shape, Table};
 use ciphervec_he::lattice::ring::Ring;
+use std::sync::Arc;
 
-/// Evaluation keys of one session of a client's.
-pub struct FetchKeys(SelectorKeys);
+/// Evaluation keys of one session of a client's. Clones share them.
+#[derive(Clone)]
+pub struct FetchKeys(Arc<(SelectorKeys, [u8; 32])>);
 
 impl FetchKeys {
+    /// Bytes of a message with them.
+    pub const BYTES: usize = SelectorKeys::BYTES;
+
+    /// Reads a client's.
+    ///
+    /// # Errors
+    /// Damaged or foreign bytes.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        let keys = SelectorKeys::from_bytes(&Ring::new()?, bytes)?;
+        Ok(FetchKeys(Arc::new((keys, *blake3::hash(bytes).as_bytes()))))
+    }
+
     /// The session they belong to.
     pub fn epoch(&self) -> u32 {
-        self.0.epoch()
+        self.0.0.epoch()
     }
 
     /// Bytes that they take in memory.
     pub fn memory(&self) -> usize {
-        self.0.memory()
+        self.0.0.memory()
     }
+
+    /// Whether both are the same, bit for bit.
+    pub fn same(&self, other: &Self) -> bool {
+        self.0.1 == other.0.1
+    }
+}
+
+/// The session that a query says it is of; its keys are needed to answer it.
+///
+/// # Errors
+/// [`Error::Scheme`] for bytes that are no query.
+pub fn session_of(query: &[u8]) -> Result<u32> {
+    Ok(RetrievalQuery::epoch_of(query)?)
+}
+
+/// Seconds that so many fetches from a table take on `threads` threads of this machine: a model of the times in
+/// `docs/sealed.md`, section 7.6.
+pub fn seconds(shape: &Shape, fetches: usize, threads: usize) -> f64 {
+    // Of one fetch: what does not depend on the table, and a byte of it.
+    let (fixed, byte) = match Backend::current().name() {
+        "avx512" => (0.011, 51e-12),
+        "avx2" | "avx512f" => (0.018, 86e-12),
+        _ => (0.060, 500e-12),
+    };
+    fetches as f64 * (fixed + byte * shape.table_bytes() as f64) / threads.max(1) as f64
 }
 
 /// Sealed records, as answers are computed from them: some 3.6 times their bytes.
@@ -49,6 +90,16 @@ impl FetchTable {
         Ok(FetchTable { ring, table })
     }
 
+    /// The table of the rows whose sealed bytes `row` gives by their places; what is longer than a place is left out.
+    ///
+    /// # Errors
+    /// [`Error::Scheme`] without memory for the ring's tables.
+    pub fn of_rows<'a>(shape: Shape, row: impl Fn(usize) -> &'a [u8] + Sync) -> Result<Self> {
+        let ring = Ring::new()?;
+        let table = Table::new(&ring, shape, |place, out| rows::write(row(place), out));
+        Ok(FetchTable { ring, table })
+    }
+
     /// Its shape.
     pub fn shape(&self) -> &Shape {
         self.table.shape()
@@ -59,14 +110,6 @@ impl FetchTable {
         self.table.bytes()
     }
 
-    /// Reads a client's evaluation keys.
-    ///
-    /// # Errors
-    /// Damaged or foreign bytes.
-    pub fn read_keys(&self, bytes: &[u8]) -> Result<FetchKeys> {
-        Ok(FetchKeys(SelectorKeys::from_bytes(&self.ring, bytes)?))
-    }
-
     /// Answers a query.
     ///
     /// # Errors
@@ -74,6 +117,6 @@ impl FetchTable {
     pub fn answer(&self, keys: &FetchKeys, query: &[u8]) -> Result<Vec<u8>> {
         let shape = self.table.shape();
         let query = RetrievalQuery::from_bytes(&self.ring, query, shape)?;
-        Ok(retrieval::answer(&self.ring, &keys.0, &self.table, &query)?.to_bytes(shape))
+        Ok(retrieval::answer(&self.ring, &keys.0.0, &self.table, &query)?.to_bytes(shape))
     }
 }

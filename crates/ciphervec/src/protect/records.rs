@@ -113,13 +113,8 @@ impl<'a> RecordBatch<'a> {
     /// [`DecodeError`] naming the offset.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(WHAT, bytes);
-        let version = reader.header(MAGIC, VERSION)?;
-        let count = reader.u32()? as usize;
-        let tag = if version == 1 { FORMER_TAG } else { 0 };
-        reader.need_items(count, tag + 8)?;
-        reader.take(count * tag)?;
-        let offsets_at = reader.offset();
-        let offsets = reader.take((count + 1) * 8)?;
+        let (offsets, offsets_at) = read_offsets(&mut reader)?;
+        let count = offsets.len() / 8 - 1;
         let length = reader.remaining() as u64;
         let batch = Self { offsets, ciphertexts: reader.take(reader.remaining())? };
         if batch.offset(0) != 0 {
@@ -187,6 +182,43 @@ impl<'a> RecordBatch<'a> {
         };
         open_record(aead, place, id, row, ciphertext)
     }
+}
+
+fn read_offsets<'a>(reader: &mut Reader<'a>) -> Result<(&'a [u8], u64), DecodeError> {
+    let version = reader.header(MAGIC, VERSION)?;
+    let count = reader.u32()? as usize;
+    let tag = if version == 1 { FORMER_TAG } else { 0 };
+    reader.need_items(count, tag + 8)?;
+    reader.take(count * tag)?;
+    let offsets_at = reader.offset();
+    Ok((reader.take((count + 1) * 8)?, offsets_at))
+}
+
+/// First bytes of a batch by which [`head_len`] tells the length of its head.
+pub const HEAD_START: usize = 16;
+
+/// Bytes before the ciphertexts of a batch that begins so.
+///
+/// # Errors
+/// [`DecodeError`] naming the offset.
+pub fn head_len(start: &[u8]) -> Result<usize, DecodeError> {
+    let mut reader = Reader::new(WHAT, start);
+    let version = reader.header(MAGIC, VERSION)?;
+    let count = reader.u32()? as usize;
+    let each = if version == 1 { FORMER_TAG + 8 } else { 8 };
+    Ok(HEAD_START + 8 + count.saturating_mul(each))
+}
+
+/// Bytes of each sealed record, by the head of its batch alone.
+///
+/// # Errors
+/// [`DecodeError`] naming the offset.
+pub fn record_lens(head: &[u8]) -> Result<Vec<u64>, DecodeError> {
+    let (offsets, _) = read_offsets(&mut Reader::new(WHAT, head))?;
+    let batch = RecordBatch { offsets, ciphertexts: &[] };
+    let lens = (0..batch.rows() as usize)
+        .map(|row| batch.offset(row + 1).saturating_sub(batch.offset(row)));
+    Ok(lens.collect())
 }
 
 /// Opens one sealed record that was fetched on its own; as [`RecordBatch::open_row`].
@@ -301,6 +333,18 @@ mod tests {
     }
 
     #[test]
+    fn a_head_alone_tells_the_lengths_of_records() -> Result<(), EnvelopeError> {
+        let sealed = RecordBatch::seal(&key(), HERE, &rows())?;
+        let head = head_len(&sealed[..HEAD_START])?;
+        assert_eq!(record_lens(&sealed[..head])?, [45, 40, 340]);
+        assert!(head_len(&sealed[..15]).is_err() && record_lens(&sealed[..head - 1]).is_err());
+        let mut back = sealed.clone();
+        back[HEAD_START + 8..HEAD_START + 16].fill(0xff);
+        assert_eq!(record_lens(&back[..head])?[1], 0);
+        Ok(())
+    }
+
+    #[test]
     fn version_1_is_read_and_its_tags_are_skipped() -> Result<(), EnvelopeError> {
         let sealed = RecordBatch::seal(&key(), HERE, &rows())?;
         let mut former = sealed[..16].to_vec();
@@ -309,6 +353,8 @@ mod tests {
         former.extend_from_slice(&sealed[16..]);
         let (old, new) = (RecordBatch::parse(&former)?, RecordBatch::parse(&sealed)?);
         assert_eq!(old, new);
+        let head = head_len(&former[..HEAD_START])?;
+        assert_eq!(record_lens(&former[..head])?, [45, 40, 340]);
         for length in 0..former.len() {
             assert!(RecordBatch::parse(&former[..length]).is_err(), "length {length}");
         }

@@ -99,7 +99,7 @@ pub use score::{Opened, OwnerTimings};
 #[cfg(feature = "client")]
 pub use seal::SealedSegment;
 pub use segment::{Segment, SegmentHead};
-pub use sessions::{OtherKeys, SessionStore};
+pub use sessions::{HeldBySession, OtherKeys, SessionStore};
 #[cfg(feature = "client")]
 pub use token::{Token, TokenPool, TokenRequest};
 pub use wrap::{MAX_WRITER, PUBLIC_KEY, WrappedKey};

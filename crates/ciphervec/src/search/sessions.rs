@@ -6,6 +6,7 @@
 //! go of what it used longest ago. A client whose keys are gone sends them again.
 
 use super::form::SessionKeys;
+use crate::fetch::FetchKeys;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -29,20 +30,63 @@ impl Place {
     }
 }
 
-struct Entry {
-    keys: SessionKeys,
+/// Evaluation keys of a session, which clones share.
+pub trait HeldBySession: Clone {
+    /// The session.
+    fn epoch(&self) -> u32;
+    /// Bytes that they take in memory.
+    fn byte_len(&self) -> usize;
+    /// Whether both are the same, bit for bit.
+    fn same(&self, other: &Self) -> bool;
+}
+
+impl HeldBySession for SessionKeys {
+    fn epoch(&self) -> u32 {
+        self.epoch()
+    }
+
+    fn byte_len(&self) -> usize {
+        self.byte_len()
+    }
+
+    fn same(&self, other: &Self) -> bool {
+        self.same(other)
+    }
+}
+
+impl HeldBySession for FetchKeys {
+    fn epoch(&self) -> u32 {
+        self.epoch()
+    }
+
+    fn byte_len(&self) -> usize {
+        self.memory()
+    }
+
+    fn same(&self, other: &Self) -> bool {
+        self.same(other)
+    }
+}
+
+struct Entry<K> {
+    keys: K,
     bytes: u64,
     used: u64,
 }
 
-#[derive(Default)]
-struct Held {
-    entries: HashMap<Place, Entry>,
+struct Held<K> {
+    entries: HashMap<Place, Entry<K>>,
     /// Counts uses, for what was used longest ago.
     clock: u64,
 }
 
-impl Held {
+impl<K> Default for Held<K> {
+    fn default() -> Self {
+        Held { entries: HashMap::new(), clock: 0 }
+    }
+}
+
+impl<K> Held<K> {
     fn bytes(&self, token: Option<&str>) -> u64 {
         let counted =
             self.entries.iter().filter(|(place, _)| token.is_none_or(|of| place.token == of));
@@ -67,10 +111,10 @@ impl Held {
     }
 }
 
-/// The session keys that a server holds, of all its indexes.
-pub struct SessionStore {
+/// The session keys that a server holds, of all its indexes: those of queries, or of fetches.
+pub struct SessionStore<K = SessionKeys> {
     budget: u64,
-    held: Mutex<Held>,
+    held: Mutex<Held<K>>,
 }
 
 /// A token has sent other keys of the session before.
@@ -78,16 +122,21 @@ pub struct SessionStore {
 #[error("there are other evaluation keys of this session from this token; nothing was changed")]
 pub struct OtherKeys;
 
+/// What a server without tokens calls everybody, who then has all of the room.
+const ANYONE: &str = "-";
+
 impl SessionStore {
     /// What a server without tokens calls everybody, who then has all of the room.
-    pub const ANYONE: &'static str = "-";
+    pub const ANYONE: &'static str = ANYONE;
+}
 
+impl<K: HeldBySession> SessionStore<K> {
     /// A store that takes its share of `memory`.
     pub fn within(memory: u64) -> Self {
         SessionStore { budget: (memory / SHARE).max(LEAST), held: Mutex::default() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Held> {
+    fn lock(&self) -> MutexGuard<'_, Held<K>> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -101,7 +150,7 @@ impl SessionStore {
     ///
     /// # Errors
     /// [`OtherKeys`] where the token has sent others for this session.
-    pub fn put(&self, token: &str, index: [u8; 8], keys: SessionKeys) -> Result<(), OtherKeys> {
+    pub fn put(&self, token: &str, index: [u8; 8], keys: K) -> Result<(), OtherKeys> {
         let place = Place::of(token, index, keys.epoch());
         let mut held = self.lock();
         held.clock += 1;
@@ -114,7 +163,7 @@ impl SessionStore {
             return Ok(());
         }
         let bytes = (keys.byte_len() as u64).max(LEAST_ENTRY);
-        let share = if token == Self::ANYONE { self.budget } else { self.budget / 2 };
+        let share = if token == ANYONE { self.budget } else { self.budget / 2 };
         while held.bytes(Some(token)) + bytes > share && held.let_go(token) {}
         while held.bytes(None) + bytes > self.budget {
             let Some(largest) = held.largest(token) else { break };
@@ -125,7 +174,7 @@ impl SessionStore {
     }
 
     /// The keys that this token sent for this session; `None` where it sent none, or they are gone.
-    pub fn get(&self, token: &str, index: [u8; 8], epoch: u32) -> Option<SessionKeys> {
+    pub fn get(&self, token: &str, index: [u8; 8], epoch: u32) -> Option<K> {
         let mut held = self.lock();
         held.clock += 1;
         let used = held.clock;
@@ -177,7 +226,7 @@ mod tests {
     fn a_token_pushes_out_its_own_keys_and_nobody_elses() {
         let source = Source::of_master(7);
         let each = source.session(0).byte_len() as u64;
-        let store = SessionStore { budget: 8 * each, held: Mutex::default() };
+        let store = SessionStore::<SessionKeys> { budget: 8 * each, held: Mutex::default() };
         for number in 0..3 {
             store.put("mallory", INDEX, source.session(number)).expect("room");
         }
@@ -206,7 +255,7 @@ mod tests {
     fn without_tokens_everybody_has_all_of_the_room() {
         let source = Source::of_master(7);
         let each = source.session(0).byte_len() as u64;
-        let store = SessionStore { budget: 4 * each, held: Mutex::default() };
+        let store = SessionStore::<SessionKeys> { budget: 4 * each, held: Mutex::default() };
         for number in 0..9 {
             store.put(SessionStore::ANYONE, INDEX, source.session(number)).expect("room");
         }
@@ -217,7 +266,7 @@ mod tests {
     #[test]
     fn keys_are_never_replaced_and_serve_the_token_that_sent_them() {
         let source = Source::of_master(7);
-        let store = SessionStore::within(0);
+        let store = SessionStore::<SessionKeys>::within(0);
         store.put("alice", INDEX, source.session(0)).expect("room");
         store.put("alice", INDEX, source.session(0)).expect("the same again");
         // Of the same session and another master key: what somebody else could send.

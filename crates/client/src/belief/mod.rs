@@ -1,6 +1,7 @@
 //! What is believed of what a store shows: one file a subject. Nothing below this module is taken from a server unchecked.
 
 pub mod description;
+pub mod fetch_book;
 pub mod pins;
 pub mod quarantine_book;
 pub mod state;

@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use ciphervec::{IndexSpec, Keys};
 use serde::{Deserialize, Serialize};
 
+use crate::belief::fetch_book::FetchBook;
 use crate::belief::pins::Pin;
 use crate::belief::quarantine_book::QuarantineBook;
 use crate::belief::vault::{Entry, Vault};
@@ -194,6 +195,11 @@ impl Trust {
     /// Where the segments are written down that failed a check.
     pub fn quarantine(&self, spec: &IndexSpec) -> QuarantineBook {
         QuarantineBook::new(Arc::clone(&self.vault), spec)
+    }
+
+    /// What is known of its private fetches.
+    pub fn fetches(&self, spec: &IndexSpec) -> FetchBook {
+        FetchBook::new(Arc::clone(&self.vault), spec)
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {

@@ -72,6 +72,7 @@ impl Blobs {
             attachments: attachments.collect(),
             query_version: QUERY_VERSION.into(),
             evaluation: None,
+            fetch_version: 0,
         }
     }
 

@@ -70,6 +70,7 @@ impl Database for MemoryDatabase {
             attachments: lengths.collect(),
             query_version: QUERY_VERSION.into(),
             evaluation: None,
+            fetch_version: 0,
         };
         let mut stores = self.stores();
         if stores.contains_key(name) {

@@ -37,6 +37,8 @@ struct Said {
     attachments: BTreeMap<String, u64>,
     query_version: Option<u64>,
     evaluation: Option<Hex<32>>,
+    #[serde(default)]
+    fetch_version: u64,
 }
 
 impl Listing {
@@ -90,6 +92,7 @@ impl Listing {
             attachments: said.attachments,
             query_version: said.query_version.unwrap_or(1),
             evaluation: said.evaluation.map(|digest| digest.0),
+            fetch_version: said.fetch_version,
         })
     }
 }

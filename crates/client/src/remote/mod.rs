@@ -2,6 +2,7 @@
 
 pub mod cache;
 pub mod database;
+mod fetching;
 pub mod frame;
 pub mod listing;
 pub mod problem;

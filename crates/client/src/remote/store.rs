@@ -20,7 +20,8 @@ use crate::remote::listing::public_parameters;
 use crate::remote::problem::{error_of, is_problem};
 use crate::remote::session::{Call, Fetched, Session};
 use crate::store::{
-    Asked, Check, CollectionStore, Committed, Evaluated, Lineages, Receiver, Verified, answered_on,
+    Asked, Check, CollectionStore, Committed, Evaluated, Fetching, Lineages, Receiver, Verified,
+    answered_on,
 };
 
 /// Bytes of blobs that go in the frame of a commit; the largest ones beyond that are uploaded first.
@@ -152,7 +153,7 @@ impl RemoteStore {
         }
     }
 
-    async fn refuse_if_moved(&self, host: &dyn Host, doing: &str) -> Result<()> {
+    pub(super) async fn refuse_if_moved(&self, host: &dyn Host, doing: &str) -> Result<()> {
         if self.newer(host).await?.is_some() {
             let says = "it changes faster than it can be read. Try again.";
             return Err(Error::Conflict(format!("{doing}: {says}")));
@@ -204,7 +205,7 @@ impl RemoteStore {
         format!("{}\n{}\n{segment}\n{blob}", self.session.url, self.name)
     }
 
-    fn quoted(&self) -> String {
+    pub(super) fn quoted(&self) -> String {
         self.face.quoted(&self.name)
     }
 }
@@ -217,6 +218,10 @@ impl CollectionStore for RemoteStore {
 
     fn listing(&self) -> Arc<Listing> {
         Arc::clone(&self.kept().listing)
+    }
+
+    fn fetching(&self) -> Option<&dyn Fetching> {
+        Some(self)
     }
 
     async fn refresh(&self, host: &dyn Host) -> Result<bool> {

@@ -14,6 +14,8 @@ pub mod committing;
 pub mod compaction;
 pub mod describing;
 pub mod explaining;
+pub mod fetches;
+pub mod fetching;
 pub mod filtering;
 pub mod flooding;
 pub mod merging;
@@ -53,6 +55,7 @@ use crate::error::{Error, Result};
 use crate::face::Face;
 use crate::host::Host;
 use crate::replica::center::OffCenter;
+use crate::replica::fetches::Fetches;
 use crate::replica::opened::Payloads;
 use crate::replica::opened_routing::OpenedRouting;
 use crate::replica::query_keys::QueryKeys;
@@ -107,6 +110,8 @@ pub struct Replica {
     taken: Vec<Arc<StoredSegment>>,
     /// Those in quarantine by the user's storage.
     quarantine: QuarantineBook,
+    /// Private ones.
+    pub fetches: Fetches,
     /// Those by the owner's state.
     stated: HashSet<SegmentId>,
     /// Of which epoch and state the owner was given the evaluation keys that queries are answered with.
@@ -119,6 +124,7 @@ impl Replica {
         let Opened { face, keys, store, description } = opened;
         let owner = Arc::new(description.owner(face, keys.as_deref())?);
         let quarantine = store.trust().quarantine(&description.spec);
+        let fetches = Fetches::new(store.trust().fetches(&description.spec));
         let mut replica = Replica {
             face,
             keys,
@@ -141,6 +147,7 @@ impl Replica {
             deleted: HashMap::new(),
             taken: Vec::new(),
             quarantine,
+            fetches,
             stated: HashSet::new(),
             evaluation: None,
         };

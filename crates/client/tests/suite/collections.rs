@@ -2,13 +2,13 @@
 
 use ciphervec::{Id, Metric, Mode};
 use ciphervec_client::{
-    Choices, Connection, Error, Parts, QueryRequest, Records, Selection, block_on,
+    Choices, Connection, Error, Fetch, Parts, QueryRequest, Records, Selection, block_on,
 };
 
 use crate::support::{Server, client, connection, filled, keys, rows, vectors};
 
 const D: usize = 16;
-const EVERYTHING: Parts = Parts { records: true, embeddings: true };
+const EVERYTHING: Parts = Parts { records: true, embeddings: true, fetch: Fetch::Segments };
 
 fn ask(embedding: Vec<f32>, count: usize) -> QueryRequest {
     QueryRequest {

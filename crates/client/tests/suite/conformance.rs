@@ -163,7 +163,8 @@ fn include(given: &Given, default: &[&str], known: &[&str]) -> Result<Vec<String
 
 fn parts(include: &[String]) -> Parts {
     let has = |part: &str| include.iter().any(|one| one == part);
-    Parts { records: has("metadatas") || has("documents"), embeddings: has("embeddings") }
+    let records = has("metadatas") || has("documents");
+    Parts { records, embeddings: has("embeddings"), ..Parts::default() }
 }
 
 fn id_of(id: &Id) -> Value {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use ciphervec::{Keys, Metric, Mode, Network, Precision};
 use ciphervec_client::{
-    Choices, Client, Clusters, Collection, Connection, Error, Face, Parts, QueryRequest,
+    Choices, Client, Clusters, Collection, Connection, Error, Face, Fetch, Parts, QueryRequest,
     QueryResult, Selection, block_on,
 };
 
@@ -31,7 +31,7 @@ fn asked(docs: &Collection, host: &Connection, seed: u64) -> Result<QueryResult,
     let request = QueryRequest {
         embeddings: vectors(2, DIMENSION, seed),
         n_results: Some(3),
-        parts: Parts { records: true, embeddings: true },
+        parts: Parts { records: true, embeddings: true, fetch: Fetch::Segments },
         ..QueryRequest::default()
     };
     block_on(docs.query(host, request))

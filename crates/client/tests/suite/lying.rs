@@ -5,7 +5,7 @@ use std::cell::{Cell, RefCell};
 use base64::prelude::{BASE64_STANDARD as STANDARD, Engine};
 use ciphervec::Id;
 use ciphervec_client::{
-    Choices, Collection, Connection, Error, Host, Parts, QueryRequest, Selection, block_on,
+    Choices, Collection, Connection, Error, Fetch, Host, Parts, QueryRequest, Selection, block_on,
 };
 use ciphervec_he_secret::wire::{self, Kind};
 use serde_json::{Value, json};
@@ -116,7 +116,7 @@ fn damaged_rows_show_in_no_request_whether_they_are_read() {
         let theirs =
             block_on(server.client(&keys()).get_collection(&lies, "notes", false, None)).unwrap();
         let which = Selection { ids: Some(ids.map(Id::from).collect()), ..Selection::default() };
-        let parts = Parts { records: true, embeddings: false };
+        let parts = Parts { records: true, embeddings: false, fetch: Fetch::Segments };
         assert!(block_on(theirs.get(&lies, &which, parts, 0, None, None)).is_err());
         lies.sent.get()
     };
@@ -241,7 +241,7 @@ fn ureq_get(url: &str) -> Vec<u8> {
     ureq::get(url).call().unwrap().body_mut().read_to_vec().unwrap()
 }
 
-fn copy(from: &std::path::Path, to: &std::path::Path) {
+pub fn copy(from: &std::path::Path, to: &std::path::Path) {
     std::fs::create_dir_all(to).unwrap();
     for entry in std::fs::read_dir(from).unwrap() {
         let path = entry.unwrap().path();

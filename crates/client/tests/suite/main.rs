@@ -4,6 +4,7 @@
 mod collections;
 mod conformance;
 mod faults;
+mod fetching;
 mod filters;
 mod hostile;
 mod local;

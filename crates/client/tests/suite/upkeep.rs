@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use ciphervec::{Id, Keys, Metric, Mode};
 use ciphervec_client::{
-    Choices, Client, Collection, Connection, Error, Host, OnZero, Parts, QueryRequest, Records,
-    Request, Selection, Writer, block_on,
+    Choices, Client, Collection, Connection, Error, Fetch, Host, OnZero, Parts, QueryRequest,
+    Records, Request, Selection, Writer, block_on,
 };
 
 use crate::support::{Faulty, Server, connection, filled, keys, rows};
 
 const D: usize = 16;
-const EVERYTHING: Parts = Parts { records: true, embeddings: true };
+const EVERYTHING: Parts = Parts { records: true, embeddings: true, fetch: Fetch::Segments };
 
 fn other_keys() -> Arc<Keys> {
     Arc::new(Keys::from_master([9; 32]))

@@ -5,7 +5,7 @@
 
 use super::app::App;
 use super::handlers::{
-    blobs, collections, commits, program_uploads, programs, query, service, tokens, upkeep,
+    blobs, collections, commits, fetch, program_uploads, programs, query, service, tokens, upkeep,
     uploads, verify,
 };
 use crate::auth::{Access, Verb};
@@ -100,6 +100,9 @@ pub fn endpoints() -> Vec<Endpoint> {
         query::query => QUERY, "query";
         query::searched => QUERY, "query-state";
         query::put_query_keys => QUERY, "query-keys";
+        fetch::offer => READ, "fetch-table";
+        fetch::put_keys => READ, "fetch-keys";
+        fetch::fetch => READ, "fetch";
         blobs::attachment => READ, "attachment";
         blobs::segment => READ, "blob";
         blobs::several => READ, "blobs";

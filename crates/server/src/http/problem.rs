@@ -213,6 +213,12 @@ impl From<DatabaseError> for Problem {
                 Self::new(StatusCode::CONFLICT, "query-keys-missing", says)
                     .hint("put them to …/query-keys, then send the same query again")
             }
+            DatabaseError::FetchKeysMissing(_) => {
+                Self::new(StatusCode::CONFLICT, "fetch-keys-missing", says)
+                    .hint("put them to …/fetch-keys, then send the same query again")
+            }
+            DatabaseError::TableMoved => Self::new(StatusCode::GONE, "fetch-table-gone", says)
+                .hint("read the collection again, and fetch from the table of its present state"),
             DatabaseError::SessionExists(_) => Self::new(StatusCode::CONFLICT, "exists", says)
                 .hint("begin another session, of a number drawn at random"),
             DatabaseError::Conflict { version, head, .. } => {

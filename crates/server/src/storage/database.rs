@@ -7,6 +7,7 @@ use super::cache::Cache;
 use super::collection::{Collection, Engine, Home};
 use super::description::Description;
 use super::error::DatabaseError;
+use super::fetching::Fetching;
 use super::place::{Place, check_name, failed, sync_folder};
 use super::scan_queue::ScanQueue;
 use ciphervec::search::SessionStore;
@@ -84,7 +85,8 @@ impl Database {
             .map_err(|error| DatabaseError::Io(format!("cannot start the scan thread: {error}")))?;
         let cache = Cache::new(options.memory_budget);
         let sessions = SessionStore::within(options.memory_budget);
-        let engine = Arc::new(Engine { pool, queue, cache, sessions });
+        let fetching = Fetching::within(options.memory_budget, options.queue);
+        let engine = Arc::new(Engine { pool, queue, cache, sessions, fetching });
         let most = AtomicUsize::new(usize::MAX);
         let database = Arc::new(Self { place, engine, open: Mutex::default(), most });
         let watched = Arc::downgrade(&database);
@@ -92,6 +94,8 @@ impl Database {
         let housekeeping = move || {
             while let Some(database) = Weak::upgrade(&watched) {
                 database.close_idle(IDLE_AFTER);
+                database.engine.fetching.let_go_of_idle(IDLE_AFTER);
+                database.engine.count_taken();
                 drop(database);
                 std::thread::sleep(LOOK_EVERY);
             }
@@ -116,6 +120,11 @@ impl Database {
     /// Bytes of segments in memory, of all collections.
     pub fn resident(&self) -> u64 {
         self.engine.cache.bytes()
+    }
+
+    /// Bytes of tables of private fetch in memory.
+    pub fn fetch_tables(&self) -> u64 {
+        self.engine.fetching.table_bytes()
     }
 
     /// Lets no more collections of a folder be open at once, unless they are all in use: each holds a

@@ -44,6 +44,12 @@ pub enum DatabaseError {
     /// Other evaluation keys of a session, from the same token.
     #[error("there are other evaluation keys of session {0} from this token; nothing was changed")]
     SessionExists(u32),
+    /// No evaluation keys of a session of fetches, from whoever asks.
+    #[error("there are no fetch keys of session {0} from this token")]
+    FetchKeysMissing(u32),
+    /// A fetch from a table of another state.
+    #[error("the collection has other segments than this table")]
+    TableMoved,
     /// A program that takes more than it may here.
     #[error("{0}")]
     Limit(String),

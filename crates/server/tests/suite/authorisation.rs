@@ -7,7 +7,7 @@ use ciphervec_server::auth::{Verb, tokens};
 use std::collections::BTreeMap;
 
 /// Who may use an endpoint. A new endpoint without a row here fails the test.
-const ROWS: [(&str, &str, &str); 42] = [
+const ROWS: [(&str, &str, &str); 45] = [
     ("GET", "/healthz", "public"),
     ("GET", "/readyz", "public"),
     ("GET", "/openapi.json", "public"),
@@ -23,6 +23,9 @@ const ROWS: [(&str, &str, &str); 42] = [
     ("POST", "/v1/collections/{name}/query", "query admin"),
     ("GET", "/v1/collections/{name}/query", "query admin"),
     ("PUT", "/v1/collections/{name}/query-keys", "query admin"),
+    ("GET", "/v1/collections/{name}/fetch/{blob}", "read admin"),
+    ("PUT", "/v1/collections/{name}/fetch-keys", "read admin"),
+    ("POST", "/v1/collections/{name}/fetch/{blob}/{table}", "read admin"),
     ("GET", "/v1/collections/{name}/attachments/{attachment}", "read admin"),
     ("GET", "/v1/collections/{name}/segments/{segment}/{blob}", "read admin"),
     ("POST", "/v1/collections/{name}/blobs", "read admin"),
@@ -112,6 +115,7 @@ async fn every_endpoint_lets_in_whom_it_should_and_nobody_else() {
             .replace("{upload}", &"0".repeat(32))
             .replace("{attachment}", "evaluation")
             .replace("{blob}", "rows")
+            .replace("{table}", &"0".repeat(32))
             .replace("{snapshot}", "monday")
             .replace("{key}", &"0".repeat(16))
             .replace("{input}", "gallery");

@@ -9,6 +9,7 @@ mod collections;
 mod connections;
 mod console;
 mod cross_origin;
+mod fetching;
 mod hostile;
 mod no_secrets;
 #[cfg(unix)]

@@ -26,13 +26,15 @@ import type {
 import type {
   Audience,
   Clustered,
-  FloodingPlan,
   Explanation,
+  Fetch,
+  FloodingPlan,
   GetPart,
   GetResult,
   Id,
   Metadata,
   Metric,
+  PrivateFetch,
   QueryPart,
   QueryResult,
 } from "../types.js";
@@ -56,6 +58,7 @@ export interface GetQuestion extends Which {
   limit?: number | undefined;
   offset?: number | undefined;
   audience?: Audience | undefined;
+  fetch?: Fetch | undefined;
 }
 
 /** What `query` is asked. */
@@ -67,6 +70,7 @@ export interface QueryQuestion extends Which {
   skipQuarantined?: boolean | undefined;
   audience?: Audience | undefined;
   flooding?: number | undefined;
+  fetch?: Fetch | undefined;
 }
 
 /** Rows of which `there` says which have a vector, where not all of them have one or none. */
@@ -137,6 +141,7 @@ export class CollectionEngine {
       offset: countOfThings(question.offset ?? 0, "offset", 0),
       ...(limit !== undefined && { limit: countOfThings(limit, "limit", 0) }),
       audience: checkAudience(question.audience),
+      ...fetchOf(question.fetch),
     };
     const found = await this.#under(call, (host) => this.#native.get(host, asked));
     return { ...listed(found, include), include, ownersOnly: found.ownersOnly };
@@ -154,6 +159,7 @@ export class CollectionEngine {
       ...(flooding !== undefined && { flooding: finite(flooding, "flooding") }),
       skipQuarantined,
       audience: checkAudience(question.audience),
+      ...fetchOf(question.fetch),
     };
     const { hits, ownersOnly, checked } = await this.#under(call, (host) => this.#native.query(host, asked));
     const beside = hits.map((one) => listed(one, include as GetPart[]));
@@ -180,6 +186,14 @@ export class CollectionEngine {
   prefetch(queries: unknown, call: Call): Promise<number> {
     const count = countOfThings(queries, "queries");
     return this.#under(call, (host) => this.#native.prefetch(host, count));
+  }
+
+  privateFetch(call: Call): Promise<PrivateFetch> {
+    return this.#under(call, (host) => this.#native.privateFetch(host));
+  }
+
+  resumePrivateFetch(call: Call): Promise<void> {
+    return this.#under(call, (host) => this.#native.resumePrivateFetch(host));
   }
 
   recluster({ questions }: { questions?: Flat }, call: Call): Promise<Clustered> {
@@ -335,6 +349,12 @@ function checkAudience(audience: unknown): Audience | null {
   if (audience === undefined || audience === null) return null;
   if (audience === "owner" || audience === "others") return audience;
   throw new InvalidInput(`audience must be "owner" or "others", got ${JSON.stringify(audience)}.`);
+}
+
+function fetchOf(fetch: unknown): { fetch?: Fetch } {
+  if (fetch === undefined || fetch === null) return {};
+  if (fetch === "private" || fetch === "rows" || fetch === "segments") return { fetch };
+  throw new InvalidInput(`fetch must be "private", "rows" or "segments", got ${JSON.stringify(fetch)}.`);
 }
 
 /** The parts asked for, in their order. Throws InvalidInput naming the ones there are. `ids` always come. */

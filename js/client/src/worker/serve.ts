@@ -317,6 +317,8 @@ function collectionMethods(collection: CollectionEngine, keys: (handle: Handle) 
     count: (call: Call) => collection.count(call),
     has: (call: Call, ids: unknown) => collection.has(ids, call),
     refresh: (call: Call) => collection.refresh(call),
+    privateFetch: (call: Call) => collection.privateFetch(call),
+    resumePrivateFetch: (call: Call) => collection.resumePrivateFetch(call),
     checkpoint: (call: Call) => collection.checkpoint(call),
     expect: (call: Call, checkpoint: string) => collection.expect(checkpoint, call),
     release: (call: Call, segment: string) => collection.release(segment, call),

@@ -66,6 +66,16 @@ impl RetrievalQuery {
         Ok(RetrievalQuery { key: header.key, epoch, fetches, seed, ciphertexts })
     }
 
+    /// The epoch that a query says it is of, whatever table it is about.
+    ///
+    /// # Errors
+    /// Damaged or foreign bytes.
+    pub fn epoch_of(bytes: &[u8]) -> Result<u32> {
+        let (_, mut reader) = open(Kind::RetrievalQuery, bytes)?;
+        reader.take(16)?;
+        reader.u32()
+    }
+
     /// Refuses keys of another owner or epoch.
     pub(super) fn check(&self, keys: &SelectorKeys) -> Result<()> {
         let what = Kind::RetrievalQuery.as_str();

@@ -23,6 +23,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use utoipa::ToSchema;
 
+/// Version of the fetch endpoints and of the frames they take.
+const FETCH_VERSION: u16 = 1;
+
 /// The collections that a token may use.
 #[derive(Serialize, ToSchema)]
 pub struct Listing {
@@ -64,6 +67,8 @@ pub struct CollectionState {
     evaluation: Option<String>,
     /// The newest version of query frames that is answered.
     query_version: u16,
+    /// The newest version of fetch queries that is answered, where rows are fetched in private.
+    fetch_version: u16,
     /// Sizes.
     statistics: CollectionStatistics,
 }
@@ -125,6 +130,7 @@ impl CollectionState {
                 .collect(),
             evaluation: state.evaluation.as_ref().map(|keys| hex::show(keys)),
             query_version: QUERY_VERSION,
+            fetch_version: FETCH_VERSION,
             statistics: CollectionStatistics {
                 rows: statistics.rows,
                 deleted: statistics.deleted,

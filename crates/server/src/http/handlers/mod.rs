@@ -3,6 +3,7 @@
 pub mod blobs;
 pub mod collections;
 pub mod commits;
+pub mod fetch;
 pub mod program_uploads;
 pub mod programs;
 pub mod query;

@@ -87,6 +87,7 @@ pub async fn metrics(State(app): State<Arc<App>>) -> Result<Response, Problem> {
     });
     let programs = &app.programs;
     app.metrics.programs(programs.waiting(), programs.stored(), programs.resident());
+    app.metrics.fetch_tables.set(app.database.fetch_tables());
     app.metrics.process.set(memory::resident().unwrap_or_default());
     let text = app.metrics.text(&readings.await?, waiting);
     Ok(([(header::CONTENT_TYPE, metrics::MEDIA_TYPE)], text).into_response())

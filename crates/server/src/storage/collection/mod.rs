@@ -3,10 +3,12 @@
 //! Readers hold one committed state behind an `Arc` and never wait for a commit; commits wait for
 //! each other.
 
+mod fetch;
 mod home;
 mod loaded;
 mod upkeep;
 
+pub use fetch::{FetchOffer, Fetched};
 pub(crate) use home::Home;
 pub use upkeep::{Report, Statistics};
 
@@ -14,6 +16,7 @@ use super::cache::Cache;
 use super::check;
 use super::description::Description;
 use super::error::DatabaseError;
+use super::fetching::Fetching;
 use super::scan_queue::{Answer, Asked, QueryTimings, ScanQueue, Searchable};
 use bytes::Bytes;
 use ciphervec::search::{Evaluation, OtherKeys, ServerIndex, SessionStore};
@@ -54,6 +57,14 @@ pub(crate) struct Engine {
     pub queue: ScanQueue,
     pub cache: Arc<Cache>,
     pub sessions: SessionStore,
+    pub fetching: Fetching,
+}
+
+impl Engine {
+    /// Counts what is held beside segments: these make room for it.
+    pub fn count_taken(&self) {
+        self.cache.take(self.sessions.bytes() + self.fetching.bytes());
+    }
 }
 
 /// When to ask again for what changed faster than it could be read.
@@ -74,6 +85,9 @@ struct Loading {
     done: Option<([u8; 32], Instant)>,
 }
 
+/// The longest sealed row of each blob of a segment, as far as it was looked at.
+type Longest = HashMap<(SegmentId, &'static str), u64>;
+
 /// One open collection.
 pub struct Collection {
     name: String,
@@ -87,6 +101,7 @@ pub struct Collection {
     /// The most bytes that work on a query has taken beside segments.
     working: AtomicU64,
     loading: Mutex<Loading>,
+    longest: Mutex<Longest>,
     /// When other writers of a shared place were last looked for.
     looked: Mutex<Instant>,
     used: Mutex<Instant>,
@@ -113,6 +128,7 @@ impl Collection {
             degraded: AtomicBool::new(false),
             working: AtomicU64::new(0),
             loading: Mutex::default(),
+            longest: Mutex::default(),
         }))
     }
 
@@ -394,7 +410,7 @@ impl Collection {
         let (index, epoch) = (held.description.spec.id(), keys.epoch());
         let put = engine.sessions.put(token, index, keys);
         put.map_err(|OtherKeys| DatabaseError::SessionExists(epoch))?;
-        engine.cache.take(engine.sessions.bytes());
+        engine.count_taken();
         Ok(())
     }
 

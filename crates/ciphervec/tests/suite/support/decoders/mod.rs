@@ -27,7 +27,7 @@ use ciphervec::IndexSpec;
 use ciphervec::protect::filter::FilterTags;
 use ciphervec::protect::id::Id;
 use ciphervec::protect::keyfile::{self, KeyfileError, Protection};
-use ciphervec::protect::records::RecordBatch;
+use ciphervec::protect::records::{RecordBatch, head_len, record_lens};
 use ciphervec::protect::shares::Share;
 use ciphervec::protect::sidecar::Sidecar;
 use ciphervec::protect::wrapped::WrappedFile;
@@ -145,10 +145,14 @@ pub fn sidecar(bytes: &[u8]) -> bool {
     })
 }
 
-/// A batch of sealed records.
+/// A batch of sealed records, and its head alone; what begins like one is read as a head too.
 pub fn records(bytes: &[u8]) -> bool {
+    let head = head_len(bytes).ok().and_then(|length| bytes.get(..length));
+    let lens = head.and_then(|head| record_lens(head).ok());
     RecordBatch::parse(bytes).is_ok_and(|batch| {
         let rows = batch.rows();
+        let each = (0..rows).filter_map(|row| batch.ciphertext(row)).map(|one| one.len() as u64);
+        assert_eq!(lens, Some(each.collect()));
         // In version 1 rows had tags, which nothing reads.
         let tags = if bytes[8] == 1 { 16 * rows as usize } else { 0 };
         let mut written = bytes[..16 + tags].to_vec();

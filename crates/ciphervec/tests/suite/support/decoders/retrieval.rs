@@ -53,8 +53,9 @@ impl Retrieval {
 
     /// A query, as a server reads it; of one that is as long as the valid one, the answer too: any outcome but a panic will do.
     pub fn read_query(&self, bytes: &[u8]) -> bool {
-        let shape = self.table.shape();
+        let (shape, epoch) = (self.table.shape(), RetrievalQuery::epoch_of(bytes));
         RetrievalQuery::from_bytes(&self.ring, bytes, shape).is_ok_and(|query| {
+            assert!(epoch.is_ok());
             assert_eq!(query.to_bytes(shape), bytes);
             let _ = answer(&self.ring, &self.keys, &self.table, &query);
             true

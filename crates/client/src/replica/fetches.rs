@@ -1,0 +1,23 @@
+//! What a replica fetches rows with in private: a session, what its server offers, and what failed.
+
+use std::collections::HashMap;
+
+use ciphervec::KeyId;
+use ciphervec::fetch::FetchSession;
+
+use crate::belief::fetch_book::FetchBook;
+use crate::store::FetchOffer;
+
+pub struct Fetches {
+    pub book: FetchBook,
+    /// Under which keys.
+    pub session: Option<(KeyId, FetchSession)>,
+    /// By blob.
+    pub offers: HashMap<&'static str, FetchOffer>,
+}
+
+impl Fetches {
+    pub fn new(book: FetchBook) -> Self {
+        Fetches { book, session: None, offers: HashMap::new() }
+    }
+}

@@ -1,0 +1,464 @@
+//! How rows that were found are read: in private, so that a server does not learn which they are, row by row, or by their segments.
+//!
+//! Of a private fetch a server sees the table, the class of how many rows there may be at most, and the time. What is sent does not depend
+//! on the rows, nor on how many there are below that bound, nor on what failed: everything is sent before anything is opened.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use ciphervec::fetch::{Asked, FetchSession, FetchedRows, MAX_FETCHED, Shape, sealed_row};
+use ciphervec::protect::aead::EnvelopeError;
+use ciphervec::protect::records::{HEAD_START, Place, head_len, open_record, record_lens};
+use ciphervec::search::SegmentRootKey;
+use ciphervec::{Error as SchemeError, Id, KeyId, SegmentId};
+
+use crate::belief::fetch_book::Failures;
+use crate::change::{ORIGINALS, RECORDS};
+use crate::error::{Error, Result};
+use crate::host::Host;
+use crate::records::original::read_original;
+use crate::replica::Replica;
+use crate::store::{FetchOffer, Fetched, Fetching, Offered};
+
+/// Most rows that are fetched in private at once.
+pub const MOST_PRIVATE: usize = 100;
+/// Seconds below which rows are fetched in private without being told to.
+const SOON: f64 = 1.0;
+/// Servers behind one address may each have to be given the keys.
+const SENDS: usize = 4;
+/// Bytes of an answer to a fetch of a polynomial, and beside them, at most.
+const LAYER: usize = 24 << 10;
+
+/// How rows that were found are read from a server. A folder and memory are read here, and show nobody anything.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Fetch {
+    /// In private in modes that hide queries, or refused where that is not offered or takes a second or longer; else, and where rows are
+    /// routed, by segments.
+    #[default]
+    Auto,
+    /// In private, however long it takes.
+    Private,
+    /// Row by row: the server sees which they are.
+    Rows,
+    /// With their segments: the server sees which these are.
+    Segments,
+}
+
+/// A private fetch, as a server offers it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PrivateTable {
+    /// Rows that it is among, deleted ones included.
+    pub rows: usize,
+    /// Bytes that each has there, sealed: the size class of the longest.
+    pub place_bytes: usize,
+    /// Bytes that the table takes in the server's memory.
+    pub table_bytes: u64,
+    /// Seconds that one row is predicted to take.
+    pub seconds: f64,
+    /// The same of up to ten; up to a hundred take ten times as long.
+    pub seconds_of_ten: f64,
+}
+
+/// What there is to know of private fetches from a collection.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PrivateFetch {
+    /// Of metadata and documents; or why there is none.
+    pub records: core::result::Result<PrivateTable, String>,
+    /// How many failed a check: each may have told a server whether one row was among those asked for.
+    pub failures: u32,
+    /// Whether none is made any more, because one failed.
+    pub ended: bool,
+}
+
+/// How rows are read, decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    Segments,
+    Rows,
+    /// As if there were so many.
+    Private(usize),
+}
+
+/// A table of the present state.
+struct Table {
+    blob: &'static str,
+    rows: FetchedRows,
+    shape: Shape,
+    offer: FetchOffer,
+}
+
+/// Messages for as many rows as that at most, and rows of each.
+fn messages(bound: usize) -> (usize, usize) {
+    match bound {
+        0 | 1 => (1, 1),
+        ..=MAX_FETCHED => (1, MAX_FETCHED),
+        _ => (MOST_PRIVATE / MAX_FETCHED, MAX_FETCHED),
+    }
+}
+
+impl FetchOffer {
+    fn seconds_of(&self, bound: usize) -> f64 {
+        match messages(bound) {
+            (_, 1) => self.seconds[0],
+            (count, _) => count as f64 * self.seconds[1],
+        }
+    }
+}
+
+impl Replica {
+    /// How to read rows of which there are `bound` at most.
+    ///
+    /// # Errors
+    /// [`Error::Input`] where they would have to be fetched in private and are not, with what else would show what.
+    pub async fn way(
+        &mut self,
+        host: &dyn Host,
+        fetch: Fetch,
+        (records, vectors): (bool, bool),
+        bound: usize,
+    ) -> Result<Way> {
+        let nothing = !records && !vectors || self.directory.is_empty();
+        let hides = self.description.encrypts_queries();
+        if nothing || self.store.fetching().is_none() {
+            return Ok(Way::Segments);
+        }
+        match fetch {
+            Fetch::Segments => return Ok(Way::Segments),
+            // What is routed shows the clusters that its hits are among.
+            Fetch::Auto if !hides || self.description.routing.is_some() => {
+                return Ok(Way::Segments);
+            }
+            Fetch::Rows if self.description.routing.is_some() => {
+                return Error::input(format!(
+                    "{} is routed, and keeps the records of a cluster as one: its rows can't be read one by one. Read them with fetch \
+                     \"segments\".",
+                    self.name()
+                ));
+            }
+            Fetch::Rows => return Ok(Way::Rows),
+            Fetch::Auto | Fetch::Private => {}
+        }
+        match self.seconds(host, (records, vectors), bound).await? {
+            Ok(seconds) if fetch == Fetch::Private || seconds < SOON => Ok(Way::Private(bound)),
+            Ok(seconds) => self.refuse_private(&format!("would take about {seconds:.1} s")),
+            Err(why) => self.refuse_private(&format!("is not possible: {why}")),
+        }
+    }
+
+    fn refuse_private<T>(&self, why: &str) -> Result<T> {
+        Error::input(format!(
+            "a private fetch of rows of {} {why}. Say what the server may see instead: fetch \"segments\" shows it which segments the rows \
+             lie in, a row that was added alone exactly; fetch \"rows\" shows it which rows they are; fetch \"private\" shows neither, and \
+             waits.",
+            self.name()
+        ))
+    }
+
+    /// What a private fetch is predicted to take; or why there is none. It depends on no row.
+    async fn seconds(
+        &mut self,
+        host: &dyn Host,
+        (records, vectors): (bool, bool),
+        bound: usize,
+    ) -> Result<core::result::Result<f64, String>> {
+        if host.durable() {
+            self.fetches.book.reload(host).await?;
+        }
+        let Failures { count, ended } = self.fetches.book.failures();
+        if ended {
+            return Ok(Err(format!(
+                "a record that came by one was not what its writer sealed ({count} so far), and whoever changes records can see which of \
+                 them are asked for. Find out what happened first, then go on with {}()",
+                self.face.named("resume_private_fetch")
+            )));
+        }
+        if bound > MOST_PRIVATE {
+            return Ok(Err(format!("{bound} rows are asked for, of {MOST_PRIVATE} at most")));
+        }
+        if self.description.routing.is_some() {
+            return Ok(Err("it is routed, and keeps the records of a cluster as one".to_owned()));
+        }
+        let unkept = |one: &Arc<crate::change::StoredSegment>| {
+            !one.has(ORIGINALS) || self.writer(one.id).is_some()
+        };
+        if vectors && self.read_entries().iter().any(unkept) {
+            return Ok(Err(
+                "vectors as they were put in are not kept of all rows, and others come of their whole segment".to_owned(),
+            ));
+        }
+        let mut seconds = 0.0;
+        for blob in blobs(records, vectors) {
+            match self.fetch_table(host, blob).await? {
+                Ok(table) => seconds += table.offer.seconds_of(bound),
+                Err(why) => return Ok(Err(why)),
+            }
+        }
+        Ok(Ok(seconds))
+    }
+
+    /// The table of a blob in the present state; or why there is none.
+    async fn fetch_table(
+        &mut self,
+        host: &dyn Host,
+        blob: &'static str,
+    ) -> Result<core::result::Result<Table, String>> {
+        let segments = self.entries();
+        let segments = segments.iter().map(|one| (one.id, one.rows));
+        let rows = FetchedRows::new(&self.description.spec.binding(), blob, segments);
+        let known = self.fetches.offers.get(blob).filter(|offer| offer.table == *rows.name());
+        let offer = match known {
+            Some(offer) => *offer,
+            None => {
+                let store = Arc::clone(&self.store);
+                let Some(fetching) = store.fetching() else {
+                    return Ok(Err("there is no server".to_owned()));
+                };
+                match fetching.offer(host, blob).await? {
+                    Offered::Refused(why) => return Ok(Err(why)),
+                    Offered::Table(offer) if offer.table == *rows.name() => offer,
+                    Offered::Table(_) => return Err(self.too_fast()),
+                }
+            }
+        };
+        let shape = rows.shape(offer.place_bytes).map_err(|error| {
+            Error::server(format!(
+                "the server of {} offers no table there is: {error}",
+                self.name()
+            ))
+        })?;
+        self.fetches.offers.insert(blob, offer);
+        Ok(Ok(Table { blob, rows, shape, offer }))
+    }
+
+    /// What there is to know of private fetches.
+    pub async fn private_fetch(&mut self, host: &dyn Host) -> Result<PrivateFetch> {
+        if host.durable() {
+            self.fetches.book.reload(host).await?;
+        }
+        let records = self.fetch_table(host, RECORDS).await?.map(|table| PrivateTable {
+            rows: table.rows.len(),
+            place_bytes: table.offer.place_bytes,
+            table_bytes: table.offer.table_bytes,
+            seconds: table.offer.seconds[0],
+            seconds_of_ten: table.offer.seconds[1],
+        });
+        let Failures { count: failures, ended } = self.fetches.book.failures();
+        Ok(PrivateFetch { records, failures, ended })
+    }
+
+    /// Records, and vectors as they were put in, of these rows, fetched as if they were `bound`.
+    pub async fn fetch_private(
+        &mut self,
+        host: &dyn Host,
+        ids: &[Id],
+        (records, vectors): (bool, bool),
+        bound: usize,
+    ) -> Result<(Vec<Arc<[u8]>>, Vec<f32>)> {
+        let places = self.places(ids)?;
+        let (count, each) = messages(bound.max(ids.len()));
+        let mut tables = Vec::new();
+        for blob in blobs(records, vectors) {
+            let table =
+                self.fetch_table(host, blob).await?.or_else(|why| self.refuse_private(&why))?;
+            tables.push(table);
+        }
+        let (key, mut session) = self.session(host, count * tables.len()).await?;
+        let asked = self.ask_all(host, &mut session, &tables, &places, (count, each)).await;
+        let answers = match asked {
+            Ok(answers) => answers,
+            Err(error) => {
+                self.fetches.session = Some((key, session));
+                return Err(error);
+            }
+        };
+        let opened =
+            self.open_fetched(&mut session, &tables, (count, each), &places, ids, &answers);
+        let Ok(opened) = opened else {
+            // The session ends with it. Nothing is sent that would not be otherwise.
+            let book = &self.fetches.book;
+            if let Err(error) = book.end(host).await {
+                host.warn(&format!("that private fetches end could not be written down: {error}"));
+            }
+            return Err(Error::FetchEnded(format!(
+                "a record of {} that came by a private fetch is not what its writer sealed: the server answers wrongly, or what it stores is \
+                 damaged. None is tried again, as that would show which it is. Nothing more is fetched in private until {}() is called.",
+                self.name(),
+                self.face.named("resume_private_fetch")
+            )));
+        };
+        self.fetches.session = Some((key, session));
+        let mut opened = opened.into_iter();
+        let found = if records { opened.next().unwrap_or_default() } else { Vec::new() };
+        let originals = if vectors { opened.next().unwrap_or_default() } else { Vec::new() };
+        let dimension = self.description.spec.dimension();
+        let vector = |(bytes, id): (&Arc<[u8]>, &Id)| match read_original(bytes, dimension)? {
+            Some(vector) => Ok(vector),
+            None => self.refuse_private(&format!(
+                "does not give the vector of id {}, which was not kept as it was put in",
+                crate::replica::batch::shown(id)
+            )),
+        };
+        let vectors = originals.iter().zip(ids).map(vector).collect::<Result<Vec<Vec<f32>>>>()?;
+        Ok((found, vectors.concat()))
+    }
+
+    /// A session whose keys the server was given, for so many queries.
+    async fn session(&mut self, host: &dyn Host, queries: usize) -> Result<(KeyId, FetchSession)> {
+        let key = self.owner.key_id();
+        let known = self.fetches.session.take();
+        if let Some(known) = known.filter(|(of, session)| *of == key && session.serves(queries)) {
+            return Ok(known);
+        }
+        let keys = self.keys.clone().ok_or_else(|| {
+            Error::WrongKey(format!(
+                "{} was opened without keys, which a private fetch takes",
+                self.name()
+            ))
+        })?;
+        let session = FetchSession::begin(&keys, &self.description.spec.binding())?;
+        let store = Arc::clone(&self.store);
+        if let Some(fetching) = store.fetching() {
+            fetching.bring_keys(host, session.evaluation_keys()).await?;
+        }
+        Ok((key, session))
+    }
+
+    /// Sends all there is to send, and keeps what comes.
+    async fn ask_all(
+        &self,
+        host: &dyn Host,
+        session: &mut FetchSession,
+        tables: &[Table],
+        places: &[(SegmentId, u32)],
+        (count, each): (usize, usize),
+    ) -> Result<Vec<(Asked, Vec<u8>)>> {
+        let store = Arc::clone(&self.store);
+        let Some(fetching) = store.fetching() else { return Err(self.too_fast()) };
+        let mut answers = Vec::with_capacity(tables.len() * count);
+        for table in tables {
+            let place = |(segment, row): &(SegmentId, u32)| {
+                table.rows.place(*segment, *row).ok_or_else(|| self.too_fast())
+            };
+            let wanted: Vec<_> = places.iter().map(place).collect::<Result<_>>()?;
+            for message in 0..count {
+                let part = wanted.chunks(each).nth(message).unwrap_or_default();
+                let (asked, query) = session.ask(&table.shape, part, each)?;
+                let answer = self.answer(host, fetching, session, table, (&query, each)).await?;
+                answers.push((asked, answer));
+            }
+        }
+        Ok(answers)
+    }
+
+    async fn answer(
+        &self,
+        host: &dyn Host,
+        fetching: &dyn Fetching,
+        session: &FetchSession,
+        table: &Table,
+        (query, each): (&[u8], usize),
+    ) -> Result<Vec<u8>> {
+        let most = LAYER * (each * table.shape.layers() + 1);
+        for _ in 0..SENDS {
+            match fetching.fetch(host, table.blob, table.rows.name(), query, most).await? {
+                Fetched::Answer(answer) => return Ok(answer),
+                Fetched::KeysMissing => {
+                    fetching.bring_keys(host, session.evaluation_keys()).await?;
+                }
+            }
+        }
+        Err(Error::server(format!(
+            "the server of {} says that it lacks fetch keys that it was given {SENDS} times. Ask its operator: its memory may be too small \
+             for them, or several servers answer under one address.",
+            self.name()
+        )))
+    }
+
+    /// What came, of each table; an error, which says nothing, where anything is wrong.
+    fn open_fetched(
+        &self,
+        session: &mut FetchSession,
+        tables: &[Table],
+        (count, each): (usize, usize),
+        places: &[(SegmentId, u32)],
+        ids: &[Id],
+        answers: &[(Asked, Vec<u8>)],
+    ) -> core::result::Result<Vec<Vec<Arc<[u8]>>>, SchemeError> {
+        let listing = self.store.listing();
+        let binding = self.description.spec.binding();
+        let mut opened = Vec::with_capacity(tables.len());
+        // What fills up is opened like the others, and fails unseen.
+        let filler = (SegmentId([0; 16]), 0);
+        let nobody = Id::from(0);
+        let mut failed = None;
+        for (table, answers) in tables.iter().zip(answers.chunks(count)) {
+            let mut found = Vec::with_capacity(ids.len());
+            for (message, (asked, answer)) in answers.iter().enumerate() {
+                let row = |at: usize, bytes: &[u8]| -> Option<Arc<[u8]>> {
+                    let at = message * each + at;
+                    let (segment, row) = *places.get(at).unwrap_or(&filler);
+                    let stored = listing.segments.get(&segment);
+                    if stored.is_some_and(|stored| !stored.has(table.blob)) {
+                        return Some(Arc::from([]));
+                    }
+                    let place = Place { collection: &binding, segment: &segment.0 };
+                    let root = self.directory.root(segment);
+                    let aead =
+                        root.map_or_else(|| self.owner.aead(), |root| SegmentRootKey::aead(root));
+                    let id = ids.get(at).unwrap_or(&nobody);
+                    let record = open_record(aead, place, id, row, sealed_row(bytes)?);
+                    Some(Arc::from(record.ok()?.as_slice()))
+                };
+                match session.open_with(asked, answer, row) {
+                    Ok(rows) => found.extend(rows),
+                    Err(error) => failed = Some(error),
+                }
+            }
+            opened.push(found);
+        }
+        failed.map_or(Ok(opened), Err)
+    }
+
+    /// Records of these rows, each asked for by itself.
+    pub async fn fetch_rows(&mut self, host: &dyn Host, ids: &[Id]) -> Result<Vec<Arc<[u8]>>> {
+        let store = Arc::clone(&self.store);
+        let Some(fetching) = store.fetching() else { return self.read_records(host, ids).await };
+        let (listing, binding) = (self.store.listing(), self.description.spec.binding());
+        let mut heads: HashMap<SegmentId, (u64, Vec<u64>)> = HashMap::new();
+        let mut found = Vec::with_capacity(ids.len());
+        for ((segment, row), id) in self.places(ids)?.into_iter().zip(ids) {
+            if listing.segments.get(&segment).is_none_or(|one| !one.has(RECORDS)) {
+                found.push(Arc::from([]));
+                continue;
+            }
+            let blob = (segment, RECORDS);
+            let read = |error| SchemeError::from(EnvelopeError::from(error));
+            if let std::collections::hash_map::Entry::Vacant(head) = heads.entry(segment) {
+                let start = fetching.part(host, blob, 0, HEAD_START as u64).await?;
+                let length = head_len(&start).map_err(read)? as u64;
+                let bytes = fetching.part(host, blob, 0, length).await?;
+                head.insert((length, record_lens(&bytes).map_err(read)?));
+            }
+            let (length, lens) = &heads[&segment];
+            let Some(&this) = lens.get(row as usize) else {
+                return Error::corrupt(format!(
+                    "the sealed records of this segment have no row {row}"
+                ));
+            };
+            let before: u64 = lens[..row as usize].iter().sum();
+            let sealed = fetching.part(host, blob, length + before, this).await?;
+            let place = Place { collection: &binding, segment: &segment.0 };
+            let root = self.directory.root(segment);
+            let aead = root.map_or_else(|| self.owner.aead(), |root| SegmentRootKey::aead(root));
+            let record =
+                open_record(aead, place, id, row, &sealed).map_err(SchemeError::Envelope)?;
+            found.push(Arc::from(record.as_slice()));
+        }
+        Ok(found)
+    }
+}
+
+/// What is fetched, for metadata and documents, and for vectors.
+fn blobs(records: bool, vectors: bool) -> impl Iterator<Item = &'static str> {
+    [records.then_some(RECORDS), vectors.then_some(ORIGINALS)].into_iter().flatten()
+}

@@ -1,0 +1,214 @@
+//! Private fetch: sealed queries for rows of a table enter, sealed answers leave; which rows that was is in neither. Server side.
+
+use super::Collection;
+use crate::storage::blob_names::{FETCHED, ROUTING};
+use crate::storage::error::DatabaseError;
+use crate::storage::fetching::TableKey;
+use bytes::Bytes;
+use ciphervec::fetch::{self, FetchKeys, FetchTable, FetchedRows, Shape, place_len};
+use ciphervec::protect::records::{HEAD_START, RecordBatch, head_len, record_lens};
+use ciphervec::search::OtherKeys;
+use ciphervec::store::{self, SegmentId, StoreError};
+use rayon::prelude::*;
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError};
+use std::time::Instant;
+
+/// Fetches that a query may be made to look like, whose times an offer has.
+pub const CLASSES: [usize; 2] = [1, 10];
+
+/// A table of the present state: what a client checks, and what a fetch costs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FetchOffer {
+    /// What the table is called, by the rows in it.
+    pub table: [u8; 16],
+    /// Rows in it, deleted ones included.
+    pub rows: u64,
+    /// Bytes that each has in it.
+    pub place_bytes: u64,
+    /// Bytes that it takes in memory.
+    pub table_bytes: u64,
+    /// Seconds that each of [`CLASSES`] takes here, as predicted.
+    pub seconds: [f64; 2],
+}
+
+/// An answer to a fetch.
+#[derive(Clone, Debug)]
+pub struct Fetched {
+    /// Which only the key owner can open.
+    pub bytes: Bytes,
+    /// Seconds that it waited for its turn.
+    pub queue: f64,
+    /// Seconds of work, a table that was made for it included.
+    pub work: f64,
+}
+
+struct Planned {
+    rows: FetchedRows,
+    shape: Shape,
+    /// Bytes that it is made of.
+    stored: u64,
+}
+
+fn refused(error: impl ToString) -> DatabaseError {
+    DatabaseError::Invalid(error.to_string())
+}
+
+impl Collection {
+    /// What a private fetch from a blob of the present state is like.
+    ///
+    /// # Errors
+    /// [`DatabaseError::Limit`] where none is offered, with why; as [`Collection::blob`].
+    pub fn fetch_offer(&self, blob: &str) -> Result<FetchOffer, DatabaseError> {
+        self.catch_up();
+        let Planned { rows, shape, .. } = self.plan(fetched(blob)?)?;
+        let threads = self.engine.pool.current_num_threads();
+        Ok(FetchOffer {
+            table: *rows.name(),
+            rows: rows.len() as u64,
+            place_bytes: shape.record_len() as u64,
+            table_bytes: shape.table_bytes(),
+            seconds: CLASSES.map(|fetches| fetch::seconds(&shape, fetches, threads)),
+        })
+    }
+
+    /// Takes in the evaluation keys of a session of fetches, for those of this token.
+    ///
+    /// # Errors
+    /// [`DatabaseError::Invalid`] for bytes that are no such keys, [`DatabaseError::SessionExists`].
+    pub fn put_fetch_keys(&self, token: &str, bytes: &[u8]) -> Result<(), DatabaseError> {
+        let engine = &self.engine;
+        let keys = engine.pool.install(|| FetchKeys::from_bytes(bytes)).map_err(refused)?;
+        let (index, epoch) = (self.held().description.spec.id(), keys.epoch());
+        let put = engine.fetching.sessions.put(token, index, keys);
+        put.map_err(|OtherKeys| DatabaseError::SessionExists(epoch))?;
+        engine.count_taken();
+        Ok(())
+    }
+
+    /// Answers a token's query for rows of a table, which is made if it is not there.
+    ///
+    /// # Errors
+    /// [`DatabaseError::FetchKeysMissing`]; [`DatabaseError::TableMoved`] for a table of another state, [`DatabaseError::Limit`] where
+    /// none is offered, [`DatabaseError::Invalid`] for bytes that are no query of it, [`DatabaseError::Busy`]; as [`Collection::blob`].
+    pub async fn fetch(
+        self: &Arc<Self>,
+        token: &str,
+        (blob, table): (&str, [u8; 16]),
+        query: Bytes,
+    ) -> Result<Fetched, DatabaseError> {
+        let blob = fetched(blob)?;
+        let epoch = fetch::session_of(&query).map_err(refused)?;
+        let key = (self.held().description.spec.id(), table);
+        let keys = self.engine.fetching.sessions.get(token, key.0, epoch);
+        let keys = keys.ok_or(DatabaseError::FetchKeysMissing(epoch))?;
+        let came = Instant::now();
+        let turn = self.engine.fetching.turn().await?;
+        let queue = came.elapsed().as_secs_f64();
+        let collection = Arc::clone(self);
+        let work = move || {
+            let _turn = turn;
+            let began = Instant::now();
+            let table = collection.table(blob, key)?;
+            let answer = collection.engine.pool.install(|| table.answer(&keys, &query));
+            let bytes = answer.map_err(refused)?.into();
+            Ok(Fetched { bytes, queue, work: began.elapsed().as_secs_f64() })
+        };
+        let done = tokio::task::spawn_blocking(work).await;
+        done.map_err(|error| DatabaseError::Io(error.to_string()))?
+    }
+
+    /// The table of that name.
+    fn table(&self, blob: &'static str, key: TableKey) -> Result<Arc<FetchTable>, DatabaseError> {
+        let fetching = &self.engine.fetching;
+        if let Some(table) = fetching.get(&key) {
+            return Ok(table);
+        }
+        self.catch_up();
+        let Planned { rows, shape, stored } = self.plan(blob)?;
+        if *rows.name() != key.1 {
+            return Err(DatabaseError::TableMoved);
+        }
+        let making = fetching.make_room(shape.table_bytes() + stored);
+        self.engine.count_taken();
+        let of = |entry: &store::SegmentEntry| (entry.id, entry.blob(blob).copied());
+        let read = |view: &store::View| {
+            let blobs: Vec<_> = view.manifest().segments.iter().map(of).collect();
+            let read = |(id, blob): (SegmentId, Option<store::BlobRef>)| {
+                Ok((id, blob.map(|blob| view.stored(&blob).read()).transpose()?))
+            };
+            blobs.into_par_iter().map(read).collect::<Result<HashMap<_, _>, StoreError>>()
+        };
+        let blobs = self.read(read)?;
+        let batch = |id: ciphervec::SegmentId| {
+            // One that is not there went after the plan was made.
+            let blob = blobs.get(&id.0).ok_or(DatabaseError::TableMoved)?.as_deref();
+            let parsed = blob.map(RecordBatch::parse).transpose();
+            parsed.map_err(|error| DatabaseError::Corrupt(error.to_string()))
+        };
+        let batches: Vec<_> = rows.segments().map(batch).collect::<Result<_, _>>()?;
+        let row = |place: usize| {
+            let (segment, row) = rows.row(place)?;
+            batches[segment].as_ref()?.ciphertext(row)
+        };
+        let made = || FetchTable::of_rows(shape, |place| row(place).unwrap_or_default());
+        let table = Arc::new(self.engine.pool.install(made).map_err(refused)?);
+        fetching.keep(key, Arc::clone(&table));
+        drop(making);
+        self.engine.count_taken();
+        Ok(table)
+    }
+
+    /// The table that the present state has.
+    fn plan(&self, blob: &'static str) -> Result<Planned, DatabaseError> {
+        let known = self.longest.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let (view, found) = self.read(|view| {
+            let news = view.manifest().segments.par_iter().filter_map(|entry| {
+                let stored = view.stored(entry.blob(blob)?);
+                let place = (entry.id, blob);
+                (!known.contains_key(&place)).then(|| Ok((place, head_of(&stored)?)))
+            });
+            Ok((view.clone(), news.collect::<Result<Vec<_>, StoreError>>()?))
+        })?;
+        let manifest = view.manifest();
+        if manifest.attachments().any(|(name, _)| name == ROUTING) {
+            return Err(DatabaseError::Limit(
+                "a routed collection keeps the records of each cluster as one: its rows can't be fetched in private".to_owned(),
+            ));
+        }
+        let mut longest = known;
+        for (place, head) in found {
+            let lens =
+                record_lens(&head).map_err(|error| DatabaseError::Corrupt(error.to_string()))?;
+            longest.insert(place, lens.into_iter().max().unwrap_or(0));
+        }
+        let listed: HashMap<_, _> =
+            manifest.segments.iter().map(|entry| (entry.id, entry)).collect();
+        longest.retain(|(id, _), _| listed.contains_key(id));
+        let of_blob = longest.iter().filter(|((_, name), _)| *name == blob);
+        let most = of_blob.map(|(_, longest)| *longest).max().unwrap_or(0);
+        *self.longest.lock().unwrap_or_else(PoisonError::into_inner) = longest;
+        let segments =
+            manifest.segments.iter().map(|entry| (ciphervec::SegmentId(entry.id), entry.rows));
+        let binding = self.held().description.spec.binding();
+        let rows = FetchedRows::new(&binding, blob, segments);
+        let limit = |error: ciphervec::Error| DatabaseError::Limit(error.to_string());
+        let each = place_len(usize::try_from(most).unwrap_or(usize::MAX)).map_err(limit)?;
+        let shape = rows.shape(each).map_err(limit)?;
+        let stored = listed.values().filter_map(|entry| Some(entry.blob(blob)?.length)).sum();
+        self.engine.fetching.check(shape.table_bytes(), stored)?;
+        Ok(Planned { rows, shape, stored })
+    }
+}
+
+/// The blob of that name, if its rows are fetched.
+fn fetched(blob: &str) -> Result<&'static str, DatabaseError> {
+    let known = FETCHED.into_iter().find(|known| *known == blob);
+    known.ok_or_else(|| DatabaseError::NotFound(format!("no private fetch of {blob:?}")))
+}
+
+fn head_of(blob: &store::StoredBlob) -> Result<Vec<u8>, StoreError> {
+    let start = blob.read_start(HEAD_START)?;
+    // What is no head is found out by whoever reads it.
+    blob.read_start(head_len(&start).unwrap_or(HEAD_START))
+}
