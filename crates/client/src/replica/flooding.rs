@@ -177,12 +177,20 @@ impl Replica {
         let (queries, each) = (query.len() as u64, cost(deviation));
         let _lock = host.lock(&self.flooding_entry()).await?;
         let mut shown = self.shown_to_others(host).await?;
+        let (asked, most) = (queries.saturating_mul(rows), allowance(hints.key) / each);
+        if asked > most {
+            // No epoch allows it, whatever was shown before.
+            return Err(Error::Exhausted(format!(
+                "these queries rank {asked} rows for others, and with noise of {deviation:.3} a query key hides {most} in all. Rank fewer rows, \
+                 by a filter, or flood with more noise."
+            )));
+        }
         let add = |used: &mut u64, more: u64, allowed: u64, next: &str| {
             let now = used.saturating_add(more);
             if now > allowed {
                 return Err(Error::Exhausted(format!(
-                    "others have been shown as many scores {next} ({used} of {allowed} are used, in scores with noise of 2^-4), or flood with \
-                     more noise."
+                    "others have been shown as many scores {next} ({used} of {allowed} are used, in scores with noise of 2^-4), or flood \
+                     with more noise."
                 )));
             }
             *used = now;
@@ -198,7 +206,7 @@ impl Replica {
         }
         add(
             shown.keys.entry(self.query_key(epoch)).or_default(),
-            queries.saturating_mul(rows).saturating_mul(each),
+            asked.saturating_mul(each),
             allowance(hints.key),
             "as the query key of this epoch hides. Begin another with rotate_query_key(), rank fewer rows",
         )?;
