@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use ciphervec::Keys;
 
-use crate::belief::description::{Choices, Description, check_name, refuse_open};
+use crate::belief::choices::{Choices, check_name};
+use crate::belief::description::{Description, refuse_open};
 use crate::belief::state;
 use crate::belief::trust::Lineage;
 use crate::belief::vault::Vault;

@@ -6,7 +6,7 @@ use async_lock::Mutex;
 use ciphervec::search::Exactness;
 use ciphervec::{Id, IndexSpec, Metric, Mode};
 
-use crate::belief::description::Choices;
+use crate::belief::choices::Choices;
 use crate::clusters::choice::Clusters;
 use crate::error::{Error, Result};
 use crate::face::Face;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use indexmap::IndexMap;
 
-use crate::belief::description::check_name;
+use crate::belief::choices::check_name;
 use crate::change::{
     BLOBS, CONSUMED, Change, EVALUATION, KEY_PAIR, NewSegment, ROUTING, STATE, StoredSegment,
 };

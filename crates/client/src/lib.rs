@@ -33,7 +33,7 @@ mod time;
 mod upkeep;
 mod writer;
 
-pub use belief::description::Choices;
+pub use belief::choices::Choices;
 pub use change::CollectionRow;
 pub use client::{Client, ClientOptions};
 pub use clusters::choice::Clusters;

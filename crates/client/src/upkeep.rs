@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ciphervec::{Keys, Network};
 
-use crate::belief::description::check_network;
+use crate::belief::choices::check_network;
 use crate::collection::Collection;
 use crate::error::Result;
 use crate::host::Host;

@@ -1,5 +1,6 @@
 //! What is believed of what a store shows: one file a subject. Nothing below this module is taken from a server unchecked.
 
+pub mod choices;
 pub mod description;
 pub mod fetch_book;
 pub mod pins;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use ciphervec::store::{self, Store, StoreError, shelf};
 
-use crate::belief::description::check_name;
+use crate::belief::choices::check_name;
 use crate::belief::trust::Trust;
 use crate::belief::vault::Vault;
 use crate::change::CollectionRow;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use ciphervec::search::QUERY_VERSION;
 
-use crate::belief::description::check_name;
+use crate::belief::choices::check_name;
 use crate::belief::trust::Trust;
 use crate::belief::vault::Vault;
 use crate::change::CollectionRow;
