@@ -15,6 +15,7 @@ use crate::belief::vault::Vault;
 use crate::change::CollectionRow;
 use crate::change::STATE;
 use crate::collection::Collection;
+use crate::copying::copy;
 use crate::error::{Error, Result};
 use crate::face::Face;
 use crate::host::Host;
@@ -69,7 +70,7 @@ impl ClientOptions {
 pub struct Client {
     face: Face,
     keys: Option<Arc<Keys>>,
-    pub(crate) database: Box<dyn Database>,
+    database: Box<dyn Database>,
 }
 
 impl Client {
@@ -223,6 +224,18 @@ impl Client {
         self.database.delete(host, name).await
     }
 
+    /// Copies a collection, as it is in one state, into one of its name that `target` keeps; its rows. Whatever keys either client has,
+    /// none is used. The host is told how many bytes are done. Half a copy is taken away again.
+    ///
+    /// # Errors
+    /// [`Error::CollectionNotFound`], [`Error::CollectionExists`] where the target has one of that name, [`Error::Corrupt`] for bytes that
+    /// are not what was stored.
+    pub async fn copy_to(&self, host: &dyn Host, name: &str, target: &Client) -> Result<u64> {
+        check_name(name)?;
+        let [ours, theirs] = [self, target].map(|one| move || one.lineages(name));
+        copy(host, name, (&*self.database, &ours), (&*target.database, &theirs)).await
+    }
+
     /// Drops what was pinned and seen of a collection, to accept one that was restored or made anew on purpose.
     ///
     /// # Errors
@@ -309,7 +322,7 @@ impl Client {
 
     /// What a description says under these keys; nothing if it doesn't open, or under a scheme whose collections keep nothing when their
     /// keys change.
-    pub(crate) fn lineages(&self, name: &str) -> Lineages {
+    fn lineages(&self, name: &str) -> Lineages {
         let (face, keys, name) = (self.face, self.keys.clone(), name.to_owned());
         Box::new(move |meta| {
             let description = Description::read(face, meta, &name, keys.as_deref()).ok()?;

@@ -5,52 +5,46 @@ use std::sync::Arc;
 
 use indexmap::IndexMap;
 
-use crate::belief::choices::check_name;
 use crate::change::{
     BLOBS, CONSUMED, Change, EVALUATION, KEY_PAIR, NewSegment, ROUTING, STATE, StoredSegment,
 };
-use crate::client::Client;
 use crate::clusters::table::SLOTS;
 use crate::error::{Error, Result};
 use crate::host::{Host, Progress};
-use crate::store::CollectionStore;
+use crate::store::{CollectionStore, Database, Lineages};
 
 /// How often a collection that others change is copied anew.
 const TURNS: usize = 3;
 
-impl Client {
-    /// Copies a collection, as it is in one state, into one of its name that `target` keeps; its rows. Whatever keys either client has,
-    /// none is used. The host is told how many bytes are done. Half a copy is taken away again.
-    ///
-    /// # Errors
-    /// [`Error::CollectionNotFound`], [`Error::CollectionExists`] where the target has one of that name, [`Error::Corrupt`] for bytes that
-    /// are not what was stored.
-    pub async fn copy_to(&self, host: &dyn Host, name: &str, target: &Client) -> Result<u64> {
-        check_name(name)?;
-        for turn in 1.. {
-            let source = self.unopened(host, name).await?;
-            let version = source.listing().version;
-            match copied(host, &*source, name, target).await {
-                // Others write to it, and bytes of the state that was being copied are gone.
-                Err(Error::Corrupt(_) | Error::Conflict(_))
-                    if turn < TURNS
-                        && self.unopened(host, name).await?.listing().version != version => {}
-                done => return done,
-            }
-        }
-        Ok(0)
-    }
+/// Collections of one client, and what its keys say of the one that is copied.
+pub type Place<'a> = (&'a dyn Database, &'a dyn Fn() -> Lineages);
 
-    async fn unopened(&self, host: &dyn Host, name: &str) -> Result<Arc<dyn CollectionStore>> {
-        self.database.open_beside(host, name, self.lineages(name)).await
+/// Copies a collection from one place to another; its rows.
+pub async fn copy(
+    host: &dyn Host,
+    name: &str,
+    source: Place<'_>,
+    target: Place<'_>,
+) -> Result<u64> {
+    let opened = async || source.0.open_beside(host, name, (source.1)()).await;
+    for turn in 1.. {
+        let store = opened().await?;
+        let version = store.listing().version;
+        match copied(host, &*store, name, target).await {
+            // Others write to it, and bytes of the state that was being copied are gone.
+            Err(Error::Corrupt(_) | Error::Conflict(_))
+                if turn < TURNS && opened().await?.listing().version != version => {}
+            done => return done,
+        }
     }
+    Ok(0)
 }
 
 async fn copied(
     host: &dyn Host,
     source: &dyn CollectionStore,
     name: &str,
-    target: &Client,
+    target: Place<'_>,
 ) -> Result<u64> {
     let listing = source.listing();
     let mut beside = BTreeMap::new();
@@ -60,14 +54,14 @@ async fn copied(
         }
     }
     let meta = listing.meta.to_vec();
-    let made = target.database.create(host, name, meta, beside, target.lineages(name)).await?;
+    let made = target.0.create(host, name, meta, beside, (target.1)()).await?;
     let segments: Vec<_> = listing.segments.values().cloned().collect();
     match filled(host, source, &segments, &*made).await {
         Ok(()) => Ok(segments.iter().map(|one| one.live() as u64).sum()),
         Err(error) => {
             drop(made);
             // What stopped the copy is what is told.
-            let _ = target.database.delete(host, name).await;
+            let _ = target.0.delete(host, name).await;
             Err(error)
         }
     }

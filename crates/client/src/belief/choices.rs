@@ -8,7 +8,6 @@ use crate::clusters::choice::Clusters;
 use crate::error::{Error, Result};
 use crate::face::Face;
 use crate::random::random;
-use crate::replica::batch::check_rows;
 
 const MAX_DIMENSION: usize = 16_384;
 
@@ -110,17 +109,18 @@ fn check_center(face: Face, center: &[f32], spec: &IndexSpec) -> Result<()> {
             face.quoted(spec.mode().as_str())
         ));
     }
-    let mut center = center.to_vec();
-    let mut faults = Vec::new();
-    check_rows(&mut center, spec.dimension(), spec.metric(), "center", &mut faults)?;
-    match (faults.is_empty(), center.len() / spec.dimension()) {
-        (false, _) => Err(Error::rows(faults)),
-        (true, 1) => Ok(()),
-        (true, rows) => Error::input(format!(
-            "center must be one vector, of {} numbers; got {rows} of them.",
-            spec.dimension()
-        )),
+    if center.len() != spec.dimension() || center.iter().any(|x| !x.is_finite()) {
+        return Error::input(format!(
+            "center must be one vector of {} finite numbers, got {}.",
+            spec.dimension(),
+            if center.len() == spec.dimension() {
+                "others".to_owned()
+            } else {
+                center.len().to_string()
+            }
+        ));
     }
+    Ok(())
 }
 
 /// In mode `open` whoever keeps the bytes reads them: the name does.

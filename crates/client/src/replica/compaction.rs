@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::hex::Hex;
 use crate::host::{Host, Progress};
 use crate::replica::batch::Batch;
-use crate::replica::center::{moved, suits};
+use crate::replica::spread::{moved, suits};
 use crate::replica::{KEY_PAIR_ROWS, Replica, SEGMENT_ROWS};
 
 /// Segments, and rows of each, whose mean is looked at.

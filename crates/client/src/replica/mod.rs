@@ -33,6 +33,7 @@ pub mod restore;
 pub mod rotation;
 pub mod routing;
 pub mod search;
+pub mod spread;
 pub mod tables;
 pub mod taking_in;
 pub mod traffic;
@@ -54,11 +55,11 @@ use crate::change::{CONSUMED, COVERED, Difference, EVALUATION, STATE, StoredSegm
 use crate::error::{Error, Result};
 use crate::face::Face;
 use crate::host::Host;
-use crate::replica::center::OffCenter;
 use crate::replica::fetches::Fetches;
 use crate::replica::opened::Payloads;
 use crate::replica::opened_routing::OpenedRouting;
 use crate::replica::query_keys::QueryKeys;
+use crate::replica::spread::OffCenter;
 use crate::replica::traffic::Traffic;
 use crate::store::CollectionStore;
 
