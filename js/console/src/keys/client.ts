@@ -68,7 +68,13 @@ function opened(collection: Collection): OpenCollection {
     },
     async vector(id, signal) {
       for (const one of namesOf(id)) {
-        const got = await collection.get({ ids: [one], include: ["embeddings"], ...(signal && { signal }) });
+        // The list above was read by segments, and vectors that were not kept come by nothing else.
+        const got = await collection.get({
+          ids: [one],
+          include: ["embeddings"],
+          fetch: "segments",
+          ...(signal && { signal }),
+        });
         const vector = got.embeddings?.[0];
         if (vector !== undefined) return vector;
       }
