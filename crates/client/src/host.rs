@@ -187,6 +187,8 @@ pub mod fake {
         pub uses: Cell<usize>,
         /// Whether there is no more room.
         pub full: Cell<bool>,
+        /// Whether it gives no locks.
+        pub held: Cell<bool>,
         pub warned: RefCell<Vec<String>>,
     }
 
@@ -295,7 +297,13 @@ pub mod fake {
         }
 
         fn lock<'a>(&'a self, _name: &'a str) -> Later<'a, Result<Box<dyn core::any::Any>>> {
-            Box::pin(async { Ok(Box::new(()) as Box<dyn core::any::Any>) })
+            let held = self.held.get();
+            Box::pin(async move {
+                match held {
+                    true => Err(crate::error::Error::Ended("the call was ended.".to_owned())),
+                    false => Ok(Box::new(()) as Box<dyn core::any::Any>),
+                }
+            })
         }
 
         fn durable(&self) -> bool {

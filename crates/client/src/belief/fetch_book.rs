@@ -22,11 +22,19 @@ pub struct Failures {
     pub ended: bool,
 }
 
+/// As far as is known here.
+#[derive(Clone, Copy, Default)]
+struct Known {
+    failures: Failures,
+    /// How many of them are not written down.
+    owed: u32,
+}
+
 /// The failures of one collection.
 pub struct FetchBook {
     vault: Arc<Vault>,
     entry: String,
-    known: Mutex<Failures>,
+    known: Mutex<Known>,
 }
 
 impl FetchBook {
@@ -37,27 +45,43 @@ impl FetchBook {
         FetchBook { vault, entry, known: Mutex::default() }
     }
 
-    fn known(&self) -> MutexGuard<'_, Failures> {
+    fn known(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// As far as is known here.
     pub fn failures(&self) -> Failures {
-        *self.known()
+        self.known().failures
     }
 
     /// Takes in what other clients of this user have seen, and writes down what could not be before, if that can be.
     pub async fn reload(&self, host: &dyn Host) -> Result<()> {
         let written = self.written(host).await?;
-        let here = self.failures();
-        if here.count <= written.count {
-            *self.known() = written;
+        match self.settle(host, written).await {
+            Err(Error::Storage(_)) => Ok(()),
+            done => done,
+        }
+    }
+
+    async fn settle(&self, host: &dyn Host, written: Failures) -> Result<()> {
+        let Known { failures, owed } = {
+            let known = &mut *self.known();
+            let Known { failures: here, owed } = *known;
+            known.failures = if owed == 0 && here.count <= written.count {
+                written
+            } else {
+                let count = written.count.saturating_add(owed).max(here.count);
+                Failures { count, ended: here.ended }
+            };
+            *known
+        };
+        if failures == written {
             return Ok(());
         }
-        match self.write(host, here).await {
-            Ok(()) | Err(Error::Storage(_)) => Ok(()),
-            Err(error) => Err(error),
-        }
+        self.write(host, failures).await?;
+        let known = &mut *self.known();
+        known.owed = known.owed.saturating_sub(owed);
+        Ok(())
     }
 
     /// An entry that does not open stands for a failure.
@@ -79,27 +103,28 @@ impl FetchBook {
         self.vault.put(host, &self.entry, &data).await
     }
 
-    /// One failed: none is made any more, whether or not that could be written down.
+    /// One failed: none is made any more, whether or not that can be written down, and whoever ends the call meanwhile.
     pub async fn end(&self, host: &dyn Host) -> Result<()> {
-        let _alone = host.lock(&self.entry).await?;
-        let written = self.written(host).await;
-        let failures = {
+        {
             let known = &mut *self.known();
-            let before = written.as_ref().map_or(0, |written| written.count).max(known.count);
-            *known = Failures { count: before.saturating_add(1), ended: true };
-            *known
-        };
-        written?;
-        self.write(host, failures).await
+            let count = known.failures.count.saturating_add(1);
+            known.failures = Failures { count, ended: true };
+            known.owed = known.owed.saturating_add(1);
+        }
+        let _alone = host.lock(&self.entry).await?;
+        let written = self.written(host).await?;
+        self.settle(host, written).await
     }
 
     /// They are made again. What was counted stays.
     pub async fn resume(&self, host: &dyn Host) -> Result<()> {
         let _alone = host.lock(&self.entry).await?;
         let written = self.written(host).await?;
-        let failures = Failures { count: written.count.max(self.failures().count), ended: false };
+        let Known { failures: here, owed } = *self.known();
+        let count = written.count.saturating_add(owed).max(here.count);
+        let failures = Failures { count, ended: false };
         self.write(host, failures).await?;
-        *self.known() = failures;
+        *self.known() = Known { failures, owed: 0 };
         Ok(())
     }
 }
@@ -157,5 +182,26 @@ mod tests {
         host.full.set(false);
         block_on(book.reload(&host)).unwrap();
         assert_eq!(said(&opened(&host, 7, "docs")), (1, true));
+    }
+
+    #[test]
+    fn one_that_can_t_be_written_down_ends_them_here_and_is_counted_beside_others() {
+        let here = Fake::default();
+        let there = Fake::beside(&here);
+        let (one, two) = (opened(&here, 7, "docs"), opened(&there, 7, "docs"));
+        // Nobody else may write meanwhile; and the call that waits for that may be ended.
+        here.held.set(true);
+        assert!(block_on(one.end(&here)).is_err());
+        assert_eq!(said(&one), (1, true));
+        block_on(two.end(&there)).unwrap();
+        block_on(two.resume(&there)).unwrap();
+        assert_eq!(said(&two), (1, false));
+        here.held.set(false);
+        block_on(one.reload(&here)).unwrap();
+        assert_eq!(said(&one), (2, true));
+        block_on(two.reload(&there)).unwrap();
+        assert_eq!(said(&two), (2, true));
+        block_on(one.resume(&here)).unwrap();
+        assert_eq!(said(&opened(&there, 7, "docs")), (2, false));
     }
 }
