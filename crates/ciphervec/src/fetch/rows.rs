@@ -32,12 +32,13 @@ impl FetchedRows {
         for part in [collection, blob.as_bytes()] {
             hasher.update(&(part.len() as u64).to_le_bytes()).update(part);
         }
-        let mut rows = 0;
+        let mut rows = 0usize;
         let mut places = Vec::with_capacity(listed.len());
         for (id, count) in listed {
             hasher.update(&id.0).update(&count.to_le_bytes());
             places.push((id, rows, count));
-            rows += count as usize;
+            // More than any table has are refused with its shape.
+            rows = rows.saturating_add(count as usize);
         }
         let mut name = [0; 16];
         name.copy_from_slice(&hasher.finalize().as_bytes()[..16]);
@@ -176,6 +177,8 @@ mod tests {
         assert_eq!(rows.shape(1024).unwrap().records(), 8);
         assert!([0, 3, 1023, 1025, 7169, 71_681].iter().all(|&length| rows.shape(length).is_err()));
         assert!(FetchedRows::new(b"c", "records", []).shape(1024).is_err());
+        let many = (0..9).map(|id| (SegmentId([id; 16]), u32::MAX));
+        assert!(FetchedRows::new(b"c", "records", many).shape(4).is_err());
     }
 
     #[test]

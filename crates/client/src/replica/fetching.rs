@@ -17,8 +17,9 @@ use crate::change::{ORIGINALS, RECORDS};
 use crate::error::{Error, Result};
 use crate::host::Host;
 use crate::records::original::read_original;
+use crate::records::record::Record;
 use crate::replica::Replica;
-use crate::store::{FetchOffer, Fetched, Fetching, Offered};
+use crate::store::{FetchOffer, Fetched, Fetching, LARGEST, Offered};
 
 /// Most rows that are fetched in private at once.
 pub const MOST_PRIVATE: usize = 100;
@@ -385,7 +386,8 @@ impl Replica {
         answers: &[(Asked, Vec<u8>)],
     ) -> core::result::Result<Vec<Vec<Arc<[u8]>>>, SchemeError> {
         let listing = self.store.listing();
-        let binding = self.description.spec.binding();
+        let (binding, dimension) =
+            (self.description.spec.binding(), self.description.spec.dimension());
         let mut opened = Vec::with_capacity(tables.len());
         // What fills up is opened like the others, and fails unseen.
         let filler = (SegmentId([0; 16]), 0);
@@ -398,7 +400,7 @@ impl Replica {
                     let at = message * each + at;
                     let (segment, row) = *places.get(at).unwrap_or(&filler);
                     let stored = listing.segments.get(&segment);
-                    if stored.is_some_and(|stored| !stored.has(table.blob)) {
+                    if stored.is_some_and(|stored| !stored.may_have(table.blob)) {
                         return Some(Arc::from([]));
                     }
                     let place = Place { collection: &binding, segment: &segment.0 };
@@ -406,8 +408,13 @@ impl Replica {
                     let aead =
                         root.map_or_else(|| self.owner.aead(), |root| SegmentRootKey::aead(root));
                     let id = ids.get(at).unwrap_or(&nobody);
-                    let record = open_record(aead, place, id, row, sealed_row(bytes)?);
-                    Some(Arc::from(record.ok()?.as_slice()))
+                    let record = open_record(aead, place, id, row, sealed_row(bytes)?).ok()?;
+                    // A writer who seals what is no record sees its readers fail as well.
+                    let reads = match table.blob {
+                        ORIGINALS => read_original(&record, dimension).is_ok(),
+                        _ => Record::read(&record).is_ok(),
+                    };
+                    reads.then(|| Arc::from(record.as_slice()))
                 };
                 match session.open_with(asked, answer, row) {
                     Ok(rows) => found.extend(rows),
@@ -427,15 +434,17 @@ impl Replica {
         let mut heads: HashMap<SegmentId, (u64, Vec<u64>)> = HashMap::new();
         let mut found = Vec::with_capacity(ids.len());
         for ((segment, row), id) in self.places(ids)?.into_iter().zip(ids) {
-            if listing.segments.get(&segment).is_none_or(|one| !one.has(RECORDS)) {
+            let Some(one) = listing.segments.get(&segment).filter(|one| one.may_have(RECORDS))
+            else {
                 found.push(Arc::from([]));
                 continue;
-            }
+            };
+            let stored = one.blobs.get(RECORDS).copied().unwrap_or(LARGEST);
             let blob = (segment, RECORDS);
             let read = |error| SchemeError::from(EnvelopeError::from(error));
             if let std::collections::hash_map::Entry::Vacant(head) = heads.entry(segment) {
                 let start = fetching.part(host, blob, 0, HEAD_START as u64).await?;
-                let length = head_len(&start).map_err(read)? as u64;
+                let length = (head_len(&start).map_err(read)? as u64).min(stored);
                 let bytes = fetching.part(host, blob, 0, length).await?;
                 head.insert((length, record_lens(&bytes).map_err(read)?));
             }
@@ -445,8 +454,13 @@ impl Replica {
                     "the sealed records of this segment have no row {row}"
                 ));
             };
-            let before: u64 = lens[..row as usize].iter().sum();
-            let sealed = fetching.part(host, blob, length + before, this).await?;
+            let from = lens[..row as usize].iter().fold(*length, |at, one| at.saturating_add(*one));
+            if from.saturating_add(this) > stored {
+                return Error::corrupt(format!(
+                    "the sealed records of this segment end before its row {row}"
+                ));
+            }
+            let sealed = fetching.part(host, blob, from, this).await?;
             let place = Place { collection: &binding, segment: &segment.0 };
             let root = self.directory.root(segment);
             let aead = root.map_or_else(|| self.owner.aead(), |root| SegmentRootKey::aead(root));

@@ -2,6 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 
+use ciphervec::search::{Writer as SealingWriter, WriterCard, WrittenSegment};
 use ciphervec::{Id, Mode};
 use ciphervec_client::{
     Choices, Client, Collection, Error, Fetch, GetResult, Host, Parts, QueryRequest, Records,
@@ -345,6 +346,77 @@ fn what_one_process_saw_fail_the_next_one_of_the_user_knows() {
     assert!(matches!(get(&next, &cutting, &[1002], PRIVATE), Err(Error::Input(_))));
     // Of another user nothing failed.
     assert!(!block_on(docs.private_fetch(&host)).unwrap().ended);
+}
+
+/// What a server says of a blob's records is long before it is true.
+#[test]
+fn a_head_of_records_that_says_too_much_is_refused() {
+    let server = Server::start();
+    let (host, _) = connection();
+    drop(filled(&server.client(&keys()), &host, &sealed("docs"), documents(&[9; 4], 1)));
+    let by_row = Parts { fetch: Fetch::Rows, ..PRIVATE };
+    // Offsets of the rows, behind 16 bytes of the head: so that lengths of rows before add up to more than there is, and one alone.
+    for offsets in [[0, u64::MAX, 0, u64::MAX, 0], [0, 1 << 40, 1 << 41, 1 << 42, 1 << 43]] {
+        let most = Cell::new(0);
+        let lying = Faulty::altering(|path, mut body| {
+            if path.ends_with("/records") {
+                most.set(most.get().max(body.len()));
+                let words = body.get_mut(16..).unwrap_or_default().chunks_exact_mut(8);
+                words.zip(offsets).for_each(|(word, to)| word.copy_from_slice(&to.to_le_bytes()));
+            }
+            body
+        });
+        let docs = block_on(server.client(&keys()).get_collection(&lying, "docs", false, None));
+        let refused = get(&docs.unwrap(), &lying, &[1003], by_row);
+        assert!(
+            matches!(&refused, Err(Error::Corrupt(says)) if says.contains("row 3")),
+            "{refused:?}"
+        );
+        assert_eq!(most.get(), 56, "the head alone was read");
+    }
+}
+
+/// A writer who seals what is no record is found out like a server that changes one, and as rarely.
+#[test]
+fn a_writers_row_that_is_no_record_ends_private_fetches() {
+    let server = Server::start();
+    let (host, _) = connection();
+    let docs = filled(&server.client(&keys()), &host, &sealed("docs"), documents(&[9; 4], 1));
+    let (card, _) = block_on(docs.writer_card(&host, "mallory")).unwrap();
+    let sealer = SealingWriter::new(WriterCard::from_bytes(&card).unwrap()).unwrap();
+    let payloads = vec![b"{\"document\":\"good\"}".to_vec(), b"{\"document\":".to_vec()];
+    let ids = [Id::from(1), Id::from(2)];
+    let now = host.clock().as_millis() as u64;
+    let WrittenSegment { sealed, records, wrap } =
+        sealer.seal(&vectors(2, D, 3), &ids, payloads, 2, now).unwrap();
+    let blobs = [
+        ("rows", sealed.segment.to_vec()),
+        ("sidecar", sealed.sidecar),
+        ("records", records.unwrap()),
+        ("wrap", wrap),
+    ];
+    let named: Vec<_> = blobs
+        .iter()
+        .map(|(name, bytes)| serde_json::json!({"name": name, "length": bytes.len()}))
+        .collect();
+    let change = serde_json::json!({
+        "add": [{"id": sealed.id.to_string(), "rows": 2, "blobs": named}],
+        "remove": [], "delete_rows": {}, "attachments": [], "drop_attachments": [],
+    })
+    .to_string();
+    let mut batch = b"CVCHANGE".to_vec();
+    batch.extend(1u32.to_le_bytes());
+    batch.extend((change.len() as u32).to_le_bytes());
+    batch.extend(change.as_bytes());
+    batch.extend(blobs.iter().flat_map(|(_, bytes)| bytes));
+    let writer = Writer::new(&card, None).unwrap();
+    block_on(writer.send(&host, &server.url, None, false, &batch)).unwrap();
+    let good = get(&docs, &host, &[1, 1000], PRIVATE).unwrap();
+    assert_eq!(good.rows[0].document.as_deref(), Some("good"));
+    let failed = get(&docs, &host, &[2, 1000], PRIVATE);
+    assert!(matches!(failed, Err(Error::FetchEnded(_))), "{failed:?}");
+    let state = block_on(docs.private_fetch(&host)).unwrap();
+    assert_eq!((state.failures, state.ended), (1, true));
 }
 
 #[test]
