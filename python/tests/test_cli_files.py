@@ -111,7 +111,7 @@ def test_fields_of_a_line_are_what_they_are_by_their_place(program: Program, tmp
         "line 1" in (said := program("import", "db", "docs", "bad.jsonl", code=2).stderr)
         and "'n' twice" in said
     )
-    assert "end in .jsonl" in program("export", "db", "docs", "rows.csv", code=2).stderr
+    assert "lines of JSON, .jsonl" in program("export", "db", "docs", "rows.csv", code=2).stderr
     assert not (tmp_path / "rows.csv").exists()
 
 

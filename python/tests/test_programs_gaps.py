@@ -66,7 +66,7 @@ def test_the_least_of_integers_that_are_not_told_apart_is_refused(function) -> N
         lambda x: programs.take(np.array([3, 1, 4, 1, 5]), np.argmin(x)),
     ],
 )
-@pytest.mark.parametrize("bits", [None, 8])
+@pytest.mark.parametrize("bits", [None, 24])
 def test_what_would_be_mixed_of_near_numbers_is_refused(function, bits) -> None:
     """Three equal reals are none of them the least: a sum over what is would be 0."""
     declared = secret(5, low=0, high=1, real=True) if bits is None else secret(5, bits=bits)
@@ -74,6 +74,15 @@ def test_what_would_be_mixed_of_near_numbers_is_refused(function, bits) -> None:
         ciphervec.program(function).compile(x=declared, gap=2**-4)
     assert caught.value.line > 0
     assert re.search(r"np\.(sort|argsort|median|argmax|argmin) needs numbers that can all", str(caught.value))
+
+
+@pytest.mark.parametrize(
+    "function", [lambda x: np.sort(x), lambda x: np.median(x), lambda x: np.argmax(x) + 1]
+)
+def test_integers_of_one_digit_are_told_apart_whatever_the_gap(function) -> None:
+    plan = ciphervec.program(function).compile(x=secret(5, bits=8), gap=2**-4)
+    for seed, x in enumerate(([7] * 5, [0, 255, 255, 0, 1], [3, 3, 2, 3, 3], [5, 4, 3, 2, 1])):
+        np.testing.assert_array_equal(plan.simulate(seed, x=np.array(x)), function(np.array(x)))
 
 
 @pytest.mark.parametrize("largest", [False, True])

@@ -411,5 +411,5 @@ def test_a_session_that_others_have_used_up_is_over(
     for i in range(5):
         made.query(rows[i], 2, **shown)
     assert len(rows) == 40 and wire.runs() == [2, 2, 1]
-    with pytest.raises(PoolExhausted, match="as many scores as the query key"):
+    with pytest.raises(PoolExhausted, match="a query key hides 100 in all"):
         made.query(rows[:3], 2, **shown)  # more than any has

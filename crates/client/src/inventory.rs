@@ -134,7 +134,8 @@ impl Replica {
         let segments = listing.segments.values().map(|one| {
             let writer = self.writer(one.id);
             if let Some(writer) = writer {
-                *writers.entry(writer.to_owned()).or_default() += one.live();
+                let rows = writers.entry(writer.to_owned()).or_default();
+                *rows = rows.saturating_add(one.live());
             }
             SegmentInfo {
                 id: one.id.to_string(),
@@ -149,20 +150,15 @@ impl Replica {
             directory.aside().map(|(id, segment, _)| (id.clone(), segment.to_string())).collect();
         let staged = self.routing.staged();
         let explained = self.explain();
-        let stored: usize = listing
-            .segments
-            .values()
-            .filter(|one| !staged.contains(&one.id))
-            .map(|one| one.rows as usize)
-            .sum();
-        let unread: usize = directory
-            .refused()
-            .iter()
-            .filter_map(|id| listing.segments.get(id))
-            .map(|one| one.live())
-            .sum();
+        // What a server lists may be any number.
+        let added = |sum: usize, rows: usize| sum.saturating_add(rows);
+        let counted = listing.segments.values().filter(|one| !staged.contains(&one.id));
+        let stored = counted.map(|one| one.rows as usize).fold(0, added);
+        let refused = directory.refused().iter().filter_map(|id| listing.segments.get(id));
+        let unread = refused.map(|one| one.live()).fold(0, added);
         let active = self.routing.table.as_ref().and_then(|table| table.active.as_ref());
-        let elsewhere = unread + ignored.len() + active.map_or(0, |active| active.padding());
+        let padding = active.map_or(0, |active| active.padding());
+        let elsewhere = [ignored.len(), padding, directory.len()].into_iter().fold(unread, added);
         let signed = self.states.present.as_ref();
         let pin = signed.map(|signed| signed.pin());
         let tables = self.payloads.tables.held();
@@ -180,11 +176,11 @@ impl Replica {
             embedding_function: description.embedding().map(str::to_owned),
             routing: explained.routed.then(|| RoutingInfo {
                 clusters: explained.routing,
-                unrouted: self.fresh().iter().map(|one| one.live()).sum(),
+                unrouted: self.fresh().iter().map(|one| one.live()).fold(0, added),
                 being_made: staged.len(),
             }),
             rows: directory.len(),
-            deleted: stored.saturating_sub(directory.len() + elsewhere),
+            deleted: stored.saturating_sub(elsewhere),
             key_id: description.key_id.clone(),
             rotates_from: description.rotates_from().map(str::to_owned),
             epoch: description.epoch,

@@ -61,11 +61,12 @@ impl Replica {
         });
         let fresh = self.fresh();
         let counted = fresh.iter().filter(|one| !self.reasons.contains_key(&one.id));
-        let unrouted = counted.map(|one| one.rows as usize).sum();
+        // What a server lists may be any number.
+        let unrouted = counted.fold(0usize, |sum, one| sum.saturating_add(one.rows as usize));
         let named = active.map_or(0, |active| active.named() * active.rows as usize);
         Explanation {
             rows: self.directory.len(),
-            rows_scanned: unrouted + named,
+            rows_scanned: unrouted.saturating_add(named),
             routed: self.description.routing.is_some(),
             routing,
             unrouted,

@@ -1,6 +1,6 @@
 /** What the client refuses by name, and whom it answers, against a server and in its Worker. */
 
-import { Client, Collection, type Engine, InvalidInput, type Keys, MemoryStorage } from "@ciphervec/client";
+import { Client, Collection, type Engine, InvalidInput, type Keys } from "@ciphervec/client";
 import { describe, expect, test } from "vitest";
 import { missing, type TestServer } from "../support/server.js";
 import { withServer } from "../support/setup.js";
@@ -101,7 +101,7 @@ describe.skipIf(missing !== "")("options", () => {
     expect(after.rowsLeft).toBe(before.rowsAnEpoch - 2);
     await expect(docs.query({ ...q, flooding: 1 })).rejects.toThrow("2^-12 to 2^-4");
     await expect(docs.query({ ...q, include: ["embeddings"] })).rejects.toThrow("owner's own");
-    const forgetful = new Client({ url: server.url, keys, storage: new MemoryStorage() });
+    const forgetful = new Client({ url: server.url, keys, storage: "memory" });
     const again = await forgetful.getCollection({ name: "others" });
     await expect(again.query(q)).rejects.toThrow("remembers nothing");
   });

@@ -30,7 +30,7 @@ const slips: [string, Loose, object, string][] = [
   ["query wher", docs.query.bind(docs), { queryEmbeddings: v, wher: { t: 1 } }, 'did you mean "where"'],
   ["query nResult", docs.query.bind(docs), { queryEmbeddings: v, nResult: 1 }, 'did you mean "nResults"'],
   ["query n_results", docs.query.bind(docs), { queryEmbeddings: v, n_results: 1 }, 'did you mean "nResults"'],
-  ["query flooding", docs.query.bind(docs), { queryEmbeddings: v, flooding: 1 }, 'no option "flooding"'],
+  ["query noise", docs.query.bind(docs), { queryEmbeddings: v, noise: 1 }, 'no option "noise"'],
   ["get", docs.get.bind(docs), { wher: { t: 1 } }, 'did you mean "where"'],
   ["get id", docs.get.bind(docs), { id: "a" }, 'did you mean "ids"'],
   ["delete", docs.delete.bind(docs), { ids: ["a"], wher: {} }, 'did you mean "where"'],
