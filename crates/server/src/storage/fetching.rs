@@ -68,7 +68,7 @@ impl Fetching {
             making: AtomicU64::new(0),
             turn: Arc::new(Semaphore::new(1)),
             waiting: AtomicUsize::new(0),
-            limit,
+            limit: limit.max(1),
         }
     }
 

@@ -182,6 +182,50 @@ async fn what_is_no_query_no_key_and_no_table_is_refused() {
     assert!(refused.json()["detail"].as_str().unwrap().contains("71676"));
 }
 
+/// One of those who may only add rows does not end the fetches of the others'.
+#[tokio::test]
+async fn a_segment_whose_records_are_none_has_empty_places_and_ends_no_offer() {
+    let site = Site::on(tempfile::tempdir().unwrap(), &[]);
+    let mut shelf = Shelf::new(site, "").await;
+    shelf.add("", &[50; 4], true).await;
+    let offered = shelf.offer("").await.json()["place_bytes"].as_u64();
+    let batch = |offsets: [u64; 3], rest: usize| {
+        let mut bytes = b"CVRECORD".to_vec();
+        bytes.extend([2u32, 2].map(u32::to_le_bytes).concat());
+        bytes.extend(offsets.map(u64::to_le_bytes).concat());
+        bytes.resize(bytes.len() + rest, 7);
+        bytes
+    };
+    let mut longer = batch([0, 900, 1800], 1800);
+    longer[12] = 200; // of more rows than the segment's
+    let none = b"CVRECORD, no more".to_vec();
+    for bad in [none, longer, batch([0, 1 << 62, 1 << 63], 90), batch([0, 90, 40], 90)] {
+        let mut change = shelf.client.add(2);
+        let id = change.add[0].id;
+        change.add[0].blobs.push(("records".to_owned(), bad));
+        let path = format!("{COLLECTION}/commits");
+        assert_eq!(shelf.site.send("POST", &path, &[], frame(&change)).await.status, 200);
+        shelf.segments.push((SegmentId(id), 2, Vec::new()));
+    }
+    let said = shelf.offer("").await;
+    assert_eq!((said.status.as_u16(), said.json()["place_bytes"].as_u64()), (200, offered));
+    let rows = shelf.rows();
+    let shape = rows.shape(rows_len(&shelf).await).unwrap();
+    let binding = shelf.client.owner.spec().binding();
+    let mut session = FetchSession::begin(&shelf.client.keys, &binding).unwrap();
+    assert_eq!(shelf.bring("", session.evaluation_keys()).await.status, 204);
+    let mut lengths = Vec::new();
+    for places in [0..6, 6..12].map(Vec::from_iter) {
+        let (asked, query) = session.ask(&shape, &places, 10).unwrap();
+        let answer = shelf.ask("", rows.name(), &query).await;
+        assert_eq!(answer.status, 200);
+        let opened = session.open_with(&asked, &answer.body, |_, row| Some(sealed_row(row)?.len()));
+        lengths.extend(opened.unwrap());
+    }
+    lengths.sort_unstable();
+    assert_eq!(lengths, [[0; 8].as_slice(), &[90; 4]].concat());
+}
+
 async fn rows_len(shelf: &Shelf) -> usize {
     shelf.offer("").await.json()["place_bytes"].as_u64().unwrap() as usize
 }

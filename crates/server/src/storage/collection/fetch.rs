@@ -17,6 +17,9 @@ use std::time::Instant;
 /// Fetches that a query may be made to look like, whose times an offer has.
 pub const CLASSES: [usize; 2] = [1, 10];
 
+/// Bytes of each row in a head of records, at most.
+const LONGEST_ENTRY: usize = 24;
+
 /// A table of the present state: what a client checks, and what a fetch costs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FetchOffer {
@@ -143,10 +146,9 @@ impl Collection {
         let batch = |id: ciphervec::SegmentId| {
             // One that is not there went after the plan was made.
             let blob = blobs.get(&id.0).ok_or(DatabaseError::TableMoved)?.as_deref();
-            let parsed = blob.map(RecordBatch::parse).transpose();
-            parsed.map_err(|error| DatabaseError::Corrupt(error.to_string()))
+            Ok(blob.and_then(|blob| RecordBatch::parse(blob).ok()))
         };
-        let batches: Vec<_> = rows.segments().map(batch).collect::<Result<_, _>>()?;
+        let batches: Vec<_> = rows.segments().map(batch).collect::<Result<_, DatabaseError>>()?;
         let row = |place: usize| {
             let (segment, row) = rows.row(place)?;
             batches[segment].as_ref()?.ciphertext(row)
@@ -164,9 +166,11 @@ impl Collection {
         let known = self.longest.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let (view, found) = self.read(|view| {
             let news = view.manifest().segments.par_iter().filter_map(|entry| {
-                let stored = view.stored(entry.blob(blob)?);
+                let blob_ref = entry.blob(blob)?;
                 let place = (entry.id, blob);
-                (!known.contains_key(&place)).then(|| Ok((place, head_of(&stored)?)))
+                let head = || head_of(&view.stored(blob_ref), entry.rows);
+                let read = || Ok((place, blob_ref.length, head()?));
+                (!known.contains_key(&place)).then(read)
             });
             Ok((view.clone(), news.collect::<Result<Vec<_>, StoreError>>()?))
         })?;
@@ -177,10 +181,10 @@ impl Collection {
             ));
         }
         let mut longest = known;
-        for (place, head) in found {
-            let lens =
-                record_lens(&head).map_err(|error| DatabaseError::Corrupt(error.to_string()))?;
-            longest.insert(place, lens.into_iter().max().unwrap_or(0));
+        for (place, length, head) in found {
+            // A writer may have sent what is no batch of records: its own rows alone have empty places then.
+            let longer = record_lens(&head).ok().and_then(|lens| lens.into_iter().max());
+            longest.insert(place, longer.filter(|longer| *longer <= length).unwrap_or(0));
         }
         let listed: HashMap<_, _> =
             manifest.segments.iter().map(|entry| (entry.id, entry)).collect();
@@ -207,8 +211,10 @@ fn fetched(blob: &str) -> Result<&'static str, DatabaseError> {
     known.ok_or_else(|| DatabaseError::NotFound(format!("no private fetch of {blob:?}")))
 }
 
-fn head_of(blob: &store::StoredBlob) -> Result<Vec<u8>, StoreError> {
+/// The head of the records of so many rows; too little of one that says that it is of more.
+fn head_of(blob: &store::StoredBlob, rows: u32) -> Result<Vec<u8>, StoreError> {
     let start = blob.read_start(HEAD_START)?;
+    let most = HEAD_START + 8 + LONGEST_ENTRY * rows as usize;
     // What is no head is found out by whoever reads it.
-    blob.read_start(head_len(&start).unwrap_or(HEAD_START))
+    blob.read_start(head_len(&start).unwrap_or(HEAD_START).min(most))
 }
