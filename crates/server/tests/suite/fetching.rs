@@ -198,7 +198,7 @@ async fn a_segment_whose_records_are_none_has_empty_places_and_ends_no_offer() {
     };
     let mut longer = batch([0, 900, 1800], 1800);
     longer[12] = 200; // of more rows than the segment's
-    let none = b"no records".to_vec();
+    let none = b"CVRECORD, no more".to_vec();
     for bad in [none, longer, batch([0, 1 << 62, 1 << 63], 90), batch([0, 90, 40], 90)] {
         let mut change = shelf.client.add(2);
         let id = change.add[0].id;
