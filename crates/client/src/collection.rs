@@ -25,6 +25,9 @@ use crate::replica::search::{Matches, Question, search};
 use crate::replica::{PATIENCE, Replica};
 use crate::store::Verified;
 
+/// How often a question for others is asked, where others commit meanwhile.
+const FLOODED_TURNS: u32 = 3;
+
 /// Which parts of rows are read, and how.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Parts {
@@ -408,9 +411,16 @@ impl Collection {
             skip_quarantined,
         };
         let ends = host.now() + PATIENCE;
+        let mut turns = 0;
         let (found, beside) = loop {
+            turns += 1;
             match asked(&mut alone, host, &question, parts).await {
-                Err(Error::Conflict(_)) if host.now() < ends => alone.refresh(host).await?,
+                // Each turn of a question for others is counted: a server must not have many of them for one.
+                Err(Error::Conflict(_))
+                    if host.now() < ends && (flood.is_none() || turns < FLOODED_TURNS) =>
+                {
+                    alone.refresh(host).await?;
+                }
                 done => break done?,
             }
         };
