@@ -146,11 +146,11 @@ class Keys:
 
 @final
 class Storage:
-    def __init__(self, folder: str | PathLike[str] | None = None) -> None: ...
+    def __new__(cls, folder: str | PathLike[str] | None = None) -> Storage: ...
 
 @final
 class CallHost:
-    def __init__(self, object: object, storage: Storage) -> None: ...
+    def __new__(cls, object: object, storage: Storage) -> CallHost: ...
 
 @final
 class Client:
