@@ -27,7 +27,7 @@ impl Collection {
     /// Goes on with private fetches after one that failed. What it may have told the server stays counted.
     ///
     /// # Errors
-    /// [`Error::Storage`] where that can't be written down.
+    /// [`crate::Error::Storage`] where that can't be written down.
     pub async fn resume_private_fetch(&self, host: &dyn Host) -> Result<()> {
         self.alone(host).await?.fetches.book.resume(host).await
     }

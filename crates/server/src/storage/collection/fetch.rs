@@ -31,7 +31,7 @@ pub struct FetchOffer {
     pub place_bytes: u64,
     /// Bytes that it takes in memory.
     pub table_bytes: u64,
-    /// Seconds that each of [`CLASSES`] takes here, as predicted.
+    /// Seconds that a query for one row takes here, and one for ten, as predicted.
     pub seconds: [f64; 2],
 }
 
