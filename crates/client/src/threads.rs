@@ -15,7 +15,6 @@ pub fn run_on(runner: Runner) -> bool {
 
 /// Does work that takes long, and waits for nothing but it.
 pub(crate) fn heavy<T: Send>(work: impl FnOnce() -> T + Send) -> T {
-    let Some(runner) = RUNNER.get() else { return work() };
     let (mut work, mut done) = (Some(work), None);
     runner(&mut || done = work.take().map(|work| work()));
     match done {

@@ -1,5 +1,5 @@
-"""Moving out: decrypted rows of a collection enter; lines of JSON, a Parquet file or a collection of Chroma's leave, whole or
-not at all. The key owner's side."""
+"""What `ciphervec export` writes: lines of JSON, a Parquet file or a collection of Chroma's, whole or not at all. The key
+owner's side, and in clear."""
 
 from __future__ import annotations
 

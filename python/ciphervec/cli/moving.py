@@ -1,5 +1,5 @@
-"""Moving in: a source's rows enter; sealed commits leave, and then the word whether both answer alike. What `ciphervec import`
-does with an address. The key owner's side."""
+"""What `ciphervec import` does with an address: it looks at all rows before it writes one, and asks both in the end. The key
+owner's side."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Reranking: fetched hits and the texts that were asked enter; they leave in the order of a function of the caller's, such as a
-cross-encoder. Runs on the key owner's side, the function too."""
+"""Reranking of fetched hits by a function of the caller's, such as a cross-encoder. It runs on the key owner's side, the function
+too."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-//! Weighing: what plans take enters; which of them is taken leaves. Key holder, without a key.
+//! What plans are compared by, in time and keys: the same on every machine.
 //!
 //! Keys are made, sent, loaded and held, so that time alone does not choose: a plan with half the keys may
 //! take a tenth longer.

@@ -1,4 +1,4 @@
-"""Other vector stores as sources of rows: an address enters; a schema and pages of rows leave. The key owner's side.
+"""Other vector stores as sources of rows, by address. The key owner's side.
 
 A reader's module, and the engine's client with it, is imported when its address is.
 """

@@ -1,4 +1,4 @@
-"""Agreement: answers of a source's exact search and of a collection enter; how many are the same leaves. The key owner's
+"""Whether a collection answers as the source that it was imported from, to within the seal's precision. The key owner's
 side."""
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""A look at all rows of a source before one is written: pages enter; what no collection can hold leaves, by name and with
-counts, and so do rows that are there already. The key owner's side."""
+"""A look at all rows of a source before one is written: what no collection can hold is refused by name and with counts, and
+rows that are there already are told apart. The key owner's side."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-//! Private fetch endpoints: offers of tables, clients' evaluation keys and sealed queries enter, sealed answers leave. Server side.
+//! Endpoints of private fetch, for clients that do not say which rows they read. Nothing here tells the rows.
 
 use crate::auth::Principal;
 use crate::hex;

@@ -1,4 +1,4 @@
-//! Private fetch: sealed queries for rows of a table enter, sealed answers leave; which rows that was is in neither. Server side.
+//! Private fetch from one collection. The server learns the table, a class of how many rows, and none of the rows.
 
 use super::Collection;
 use crate::storage::blob_names::{FETCHED, ROUTING};
