@@ -1,5 +1,4 @@
-"""Reranking of fetched hits by a function of the caller's, such as a cross-encoder. It runs on the key owner's side, the function
-too."""
+"""Reranking of fetched hits by a function of the caller's, such as a cross-encoder, on the key owner's side."""
 
 from __future__ import annotations
 
