@@ -67,7 +67,7 @@ if TYPE_CHECKING:
     from .collections.reranking import Rerank
     from .collections.results import GetResult, QueryResult
     from .collections.roc import Roc, Threshold
-    from .collections.routing.clusters import Clusters
+    from .collections.routing import Clusters
     from .http import AsyncHttpClient, HttpClient
     from .ingest.network import Network
     from .programs.helpers import fold
@@ -96,7 +96,7 @@ _MODULES = {
 _NAMES = {
     "AsyncHttpClient": "http",
     "Client": "collections.client",
-    "Clusters": "collections.routing.clusters",
+    "Clusters": "collections.routing",
     "Codebook": "codebooks.codebook",
     "Collection": "collections.collection",
     "EmbeddingFunction": "collections.embedding.function",

@@ -121,7 +121,7 @@ def recreated(client: Client, collection: Collection) -> Collection:
         "scheme": spec.scheme,
         "bits": spec.bits,
         "originals": collection.originals,
-        "center": collection.owner.given_center if collection.owner.given_center.size else None,
+        "center": collection.given_center,
     }
     client.delete_collection(name)
     return client.create_collection(name, spec.dimension, **choices)

@@ -399,7 +399,7 @@ def _ids(
     names = table.names(given, of, collection)
     if names is not None:
         return names
-    taken = collection.owner.ids()
+    taken = collection.ids()
     if taken and not (append or upsert):
         raise InvalidInput(
             f"{file} holds no ids, and {collection.name!r} has {several(len(taken), 'row')} already: to number these on, say "

@@ -13,7 +13,7 @@ import typer
 from rich.text import Text
 
 from ..collections.keys import Keys
-from ..collections.stores.store import Database
+from ..collections.client import Client
 from ..errors import CiphervecError
 from ..http.address import is_url
 from ..ingest.files import write_file
@@ -105,13 +105,14 @@ def _findings(
         yield from found
         if found[0].verdict == "fail":  # and would be asked in vain, each time with all its attempts
             return
-        with access.client(place, None) as client:
-            yield from _of_collections(client.database, place, name, held, access)
+        with stored(place, access) as client:
+            yield from _of_collections(client, place, name, held, access)
         return
-    database, folder = stored(place, access), Path(place)
+    folder = Path(place)
     yield from of_mode(folder, 0o755, "database folder")
     yield from of_writable(folder, "database folder")
-    yield from _of_collections(database, place, name, held, access)
+    with stored(place, access) as client:
+        yield from _of_collections(client, place, name, held, access)
 
 
 def _of_url(place: str, access: Access) -> Iterator[Finding]:
@@ -127,16 +128,16 @@ def _of_url(place: str, access: Access) -> Iterator[Finding]:
 
 
 def _of_collections(
-    database: Database, place: str, name: str | None, held: Keys | None, access: Access
+    looking: Client, place: str, name: str | None, held: Keys | None, access: Access
 ) -> Iterator[Finding]:
     try:
-        names = database.names() if name is None else [name]
+        names = looking.list_collections() if name is None else [name]
     except CiphervecError as error:
         yield Finding("collections", place, "fail", str(error), "check the token and the address")
         return
     sound = []
     for one in names:
-        found = list(of_description(one, database))
+        found = list(of_description(one, looking))
         yield from found
         if all(finding.verdict != "fail" for finding in found):
             sound.append(one)

@@ -21,7 +21,6 @@ import ciphervec._native as _native
 from .._native import IndexSpec
 from ..collections.client import Client
 from ..collections.spec import FORMAT
-from ..collections.stores.store import Database
 from ..collections.wrapping.age import IDENTITY
 from ..collections.wrapping.pkcs11 import PIN_FILE
 from ..errors import CiphervecError, CorruptData
@@ -236,16 +235,12 @@ def _clock(date: str | None, now: float, url: str) -> Finding:
     )
 
 
-def of_description(name: str, database: Database) -> Iterator[Finding]:
+def of_description(name: str, client: Client) -> Iterator[Finding]:
     """Whether a collection's description is of a version that is written today. Needs no key."""
     try:
-        store = database.open(name)
-        try:
-            content = json.loads(store.meta())
-            IndexSpec.from_bytes(base64.b64decode(content["spec"], validate=True))
-            found = int(content["format"])
-        finally:
-            store.close()
+        content = json.loads(client.look(name).meta)
+        IndexSpec.from_bytes(base64.b64decode(content["spec"], validate=True))
+        found = int(content["format"])
     except CiphervecError as error:
         yield Finding("collection", name, "fail", str(error), "ciphervec verify names what is damaged")
         return

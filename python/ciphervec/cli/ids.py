@@ -56,7 +56,7 @@ def typed_ids(words: Sequence[str], of: str | None, there: Collection | None, wh
         return list(words)
     if of == "int":
         return [_number(word, f"{what}, id {i}") for i, word in enumerate(words, 1)]
-    known = () if there is None else there.owner.ids()
+    known = () if there is None else there.ids()
     texts = bool(known) and all(isinstance(name, str) for name in known)
     if texts or inferred(words) != "int":
         return list(words)

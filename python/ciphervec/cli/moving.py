@@ -14,7 +14,7 @@ import typer
 from ..collections.batch import OnZero
 from ..collections.client import Client
 from ..collections.collection import Collection
-from ..collections.segments import SEGMENT_ROWS
+from ..collections.write_batch import SEGMENT_ROWS
 from ..errors import CollectionNotFound, DuplicateId, InvalidInput
 from ..ingest import arrays
 from ..ingest.counts import several

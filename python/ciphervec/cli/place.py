@@ -11,7 +11,6 @@ import typer
 
 from ..collections.client import Client, PersistentClient
 from ..collections.keys import Keys
-from ..collections.stores.folder import FolderDatabase
 from ..errors import InvalidInput
 from ..http import HttpClient
 from ..http.address import is_url
@@ -72,15 +71,17 @@ def _folder(place: str) -> Path:
     return Path(at_home(place))
 
 
-def stored(place: str, access: Access) -> FolderDatabase:
-    """The collections in a folder, to be looked at without a key."""
+def stored(place: str, access: Access) -> Client:
+    """A client without keys, to look at what a folder or server holds."""
+    if is_url(place):
+        return access.client(place, None)
     access.nothing_for_folders()
     folder = _folder(place)
     if not folder.is_dir():
         raise FileNotFoundError(
             f"there is no folder {folder}. Make a collection in it with: ciphervec create"
         )
-    return FolderDatabase(folder, read_only=True)
+    return PersistentClient(folder, read_only=True)
 
 
 def opened(

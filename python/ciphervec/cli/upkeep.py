@@ -4,18 +4,15 @@ whether it is sound leaves. Needs no key."""
 from __future__ import annotations
 
 import base64
-import contextlib
 import json
-from collections.abc import Iterator
 from typing import Annotated, Any
 
 import typer
 
 from .._native import IndexSpec
-from ..collections.stores.store import CollectionStore, Database
+from ..collections.client import Client
 from ..collections.write_batch import ORIGINALS, RECORDS, ROWS, SIDECAR, TAGS
 from ..errors import CollectionNotFound, CorruptData, InvalidInput
-from ..http.address import is_url
 from ..ingest.counts import several
 from ..ingest.network import Network
 from .network import NetworkOption, network_named, network_words
@@ -76,8 +73,8 @@ def info(
         raise InvalidInput(
             "how rows are packed is told of one collection, to its owner: name it, and say --keys."
         )
-    with _open(place, access) as database:
-        rows = [describe(one, database.open(one)) for one in _names(database, name)]
+    with stored(place, access) as client:
+        rows = [describe(one, client) for one in _names(client, name)]
     if name is not None and keys is not None:
         with opened(place, load_keys(keys, passphrase_file, key_id), access, read_only=True) as client:
             rows[0]["packing"] = client.get_collection(name).info(over)["packing"]
@@ -149,8 +146,8 @@ def verify(
     - `ciphervec verify https://vectors.example faces --token-file admin.token`
     """
     access = Access(token_file, ca, insecure)
-    with _open(place, access) as database:
-        reports = [check(one, database, quiet=as_json) for one in _names(database, name)]
+    with stored(place, access) as client:
+        reports = [check(one, client, quiet=as_json) for one in _names(client, name)]
     if as_json:
         print_json(reports)
     for report in () if as_json else reports:
@@ -162,31 +159,28 @@ def verify(
         raise typer.Exit(int(ExitCode.CORRUPT))
 
 
-def check(name: str, database: Database, *, quiet: bool) -> dict[str, Any]:
+def check(name: str, client: Client, *, quiet: bool) -> dict[str, Any]:
     """Every damaged block of a collection; a manifest that does not open is one too."""
     report: dict[str, Any] = {"name": name, "sound": True, "problems": []}
     try:
-        store = database.open(name)
         with progress(f"checking {name}", 1, quiet=quiet) as step:
-            report.update(store.verify(step))
-        store.close()
+            report.update(client.check(name, progress=step))
     except CorruptData as error:
         report.update(sound=False, problems=str(error).splitlines())
     return report
 
 
-def describe(name: str, store: CollectionStore) -> dict[str, Any]:
+def describe(name: str, client: Client) -> dict[str, Any]:
     """A collection from its stored bytes alone."""
+    look = client.look(name)
     try:
-        content = json.loads(store.meta())
+        content = json.loads(look.meta)
         spec = IndexSpec.from_bytes(base64.b64decode(content["spec"], validate=True))
         key_id, epoch = content["key_id"], content["epoch"]
     except (ValueError, KeyError, TypeError) as error:
         raise CorruptData(
             f"the description of collection {name!r} does not parse ({error}); restore a copy."
         ) from error
-    segments = store.segments()
-    store.close()
     return {
         "name": name,
         "dimension": spec.dimension,
@@ -197,28 +191,19 @@ def describe(name: str, store: CollectionStore) -> dict[str, Any]:
         "bits": spec.bits,
         "key_id": key_id,
         "epoch": epoch,
-        "rows": sum(segment.rows - len(segment.deleted) for segment in segments),
-        "deleted": sum(len(segment.deleted) for segment in segments),
-        "segments": len(segments),
+        "rows": sum(rows - deleted for _, rows, deleted, _ in look.segments),
+        "deleted": sum(deleted for _, _, deleted, _ in look.segments),
+        "segments": len(look.segments),
         "bytes": {
-            part: sum(s.blobs.get(part, 0) for s in segments)
+            part: sum(blobs.get(part, 0) for _, _, _, blobs in look.segments)
             for part in (ROWS, SIDECAR, RECORDS, ORIGINALS, TAGS)
         },
         "security": spec.security(),
     }
 
 
-@contextlib.contextmanager
-def _open(place: str, access: Access) -> Iterator[Database]:
-    if is_url(place):
-        with access.client(place, None) as client:
-            yield client.database
-        return
-    yield stored(place, access)
-
-
-def _names(database: Database, name: str | None) -> list[str]:
-    names = database.names()
+def _names(client: Client, name: str | None) -> list[str]:
+    names = client.list_collections()
     if name is None:
         return names
     if name not in names:

@@ -1,8 +1,7 @@
-"""Collections: rows and questions enter, sealed segments leave; answers enter, matches leave.
+"""Collections, and the keys and indexes beside them, for the key owner.
 
 From the bottom up: `keys`; `owner`, which seals, asks and opens, with `matches` and `probe`;
 `index`, one in memory with its `index_file`, and `neighbors` on it; `write_batch`, what a commit
-does; `stores/`, where bytes lie and what answers; `spec`, a collection's description;
-`segments`, with `compaction` and `rotation`; `routing/`, rows in clusters; `embedding/`, texts;
-`collection` and `client`, which callers see.
+does; `spec` and `choices`, what a collection is to be; `embedding/`, texts; `world`, what the core asks of
+Python; `upkeep`, `texts` and `collection`, an open collection; `client`.
 """

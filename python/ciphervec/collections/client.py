@@ -1,44 +1,48 @@
-"""Client: a folder or memory, and the owner's keys, enter; collections leave. Runs on the key
-owner's side."""
+"""Clients of collections in memory and in folders, for the key owner: they make, open, copy and delete them. The core does the
+work."""
 
 from __future__ import annotations
 
 import contextlib
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
+
+import ciphervec._native as _native
 
 from ..errors import CiphervecError, CollectionExists, CollectionNotFound, InvalidInput, RollbackDetected
 from ..ingest.arrays import Vectors
 from ..ingest.files import StrPath, at_home
 from ..ingest.forks import open_in_child
 from ..ingest.metrics import MetricName
+from ..ingest.naming import check_name
 from ..ingest.network import Network
+from ..ingest.remarks import Progress, reporting
 from ..ingest.state_folder import user_folder
+from .choices import Choices
 from .collection import Collection
 from .embedding.function import Embedder, EmbeddingFunction, SavedFunction
 from .keys import Keys
-from .owner import Owner
-from .pins import MemoryPins, Pin
-from .restore import accept_restore
-from .routing.clusters import Clusters
-from .segments import Segments
+from .routing import Clusters
 from .shared import OPENING, opened_in, register
-from .spec import Description, Mode, Precision, SchemeName, refuse_open
-from .states import first_state
-from .stores.copying import copied
-from .stores.folder import FolderDatabase
-from .stores.memory import MemoryDatabase
-from .stores.store import CollectionStore, Database, Progress, check_name, exists
+from .spec import Mode, Precision, SchemeName, open_refused
 from .unborn import UnbornCollection
-from .write_batch import EVALUATION, KEY_PAIR, STATE
+from .world import host_of, told
 
 _ANY = 8  # numbers a vector, where the other choices are to be checked
+
+
+class Look(NamedTuple):
+    """A collection as its store has it."""
+
+    meta: bytes
+    """The description, whose settings are sealed."""
+    segments: list[tuple[str, int, int, dict[str, int]]]
+    """Id, rows, rows that were deleted, and bytes by blob."""
 
 
 class Client:
@@ -54,19 +58,15 @@ class Client:
     _turn: contextlib.AbstractContextManager[object] = contextlib.nullcontext()
     """Held while a collection is opened or made."""
 
+    _read_only = False
+
     def __init__(self, keys: Keys | None = None) -> None:
         """`keys` seals everything; without it, fresh keys are made and held in `client.keys`."""
-        self._start(MemoryDatabase(), Keys.generate() if keys is None else keys)
+        keys = Keys.generate() if keys is None else checked_keys(keys)
+        self._start(_native.Client.in_memory(keys._native), host_of(None, None), keys)
 
-    def _start(self, database: Database, keys: Keys | None, state: Path | None = None) -> None:
-        if keys is not None and not isinstance(keys, Keys):
-            raise InvalidInput(
-                f"keys must be ciphervec.Keys, got {type(keys).__name__}. Load them with "
-                "ciphervec.Keys.load(path, passphrase=...)."
-            )
-        self._database = database
-        self._keys = keys
-        self._state = state
+    def _start(self, native: _native.Client, host: _native.CallHost, keys: Keys | None) -> None:
+        self._native, self._host, self._keys = native, host, keys
         self._lock = threading.RLock()
         open_in_child(self._lock)
         self._opened: dict[str, Collection] = {}
@@ -129,38 +129,40 @@ class Client:
         """
         embedder = None if embedding_function is None else Embedder(embedding_function)
         with self._open():
-            choices = partial(
-                Description.new, name, metric=metric, mode=mode, precision=precision, filterable=filterable,
-                keys=self._keys, scheme=scheme, bits=bits, originals=originals is not False, routing=routing,
-                network=network, center=center,
-            )  # fmt: skip
             saved = None if embedder is None else embedder.saved
+            length = dimension
             if center is not None and dimension is None:
-                dimension = np.shape(center)[-1] if np.ndim(center) else _ANY
-            description = choices(dimension=_ANY if dimension is None else dimension, embedding=saved)
+                length = np.shape(center)[-1] if np.ndim(center) else _ANY
+                dimension = length
+            choices = Choices.new(
+                name, _ANY if length is None else length, metric, mode, precision, filterable, scheme, bits, originals,
+                network, saved, routing, center,
+            )  # fmt: skip
+            self._native.check_new(choices.native())
             self._refuse_unborn(name)
-            self._database.check_new(name)
-            made = self._create(description) if dimension is not None else self._unborn(description, choices)
+            if dimension is None:
+                if name in self.list_collections():
+                    raise _exists(name)
+                made = self._unborn(choices)
+            else:
+                made = self._create(choices)
             made._texts.replace(embedder)
             return made
 
-    def _create(self, description: Description) -> Collection:
-        name = description.spec.collection
-        owner = Owner(self._keys, description.spec)
-        meta, beside = description.to_bytes(owner), _beside(owner)
-        if description.authenticated:
-            beside[STATE] = first_state(owner, description, meta, beside)
+    def _create(self, choices: Choices, dimension: int | None = None) -> Collection:
         with self._turn:
-            store = self._database.create(name, meta, beside)
-            return self._collection(name, store, description)
+            return self._collection(
+                choices.spec.collection,
+                self._native.create_collection(self._host, choices.native(dimension)),
+            )
 
-    def _unborn(self, like: Description, choices: Callable[..., Description]) -> Collection:
+    def _unborn(self, like: Choices) -> Collection:
         """A collection to be made with its first rows."""
         name = like.spec.collection
 
         def make(dimension: int, embedding: SavedFunction | None, unborn: Collection) -> Collection:
             with self._open():
-                made = self._create(choices(dimension=dimension, embedding=embedding))
+                made = self._create(like.with_embedding(embedding), dimension)
                 self._keep(name, unborn)  # which becomes it
                 return made
 
@@ -170,7 +172,7 @@ class Client:
 
     def _refuse_unborn(self, name: str) -> None:
         if isinstance(self._opened.get(name), UnbornCollection):
-            raise exists(name)
+            raise _exists(name)
 
     def get_collection(
         self,
@@ -211,14 +213,16 @@ class Client:
 
     def _get(self, name: str, embedder: Embedder | None = None, *, allow_open: bool = False) -> Collection:
         check_name(name)
-        accept = None if allow_open or self._keys is None else lambda meta: refuse_open(meta, name)
         with self._turn:
             known = name in self._opened
             opened = self._live(name)
-            collection = self._opening(name, accept) if opened is None else opened
+            if opened is None:
+                native = self._native.get_collection(self._host, name, allow_open, None)
+                collection = self._collection(name, native)
         if opened is not None:
-            if not known and accept is not None:
-                accept(opened._store.meta())  # which the client that opened it may have allowed
+            # The client that opened it may have allowed what this one does not.
+            if not known and not allow_open and self._keys is not None and opened.mode == "open":
+                raise open_refused(f"the collection {name!r}")
             opened._holders.add(self)
             self._opened[name] = opened
             opened._give(embedder)
@@ -229,14 +233,6 @@ class Client:
             collection.close()
             raise
         return collection
-
-    def _opening(self, name: str, accept: Callable[[bytes], object] | None) -> Collection:
-        store = self._database.open(name, accept)
-        try:
-            return self._collection(name, store, Description.from_bytes(store.meta(), name, self._keys))
-        except BaseException:
-            store.close()
-            raise
 
     def _live(self, name: str) -> Collection | None:
         """The collection of that name that is open here, or in another client of this process in the same folder."""
@@ -266,12 +262,12 @@ class Client:
         """Open the collection, or make it. Raises InvalidInput when it is there with other
         choices; one that is there may keep `originals` or not, and be routed or not, unless that is
         given, keeps its `network` and its `center`, and may have no `embedding_function` saved."""
-        embedder = None if embedding_function is None else Embedder(embedding_function)
         with self._open():
-            wanted = Description.new(
-                name, _ANY if dimension is None else dimension, metric, mode, precision, filterable, self._keys, scheme, bits,
-                originals is not False, network, routing=routing,
+            wanted = Choices.new(
+                name, _ANY if dimension is None else dimension, metric, mode, precision, filterable, scheme, bits, originals,
+                network, routing=routing,
             )  # fmt: skip
+            embedder = None if embedding_function is None else Embedder(embedding_function)
             try:
                 collection = self._get(name, allow_open=mode == "open")
             except CollectionNotFound:
@@ -283,13 +279,9 @@ class Client:
                         embedding_function=embedding_function, routing=routing, center=center,
                     )  # fmt: skip
                 collection = self._get(name, allow_open=mode == "open")
-            kept = wanted.originals if originals is None else collection.originals
-            if isinstance(collection, UnbornCollection):
-                if dimension is not None:
-                    raise exists(name)
-                _same_choices(wanted, collection.like, collection.originals if originals is None else kept)
-            else:
-                _same_choices(wanted, collection._segments.description, kept, any_dimension=dimension is None)
+            if isinstance(collection, UnbornCollection) and dimension is not None:
+                raise _exists(name)
+            _same_choices(wanted, collection, any_dimension=dimension is None)
             collection._give(embedder)
             return collection
 
@@ -304,59 +296,28 @@ class Client:
         authenticated, or when nothing was restored: it shows the state that was last seen here, or a later one.
         """
         with self._open():
-            with self._anew(name) as segments:
-                seen = self._seen(name, segments)
-                if seen is not None and segments.states.follows(seen):
-                    raise InvalidInput(
-                        f"nothing of {name!r} was restored: it shows state {seen.sequence}, which was the last one seen here, "
-                        "or one that comes after it. There is nothing to accept here; a client that is told otherwise "
-                        "accepts it."
-                    )
-                accept_restore(segments, seen)
-            return self.get_collection(name)
+            self._let_go(name)
+            return self._collection(name, self._native.accept_restore(self._host, name))
 
     def forget(self, name: str) -> None:
         """Drop what was seen of a collection, to follow its owner who accepted a restore, or to
         accept one that was put there on purpose: the next `get_collection` trusts what it finds."""
-        with self._open(), self._anew(name):
-            pass
+        with self._open():
+            self._let_go(name)
+            self._native.forget(self._host, name)
 
-    @contextlib.contextmanager
-    def _anew(self, name: str) -> Iterator[Segments]:
-        """What the store shows, without comparing it with what was seen before; afterwards it takes
-        the place of that."""
+    def _let_go(self, name: str) -> None:
+        """Close what is open of this name."""
         opened = self._live(check_name(name))
         if opened is not None:
             opened.close()
-        store = self._database.open_anew(name)
-        try:
-            description = Description.from_bytes(store.meta(), name, self._keys)
-            segments = Segments(store, description, self._keys, self._state, pins=MemoryPins())
-            yield segments
-            pin = segments.states.pin()
-        finally:
-            store.close()
-        if pin is not None:
-            self._accept(name, pin)
-
-    def _seen(self, name: str, segments: Segments) -> Pin | None:
-        """What was seen before of a collection that is open."""
-        return segments.states.seen()
-
-    def _accept(self, name: str, pin: Pin) -> None:
-        """Put a pin in the place of what was seen before."""
-        store = self._database.open_anew(name)
-        try:
-            pins = store.pins(pin.origin)
-            pins.replace(pin)
-        finally:
-            store.close()
 
     def list_collections(self) -> list[str]:
         """Every collection's name, sorted."""
         with self._open():
             unborn = [name for name, one in self._opened.items() if isinstance(one, UnbornCollection)]
-            return sorted({*self._database.names(), *unborn})
+            stored = [name for name, *_ in self._native.list_collections(self._host)]
+            return sorted({*stored, *unborn})
 
     def delete_collection(self, name: str) -> None:
         """Delete a collection and everything in it. Raises CollectionNotFound, StoreLocked,
@@ -366,8 +327,21 @@ class Client:
             if isinstance(opened, UnbornCollection):
                 opened.close()
                 return
-            self._database.drop(name, (lambda: None) if opened is None else lambda: opened._shut("deleted"))
+            if opened is not None:
+                opened._shut("deleted")
+            self._native.delete_collection(self._host, name)
             self._opened.pop(name, None)
+
+    def look(self, name: str) -> Look:
+        """What a collection's store has of it, which takes no key. Raises CollectionNotFound, CorruptData."""
+        with self._open():
+            return Look(*self._native.look(self._host, check_name(name)))
+
+    def check(self, name: str, *, progress: Progress | bool | None = None) -> dict[str, int]:
+        """As `Collection.verify`, which takes no key here. Raises CorruptData."""
+        with self._open(), told(read=reporting(progress, f"checking {name}")):
+            files, size, strays = self._native.verify(self._host, check_name(name))
+            return {"files": files, "bytes": size, "strays": strays}
 
     def snapshot(self, name: str, folder: StrPath, *, progress: Progress | None = None) -> int:
         """Copy one state of a collection, sealed as it is, into a collection of that name in
@@ -375,11 +349,11 @@ class Client:
         the verb read. `progress(done, total)` counts bytes. Raises CollectionNotFound,
         CollectionExists when the folder has one, CorruptData, StorageError."""
         with self._open():
-            source = self._readable()
+            into = _native.Client.in_folder(Path(at_home(folder)), None, False)
             check_name(name)
-            into = FolderDatabase(at_home(folder), read_only=False)
             try:
-                return copied(lambda: source.open(name), into, name, progress)
+                with told(upload=progress):
+                    return self._native.copy_to(self._host, name, into)
             except CollectionExists as error:
                 raise CollectionExists(
                     f"{folder} holds a copy of {name!r} already. Choose another folder, one for each snapshot."
@@ -397,17 +371,19 @@ class Client:
         here, see `accept_restore`; `allow_open` as of `get_collection`. Raises CollectionExists when it is still there
         (delete it first), CollectionNotFound, PinMismatch, CorruptData, StorageError."""
         with self._open():
-            source = FolderDatabase(at_home(folder), read_only=True)
+            source = _native.Client.in_folder(Path(at_home(folder)), None, True)
             check_name(name)
-            if name not in source.names():
-                there = ", ".join(map(repr, source.names())) or "none"
+            names = sorted(one for one, *_ in source.list_collections(self._host))
+            if name not in names:
+                there = ", ".join(map(repr, names)) or "none"
                 raise CollectionNotFound(
                     f"the folder {folder} holds no copy of {name!r}; it holds: {there}. A copy goes back under its own name."
                 )
             if self._keys is not None and not allow_open:
-                source.open(name, lambda meta: refuse_open(meta, name)).close()
+                source.refuse_open(self._host, name)
             try:
-                copied(lambda: source.open(name), self._database, name, progress)
+                with told(upload=progress):
+                    source.copy_to(self._host, name, self._native)
             except CollectionExists as error:
                 raise CollectionExists(
                     f"the collection {name!r} is there, and its copy goes back under that name alone, to which its keys "
@@ -418,10 +394,6 @@ class Client:
                 return self.get_collection(name, allow_open=allow_open)
             except RollbackDetected:
                 return self.accept_restore(name)
-
-    def _readable(self) -> Database:
-        """The same collections, to be read beside whoever writes to them."""
-        return self._database
 
     @contextlib.contextmanager
     def _open(self) -> Iterator[None]:
@@ -442,8 +414,8 @@ class Client:
                     collection.close()
             self._opened.clear()
 
-    def _collection(self, name: str, store: CollectionStore, description: Description) -> Collection:
-        collection = self._kind(store, description, self._keys, _forgetter(self), self._state)
+    def _collection(self, name: str, native: _native.Collection) -> Collection:
+        collection = self._kind(native, self._host, _forgetter(self), keys=self._keys, read_only=self._read_only)
         collection._holders.add(self)
         self._keep(name, collection)
         return collection
@@ -482,10 +454,11 @@ class PersistentClient(Client):
         Segments that fail a check are remembered in the user's data folder (or
         CIPHERVEC_STATE), where a copy of `path` doesn't bring them back. Raises StorageError when the folder can't be used.
         """
-        self._path = at_home(path)
+        self._path, self._read_only = at_home(path), read_only
         self._root = Path(self._path)
-        self._read_only = read_only
-        self._start(FolderDatabase(self._path, read_only=read_only), keys, user_folder())
+        held = None if keys is None else checked_keys(keys)._native
+        native = _native.Client.in_folder(self._root, held, read_only)
+        self._start(native, host_of(None, user_folder(), needed=False), keys)
 
     def _live(self, name: str) -> Collection | None:
         opened = super()._live(name)
@@ -498,13 +471,26 @@ class PersistentClient(Client):
         if not self._read_only:
             register(self._root / name, collection)
 
-    def _readable(self) -> Database:
-        return FolderDatabase(self._path, read_only=True)
-
     @property
     def path(self) -> str:
         """The folder."""
         return self._path
+
+
+def checked_keys(keys: object) -> Keys:
+    """Raises InvalidInput for anything else."""
+    if not isinstance(keys, Keys):
+        raise InvalidInput(
+            f"keys must be ciphervec.Keys, got {type(keys).__name__}. Load them with "
+            "ciphervec.Keys.load(path, passphrase=...)."
+        )
+    return keys
+
+
+def _exists(name: str) -> CollectionExists:
+    return CollectionExists(
+        f"the collection {name!r} exists already. Use get_collection, get_or_create_collection, or another name."
+    )
 
 
 def _forgetter(client: Client) -> Any:
@@ -519,19 +505,19 @@ def _forgetter(client: Client) -> Any:
     return forget
 
 
-def _same_choices(
-    wanted: Description, there: Description, originals: bool, *, any_dimension: bool = False
-) -> None:
-    spec = there.spec
+def _same_choices(wanted: Choices, there: Collection, *, any_dimension: bool = False) -> None:
+    """That a collection was chosen so. What the caller left open is as it is there. Raises InvalidInput."""
+    unborn = isinstance(there, UnbornCollection)
+    spec = there.like.spec if isinstance(there, UnbornCollection) else there.spec
     choices: Mapping[str, tuple[object, object]] = {
-        "dimension": (spec.dimension if any_dimension else wanted.spec.dimension, spec.dimension),
+        "dimension": (spec.dimension if any_dimension or unborn else wanted.spec.dimension, spec.dimension),
         "metric": (wanted.spec.metric, spec.metric),
         "mode": (wanted.spec.mode, spec.mode),
         "precision": (wanted.spec.precision, spec.precision),
         "scheme": (wanted.spec.scheme, spec.scheme),
         "bits": (wanted.spec.bits, spec.bits),
         "filterable": (wanted.filterable, there.filterable),
-        "originals": (wanted.originals, originals),
+        "originals": (there.originals if wanted.originals is None else wanted.kept, there.originals),
         "routing": (there.routing if wanted.routing is None else wanted.routing, there.routing),
     }
     for what, (asked, found) in choices.items():
@@ -540,12 +526,3 @@ def _same_choices(
                 f"collection {spec.collection!r} is there with {what}={found!r}, not {asked!r}. Open it with "
                 "get_collection, or choose another name."
             )
-
-
-def _beside(owner: Owner) -> dict[str, bytes]:
-    """What a new collection keeps beside its segments. Makes the key pair of the schemes that have
-    one."""
-    if not owner.has_key_pair:
-        return {EVALUATION: owner.evaluation().to_bytes()}
-    owner.generate_key_pair()
-    return {EVALUATION: owner.evaluation().to_bytes(), KEY_PAIR: owner.sealed_key_pair()}

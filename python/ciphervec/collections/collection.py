@@ -1,38 +1,25 @@
-"""Collection: ids, vectors, metadata and questions enter; sealed commits and ranked answers leave.
-Runs on the key owner's side."""
+"""An open collection, for the key owner: rows go in sealed, and ranked hits come out. The core seals, asks, checks and
+decrypts; here are Python's types, words and defaults."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection as Names
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NoReturn, cast
+from typing import Any, Literal, NoReturn, TypeAlias, cast
 
 import numpy as np
 
-from .._native import Filter
 from ..errors import InvalidInput
 from ..ingest import arrays, records
-from ..ingest.arrays import FloatArray, Id, Vectors
-from ..ingest.remarks import remark, reporting
-from ..ingest.where import row_filter
-from . import filtering, reading
-from .audience import (
-    Audience,
-    OwnerMatches,
-    OwnerResult,
-    check_audience,
-    noisy_scores,
-    noisy_vectors,
-    refuse_others,
-    refuse_outdated,
-)
+from ..ingest.arrays import Id, Vectors
+from ..ingest.records import Record
+from ..ingest.remarks import Progress, reporting
+from ..ingest.where import written
+from .audience import Audience, OwnerResult, check_audience
 from .batch import Batch, OnZero, without_zeros
-from .changes import delete, write
 from .embedding.function import texts_of
-from .embedding.texts import Texts
 from .flooding import DEVIATION, check_deviation
-from .matches import Matches
-from .overlay import Known, Unknown, overlay, remark_left
 from .reranking import Rerank, RerankFunction
 from .results import (
     GET_DEFAULT,
@@ -43,8 +30,12 @@ from .results import (
     QueryResult,
     check_include,
 )
-from .search import search
-from .stores.store import Progress
+from .texts import Texts
+
+Known: TypeAlias = Literal["merge", "keep"]
+"""What becomes of rows that are here."""
+Unknown: TypeAlias = Literal["add", "skip"]
+"""What becomes of rows that are not."""
 
 _FETCH = (
     "documents and metadata were not fetched: over HTTP a query brings ids, distances and scores unless asked for more, "
@@ -84,22 +75,7 @@ class Collection(Texts):
         repeats or is already here, InvalidInput, StorageError, and what the function raises;
         nothing is added then.
         """
-        ids, embeddings, documents = self._embedded(ids, embeddings, documents)
-        ids, embeddings, metadatas, documents = without_zeros(
-            on_zero, self.metric, ids, embeddings, metadatas, documents
-        )
-        with self._open(write=True):
-            batch = Batch.of(self.spec, ids, embeddings, metadatas, documents)
-            report = reporting(progress, f"sealing into {self.name}")
-
-            def change() -> None:
-                self._segments.owner.refuse_known(batch.ids)
-                write(self._segments, batch, progress=report)
-
-            # Before the commit, where warnings are errors.
-            self._off_centre.see(batch.rows, self._segments.owner.given_center)
-            self._segments.in_turn(change)
-            return batch.ids
+        return self._put("add", ids, embeddings, metadatas, documents, on_zero, progress)
 
     def upsert(
         self,
@@ -113,22 +89,25 @@ class Collection(Texts):
     ) -> list[Id]:
         """As `add`, but a row whose id is already here is replaced: vector, metadata and
         document."""
+        return self._put("upsert", ids, embeddings, metadatas, documents, on_zero, progress)
+
+    def _put(
+        self,
+        verb: Literal["add", "upsert"],
+        ids: Any,
+        embeddings: Any,
+        metadatas: Any,
+        documents: Any,
+        on_zero: OnZero,
+        progress: Progress | bool | None,
+    ) -> list[Id]:
         ids, embeddings, documents = self._embedded(ids, embeddings, documents)
-        ids, embeddings, metadatas, documents = without_zeros(
-            on_zero, self.metric, ids, embeddings, metadatas, documents
-        )
-        with self._open(write=True):
-            batch = Batch.of(self.spec, ids, embeddings, metadatas, documents)
-            report = reporting(progress, f"sealing into {self.name}")
-
-            def change() -> None:
-                known = [name for name in batch.ids if name in self._segments.owner]
-                write(self._segments, batch, replaced=known, progress=report)
-
-            # Before the commit, where warnings are errors.
-            self._off_centre.see(batch.rows, self._segments.owner.given_center)
-            self._segments.in_turn(change)
-            return batch.ids
+        given = without_zeros(on_zero, self.metric, ids, embeddings, metadatas, documents)
+        report = reporting(progress, f"sealing into {self.name}")
+        with self._open(write=True, seal=report) as native:
+            batch = Batch.of(self.spec, *given)
+            put = native.add if verb == "add" else native.upsert
+            return put(self._host, _rows(batch.ids, batch.rows, batch.records))
 
     def update(
         self,
@@ -149,28 +128,12 @@ class Collection(Texts):
         DuplicateId, InvalidInput; nothing is changed then.
         """
         names, vectors, documents = self._filled(ids, embeddings, documents)
-        with self._open(write=True):
-            self._segments.current()
+        with self._open(write=True) as native:
             arrays.distinct(names)
             changes = records.check(names, metadatas, documents)
-            gone = frozenset(records.field_names(remove_fields, "remove_fields"))
-            given, there = arrays.some_vectors(vectors, len(names), self.dimension, self.metric)
-            left = [name for name, one in zip(names, there, strict=True) if not one]
-
-            def change() -> None:
-                old = reading.records(self._segments, names)
-                rows, original = given, there.copy()
-                if left:
-                    rows = given.copy()
-                    rows[~there], original[~there] = reading.embeddings(self._segments, left)
-                merged = [
-                    record.without(gone).merged(*parts) for record, parts in zip(old, changes, strict=True)
-                ]
-                stay = np.flatnonzero(~there).tolist()
-                remark_left([old[i] for i in stay], [merged[i] for i in stay])
-                write(self._segments, Batch(names, rows, merged, original=original), replaced=names)
-
-            self._segments.in_turn(change)
+            gone = records.field_names(remove_fields, "remove_fields")
+            rows, there = arrays.some_vectors(vectors, len(names), self.dimension, self.metric)
+            native.update(self._host, _rows(names, rows[there], changes), there.tolist(), gone)
 
     def merge(
         self,
@@ -197,14 +160,11 @@ class Collection(Texts):
                 f"known is 'merge' or 'keep' and unknown 'add' or 'skip', got {known!r} and {unknown!r}."
             )
         names, vectors, documents = self._filled(ids, embeddings, documents)
-        with self._open(write=True):
-            self._segments.current()
+        with self._open(write=True) as native:
             changes = records.check(names, metadatas, documents)
-            rows, given = arrays.some_vectors(vectors, len(names), self.dimension, self.metric)
-            self._off_centre.see(rows[given], self._segments.owner.given_center)
-            return self._segments.in_turn(
-                lambda: overlay(self._segments, names, rows, given, changes, known, unknown)
-            )
+            rows, there = arrays.some_vectors(vectors, len(names), self.dimension, self.metric)
+            given = _rows(names, rows[there], changes)
+            return native.merge(self._host, given, there.tolist(), known == "keep", unknown == "skip")
 
     def delete(
         self,
@@ -220,26 +180,12 @@ class Collection(Texts):
         The sealed rows leave the disk with the next `optimize`. Raises UnknownId when one of `ids`
         is not here, unless `missing_ok`; nothing is deleted then.
         """
-        with self._open(write=True):
+        with self._open(write=True) as native:
             if ids is None and where is None and where_document is None:
                 raise InvalidInput(
                     "delete() needs ids=..., where=... or where_document=...; to drop everything use delete_collection."
                 )
-            test = row_filter(where, where_document, self.filterable)
-            self._segments.current()
-            names = None if ids is None else list(dict.fromkeys(arrays.ids(ids)))
-
-            def change() -> int:
-                there = names
-                if names is not None and missing_ok:
-                    there = [name for name in names if name in self._segments.owner]
-                elif names is not None:
-                    self._segments.owner.places(names)
-                passing = self._select(there, test)
-                delete(self._segments, passing)
-                return len(passing)
-
-            return self._segments.in_turn(change)
+            return native.delete(self._host, _which(ids, where, where_document), missing_ok)
 
     def get(
         self,
@@ -268,26 +214,15 @@ class Collection(Texts):
         `OwnerResult`, which reads like the dict but is not written down, until `audience="owner"`
         asks for the dict. Raises InvalidInput for `audience="others"` then.
         """
-        with self._open():
-            self._segments.current()
-            parts = check_include(include, GET_INCLUDE)
-            named = check_audience(audience)
-            test = row_filter(where, where_document, self.filterable)
-            names = (
-                None if ids is None else [name for name in arrays.ids(ids) if name in self._segments.owner]
-            )
-            start = arrays.count(offset, "offset", 0)
-            stop = None if limit is None else start + arrays.count(limit, "limit", 0)
-            found, unsealed = self._segments.in_turn(
-                lambda: self._rows(self._select(names, test, stop)[start:stop], parts),
-            )
-            outdated = bool(self._segments.owner.outdated())
-            noisy = unsealed and (noisy_vectors(self.spec) or outdated)
-            if noisy and named == "others":
-                if outdated:
-                    refuse_outdated(self.spec)
-                refuse_others(self.spec, "unsealed vectors")
-            return cast(GetResult, OwnerResult(found)) if noisy and named is None else found
+        parts = check_include(include, GET_INCLUDE)
+        named = check_audience(audience)
+        which = _which(ids, where, where_document)
+        start = arrays.count(offset, "offset", 0)
+        most = None if limit is None else arrays.count(limit, "limit", 0)
+        with self._open() as native:
+            rows, noisy = native.get(self._host, which, _wanted(parts), start, most, named)
+        found = GetResult(_columns(rows, parts), include=parts)
+        return cast(GetResult, OwnerResult(found)) if noisy and named is None else found
 
     def peek(self, limit: int = 10) -> GetResult:
         """The first rows, in the order of insertion, with metadata and documents."""
@@ -295,8 +230,8 @@ class Collection(Texts):
 
     def count(self) -> int:
         """Rows stored and not deleted; on a server, as of its latest answer."""
-        with self._open():
-            return len(self._segments.owner)
+        with self._open() as native:
+            return native.count(self._host)
 
     def query(
         self,
@@ -357,7 +292,7 @@ class Collection(Texts):
         they may be shown no more.
         """
         named = check_audience(audience)
-        check_deviation(flooding)
+        deviation = check_deviation(flooding)
         texts = (
             texts_of(query_texts, "query_texts")
             if rerank is not None and query_texts is not None
@@ -365,61 +300,54 @@ class Collection(Texts):
         )
         order = Rerank.of(rerank, texts)
         query_embeddings = self._asked(query_embeddings, texts)
-        with self._open():
-            wanted = check_include(self._query_default if include is None else include, QUERY_INCLUDE)
-            parts = wanted if order is None or "documents" in wanted else [*wanted, "documents"]
-            queries = arrays.vectors(query_embeddings, self.dimension, self.metric, what="query_embeddings")
-            test = row_filter(where, where_document, self.filterable)
-            if n_results is None:
-                limit = 10 if within is None else None
-            else:
-                limit = arrays.count(n_results, "n_results")
-            if order is not None:
-                order.check_queries(len(queries))
-            fetched = limit if order is None or limit is None else max(limit, order.first)
-            radius = None if within is None else arrays.finite(within, "within")
-            among = None if ids is None else arrays.ids(ids)
-            if named == "others" and self.mode == "sealed-query":
-                refuse_others(self.spec, "results")
-            if named == "others" and "embeddings" in parts and noisy_vectors(self.spec):
-                refuse_others(self.spec, "unsealed vectors")
-            found, rows = self._segments.in_turn(
-                lambda: self._hits(
-                    queries, fetched, radius, test, parts, named, flooding, among, skip_quarantined
-                )
+        wanted = check_include(self._query_default if include is None else include, QUERY_INCLUDE)
+        parts = wanted if order is None or "documents" in wanted else [*wanted, "documents"]
+        queries = arrays.vectors(query_embeddings, self.dimension, self.metric, what="query_embeddings")
+        if n_results is None:
+            limit = 10 if within is None else None
+        else:
+            limit = arrays.count(n_results, "n_results")
+        if order is not None:
+            order.check_queries(len(queries))
+        most = limit if order is None or limit is None else max(limit, order.first)
+        radius = None if within is None else arrays.finite(within, "within")
+        among = _which(ids, where, where_document)
+        with self._open() as native:
+            found, noisy, checked = native.query(
+                self._host, queries, most, radius, among, _wanted(parts), named, deviation, skip_quarantined
             )
-            result = QueryResult(
-                ids=[matches.ids for matches in found],
-                distances=[m.distances.tolist() for m in found] if "distances" in parts else None,
-                scores=[m.scores.tolist() for m in found] if "scores" in parts else None,
-                metadatas=[r["metadatas"] or [] for r in rows] if "metadatas" in parts else None,
-                documents=[r["documents"] or [] for r in rows] if "documents" in parts else None,
-                embeddings=[_present(r["embeddings"]) for r in rows] if "embeddings" in parts else None,
-                include=parts,
-            )
-            result.checked = all(matches.checked for matches in found)
-            if include is None and len(parts) < len(QUERY_DEFAULT):
-                result.hint = _FETCH
-            noisy = noisy_scores(self.spec) or any(isinstance(matches, OwnerMatches) for matches in found)
-            own = named is None and noisy
+        hits = [
+            {**_columns(rows, parts), "distances": distances.tolist(), "scores": scores.tolist()}
+            for rows, distances, scores in found
+        ]
+        result = QueryResult(
+            {"ids": [one["ids"] for one in hits]},
+            **{name: [one[name] for one in hits] if name in parts else None for name in QUERY_INCLUDE},
+            include=parts,
+        )
+        result.checked = checked
+        if include is None and len(parts) < len(QUERY_DEFAULT):
+            result.hint = _FETCH
         # Not under the lock: this may take its time, or ask another service.
         result = result if order is None else order.apply(result, limit, wanted)
-        return cast(QueryResult, OwnerResult(result)) if own else result
+        return cast(QueryResult, OwnerResult(result)) if noisy and named is None else result
 
     def evaluate(self, query: bytes) -> bytes:
         """The encrypted answer of the server's half to query bytes that somebody else made, see
         `Probe`. Opens nothing. Raises InvalidInput or CorruptData for other bytes."""
         if not isinstance(query, bytes):
             raise InvalidInput(f"a query is bytes, got {type(query).__name__}.")
-        with self._open():
-            return self._segments.in_turn(lambda: self._segments.server.evaluate(query).data)
+        with self._open() as native:
+            return native.evaluate(self._host, query)
 
     def __len__(self) -> int:
         return self.count()
 
     def __contains__(self, id: object) -> bool:
-        with self._open():
-            return id in self._segments.owner
+        if not isinstance(id, str | int):
+            return False
+        with self._open() as native:
+            return native.has(self._host, [id])[0]
 
     def __enter__(self) -> Collection:
         return self
@@ -428,68 +356,51 @@ class Collection(Texts):
         self.close()
 
     def __repr__(self) -> str:
-        state = f", {self._closed}" if self._closed else f", {len(self._segments.owner):,} rows"
+        state = self._closed or f"{self.count():,} rows"
         scheme = "" if self.scheme == "lattice" else f" by {self.scheme}"
-        return f"<ciphervec.{type(self).__name__} {self.name!r}, {self.dimension}-d {self.metric}, {self.mode}{scheme}{state}>"
+        return f"<ciphervec.{type(self).__name__} {self.name!r}, {self.dimension}-d {self.metric}, {self.mode}{scheme}, {state}>"
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(
             "a Collection holds secret keys and can't be pickled. Open its folder again with the keys."
         )
 
-    def _hits(
-        self,
-        queries: FloatArray,
-        count: int | None,
-        within: float | None,
-        where: Filter | None,
-        parts: list[str],
-        audience: Audience | None,
-        flooding: float,
-        among: list[Id] | None,
-        skip_quarantined: bool,
-    ) -> tuple[list[Matches], list[GetResult]]:
-        """The matches of each query, and the parts asked for of their rows."""
-        found = search(
-            self._segments, queries, count, within, where, audience, flooding, among,
-            skip_quarantined=skip_quarantined,
-        )  # fmt: skip
-        unlimited = within is None and among is None
-        if where is not None and unlimited and found and not any(one.ids for one in found):
-            self._say_why(where)
-        wanted = [part for part in parts if part in GET_INCLUDE]
-        return found, [self._rows(matches.ids, wanted)[0] for matches in found]
 
-    def _say_why(self, where: Filter) -> None:
-        """Warn about a filter that no row can pass as the collection is, which is mostly a slip."""
-        why = filtering.explain(self._segments, where) if len(self._segments.owner) else ""
-        if why:
-            remark(f"no row of {self.name!r} passes the filter: {why}.")
-
-    def _select(self, names: list[Id] | None, where: Filter | None, most: int | None = None) -> list[Id]:
-        if where is None:
-            return self._segments.owner.ids() if names is None else names
-        passing = filtering.matching(self._segments, where, most=most if names is None else None)
-        if not passing:
-            self._say_why(where)
-        if names is None:
-            return passing
-        allowed = set(passing)
-        return [name for name in names if name in allowed]
-
-    def _rows(self, names: list[Id], parts: list[str]) -> tuple[GetResult, bool]:
-        """The parts of these rows, and whether a vector among them had to be unsealed."""
-        rows, original = reading.embeddings(self._segments, names) if "embeddings" in parts else (None, None)
-        opened = reading.records(self._segments, names) if {"metadatas", "documents"} & set(parts) else []
-        found = GetResult(
-            ids=names,
-            metadatas=[record.metadata for record in opened] if "metadatas" in parts else None,
-            documents=[record.document for record in opened] if "documents" in parts else None,
-            embeddings=rows,
-            include=parts,
-        )
-        return found, original is not None and not original.all()
+def _rows(ids: list[Id], rows: Any, beside: Sequence[Record | tuple[dict[str, Any] | None, str | None]]) -> dict[str, Any]:
+    """Rows as the core takes them."""
+    return {
+        "ids": ids,
+        "embeddings": np.ascontiguousarray(rows),
+        "metadatas": [
+            None if metadata is None else json.dumps(metadata, ensure_ascii=False, allow_nan=False)
+            for metadata, _ in beside
+        ],
+        "documents": [document for _, document in beside],
+        "skip_zeros": False,
+    }
 
 
-def _present(array: Any) -> Any:
-    return np.empty((0, 0), np.float32) if array is None else array
+def _which(ids: Any, where: Any, where_document: Any) -> dict[str, Any]:
+    """Which rows, as the core takes it."""
+    return {
+        "ids": None if ids is None else arrays.ids(ids),
+        "where": written(where, "where"),
+        "where_document": written(where_document, "where_document"),
+    }
+
+
+def _wanted(parts: list[str]) -> tuple[bool, bool]:
+    """Whether records are read, and vectors."""
+    return bool({"metadatas", "documents"} & set(parts)), "embeddings" in parts
+
+
+def _columns(rows: Any, parts: list[str]) -> dict[str, Any]:
+    """What the core read, by name; a part that was not asked for is None."""
+    ids, metadatas, documents, embeddings = rows
+    read = "metadatas" in parts
+    return {
+        "ids": ids,
+        "metadatas": [None if one is None else json.loads(one) for one in metadatas] if read else None,
+        "documents": documents if "documents" in parts else None,
+        "embeddings": embeddings,
+    }

@@ -163,7 +163,7 @@ class Index:
 
         def ask_all(center: FloatArray | None, allow: list[Id] | None) -> list[Matches]:
             found: list[Matches] = []
-            step = message_rows(self.owner, remote=False)
+            step = message_rows(self.owner)
             for start in range(0, len(vectors), step):
                 query = self.owner.query(vectors[start : start + step], center=center)
                 if is_long(self.owner, query.rows):
@@ -184,7 +184,7 @@ class Index:
         if len(centers) < 2:
             return ask_all(None, None)
         # Rows that lie far from the first were sealed around a center of their own, and are asked for around it.
-        parts = [ask_all(one, names) for one in centers if (names := around(self.owner, one, None))]
+        parts = [ask_all(one, names) for one in centers if (names := around(self.owner, one))]
         return [nearest_of([part[i] for part in parts], count) for i in range(len(vectors))]
 
     def remove(self, keys: Id | Iterable[Id]) -> None:

@@ -1,39 +1,27 @@
-"""Inventory: a collection's segments enter; counts, sizes and what protects them leave. Runs on the
-key owner's side."""
+"""What the core knows of a collection, as `Collection.info` gives it."""
 
 from __future__ import annotations
 
+import json
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
+from .._native import IndexSpec
 from ..ingest.network import Network
-from . import merging, payloads, query_keys
-from .segments import Segments
 from .write_batch import ORIGINALS, RECORDS, ROWS, SIDECAR, TAGS, WRAP
 
 
-def inventory(segments: Segments, network: Network | None = None) -> dict[str, Any]:
-    """What `Collection.info` says, of packing for this network. The caller holds the lock."""
-    entries = segments.entries()
+def inventory(spec: IndexSpec, known: Mapping[str, Any]) -> dict[str, Any]:
+    """The documented dictionary."""
+    segments = known["segments"]
     sizes = {
-        name: sum(s.blobs.get(name, 0) for s in entries)
+        name: sum(held.get(name, 0) for _, _, _, held, _ in segments)
         for name in (ROWS, SIDECAR, RECORDS, TAGS, WRAP, ORIGINALS)
     }
-    owner, description, spec = segments.owner, segments.description, segments.owner.spec
-    refused = set(owner.refused())
-    staged, table = segments.staged(), segments.routing
-    stored = sum(segment.rows for segment in entries if segment.id not in staged)
-    padding = 0 if table is None or table.active is None else table.active.padding
-    unread = sum(s.rows - len(s.deleted) for s in entries if s.id in refused)
-    writers: dict[str, int] = {}
-    for segment in entries:
-        if (writer := owner.writer_of(segment.id)) is not None:
-            writers[writer] = writers.get(writer, 0) + segment.rows - len(segment.deleted)
-    rotation = description.rotation
-    state, reasons = segments.state, segments.reasons
-    network = description.network if network is None else network
-    packing = owner.packing(network)
-    ignored, tables = owner.aside(), segments.payloads.tables
+    previous, stored = known["rotates_from"], sum(rows for _, rows, *_ in segments)
+    function = known["embedding_function"]
+    written = {id: writer for id, _, _, _, writer in segments if writer is not None}
     return {
         "name": spec.collection,
         "dimension": spec.dimension,
@@ -42,40 +30,34 @@ def inventory(segments: Segments, network: Network | None = None) -> dict[str, A
         "precision": spec.precision,
         "scheme": spec.scheme,
         "bits": spec.bits,
-        "filterable": list(description.filterable),
-        "untagged": sum(segment.id in description.untagged for segment in entries),
-        "originals": description.originals,
-        "embedding_function": None if description.embedding is None else description.embedding.name,
-        "routing": _routing(segments),
-        "key_id": description.key_id,
-        "epoch": description.epoch,
-        "query_key": _query_key(segments),
-        "rotation": None if rotation is None else {"from": rotation.previous_id, "to": description.key_id},
-        "count": len(owner),
-        "deleted": stored - len(owner) - unread - len(ignored) - padding,
-        "segments": len(entries),
-        "packing": None if packing is None else {**packing._asdict(), "network": network._asdict()},
-        "small_segments": merging.small(segments),
-        "writers": writers,
-        "written_segments": {
-            segment.id.hex(): writer
-            for segment in entries
-            if (writer := owner.writer_of(segment.id)) is not None
-        },
-        "shadowed": len(owner.shadowed()),
-        "refused": [segment.hex() for segment in owner.refused()],
-        "old_kind": [segment.hex() for segment in owner.outdated()],
-        "unchecked_blocks": owner.unchecked_blocks(),
-        "quarantine": [segment.hex() for segment in owner.quarantined()],
-        "reasons": {segment.hex(): reason for segment, reason in reasons.items()},
-        "authenticated": state is not None,
-        "state": None
-        if state is None
-        else {"sequence": state.sequence, "lineage": state.lineage.hex(), "begun": state.begun},
-        "appended": [segment.hex() for segment in segments.appended],
-        "ignored": dict(Counter(name for name, _, _ in ignored)),
-        "duplicates": list(dict.fromkeys(owner.repeated())),
-        "filter_tables": {"segments": len(tables), "bytes": tables.nbytes, "limit": payloads.TABLE_BYTES},
+        "filterable": known["filterable"],
+        "untagged": known["untagged"],
+        "originals": known["originals"],
+        "embedding_function": None if function is None else json.loads(function)["name"],
+        "routing": _routing(known["routing"]),
+        "key_id": known["key_id"],
+        "epoch": known["epoch"],
+        "query_key": _named(("session", "queries", "most", "refused"), known["query_key"]),
+        "rotation": None if previous is None else {"from": previous, "to": known["key_id"]},
+        "count": known["rows"],
+        "deleted": known["deleted"],
+        "segments": len(segments),
+        "packing": _packing(known["packing"]),
+        "small_segments": known["small_segments"],
+        "writers": known["writers"],
+        "written_segments": written,
+        "shadowed": known["shadowed"],
+        "refused": list(known["refused"]),
+        "old_kind": known["outdated"],
+        "unchecked_blocks": known["unchecked_blocks"],
+        "quarantine": list(known["quarantine"]),
+        "reasons": {**known["refused"], **known["quarantine"]},
+        "authenticated": known["authenticated"],
+        "state": _state(known["state"], known["begun"]),
+        "appended": known["appended"],
+        "ignored": dict(Counter(name for name, _ in known["ignored"])),
+        "duplicates": list(dict.fromkeys(known["duplicates"])),
+        "filter_tables": _named(("segments", "bytes", "limit"), known["filter_tables"]),
         "bytes": sizes,
         "bytes_total": sum(sizes.values()),
         "bytes_per_vector": (sizes[ROWS] + sizes[SIDECAR] + sizes[ORIGINALS]) / stored if stored else 0.0,
@@ -83,44 +65,31 @@ def inventory(segments: Segments, network: Network | None = None) -> dict[str, A
     }
 
 
-def _query_key(segments: Segments) -> dict[str, Any] | None:
-    """What queries are asked under; None where they are plain."""
-    if segments.description.spec.mode not in ("sealed", "sealed-query"):
+def _named(names: tuple[str, ...], values: tuple[Any, ...] | None) -> dict[str, Any] | None:
+    return None if values is None else dict(zip(names, values, strict=True))
+
+
+def _state(state: tuple[int, str] | None, begun: int | None) -> dict[str, Any] | None:
+    return None if state is None else {"sequence": state[0], "lineage": state[1], "begun": begun}
+
+
+def _packing(packing: tuple[Any, Any, Any] | None) -> dict[str, Any] | None:
+    if packing is None:
         return None
-    keys = segments.query_keys
+    (level, size, seconds), levels, (rate, round_trip) = packing
+    network = Network(rate / 125e3, 1e3 * round_trip)
     return {
-        "session": keys.epoch,
-        "queries": keys.asked_outside if keys.refused else keys.used(),
-        "most": query_keys.QUERIES_PER_KEY,
-        "refused": keys.refused,
+        "level": level,
+        "answer_bytes": size,
+        "answer_seconds": seconds,
+        "rows_by_level": levels,
+        "network": network._asdict(),
     }
 
 
-def _routing(segments: Segments) -> dict[str, Any] | None:
-    """What is clustered, and what is not; None where nothing is routed."""
-    if segments.description.routing is None:
+def _routing(routing: tuple[Mapping[str, Any] | None, int, int] | None) -> dict[str, Any] | None:
+    if routing is None:
         return None
-    table = segments.routing
-    active = None if table is None else table.active
-    shape: dict[str, Any] = {
-        "clusters": 0,
-        "rows_each": 0,
-        "probes": 0,
-        "decoys": 0,
-        "recall": None,
-        "padding": 0,
-    }
-    if active is not None:
-        shape = {
-            "clusters": active.count,
-            "rows_each": active.rows,
-            "probes": active.probes,
-            "decoys": active.named - active.probes,
-            "recall": active.recall,
-            "padding": active.padding,
-        }
-    return {
-        **shape,
-        "unrouted": sum(one.rows - len(one.deleted) for one in segments.fresh()),
-        "being_made": len(segments.staged()),
-    }
+    clusters, unrouted, being_made = routing
+    nothing = {"clusters": 0, "rows_each": 0, "probes": 0, "decoys": 0, "recall": None, "padding": 0}
+    return {**(clusters or nothing), "unrouted": unrouted, "being_made": being_made}

@@ -40,7 +40,7 @@ def opened_in(folder: Path, keys: Keys | None) -> Collection | None:
     found = None if place is None else _OPEN.get(place)
     if found is None or found._closed or any(one._alone for one in found._holders):
         return None
-    held = found._segments._keys
+    held = found._keys
     if (held is None) != (keys is None):
         raise StoreLocked(
             f"{folder} is open in this process already, by a client {'without' if held is None else 'with'} keys, and a client "

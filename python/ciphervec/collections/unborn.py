@@ -1,5 +1,4 @@
-"""Unborn collection: choices without a dimension enter; a collection leaves with the first rows, whose
-length is its dimension. Runs on the key owner's side."""
+"""A collection without a dimension yet, for the key owner: the first rows tell it, and it becomes one like any other."""
 
 from __future__ import annotations
 
@@ -17,17 +16,17 @@ from ..ingest import arrays
 from ..ingest.arrays import Id, Vectors
 from ..ingest.forks import open_in_child
 from ..ingest.metrics import METRICS
+from ..ingest.remarks import Progress
 from ..ingest.where import row_filter
 from .audience import Audience, check_audience
 from .batch import NO_VECTORS, OnZero, without_zeros
+from .choices import Choices
 from .collection import Collection
 from .embedding.function import Embedder, EmbeddingFunction, SavedFunction, TextEmbedding, texts_of
 from .flooding import DEVIATION, check_deviation
 from .reranking import Rerank, RerankFunction
 from .results import GET_DEFAULT, GET_INCLUDE, QUERY_INCLUDE, GetResult, QueryResult, check_include
-from .routing.clusters import Clusters
-from .spec import Description
-from .stores.store import Progress
+from .routing import Clusters
 
 
 class UnbornCollection(Collection):
@@ -36,7 +35,7 @@ class UnbornCollection(Collection):
 
     def __init__(
         self,
-        like: Description,
+        like: Choices,
         make: Callable[[int, SavedFunction | None, Collection], Collection],
         on_close: Callable[[str], None],
         query_default: tuple[str, ...],
@@ -64,7 +63,7 @@ class UnbornCollection(Collection):
         return self._like.spec.collection
 
     @property
-    def like(self) -> Description:
+    def like(self) -> Choices:
         """Every choice but the dimension."""
         return self._like
 
@@ -90,7 +89,7 @@ class UnbornCollection(Collection):
 
     @property
     def originals(self) -> bool:
-        return self._like.originals
+        return self._like.kept
 
     @property
     def embedding_function(self) -> str | None:
@@ -247,7 +246,7 @@ class UnbornCollection(Collection):
 
     def __getattribute__(self, name: str) -> Any:
         # Whatever else a collection does, it does with what is stored.
-        if name in ("_segments", "_store"):
+        if name == "_open":
             self._alive()
             self._refuse("rows")
         return super().__getattribute__(name)

@@ -1,68 +1,65 @@
-"""Upkeep: an opened collection enters; it is merged, checked, sealed under other keys, shared with writers
-and closed. Runs on the key owner's side."""
+"""Upkeep of an open collection: it is merged, checked, sealed under other keys, shared with writers and closed. On the key
+owner's side; the core does the work."""
 
 from __future__ import annotations
 
 import contextlib
+import json
+import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 import ciphervec._native as _native
 
 from .._native import IndexSpec, WriterCard
 from ..errors import CiphervecError, InvalidInput, StorageError
-from ..ingest.arrays import FloatArray, Vectors
+from ..ingest import arrays
+from ..ingest.arrays import FloatArray, Id, Vectors
+from ..ingest.forks import open_in_child
 from ..ingest.network import Network, check_network
-from ..ingest.remarks import remark, reporting
-from .changes import extend_filterable, pack_for, rotate_query_key
-from .compaction import adopt, discard, optimize
-from .embedding.function import TextEmbedding
-from .flooding import DEVIATION, FloodingPlan
+from ..ingest.remarks import Progress, reporting
+from .embedding.function import Embedder, EmbeddingFunction, SavedFunction, TextEmbedding
+from .explaining import Clustered, Explanation
+from .flooding import DEVIATION, FloodingPlan, check_deviation
 from .inventory import inventory
 from .keys import Keys
-from .off_centre import OffCentre
-from .owner import Owner
-from .prefetching import prefetch
-from .restore import upgrade
-from .rotation import rotate_keys
-from .routing.clusters import Clusters
-from .routing.explaining import Explanation, explain
-from .routing.recluster import Clustered, recluster
-from .segments import Segments
-from .spec import Description, filterable_names
-from .stores.server_backend import LocalBackend
-from .stores.store import CollectionStore, Progress
+from .routing import Clusters
+from .spec import filterable_names
+from .world import told
 
 
 class Upkeep:
-    """A collection in its store, and what keeps it well: all but its rows, which `Collection` adds."""
+    """A collection as the core has it, and what keeps it well: all but its rows, which `Collection` adds."""
 
     def __init__(
         self,
-        store: CollectionStore,
-        description: Description,
-        keys: Keys | None,
+        native: _native.Collection,
+        host: _native.CallHost,
         on_close: Callable[[str], None],
-        state: Path | None = None,
+        *,
+        keys: Keys | None,
+        read_only: bool = False,
     ) -> None:
         """Not for callers: use a client."""
-        self._segments = Segments(store, description, keys, state)
-        self._store = store
+        self._opened: _native.Collection | None = native
+        self._host = host
+        self._spec, self._settings = native.spec, native.settings
+        self._keys, self._read_only = keys, read_only
         self._on_close = on_close
         self._closed = ""
         self._holders: weakref.WeakSet[Any] = weakref.WeakSet()  # the clients that have it open
         self._texts = TextEmbedding()
-        self._off_centre = OffCentre(description.spec)
-        self._told = 0  # the latest commit that a stale reader was told of
-        self._lock = self._segments.lock
+        self._lock = threading.RLock()
+        open_in_child(self._lock)
 
     @property
     def spec(self) -> IndexSpec:
         """Name, dimension, metric, mode, precision and scheme, as `Keys.evaluation` and
         `ServerIndex` take them."""
-        return self._segments.description.spec
+        return self._spec
 
     @property
     def name(self) -> str:
@@ -92,41 +89,45 @@ class Upkeep:
     @property
     def filterable(self) -> tuple[str, ...]:
         """The metadata fields whose equality the server can test."""
-        return self._segments.description.filterable
+        return tuple(self._settings[0])
 
     @property
     def originals(self) -> bool:
         """Whether vectors are kept as they are put in, for `get` to return them so."""
-        return self._segments.description.originals
+        return self._settings[1]
 
     @property
     def routing(self) -> Clusters | None:
         """How queries are routed, as it was chosen; None: they are not."""
-        return self._segments.description.routing
+        with self._open() as native:
+            found = native.routing
+        return None if found is None else Clusters(*found)
 
     @property
     def center(self) -> FloatArray | None:
         """What rows and queries of metric `l2` are taken less, float32 (dimension,), which no distance changes: as given, or
         the mean of the rows that told it. None where that is nothing."""
-        found = self._segments.owner.center
+        with self._open() as native:
+            found = np.empty(0, np.float32)
         return found if found.size else None
 
     @property
-    def owner(self) -> Owner:
-        """The half that holds the keys."""
-        return self._segments.owner
+    def embedding_function(self) -> str | None:
+        """The name of the function that texts are embedded by, as it is saved with the collection."""
+        saved = self._saved()
+        return None if saved is None else saved.name
 
-    @property
-    def server(self) -> _native.ServerIndex:
-        """The half that searches, without a key. Loaded by the first use. Raises InvalidInput when
-        it is not in this process."""
-        with self._open():
-            backend = self._segments.server
-            if not isinstance(backend, LocalBackend):
-                raise InvalidInput(
-                    f"the server's half of collection {self.name!r} is not in this process; query() asks it."
-                )
-            return backend.index
+    def set_embedding_function(self, function: EmbeddingFunction | None) -> None:
+        """Embed texts by this function from now on, and save its name and configuration with the
+        collection, sealed as all of it is; None: by none. Rows that are here keep their vectors, so
+        that it must be the function they are from under another name, or `update` must bring them
+        again. Raises InvalidInput for what is no function, and for collections of release 0.1
+        before `upgrade()`."""
+        embedder = None if function is None else Embedder(function)
+        with self._open(write=True) as native:
+            saved = None if embedder is None else embedder.saved.to_text()
+            native.set_embedding_function(self._host, saved)
+            self._texts.replace(embedder)
 
     def optimize(
         self,
@@ -146,15 +147,11 @@ class Upkeep:
         Each merge is one commit: killed half-way, the collection is whole. `progress(done, total)`
         counts rows.
         """
-        with self._open(write=True):
-            over = None if network is None else check_network(network)
-            self._segments.current()
-            report = reporting(progress, f"merging {self.name}")
+        over = None if network is None else check_network(network).native
+        with self._open(write=True, seal=reporting(progress, f"merging {self.name}")) as native:
             if over is not None:
-                self._segments.in_turn(lambda: pack_for(self._segments, over))
-            if self.routing is not None and self._recluster(reseal, report):
-                return
-            optimize(self._segments, report, reseal)
+                native.pack_for(self._host, over)
+            native.optimize(self._host, reseal)
 
     def recluster(
         self, questions: Vectors | None = None, *, progress: Progress | bool | None = None
@@ -170,17 +167,22 @@ class Upkeep:
         everything twice meanwhile. `progress(done, total)` counts clusters. Raises InvalidInput for a collection that
         is not routed, or without scikit-learn; Conflict when another client clusters it at the same time.
         """
-        with self._open(write=True):
-            return recluster(self._segments, questions, reporting(progress, f"clustering {self.name}"))
+        report = reporting(progress, f"clustering {self.name}")
+        rows = (
+            None
+            if questions is None
+            else arrays.vectors(questions, self.dimension, self.metric, what="questions")
+        )
+        with self._open(write=True, seal=report) as native:
+            made = native.recluster(self._host, rows)
+        return Clustered(**{**made, "recalls": tuple(made["recalls"])})
 
-    def _recluster(self, every: bool, report: Progress | None) -> bool:
-        """Whether that was all there was to do."""
-        self._segments.current()
-        table = self._segments.routing
-        settled = table is not None and table.active is not None and table.plan is None and not table.dead
-        if settled and not every and not self._segments.fresh():
-            return True
-        return recluster(self._segments, None, report).clusters > 0
+    def ids(self, among: Iterable[Id] | None = None) -> list[Id]:
+        """The ids of all rows, or of those of `among` that are here, in the order of insertion."""
+        wanted = None if among is None else arrays.ids(among)
+        with self._open() as native:
+            every = native.get(self._host, {"ids": None, "where": None, "where_document": None}, (False, False))[0][0]
+        return every if wanted is None else [name for name in every if name in set(wanted)]
 
     def prefetch(self, queries: int = 8) -> int:
         """Fetch ahead, for so many questions more, the half of an answer that does not depend on what is asked;
@@ -191,32 +193,32 @@ class Upkeep:
         when it ends, after a fork, and for all purposes once anybody's commit has changed which segments there
         are: questions are then asked whole, as they are for `audience="others"`. Raises InvalidInput elsewhere.
         """
-        with self._open():
-            return self._segments.in_turn(lambda: prefetch(self._segments, queries))
+        wanted = arrays.count(queries, "queries")
+        with self._open() as native:
+            return native.prefetch(self._host, wanted)
 
     def explain(self) -> Explanation:
         """What one question costs, in rows and bytes, and what it shows the server; `print` it. A server in
         this process is asked a question for that, one across a network is not."""
-        with self._open():
-            self._segments.current()
-            return explain(self._segments)
+        with self._open() as native:
+            return Explanation.of(native.explain(self._host))
 
     def flooding_plan(self, flooding: float = DEVIATION) -> FloodingPlan:
         """What `query(..., audience="others")` costs in mode `sealed` with noise of this standard
         deviation in every score, and how much of it is left. Raises InvalidInput in other modes."""
-        with self._open():
-            self._segments.current()
-            return self._segments.owner.flooding_plan(flooding, self._segments.query_keys.epoch)
+        deviation = check_deviation(flooding)
+        with self._open() as native:
+            return FloodingPlan(*native.flooding_plan(self._host, deviation))
 
     def writer_card(self, writer: str = "writer") -> WriterCard:
         """A card for somebody who may add rows and read none, see `Writer`. It holds no secret, but
         whoever has it, and is let in by the store, can add rows that the owner takes for the
         writer's. Tell the writer its `fingerprint` by another way. The same name gives the same
         card. Raises InvalidInput in mode `open`."""
-        with self._open():
-            if not isinstance(writer, str):
-                raise InvalidInput(f"a writer's name is a text, got {writer!r:.100}.")
-            return self._segments.owner.writer_card(writer, self.filterable)
+        if not isinstance(writer, str):
+            raise InvalidInput(f"a writer's name is a text, got {writer!r:.100}.")
+        with self._open() as native:
+            return WriterCard.from_bytes(native.writer_card(self._host, writer)[0])
 
     def adopt(self, *, take_over: bool = False, progress: Progress | bool | None = None) -> int:
         """Seal the rows that writers added again as the owner's own, which makes their filter tags;
@@ -228,27 +230,24 @@ class Upkeep:
         Of rows that came since the owner's latest change the last counts. `optimize` does this too,
         without `take_over`.
         """
-        with self._open(write=True):
-            self._segments.current()
-            report = reporting(progress, f"adopting rows of {self.name}")
-            return adopt(self._segments, report, take_over=take_over)
+        with self._open(write=True, seal=reporting(progress, f"adopting rows of {self.name}")) as native:
+            return native.adopt(self._host, take_over)
 
     def upgrade(self) -> bool:
         """Authenticate a collection that was made by a release before 0.2, from its present state
         on; whether it was not yet. Releases before can't open it afterwards. See `info()`."""
-        with self._open(write=True):
-            self._segments.current()
-            return self._segments.in_turn(lambda: upgrade(self._segments))
+        with self._open(write=True) as native:
+            return native.upgrade(self._host)
 
     def discard(self, segments: Iterable[str]) -> int:
         """Remove segments that writers sealed, by the ids that `info()` lists: those that don't
         open, or should not have come. Returns the rows removed. Raises InvalidInput for other
         segments; nothing is removed then."""
-        with self._open(write=True):
-            if isinstance(segments, str) or not isinstance(segments, Iterable):
-                raise InvalidInput(f"segments must be a list of their ids, got {segments!r:.100}.")
-            wanted = [_segment_id(one) for one in segments]
-            return self._segments.in_turn(lambda: discard(self._segments, wanted))
+        if isinstance(segments, str) or not isinstance(segments, Iterable):
+            raise InvalidInput(f"segments must be a list of their ids, got {segments!r:.100}.")
+        wanted = [_segment_id(one) for one in segments]
+        with self._open(write=True) as native:
+            return native.discard(self._host, wanted)
 
     def rotate_keys(
         self, keys: Keys, *, overlap: bool = False, progress: Progress | bool | None = None
@@ -264,29 +263,28 @@ class Upkeep:
         homomorphic schemes all is one commit, with a new key pair. `progress(done, total)` counts
         rows. Raises InvalidInput when a rotation to other keys is under way.
         """
-        with self._open(write=True):
-            if not isinstance(keys, Keys):
-                raise InvalidInput(f"keys must be ciphervec.Keys, got {type(keys).__name__}.")
-            if self.mode == "open":
-                raise InvalidInput("mode 'open' has no keys to change: nothing in it is sealed.")
-            rotate_keys(self._segments, keys, overlap, reporting(progress, f"sealing {self.name} again"))
+        if not isinstance(keys, Keys):
+            raise InvalidInput(f"keys must be ciphervec.Keys, got {type(keys).__name__}.")
+        with self._open(write=True, seal=reporting(progress, f"sealing {self.name} again")) as native:
+            native.rotate_keys(self._host, keys._native, overlap)
+            self._keys = keys
 
     def extend_filterable(self, fields: Iterable[str]) -> None:
         """Let the server test equality on further metadata fields, and so see which rows are equal
         there. Rows that come from now on have tags for them; those that are here with `optimize()`,
         until when the owner tests filters (`info()["untagged"]` segments). Raises InvalidInput for a
         field that is filterable already, and for collections of release 0.1 before `upgrade()`."""
-        with self._open(write=True):
-            names = filterable_names(fields, "fields")
-            self._segments.current()
-            self._segments.in_turn(lambda: extend_filterable(self._segments, names))
+        names = filterable_names(fields, "fields")
+        with self._open(write=True) as native:
+            native.extend_filterable(self._host, list(names))
+            self._settings = ([*self._settings[0], *names], self._settings[1])
 
     def rotate_query_key(self) -> None:
         """Begin the next epoch: a new query key, so that one leaked epoch opens no other. Vectors
         stay as they are. Raises InvalidInput under the additively homomorphic schemes, whose
         queries are plain."""
-        with self._open(write=True):
-            self._segments.in_turn(lambda: rotate_query_key(self._segments))
+        with self._open(write=True) as native:
+            native.rotate_query_key(self._host)
 
     def refresh(self) -> None:
         """See what another process has committed since this collection was opened with
@@ -296,10 +294,8 @@ class Upkeep:
         that commit may be gone (CorruptData says so). For the writer of a folder, who is always
         current, this does nothing.
         """
-        with self._lock:
-            self._told = self._store.newer() or 0
-            with self._open():
-                self._segments.refresh()
+        with self._open() as native:
+            native.refresh(self._host)
 
     def verify(self, *, progress: Progress | bool | None = None) -> dict[str, Any]:
         """Read and check every stored block; `progress(done, total)` counts bytes.
@@ -307,8 +303,9 @@ class Upkeep:
         Returns the `files` and `bytes` checked. Raises CorruptData naming the file and offset of
         every fault.
         """
-        with self._open():
-            return self._store.verify(reporting(progress, f"checking {self.name}"))
+        with self._open(read=reporting(progress, f"checking {self.name}")) as native:
+            files, size, strays = native.verify(self._host)
+        return {"files": files, "bytes": size, "strays": strays}
 
     def info(self, network: Network | None = None) -> dict[str, Any]:
         """What is stored and what protects it: sizes in bytes, counts, the key id, `security` as
@@ -334,31 +331,30 @@ class Upkeep:
         additions merge by themselves, eight to one, up to 4,096 rows; `optimize` merges more.
         `filter_tables`: opened metadata that is held in memory for filters, segments and bytes, and the
         limit of these."""
-        with self._open():
-            return inventory(self._segments, None if network is None else check_network(network))
+        over = None if network is None else check_network(network).native
+        with self._open() as native:
+            return inventory(self.spec, native.info(self._host, over))
 
     def release(self, segment_id: str) -> None:
         """Use a segment again that `info()["quarantine"]` names, after its cause was found: the
         server was replaced, or the segment restored. Raises InvalidInput for any other."""
-        with self._open():
-            self._segments.release(segment_id)
+        with self._open() as native:
+            native.release(self._host, _segment_id(segment_id))
 
     def checkpoint(self) -> str:
         """24 characters for two people to compare, aloud if need be: the number and the name of the state that this
         client sees, which its owner authenticated. Where they are equal, both see the same collection and the same
         history of it. See `expect`. Raises InvalidInput where states are not authenticated."""
-        with self._open():
-            self._segments.current()
-            return self._segments.states.checkpoint()
+        with self._open() as native:
+            return native.checkpoint(self._host)
 
     def expect(self, checkpoint: str) -> None:
         """That the history of the collection has the state of this checkpoint, which somebody else saw: it is the
         present state, or one of the 256 before it. So it shows that nobody was shown another history until then, and
         nothing about what came after it. Raises RollbackDetected where it is not, or where too many states came since to tell;
         InvalidInput for text that is no checkpoint."""
-        with self._open():
-            self._segments.current()
-            self._segments.states.expect(checkpoint)
+        with self._open() as native:
+            native.expect(self._host, checkpoint)
 
     def close(self) -> None:
         """Release the folder for another writer. The collection can't be used afterwards; closing
@@ -370,39 +366,33 @@ class Upkeep:
 
     def _shut(self, state: str) -> None:
         with self._lock:
-            self._closed = state
-            self._segments.states.close()
-            self._store.close()
+            self._closed, self._opened = state, None
 
     @contextlib.contextmanager
-    def _open(self, *, write: bool = False) -> Iterator[None]:
+    def _open(self, *, write: bool = False, **reports: Progress | None) -> Iterator[_native.Collection]:
+        """The core's collection, for one call that tells `reports` of its phases, see `told`."""
         with self._lock:
-            if self._closed:
+            native = self._opened
+            if native is None:
                 raise CiphervecError(
                     f"collection {self.name!r} was {self._closed}; get it again from the client."
                 )
-            if write and self._store.read_only:
-                raise StorageError(
-                    f"collection {self.name!r} was opened with read_only=True; open it for writing."
-                )
-            self._segments.settle()
-            if not write and self._store.read_only:
-                self._say_if_stale()
-            yield
-
-    def _say_if_stale(self) -> None:
-        """Warn a reader of a folder, once for every commit that it does not show."""
-        newer = self._store.newer()
-        if newer is not None and newer != self._told:
-            self._told = newer
-            remark(
-                f"collection {self.name!r} was written to since it was opened with read_only=True: this shows commit "
-                f"{self._store.version}, and there is {newer}. refresh() moves on to it."
+        if write and self._read_only:
+            raise StorageError(
+                f"collection {self.name!r} was opened with read_only=True; open it for writing."
             )
+        with told(**reports):
+            yield native
+
+    def _saved(self) -> SavedFunction | None:
+        """What is saved of the function that embeds texts."""
+        with self._open() as native:
+            text = native.info(self._host, None)["embedding_function"]
+        return None if text is None else SavedFunction.from_json(json.loads(text))
 
 
-def _segment_id(text: object) -> bytes:
+def _segment_id(text: object) -> str:
     try:
-        return bytes.fromhex(str(text))
+        return bytes.fromhex(str(text)).hex()
     except ValueError:
         raise InvalidInput(f"a segment's id is 32 hexadecimal digits, got {text!r}.") from None

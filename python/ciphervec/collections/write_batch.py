@@ -30,6 +30,12 @@ ROUTING = "routing"
 """Where the collection is routed: which segments are clusters, and which of their rows count, sealed."""
 
 
+SEGMENT_ROWS = 65_536
+"""Rows of a segment at most."""
+KEY_PAIR_ROWS = 4_096
+"""The same under schemes with a key pair, whose rows are long."""
+
+
 class StoredSegment(NamedTuple):
     """One committed segment: its id, rows, bytes of each blob, and the rows deleted from it."""
 

@@ -18,7 +18,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..collections.stores.store import check_name
+from ..ingest.naming import check_name
 from ..errors import CiphervecError, InvalidInput
 from ..ingest.arrays import count
 from ..ingest.files import StrPath, at_home

@@ -21,16 +21,14 @@ from .._native import IndexSpec
 from ..collections.client import Client
 from ..collections.collection import Collection
 from ..collections.keys import Keys
-from ..collections.owner import Owner
-from ..collections.routing.clusters import Clusters
-from ..collections.stores.store import Progress
+from ..collections.routing import Clusters
 from ..ingest.arrays import FloatArray, Id
 from ..ingest.files import StrPath
 from ..ingest.forks import fresh_in_child
+from ..ingest.remarks import Progress
 from .address import base_url, by_proxy
-from .client import CACHE_BYTES, HttpClient, verification
+from .client import CACHE_BYTES, Fetch, HttpClient, verification
 from .programs import RemoteProgram
-from .store import Fetch
 
 if TYPE_CHECKING:
     import httpx
@@ -232,11 +230,6 @@ class AsyncHttpCollection(_Twin):
     def routing(self) -> Clusters | None:
         """As `Collection.routing`."""
         return self._blocking.routing
-
-    @property
-    def owner(self) -> Owner:
-        """As `Collection.owner`."""
-        return self._blocking.owner
 
     add = _coroutine(Collection.add)
     upsert = _coroutine(Collection.upsert)

@@ -1,32 +1,29 @@
-"""HTTP client: a server's URL, a token and the owner's keys enter; collections leave. Runs on the
-key owner's side."""
+"""The client of a server that holds no key: collections, and programs, for the key owner. The core does the work of
+collections; httpx carries its requests."""
 
 from __future__ import annotations
 
+import contextlib
 import ssl
-from functools import partial
+import weakref
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import ciphervec._native as _native
 
-from ..collections.client import Client
+from ..collections.client import Client, checked_keys
 from ..collections.collection import Collection
 from ..collections.keys import Keys
-from ..collections.pins import Pin
-from ..collections.segments import Segments
-from ..collections.spec import Description
-from ..collections.stores.store import CollectionStore, Progress
-from ..errors import CiphervecError, Conflict, InvalidInput
+from ..collections.world import host_of
+from ..errors import InvalidInput
 from ..ingest.files import StrPath, at_home
+from ..ingest.remarks import Progress
 from ..ingest.state_folder import user_folder
 from .address import base_url, by_proxy, token_of
-from .database import HttpDatabase
-from .programs import RemoteProgram, get_program, program_rows, put_program
+from .programs import RemoteProgram, ServedProgram, get_program, program_rows, put_program
 from .session import Session
-from .store import Fetch, HttpStore
 from .tokens import TokenScope, own_token, token_rows
-from .trust import Lineage
 
 if TYPE_CHECKING:
     import httpx
@@ -36,7 +33,8 @@ if TYPE_CHECKING:
 
 CACHE_BYTES = 1 << 30
 
-_ATTEMPTS = 8
+Fetch: TypeAlias = Literal["segments", "collection"]
+"""What is read at once of metadata and documents."""
 
 
 class HttpCollection(Collection):
@@ -56,6 +54,14 @@ class HttpCollection(Collection):
     """
 
     _query_default = ("distances", "scores")
+    _on_upload: Callable[[], Progress | None]
+
+    @contextlib.contextmanager
+    def _open(self, *, write: bool = False, **reports: Progress | None) -> Iterator[_native.Collection]:
+        if write:
+            reports = {"upload": self._on_upload(), **reports}
+        with super()._open(write=write, **reports) as native:
+            yield native
 
 
 class HttpClient(Client):
@@ -125,12 +131,20 @@ class HttpClient(Client):
         folder = (
             user_folder() if state is True else None if state is None else Path(at_home(state)).absolute()
         )
-        self._url = url
-        self._session = Session(transport, url, token_of(token), timeout, retries)
-        self._remote = HttpDatabase(self._session, folder, cache_bytes, fetch)
-        self._remote.on_upload = on_upload
-        self._start(self._remote, keys, folder)
-        self._remote.lineage = partial(_lineage, keys)
+        held = None if keys is None else checked_keys(keys)._native
+        text = token_of(token)
+        native = _native.Client.on_server(
+            url,
+            held,
+            None if text is None else text.header().removeprefix("Bearer "),
+            insecure=True,  # the address was checked
+            timeout=timeout,
+            retries=retries,
+            cache_bytes=cache_bytes,
+        )
+        self._url, self._on_upload = url, on_upload
+        self._session = Session(transport, url, text, timeout, retries)
+        self._start(native, host_of(transport, folder), keys)
 
     @property
     def url(self) -> str:
@@ -138,19 +152,14 @@ class HttpClient(Client):
         return self._url
 
     @property
-    def database(self) -> HttpDatabase:
-        """The server's collections and programs as they are stored, for tools that have no key."""
-        return self._remote
-
-    @property
     def on_upload(self) -> Progress | None:
         """Called with (bytes sent, bytes in all) while a large change, or large keys of a program, are
         on their way."""
-        return self._remote.on_upload
+        return self._on_upload
 
     @on_upload.setter
     def on_upload(self, progress: Progress | None) -> None:
-        self._remote.on_upload = progress
+        self._on_upload = progress
 
     def put_program(self, name: str, plan: Plan) -> RemoteProgram:
         """Store a program's plan under a name; the same plan again is no change. The token needs the
@@ -173,7 +182,15 @@ class HttpClient(Client):
     def delete_program(self, name: str) -> None:
         """Remove a program with the keys and kept inputs of all clients. The token needs the verb
         admin. Raises ProgramNotFound."""
-        self._remote.program(name).delete()
+        self.served_program(name).delete()
+
+    def served_program(self, name: str) -> ServedProgram:
+        """A program that is there, for whoever has neither its plan nor a key."""
+        return ServedProgram(self._session, name, lambda: self.on_upload)
+
+    def program_rows(self) -> list[dict[str, Any]]:
+        """Every program that the token may see, as the server describes it."""
+        return program_rows(self._session)
 
     def own_token(self) -> TokenScope | None:
         """What this client's token may do, and until when; None where the server asks for no token.
@@ -185,68 +202,23 @@ class HttpClient(Client):
         itself. The token needs admin on `*`. Raises AuthenticationError, ServerError."""
         return token_rows(self._session)
 
-    def forget(self, name: str) -> None:
-        """Drop what was pinned and seen of a collection, to accept one that was restored or made
-        anew on purpose. The next `get_collection` trusts what the server shows."""
-        with self._open():
-            opened = self._live(name)
-            if opened is not None:
-                opened.close()
-            self._remote.forget(name)
-
-    def _seen(self, name: str, segments: Segments) -> Pin | None:
-        return self._remote.seen(name)
-
-    def _accept(self, name: str, pin: Pin) -> None:
-        self._remote.accept(name, pin)
-
     def close(self) -> None:
         """Close every collection and the connections."""
         super().close()
         self._session.transport.close()
 
-    def _collection(self, name: str, store: CollectionStore, description: Description) -> Collection:
-        if not isinstance(store, HttpStore):
-            raise TypeError(f"an HttpClient has HttpStores, got {type(store).__name__}")
-        for _ in range(_ATTEMPTS):
-            try:
-                collection = super()._collection(name, store, description)
-                try:
-                    self._pin(name, store, collection)
-                except BaseException:
-                    collection.close()
-                    raise
-                return collection
-            except Conflict:  # others changed it while it was read
-                store.refresh()
-                description = Description.from_bytes(store.meta(), name, self._keys)
-        raise Conflict(f"collection {name!r} changes faster than it can be opened. Try again.")
-
-    def _pin(self, name: str, store: HttpStore, collection: Collection) -> None:
-        """Hold the server to what it shows beside a state that was found to be the owner's."""
-        owner = collection.owner
-        store.pin_evaluation(owner.epoch, collection._segments.states.check_evaluation)
-        if not owner.has_key_pair:
-            store.pin_masks(owner.mask_seed)
+    def _collection(self, name: str, native: _native.Collection) -> Collection:
+        collection = super()._collection(name, native)
+        assert isinstance(collection, HttpCollection)
+        mine = weakref.ref(self)
+        collection._on_upload = lambda: None if (live := mine()) is None else live.on_upload
+        return collection
 
     def __enter__(self) -> HttpClient:
         return self
 
     def __repr__(self) -> str:
         return f"<ciphervec.{type(self).__name__} of {self._url}>"
-
-
-def _lineage(keys: Keys | None, name: str, meta: bytes) -> Lineage | None:
-    """What a description says under these keys; None if it doesn't open, or under a scheme whose
-    collections keep nothing when their keys change."""
-    try:
-        description = Description.from_bytes(meta, name, keys)
-        owner = description.owner(keys)
-    except CiphervecError:
-        return None
-    if owner.has_key_pair:
-        return None
-    return Lineage(description.key_id, _native.blake3(owner.mask_seed).hex(), description.epoch)
 
 
 def verification(ca: StrPath | None, verify: bool | ssl.SSLContext, insecure: bool) -> bool | ssl.SSLContext:

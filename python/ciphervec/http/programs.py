@@ -9,8 +9,9 @@ import secrets
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from ..collections.stores.store import Progress, check_name
 from ..errors import InvalidInput, ProgramNotFound, ServerError
+from ..ingest.naming import check_name
+from ..ingest.remarks import Progress
 from .problem import Reply, error_of, loses_uploads, uploads_gone, words
 from .session import MAX_ANSWER, Session
 

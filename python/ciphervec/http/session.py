@@ -12,12 +12,11 @@ import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..collections.stores.server_backend import Sink
 from ..errors import CiphervecError, ServerError
 from .address import Token
 from .problem import Reply, error_of, loses_uploads, words
 from .retry import RETRY_STATUS, Attempts, retry_after
-from .transport_types import Lost, Request, Transport
+from .transport_types import Lost, Request, Sink, Transport
 
 API = "1"
 MAX_JSON = 256 << 20

@@ -1,5 +1,4 @@
-"""Transport over httpx: requests enter, answers leave, one attempt each: the only file that knows
-httpx. Key owner's side.
+"""Transport over httpx, one attempt a request, for the key owner's clients: the only file that knows httpx.
 
 `Direct` sends from the calling thread. `Looped` sends from an event loop in a thread of its own, so
 that a request can be cancelled from outside while a thread waits for it.
@@ -13,16 +12,15 @@ import contextvars
 import ssl
 import threading
 import time
-from collections.abc import Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import CancelledError, Future
 from typing import Any, TypeVar
 
 import httpx
 
-from ..collections.stores.server_backend import Sink
 from ..ingest.forks import fresh_in_child
 from .problem import Reply
-from .transport_types import Lost, Request
+from .transport_types import Lost, Request, Sink
 
 T = TypeVar("T")
 _CONNECT = 10.0  # seconds
@@ -43,10 +41,7 @@ class _Body:
         self._response = response
         coding = response.headers.get("content-encoding", "identity").strip().lower()
         if coding not in ("", "identity"):
-            raise Lost(
-                f"the answer is compressed ({coding[:20]}), which was not asked for: few bytes could become any number of them",
-                sent=True, final=True,
-            )  # fmt: skip
+            raise _compressed(coding)
         good = into is not None and response.status_code in (200, 206)
         # What went wrong is said in few bytes, whatever was asked for.
         self._limit = limit if response.is_success else _LONGEST_ERROR
@@ -76,6 +71,37 @@ class _Body:
     def reply(self) -> Reply:
         headers = {name.lower(): value for name, value in self._response.headers.items()}
         return Reply(self._response.status_code, headers, b"" if self._kept else bytes(self._into))
+
+
+class _Streamed:
+    """An answer that is read in pieces, `take` by `take`, until its time is over."""
+
+    def __init__(
+        self, response: httpx.Response, seconds: float, take: Callable[[], bytes | None], close: Callable[[], None]
+    ) -> None:
+        self.status = response.status_code
+        self.headers = [(name.lower(), value) for name, value in response.headers.items()]
+        self._ends = time.monotonic() + seconds
+        self._take, self.close = take, close
+        coding = response.headers.get("content-encoding", "identity").strip().lower()
+        if coding not in ("", "identity"):
+            close()
+            raise _compressed(coding)
+
+    def read(self) -> bytes | None:
+        """The next bytes, None at the end. Raises Lost."""
+        with _lost():
+            piece = self._take()
+        if piece is not None and time.monotonic() > self._ends:
+            raise Lost("the answer did not end in time", sent=True)
+        return piece
+
+
+def _compressed(coding: str) -> Lost:
+    return Lost(
+        f"the answer is compressed ({coding[:20]}), which was not asked for: few bytes could become any number of them",
+        sent=True, final=True,
+    )  # fmt: skip
 
 
 class Direct:
@@ -108,8 +134,21 @@ class Direct:
                 body.take(piece)
             return body.reply()
 
+    def begin(
+        self, method: str, url: str, headers: list[tuple[str, str]], body: bytes | None, seconds: float
+    ) -> _Streamed:
+        """One attempt, whose answer is read afterwards. Raises Lost."""
+        request = Request(method, url, dict(headers), body or b"")
+        with _lost():
+            response = self._client.send(self._client.build_request(**_arguments(request, seconds)), stream=True)
+        pieces = response.iter_raw()
+        return _Streamed(response, seconds, lambda: next(pieces, None), response.close)
+
     def sleep(self, seconds: float) -> None:
         time.sleep(seconds)
+
+    def check(self) -> None:
+        """Nothing ends a call but its thread."""
 
     def close(self) -> None:
         self._client.close()
@@ -204,10 +243,36 @@ class Looped:
                         await asyncio.to_thread(body.take, piece)
                 return body.reply()
 
+    def begin(
+        self, method: str, url: str, headers: list[tuple[str, str]], body: bytes | None, seconds: float
+    ) -> _Streamed:
+        """One attempt, whose answer is read afterwards. Raises Lost."""
+        call = CALL.get() or Call()
+        call.check()
+        request = Request(method, url, dict(headers), body or b"")
+        with _lost():
+            made = self._client.build_request(**_arguments(request, seconds))
+            response = call.result(self._run(self._client.send(made, stream=True)))
+        pieces = response.aiter_raw()
+
+        async def following() -> bytes | None:
+            return await anext(pieces, None)
+
+        return _Streamed(
+            response,
+            seconds,
+            lambda: call.result(self._run(following())),
+            lambda: self._run(response.aclose()).result(),
+        )
+
     def sleep(self, seconds: float) -> None:
         call = CALL.get() or Call()
         call.cancelled.wait(seconds)
         call.check()
+
+    def check(self) -> None:
+        """Raises CancelledError once the call is cancelled."""
+        (CALL.get() or Call()).check()
 
     def close(self) -> None:
         if self._closed:

@@ -1,12 +1,23 @@
-"""Transport types: requests enter whatever carries them; replies leave, or none that came. Key
-owner's side."""
+"""What carries requests to a server, and what is said of one without an answer."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple, Protocol
 
-from ..collections.stores.server_backend import Sink
 from .problem import Reply
+
+
+class Sink(Protocol):
+    """Where an answer goes that is too large to be kept."""
+
+    def restart(self, headers: Mapping[str, str]) -> None:
+        """An answer begins, under these headers, named in lower case; whatever came before it is forgotten."""
+        ...
+
+    def write(self, piece: bytes) -> None:
+        """Its next bytes. May wait until the bytes before are dealt with."""
+        ...
 
 
 class Request(NamedTuple):

@@ -9,8 +9,12 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from typing import TypeAlias
 
 from ..errors import InvalidInput, StorageError
+
+Progress: TypeAlias = Callable[[int, int], object]
+"""Called with (done, total) after each step of long work."""
 
 _PACKAGE = __name__.partition(".")[0]
 _BETWEEN = {_PACKAGE, "contextlib", "functools"}  # top-level modules of frames that are no caller's
@@ -54,9 +58,7 @@ class Line:
             sys.stderr.flush()
 
 
-def reporting(
-    progress: Callable[[int, int], object] | bool | None, what: str
-) -> Callable[[int, int], object] | None:
+def reporting(progress: Progress | bool | None, what: str) -> Progress | None:
     """What to call with progress: what was given, or for True a line on standard error."""
     if isinstance(progress, bool):
         return Line(what) if progress else None

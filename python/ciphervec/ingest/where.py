@@ -24,7 +24,7 @@ def row_filter(
     if where is None and where_document is None:
         return None
     return _native.Filter(
-        _checked(where, "where"), _checked(where_document, "where_document"), list(filterable)
+        written(where, "where"), written(where_document, "where_document"), list(filterable)
     )
 
 
@@ -33,7 +33,8 @@ def canonical(value: object) -> bytes:
     return _native.canonical(_written(value, "a value of a filter"))
 
 
-def _checked(where: object, name: str) -> str | None:
+def written(where: object, name: str) -> str | None:
+    """A filter in the JSON that the core reads; `name` is the argument's. Raises InvalidInput."""
     check_depth(where, name)
     return None if where is None else _written(where, name)
 

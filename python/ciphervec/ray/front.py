@@ -23,13 +23,12 @@ from starlette.background import BackgroundTask
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from ..collections.stores.server_backend import QueryKeysMissing
 from ..errors import CiphervecError, CorruptData, InvalidInput, ServerError, WrongKey
 from ..http import LocalServer
 from ..ingest.files import StrPath
 from .cluster import is_loopback
 from .pool import PoolAnswer, ScannerPool
-from .scanner import OtherQueryKeys
+from .scanner import OtherQueryKeys, QueryKeysMissing
 
 _QUERY = re.compile(r"/v1/collections/([^/]+)/query(-keys)?")
 _HOP = {

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import ciphervec._native as _native
 
-from ..collections.stores.store import check_name
+from ..ingest.naming import check_name
 from ..errors import CorruptData, InvalidInput, StorageError, StoreLocked
 from ..ingest.files import read_file, read_text, storage_errors, sync_folder, write_file
 from ..ingest.state_folder import user_folder

@@ -20,7 +20,7 @@ import ray
 import ciphervec._native as _native
 
 from .._native import IndexSpec
-from ..collections.stores.store import check_name
+from ..ingest.naming import check_name
 from ..errors import CiphervecError, InvalidInput, ServerError
 from ..ingest.files import StrPath
 from .cluster import expect_guarded

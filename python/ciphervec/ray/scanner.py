@@ -21,7 +21,6 @@ import ray
 import ciphervec._native as _native
 
 from .._native import IndexSpec
-from ..collections.stores.server_backend import QueryKeysMissing
 from ..collections.write_batch import EVALUATION, ROWS, TAGS
 from ..errors import CiphervecError, CorruptData, StorageError
 
@@ -35,6 +34,10 @@ ANYONE = _native.SessionStore.ANYONE
 
 class Moved(CiphervecError):  # noqa: N818
     """The state asked for is not held, or is not in the bucket any more: ask for the plan anew."""
+
+
+class QueryKeysMissing(CiphervecError):  # noqa: N818
+    """The server has not got the evaluation keys of the query's session, or not any more."""
 
 
 class OtherQueryKeys(CiphervecError):  # noqa: N818

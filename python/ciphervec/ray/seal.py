@@ -17,7 +17,7 @@ from typing import Any
 import ray
 
 from .._native import IndexSpec
-from ..collections.stores.store import Progress
+from ..ingest.remarks import Progress
 from ..errors import CiphervecError, InvalidInput
 from ..ingest.files import StrPath
 from ..writer import Writer, WriterCard, read_card

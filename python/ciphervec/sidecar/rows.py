@@ -71,7 +71,7 @@ class Rows:
         rows = self._catalog.rows_of(entry)
         if rows is None or ids == [] or limit == 0:
             return told(parts, {"ids": []})
-        named = ids if ids is None else rows.owner.in_order(ids)
+        named = ids if ids is None else rows.ids(ids)
         if passing.rest is None:
             where, cut = passing.metadata, {"limit": limit, "offset": offset}
         else:
@@ -98,7 +98,7 @@ class Rows:
         if rows is None or limit == 0:
             return 0
 
-        named = None if ids is None else rows.owner.in_order(ids)
+        named = None if ids is None else rows.ids(ids)
         found = self._passing(rows, named, passing) if passing else (named or [])
         return rows.delete(found[:limit], missing_ok=True) if found[:limit] else 0
 

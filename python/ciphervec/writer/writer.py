@@ -14,9 +14,9 @@ import ciphervec._native as _native
 
 from .._native import IndexSpec, WriterCard
 from ..collections.batch import Batch
-from ..collections.segments import KEY_PAIR_ROWS, SEGMENT_ROWS
-from ..collections.stores.store import Progress, check_name
-from ..collections.write_batch import NewSegment, WriteBatch
+from ..ingest.naming import check_name
+from ..ingest.remarks import Progress
+from ..collections.write_batch import KEY_PAIR_ROWS, SEGMENT_ROWS, NewSegment, WriteBatch
 from ..errors import CollectionNotFound, CorruptData, InvalidInput, PinMismatch, StorageError, WrongKey
 from ..ingest.arrays import Id, Vectors
 from ..ingest.files import StrPath, at_home

@@ -56,6 +56,10 @@ class SavedFunction:
         """As it is sealed with the collection."""
         return {"name": self.name, "config": dict(self.config), "named": self.named}
 
+    def to_text(self) -> str:
+        """The same as text."""
+        return json.dumps(self.to_json())
+
     @classmethod
     def from_json(cls, content: Any) -> SavedFunction | None:
         """Read what `to_json` wrote; None where nothing was. Raises KeyError or TypeError."""

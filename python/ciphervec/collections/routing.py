@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ..._native import IndexSpec
-from ...errors import InvalidInput
-from ...ingest.arrays import count, finite
+from .._native import IndexSpec
+from ..errors import InvalidInput
+from ..ingest.arrays import count, finite
 
 MAX_CLUSTERS = 1 << 20
 """Clusters of one collection: a query names segments by 16 bytes each."""

@@ -6,40 +6,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import cast
 
-from ...errors import InvalidInput
-from ...ingest import arrays, records
-from ...ingest.arrays import Id, Vectors
-from ..changes import set_embedding
-from ..upkeep import Upkeep
-from .function import Embedder, EmbeddingFunction, SavedFunction, texts_of
+from ..errors import InvalidInput
+from ..ingest import arrays, records
+from ..ingest.arrays import Id, Vectors
+from .upkeep import Upkeep
+from .embedding.function import Embedder, SavedFunction, texts_of
 
 
 class Texts(Upkeep):
     """A collection that embeds texts, if it has a function that does."""
 
-    @property
-    def embedding_function(self) -> str | None:
-        """The name of the function that texts are embedded by, as it is saved with the collection."""
-        saved = self._segments.description.embedding
-        return None if saved is None else saved.name
-
-    def set_embedding_function(self, function: EmbeddingFunction | None) -> None:
-        """Embed texts by this function from now on, and save its name and configuration with the
-        collection, sealed as all of it is; None: by none. Rows that are here keep their vectors, so
-        that it must be the function they are from under another name, or `update` must bring them
-        again. Raises InvalidInput for what is no function, and for collections of release 0.1
-        before `upgrade()`."""
-        embedder = None if function is None else Embedder(function)
-        with self._open(write=True):
-            saved = None if embedder is None else embedder.saved
-            self._segments.current()
-            self._segments.in_turn(lambda: set_embedding(self._segments, saved))
-            self._texts.replace(embedder)
-
     def _embedding(self, *, write: bool = False) -> tuple[SavedFunction | None, int | None]:
         """What is saved of the function, and the dimension of what it returns, if that is fixed."""
         with self._open(write=write):
-            return self._segments.description.embedding, self.dimension
+            return self._saved(), self.dimension
 
     def _give(self, embedder: Embedder | None) -> None:
         """Embed texts by this function, if it is one."""

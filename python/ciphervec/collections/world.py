@@ -1,0 +1,94 @@
+"""What the client core asks of Python: requests, waiting, warnings, progress, and whether the call at hand is to end."""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+import ciphervec._native as _native
+
+from ..errors import StorageError
+from ..ingest.remarks import Progress, remark
+
+_REPORTS: contextvars.ContextVar[Mapping[str, Progress]] = contextvars.ContextVar("ciphervec_reports", default={})
+
+
+class Carrier(Protocol):
+    """What carries requests to a server."""
+
+    def begin(
+        self, method: str, url: str, headers: list[tuple[str, str]], body: bytes | None, seconds: float
+    ) -> Any:
+        """One attempt: an answer with `status`, `headers`, `read()` and `close()`. Raises Lost."""
+        ...
+
+    def sleep(self, seconds: float) -> None:
+        """Wait, unless the caller gives up meanwhile."""
+        ...
+
+    def check(self) -> None:
+        """Raise what ends the present call, if something does."""
+        ...
+
+
+class World:
+    """One client's; without a carrier there is no server to ask."""
+
+    def __init__(self, carrier: Carrier | None = None) -> None:
+        self._carrier = carrier
+
+    def send(
+        self, method: str, url: str, headers: list[tuple[str, str]], body: bytes | None, seconds: float
+    ) -> Any:
+        """See `Carrier.begin`."""
+        assert self._carrier is not None  # nothing else has an address
+        return self._carrier.begin(method, url, headers, body, seconds)
+
+    def sleep(self, seconds: float) -> None:
+        """See `Carrier.sleep`."""
+        (time if self._carrier is None else self._carrier).sleep(seconds)
+
+    def check(self) -> None:
+        """See `Carrier.check`."""
+        if self._carrier is not None:
+            self._carrier.check()
+
+    def warn(self, text: str) -> None:
+        """A UserWarning at the caller's own line."""
+        remark(text)
+
+    def progress(self, phase: str, done: int, total: int | None) -> None:
+        """To whoever wants to hear of this phase, see `told`."""
+        report = _REPORTS.get().get(phase)
+        if report is not None and total is not None:
+            report(done, total)
+
+
+@contextlib.contextmanager
+def told(**reports: Progress | None) -> Iterator[None]:
+    """Within it, calls of this thread report the phases that are named: `seal`, `read`, `upload`."""
+    wanted = {phase: report for phase, report in reports.items() if report is not None}
+    token = _REPORTS.set(wanted)
+    try:
+        yield
+    finally:
+        _REPORTS.reset(token)
+
+
+def host_of(carrier: Carrier | None, state: Path | None, *, needed: bool = True) -> _native.CallHost:
+    """What the core's calls are made with. `state` is where it remembers things; None: in memory, as where a folder can't be
+    used that is not `needed`. Raises StorageError."""
+    try:
+        storage = _native.Storage(state)
+    except StorageError:
+        if needed:
+            raise
+        storage = _native.Storage()
+    return _native.CallHost(World(carrier), storage)
+
+
+__all__ = ["Carrier", "World", "host_of", "told"]
