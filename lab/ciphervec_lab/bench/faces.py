@@ -199,7 +199,7 @@ def ours(
     client, database = made[-1]
     (name,) = client.list_collections()
     collection = client.get_collection(name, allow_open=mode == "open")
-    query = collection.owner.query(task.asked[:1].astype(np.float32)).to_bytes()
+    query = collection.make_query(task.asked[:1].astype(np.float32)).to_bytes()
     distances = np.empty_like(exact)
     for i, face in enumerate(task.asked):
         for hit in database.search_by_vector(face.tolist(), **CRITERIA, limit=len(rows)):

@@ -1,5 +1,5 @@
 """Scale: a number of rows enters; what a question costs a collection that is scanned whole, and one that is routed, leaves:
-rows, bytes, time and recall. Plays owner and server in one process.
+rows, bytes, time and recall. Plays owner and server in one process, but where half of an answer is fetched ahead.
 
 The rows are real ones scaled up, where a file of some is given: each lies between one of them and its neighbours, with
 noise, so that there are as many directions around a row as there were (`intrinsic` says). Without a file they lie on a bent
@@ -9,6 +9,7 @@ surface of sixteen dimensions.
 from __future__ import annotations
 
 import statistics
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -17,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-import ciphervec._native as _native
-from ciphervec import Client, Clusters, Collection, InvalidInput
+from ciphervec import Client, Clusters, Collection, HttpClient, InvalidInput, Keys
+from ciphervec.http import LocalServer
 from ciphervec.ingest.arrays import FloatArray
 from ciphervec.ingest.metrics import MetricName
 
@@ -75,7 +76,7 @@ def run(settings: Settings, notify: Notify) -> list[dict[str, Any]]:
         for start in range(0, len(rows), _PIECE):
             notify(f"sealing ({start:,}/{len(rows):,})")
             collection.add(range(start, min(start + _PIECE, len(rows))), rows[start : start + _PIECE])
-        halves = _halves(collection, questions[:_NEAREST], notify)
+        halves = _halves(settings, rows, questions[:_NEAREST], notify)
         records.append({**common, **_measured(collection, questions, exact, notify), **halves})
         notify("clustering")
         began = time.perf_counter()
@@ -119,34 +120,35 @@ def _measured(
     }
 
 
-def _halves(collection: Collection, questions: FloatArray, notify: Notify) -> dict[str, Any]:
-    """Questions asked whole, and with half of each answer fetched ahead, one after the other: milliseconds from a question to
-    its hits, and bytes of answers, each of one question."""
+def _halves(settings: Settings, rows: FloatArray, questions: FloatArray, notify: Notify) -> dict[str, Any]:
+    """Questions asked whole, and with half of each answer fetched ahead, one after the other, of a server on this machine:
+    milliseconds from a question to its hits, and bytes of answers, each of one question."""
     notify("asking with tokens")
-    owner, pool = collection.owner, _native.TokenPool()
-    began = time.perf_counter()
-    request = owner.request_tokens(len(questions))
-    ahead = collection.evaluate(request.to_bytes())
-    owner.read_tokens(request, ahead, pool)
-    ahead_ms = 1e3 * (time.perf_counter() - began) / len(questions)
-    taken: dict[bool, list[float]] = {True: [], False: []}
-    lengths = {}
-    for question in questions:
-        for tokens in (None, pool):
-            began = time.perf_counter()
-            query = owner.query(question, answers="short", tokens=tokens)
-            answer = collection.evaluate(query.to_bytes())
-            lengths[tokens is pool] = len(answer)
-            whole = owner.complete(query, answer) if query.ahead else answer
-            query.open(whole, _NEAREST, audience="owner")
-            taken[tokens is pool].append(1e3 * (time.perf_counter() - began))
+    with tempfile.TemporaryDirectory() as folder, LocalServer(folder) as server:
+        keys = Keys.generate()
+        with HttpClient(server.url, keys=keys, state=None) as client:
+            collection = client.create_collection("rows", rows.shape[1], settings.metric, originals=False)
+            collection.add(range(len(rows)), rows)
+            collection.query(questions[0], _NEAREST, audience="owner")  # the server is given the session's keys
+            taken: dict[bool, list[float]] = {True: [], False: []}
+            lengths, ahead_ms = {}, []
+            for question in questions:
+                for token in (False, True):
+                    if token:
+                        began = time.perf_counter()
+                        collection.prefetch(1)
+                        ahead_ms.append(1e3 * (time.perf_counter() - began))
+                    began = time.perf_counter()
+                    collection.query(question, _NEAREST, audience="owner")
+                    taken[token].append(1e3 * (time.perf_counter() - began))
+                    lengths[token] = collection.explain()
     return {
         "whole_ms": statistics.median(taken[False]),
         "token_ms": statistics.median(taken[True]),
-        "token_ms_ahead": ahead_ms,
-        "whole_bytes_down": lengths[False],
-        "token_bytes_down": lengths[True],
-        "token_bytes_ahead": len(ahead) // len(questions),
+        "token_ms_ahead": statistics.median(ahead_ms),
+        "whole_bytes_down": lengths[False].bytes_down,
+        "token_bytes_down": lengths[True].bytes_down,
+        "token_bytes_ahead": lengths[True].bytes_ahead,
     }
 
 

@@ -27,17 +27,18 @@ import pyarrow as pa
 from pyarrow import parquet
 
 import ciphervec
-import ciphervec._native as native
-from ciphervec import Keys, PersistentClient
+from ciphervec import Collection, Keys, PersistentClient
+from ciphervec.collections.matches import Matches
 from ciphervec.collections.spec import Mode
-from ciphervec.collections.stores.server_backend import Answer, QueryKeysMissing, ServerBackend, Sink
 from ciphervec.ray.cluster import local_cluster
 from ciphervec.ray.pool import ScannerPool
+from ciphervec.ray.scanner import QueryKeysMissing
 from ciphervec.ray.seal import seal_dataset
 
 _PIECE = 250_000
 _COMMON = 4096
 _QUERIES = 50
+_EPOCH = slice(77, 81)  # of a query's bytes
 
 
 def run(
@@ -79,7 +80,7 @@ def run(
                         beyond_memory="refuse" if memory is None else "read",
                     ) as pool,
                 ):
-                    found = _scan(pool, books, queries, exact, repeats)
+                    found = _scan(_Asking(pool, books, keys), queries, exact, repeats)
                 found |= {"mode": mode, "scanners": count, "ms_one_process": peer.get(count)}
                 found["read_gb_s"] = _bandwidth(count)
                 notify(
@@ -89,19 +90,17 @@ def run(
         return records
 
 
-class _Through:
-    """A pool of scanners in the place of a server, for the key holder of this process."""
+class _Asking:
+    """The key holder of this process, who asks a pool of scanners."""
 
-    remote = True
-    query_version = native.QUERY_VERSION
+    def __init__(self, pool: ScannerPool, books: Collection, keys: Keys) -> None:
+        self.pool, self.books, self.keys, self.query = pool, books, keys, b""
 
-    def __init__(self, pool: ScannerPool) -> None:
-        self.pool, self.query, self.keys = pool, b"", b""
-
-    def evaluate(self, query: bytes, again: Callable[[], None] | None = None) -> Answer:
-        self.query = query
-        answer = self.pool.answer(query)
-        return Answer(answer.data, answer.version)
+    def hits(self, rows: np.ndarray[Any, Any]) -> list[Matches]:
+        """The ten nearest rows to each."""
+        query = self.books.make_query(rows)
+        self.query = query.to_bytes()
+        return self.books.open_answer(query, self.again())
 
     def again(self) -> bytes:
         """The answer to the latest query once more, from scanners that may have lost its session's keys."""
@@ -109,21 +108,8 @@ class _Through:
             try:
                 return self.pool.answer(self.query).data
             except QueryKeysMissing:
-                self.pool.put_keys(self.keys)
-
-    def lacks(self, epoch: int) -> bool:
-        return False
-
-    def hold(self, evaluation: bytes) -> bool:
-        self.keys = evaluation
-        self.pool.put_keys(evaluation)
-        return True
-
-    def evaluate_into(self, query: bytes, sink: Sink, again: Callable[[], None] | None = None) -> int:
-        answer = self.evaluate(query, again)
-        sink.restart({})
-        sink.write(answer.data)
-        return answer.version
+                epoch = int.from_bytes(self.query[_EPOCH], "little")
+                self.pool.put_keys(self.keys.evaluation(self.books, epoch=epoch).to_bytes())
 
 
 def _keys(place: Path) -> Keys:
@@ -201,58 +187,31 @@ def _peer(
     before = ciphervec.get_threads()
     with PersistentClient(place / "db", keys, read_only=True) as client:
         books = client.get_collection("rows")
-        index = books._segments.store.server(books.spec)
-        through = _Noting(index)
-        segments: Any = books._segments
-        segments._server = through
-        books.query(queries[:1], 10)
+        query = books.make_query(queries[:1]).to_bytes()
         found = {}
         try:
             for count in threads:
                 ciphervec.set_threads(count)
-                found[count] = _median(lambda: index.evaluate(through.query), repeats)
+                found[count] = _median(lambda: books.evaluate(query), repeats)
         finally:
             ciphervec.set_threads(before)
     return found
 
 
-class _Noting:
-    """A server of this process that keeps the query."""
-
-    remote = False
-    query_version = native.QUERY_VERSION
-
-    def __init__(self, server: ServerBackend) -> None:
-        self.server, self.query = server, b""
-
-    def evaluate(self, query: bytes, again: Callable[[], None] | None = None) -> Answer:
-        self.query = query
-        return self.server.evaluate(query, again)
-
-    def lacks(self, epoch: int) -> bool:
-        return self.server.lacks(epoch)
-
-    def hold(self, evaluation: bytes) -> bool:
-        return self.server.hold(evaluation)
-
-
 def _scan(
-    pool: ScannerPool,
-    books: Any,
+    asking: _Asking,
     queries: np.ndarray[Any, Any],
     exact: np.ndarray[Any, Any],
     repeats: int,
 ) -> dict[str, Any]:
-    through = _Through(pool)
-    books._segments._server = through
+    pool, books = asking.pool, asking.books
     hits = 0
     for at in range(0, len(queries), 5):
-        found = books.query(queries[at : at + 5], 10)["ids"]
-        hits += sum(len(set(one) & set(exact[at + row].tolist())) for row, one in enumerate(found))
-    books.query(queries[:1], 10)
-    query = through.query
-    right = through.again()
-    milliseconds = _median(lambda: pool.answer(query), repeats)
+        found = asking.hits(queries[at : at + 5])
+        hits += sum(len(set(one.ids) & set(exact[at + row].tolist())) for row, one in enumerate(found))
+    asking.hits(queries[:1])
+    right = asking.again()
+    milliseconds = _median(lambda: pool.answer(asking.query), repeats)
     says = list(pool.status()["scanners"].values())
     return {
         "what": "scanning",
@@ -267,18 +226,18 @@ def _scan(
         "leak": "sizes, times",
         "rss_mb": sum(one["rss"] for one in says) / 1e6,
         "stored_mb": sum(one["bytes"] for one in says) / 1e6,
-        "right_after_kill": _killed(through, right, [one["pid"] for one in says]),
+        "right_after_kill": _killed(asking, right, [one["pid"] for one in says]),
     }
 
 
-def _killed(through: _Through, right: bytes, processes: Sequence[int]) -> bool:
+def _killed(asking: _Asking, right: bytes, processes: Sequence[int]) -> bool:
     """Whether answers are right while a scanner is killed in the middle of them."""
     answers: list[bool] = []
-    asking = threading.Thread(target=lambda: answers.extend(through.again() == right for _ in range(4)))
-    asking.start()
+    thread = threading.Thread(target=lambda: answers.extend(asking.again() == right for _ in range(4)))
+    thread.start()
     time.sleep(0.05)
     os.kill(processes[0], signal.SIGKILL)
-    asking.join()
+    thread.join()
     return len(answers) == 4 and all(answers)
 
 

@@ -12,8 +12,8 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
-from ..collections.keys import Keys
 from ..collections.client import Client
+from ..collections.keys import Keys
 from ..errors import CiphervecError
 from ..http.address import is_url
 from ..ingest.files import write_file

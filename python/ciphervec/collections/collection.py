@@ -10,16 +10,18 @@ from typing import Any, Literal, NoReturn, TypeAlias, cast
 
 import numpy as np
 
+from .._native import Query
 from ..errors import InvalidInput
 from ..ingest import arrays, records
 from ..ingest.arrays import Id, Vectors
 from ..ingest.records import Record
 from ..ingest.remarks import Progress, reporting
 from ..ingest.where import written
-from .audience import Audience, OwnerResult, check_audience
+from .audience import Audience, OwnerMatches, OwnerResult, check_audience
 from .batch import Batch, OnZero, without_zeros
 from .embedding.function import texts_of
 from .flooding import DEVIATION, check_deviation
+from .matches import Matches
 from .reranking import Rerank, RerankFunction
 from .results import (
     GET_DEFAULT,
@@ -332,6 +334,50 @@ class Collection(Texts):
         result = result if order is None else order.apply(result, limit, wanted)
         return cast(QueryResult, OwnerResult(result)) if noisy and named is None else result
 
+    def make_query(self, query_embeddings: Vectors) -> Query:
+        """The bytes of queries, for whoever carries them to a server himself: `evaluate` has them answered, and
+        `open_answer` opens that. They are made and counted as those of `query`. Raises InvalidInput; Quarantined."""
+        rows = arrays.vectors(query_embeddings, self.dimension, self.metric, what="query_embeddings")
+        with self._open() as native:
+            return native.make_query(self._host, rows)
+
+    def read_query(self, query: bytes) -> Query:
+        """Plain queries that somebody else made, see `Probe`, to open the answer to them. Raises InvalidInput, CorruptData."""
+        with self._open() as native:
+            return native.read_query(self._host, query)
+
+    def open_answer(
+        self,
+        query: Query,
+        answer: bytes,
+        n_results: int | None = 10,
+        *,
+        within: float | None = None,
+        ids: Id | Iterable[Id] | None = None,
+    ) -> list[Matches]:
+        """The hits of each query, from the answer of the server's half, which is checked first; `within` and `ids` as of
+        `query`. In modes `sealed` and `sealed-query` they are the key owner's own. Raises TamperedAnswer; MismatchedAnswer
+        where the query was `read`, since whoever carried the answer may have altered it."""
+        return self._opened_answer(query, answer, n_results, within, ids)[0]
+
+    def _opened_answer(
+        self,
+        query: Query,
+        answer: bytes,
+        n_results: int | None,
+        within: float | None,
+        ids: Id | Iterable[Id] | None,
+    ) -> tuple[list[Matches], list[bytes]]:
+        """The hits, and segments of writers that were passed over."""
+        most = None if n_results is None else arrays.count(n_results, "n_results")
+        among = None if ids is None else arrays.ids(ids)
+        with self._open() as native:
+            hits, checked, noisy, passed = native.open_answer(
+                self._host, query, answer, most, within, among
+            )
+        kind = OwnerMatches if noisy else Matches
+        return [kind(*one, exact=not noisy, checked=checked) for one in hits], passed
+
     def evaluate(self, query: bytes) -> bytes:
         """The encrypted answer of the server's half to query bytes that somebody else made, see
         `Probe`. Opens nothing. Raises InvalidInput or CorruptData for other bytes."""
@@ -358,7 +404,8 @@ class Collection(Texts):
     def __repr__(self) -> str:
         state = self._closed or f"{self.count():,} rows"
         scheme = "" if self.scheme == "lattice" else f" by {self.scheme}"
-        return f"<ciphervec.{type(self).__name__} {self.name!r}, {self.dimension}-d {self.metric}, {self.mode}{scheme}, {state}>"
+        what = f"{self.name!r}, {self.dimension}-d {self.metric}, {self.mode}{scheme}, {state}"
+        return f"<ciphervec.{type(self).__name__} {what}>"
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(

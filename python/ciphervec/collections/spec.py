@@ -10,7 +10,7 @@ import ciphervec._native as _native
 
 from .._native import IndexSpec
 from ..errors import InvalidInput, PinMismatch, WrongKey
-from ..ingest.arrays import Vectors, count, refuse_unordered, vectors
+from ..ingest.arrays import count, refuse_unordered
 from ..ingest.metrics import METRICS
 from ..ingest.records import field_names
 

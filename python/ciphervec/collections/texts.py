@@ -9,8 +9,8 @@ from typing import cast
 from ..errors import InvalidInput
 from ..ingest import arrays, records
 from ..ingest.arrays import Id, Vectors
-from .upkeep import Upkeep
 from .embedding.function import Embedder, SavedFunction, texts_of
+from .upkeep import Upkeep
 
 
 class Texts(Upkeep):

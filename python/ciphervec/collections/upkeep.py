@@ -341,6 +341,22 @@ class Upkeep:
         with self._open() as native:
             native.release(self._host, _segment_id(segment_id))
 
+    def quarantined(self) -> list[bytes]:
+        """Segments that failed a check, see `query`."""
+        with self._open() as native:
+            return native.quarantined(self._host)
+
+    def unchecked(self) -> list[tuple[bytes, str | None]]:
+        """Segments with rows that nothing is checked about, because a release before 0.2 sealed them, and the names of the
+        writers who did."""
+        with self._open() as native:
+            return native.unchecked(self._host)
+
+    def hold(self, segments: Iterable[bytes], reason: str) -> None:
+        """Put segments into quarantine that failed a check elsewhere, until `release`."""
+        with self._open() as native:
+            native.hold(self._host, list(segments), reason)
+
     def checkpoint(self) -> str:
         """24 characters for two people to compare, aloud if need be: the number and the name of the state that this
         client sees, which its owner authenticated. Where they are equal, both see the same collection and the same

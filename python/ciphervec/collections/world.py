@@ -7,6 +7,7 @@ import contextvars
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Protocol
 
 import ciphervec._native as _native
@@ -14,7 +15,8 @@ import ciphervec._native as _native
 from ..errors import StorageError
 from ..ingest.remarks import Progress, remark
 
-_REPORTS: contextvars.ContextVar[Mapping[str, Progress]] = contextvars.ContextVar("ciphervec_reports", default={})
+_NONE: Mapping[str, Progress] = MappingProxyType({})
+_REPORTS = contextvars.ContextVar("ciphervec_reports", default=_NONE)
 
 
 class Carrier(Protocol):

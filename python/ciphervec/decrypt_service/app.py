@@ -122,7 +122,7 @@ class Service:
             raise
         left = self._ledger.charge(principal.id, count)
         try:
-            outcomes = matcher.match(query, parts.answer, parts.receipt, parts.claimed)
+            outcomes, passed_over = matcher.match(query, parts.answer, parts.receipt, parts.claimed)
         except Mismatched as error:
             suspended = self._ledger.fail(principal.id)
             self._note(
@@ -136,7 +136,7 @@ class Service:
         except Refused as error:
             self._note(principal.id, matcher.name, count, "refused", error.reason)
             raise
-        self._disqualify(matcher.name, query.disqualified)
+        self._disqualify(matcher.name, passed_over)
         self._note(principal.id, matcher.name, count, "answered")
         return JSONResponse(_told(principal, outcomes), headers={"Ciphervec-Budget-Left": str(left)})
 

@@ -18,11 +18,11 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..ingest.naming import check_name
 from ..errors import CiphervecError, InvalidInput
 from ..ingest.arrays import count
 from ..ingest.files import StrPath, at_home
 from ..ingest.ledger_file import LedgerFile
+from ..ingest.naming import check_name
 
 CAPABILITIES = ("match", "identify", "scores")
 """Match or no match; the id of what matched; its score as well, which lets who asks recover

@@ -1,5 +1,4 @@
-"""Matcher: a plain query and an encrypted answer enter; match or no match leaves. Holds the keys:
-runs at the key owner alone."""
+"""Whether a plain query matches a row, from an encrypted answer, for the key owner, who alone can run this."""
 
 from __future__ import annotations
 
@@ -7,9 +6,9 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from .._native import Query
 from ..collections.collection import Collection
 from ..collections.matches import Matches
-from ..collections.query import SealedQuery
 from ..errors import CiphervecError, InvalidInput, MismatchedAnswer
 from ..ingest.arrays import Id, finite
 from ..ingest.metrics import METRICS
@@ -82,7 +81,7 @@ class Matcher:
             )
         if cloud is not None and receipts is not None:
             raise InvalidInput("give cloud=... or receipts=..., not both.")
-        unchecked = [one for one in collection.owner.unchecked() if collection.owner.writer_of(one) is None]
+        unchecked = [one for one, writer in collection.unchecked() if writer is None]
         if unchecked:
             raise InvalidInput(
                 f"{len(unchecked)} segments of {collection.name!r} have no check sums, because release 0.1 sealed them: "
@@ -108,13 +107,13 @@ class Matcher:
     @property
     def held(self) -> int:
         """Segments in quarantine, which are passed over."""
-        owner = self._collection.owner
-        return len({*owner.quarantined()}.difference(owner.unchecked()))
+        bare = {one for one, _ in self._collection.unchecked()}
+        return len({*self._collection.quarantined()}.difference(bare))
 
-    def read(self, query: bytes) -> SealedQuery:
+    def read(self, query: bytes) -> Query:
         """Check a query without opening anything: unit vectors, few enough. Raises Refused."""
         try:
-            read = self._collection.owner.read_query(query)
+            read = self._collection.read_query(query)
         except CiphervecError as error:
             raise Refused(str(error)) from None
         if read.rows > self._max_queries:
@@ -122,15 +121,13 @@ class Matcher:
         return read
 
     def match(
-        self, query: SealedQuery, answer: bytes = b"", receipt: bytes = b"", claimed: Id | None = None
-    ) -> list[Outcome]:
-        """One outcome for each query, about the row `claimed` alone if it is given. To be called
-        after the budget was charged. Raises Refused,
+        self, query: Query, answer: bytes = b"", receipt: bytes = b"", claimed: Id | None = None
+    ) -> tuple[list[Outcome], list[bytes]]:
+        """One outcome for each query, about the row `claimed` alone if it is given, and the segments of writers that were
+        passed over, because they fail their check or can't be checked: one of them does not keep the others from being
+        searched. To be called after the budget was charged. Raises Refused,
         of which Mismatched is to be counted and Held to be told to the key owner; CiphervecError
-        when the cloud can't be asked.
-
-        Writers' segments that fail their check, or can't be checked, are passed over, named in
-        `query.disqualified`: one of them does not keep the others from being searched."""
+        when the cloud can't be asked."""
         data = query.to_bytes()
         if self._cloud is not None:
             if answer or receipt:
@@ -139,10 +136,12 @@ class Matcher:
         elif self._receipts is None or not self._receipts.check(receipt, self.name, data, answer):
             raise Refused("the answer has no receipt of the cloud for this query, or an old one")
         with self._lock:
-            found = self._open(query, answer, claimed)
-        return [self._outcome(matches) for matches in found]
+            found, passed_over = self._open(query, answer, claimed)
+        return [self._outcome(matches) for matches in found], passed_over
 
-    def _open(self, query: SealedQuery, answer: bytes, claimed: Id | None) -> list[Matches]:
+    def _open(
+        self, query: Query, answer: bytes, claimed: Id | None
+    ) -> tuple[list[Matches], list[bytes]]:
         try:
             try:
                 return self._checked(query, answer, claimed)
@@ -156,24 +155,20 @@ class Matcher:
         except MismatchedAnswer as error:
             if self._cloud is None:
                 raise Mismatched("the answer does not belong to the query") from None
-            self._collection._segments.hold(error.segments, str(error))
+            self._collection.hold(error.segments, str(error))
             raise Held(error.segments) from None
         except Refused:
             raise
         except CiphervecError as error:
             raise Refused(str(error)) from None
 
-    def _checked(self, query: SealedQuery, answer: bytes, claimed: Id | None) -> list[Matches]:
-        owner = self._collection.owner
-        bare = [one for one in owner.unchecked() if owner.writer_of(one) is not None]
-        for one in bare:
-            owner.quarantine(one)
-        allow = None if claimed is None else [claimed]
-        found = owner.closest(query, answer, self._within, allow)
-        query.disqualified = [*query.disqualified, *bare]
+    def _checked(
+        self, query: Query, answer: bytes, claimed: Id | None
+    ) -> tuple[list[Matches], list[bytes]]:
+        found, passed_over = self._collection._opened_answer(query, answer, 1, self._within, claimed)
         if not all(matches.checked for matches in found):
             raise Refused("the answer is of segments that nothing checks")
-        return found
+        return found, passed_over
 
     @staticmethod
     def _outcome(matches: Matches) -> Outcome:

@@ -20,9 +20,9 @@ from typing import NamedTuple
 
 import ciphervec._native as _native
 
-from ..ingest.naming import check_name
 from ..errors import CorruptData, InvalidInput, StorageError, StoreLocked
 from ..ingest.files import read_file, read_text, storage_errors, sync_folder, write_file
+from ..ingest.naming import check_name
 from ..ingest.state_folder import user_folder
 from ..writer import Writer, WrittenBatch
 from ..writer.pending_batch import is_url

@@ -20,9 +20,9 @@ import ray
 import ciphervec._native as _native
 
 from .._native import IndexSpec
-from ..ingest.naming import check_name
 from ..errors import CiphervecError, InvalidInput, ServerError
 from ..ingest.files import StrPath
+from ..ingest.naming import check_name
 from .cluster import expect_guarded
 from .director import Director, Plan, Settings
 from .scanner import ANYONE, Moved

@@ -17,9 +17,9 @@ from typing import Any
 import ray
 
 from .._native import IndexSpec
-from ..ingest.remarks import Progress
 from ..errors import CiphervecError, InvalidInput
 from ..ingest.files import StrPath
+from ..ingest.remarks import Progress
 from ..writer import Writer, WriterCard, read_card
 from ..writer.pending_batch import is_url
 from ..writer.writer import segment_rows

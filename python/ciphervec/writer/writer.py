@@ -14,13 +14,13 @@ import ciphervec._native as _native
 
 from .._native import IndexSpec, WriterCard
 from ..collections.batch import Batch
-from ..ingest.naming import check_name
-from ..ingest.remarks import Progress
 from ..collections.write_batch import KEY_PAIR_ROWS, SEGMENT_ROWS, NewSegment, WriteBatch
 from ..errors import CollectionNotFound, CorruptData, InvalidInput, PinMismatch, StorageError, WrongKey
 from ..ingest.arrays import Id, Vectors
 from ..ingest.files import StrPath, at_home
+from ..ingest.naming import check_name
 from ..ingest.records import payload
+from ..ingest.remarks import Progress
 from .pending_batch import WrittenBatch, is_url, post
 
 _REQUEST_BYTES = 16 << 20

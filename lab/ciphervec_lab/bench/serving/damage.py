@@ -108,7 +108,7 @@ def full_disk(megabytes: int, notify: Callable[[str], None], *, seed: int = 0) -
             LocalServer(data, prefix=prefix) as server,
             closing(HttpClient(server.url, keys=keys, state=None)) as client,
         ):
-            found = {int(name) for name in client.get_collection(NAME).owner.ids()}
+            found = {int(name) for name in client.get_collection(NAME).ids()}
         if found != kept:
             raise CiphervecError(f"after the disk was full {len(found):,} rows are there, not {len(kept):,}")
     return {

@@ -126,7 +126,7 @@ def _compare(server: LocalServer, keys: Keys, ledger: Ledger, chance: random.Ran
     try:
         with closing(_client(server, keys)) as client:
             collection = client.get_collection(NAME, allow_open=True)
-            settled = ledger.check([int(name) for name in collection.owner.ids()])
+            settled = ledger.check([int(name) for name in collection.ids()])
             seen.unknown += settled.unknown
             seen.done += settled.done
             asked = chance.sample(sorted(ledger.present), min(3, len(ledger.present)))

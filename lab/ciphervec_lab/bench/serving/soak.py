@@ -72,7 +72,7 @@ def run(settings: Settings, notify: Callable[[str], None], step: Callable[[], No
         for start in range(0, settings.rows, 5_000):
             part = data[start : start + 5_000]
             collection.add(list(range(start, start + len(part))), part)
-        bodies = [collection.owner.query(row[None, :]).to_bytes() for row in data[:64]]
+        bodies = [collection.make_query(row[None, :]).to_bytes() for row in data[:64]]
         target = Target.of(server.url, NAME)
         stop = threading.Event()
         writer = threading.Thread(target=_churn, args=(collection, data, stop, errors))
