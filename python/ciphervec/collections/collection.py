@@ -6,11 +6,10 @@ from __future__ import annotations
 import json
 from collections.abc import Collection as Names
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, NoReturn, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias, cast
 
 import numpy as np
 
-from .._native import Query
 from ..errors import InvalidInput
 from ..ingest import arrays, records
 from ..ingest.arrays import Id, Vectors
@@ -33,6 +32,9 @@ from .results import (
     check_include,
 )
 from .texts import Texts
+
+if TYPE_CHECKING:
+    from .._native import Query
 
 Known: TypeAlias = Literal["merge", "keep"]
 """What becomes of rows that are here."""

@@ -5,14 +5,17 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from .._native import Query
 from ..collections.collection import Collection
 from ..collections.matches import Matches
 from ..errors import CiphervecError, InvalidInput, MismatchedAnswer
 from ..ingest.arrays import Id, finite
 from ..ingest.metrics import METRICS
 from .receipts import Receipts
+
+if TYPE_CHECKING:
+    from .._native import Query
 
 Cloud = Callable[[bytes], bytes]
 """Query bytes to the server's half, its answer back."""
