@@ -6,6 +6,7 @@ import importlib
 import importlib.util
 import os
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
@@ -18,6 +19,7 @@ from hypothesis import HealthCheck, settings
 import ciphervec
 from ciphervec.collections.results import QUERY_DEFAULT
 from ciphervec.http import LocalServer, retry
+from ciphervec.http.transport import Direct
 from network import D, Make
 
 settings.register_profile(
@@ -157,6 +159,7 @@ def make(
 ) -> Iterator[Make]:
     """Clients of the server, each with a state folder of its own unless told otherwise. They don't wait for long."""
     monkeypatch.setattr(retry, "_FIRST", 0.01)
+    monkeypatch.setattr(Direct, "sleep", lambda _, seconds: time.sleep(min(seconds, 0.01)))
     made: list[ciphervec.HttpClient] = []
 
     def client(*, state: Any = "own", transport: Any = None, **more: Any) -> ciphervec.HttpClient:

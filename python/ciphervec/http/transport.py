@@ -141,7 +141,7 @@ class Direct:
         request = Request(method, url, dict(headers), body or b"")
         with _lost():
             response = self._client.send(self._client.build_request(**_arguments(request, seconds)), stream=True)
-        pieces = response.iter_raw()
+        pieces = response.iter_bytes()
         return _Streamed(response, seconds, lambda: next(pieces, None), response.close)
 
     def sleep(self, seconds: float) -> None:
@@ -253,7 +253,7 @@ class Looped:
         with _lost():
             made = self._client.build_request(**_arguments(request, seconds))
             response = call.result(self._run(self._client.send(made, stream=True)))
-        pieces = response.aiter_raw()
+        pieces = response.aiter_bytes()
 
         async def following() -> bytes | None:
             return await anext(pieces, None)
