@@ -184,6 +184,7 @@ class Client:
 
 @final
 class Collection:
+    def close(self) -> None: ...
     @property
     def spec(self) -> IndexSpec: ...
     @property

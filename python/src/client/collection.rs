@@ -1,8 +1,10 @@
 //! One collection, as the core has it, for the Python package.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
-use ciphervec_client::{Collection, Found, GetResult, Known, QueryRequest, Row, Unknown};
+use ciphervec_client::{
+    Clusters, Collection, Found, GetResult, Host, Known, QueryRequest, Row, Unknown,
+};
 use numpy::{PyArray1, PyArray2, PyReadonlyArray2};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
@@ -11,13 +13,18 @@ use crate::arrays;
 use crate::client::facts;
 use crate::client::host::{PyCallHost, run};
 use crate::client::values::{PyRecords, PySelection, audience, choices, names, network, parts};
+use crate::errors::CiphervecError;
 use crate::ids::{self, PyId};
 use crate::keys::PyKeys;
 use crate::spec::PyIndexSpec;
 
 /// One collection. It may be asked from several threads.
 #[pyclass(name = "Collection", module = "ciphervec._native", frozen)]
-pub struct PyCollection(Collection);
+pub struct PyCollection {
+    /// None once it is closed: calls that go on then hold what they use of it.
+    open: RwLock<Option<Arc<Collection>>>,
+    dimension: usize,
+}
 
 /// Ids, metadata as JSON text, documents, vectors: an entry a row.
 type Rows<'py> = (
@@ -33,11 +40,29 @@ type Routing = (Option<u32>, Option<u32>, Option<u32>, f64, bool);
 
 impl PyCollection {
     pub fn new(collection: Collection) -> Self {
-        Self(collection)
+        let dimension = collection.spec().dimension();
+        Self { open: RwLock::new(Some(Arc::new(collection))), dimension }
     }
 
     fn dimension(&self) -> usize {
-        self.0.spec().dimension()
+        self.dimension
+    }
+
+    fn run<T: Send>(
+        &self,
+        py: Python<'_>,
+        host: &PyCallHost,
+        work: impl AsyncFnOnce(&Collection, &dyn Host) -> ciphervec_client::Result<T> + Send,
+    ) -> PyResult<T> {
+        let open = self.open()?;
+        run(py, host, async |host| work(&open, host).await)
+    }
+
+    fn open(&self) -> PyResult<Arc<Collection>> {
+        let open = self.open.read().unwrap_or_else(PoisonError::into_inner);
+        let closed =
+            || CiphervecError::new_err("the collection was closed; get it again from the client.");
+        open.clone().ok_or_else(closed)
     }
 }
 
@@ -63,30 +88,38 @@ fn listed<'py>(
 
 #[pymethods]
 impl PyCollection {
+    /// Lets go of it, and of its lock once the calls that are under way have ended.
+    fn close(&self) {
+        self.open.write().unwrap_or_else(PoisonError::into_inner).take();
+    }
+
     #[getter]
-    fn spec(&self) -> PyIndexSpec {
-        facts::spec(self.0.spec())
+    fn spec(&self) -> PyResult<PyIndexSpec> {
+        Ok(facts::spec(self.open()?.spec()))
     }
 
     /// Filterable fields, and whether vectors are kept as they were put in, when it was opened.
     #[getter]
-    fn settings(&self) -> (Vec<String>, bool) {
-        let (filterable, originals) = self.0.settings();
-        (filterable.to_vec(), originals)
+    fn settings(&self) -> PyResult<(Vec<String>, bool)> {
+        let open = self.open()?;
+        let (filterable, originals) = open.settings();
+        Ok((filterable.to_vec(), originals))
     }
 
     /// Count, probes, decoys, recall, whether the server learns queries; None where nothing is routed.
     #[getter]
-    fn routing(&self) -> Option<Routing> {
-        let of = self.0.routing()?;
-        Some((of.count, of.probes, of.decoys, of.recall, of.server_learns_queries))
+    fn routing(&self) -> PyResult<Option<Routing>> {
+        let open = self.open()?;
+        let told =
+            |of: &Clusters| (of.count, of.probes, of.decoys, of.recall, of.server_learns_queries);
+        Ok(open.routing().map(told))
     }
 
     /// That it was chosen so. Raises InvalidInput.
     fn check_choices(&self, host: &PyCallHost, given: &Bound<'_, PyAny>) -> PyResult<()> {
         let choices = choices(given)?;
         let face = ciphervec_client::Face::Python;
-        run(given.py(), host, async |_| self.0.check_choices(face, &choices).await)
+        self.run(given.py(), host, async |one, _| one.check_choices(face, &choices).await)
     }
 
     fn add<'py>(
@@ -96,7 +129,7 @@ impl PyCollection {
         rows: PyRecords<'py>,
     ) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let rows = rows.read(self.dimension())?;
-        names(py, run(py, host, async |host| self.0.add(host, rows).await)?)
+        names(py, self.run(py, host, async |one, host| one.add(host, rows).await)?)
     }
 
     fn upsert<'py>(
@@ -106,7 +139,7 @@ impl PyCollection {
         rows: PyRecords<'py>,
     ) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let rows = rows.read(self.dimension())?;
-        names(py, run(py, host, async |host| self.0.upsert(host, rows).await)?)
+        names(py, self.run(py, host, async |one, host| one.upsert(host, rows).await)?)
     }
 
     /// `there` marks the rows whose vector is given, None: all or none of them.
@@ -119,7 +152,7 @@ impl PyCollection {
         removed: Vec<String>,
     ) -> PyResult<()> {
         let rows = rows.read(self.dimension())?;
-        run(py, host, async |host| self.0.update(host, rows, there, &removed).await)
+        self.run(py, host, async |one, host| one.update(host, rows, there, &removed).await)
     }
 
     fn merge(
@@ -134,7 +167,7 @@ impl PyCollection {
         let rows = rows.read(self.dimension())?;
         let known = if keep { Known::Keep } else { Known::Merge };
         let unknown = if skip { Unknown::Skip } else { Unknown::Add };
-        run(py, host, async |host| self.0.merge(host, rows, there, known, unknown).await)
+        self.run(py, host, async |one, host| one.merge(host, rows, there, known, unknown).await)
     }
 
     fn delete(
@@ -145,7 +178,7 @@ impl PyCollection {
         missing_ok: bool,
     ) -> PyResult<usize> {
         let which = which.read();
-        run(py, host, async |host| self.0.delete(host, &which, missing_ok).await)
+        self.run(py, host, async |one, host| one.delete(host, &which, missing_ok).await)
     }
 
     /// Rows, and whether vectors among them carry noise of the key. `include`: metadata and documents, vectors.
@@ -162,10 +195,10 @@ impl PyCollection {
         audience: Option<&str>,
     ) -> PyResult<(Rows<'py>, bool)> {
         let (which, parts, readers) = (which.read(), parts(include), self::audience(audience)?);
-        let get = async |host: &dyn ciphervec_client::Host| {
-            self.0.get(host, &which, parts, offset, limit, readers).await
+        let get = async |one: &Collection, host: &dyn Host| {
+            one.get(host, &which, parts, offset, limit, readers).await
         };
-        let GetResult { rows, owners_only } = run(py, host, get)?;
+        let GetResult { rows, owners_only } = self.run(py, host, get)?;
         Ok((listed(py, rows, include, self.dimension())?, owners_only))
     }
 
@@ -195,7 +228,7 @@ impl PyCollection {
             flooding,
             skip_quarantined,
         };
-        let found = run(py, host, async |host| self.0.query(host, request).await)?;
+        let found = self.run(py, host, async |one, host| one.query(host, request).await)?;
         let hits = found.hits.into_iter().map(|hits| {
             let (mut rows, mut distances, mut scores) = (Vec::new(), Vec::new(), Vec::new());
             for Found { row, distance, score } in hits {
@@ -216,13 +249,13 @@ impl PyCollection {
         host: &PyCallHost,
         flooding: f64,
     ) -> PyResult<(f64, u64, u64, u64, u64)> {
-        let plan = run(py, host, async |host| self.0.flooding_plan(host, flooding).await)?;
+        let plan = self.run(py, host, async |one, host| one.flooding_plan(host, flooding).await)?;
         let left = (plan.queries, plan.queries_left, plan.rows_an_epoch, plan.rows_left);
         Ok((plan.deviation, left.0, left.1, left.2, left.3))
     }
 
     fn prefetch(&self, py: Python<'_>, host: &PyCallHost, queries: usize) -> PyResult<usize> {
-        run(py, host, async |host| self.0.prefetch(host, queries).await)
+        self.run(py, host, async |one, host| one.prefetch(host, queries).await)
     }
 
     fn recluster<'py>(
@@ -235,33 +268,33 @@ impl PyCollection {
             Some(rows) => Some(arrays::rows(rows, self.dimension())?.to_vec()),
             None => None,
         };
-        let made = run(py, host, async |host| self.0.recluster(host, questions).await)?;
+        let made = self.run(py, host, async |one, host| one.recluster(host, questions).await)?;
         facts::clustered(py, &made)
     }
 
     fn count(&self, py: Python<'_>, host: &PyCallHost) -> PyResult<usize> {
-        run(py, host, async |host| self.0.count(host).await)
+        self.run(py, host, async |one, host| one.count(host).await)
     }
 
     fn has(&self, py: Python<'_>, host: &PyCallHost, ids: Vec<PyId>) -> PyResult<Vec<bool>> {
         let wanted = ids::unwrap(ids);
-        run(py, host, async |host| self.0.has(host, &wanted).await)
+        self.run(py, host, async |one, host| one.has(host, &wanted).await)
     }
 
     fn refresh(&self, py: Python<'_>, host: &PyCallHost) -> PyResult<()> {
-        run(py, host, async |host| self.0.refresh(host).await)
+        self.run(py, host, async |one, host| one.refresh(host).await)
     }
 
     fn checkpoint(&self, py: Python<'_>, host: &PyCallHost) -> PyResult<String> {
-        run(py, host, async |host| self.0.checkpoint(host).await)
+        self.run(py, host, async |one, host| one.checkpoint(host).await)
     }
 
     fn expect(&self, py: Python<'_>, host: &PyCallHost, checkpoint: &str) -> PyResult<()> {
-        run(py, host, async |host| self.0.expect(host, checkpoint).await)
+        self.run(py, host, async |one, host| one.expect(host, checkpoint).await)
     }
 
     fn release(&self, py: Python<'_>, host: &PyCallHost, segment: &str) -> PyResult<()> {
-        run(py, host, async |host| self.0.release(host, segment).await)
+        self.run(py, host, async |one, host| one.release(host, segment).await)
     }
 
     /// The bytes of a card, and its fingerprint.
@@ -271,31 +304,31 @@ impl PyCollection {
         host: &PyCallHost,
         writer: &str,
     ) -> PyResult<(Bound<'py, PyBytes>, String)> {
-        let card = run(py, host, async |host| self.0.writer_card(host, writer).await)?;
+        let card = self.run(py, host, async |one, host| one.writer_card(host, writer).await)?;
         Ok((PyBytes::new(py, &card.0), card.1))
     }
 
     /// Files, bytes, files that nothing refers to.
     fn verify(&self, py: Python<'_>, host: &PyCallHost) -> PyResult<(u64, u64, u64)> {
-        let found = run(py, host, async |host| self.0.verify(host).await)?;
+        let found = self.run(py, host, async |one, host| one.verify(host).await)?;
         Ok((found.files, found.bytes, found.strays))
     }
 
     fn purge(&self, py: Python<'_>, host: &PyCallHost) -> PyResult<()> {
-        run(py, host, async |host| self.0.purge(host).await)
+        self.run(py, host, async |one, host| one.purge(host).await)
     }
 
     fn optimize(&self, py: Python<'_>, host: &PyCallHost, reseal: bool) -> PyResult<()> {
-        run(py, host, async |host| self.0.optimize(host, reseal).await)
+        self.run(py, host, async |one, host| one.optimize(host, reseal).await)
     }
 
     /// `over` is bytes a second and seconds there and back.
     fn pack_for(&self, py: Python<'_>, host: &PyCallHost, over: (f64, f64)) -> PyResult<()> {
-        run(py, host, async |host| self.0.pack_for(host, network(over)).await)
+        self.run(py, host, async |one, host| one.pack_for(host, network(over)).await)
     }
 
     fn upgrade(&self, py: Python<'_>, host: &PyCallHost) -> PyResult<bool> {
-        run(py, host, async |host| self.0.upgrade(host).await)
+        self.run(py, host, async |one, host| one.upgrade(host).await)
     }
 
     fn extend_filterable(
@@ -304,7 +337,7 @@ impl PyCollection {
         host: &PyCallHost,
         fields: Vec<String>,
     ) -> PyResult<()> {
-        run(py, host, async |host| self.0.extend_filterable(host, &fields).await)
+        self.run(py, host, async |one, host| one.extend_filterable(host, &fields).await)
     }
 
     /// `function` as JSON text; None takes it away.
@@ -314,15 +347,15 @@ impl PyCollection {
         host: &PyCallHost,
         function: Option<&str>,
     ) -> PyResult<()> {
-        run(py, host, async |host| self.0.set_embedding_function(host, function).await)
+        self.run(py, host, async |one, host| one.set_embedding_function(host, function).await)
     }
 
     fn adopt(&self, py: Python<'_>, host: &PyCallHost, take_over: bool) -> PyResult<usize> {
-        run(py, host, async |host| self.0.adopt(host, take_over).await)
+        self.run(py, host, async |one, host| one.adopt(host, take_over).await)
     }
 
     fn discard(&self, py: Python<'_>, host: &PyCallHost, segments: Vec<String>) -> PyResult<usize> {
-        run(py, host, async |host| self.0.discard(host, &segments).await)
+        self.run(py, host, async |one, host| one.discard(host, &segments).await)
     }
 
     fn rotate_keys(
@@ -333,15 +366,15 @@ impl PyCollection {
         overlap: bool,
     ) -> PyResult<()> {
         let keys = Arc::clone(&keys.0);
-        run(py, host, async |host| self.0.rotate_keys(host, &keys, overlap).await)
+        self.run(py, host, async |one, host| one.rotate_keys(host, &keys, overlap).await)
     }
 
     fn rotate_query_key(&self, py: Python<'_>, host: &PyCallHost) -> PyResult<()> {
-        run(py, host, async |host| self.0.rotate_query_key(host).await)
+        self.run(py, host, async |one, host| one.rotate_query_key(host).await)
     }
 
     fn explain<'py>(&self, py: Python<'py>, host: &PyCallHost) -> PyResult<Bound<'py, PyDict>> {
-        facts::explained(py, &run(py, host, async |host| self.0.explain(host).await)?)
+        facts::explained(py, &self.run(py, host, async |one, host| one.explain(host).await)?)
     }
 
     /// `over` as of `pack_for`: for which packing is told.
@@ -352,6 +385,6 @@ impl PyCollection {
         over: Option<(f64, f64)>,
     ) -> PyResult<Bound<'py, PyDict>> {
         let over = over.map(network);
-        facts::described(py, run(py, host, async |host| self.0.info(host, over).await)?)
+        facts::described(py, self.run(py, host, async |one, host| one.info(host, over).await)?)
     }
 }

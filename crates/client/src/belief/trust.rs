@@ -119,8 +119,11 @@ impl Trust {
         name: &str,
     ) -> Result<Self> {
         let trust = Self::new(face, vault, server, name);
-        trust.reload(host).await?;
-        Ok(trust)
+        match trust.reload(host).await {
+            // Without keys nothing is decrypted, what was seen with keys neither.
+            Err(Error::Mismatch(_)) if trust.vault.is_public() => Ok(trust.without_past()),
+            read => read.map(|()| trust),
+        }
     }
 
     /// To look at what a server shows without comparing it with what was seen before, but for what the owner's state had in quarantine.

@@ -37,6 +37,11 @@ impl Vault {
         self.0.key_id().to_string()
     }
 
+    /// Whether it is that of a client without keys.
+    pub fn is_public(&self) -> bool {
+        self.0.key_id() == Keys::public().key_id()
+    }
+
     /// What was put there. An error for an entry that was damaged, or put elsewhere.
     pub async fn get(&self, host: &dyn Host, name: &str) -> Result<Option<Entry>> {
         host.get(name).await?.map(|stored| self.open(name, &stored)).transpose()
