@@ -63,6 +63,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<client::PyCallHost>()?;
     module.add_class::<client::PyClient>()?;
     module.add_class::<client::PyCollection>()?;
+    module.add_class::<client::PyQuery>()?;
     module.add_class::<keys::PyKeys>()?;
     module.add_class::<keys::PyEvaluationKeys>()?;
     module.add_class::<sharing::PyIdentity>()?;

@@ -1,15 +1,20 @@
-"""Stands between a client and its server, and shows the client what it likes. For tests of authenticated states."""
+"""Stands between a client and its server, or at a folder's bytes, and shows the client what it likes."""
 
 from __future__ import annotations
 
 import json
+import os
 import struct
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import httpx
 
+import ciphervec._native as _native
+from attacks import forged
 from ciphervec.http.frame import split_blobs
+from network import Faulty
 
 SEALED = ("sealed-index", "sealed")
 """Modes in which states are authenticated, one of each kind of answer."""
@@ -55,6 +60,31 @@ class Liar(httpx.HTTPTransport):
         return httpx.Response(200, headers={"ciphervec-api": "1"}, content=content)
 
 
+def kept_headers(answer: httpx.Response) -> dict[str, str]:
+    """Those that say nothing of its length."""
+    left_out = ("content-length", "transfer-encoding", "ciphervec-api")
+    return {name: value for name, value in answer.headers.items() if name.lower() not in left_out}
+
+
+class Altered(Faulty):
+    """Changes answers to queries, and refuses commits, while it is told to. `change` gets a question and its answer."""
+
+    def __init__(self, change: Callable[[bytes, bytes], bytes] | None = None) -> None:
+        super().__init__()
+        self.change = change
+        self.refuses = False
+        self.fault = self._alter
+
+    def _alter(self, request: httpx.Request, go: Callable[[], httpx.Response]) -> httpx.Response:
+        if self.refuses and request.url.path.endswith("/commits"):
+            return httpx.Response(403, headers={"ciphervec-api": "1"}, json={"detail": "no"})
+        answer = go()
+        if self.change is None or not request.url.path.endswith("/query") or answer.status_code != 200:
+            return answer
+        lie = self.change(request.content, answer.content)
+        return httpx.Response(200, headers={"ciphervec-api": "1", **kept_headers(answer)}, content=lie)
+
+
 class Tap(httpx.HTTPTransport):
     """Keeps the commits that pass."""
 
@@ -89,3 +119,20 @@ def post(url: str, name: str, change: bytes) -> httpx.Response:
 def frame(content: dict[str, Any], blobs: bytes = b"") -> bytes:
     text = json.dumps(content).encode()
     return b"CVCHANGE" + struct.pack("<II", 1, len(text)) + text + blobs
+
+
+def rewritten(folder: Path, change: Callable[[str, bytes], bytes]) -> None:
+    """Whoever keeps a collection's folder puts other blobs there, by their names: of the same segments in the same order."""
+    store = _native.Store.open(os.fspath(folder))
+    there, deleted = [], []
+    for segment, rows, blobs, gone in store.segments():
+        there.append((segment, rows, {name: change(name, store.read(segment, name)) for name in blobs}))
+        deleted += [(segment, gone)] if gone else []
+    store.commit(remove=[segment for segment, *_ in there])
+    store.commit(add=there, delete_rows=deleted)
+    store.close()
+
+
+def other_words(folder: Path, at: int = 200) -> None:
+    """The words of every segment differ in a bit; done again, they are what they were."""
+    rewritten(folder, lambda name, data: forged(data, at, bytes([data[at] ^ 1])) if name == "rows" else data)

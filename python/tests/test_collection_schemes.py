@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import ciphervec
+import ciphervec._native as native
 from ciphervec import (
     Client,
     Collection,
@@ -29,9 +30,6 @@ from ciphervec import (
     UnsupportedVersion,
     WrongKey,
 )
-from ciphervec.collections import segments
-from ciphervec.collections.stores.folder import FolderDatabase
-from ciphervec.collections.write_batch import WriteBatch
 from program import Program
 
 D = 16
@@ -258,20 +256,20 @@ def test_choices_are_checked_and_compared(keys: Keys) -> None:
         keys.evaluation(made)
 
 
-def test_few_rows_are_small_and_segments_are_cut(
-    keys: Keys, vectors: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    collection = make(Client(keys=keys), "books", CHOICES[0])
-    rows = vectors(128, D)
+def test_few_rows_are_small_and_segments_are_cut(keys: Keys, vectors: Any) -> None:
+    client = Client(keys=keys)
+    collection = make(client, "books", CHOICES[0])
+    rows = vectors(126, D)
     collection.add("alone", rows[0])
     alone = collection.info()["bytes"]["rows"]
     assert alone < 1000, "one row in one ciphertext of 512 bytes, and headers"
-    collection.add(list(range(126)), rows[:126])
+    collection.add(list(range(126)), rows)
     assert collection.info()["bytes"]["rows"] - alone < 2 * D * 512 + 1000, "two blocks of 63 lanes"
-    monkeypatch.setattr(segments, "KEY_PAIR_ROWS", 50)
+    many = vectors(4_100, 2)
+    collection = client.create_collection("many", 2, mode="sealed-index", scheme="elgamal", precision="small")
     steps: list[tuple[int, int]] = []
-    collection.add([f"s{i}" for i in range(128)], rows, progress=lambda *step: steps.append(step))
-    assert steps == [(50, 128), (100, 128), (128, 128)] and collection.info()["segments"] == 5
+    collection.add(range(4_100), many, progress=lambda *step: steps.append(step))
+    assert steps == [(4_096, 4_100), (4_100, 4_100)] and collection.info()["segments"] == 2
 
 
 @pytest.fixture
@@ -284,16 +282,14 @@ def folder(keys: Keys, tmp_path: Path, rows: np.ndarray) -> Path:
 
 def attach(folder: Path, **blobs: bytes) -> None:
     """What an attacker with the folder could write: whole, checksummed attachments."""
-    store = FolderDatabase(folder, read_only=False).open("books")
-    store.commit(WriteBatch(attachments={name.replace("_", "-"): blob for name, blob in blobs.items()}))
+    store = native.Store.open(str(folder / "books"))
+    store.commit(attachments={name.replace("_", "-"): blob for name, blob in blobs.items()})
     store.close()
 
 
 def attachments(folder: Path, name: str) -> tuple[bytes, bytes]:
-    store = FolderDatabase(folder, read_only=True).open(name)
-    found = store.attachment("evaluation"), store.attachment("key-pair")
-    store.close()
-    return found
+    store = native.Store.open_read_only(str(folder / name))
+    return store.attachment("evaluation"), store.attachment("key-pair")
 
 
 def test_swapped_and_damaged_keys_are_refused(keys: Keys, folder: Path) -> None:
@@ -349,9 +345,8 @@ def test_the_lattice_scheme_by_the_name_of_release_0_1(tmp_path: Path, keys: Key
             collection = client.create_collection("old", D, scheme="sealed")
         assert collection.scheme == "lattice"
     # On disk it keeps the old name: release 0.1 opens what is written now.
-    store = FolderDatabase(tmp_path / "db", read_only=True).open("old")
-    assert json.loads(store.meta())["scheme"] == "sealed"
-    store.close()
+    meta = native.Store.open_read_only(str(tmp_path / "db" / "old")).meta
+    assert json.loads(meta)["scheme"] == "sealed"
     for name, code in (("sealed", 0), ("rsa", 2)):
         arguments = ["keygen", str(tmp_path / f"{name}.key"), "--scheme", name, "--no-passphrase"]
         program = [sys.executable, "-m", "ciphervec", *arguments]
@@ -361,14 +356,12 @@ def test_the_lattice_scheme_by_the_name_of_release_0_1(tmp_path: Path, keys: Key
 
 
 def test_a_description_names_its_scheme(keys: Keys, folder: Path) -> None:
-    store = FolderDatabase(folder, read_only=True).open("books")
-    described = json.loads(store.meta())
-    store.close()
+    described = json.loads(native.Store.open_read_only(str(folder / "books")).meta)
     assert described["format"] == 4 and described["scheme"] == "elgamal"
     for change in ({"scheme": "paillier"}, {"scheme": "sealed"}, {"format": 1}, {"scheme": None}):
-        writer = FolderDatabase(folder, read_only=False).open("books")
-        writer.commit(WriteBatch(meta=json.dumps({**described, **change}).encode()))
-        writer.close()
+        store = native.Store.open(str(folder / "books"))
+        store.commit(meta=json.dumps({**described, **change}).encode())
+        store.close()
         with PersistentClient(folder, keys=keys) as client, pytest.raises(CorruptData, match="damaged"):
             client.get_collection("books")
 

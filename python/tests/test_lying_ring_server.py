@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import httpx
 import numpy as np
 import pytest
 
 import ciphervec
 from ciphervec import Keys, Owner, ServerIndex, _native
-from ciphervec.collections.stores.server_backend import Answer
 from ciphervec.errors import CiphervecError, TamperedAnswer
 from ciphervec.http import LocalServer
-from network import Faulty
+from liar import Altered, other_words
 
 D, N = 64, 4096
 HEADER, QUERY_HEAD = 64, 19
@@ -175,19 +173,15 @@ def with_writers(client: Any, rows: int, segments: int, where: Any) -> tuple[Any
 
 def test_many_small_segments_show_as_little_as_one(tmp_path: Path) -> None:
     """Once each of them showed a coefficient of one and the same key, all of them in one answer."""
+    line = Altered()
     with (
         LocalServer(tmp_path / "db") as server,
-        ciphervec.HttpClient(server.url, keys=Keys.generate(), state=None) as client,
+        ciphervec.HttpClient(server.url, keys=Keys.generate(), state=None, transport=line) as client,
     ):
         docs, vectors = with_writers(client, 1, 40, server.url)
         honest = docs.query(vectors[5], n_results=3, audience="owner")
-
-        def change(query: bytes, answer: bytes) -> bytes:
-            return Liar(query, answer).guessed({1 + place: (place, 1) for place in range(40)}, 0.1)
-
-        served = docs._segments.server.evaluate
-        docs._segments.server.evaluate = lambda query, again=None, most=None: Answer(
-            change(query, (answer := served(query, again)).data), answer.version
+        line.change = lambda query, answer: Liar(query, answer).guessed(
+            {1 + place: (place, 1) for place in range(40)}, 0.1
         )
         found = docs.query(vectors[5], n_results=3, audience="owner")
         assert found["ids"] == honest["ids"] and docs.info()["quarantine"] == []
@@ -199,70 +193,46 @@ def test_a_writers_segment_is_held_before_anybody_is_warned(
 ) -> None:
     """Where warnings are errors one segment once answered every lie."""
     monkeypatch.setenv("CIPHERVEC_STATE", str(tmp_path / "state"))
-    keys = Keys.generate()
+    keys, line = Keys.generate(), Altered()
     with LocalServer(tmp_path / "db") as server:
-        with ciphervec.HttpClient(server.url, keys=keys) as client:
+        with ciphervec.HttpClient(server.url, keys=keys, transport=line) as client:
             docs, vectors = with_writers(client, 300, 1, server.url)
-            served, epoch = docs._segments.server.evaluate, []
-
-            def evaluate(query: bytes, again: Any = None, most: int | None = None) -> Answer:
-                answer = served(query, again)
-                epoch.append(docs._segments.query_keys.epoch)
-                return Answer(Liar(query, answer.data).guessed({1: (3, 1)}, 0.1), answer.version)
-
-            docs._segments.server.evaluate = evaluate
+            line.change = lambda query, answer: Liar(query, answer).guessed({1: (3, 1)}, 0.1)
             with warnings.catch_warnings(), contextlib.suppress(UserWarning):
                 warnings.simplefilter(how)
                 docs.query(vectors[5], n_results=1, audience="owner")
-            assert len(docs.info()["quarantine"]) == 1 and len(epoch) == 1
-            docs._segments.server.evaluate = served
+            assert len(docs.info()["quarantine"]) == 1 and line.paths("/query") == 1
+            assert docs.info()["query_key"]["session"] is None, "the next question is under another key"
+            line.change = None
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 assert docs.query(vectors[5], n_results=1, audience="owner")["ids"] == [["own5"]]
-            assert docs._segments.query_keys.epoch != epoch[0]
         with ciphervec.HttpClient(server.url, keys=keys) as client:
             assert len(client.get_collection("docs").info()["quarantine"]) == 1
 
 
 def test_what_failed_is_not_what_is_fetched_next(tmp_path: Path) -> None:
     """A client that may commit nothing, and the next process with its cache: no fetch tells which segment failed."""
-    keys, fetched, lying = Keys.generate(), [], [False]
-    line = Faulty()
-
-    def fault(request: httpx.Request, go: Callable[[], httpx.Response]) -> httpx.Response:
-        path = request.url.path
-        if path.endswith("/commits"):
-            return httpx.Response(403, headers={"ciphervec-api": "1"}, json={"detail": "no"})
-        if path.endswith("/blobs") or "/segments/" in path:
-            fetched.append(path)
-        answer = go()
-        if not (lying[0] and path.endswith("/query") and answer.status_code == 200):
-            return answer
-        lie = Liar(request.content, answer.content).guessed({1: (3, 1)}, 0.1)
-        kept = {
-            k: v
-            for k, v in answer.headers.items()
-            if k.lower() not in ("content-length", "transfer-encoding")
-        }
-        return httpx.Response(200, headers=kept, content=lie)
-
-    line.fault = fault
+    keys, line = Keys.generate(), Altered()
+    line.refuses = True
     with LocalServer(tmp_path / "db") as server:
         with ciphervec.HttpClient(server.url, keys=keys, state=None) as client:
             _, vectors = with_writers(client, 300, 2, server.url)
-        for turn in range(2):
-            lying[0] = turn == 0
-            fetched.clear()
+        for lies in (True, False):
+            line.change = (
+                (lambda query, answer: Liar(query, answer).guessed({1: (3, 1)}, 0.1)) if lies else None
+            )
             with ciphervec.HttpClient(
                 server.url, keys=keys, state=tmp_path / "state", transport=line
             ) as client:
                 docs = client.get_collection("docs")
+                line.seen.clear()
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")
                     docs.query(vectors[5], n_results=1, audience="owner")
                     docs.query(vectors[5], n_results=1, audience="owner")
                 assert len(docs.info()["quarantine"]) == 1
-        assert fetched == []
+                assert not [path for _, path in line.seen if "/blobs" in path or "/segments/" in path]
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -285,50 +255,49 @@ def test_half_of_the_answers_from_elsewhere_are_refused() -> None:
         query.open(reframed(mixed), 1, audience="owner")
 
 
-def lying(collection: Any, change: Any) -> None:
-    """Let the server in this process lie from now on."""
-    server = collection._segments.server
-    evaluate = server.index.evaluate
-
-    class Index:
-        def __getattr__(self, name: str) -> Any:
-            return getattr(server_index, name)
-
-        def evaluate(self, query: bytes) -> bytes:
-            return change(query, evaluate(query))
-
-    server_index = server.index
-    server.index = Index()
+@pytest.mark.parametrize("mode", MODES)
+def test_a_lie_ends_in_quarantine_and_stays_there(tmp_path: Path, mode: str) -> None:
+    keys, line = Keys.generate(), Altered()
+    vectors = np.random.default_rng(1).standard_normal((400, D)).astype(np.float32)
+    with LocalServer(tmp_path / "db") as server:
+        with ciphervec.HttpClient(server.url, keys=keys, state=None, transport=line) as client:
+            made = client.create_collection("docs", dimension=D, mode=mode)
+            made.add(range(400), vectors)
+            assert made.query(vectors[7], n_results=1, audience="owner")["ids"] == [[7]]
+            assert made.info()["unchecked_blocks"] == 0
+            line.change = lambda query, honest: Liar(query, honest).forged(5, 1, 0.9, alone=True)
+            line.seen.clear()
+            with pytest.raises(TamperedAnswer):
+                made.query(vectors[7], n_results=1, audience="owner")
+            assert line.paths("/query") == 1, "not asked again"
+            assert len(made.info()["quarantine"]) == 1
+        with ciphervec.HttpClient(server.url, keys=keys, state=None) as client:
+            assert len(client.get_collection("docs").info()["quarantine"]) == 1
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_lie_ends_in_quarantine_and_stays_there(tmp_path: Path, mode: str) -> None:
+def test_words_that_the_keeper_of_a_folder_changed_end_in_quarantine(tmp_path: Path, mode: str) -> None:
     keys = Keys.generate()
     vectors = np.random.default_rng(1).standard_normal((400, D)).astype(np.float32)
-    asked: list[bytes] = []
-
-    def change(query: bytes, honest: bytes) -> bytes:
-        asked.append(query)
-        return Liar(query, honest).forged(5, 1, 0.9, alone=True)
-
     with ciphervec.PersistentClient(tmp_path / "db", keys) as client:
-        made = client.create_collection("docs", dimension=D, mode=mode)
-        made.add(range(400), vectors)
-        assert made.query(vectors[7], n_results=1, audience="owner")["ids"] == [[7]]
-        assert made.info()["unchecked_blocks"] == 0
-        lying(made, change)
+        client.create_collection("docs", dimension=D, mode=mode).add(range(400), vectors)
+    other_words(tmp_path / "db" / "docs")
+    with ciphervec.PersistentClient(tmp_path / "db", keys) as client:
+        made = client.get_collection("docs")
         with pytest.raises(TamperedAnswer):
             made.query(vectors[7], n_results=1, audience="owner")
-        assert len(asked) == 1  # not asked again
         assert len(made.info()["quarantine"]) == 1
     with ciphervec.PersistentClient(tmp_path / "db", keys) as client:
         assert len(client.get_collection("docs").info()["quarantine"]) == 1
 
 
 def test_checks_go_on_through_deletions_updates_and_filters(tmp_path: Path) -> None:
-    rng = np.random.default_rng(2)
+    rng, line = np.random.default_rng(2), Altered()
     vectors = rng.standard_normal((900, D)).astype(np.float32)
-    with ciphervec.PersistentClient(tmp_path / "db", Keys.generate()) as client:
+    with (
+        LocalServer(tmp_path / "db") as server,
+        ciphervec.HttpClient(server.url, keys=Keys.generate(), state=None, transport=line) as client,
+    ):
         made = client.create_collection("docs", dimension=D, filterable=["team"])
         made.add(range(900), vectors, metadatas=[{"team": i % 3} for i in range(900)])
         made.delete(range(200))
@@ -338,10 +307,6 @@ def test_checks_go_on_through_deletions_updates_and_filters(tmp_path: Path) -> N
         assert found["ids"] == [[200], [201], [202]]
         made.optimize()
         assert made.info()["unchecked_blocks"] == 0
-
-        def change(query: bytes, honest: bytes) -> bytes:
-            return Liar(query, honest).forged(5, 1, 0.9, alone=False)
-
-        lying(made, change)
+        line.change = lambda query, honest: Liar(query, honest).forged(5, 1, 0.9, alone=False)
         with pytest.raises(TamperedAnswer):
             made.query(vectors[400], n_results=1, audience="owner")

@@ -6,6 +6,7 @@
 //! HTTP client and a folder; its calls are run to their end by [`block_on`].
 #![forbid(unsafe_code)]
 
+mod answers;
 mod belief;
 mod change;
 mod client;
@@ -33,6 +34,7 @@ mod time;
 mod upkeep;
 mod writer;
 
+pub use answers::{Hits, OpenedAnswer, SealedQuery, Wanted};
 pub use belief::choices::Choices;
 pub use change::CollectionRow;
 pub use client::{Client, ClientOptions};

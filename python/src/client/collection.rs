@@ -2,14 +2,16 @@
 
 use std::sync::{Arc, PoisonError, RwLock};
 
+use ciphervec::SegmentId;
 use ciphervec_client::{
-    Clusters, Collection, Found, GetResult, Host, Known, QueryRequest, Row, Unknown,
+    Clusters, Collection, Found, GetResult, Host, Known, QueryRequest, Row, Unknown, Wanted,
 };
 use numpy::{PyArray1, PyArray2, PyReadonlyArray2};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
 use crate::arrays;
+use crate::client::answers::{Answered, PyQuery, answered, segments};
 use crate::client::facts;
 use crate::client::host::{PyCallHost, run};
 use crate::client::values::{PyRecords, PySelection, audience, choices, names, network, parts};
@@ -240,6 +242,84 @@ impl PyCollection {
             Ok((rows, PyArray1::from_vec(py, distances), PyArray1::from_vec(py, scores)))
         });
         Ok((hits.collect::<PyResult<_>>()?, found.owners_only, found.checked))
+    }
+
+    /// Queries under the key that they would be asked under, counted.
+    fn make_query(
+        &self,
+        py: Python<'_>,
+        host: &PyCallHost,
+        rows: PyReadonlyArray2<'_, f32>,
+    ) -> PyResult<PyQuery> {
+        let rows = arrays::rows(&rows, self.dimension())?.to_vec();
+        self.run(py, host, async |one, host| one.make_query(host, rows).await).map(PyQuery)
+    }
+
+    /// Plain queries that somebody else made.
+    fn read_query(&self, py: Python<'_>, host: &PyCallHost, data: &[u8]) -> PyResult<PyQuery> {
+        self.run(py, host, async |one, host| one.read_query(host, data).await).map(PyQuery)
+    }
+
+    /// The whole answer of the server's half to the bytes of queries.
+    fn evaluate<'py>(
+        &self,
+        py: Python<'py>,
+        host: &PyCallHost,
+        data: &[u8],
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let answer = self.run(py, host, async |one, host| one.evaluate(host, data).await)?;
+        Ok(PyBytes::new(py, &answer))
+    }
+
+    /// Raises TamperedAnswer, or MismatchedAnswer where somebody else made the query. A count of 1 with `within` takes as long however
+    /// many rows are that near.
+    #[pyo3(signature = (host, query, answer, count = None, within = None, among = None))]
+    #[expect(clippy::too_many_arguments, reason = "they are the arguments of one Python call")]
+    fn open_answer<'py>(
+        &self,
+        py: Python<'py>,
+        host: &PyCallHost,
+        query: &PyQuery,
+        answer: &[u8],
+        count: Option<usize>,
+        within: Option<f64>,
+        among: Option<Vec<PyId>>,
+    ) -> PyResult<Answered<'py>> {
+        let wanted = Wanted { count, within, among: among.map(ids::unwrap) };
+        let open = async |one: &Collection, host: &dyn ciphervec_client::Host| {
+            one.open_answer(host, &query.0, answer, &wanted).await
+        };
+        answered(py, self.run(py, host, open)?)
+    }
+
+    /// Puts segments into quarantine, by the bytes of their ids.
+    fn hold(
+        &self,
+        py: Python<'_>,
+        host: &PyCallHost,
+        segments: Vec<[u8; 16]>,
+        reason: &str,
+    ) -> PyResult<()> {
+        let held: Vec<_> = segments.into_iter().map(SegmentId).collect();
+        self.run(py, host, async |one, host| one.hold(host, &held, reason).await)
+    }
+
+    fn quarantined<'py>(
+        &self,
+        py: Python<'py>,
+        host: &PyCallHost,
+    ) -> PyResult<Vec<Bound<'py, PyBytes>>> {
+        Ok(segments(py, self.run(py, host, async |one, host| one.quarantined(host).await)?))
+    }
+
+    /// Segments that nothing is checked about, with the writers' names of those that are theirs.
+    fn unchecked<'py>(
+        &self,
+        py: Python<'py>,
+        host: &PyCallHost,
+    ) -> PyResult<Vec<(Bound<'py, PyBytes>, Option<String>)>> {
+        let found = self.run(py, host, async |one, host| one.unchecked(host).await)?;
+        Ok(found.into_iter().map(|(id, writer)| (PyBytes::new(py, &id.0), writer)).collect())
     }
 
     /// Deviation; queries a row in all and left; rows an epoch in all and left.

@@ -1,5 +1,6 @@
 //! Collections as the core has them, for the Python package: arrays and JSON text cross, and the core does the rest.
 
+mod answers;
 mod collection;
 mod facts;
 mod host;
@@ -12,6 +13,7 @@ use std::time::Duration;
 use ciphervec_client::{Choices, Client, ClientOptions, Face};
 use pyo3::prelude::*;
 
+pub use answers::PyQuery;
 pub use collection::PyCollection;
 pub use host::{PyCallHost, PyStorage};
 

@@ -137,6 +137,14 @@ impl QueryHead {
     }
 }
 
+/// How many queries a message has, and the epoch that they were made under.
+///
+/// # Errors
+/// Damaged or foreign bytes, as far as its head says.
+pub fn asked_in(spec: &IndexSpec, message: &[u8]) -> Result<(u32, u32)> {
+    QueryHead::open(spec, message).map(|(head, ..)| (head.count, head.epoch))
+}
+
 impl WordsAsked {
     fn read(top_level: u8, reader: &mut Reader<'_>) -> Result<Self> {
         let linear = reader.take(usize::from(top_level) + 1)?.to_vec();

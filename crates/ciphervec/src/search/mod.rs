@@ -79,7 +79,7 @@ pub use form::{AnswerFormat, Exactness, Expected, PackingChoice};
 pub use form::{Evaluation, Runner, ServerTimings, SessionKeys, Sink};
 pub use index::ServerIndex;
 pub use merge::merge_responses;
-pub use message::{QUERY_VERSION, WORDS_VERSION};
+pub use message::{QUERY_VERSION, WORDS_VERSION, asked_in};
 #[cfg(feature = "client")]
 pub use open::OpenOptions;
 #[cfg(feature = "client")]

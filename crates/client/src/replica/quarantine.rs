@@ -96,6 +96,15 @@ impl Replica {
         self.took(host).await
     }
 
+    /// Takes in what failed a check here or in another client with the same storage.
+    pub async fn settle_quarantine(&mut self, host: &dyn Host) -> Result<()> {
+        if host.durable() {
+            self.quarantine.reload(host).await?;
+        }
+        self.pass_over();
+        Ok(())
+    }
+
     /// An error where a query would have to do without segments that failed a check, here or in another client with the same storage.
     /// Writers' segments, and with `skip` all, cost only themselves, and a warning names them. With `since`, only if there are others
     /// than those.
@@ -105,10 +114,7 @@ impl Replica {
         skip: bool,
         since: Option<&HashSet<SegmentId>>,
     ) -> Result<()> {
-        if host.durable() {
-            self.quarantine.reload(host).await?;
-        }
-        self.pass_over();
+        self.settle_quarantine(host).await?;
         let held = self.directory.quarantined();
         if since.is_some_and(|since| held.iter().all(|id| since.contains(id))) || held.is_empty() {
             return Ok(());

@@ -244,23 +244,34 @@ async fn ask(
             whole(alone, host, message, rows, ahead).await?
         }
     };
-    if !opened.disqualified.is_empty() {
-        alone.hold(host, &opened.disqualified, "a writer's segment failed its check").await?;
-        for id in &opened.disqualified {
-            host.warn(&format!(
-                "segment {id} of writer {} failed its check and was passed over: its rows were not sealed as they should be, or the answer \
-                 about them was changed.",
-                alone.face.quoted(alone.writer(*id).unwrap_or_default())
-            ));
-        }
-    }
+    pass_over(alone, host, &opened.disqualified).await?;
     let Opened { hits, exact, checked, .. } = opened;
     Ok(hits.into_iter().map(|hits| ranked(metric, hits, *count, exact, checked)).collect())
 }
 
+/// Puts writers' segments into quarantine that failed their check in an answer, and says so.
+pub async fn pass_over(
+    alone: &mut Alone<'_>,
+    host: &dyn Host,
+    disqualified: &[SegmentId],
+) -> Result<()> {
+    if disqualified.is_empty() {
+        return Ok(());
+    }
+    alone.hold(host, disqualified, "a writer's segment failed its check").await?;
+    for id in disqualified {
+        host.warn(&format!(
+            "segment {id} of writer {} failed its check and was passed over: its rows were not sealed as they should be, or the answer \
+             about them was changed.",
+            alone.face.quoted(alone.writer(*id).unwrap_or_default())
+        ));
+    }
+    Ok(())
+}
+
 /// Reads the scores of a metric: the similarity under cosine and ip, the distance under l2 and hamming. Rows that are not exact are
 /// ranked at full precision and reported rounded; under ip and l2 neighbours closer than that are put in the reported order.
-fn ranked(
+pub fn ranked(
     metric: Metric,
     mut hits: Vec<Hit>,
     count: Option<usize>,
@@ -309,6 +320,18 @@ struct Under<'a> {
     named: Option<&'a [SegmentId]>,
 }
 
+/// What the server answers in.
+pub fn format_of(replica: &Replica) -> AnswerFormat {
+    let known = replica.store.listing().query_version;
+    if known < u64::from(WORDS_VERSION) { AnswerFormat::First } else { AnswerFormat::Short }
+}
+
+/// The value of the metric at a distance.
+pub fn threshold(replica: &Replica, within: Option<f64>) -> Option<f64> {
+    let higher = replica.description.spec.metric().higher_is_closer();
+    within.map(|within| if higher { 1.0 - within } else { within })
+}
+
 /// The query of a message.
 fn sealed<'a>(
     alone: &Alone<'_>,
@@ -318,14 +341,11 @@ fn sealed<'a>(
     Under { epoch, tokens, named }: Under<'_>,
 ) -> Result<Asked<'a>> {
     let began = host.now();
-    let known = alone.store.listing().query_version;
-    let format =
-        if known < u64::from(WORDS_VERSION) { AnswerFormat::First } else { AnswerFormat::Short };
     let options = QueryOptions {
         epoch,
         tags: &message.tags,
         segments: named,
-        format,
+        format: format_of(alone),
         centre: &message.center,
         tokens,
     };
@@ -336,9 +356,7 @@ fn sealed<'a>(
     let bytes = query.to_bytes().len() as u64;
     done(host, "encrypt", bytes, Some(bytes), began);
     let Question { count, within, .. } = message.question;
-    let higher = alone.description.spec.metric().higher_is_closer();
-    let threshold = within.map(|within| if higher { 1.0 - within } else { within });
-    let retrieval = match (threshold, count) {
+    let retrieval = match (threshold(alone, *within), count) {
         (Some(threshold), _) => Retrieval::Range(threshold),
         (None, count) => Retrieval::TopK(count.unwrap_or_else(|| alone.directory.len().max(1))),
     };

@@ -1,6 +1,7 @@
 //! Every test of this crate's interface in one binary, linked once.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod answers;
 mod collections;
 mod conformance;
 mod faults;
