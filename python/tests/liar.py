@@ -133,6 +133,14 @@ def rewritten(folder: Path, change: Callable[[str, bytes], bytes]) -> None:
     store.close()
 
 
-def other_words(folder: Path, at: int = 200) -> None:
-    """The words of every segment differ in a bit; done again, they are what they were."""
-    rewritten(folder, lambda name, data: forged(data, at, bytes([data[at] ^ 1])) if name == "rows" else data)
+def other_words(folder: Path, at: int = 200, *, first: bool = False) -> None:
+    """The words of every segment, or of the first one alone, differ in a bit; done again, they are what they were."""
+    left = [1 if first else -1]
+
+    def change(name: str, data: bytes) -> bytes:
+        if name != "rows" or left[0] == 0:
+            return data
+        left[0] -= 1
+        return forged(data, at, bytes([data[at] ^ 1]))
+
+    rewritten(folder, change)

@@ -4,19 +4,17 @@ queries are refused until it is released or made anew."""
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import httpx
 import numpy as np
 import pytest
 
 import ciphervec
 from attacks import forged
-from ciphervec.collections.stores.server_backend import Answer, LocalBackend
 from ciphervec.errors import InvalidInput, Quarantined, TamperedAnswer
-from network import Faulty, Make
+from liar import Altered, other_words
+from network import Make
 
 D = 16
 ROWS = np.random.default_rng(3).standard_normal((40, D)).astype(np.float32)
@@ -26,27 +24,6 @@ ROWS = np.random.default_rng(3).standard_normal((40, D)).astype(np.float32)
 def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("CIPHERVEC_STATE", str(tmp_path / "state"))
     return tmp_path / "state"
-
-
-class Tampering:
-    """A server that shifts the first row of the first segment in its answers, while it is told to."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.on = False
-        honest = LocalBackend.evaluate
-
-        def evaluate(backend: LocalBackend, query: bytes) -> Answer:
-            answer = honest(backend, query)
-            at = 64 + 17 + 22  # the frame's header, the answer's head, the segment's
-            shifted = bytes([answer.data[at] ^ 1])
-            return answer._replace(data=forged(answer.data, at, shifted)) if self.on else answer
-
-        monkeypatch.setattr(LocalBackend, "evaluate", evaluate)
-
-
-@pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Tampering]:
-    yield Tampering(monkeypatch)
 
 
 def fill(client: ciphervec.Client, *, originals: bool = False) -> ciphervec.Collection:
@@ -60,14 +37,16 @@ def found(collection: ciphervec.Collection, **more: Any) -> list[Any]:
     return list(collection.query(ROWS[:1], n_results=40, **more)["ids"][0])
 
 
-def test_a_shifted_answer_stops_the_queries(tmp_path: Path, server: Tampering, state: Path) -> None:
-    keys = ciphervec.Keys.generate()
+def test_words_that_were_changed_stop_the_queries(tmp_path: Path, state: Path) -> None:
+    keys, folder = ciphervec.Keys.generate(), tmp_path / "db" / "faces"
     with ciphervec.PersistentClient(tmp_path / "db", keys=keys) as client:
         faces = fill(client)
         first = faces.info()
         assert first["quarantine"] == [] and first["old_kind"] == [] and first["unchecked_blocks"] == 0
-        assert len(found(faces)) == 40 and not (state / "quarantine").exists()
-        server.on = True
+        assert len(found(faces)) == 40 and not list(state.glob("quarantine/*"))
+    other_words(folder, first=True)
+    with ciphervec.PersistentClient(tmp_path / "db", keys=keys) as client:
+        faces = client.get_collection("faces")
         with pytest.raises(TamperedAnswer, match="was not computed from what was sealed there") as error:
             found(faces)
         (segment,) = error.value.segments
@@ -81,11 +60,11 @@ def test_a_shifted_answer_stops_the_queries(tmp_path: Path, server: Tampering, s
         with pytest.raises(InvalidInput, match="is in quarantine"):
             faces.get([0], include=["embeddings"])
         assert faces.get([0])["ids"] == [0] and len(faces) == 40
-    # Not after a restart either, with an honest server, nor for another user of the keys, whose state folder is another.
-    server.on = False
-    for folder in (state, tmp_path / "another"):
+    # Not after a restart either, with honest words, nor for another user of the keys, whose state folder is another.
+    other_words(folder, first=True)
+    for remembers in (state, tmp_path / "another"):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setenv("CIPHERVEC_STATE", str(folder))
+            patch.setenv("CIPHERVEC_STATE", str(remembers))
             with ciphervec.PersistentClient(tmp_path / "db", keys=keys) as client:
                 faces = client.get_collection("faces")
                 with pytest.raises(Quarantined):
@@ -110,56 +89,31 @@ def test_a_shifted_answer_stops_the_queries(tmp_path: Path, server: Tampering, s
         assert len(found(client.get_collection("faces"))) == 39
 
 
-def test_optimize_makes_it_anew_of_the_vectors_that_were_kept(tmp_path: Path, server: Tampering) -> None:
-    """Not of its words: they may be what was changed."""
+def test_optimize_makes_it_anew_of_the_vectors_that_were_kept(tmp_path: Path) -> None:
+    """Not of its words, which were changed and stay so."""
     keys = ciphervec.Keys.generate()
     with ciphervec.PersistentClient(tmp_path / "db", keys=keys) as client:
-        faces = fill(client, originals=True)
-        server.on = True
+        fill(client, originals=True)
+    other_words(tmp_path / "db" / "faces", first=True)
+    with ciphervec.PersistentClient(tmp_path / "db", keys=keys) as client:
+        faces = client.get_collection("faces")
         with pytest.raises(TamperedAnswer):
             found(faces)
-        server.on = False
         with pytest.raises(Quarantined):
             found(faces)
-
-        def unsealed(*_: object) -> None:
-            raise AssertionError("words in quarantine were decrypted")
-
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(type(faces._segments), "unsealed", unsealed)
-            faces.delete(range(20, 40))
-            faces.optimize()
+        faces.delete(range(20, 40))
+        faces.optimize()
         assert faces.info()["quarantine"] == [] and found(faces)[0] == 0 and len(found(faces)) == 20
 
 
-def test_in_memory_it_is_in_the_state(server: Tampering, state: Path) -> None:
-    faces = fill(ciphervec.Client())
-    server.on = True
-    with pytest.raises(TamperedAnswer):
-        found(faces)
-    server.on = False
-    with pytest.raises(Quarantined):
-        found(faces)
-    with pytest.warns(UserWarning, match="in quarantine"):
-        assert len(found(faces, skip_quarantined=True)) == 20
-    assert not state.exists()
-
-
-def lying(answered: list[bool]) -> Faulty:
+def lying(answered: list[bool]) -> Altered:
     """A server that shifts the first row of the first segment while `answered[0]`."""
-    net = Faulty()
 
-    def fault(request: httpx.Request, go: Callable[[], httpx.Response]) -> httpx.Response:
-        answer = go()
-        if not request.url.path.endswith("/query") or not answered[0]:
-            return answer
-        at = 64 + 17 + 22
-        data = forged(answer.content, at, bytes([answer.content[at] ^ 1]))
-        headers = {k: v for k, v in answer.headers.items() if k != "content-length"}
-        return httpx.Response(200, headers=headers, content=data)
+    def change(_: bytes, answer: bytes) -> bytes:
+        at = 64 + 17 + 22  # the frame's header, the answer's head, the segment's
+        return forged(answer, at, bytes([answer[at] ^ 1])) if answered[0] else answer
 
-    net.fault = fault
-    return net
+    return Altered(change)
 
 
 def test_every_client_of_the_owners_sees_it(make: Make) -> None:
@@ -187,15 +141,7 @@ def test_who_may_not_commit_keeps_it_or_takes_it_for_all(make: Make, tmp_path: P
     on = [True]
     owner = fill(make())
     net = lying(on)
-    lies = net.fault
-
-    def no_commits(request: httpx.Request, go: Callable[[], httpx.Response]) -> httpx.Response:
-        if request.url.path.endswith("/commits"):
-            return httpx.Response(403, headers={"ciphervec-api": "1"}, json={"detail": "no write"})
-        assert lies is not None
-        return lies(request, go)
-
-    net.fault = no_commits
+    net.refuses = True
     state = tmp_path / "reader" if kept else None
     faces = make(state=state, transport=net).get_collection("faces")
     with pytest.raises(TamperedAnswer):
@@ -219,9 +165,9 @@ def test_who_may_not_commit_keeps_it_or_takes_it_for_all(make: Make, tmp_path: P
 
 
 def test_changed_words_are_found_when_they_are_decrypted() -> None:
-    faces = fill(ciphervec.Client())
-    owner, segment = faces.owner, faces.server.segment_ids()[0]
-    stored = faces.server.segment(segment)
+    spec = ciphervec.IndexSpec("faces", D, "cosine", "sealed-index")
+    owner = ciphervec.Owner(ciphervec.Keys.generate(), spec)
+    stored = bytes(owner.seal(list(range(20)), ROWS[:20]).segment)
     rows = owner.unseal(stored)
     with pytest.raises(TamperedAnswer):
         owner.unseal(forged(stored, 200, bytes([stored[200] ^ 1])))
