@@ -117,6 +117,13 @@ def storm(request: httpx.Request, go: Callable[[], httpx.Response]) -> httpx.Res
     return httpx.Response(503, headers={"retry-after": "0"}, json={"detail": "busy"})
 
 
+def narrow(request: httpx.Request, go: Callable[[], httpx.Response]) -> httpx.Response:
+    """As a server that takes commits of 300 KiB at most: what is longer comes as uploads."""
+    if request.url.path.endswith("/commits") and len(request.read()) > 300 << 10:
+        return httpx.Response(413, headers={"ciphervec-api": "1"}, json={"detail": "too large"})
+    return go()
+
+
 class Half(httpx.SyncByteStream):
     def __init__(self, data: bytes) -> None:
         self.data = data

@@ -16,62 +16,68 @@ import ciphervec
 import ciphervec._native as _native
 from ciphervec import Collection, HttpClient, Keys, RollbackDetected, ServerError
 from ciphervec.http import LocalServer
-from ciphervec.http import store as stores
-from network import D, Faulty, Make
+from network import D, Fault, Faulty, Make, narrow
 from services import s3_bucket
 
 
-def _others_first(network: Faulty, change: Callable[[], object]) -> None:
+def plainly(_: httpx.Request, go: Callable[[], httpx.Response]) -> httpx.Response:
+    return go()
+
+
+def _others_first(network: Faulty, change: Callable[[], object], then: Fault = plainly) -> None:
     """`change` happens just before the first commit that passes."""
     left = [1]
 
-    def fault(request: httpx.Request, go: Callable[[], httpx.Response]) -> httpx.Response:
+    def last(request: httpx.Request, go: Callable[[], httpx.Response]) -> httpx.Response:
         if request.url.path.endswith("/commits") and left[0]:
             left[0] = 0
             change()
         return go()
 
+    def fault(request: httpx.Request, go: Callable[[], httpx.Response]) -> httpx.Response:
+        return then(request, lambda: last(request, go))
+
     network.fault = fault
 
 
-@pytest.mark.parametrize("inline", [0, 20_000])
+@pytest.mark.parametrize("way", [plainly, narrow])
 def test_a_commit_that_is_sent_again_has_its_own_attachments(
-    make: Make, rows: np.ndarray, monkeypatch: pytest.MonkeyPatch, inline: int
+    make: Make, rows: np.ndarray, way: Fault
 ) -> None:
-    """Evaluation keys and state go as uploads; the commit meets another one, and both are other bytes by then."""
-    monkeypatch.setattr(stores, "INLINE", inline)
+    """Evaluation keys go as uploads, or with it; the commit meets another one, and keys and state are other bytes by then."""
     network = Faulty()
     one = make(transport=network).create_collection("books", D, mode="sealed")
     one.add(range(20), rows[:20])
     two = make().get_collection("books")
     for turn in range(3):
-        _others_first(network, lambda turn=turn: two.add([100 + turn], rows[20 + turn]))
+        _others_first(network, lambda turn=turn: two.add([100 + turn], rows[20 + turn]), way)
         one.rotate_query_key()
         network.fault = None
         for books in (one, two, make(state=None).get_collection("books")):
             assert books.query(rows[:3], 1)["ids"] == [[0], [1], [2]]
             assert books.count() == 21 + turn
-    _others_first(network, two.rotate_query_key)
+    _others_first(network, two.rotate_query_key, way)
     one.rotate_query_key()  # another epoch than the one whose keys were uploaded
     network.fault = None
     assert make(state=None).get_collection("books").info()["epoch"] == 5
+    assert (network.paths("/uploads") > 0) == (way is narrow)
 
 
 def test_segments_of_a_commit_that_is_sent_again_are_not_uploaded_again(
-    make: Make, rows: np.ndarray, monkeypatch: pytest.MonkeyPatch
+    make: Make, vectors: Callable[..., np.ndarray]
 ) -> None:
-    monkeypatch.setattr(stores, "INLINE", 1_000)
+    rows = vectors(20_000, D)
     network = Faulty()
     one = make(transport=network).create_collection("books", D, mode="sealed-index")
     two = make().get_collection("books")
-    _others_first(network, lambda: two.add(["other"], rows[30]))
-    one.add(range(20), rows[:20])
+    _others_first(network, lambda: two.add(["other"], rows[30]), narrow)
+    one.add(range(20_000), rows)
     begun = network.paths("/uploads")
     sent = [path for method, path in network.seen if method == "PATCH"]
-    assert (
-        len(sent) == len(set(sent)) == begun <= 5
-    )  # the blobs of one segment, and no more for the second commit
-    assert make(state=None).get_collection("books").count() == 21
+    # The blobs of one segment, and no more for the second commit.
+    assert 2 <= len(sent) == len(set(sent)) == begun <= 5
+    assert network.paths("/commits") == 3
+    assert make(state=None).get_collection("books").count() == 20_001
 
 
 @pytest.fixture(scope="module")
@@ -83,14 +89,13 @@ def bucket() -> Iterator[str]:
 @pytest.mark.slow
 @pytest.mark.parametrize("place", ["bucket", "folder"])
 def test_uploads_that_a_server_lost_are_made_anew(
-    place: str, request: pytest.FixtureRequest, tmp_path: Path, keys: Keys, rows: np.ndarray,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+    place: str, request: pytest.FixtureRequest, tmp_path: Path, keys: Keys, vectors: Callable[..., np.ndarray]
+) -> None:
     """A server is killed and started again between the uploads and the commit that names them. On a bucket its folder of
     uploads is a new one then; of a folder somebody has cleared it."""
-    monkeypatch.setattr(stores, "INLINE", 1_000)
+    rows, half = vectors(16_000, D), 8_000
     data = f"{request.getfixturevalue('bucket')}/lost" if place == "bucket" else str(tmp_path / "db")
-    servers = [LocalServer(data)]
+    servers = [LocalServer(data, ["--max-body", "300KiB"])]
     network = Faulty()
     lost = [1]
 
@@ -101,24 +106,26 @@ def test_uploads_that_a_server_lost_are_made_anew(
             if place == "folder":
                 for left in (tmp_path / "db" / ".uploads").iterdir():
                     left.unlink()
-            servers.append(LocalServer(data, listen=servers[0].url.removeprefix("http://")))
+            servers.append(
+                LocalServer(data, ["--max-body", "300KiB"], listen=servers[0].url.removeprefix("http://"))
+            )
         return go()
 
     try:
         with HttpClient(servers[0].url, keys=keys, state=None, transport=network) as client:
             books = client.create_collection("books", D, mode="sealed-index")
             network.fault = fault
-            books.add(range(20), rows[:20])
-            assert books.count() == 20 and lost == [0]
+            books.add(range(half), rows[:half])
+            assert books.count() == half and lost == [0]
             assert books.query(rows[7], 1)["ids"] == [[7]]
             lost[0] = 9
             with pytest.raises(ServerError, match="loses uploads"):
-                books.add(range(20, 40), rows[20:])
+                books.add(range(half, 2 * half), rows[half:])
             lost[0] = 0
-            assert books.count() == 20
-            books.add(range(20, 40), rows[20:])
+            assert books.count() == half
+            books.add(range(half, 2 * half), rows[half:])
         with HttpClient(servers[-1].url, keys=keys, state=None) as fresh:
-            assert fresh.get_collection("books").count() == 40
+            assert fresh.get_collection("books").count() == 2 * half
     finally:
         servers[-1].stop()
 
