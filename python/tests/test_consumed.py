@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 import ciphervec._native as _native
-from ciphervec import Client, Collection, Keys, PersistentClient, Writer, WrittenBatch
+from ciphervec import Client, Collection, IndexSpec, Keys, Owner, PersistentClient, Writer, WrittenBatch
 from ciphervec.collections.write_batch import CONSUMED, WriteBatch
 from ciphervec.errors import CorruptData, RollbackDetected
 from ciphervec.http.frame import encode
-from ciphervec.http.store import HttpStore
+from liar import Liar
 from network import D, Make
 
 NAMES = [f"p{i}" for i in range(6)]
@@ -165,7 +165,6 @@ def test_another_list_of_consumed_segments_is_refused(
     make: Make,
     server_url: str,
     vectors: Callable[..., np.ndarray],
-    monkeypatch: pytest.MonkeyPatch,
     shown: bytes,
 ) -> None:
     """Whatever length the server says that it has."""
@@ -173,15 +172,11 @@ def test_another_list_of_consumed_segments_is_refused(
     people = make().create_collection("people", D, mode="sealed-index")
     Writer(people.writer_card("door")).add_to(server_url, NAMES, rows)
     people.adopt()
-    read = HttpStore.attachment
-
-    def other(store: HttpStore, name: str) -> bytes:
-        found = read(store, name)
-        return shown if name == CONSUMED else found
-
-    monkeypatch.setattr(HttpStore, "attachment", other)
+    evil = Liar()
+    evil.blobs[f"/attachments/{CONSUMED}"] = shown
+    evil.lie = lambda told: {**told, "attachments": {**told["attachments"], CONSUMED: len(shown)}}
     with pytest.raises(RollbackDetected, match="another list of consumed segments"):
-        make().get_collection("people")
+        make(transport=evil).get_collection("people")
 
 
 @pytest.mark.parametrize("pending", [True, False])
@@ -275,12 +270,10 @@ def test_a_writer_whose_clock_is_far_behind_is_told(
     vectors: Callable[..., np.ndarray],
 ) -> None:
     """Of what was sealed before the mark nobody can tell whether it was consumed."""
-    client = Client()
-    people = client.create_collection("people", D, mode="sealed-index")
-    batch = Writer(people.writer_card("door")).seal(NAMES[:1], vectors(1, D))
+    owner = Owner(Keys.generate(), IndexSpec("people", D, "cosine", "sealed-index", incarnation=bytes(16)))
+    batch = Writer(owner.writer_card("door")).seal(NAMES[:1], vectors(1, D))
     (segment,) = batch.segments
     later = [("door", 10**13 + i, i.to_bytes(16, "big")) for i in range(16_384 + 1)]
-    owner = people.owner
     owner.expect_unconsumed(_native.consumed_after(b"", later))
     wrap, sidecar = segment.blobs["wrap"], segment.blobs["sidecar"]
     with pytest.raises(CorruptData, match=r"check the writer's clock"):

@@ -116,6 +116,19 @@ def lying(answered: list[bool]) -> Altered:
     return Altered(change)
 
 
+def test_a_client_that_keeps_nothing_says_it_in_the_state(make: Make, state: Path) -> None:
+    on = [True]
+    faces = fill(make(state=None, transport=lying(on)))
+    with pytest.raises(TamperedAnswer):
+        found(faces)
+    on[0] = False
+    with pytest.raises(Quarantined):
+        found(faces)
+    with pytest.warns(UserWarning, match="in quarantine"):
+        assert len(found(faces, skip_quarantined=True)) == 20
+    assert not state.exists()
+
+
 def test_every_client_of_the_owners_sees_it(make: Make) -> None:
     on = [True]
     faces = fill(make(transport=lying(on)))

@@ -12,19 +12,15 @@ import numpy as np
 import pytest
 from starlette.testclient import TestClient
 
+import ciphervec._native as _native
 from attacks import forged
 from ciphervec import Client, Clusters, Keys, PersistentClient, Probe, Writer, WrittenBatch, ckks
-from ciphervec.collections import query_keys, search
-from ciphervec.collections.pins import Pin, latest
-from ciphervec.collections.quarantine import Quarantine
-from ciphervec.collections.routing.table import SLOTS
-from ciphervec.collections.write_batch import ORIGINALS, RECORDS, NewSegment, WriteBatch
+from ciphervec.collections.write_batch import ORIGINALS, RECORDS
 from ciphervec.decrypt_service import Ledger, Matcher, Receipts, Refused, Unknown
 from ciphervec.decrypt_service.app import application
 from ciphervec.decrypt_service.message import Request
 from ciphervec.errors import (
     CommitUncertain,
-    Conflict,
     CorruptData,
     InvalidInput,
     PoolExhausted,
@@ -34,10 +30,12 @@ from ciphervec.errors import (
 )
 from ciphervec.ingest.records import originals
 from ciphervec.ingest.uses import Use, Uses
-from liar import Liar, frame
+from liar import Altered, Liar, frame, kept_headers, shown
 from network import Cut, D, Faulty, Make, only
 
 FIXTURES = Path(__file__).parent / "fixtures" / "rounded"
+MANY = 500
+"""Questions about 3,000 rows whose answer is opened as it comes."""
 
 
 def test_what_is_read_again_in_doubt_is_compared_with_the_state(
@@ -87,29 +85,28 @@ def test_what_is_read_again_in_doubt_is_compared_with_the_state(
 
 def test_tags_are_the_same_whenever_they_are_read(make: Make, rows: np.ndarray) -> None:
     """A client that keeps nothing asks for them again, and is given those of another segment."""
-    owner = make().create_collection("faces", D, mode="sealed-index", filterable=["team"])
+    client = make()
+    owner = client.create_collection("faces", D, mode="sealed-index", filterable=["team"])
     for team in "ab":
         owner.add([f"{team}{i}" for i in range(20)], rows[:20], metadatas=[{"team": team}] * 20)
     evil = Liar()
     faces = make(state=None, transport=evil, cache_bytes=0).get_collection("faces")
-    one, two = ((one.id.hex(), owner._store.read(one.id, "tags")) for one in owner._segments.entries())
+    address = f"{client.url}/v1/collections/faces/segments"
+    named = [one["id"] for one in shown(client.url)[0]["segments"]]
+    one, two = ((id, httpx.get(f"{address}/{id}/tags", trust_env=False).content) for id in named)
     evil.blobs = {f"{one[0]}/tags": two[1], f"{two[0]}/tags": one[1]}
     with pytest.raises(CorruptData, match="is another one than before"):
         faces.get(where={"team": "a"})
 
 
-def kept_headers(answer: httpx.Response) -> dict[str, str]:
-    left_out = ("content-length", "transfer-encoding", "ciphervec-api")
-    return {name: value for name, value in answer.headers.items() if name.lower() not in left_out}
-
-
 def test_rows_that_a_newer_version_takes_out_are_missed(make: Make, rows: np.ndarray) -> None:
-    owner = make().create_collection("faces", D, mode="sealed-index")
+    client = make()
+    owner = client.create_collection("faces", D, mode="sealed-index")
     owner.add(["a", "b", "c"], rows[:3])
     evil = Liar()
     faces = make(transport=evil).get_collection("faces")
     owner.add("d", rows[3])
-    segment = faces._segments.entries()[0].id.hex()
+    segment = shown(client.url)[0]["segments"][0]["id"]
 
     def lie(told: dict[str, Any]) -> dict[str, Any]:
         return {
@@ -180,11 +177,11 @@ def test_nothing_new_is_refused_where_another_client_saw_more(
         two.refresh()
 
 
+@pytest.mark.slow
 def test_who_was_away_for_long_does_not_follow_a_restore(
     tmp_path: Path, keys: Keys, rows: np.ndarray, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """More states came since than one names, of another lineage: that its owner accepted it is to be confirmed."""
-    monkeypatch.setattr("ciphervec.collections.states.ANCESTORS", 4)
     monkeypatch.setenv("CIPHERVEC_STATE", str(tmp_path / "mine"))
     with PersistentClient(tmp_path / "db", keys) as client:
         client.create_collection("faces", D, mode="sealed-index").add(0, rows[0])
@@ -196,8 +193,8 @@ def test_who_was_away_for_long_does_not_follow_a_restore(
     shutil.move(tmp_path / "copy", tmp_path / "db")
     with PersistentClient(tmp_path / "db", keys) as client:
         faces = client.accept_restore("faces")
-        for at in range(2, 9):
-            faces.add(at, rows[at])
+        for _ in range(257):
+            faces.rotate_query_key()
     monkeypatch.setenv("CIPHERVEC_STATE", str(tmp_path / "mine"))
     with (
         PersistentClient(tmp_path / "db", keys) as client,
@@ -228,10 +225,9 @@ def test_a_receipt_is_for_one_answer_to_one_query_of_one_collection() -> None:
 
 
 def test_a_check_that_failed_is_told_where_nothing_is_asked_again(
-    make: Make, vectors: Callable[..., np.ndarray], monkeypatch: pytest.MonkeyPatch
+    make: Make, vectors: Callable[..., np.ndarray]
 ) -> None:
     """The connection breaks behind a shifted answer that is opened as it comes, and no retry is left to tell of it."""
-    monkeypatch.setattr(search, "WHOLE", 0)
     rows, net = vectors(3000, 24), Faulty()
     faces = make(transport=net, retries=0).create_collection("faces", 24, mode="sealed-index")
     faces.add(list(range(2000)), rows[:2000])
@@ -245,27 +241,29 @@ def test_a_check_that_failed_is_told_where_nothing_is_asked_again(
 
     net.fault = only("/query", "POST", cut)
     with pytest.raises(TamperedAnswer):
-        faces.query(rows[:1], 1)
+        faces.query(rows[:MANY], 1)
     assert len(faces.info()["quarantine"]) == 1
 
 
 def test_what_is_found_out_while_keys_are_handed_over_is_not_passed_over(
-    make: Make, rows: np.ndarray, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    make: Make, vectors: Callable[..., np.ndarray], tmp_path: Path
 ) -> None:
     """Between the first look and an answer that is opened as it comes another process may find a segment out."""
-    monkeypatch.setattr(search, "WHOLE", 0)
-    net, state = Faulty(), tmp_path / "state"
+    rows, net, state = vectors(3000, D), Faulty(), tmp_path / "state"
     faces = make(state=state, transport=net).create_collection("faces", D, mode="sealed")
-    faces.add(list(range(40)), rows)
-    (segment,) = faces._segments.entries()
+    faces.add(list(range(3000)), rows)
+    lies = Altered(lambda _, answer: forged(answer, len(answer) - 9, bytes([answer[-9] ^ 0x55])))
+    lies.refuses = True
+    other = make(state=state, transport=lies).get_collection("faces")
 
     def found(request: httpx.Request, go: Callable[[], httpx.Response]) -> httpx.Response:
-        Quarantine(state, faces.spec).hold(segment.id, "another process found it")
+        with pytest.raises(TamperedAnswer):
+            other.query(rows[:1], 1, audience="owner")
         return go()
 
     net.fault = only("/query-keys", "PUT", found)
     with pytest.raises(Quarantined):
-        faces.query(rows[:1], 1, audience="owner")
+        faces.query(rows[:MANY], 1, audience="owner")
     assert net.paths("/query") == 0
 
 
@@ -294,7 +292,7 @@ def test_a_writers_segment_that_failed_is_held_by_every_client(
     faces.add(list(range(20)), rows[:20])
     Writer(faces.writer_card("door")).add_to(server_url, ["x", "y"], rows[20:22])
     faces.refresh()
-    written = next(one.id for one in faces._segments.entries() if faces.owner.writer_of(one.id))
+    (written,) = map(bytes.fromhex, faces.info()["written_segments"])
 
     def shifted(request: httpx.Request, go: Callable[[], httpx.Response]) -> httpx.Response:
         answer = go()
@@ -362,16 +360,6 @@ def test_a_batch_that_was_read_adds_and_does_nothing_else() -> None:
             WrittenBatch.from_bytes(frame({**adds, **more}))
 
 
-def test_queries_that_are_sent_again_count_in_memory_too(keys: Keys, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(query_keys, "QUERIES_PER_KEY", 3)
-    owner = Client(keys).create_collection("faces", D, mode="sealed").owner
-    counts = query_keys.QueryKeys(None)
-    epoch, _ = counts.take(owner, 2, lasting=False)
-    counts.again(epoch, 1)
-    with pytest.raises(Conflict, match="as many queries as it may"):
-        counts.again(epoch, 1)
-
-
 def test_of_several_ledgers_the_one_that_knows_most_counts(tmp_path: Path) -> None:
     """An old copy of one of them, put back, gives nothing back."""
     here, there = tmp_path / "here.db", tmp_path / "there.db"
@@ -384,13 +372,6 @@ def test_of_several_ledgers_the_one_that_knows_most_counts(tmp_path: Path) -> No
         Uses([here, there]).reserve({"key": Use(2, 4, "spent")})
     assert Uses([there]).used("key") == 3, "it has learnt of them"
     assert Uses([here, there]).reserve({"key": Use(1, 4, "spent")}) == {"key": 4}
-
-
-def test_of_two_pins_the_one_that_left_the_others_lineage_counts() -> None:
-    before, after = Pin("o", "a", 90, "n", 0), Pin("o", "b", 3, "m", 0, ("a",))
-    assert latest(before, after) == latest(after, before) == after
-    further = before._replace(sequence=91)
-    assert latest(before, further) == latest(further, before) == further
 
 
 def test_a_commit_that_became_another_version_is_uncertain(make: Make, rows: np.ndarray) -> None:
@@ -408,34 +389,38 @@ def test_a_commit_that_became_another_version_is_uncertain(make: Make, rows: np.
         faces.add("a", rows[0])
 
 
-def test_a_writers_word_for_kept_vectors_is_not_taken(rows: np.ndarray) -> None:
+def test_a_writers_word_for_kept_vectors_is_not_taken(tmp_path: Path, keys: Keys, rows: np.ndarray) -> None:
     """Who has a card can seal any vector as the one that was put in."""
-    faces = Client().create_collection("faces", D, mode="sealed-index")
-    writer = Writer(faces.writer_card("door"))
-    sealed = NewSegment(*writer._native.seal(rows[:1], ["x"], originals(rows[1:2], None), None))
-    blobs = {ORIGINALS if name == RECORDS else name: data for name, data in sealed.blobs.items()}
+    with PersistentClient(tmp_path / "db", keys) as client:
+        writer = Writer(client.create_collection("faces", D, mode="sealed-index").writer_card("door"))
+    id, _, sealed = writer._native.seal(rows[:1], ["x"], originals(rows[1:2], None), None)
+    blobs = {ORIGINALS if name == RECORDS else name: data for name, data in sealed.items()}
     assert ORIGINALS in blobs
-    faces._store.commit(WriteBatch(add=[NewSegment(sealed.id, 1, blobs)]))
-    faces._segments.reload()
-    (found,) = faces.get(["x"], include=["embeddings"])["embeddings"]
+    store = _native.Store.open(str(tmp_path / "db" / "faces"))
+    store.commit(add=[(id, 1, blobs)])
+    store.close()
+    with PersistentClient(tmp_path / "db", keys) as client:
+        (found,) = client.get_collection("faces").get(["x"], include=["embeddings"])["embeddings"]
     assert np.abs(found - rows[0] / np.linalg.norm(rows[0])).max() < 1e-3
 
 
-def test_centroids_that_are_put_back_are_found_out(rows: np.ndarray) -> None:
+def test_centroids_that_are_put_back_are_found_out(make: Make, rows: np.ndarray) -> None:
     """Sealed by the owner as well, and of clusters that are no more: questions would go elsewhere."""
-    pytest.importorskip("sklearn")
-    faces = Client().create_collection("faces", D, routing=Clusters(count=4, probes=1, decoys=1))
+    client, evil = make(), Liar()
+    faces = client.create_collection("faces", D, routing=Clusters(count=4, probes=1, decoys=1))
     faces.add(list(range(40)), rows)
+    address = f"{client.url}/v1/collections/faces/attachments"
+
+    def centroids() -> dict[str, bytes]:
+        named = [name for name in shown(client.url)[0]["attachments"] if name.startswith("centroids")]
+        return {name: httpx.get(f"{address}/{name}", trust_env=False).content for name in named}
+
     faces.recluster()
-    store, segments = faces._store, faces._segments
-    old = store.attachment(SLOTS[segments.routing.active.slot])
+    ((_, old),) = centroids().items()
     faces.recluster()
-    honest = type(store).attachment
-    slot = SLOTS[segments.routing.active.slot]
-    segments.reload()
-    store.attachment = lambda name: old if name == slot else honest(store, name)
+    evil.blobs = {f"/attachments/{name}": old for name in centroids()}
     with pytest.raises(CorruptData, match="centroids"):
-        faces.query(rows[0], 1)
+        make(state=None, transport=evil).get_collection("faces").query(rows[0], 1)
 
 
 def test_a_decrypt_service_takes_few_queries_at_once_and_bearers_of_tokens_alone(
@@ -463,23 +448,21 @@ def test_a_decrypt_service_takes_few_queries_at_once_and_bearers_of_tokens_alone
 
 @pytest.mark.parametrize("mode", ["sealed", "sealed-index"])
 def test_a_filter_is_held_where_an_answer_is_opened_as_it_comes(
-    make: Make, rows: np.ndarray, mode: str, monkeypatch: pytest.MonkeyPatch
+    make: Make, vectors: Callable[..., np.ndarray], mode: str
 ) -> None:
-    monkeypatch.setattr(search, "WHOLE", 0)
-    net = Faulty()
-    faces = make(transport=net).create_collection("faces", D, mode=mode, filterable=["team"])
-    faces.add(list(range(40)), rows, metadatas=[{"team": "a" if row < 20 else "b"} for row in range(40)])
-    (segment,) = faces._segments.entries()
+    rows, net = vectors(3000, D), Altered()
+    client = make(transport=net)
+    faces = client.create_collection("faces", D, mode=mode, filterable=["team"])
+    teams = [{"team": "a" if row < 20 else "b"} for row in range(3000)]
+    faces.add(list(range(3000)), rows, metadatas=teams)
+    (segment,) = (bytes.fromhex(one["id"]) for one in shown(client.url)[0]["segments"])
 
-    def fault(request: httpx.Request, go: Callable[[], httpx.Response]) -> httpx.Response:
-        answer = go()
-        if not request.url.path.endswith("/query"):
-            return answer
-        at = answer.content.index(segment.id) + 22 + 25 // 8
-        data = forged(answer.content, at, bytes([answer.content[at] | 1 << 25 % 8]))
-        return httpx.Response(200, headers=answer.headers, content=data)
+    def change(_: bytes, answer: bytes) -> bytes:
+        at = answer.index(segment) + 22 + 25 // 8
+        return forged(answer, at, bytes([answer[at] | 1 << 25 % 8]))
 
-    assert 25 not in faces.query(rows[25], 3, where={"team": "a"}, audience="owner")["ids"][0]
-    net.fault = fault
+    asked = np.repeat(rows[25:26], MANY, axis=0)
+    assert 25 not in faces.query(asked, 3, where={"team": "a"}, audience="owner")["ids"][0]
+    net.change = change
     with pytest.raises(TamperedAnswer):
-        faces.query(rows[25], 3, where={"team": "a"}, audience="owner")
+        faces.query(asked, 3, where={"team": "a"}, audience="owner")
