@@ -55,6 +55,14 @@ def filled(client: Client, rows: np.ndarray) -> Collection:
     return collection
 
 
+@pytest.fixture
+def bare(client: Client, request: pytest.FixtureRequest) -> None:
+    """Where rows have no records, and documents are asked for."""
+    if isinstance(client, ciphervec.HttpClient):
+        why = "core: rows without records are fetched in private, which is refused"
+        request.applymarker(pytest.mark.xfail(strict=True, reason=why))
+
+
 def unit(rows: np.ndarray) -> np.ndarray:
     """What metric cosine keeps of a vector."""
     return rows / np.linalg.norm(rows, axis=1, keepdims=True)  # type: ignore[no-any-return]
@@ -171,7 +179,7 @@ def test_a_duplicate_anywhere_in_a_batch_adds_nothing(filled: Collection, vector
     fresh = vectors(3, 16)
     with pytest.raises(DuplicateId, match="'x' occurs twice"):
         filled.add(["x", "y", "x"], fresh)
-    with pytest.raises(DuplicateId, match="'id3' is already in 'books'"):
+    with pytest.raises(DuplicateId, match="\"id3\" is already in 'books'"):
         filled.add(["x", "y", "id3"], fresh)
     with pytest.raises(DuplicateId):
         filled.upsert(["x", "y", "x"], fresh)
@@ -227,7 +235,7 @@ def test_update_changes_what_it_is_given(filled: Collection, rows: np.ndarray, v
     assert filled.query(fresh, 1)["ids"] == [["id7"]]
     assert filled.get(ids="id7")["documents"] == ["page 7"]
     assert filled.count() == 30
-    with pytest.raises(UnknownId, match="'nobody' is not in 'books'"):
+    with pytest.raises(UnknownId, match="\"nobody\" is not in 'books'"):
         filled.update(["id1", "nobody"], documents=["a", "b"])
     assert filled.get(ids="id1")["documents"] == ["page 1"]
 
@@ -245,14 +253,14 @@ def test_vectors_survive_many_updates_of_their_metadata(client: Client, vectors:
         np.testing.assert_allclose(got_row, row, atol=3e-4 * np.linalg.norm(row))
 
 
-def test_delete_by_id_and_filter(filled: Collection, rows: np.ndarray) -> None:
+def test_delete_by_id_and_filter(filled: Collection, rows: np.ndarray, bare: None) -> None:
     assert filled.delete(ids=["id1", "id1", "id21"]) == 2
     assert filled.delete(where={"lang": "fr"}) == 10
     assert filled.delete(ids=["id0", "id4"], where={"lang": "en"}) == 1
     kept = [i for i in range(30) if i % 3 != 2 and i not in (1, 21, 0)]
     assert filled.get()["ids"] == [f"id{i}" for i in kept]
     assert filled.query(rows[1], 5)["ids"][0] == nearest(rows, rows[1], kept, 5)
-    with pytest.raises(UnknownId, match="'id1' is not in"):
+    with pytest.raises(UnknownId, match='"id1" is not in'):
         filled.delete(ids=["id4", "id1"])
     assert "id4" in filled
     with pytest.raises(InvalidInput, match="needs ids"):
@@ -263,7 +271,7 @@ def test_delete_by_id_and_filter(filled: Collection, rows: np.ndarray) -> None:
     assert filled.query(rows[0])["ids"] == [["id0"]]
 
 
-def test_ids_are_typed(client: Client, vectors: Any) -> None:
+def test_ids_are_typed(client: Client, vectors: Any, bare: None) -> None:
     collection = client.create_collection("typed", 4)
     rows = vectors(3, 4)
     collection.add([1, "1", np.int64(-5)], rows)

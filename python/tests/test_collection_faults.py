@@ -3,8 +3,11 @@ half done."""
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
+import signal
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -78,36 +81,58 @@ def _search_and_exit(collection: Collection, rows: np.ndarray) -> None:
     os._exit(0 if collection.query(rows[[3, 9]], 1)["ids"] == [[3], [9]] else 1)
 
 
-def test_an_interrupt_after_the_commit_leaves_the_collection_right(
-    filled: Collection, vectors: Any, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs a timer that interrupts")
+def test_an_interrupt_at_any_moment_leaves_the_collection_right(
+    filled: Collection, vectors: Any, rng: np.random.Generator
 ) -> None:
-    """Ctrl-C between the commit and the bookkeeping: the rows are stored, and the next call sees
-    them."""
+    """Ctrl-C before a commit, in it, and before what was stored is known here: all of a change is there, or nothing, and
+    the next call sees which."""
 
     def interrupt(*_: object) -> None:
-        monkeypatch.undo()
         raise KeyboardInterrupt
 
-    filled.query(vectors(1, 16))
-    monkeypatch.setattr(ciphervec.Owner, "attach", interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        filled.upsert(["late", "id3"], vectors(2, 16), documents=["a", "b"])
-    assert filled.count() == 31
-    assert filled.get(ids=["late", "id3"])["documents"] == ["a", "b"]
-    assert len(filled.query(vectors(1, 16), 99)["ids"][0]) == 31
+    began = time.monotonic()
+    filled.upsert("id3", vectors(1, 16), documents="3")
+    took = time.monotonic() - began
+    usual = signal.signal(signal.SIGALRM, interrupt)
+    ended, count = 0, 30
+    try:
+        for turn in range(60):
+            late, before = f"late {turn}", filled.get("id3")["documents"]
+            try:
+                signal.setitimer(signal.ITIMER_REAL, rng.uniform(1e-5, 1.5 * took))
+                filled.upsert([late, "id3"], vectors(2, 16), documents=["new", str(turn)])
+                signal.setitimer(signal.ITIMER_REAL, 0)
+            except KeyboardInterrupt:
+                ended += 1
+            there = late in filled
+            count += there
+            assert filled.get("id3")["documents"] == ([str(turn)] if there else before)
+            assert filled.count() == len(filled.get()["ids"]) == count
+            assert len(filled.query(vectors(1, 16), 999)["ids"][0]) == count
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, usual)
+    assert ended > 3
     filled.add("later", vectors(1, 16))
-    assert filled.count() == 32
+    assert filled.count() == count + 1
 
 
-def test_a_refused_commit_changes_nothing(
-    filled: Collection, rows: np.ndarray, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@contextlib.contextmanager
+def full_disk() -> Iterator[None]:
+    """No file may be written, as where there is no space."""
+    resource = pytest.importorskip("resource")
+    usual = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, usual[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, usual)
+
+
+@pytest.mark.parametrize("client", ["folder"], indirect=True)
+def test_a_refused_commit_changes_nothing(filled: Collection, rows: np.ndarray) -> None:
     answer = filled.query(rows[0], 30)
-
-    def refuse(*_: object) -> None:
-        raise StorageError("no space left")
-
-    monkeypatch.setattr(type(filled._store), "commit", refuse)
     for call in (
         lambda: filled.add("x", rows[0]),
         lambda: filled.upsert("id1", rows[0]),
@@ -116,9 +141,8 @@ def test_a_refused_commit_changes_nothing(
         filled.optimize,
         filled.rotate_query_key,
     ):
-        with pytest.raises(StorageError, match="no space left"):
+        with full_disk(), pytest.raises(StorageError, match="File too large"):
             call()
-    monkeypatch.undo()
     again = filled.query(rows[0], 30)
     assert answer["distances"] is not None and again["distances"] is not None
     np.testing.assert_allclose(again["distances"], answer["distances"], atol=5e-4)

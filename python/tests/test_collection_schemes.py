@@ -250,7 +250,7 @@ def test_choices_are_checked_and_compared(keys: Keys) -> None:
     security = made.spec.security()
     assert (security["bits"], security["log_modulus"], security["post_quantum"]) == (112, 2048, False)
     assert security["leakage"].startswith("the queries")
-    with pytest.raises(InvalidInput, match=r"no query key: queries are plain"):
+    with pytest.raises(InvalidInput, match="queries are plain"):
         made.rotate_query_key()
     with pytest.raises(InvalidInput, match=r"owner.evaluation\(\)"):
         keys.evaluation(made)
