@@ -223,17 +223,18 @@ def test_large_changes_are_uploaded_in_pieces(make: Make, vectors: Any) -> None:
         return lose(request, go) if lost[0] % 3 == 0 else go()
 
     network.fault = sometimes
-    collection.add(list(range(20_000)), rows)
+    collection.add(range(20_000), rows)
     patches = [path for method, path in network.seen if method == "PATCH"]
     assert len(patches) >= 7 and len(set(patches)) <= 2
     assert collection.query(rows[[5, 19_999]], 1)["ids"] == [[5], [19_999]]
     assert make().get_collection("books").query(rows[[77]], 1)["ids"] == [[77]]
     # A change that meets another one need not travel again.
     make().get_collection("books").add("between", rows[0] + rows[1])
-    before = sum(method == "PATCH" for method, _ in network.seen)
-    collection.add([f"more{i}" for i in range(20_000)], -rows)
-    pieces = sum(method == "PATCH" for method, _ in network.seen) - before
-    assert pieces <= len(patches), "the second attempt named the uploads of the first"
+    network.seen.clear()
+    collection.add(range(20_000, 40_000), -rows)
+    again = {path for method, path in network.seen if method == "PATCH"}
+    assert network.paths("/commits") == 3, "too long, too late, and made"
+    assert len(again) == len(set(patches)), "the second attempt named the uploads of the first"
     assert collection.count() == 40_001
 
 
