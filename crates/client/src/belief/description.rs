@@ -470,7 +470,8 @@ fn under(
     Ok(owner(keys, Some(&given.open_keys(&previous.0)?))?)
 }
 
-fn check_key(face: Face, name: &str, given: &str, expected: &str) -> Result<()> {
+/// That keys of this public name are those that a description names.
+pub fn check_key(face: Face, name: &str, given: &str, expected: &str) -> Result<()> {
     if given == expected {
         return Ok(());
     }

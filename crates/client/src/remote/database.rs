@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use serde::Deserialize;
 
 use crate::belief::choices::check_name;
+use crate::belief::description::check_key;
 use crate::belief::trust::Trust;
 use crate::belief::vault::Vault;
 use crate::change::Change;
@@ -17,6 +18,7 @@ use crate::face::Face;
 use crate::host::Host;
 use crate::remote::cache::BlobCache;
 use crate::remote::frame;
+use crate::remote::listing::public_parameters;
 use crate::remote::session::{Call, Session};
 use crate::remote::store::RemoteStore;
 use crate::store::{Accept, CollectionStore, Database, Lineages};
@@ -59,8 +61,14 @@ impl RemoteDatabase {
         listing: Listing,
         lineage: Lineages,
     ) -> Result<Arc<dyn CollectionStore>> {
-        let trust = self.trust(host, name).await?;
-        self.store_trusting(host, name, trust, listing, lineage).await
+        let trust = self.trust(host, name).await;
+        if matches!(trust, Err(Error::Mismatch(_)))
+            && let Some((_, key_id)) = public_parameters(&listing.meta)
+        {
+            // What was seen is under other keys, and so is the collection: the wrong ones were given.
+            check_key(self.face, name, &self.vault.key_id(), &key_id)?;
+        }
+        self.store_trusting(host, name, trust?, listing, lineage).await
     }
 
     async fn store_trusting(
