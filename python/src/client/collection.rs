@@ -328,6 +328,37 @@ impl PyCollection {
         run(py, host, async |host| self.0.has(host, &wanted).await)
     }
 
+    /// In the order of insertion.
+    fn ids<'py>(&self, py: Python<'py>, host: &PyCallHost) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        names(py, run(py, host, async |host| self.0.ids(host).await)?)
+    }
+
+    /// Those of these ids that are there, each once, in the order of insertion.
+    fn in_order<'py>(
+        &self,
+        py: Python<'py>,
+        host: &PyCallHost,
+        ids: Vec<PyId>,
+    ) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let wanted = ids::unwrap(ids);
+        names(py, run(py, host, async |host| self.0.in_order(host, &wanted).await)?)
+    }
+
+    /// What rows are taken less, of length 0 where that is nothing; whether it was given.
+    fn center<'py>(
+        &self,
+        py: Python<'py>,
+        host: &PyCallHost,
+    ) -> PyResult<(Bound<'py, PyArray1<f32>>, bool)> {
+        let (center, given) = run(py, host, async |host| self.0.center(host).await)?;
+        Ok((PyArray1::from_vec(py, center), given))
+    }
+
+    /// The commit that is known here; and the newer one that a reader of a folder is behind of.
+    fn version(&self, py: Python<'_>, host: &PyCallHost) -> PyResult<(u64, Option<u64>)> {
+        run(py, host, async |host| self.0.version(host).await)
+    }
+
     fn refresh(&self, py: Python<'_>, host: &PyCallHost) -> PyResult<()> {
         run(py, host, async |host| self.0.refresh(host).await)
     }
