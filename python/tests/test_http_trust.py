@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import base64
 import json
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,45 +16,20 @@ import pytest
 
 import ciphervec
 import ciphervec._native as _native
-from ciphervec import CorruptData, Keys, PinMismatch, RollbackDetected, ServerError, StorageError, WrongKey
-from ciphervec.collections.write_batch import NewSegment, WriteBatch
-from ciphervec.http.state import read_state
-from ciphervec.http.trust import Lineage, Trust
+from ciphervec import (
+    CiphervecError,
+    CorruptData,
+    Keys,
+    PinMismatch,
+    RollbackDetected,
+    ServerError,
+    StorageError,
+    WrongKey,
+)
 from ciphervec.ingest.state_folder import user_folder
 from network import D, Faulty, Make, only
 
-SEGMENT = bytes(range(16))
-
-
-STATE = {
-    "name": "books",
-    "version": 3,
-    "head": "ab" * 32,
-    "meta": base64.b64encode(b"meta").decode(),
-    "segments": [{"id": SEGMENT.hex(), "rows": 4, "blobs": {"rows": 9, "sidecar": 5}, "deleted": [1, 3]}],
-    "attachments": {"evaluation": 0},
-}
-
-
-def test_a_state_is_read() -> None:
-    state = read_state(STATE, "books", "here")
-    assert (state.version, state.head, state.meta) == (3, "ab" * 32, b"meta")
-    assert state.segments[SEGMENT] == (SEGMENT, 4, {"rows": 9, "sidecar": 5}, [1, 3])
-    change = WriteBatch(
-        add=[NewSegment(bytes(16), 1, {"rows": b"123"})],
-        delete_rows={SEGMENT: [0]},
-        attachments={"evaluation": b"e"},
-    )
-    after = state.after(change, 4, "cd" * 32)
-    assert after.segments[SEGMENT].deleted == [0, 1, 3] and after.segments[bytes(16)].blobs == {"rows": 3}
-    assert (after.version, after.head, after.meta, after.attachments) == (
-        4,
-        "cd" * 32,
-        b"meta",
-        {"evaluation": 1},
-    )
-    assert SEGMENT not in after.after(WriteBatch(remove=[SEGMENT]), 5, "00" * 32).segments
-    assert state.segments[SEGMENT].deleted == [1, 3], "the old state is as it was"
+SEGMENT = bytes(range(16)).hex()
 
 
 @pytest.mark.parametrize(
@@ -71,168 +47,135 @@ def test_a_state_is_read() -> None:
         {"segments": None},
         {"segments": [5]},
         {"segments": [{"id": "../../x", "rows": 1}]},
-        {"segments": [{"id": SEGMENT.hex(), "rows": 1, "deleted": [1]}]},
-        {"segments": [{"id": SEGMENT.hex(), "rows": 3, "deleted": [1, 0]}]},
-        {"segments": [{"id": SEGMENT.hex(), "rows": 3, "blobs": {"rows": -4}}]},
-        {"segments": [{"id": SEGMENT.hex(), "rows": 1}] * 2},
+        {"segments": [{"id": SEGMENT, "rows": 1, "deleted": [1]}]},
+        {"segments": [{"id": SEGMENT, "rows": 3, "deleted": [1, 0]}]},
+        {"segments": [{"id": SEGMENT, "rows": 3, "blobs": {"rows": -4}}]},
+        {"segments": [{"id": SEGMENT, "rows": 1}] * 2},
         {"attachments": []},
     ],
 )
-def test_a_state_that_is_none_is_refused(wrong: dict[str, Any]) -> None:
-    with pytest.raises(ServerError, match="describes collection 'books' in a way"):
-        read_state({**STATE, **wrong}, "books", "here")
+def test_a_listing_that_is_none_is_refused(
+    make: Make, rows: np.ndarray, server_url: str, wrong: dict[str, Any]
+) -> None:
+    books = make().create_collection("books", D)
+    books.add(range(4), rows[:4])
+    true = httpx.get(f"{server_url}/v1/collections/books", trust_env=False).json()
+    network = Faulty()
+    said = httpx.Response(200, headers={"ciphervec-api": "1"}, json={**true, **wrong})
+    network.fault = only("/books", "GET", lambda *_: said, 9)
+    with pytest.raises(ServerError, match="describes collection .books. in a way"):
+        make(transport=network).get_collection("books")
+    assert network.paths("/books") == len(network.seen) == 1
 
 
-A, B, C = "aa" * 32, "bb" * 32, "cc" * 32
+def test_two_clients_of_one_user_share_what_they_saw(
+    make: Make, server_url: str, rows: np.ndarray, tmp_path: Path
+) -> None:
+    """What one saw the other is not shown an older state than, nor another of the same number."""
+    state = tmp_path / "kept"
+    one = make(state=state).create_collection("books", D)
+    one.add(0, rows[0])
+    network = Faulty()
+    two = make(state=state, transport=network).get_collection("books")
+    first = lied = shown(server_url)
+    one.add(1, rows[1])
+
+    def lie(request: httpx.Request, go: Callable[[], httpx.Response]) -> httpx.Response:
+        return lied[request.url.path.endswith("/state")]
+
+    network.fault = only(("/books", "/state"), "GET", lie, 99)
+    with pytest.raises(RollbackDetected, match="has shown version"):
+        two.refresh()
+    second = shown(server_url)
+    content = second[0].json()
+    lied = [httpx.Response(200, headers=second[0].headers, json={**content, "head": "cc" * 32}), second[1]]
+    with pytest.raises(RollbackDetected, match=r"with head cccc.*two histories"):
+        two.refresh()
+    network.fault = None
+    two.refresh()
+    assert two.query(rows[1], 1)["ids"] == [[1]]
+    lied = first
+    network.fault = only(("/books", "/state"), "GET", lie, 99)
+    for client in (make(state=state, transport=network), two):
+        with pytest.raises(RollbackDetected):
+            client.refresh() if client is two else client.get_collection("books")
 
 
-def test_a_server_that_goes_back_is_found_out(folder: Path | None) -> None:
-    trust = Trust(folder, "http://localhost", "books")
-    trust.see(1, A)
-    trust.see(3, B)
-    trust.see(3, B)
-    if folder is not None:
-        trust = Trust(folder, "http://localhost", "books")
-    with pytest.raises(RollbackDetected) as found:
-        trust.see(2, C)
-    for words in (
-        "version 2 (head cccccccc",
-        "version 3 (head bbbbbbbb",
-        "client.forget('books')",
-        "http://localhost",
-    ):
-        assert words in str(found.value)
-    with pytest.raises(
-        RollbackDetected, match=r"version 3 .* with head cccc.* with head bbbb.*two histories"
-    ):
-        trust.see(3, C)
-    assert trust.version == 3
-    trust.see(4, C)
-    trust.start()
-    trust.see(1, C)
-    assert Trust(folder, "http://localhost", "books").version == (0 if folder is None else 1)
-    assert Trust(folder, "http://localhost", "other").version == 0
-    assert Trust(folder, "http://localhost:1", "books").version == 0
+def shown(url: str) -> list[httpx.Response]:
+    """The server's listing, and the state beside it."""
+    base = f"{url}/v1/collections/books"
+    return [httpx.get(f"{base}{end}", trust_env=False) for end in ("", "/attachments/state")]
 
 
-def test_answers_may_overtake_each_other(folder: Path | None) -> None:
-    trust = Trust(folder, "http://localhost", "books")
-    trust.see(5, A)
-    since = trust.version
-    trust.see(7, B)
-    trust.see(6, C, since)
-    assert trust.version == 7
-    with pytest.raises(RollbackDetected):
-        trust.see(4, C, since)
-    with pytest.raises(RollbackDetected, match="two histories"):
-        trust.see(5, B, since)
-    with pytest.raises(RollbackDetected):
-        trust.see(6, C)
+def test_pins_follow_the_owner_to_new_keys_and_never_back(
+    make: Make, rows: np.ndarray, tmp_path: Path
+) -> None:
+    """Who changes the keys hands on what was seen to whoever opens the collection with the new ones."""
+    state, following = tmp_path / "kept", [Keys.generate() for _ in range(3)]
+    owner = make(state=state)
+    books = owner.create_collection("books", D)
+    books.add("a", rows[0])
+    before = make(state=state).get_collection("books")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for keys in following:
+            books.rotate_keys(keys)
+            with make(state=state, keys=keys) as client:
+                assert client.get_collection("books").query(rows[0], 1)["ids"] == [["a"]]
+    with pytest.raises((WrongKey, PinMismatch)):
+        before.refresh()  # holds the pins from before, and does not put them back
+    for former in (owner.keys, *following[:-1]):
+        with pytest.raises((WrongKey, PinMismatch)):
+            make(state=state, keys=former).get_collection("books")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        make(state=state, keys=following[-1]).get_collection("books")
 
 
-def test_two_processes_share_what_they_saw(tmp_path: Path) -> None:
-    one, two = (Trust(tmp_path, "http://localhost", "books") for _ in range(2))
-    one.see(5, A)
-    two.see(6, B)
-    one.see(7, C)
-    two.reload()
-    with pytest.raises(RollbackDetected):
-        two.see(6, B)
-    one.see(8, A)
-    with pytest.raises(RollbackDetected, match="another process"):
-        two.see(8, B)
-
-
-def test_parameters_are_pinned(folder: Path | None) -> None:
-    trust = Trust(folder, "http://localhost", "books")
-    trust.pin({"spec": "one", "key id": "k"})
-    trust.pin({"spec": "one", "evaluation keys of epoch 0": "e"})
-    if folder is not None:
-        trust = Trust(folder, "http://localhost", "books")
-    assert trust.pinned("key id") == "k" and trust.pinned("nothing") is None
-    with pytest.raises(PinMismatch, match=r"shows spec two of 'books'; one was pinned.*client\.forget"):
-        trust.pin({"spec": "two"})
-    trust.start()
-    trust.pin({"spec": "two"})
-
-
-KEYS = {
-    "spec": "one",
-    "key id": "k1",
-    "masks": "m",
-    "evaluation keys of epoch 0": "e",
-    "evaluation keys of epoch 3": "f",
-}
-
-
-def test_pins_follow_the_owner_to_new_keys_and_never_back(folder: Path | None) -> None:
-    trust = Trust(folder, "http://localhost", "books")
-    trust.see(1, A)
-    trust.pin(KEYS)
-    with pytest.warns(UserWarning, match="changed by another client of its owner, from k1 to k2"):
-        trust.follow("k2", Lineage("k2", "m", 4))
-    assert trust.pinned("key id") == "k2" and trust.pinned("spec") == "one"
-    trust.pin({"key id": "k2", "evaluation keys of epoch 4": "g"})
-    trust.repin({"key id": "k3"})
-    if folder is not None:
-        trust = Trust(folder, "http://localhost", "books")
-    for former in ("k1", "k2"):
-        with pytest.raises(PinMismatch, match=f"shows key id {former}"):
-            trust.follow(former, Lineage(former, "m", 9))
-    with pytest.warns(UserWarning, match="from k3 to k4"):
-        trust.follow("k4", Lineage("k4", "m", 9))
-
-
-@pytest.mark.parametrize(
-    "lineage",
-    [
-        None,
-        Lineage("k3", "m", 4),  # opened under other keys than the description names
-        Lineage("k2", "n", 4),  # another collection of the same owner
-        Lineage("k2", "m", 3),  # an earlier epoch than was seen
-    ],
+@pytest.mark.xfail(
+    strict=True,
+    reason="core: what was seen is under the keys before, so that who was given the new ones must forget",
 )
-def test_other_keys_without_a_proof_are_refused(folder: Path | None, lineage: Lineage | None) -> None:
-    trust = Trust(folder, "http://localhost", "books")
-    trust.pin(KEYS)
-    with pytest.raises(PinMismatch, match=r"shows key id k2 of 'books'; k1 was pinned.*client\.forget"):
-        trust.follow("k2", lineage)
-    assert trust.pinned("key id") == "k1"
-    never = Trust(folder, "http://localhost", "other")
-    never.pin({"key id": "k1"})
-    with pytest.raises(PinMismatch):
-        never.follow("k2", Lineage("k2", "m", 4))  # no masks are known
-
-
-def test_a_process_with_old_pins_does_not_put_them_back(tmp_path: Path) -> None:
-    one, two = (Trust(tmp_path, "http://localhost", "books") for _ in range(2))
-    one.see(1, A)
-    one.pin(KEYS)
-    two.reload()
-    one.repin({"key id": "k2"})
-    two.see(2, B)  # writes the file
-    assert two.pinned("key id") == "k2"
-    assert Trust(tmp_path, "http://localhost", "books").pinned("key id") == "k2"
-
-
-def test_a_damaged_state_file_is_named(tmp_path: Path) -> None:
-    trust = Trust(tmp_path, "http://localhost", "books")
-    trust.see(5, A)
-    file = next((tmp_path / "servers").rglob("*.json"))
-    whole = file.read_bytes()
-    for damaged in (
-        b"",
-        whole[:-9],
-        whole.replace(b"books", b"bookz"),
-        b"[]",
-        whole.replace(b"5", b'"5"', 1),
+def test_pins_follow_the_owner_who_changed_the_keys_elsewhere(
+    make: Make, rows: np.ndarray, tmp_path: Path
+) -> None:
+    new = Keys.generate()
+    books = make().create_collection("books", D)
+    books.add("a", rows[0])
+    with make(state=tmp_path / "kept") as client:
+        client.get_collection("books")
+    books.rotate_keys(new)
+    with (
+        make(state=tmp_path / "kept", keys=new) as client,
+        pytest.warns(UserWarning, match="changed by another client of its owner, from .* to"),
     ):
-        file.write_bytes(damaged)
-        with pytest.raises(CorruptData, match="Delete it to trust"):
-            Trust(tmp_path, "http://localhost", "books")
+        assert client.get_collection("books").query(rows[0], 1)["ids"] == [["a"]]
+
+
+def test_a_damaged_state_file_is_named(make: Make, rows: np.ndarray, tmp_path: Path) -> None:
+    """No byte of it can be changed, and it is no other's; forgotten, the server is trusted anew."""
+    state = tmp_path / "kept"
+    with make(state=state) as client:
+        client.create_collection("books", D).add("a", rows[0])
+        client.create_collection("other", D)
+    files = {path: path.read_bytes() for path in (state / "trust").iterdir() if path.suffix != ".lock"}
+    assert len(files) == 2
+    whole = list(files.values())
+    for damaged in ([b""] * 2, [data[:-9] for data in whole], [b"[]"] * 2, whole[::-1],
+                    [data[:-1] + bytes([data[-1] ^ 1]) for data in whole]):  # fmt: skip
+        for path, data in zip(files, damaged, strict=True):
+            path.write_bytes(data)
+        with pytest.raises(CorruptData, match=r"forget\('books'\)"):
+            make(state=state).get_collection("books")
+    client = make(state=state)
+    client.forget("books")
+    assert client.get_collection("books").count() == 1
+
+
+def test_a_state_folder_that_is_none_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(StorageError, match="state=None"):
-        Trust(tmp_path / "file", "http://localhost", "books")
+    with pytest.raises(StorageError, match="file: .* can't be kept there"):
+        ciphervec.HttpClient("http://localhost", state=tmp_path / "file")
 
 
 def test_the_state_folder_is_the_users(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -337,7 +280,9 @@ def test_foreign_evaluation_keys_are_refused(make: Make, rows: np.ndarray, older
         return httpx.Response(200, headers={"ciphervec-api": "1"}, json=said)
 
     network.fault = swap
-    with pytest.raises(RollbackDetected, match="other evaluation keys than those of state 1"):
+    with pytest.raises(
+        RollbackDetected, match="(other evaluation keys than those|another evaluation than that) of state 1"
+    ):
         make(transport=network).get_collection("books")
 
 
@@ -395,35 +340,36 @@ def test_a_forged_change_of_keys_is_refused(make: Make, rows: np.ndarray, tmp_pa
     ):
         answer = httpx.Response(200, headers={"ciphervec-api": "1"}, json=shown(forged))
         network.fault = only("/books", "GET", lambda *_, answer=answer: answer, 9)
-        with pytest.raises(PinMismatch, match=r"shows (key id|spec) .* of 'books'"):
-            make(state=tmp_path / "kept", transport=network, keys=new).get_collection("books")
+        # Who saw the keys before; the same user, who was given the new ones; and who never saw any.
+        for state, keys in (("kept", owner.keys), ("kept", new), ("none", new)):
+            with pytest.raises((PinMismatch, WrongKey) if state == "kept" else CiphervecError):
+                make(state=tmp_path / state, transport=network, keys=keys).get_collection("books").query(
+                    rows[0]
+                )
     answer = httpx.Response(200, headers={"ciphervec-api": "1"}, json={**rotated, "version": 1})
     network.fault = only("/books", "GET", lambda *_: answer, 9)
-    with pytest.raises(RollbackDetected):
-        make(state=tmp_path / "kept", transport=network, keys=new).get_collection("books")
+    for keys in (owner.keys, new):
+        with pytest.raises((RollbackDetected, PinMismatch)):
+            make(state=tmp_path / "kept", transport=network, keys=keys).get_collection("books")
 
 
 def test_a_server_that_shows_the_keys_before_again_is_found_out(
     make: Make, rows: np.ndarray, tmp_path: Path
 ) -> None:
     new = Keys.generate()
-    owner = make()
+    owner = make(state=tmp_path / "kept")
     books = owner.create_collection("books", D)
     books.add("a", rows[0])
-    with make(state=tmp_path / "kept") as client:
-        client.get_collection("books")
     truth = httpx.get(f"{owner.url}/v1/collections/books", trust_env=False).json()
     books.rotate_keys(new)
-    with (
-        make(state=tmp_path / "kept", keys=new) as client,
-        pytest.warns(UserWarning, match="The pin has moved on"),
-    ):
+    with make(state=tmp_path / "kept", keys=new) as client:
         assert client.get_collection("books").query(rows[0], 1)["ids"] == [["a"]]
     network = Faulty()
     answer = httpx.Response(200, headers={"ciphervec-api": "1"}, json={**truth, "version": 99})
     network.fault = only("/books", "GET", lambda *_: answer, 9)
-    with pytest.raises(PinMismatch, match="shows key id"):
-        make(state=tmp_path / "kept", transport=network).get_collection("books")
+    for keys in (owner.keys, new):
+        with pytest.raises(PinMismatch, match="shows key id"):
+            make(state=tmp_path / "kept", transport=network, keys=keys).get_collection("books")
 
 
 def test_while_old_and_new_keys_both_work_who_has_the_old_goes_on(make: Make, rows: np.ndarray) -> None:

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import ciphervec._native as native
 from ciphervec import (
     CiphervecError,
     CollectionExists,
@@ -29,7 +30,6 @@ from ciphervec import (
     UnsupportedVersion,
     WrongKey,
 )
-from ciphervec.collections.spec import Description
 
 MODES = ("open", "sealed-index", "sealed-query", "sealed")
 
@@ -186,7 +186,7 @@ def test_a_reader_changes_nothing(tmp_path: Path, vectors: Any) -> None:
         lambda: client.create_collection("more", 3),
         lambda: client.delete_collection("things"),
     ):
-        with pytest.raises(StorageError, match="read_only=True"):
+        with pytest.raises(StorageError, match="read_only=True|opened for reading only"):
             call()
     assert collection.count() == 7
     assert before == {path: path.read_bytes() for path in blobs(tmp_path)}
@@ -287,33 +287,53 @@ def test_flipped_and_missing_bytes_are_found_and_never_answered_from(tmp_path: P
 def test_a_description_from_the_future_is_named(tmp_path: Path, vectors: Any) -> None:
     keys = Keys.generate()
     fill(tmp_path, keys, vectors(5, 3))
+    told = native.Store.open_read_only(str(tmp_path / "things")).meta
+    meta = json.loads(told)
+
+    def described(data: bytes) -> None:
+        store = native.Store.open(str(tmp_path / "things"))
+        store.commit(meta=data)
+        store.close()
+
+    for change, error, words in (
+        ({"format": 7}, UnsupportedVersion, "format 7"),
+        ({"format": 0}, CorruptData, "damaged"),
+        ({"spec": "AAAA"}, CorruptData, "."),
+        ({"key_id": 5, "epoch": -1}, CorruptData, "damaged"),
+        ({"settings": "!"}, CorruptData, "damaged"),
+    ):
+        described(json.dumps({**meta, **change}).encode())
+        with PersistentClient(tmp_path, keys=keys) as client, pytest.raises(error, match=words):
+            client.get_collection("things")
+    for data in (b"", b"{}", b"[]", b"\xff", b"null"):
+        described(data)
+        with PersistentClient(tmp_path, keys=keys) as client, pytest.raises(CorruptData, match="damaged"):
+            client.get_collection("things")
+    described(told)
     with PersistentClient(tmp_path, keys=keys) as client:
-        collection = client.get_collection("things")
-        meta = json.loads(collection._store.meta())
-        for change, error, words in (
-            ({"format": 7}, UnsupportedVersion, "format 7"),
-            ({"format": 0}, CorruptData, "damaged"),
-            ({"spec": "AAAA"}, CorruptData, "."),
-            ({"key_id": 5, "epoch": -1}, CorruptData, "damaged"),
-            ({"settings": "!"}, CorruptData, "damaged"),
-        ):
-            data = json.dumps({**meta, **change}).encode()
-            with pytest.raises(error, match=words):
-                Description.from_bytes(data, "things", keys)
-        for data in (b"", b"{}", b"[]", b"\xff", b"null"):
-            with pytest.raises(CorruptData, match="damaged"):
-                Description.from_bytes(data, "things", keys)
-        # Format 1 does not name the scheme.
-        first = json.dumps({key: value for key, value in meta.items() if key != "scheme"} | {"format": 1})
-        read = Description.from_bytes(first.encode(), "things", keys)
-        assert read == collection._segments.description and read.spec.scheme == "lattice"
+        assert client.get_collection("things").count() == 3
+
+
+def test_a_description_of_format_1_names_no_scheme(
+    tmp_path: Path, vectors: Any, made_before: None
+) -> None:
+    keys = Keys.generate()
+    fill(tmp_path, keys, vectors(5, 3))
+    store = native.Store.open(str(tmp_path / "things"))
+    meta = json.loads(store.meta)
+    first = {key: value for key, value in meta.items() if key != "scheme"} | {"format": 1}
+    store.commit(meta=json.dumps(first).encode())
+    store.close()
+    with PersistentClient(tmp_path, keys=keys) as client:
+        things = client.get_collection("things")
+        assert (things.scheme, things.count()) == ("lattice", 3)
 
 
 def test_a_renamed_folder_is_refused(tmp_path: Path, vectors: Any) -> None:
     keys = Keys.generate()
     fill(tmp_path, keys, vectors(5, 3))
     (tmp_path / "things").rename(tmp_path / "others")
-    with pytest.raises(CorruptData, match="holds the collection 'things'"):
+    with pytest.raises(CorruptData, match="is the collection 'things'"):
         PersistentClient(tmp_path, keys=keys).get_collection("others")
 
 

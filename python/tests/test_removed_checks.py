@@ -429,7 +429,7 @@ def test_a_decrypt_service_takes_few_queries_at_once_and_bearers_of_tokens_alone
     faces = Client().create_collection("faces", D, mode="sealed-index")
     faces.add(list(range(20)), rows[:20])
     matcher, probe, ledger = Matcher(faces, 0.2, max_queries=3), Probe(faces.spec), Ledger(tmp_path / "l.db")
-    assert len(matcher.match(matcher.read(probe.query(rows[:3])))) == 3
+    assert len(matcher.match(matcher.read(probe.query(rows[:3])))[0]) == 3
     with pytest.raises(Refused):
         matcher.read(probe.query(rows[:4]))
     principal, token = ledger.add("door", "faces", budget=9)

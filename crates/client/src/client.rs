@@ -279,6 +279,15 @@ impl Client {
         self.get_collection(host, name, false, None).await
     }
 
+    /// As it is stored, to be read beside whoever writes to it.
+    pub(crate) async fn beside(
+        &self,
+        host: &dyn Host,
+        name: &str,
+    ) -> Result<Arc<dyn CollectionStore>> {
+        self.database.open_beside(host, name, self.lineages(name)).await
+    }
+
     async fn collection(
         &self,
         host: &dyn Host,

@@ -70,6 +70,8 @@ pub struct Info {
     pub rows: usize,
     /// Rows that are deleted and still stored.
     pub deleted: usize,
+    /// Rows that are stored, whatever becomes of them, without those of clusters that are being made.
+    pub stored: usize,
     /// The public name of the keys.
     pub key_id: String,
     /// That of the keys that it comes from, while they are being changed.
@@ -137,13 +139,8 @@ impl Replica {
                 let rows = writers.entry(writer.to_owned()).or_default();
                 *rows = rows.saturating_add(one.live());
             }
-            SegmentInfo {
-                id: one.id.to_string(),
-                rows: one.rows,
-                deleted: one.deleted.len(),
-                bytes: one.blobs.iter().map(|(name, bytes)| (name.clone(), *bytes)).collect(),
-                writer: writer.filter(|_| one.has(WRAP)).map(str::to_owned),
-            }
+            let writer = writer.filter(|_| one.has(WRAP)).map(str::to_owned);
+            SegmentInfo { writer, ..SegmentInfo::of(one) }
         });
         let segments = segments.collect();
         let ignored: Vec<_> =
@@ -181,6 +178,7 @@ impl Replica {
             }),
             rows: directory.len(),
             deleted: stored.saturating_sub(elsewhere),
+            stored,
             key_id: description.key_id.clone(),
             rotates_from: description.rotates_from().map(str::to_owned),
             epoch: description.epoch,

@@ -22,6 +22,7 @@ mod host;
 mod inventory;
 #[cfg(feature = "folder")]
 mod local;
+mod look;
 mod random;
 mod records;
 mod remote;
@@ -49,6 +50,7 @@ pub use face::Face;
 pub use futures_lite::future::block_on;
 pub use host::{Head, Host, Later, Lost, Progress, Request, Sink};
 pub use inventory::{Info, Packing, RoutingInfo, SegmentInfo};
+pub use look::Look;
 pub use records::{Bound, FieldKinds, Filter, Table, canonical, record};
 pub use replica::batch::{OnZero, Records};
 pub use replica::explaining::{Explanation, RoutingCost};

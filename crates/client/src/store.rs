@@ -183,6 +183,11 @@ pub trait CollectionStore: Send + Sync {
     /// Moves on to the latest commit of whoever else writes; whether there was a new one.
     async fn refresh(&self, host: &dyn Host) -> Result<bool>;
 
+    /// The commit that there is by now, where this only reads and is behind.
+    fn newer(&self) -> Option<u64> {
+        None
+    }
+
     /// What is shown was found to be wrong: the next [`Self::refresh`] reads it again, whatever it is called.
     fn doubt(&self) {}
 

@@ -382,7 +382,9 @@ class Upkeep:
 
     def _shut(self, state: str) -> None:
         with self._lock:
-            self._closed, self._opened = state, None
+            native, self._closed, self._opened = self._opened, state, None
+            if native is not None:
+                native.close()
 
     @contextlib.contextmanager
     def _open(self, *, write: bool = False, **reports: Progress | None) -> Iterator[_native.Collection]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
+import os
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -14,6 +15,7 @@ import ciphervec._native as _native
 
 from ..errors import StorageError
 from ..ingest.remarks import Progress, remark
+from ..ingest.state_folder import STATE_VARIABLE
 
 _NONE: Mapping[str, Progress] = MappingProxyType({})
 _REPORTS = contextvars.ContextVar("ciphervec_reports", default=_NONE)
@@ -87,7 +89,7 @@ def host_of(carrier: Carrier | None, state: Path | None, *, needed: bool = True)
     try:
         storage = _native.Storage(state)
     except StorageError:
-        if needed:
+        if needed or os.environ.get(STATE_VARIABLE):  # who names one wants it used
             raise
         storage = _native.Storage()
     return _native.CallHost(World(carrier), storage)

@@ -361,6 +361,37 @@ impl PyCollection {
         self.run(py, host, async |one, host| one.has(host, &wanted).await)
     }
 
+    /// In the order of insertion.
+    fn ids<'py>(&self, py: Python<'py>, host: &PyCallHost) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        names(py, self.run(py, host, async |one, host| one.ids(host).await)?)
+    }
+
+    /// Those of these ids that are there, each once, in the order of insertion.
+    fn in_order<'py>(
+        &self,
+        py: Python<'py>,
+        host: &PyCallHost,
+        ids: Vec<PyId>,
+    ) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let wanted = ids::unwrap(ids);
+        names(py, self.run(py, host, async |one, host| one.in_order(host, &wanted).await)?)
+    }
+
+    /// What rows are taken less, of length 0 where that is nothing; whether it was given.
+    fn center<'py>(
+        &self,
+        py: Python<'py>,
+        host: &PyCallHost,
+    ) -> PyResult<(Bound<'py, PyArray1<f32>>, bool)> {
+        let (center, given) = self.run(py, host, async |one, host| one.center(host).await)?;
+        Ok((PyArray1::from_vec(py, center), given))
+    }
+
+    /// The commit that is known here; and the newer one that a reader of a folder is behind of.
+    fn version(&self, py: Python<'_>, host: &PyCallHost) -> PyResult<(u64, Option<u64>)> {
+        self.run(py, host, async |one, host| one.version(host).await)
+    }
+
     fn refresh(&self, py: Python<'_>, host: &PyCallHost) -> PyResult<()> {
         self.run(py, host, async |one, host| one.refresh(host).await)
     }

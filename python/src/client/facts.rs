@@ -77,6 +77,7 @@ pub fn described<'py>(py: Python<'py>, info: Info) -> PyResult<Bound<'py, PyDict
     out.set_item("routing", routing.transpose()?)?;
     out.set_item("rows", info.rows)?;
     out.set_item("deleted", info.deleted)?;
+    out.set_item("stored", info.stored)?;
     out.set_item("key_id", info.key_id)?;
     out.set_item("rotates_from", info.rotates_from)?;
     out.set_item("epoch", info.epoch)?;

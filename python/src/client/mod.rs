@@ -6,12 +6,14 @@ mod facts;
 mod host;
 mod values;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use ciphervec_client::{Choices, Client, ClientOptions, Face};
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 
 pub use answers::PyQuery;
 pub use collection::PyCollection;
@@ -29,6 +31,8 @@ pub struct PyClient(Client);
 
 /// Name, rows, bytes.
 type Listed = (String, u64, u64);
+/// Id, rows, deleted ones, bytes by blob.
+type Segment = (String, u32, usize, BTreeMap<String, u64>);
 
 fn shared(keys: Option<&PyKeys>) -> Option<Arc<ciphervec::Keys>> {
     keys.map(|keys| Arc::clone(&keys.0))
@@ -150,6 +154,25 @@ impl PyClient {
         target: &PyClient,
     ) -> PyResult<u64> {
         run(py, host, async |host| self.0.copy_to(host, name, &target.0).await)
+    }
+
+    /// The description's bytes, and of each segment its id in hexadecimal, rows, deleted ones among them, bytes by blob. It takes no key.
+    fn look<'py>(
+        &self,
+        py: Python<'py>,
+        host: &PyCallHost,
+        name: &str,
+    ) -> PyResult<(Bound<'py, PyBytes>, Vec<Segment>)> {
+        let look = run(py, host, async |host| self.0.look(host, name).await)?;
+        let segments = look.segments.into_iter();
+        let segments = segments.map(|one| (one.id, one.rows, one.deleted, one.bytes));
+        Ok((PyBytes::new(py, &look.meta), segments.collect()))
+    }
+
+    /// Files, bytes, files that nothing refers to. It takes no key. Raises CorruptData naming every fault.
+    fn verify(&self, py: Python<'_>, host: &PyCallHost, name: &str) -> PyResult<(u64, u64, u64)> {
+        let found = run(py, host, async |host| self.0.verify(host, name).await)?;
+        Ok((found.files, found.bytes, found.strays))
     }
 
     fn forget(&self, py: Python<'_>, host: &PyCallHost, name: &str) -> PyResult<()> {

@@ -143,6 +143,12 @@ impl Store {
         self.writable
     }
 
+    /// The version that another process has committed since, where this store was opened for reading; as far as names of files say.
+    pub fn newer(&self) -> Option<u64> {
+        let latest = || manifest_versions(&*self.medium).ok()?.pop_last();
+        if self.writable { None } else { latest().filter(|latest| *latest > self.version()) }
+    }
+
     /// The collection's opaque bytes.
     pub fn meta(&self) -> &[u8] {
         &self.current.meta

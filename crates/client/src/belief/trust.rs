@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::belief::fetch_book::FetchBook;
 use crate::belief::pins::Pin;
 use crate::belief::quarantine_book::QuarantineBook;
-use crate::belief::vault::{Entry, Vault};
+use crate::belief::vault::{Entry, Vault, is_public};
 use crate::error::{Error, Result};
 use crate::face::Face;
 use crate::hex::Hex;
@@ -119,11 +119,8 @@ impl Trust {
         name: &str,
     ) -> Result<Self> {
         let trust = Self::new(face, vault, server, name);
-        match trust.reload(host).await {
-            // Without keys nothing is decrypted, what was seen with keys neither.
-            Err(Error::Mismatch(_)) if trust.vault.is_public() => Ok(trust.without_past()),
-            read => read.map(|()| trust),
-        }
+        trust.reload(host).await?;
+        Ok(trust)
     }
 
     /// To look at what a server shows without comparing it with what was seen before, but for what the owner's state had in quarantine.
@@ -455,6 +452,15 @@ impl Trust {
         };
         match found {
             None => Ok(None),
+            // Who has no keys can't tell what others saw, and looks as a stranger does.
+            Some(Entry::OtherKeys(_)) if self.vault.is_public() => Ok(None),
+            // A client without keys was here first.
+            Some(Entry::OtherKeys(keys)) if is_public(&keys) => {
+                match Vault::new(&Keys::public())?.get(host, &entry).await? {
+                    Some(Entry::Data(data)) => self.parse(&data).map(Some),
+                    _ => Ok(None),
+                }
+            }
             Some(Entry::OtherKeys(keys)) => Err(Error::Mismatch(format!(
                 "{name} on {server} was last used here with the keys {keys}, which what was seen of it is encrypted under. If its owner has \
                  changed the keys, confirm that the server shows the right collection with client.forget({name}); else open it with those \
@@ -636,6 +642,31 @@ mod tests {
 
     fn values(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
         pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+    }
+
+    #[test]
+    fn who_has_no_keys_looks_as_a_stranger_and_is_in_nobodys_way() {
+        let host = Fake::default();
+        let keyless = || {
+            let vault = Arc::new(Vault::new(&Keys::public()).unwrap());
+            block_on(Trust::open(Face::Rust, &host, vault, "https://x", "docs"))
+        };
+        let one = values(&[(KEY_ID, "1")]);
+        block_on(keyless().unwrap().pin(&host, &one)).unwrap();
+        // What was seen without keys holds for whoever has some.
+        let owner = opened(&host);
+        assert_eq!(owner.pinned(KEY_ID).as_deref(), Some("1"));
+        block_on(owner.pin(&host, &values(&[(MASKS, "2")]))).unwrap();
+        assert_eq!(opened(&host).pinned(MASKS).as_deref(), Some("2"));
+        assert_eq!(keyless().unwrap().pinned(MASKS), None);
+        block_on(Trust::forget(&host, &owner.vault, "https://x", "docs")).unwrap();
+        block_on(opened(&host).pin(&host, &one)).unwrap();
+        // And the other way round.
+        assert_eq!(keyless().unwrap().pinned(KEY_ID), None);
+        block_on(keyless().unwrap().pin(&host, &values(&[(KEY_ID, "3")]))).unwrap();
+        assert_eq!(keyless().unwrap().pinned(KEY_ID).as_deref(), Some("3"));
+        assert_eq!(opened(&host).pinned(KEY_ID).as_deref(), Some("1"));
+        assert!(opened_with(&host, [8; 32]).is_err());
     }
 
     #[test]

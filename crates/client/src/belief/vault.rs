@@ -37,9 +37,9 @@ impl Vault {
         self.0.key_id().to_string()
     }
 
-    /// Whether it is that of a client without keys.
+    /// Whether these are the keys that everybody has, of clients without any.
     pub fn is_public(&self) -> bool {
-        self.0.key_id() == Keys::public().key_id()
+        is_public(&self.key_id())
     }
 
     /// What was put there. An error for an entry that was damaged, or put elsewhere.
@@ -79,6 +79,11 @@ impl Vault {
         let data = open_record(self.0.aead(), place, &name.into(), 0, record);
         Ok(Entry::Data(data.map_err(|_| damaged())?.to_vec()))
     }
+}
+
+/// Whether keys of this name are those that everybody has.
+pub fn is_public(key_id: &str) -> bool {
+    Keys::public().key_id().to_string() == key_id
 }
 
 /// The segment that an entry's record would be of: half of a hash of its name.

@@ -152,6 +152,13 @@ impl CollectionStore for LocalStore {
         Arc::clone(&self.held().listing)
     }
 
+    fn newer(&self) -> Option<u64> {
+        match &self.held().blobs {
+            Blobs::Folder(store) => store.newer(),
+            Blobs::Memory(_) => None,
+        }
+    }
+
     async fn refresh(&self, _host: &dyn Host) -> Result<bool> {
         let held = &mut *self.held();
         let moved = held.blobs.refresh()?;

@@ -13,7 +13,7 @@ use crate::change::{Change, EVALUATION, KEY_PAIR, ORIGINALS, ROWS, STATE, Stored
 use crate::error::{Error, Result};
 use crate::face::Face;
 use crate::hex::Hex;
-use crate::host::Host;
+use crate::host::{Host, Progress};
 use crate::remote::cache::BlobCache;
 use crate::remote::frame::{Upload, split_blobs};
 use crate::remote::listing::public_parameters;
@@ -33,6 +33,8 @@ const WAITING: usize = 64 << 20;
 const SMALL: u64 = 1 << 20;
 const SEVERAL: usize = 1024;
 const MAX_STATE: usize = 64 << 20;
+/// Faults of stored bytes that a message lists.
+const FAULTS: usize = 20;
 pub(super) const OCTETS: &str = "application/octet-stream";
 
 /// A blob's segment and name.
@@ -564,12 +566,17 @@ impl CollectionStore for RemoteStore {
             .await?;
         let Said { problems, verified } = self.session.json(&reply, &doing)?;
         if problems.is_empty() {
+            let (done, total) = (verified.bytes, Some(verified.bytes));
+            host.progress(Progress { phase: "read", done, total, ms: None });
             return Ok(verified);
         }
-        let faults = problems.iter().take(20);
-        let faults: Vec<_> = faults
+        let faults = problems.iter().take(FAULTS);
+        let mut faults: Vec<_> = faults
             .map(|Fault { file, offset }| format!("{file}, byte {offset}: damaged on the server"))
             .collect();
+        if problems.len() > FAULTS {
+            faults.push(format!("and {} more", problems.len() - FAULTS));
+        }
         Error::corrupt(faults.join("\n"))
     }
 

@@ -365,3 +365,78 @@ fn clusters_go_under_other_keys_in_the_shape_that_they_had() {
     block_on(docs.optimize(&host, true)).unwrap();
     assert_eq!(names(&asked(&docs, &host, 9).unwrap()), before);
 }
+
+#[test]
+fn without_a_key_it_shows_what_is_stored_and_whether_it_is_sound() {
+    let (host, _warnings) = connection();
+    let folder = tempfile::tempdir().unwrap();
+    let server = crate::support::Server::start();
+    let remote = server.client(&keys());
+    let stranger =
+        |read_only| Client::in_folder(Face::Rust, folder.path(), None, read_only).unwrap();
+    let owners = in_folder(folder.path());
+    let open = ciphervec_client::ClientOptions::new(server.url.clone());
+    for (owner, other) in [
+        (&owners, &stranger(true)),
+        (&owners, &stranger(false)),
+        (&remote, &Client::new(open).unwrap()),
+    ] {
+        let name = format!("docs{}", block_on(owner.list_collections(&host)).unwrap().len());
+        let mut given = rows(40, DIMENSION, 1);
+        given.ids.reverse();
+        let docs = filled(owner, &host, &Choices::new(&name, DIMENSION), given.clone());
+        let gone = Selection { ids: Some(vec![given.ids[7].clone()]), ..Selection::default() };
+        block_on(docs.delete(&host, &gone, false)).unwrap();
+        let look = block_on(other.look(&host, &name)).unwrap();
+        let [segment] = &look.segments[..] else { panic!("{look:?}") };
+        assert_eq!((segment.rows, segment.deleted), (40, 1));
+        assert!(segment.bytes["rows"] > 0 && segment.bytes["records"] > 0);
+        assert!(String::from_utf8_lossy(&look.meta).contains("key_id"));
+        let info = block_on(docs.info(&host, None)).unwrap();
+        assert_eq!((look.version, info.stored), (info.version, 40));
+        assert_eq!((&segment.id, &segment.bytes), (&info.segments[0].id, &info.segments[0].bytes));
+        let found = block_on(other.verify(&host, &name)).unwrap();
+        assert!(found.files > 0 && found.bytes > segment.bytes["rows"]);
+        given.ids.remove(7);
+        assert_eq!(block_on(docs.ids(&host)).unwrap(), given.ids);
+        let mixed = [9, 3, 9, 20].map(|at: usize| given.ids[at].clone());
+        let sorted = [3, 9, 20].map(|at: usize| given.ids[at].clone());
+        let unknown = [&mixed[..], &[ciphervec::Id::from(-1)]].concat();
+        assert_eq!(block_on(docs.in_order(&host, &unknown)).unwrap(), sorted);
+        assert!(matches!(block_on(other.look(&host, "none")), Err(Error::CollectionNotFound(_))));
+    }
+    // Bytes of a block are flipped.
+    let blobs = folder.path().join("docs0").join("blobs");
+    let mut files: Vec<_> = walk(&blobs);
+    files.sort_by_key(|path| fs::metadata(path).unwrap().len());
+    let largest = files.pop().unwrap();
+    let mut bytes = fs::read(&largest).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(&largest, bytes).unwrap();
+    let error = block_on(stranger(true).verify(&host, "docs0")).unwrap_err();
+    let name = largest.file_name().unwrap().to_string_lossy().into_owned();
+    assert!(matches!(&error, Error::Corrupt(says) if says.contains(&name)), "{error}");
+}
+
+fn walk(folder: &Path) -> Vec<std::path::PathBuf> {
+    let paths = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    paths.flat_map(|path| if path.is_dir() { walk(&path) } else { vec![path] }).collect()
+}
+
+#[test]
+fn a_reader_knows_that_it_is_behind() {
+    let (host, _warnings) = connection();
+    let folder = tempfile::tempdir().unwrap();
+    let writer = in_folder(folder.path());
+    let docs = filled(&writer, &host, &Choices::new("docs", DIMENSION), rows(10, DIMENSION, 1));
+    let beside = open(&reader(folder.path()), &host, "docs").unwrap();
+    let (version, newer) = block_on(beside.version(&host)).unwrap();
+    assert_eq!(newer, None);
+    block_on(docs.add(&host, rows(10, DIMENSION, 2))).unwrap();
+    assert_eq!(block_on(beside.version(&host)).unwrap(), (version, Some(version + 1)));
+    assert_eq!(block_on(docs.version(&host)).unwrap(), (version + 1, None));
+    block_on(beside.refresh(&host)).unwrap();
+    assert_eq!(block_on(beside.version(&host)).unwrap(), (version + 1, None));
+    assert_eq!(block_on(beside.center(&host)).unwrap(), (Vec::new(), false));
+}
