@@ -15,7 +15,7 @@ import ciphervec._native as _native
 
 from ..errors import StorageError
 from ..ingest.remarks import Progress, remark
-from ..ingest.state_folder import STATE_VARIABLE
+from ..ingest.state_folder import STATE_VARIABLE, state_errors
 
 _NONE: Mapping[str, Progress] = MappingProxyType({})
 _REPORTS = contextvars.ContextVar("ciphervec_reports", default=_NONE)
@@ -87,7 +87,8 @@ def host_of(carrier: Carrier | None, state: Path | None, *, needed: bool = True)
     """What the core's calls are made with. `state` is where it remembers things; None: in memory, as where a folder can't be
     used that is not `needed`. Raises StorageError."""
     try:
-        storage = _native.Storage(state)
+        with state_errors(Path() if state is None else state):
+            storage = _native.Storage(state)
     except StorageError:
         if needed or os.environ.get(STATE_VARIABLE):  # who names one wants it used
             raise
