@@ -118,7 +118,9 @@ def _damage(folder: Path, blob: str) -> None:
     if folder.exists():
         store = native.Store.open_read_only(str(folder))
         damaged = [store.read(segment, blob) for segment, *_ in store.segments()]
-        held = [path for path in (folder / "blobs").iterdir() if any(one in path.read_bytes() for one in damaged)]
+        held = [
+            path for path in (folder / "blobs").iterdir() if any(one in path.read_bytes() for one in damaged)
+        ]
         assert len(held) == len(damaged) == 3
         for path in held:
             path.write_bytes(b"")

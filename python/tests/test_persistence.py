@@ -314,9 +314,7 @@ def test_a_description_from_the_future_is_named(tmp_path: Path, vectors: Any) ->
         assert client.get_collection("things").count() == 3
 
 
-def test_a_description_of_format_1_names_no_scheme(
-    tmp_path: Path, vectors: Any, made_before: None
-) -> None:
+def test_a_description_of_format_1_names_no_scheme(tmp_path: Path, vectors: Any, made_before: None) -> None:
     keys = Keys.generate()
     fill(tmp_path, keys, vectors(5, 3))
     store = native.Store.open(str(tmp_path / "things"))
