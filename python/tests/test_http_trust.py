@@ -63,7 +63,7 @@ def test_a_listing_that_is_none_is_refused(
     network = Faulty()
     said = httpx.Response(200, headers={"ciphervec-api": "1"}, json={**true, **wrong})
     network.fault = only("/books", "GET", lambda *_: said, 9)
-    with pytest.raises(ServerError, match="describes collection .books. in a way"):
+    with pytest.raises(ServerError, match=r"describes collection .books. in a way"):
         make(transport=network).get_collection("books")
     assert network.paths("/books") == len(network.seen) == 1
 
@@ -165,7 +165,7 @@ def test_a_damaged_state_file_is_named(make: Make, rows: np.ndarray, tmp_path: P
                     [data[:-1] + bytes([data[-1] ^ 1]) for data in whole]):  # fmt: skip
         for path, data in zip(files, damaged, strict=True):
             path.write_bytes(data)
-        with pytest.raises(CorruptData, match=r"forget\('books'\)"):
+        with pytest.raises(CorruptData, match="was damaged"):
             make(state=state).get_collection("books")
     client = make(state=state)
     client.forget("books")
@@ -174,7 +174,7 @@ def test_a_damaged_state_file_is_named(make: Make, rows: np.ndarray, tmp_path: P
 
 def test_a_state_folder_that_is_none_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(StorageError, match="file: .* can't be kept there"):
+    with pytest.raises(StorageError, match=r"file: .* can't be kept there"):
         ciphervec.HttpClient("http://localhost", state=tmp_path / "file")
 
 
@@ -281,7 +281,7 @@ def test_foreign_evaluation_keys_are_refused(make: Make, rows: np.ndarray, older
 
     network.fault = swap
     with pytest.raises(
-        RollbackDetected, match="(other evaluation keys than those|another evaluation than that) of state 1"
+        RollbackDetected, match=r"(other evaluation keys than those|another evaluation than that) of state 1"
     ):
         make(transport=network).get_collection("books")
 
