@@ -186,7 +186,7 @@ def test_a_reader_changes_nothing(tmp_path: Path, vectors: Any) -> None:
         lambda: client.create_collection("more", 3),
         lambda: client.delete_collection("things"),
     ):
-        with pytest.raises(StorageError, match="read_only=True|opened for reading only"):
+        with pytest.raises(StorageError, match=r"read_only=True|opened for reading only"):
             call()
     assert collection.count() == 7
     assert before == {path: path.read_bytes() for path in blobs(tmp_path)}
