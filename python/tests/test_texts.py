@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import ciphervec
+import ciphervec._native as native
 from ciphervec import (
     AsyncHttpClient,
     Client,
@@ -370,8 +371,8 @@ def test_a_folder_holds_neither_and_its_length_does_not_say_which(tmp_path: Path
             if not isinstance(function, Words) or function.size == SIZE:
                 notes.add(documents=NOTES)
             notes.query(hashed(NOTES), audience="owner")
-            meta = json.loads(notes._store.meta())
-            lengths.add(len(base64.b64decode(meta["settings"])))
+        meta = json.loads(native.Store.open_read_only(str(tmp_path / f"db{number}" / "notes")).meta)
+        lengths.add(len(base64.b64decode(meta["settings"])))
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert len(files) > 10
     assert seen_in(b"\n".join(path.read_bytes() for path in files)) == []
@@ -385,11 +386,11 @@ def test_in_mode_open_whoever_keeps_a_collection_does_not_choose_what_runs(
         notes = client.create_collection("notes", mode="open", embedding_function=Secretive())
         notes.add(documents=NOTES)
         assert best(notes, "keys") == NOTES[0]
-        meta = notes._store.meta()
         other = client.create_collection("other", mode="open", embedding_function=Words())
         other.add(documents=NOTES)
     assert b"tumours" not in b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
-    assert b"tumours" not in base64.b64decode(json.loads(meta)["settings"])
+    meta = json.loads(native.Store.open_read_only(str(tmp_path / "db" / "notes")).meta)
+    assert b"tumours" not in base64.b64decode(meta["settings"])
     built: list[Any] = []
     monkeypatch.setattr(Words, "build_from_config", staticmethod(built.append))
     with PersistentClient(tmp_path / "db") as client:
