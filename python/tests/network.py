@@ -23,6 +23,8 @@ Handler = Callable[[httpx.Request], httpx.Response]
 
 COUNT, EPOCH = slice(72, 76), slice(77, 81)
 """Where a query frame says how many queries it has, and of which epoch."""
+SESSIONS = 1 << 31
+"""The first epoch that a client takes by itself."""
 KEYS_EPOCH = slice(104, 108)
 """Where a frame of evaluation keys says their epoch."""
 

@@ -17,8 +17,7 @@ import ciphervec
 import ciphervec._native as native
 from attacks import forged
 from ciphervec import Keys
-from ciphervec.collections.query_keys import SESSIONS
-from network import KEYS_EPOCH
+from network import KEYS_EPOCH, SESSIONS
 
 D = 32
 

@@ -112,6 +112,17 @@ def test_documents_come_by_whole_segments(
     assert network.fetched("records") == segments_read, "kept"
 
 
+@pytest.mark.xfail(strict=True, reason="core: the binding fetches in private, which is refused here")
+@pytest.mark.parametrize(("documents", "wanted"), [(None, 1), ("page", 120)])
+def test_rows_are_read_by_their_ids_however_many_and_whether_they_have_records(
+    make: Make, vectors: Any, documents: str | None, wanted: int
+) -> None:
+    books = make().create_collection("books", D)
+    books.add(range(200), vectors(200, D), documents=None if documents is None else [documents] * 200)
+    assert books.get(range(wanted))["documents"] == [documents] * wanted
+    assert books.query(vectors(1, D), wanted, include=["documents"])["documents"] == [[documents] * wanted]
+
+
 def test_fetch_is_one_of_two() -> None:
     with pytest.raises(InvalidInput, match="fetch must be 'segments' or 'collection'"):
         HttpClient("http://localhost", state=None, fetch="all")  # type: ignore[arg-type]

@@ -11,7 +11,6 @@ import pytest
 
 from ciphervec import HttpClient, Writer
 from ciphervec.errors import CorruptData, RollbackDetected
-from ciphervec.http.cache import BlobCache
 from network import D, Faulty, Make
 
 pytestmark = pytest.mark.core
@@ -126,11 +125,24 @@ def test_a_wrong_wrap_of_a_writers_segment_is_not_kept(
 
 @pytest.mark.parametrize("blob", ["sidecar", "tags"])
 def test_nothing_is_put_on_the_disk_before_it_was_found_right(
-    make: Make, faces: None, tmp_path: Path, blob: str, monkeypatch: pytest.MonkeyPatch
+    make: Make, faces: None, tmp_path: Path, blob: str
 ) -> None:
-    """Not for a moment: the process may be killed in it."""
-    kept: list[str] = []
-    monkeypatch.setattr(BlobCache, "put", lambda cache, address, data: kept.append(address.split("\n")[-1]))
+    """Not for a moment: the process may be killed in it. What a whole session keeps, the wrong blob is not among."""
+    kept: list[int] = []
+    real = Path(tmp_path / "reader" / "blobs")
+    net = Flip(blob, 99)
+    fault = net.fault
+    assert fault is not None
+
+    def watched(request: httpx.Request, go: Callable[[], httpx.Response]) -> httpx.Response:
+        kept.append(len(list(real.glob("*"))))
+        return fault(request, go)
+
+    net.fault = watched
     with pytest.raises((CorruptData, RollbackDetected)):
-        make(state=tmp_path / "reader", transport=Flip(blob, 99)).get_collection("faces")
-    assert blob not in kept
+        make(state=tmp_path / "reader", transport=net).get_collection("faces")
+    right = make(state=tmp_path / "right")
+    right.get_collection("faces")
+    names = {path.name for path in (tmp_path / "right" / "blobs").iterdir()}
+    assert len(names) == 2 and max(kept) <= 1
+    assert {path.name for path in real.glob("*")} < names

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from ciphervec import CorruptData, InvalidInput, Keys, Owner, WrongKey, _native
-from ciphervec.collections.query_keys import SESSIONS
-from network import D
+from network import SESSIONS, D
 from ray_scenes import claiming, session_keys
 
 SPEC = _native.IndexSpec("books", D, "cosine", "sealed")
