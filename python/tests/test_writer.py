@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import ciphervec
+import ciphervec._native as native
 from attacks import forged
 from ciphervec import (
     Client,
@@ -22,6 +23,7 @@ from ciphervec import (
     DuplicateId,
     InvalidInput,
     Keys,
+    Owner,
     PersistentClient,
     StoreLocked,
     Writer,
@@ -29,14 +31,24 @@ from ciphervec import (
     WrittenBatch,
     WrongKey,
 )
+from liar import post
+from network import Make
 
 Rows = Callable[..., np.ndarray]
 
 
-def take(collection: Collection, batch: WrittenBatch) -> None:
-    """As if another process had committed it."""
-    collection._store.commit(batch.change())
-    collection._segments.reload()
+Take = Callable[[Collection, WrittenBatch], None]
+
+
+@pytest.fixture
+def take(server_url: str) -> Take:
+    """Have the server of a collection add a batch, whatever is in it."""
+
+    def taken(collection: Collection, batch: WrittenBatch) -> None:
+        assert post(server_url, collection.name, batch.to_bytes()).status_code == 200
+        collection.refresh()
+
+    return taken
 
 
 @pytest.mark.parametrize(
@@ -99,9 +111,11 @@ def test_what_a_writer_adds_is_found_read_and_adopted(
         check()
 
 
-def test_authenticated_rows_keep_their_ids_and_of_others_the_newest_counts(keys: Keys, vectors: Rows) -> None:
+def test_authenticated_rows_keep_their_ids_and_of_others_the_newest_counts(
+    make: Make, take: Take, vectors: Rows
+) -> None:
     rows = vectors(12, 8)
-    collection = Client(keys=keys).create_collection("doors", 8, mode="sealed-index")
+    collection = make().create_collection("doors", 8, mode="sealed-index")
     collection.add(["a", "b", "c"], rows[:3], documents=["own"] * 3)
     front, back = Writer(collection.writer_card("front")), Writer(collection.writer_card("back"))
     take(collection, front.seal(["b", "c", "d"], rows[3:6], documents=["front"] * 3))
@@ -123,25 +137,27 @@ def test_authenticated_rows_keep_their_ids_and_of_others_the_newest_counts(keys:
     with pytest.raises(DuplicateId):
         collection.add("d", rows[8])
     collection.delete("d")  # and with it the row that it had replaced
-    collection._segments.reload()
+    collection = make().get_collection("doors")
     del newest["d"]
     assert documents() == newest and collection.info()["shadowed"] == 0
     assert collection.info()["ignored"] == {"b": 1, "c": 1} and collection.info()["appended"] == []
     collection.upsert("b", rows[9], documents="again")
     collection.delete("c")
-    collection._segments.reload()
+    collection = make().get_collection("doors")
     del newest["c"]
     assert documents() == newest | {"b": "again"}, "a row that was set aside does not come back"
     assert collection.info()["ignored"] == {"b": 1, "c": 1}
     collection.optimize()
-    collection._segments.reload()
+    collection = make().get_collection("doors")
     assert documents() == newest | {"b": "again"} and collection.info()["segments"] == 1
     assert collection.info()["ignored"] == {}
 
 
-def test_rows_that_were_set_aside_take_their_ids_over_when_asked_to(keys: Keys, vectors: Rows) -> None:
+def test_rows_that_were_set_aside_take_their_ids_over_when_asked_to(
+    make: Make, take: Take, vectors: Rows
+) -> None:
     rows = vectors(12, 8)
-    collection = Client(keys=keys).create_collection("doors", 8, mode="sealed-index")
+    collection = make().create_collection("doors", 8, mode="sealed-index")
     collection.add(["a", "b"], rows[:2], documents=["own"] * 2)
     writer = Writer(collection.writer_card("door"))
     take(collection, writer.seal(["b", "c"], rows[3:5], documents=["first"] * 2))
@@ -158,43 +174,52 @@ def test_rows_that_were_set_aside_take_their_ids_over_when_asked_to(keys: Keys, 
             "a": "own", "b": "second", "c": "second", "d": "own"
         }  # fmt: skip
         assert collection.query(rows[5], 1)["ids"] == [["b"]]
-        collection._segments.reload()
+        collection = make().get_collection("doors")
     take(collection, writer.seal(["a"], rows[8], documents=["third"]))
     assert collection.adopt() == 0 and collection.get("a")["documents"] == ["own"]
 
 
-def test_segments_that_do_not_open_are_passed_over_and_can_be_discarded(keys: Keys, vectors: Rows) -> None:
+def test_segments_that_do_not_open_are_passed_over_and_can_be_discarded(
+    tmp_path: Path, keys: Keys, vectors: Rows
+) -> None:
     rows = vectors(9, 8)
-    collection = Client(keys=keys).create_collection("doors", 8, filterable=["x"])
+    with PersistentClient(tmp_path, keys=keys) as client:
+        writer = Writer(client.create_collection("doors", 8, filterable=["x"]).writer_card("door"))
     stranger = Client(keys=Keys.generate()).create_collection("doors", 8)
-    writer = Writer(collection.writer_card("door"))
-    take(collection, writer.seal([0, 1, 2], rows[:3], [{"x": 1}] * 3))
     foreign = Writer(stranger.writer_card("door")).seal([3, 4], rows[3:5])
     broken = writer.seal([5], rows[5])
     broken.segments[0].blobs["wrap"] = b"nothing"
     swapped = writer.seal([6], rows[6])
     swapped.segments[0].blobs["wrap"] = writer.seal([7], rows[7]).segments[0].blobs["wrap"]
-    for batch in (foreign, broken, swapped):
-        take(collection, batch)
-    info = collection.info()
+    store = native.Store.open(str(tmp_path / "doors"))
+    good = writer.seal([0, 1, 2], rows[:3], [{"x": 1}] * 3)
+    for batch in (good, foreign, broken, swapped):
+        store.commit(add=batch.segments)
+    store.close()
     refused = [batch.segments[0].id.hex() for batch in (foreign, broken, swapped)]
-    assert info["refused"] == refused and info["count"] == 3 and info["deleted"] == 0
-    assert collection.query(rows, 1)["ids"][:3] == [[0], [1], [2]]
-    assert sorted(collection.get(where={"x": 1})["ids"], key=int) == [0, 1, 2]
-    collection.optimize()
-    assert collection.info()["refused"] == refused, "nothing that can't be read is thrown away unasked"
-    own = next(s.id.hex() for s in collection._segments.entries() if s.id.hex() not in refused)
-    for bad in ([own], ["00" * 16], ["xyz"]):
-        with pytest.raises(InvalidInput):
-            collection.discard(bad)
-    assert collection.discard(refused) == 4
-    assert collection.info()["refused"] == [] and collection.count() == 3
-    assert collection.query(rows[0], 9)["ids"][0][0] == 0
+    with PersistentClient(tmp_path, keys=keys) as client:
+        collection = client.get_collection("doors")
+        info = collection.info()
+        assert info["refused"] == refused and info["count"] == 3 and info["deleted"] == 0
+        assert collection.query(rows, 1)["ids"][:3] == [[0], [1], [2]]
+        assert sorted(collection.get(where={"x": 1})["ids"], key=int) == [0, 1, 2]
+        collection.optimize()
+        assert collection.info()["refused"] == refused, "nothing that can't be read is thrown away unasked"
+        there = native.Store.open_read_only(str(tmp_path / "doors")).segments()
+        own = next(one.hex() for one, *_ in there if one.hex() not in refused)
+        for bad in ([own], ["00" * 16], ["xyz"]):
+            with pytest.raises(InvalidInput):
+                collection.discard(bad)
+        assert collection.discard(refused) == 4
+        assert collection.info()["refused"] == [] and collection.count() == 3
+        assert collection.query(rows[0], 9)["ids"][0][0] == 0
 
 
-def test_a_discarded_segment_gives_back_the_rows_it_had_replaced(keys: Keys, vectors: Rows) -> None:
+def test_a_discarded_segment_gives_back_the_rows_it_had_replaced(
+    make: Make, take: Take, vectors: Rows
+) -> None:
     rows = vectors(4, 8)
-    collection = Client(keys=keys).create_collection("doors", 8)
+    collection = make().create_collection("doors", 8)
     own = Writer(collection.writer_card("own"))
     take(collection, own.seal(["a", "b"], rows[:2], documents=["own", "own"]))
     take(collection, Writer(collection.writer_card("thief")).seal(["a"], rows[2], documents="forged"))
@@ -214,12 +239,13 @@ def test_cards_are_pinned_recognised_and_refused_when_damaged(keys: Keys, tmp_pa
     assert card.spec.to_bytes() == collection.spec.to_bytes() and hash(card) == hash(
         WriterCard.from_bytes(data)
     )
-    assert collection.owner.knows_card(card)
-    other = Client(keys=Keys.generate()).create_collection("doors", 8)
-    assert not other.owner.knows_card(card)
+    assert Owner(keys, collection.spec).knows_card(card)
+    other_keys = Keys.generate()
+    other = Client(keys=other_keys).create_collection("doors", 8)
+    assert not Owner(other_keys, other.spec).knows_card(card)
     # Another mask seed or another mark, under a checksum that fits: none of the owner's.
     for at, change in ((72, bytes(16)), (len(data) - 32, bytes(32))):
-        assert not collection.owner.knows_card(WriterCard.from_bytes(forged(data, at, change)))
+        assert not Owner(keys, collection.spec).knows_card(WriterCard.from_bytes(forged(data, at, change)))
     with pytest.raises(ciphervec.PinMismatch, match="fingerprint"):
         Writer(other.writer_card("door"), fingerprint=card.fingerprint)
     flips = random.Random(3)
