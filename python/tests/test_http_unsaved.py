@@ -21,7 +21,7 @@ from network import D, Fault, Faulty, Make
 Verb = Callable[[Collection, np.ndarray], object]
 VERBS: dict[str, tuple[Verb, Callable[[Collection, np.ndarray], bool]]] = {
     "add": (lambda c, rows: c.add(["new"], rows[9]), lambda c, _: "new" in c),
-    "update": (lambda c, _: c.update([1], metadatas=[{"x": 1}]), lambda c, _: c.get(where={"x": 1})["ids"] == [1]),
+    "update": (lambda c, _: c.update([1], metadatas=[{"x": 1}]), lambda c, _: c.get(where={"x": 1}, include=[])["ids"] == [1]),
     "upsert": (lambda c, rows: c.upsert([1, "new"], rows[8:10]), lambda c, _: "new" in c),
     "delete": (lambda c, _: c.delete([1]), lambda c, _: 1 not in c),
     "optimize": (lambda c, _: c.optimize(), lambda c, _: c.info()["segments"] == 1),
