@@ -199,3 +199,23 @@ class Cut(httpx.SyncByteStream):
     def __iter__(self) -> Iterator[bytes]:
         yield self.data
         raise httpx.ReadError("cut")
+
+
+class Stop(BaseException):
+    """Stands for the end of a process."""
+
+
+def dying(commit: int, *, acted: bool) -> Faulty:
+    """The network of a process that ends with this commit of its own: before it is sent, or right after it was done."""
+    net, left = Faulty(), [commit]
+
+    def fault(request: httpx.Request, go: Callable[[], httpx.Response]) -> httpx.Response:
+        left[0] -= request.url.path.endswith("/commits")
+        if left[0] > 0 or not request.url.path.endswith("/commits"):
+            return go()
+        if acted and left[0] == 0:
+            assert go().status_code == 200
+        raise Stop
+
+    net.fault = fault
+    return net

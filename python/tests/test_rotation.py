@@ -7,22 +7,23 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
+import ciphervec._native as native
 from ciphervec import (
     Client,
     Collection,
+    HttpClient,
     InvalidInput,
     Keys,
     PersistentClient,
-    StorageError,
     Writer,
     WriterCard,
     WrongKey,
 )
+from network import Faulty, Stop, dying
 
 Rows = Callable[..., np.ndarray]
 MODES = [
@@ -33,11 +34,17 @@ MODES = [
 ]
 
 
+def opened(path: Path | str, keys: Keys, net: Faulty | None = None) -> Client:
+    if isinstance(path, Path):
+        return PersistentClient(path, keys=keys)
+    return HttpClient(path, keys=keys, state=None, transport=net)
+
+
 def filled(
-    path: Path, keys: Keys, rows: np.ndarray, mode: str = "sealed-index", scheme: str = "lattice"
+    path: Path | str, keys: Keys, rows: np.ndarray, mode: str = "sealed-index", scheme: str = "lattice"
 ) -> WriterCard:
-    """Three segments of the owner's, one with a deleted row, and one of a writer's."""
-    with PersistentClient(path, keys=keys) as client:
+    """Three segments of the owner's, one with a deleted row, and one of a writer's; in a folder, or on a server."""
+    with opened(path, keys) as client:
         made = client.create_collection("books", 8, mode=mode, scheme=scheme, filterable=["part"])
         for part in range(3):
             at = range(part * 4, part * 4 + 4)
@@ -48,6 +55,11 @@ def filled(
         path, range(12, 16), rows[12:16], [{"part": 3}] * 4, [f"doc {i}" for i in range(12, 16)]
     )
     return card
+
+
+def stored(path: Path) -> set[bytes]:
+    """The ids of the segments that are there."""
+    return {one for one, *_ in native.Store.open_read_only(str(path / "books")).segments()}
 
 
 def check(collection: Collection, rows: np.ndarray) -> None:
@@ -77,14 +89,14 @@ def test_everything_is_under_the_new_keys_and_the_old_ones_are_refused(
     new = Keys.generate()
     with PersistentClient(tmp_path / "db", keys=keys) as client:
         collection = client.get_collection("books")
-        before = {segment.id for segment in collection._segments.entries()}
+        before = stored(tmp_path / "db")
         steps: list[tuple[int, int]] = []
         collection.rotate_keys(new, progress=lambda done, total: steps.append((done, total)))
         assert steps[-1][0] == steps[-1][1] and steps == sorted(steps)
         check(collection, rows)
         info = collection.info()
         assert info["key_id"] == new.key_id and info["rotation"] is None and info["writers"] == {}
-        assert before.isdisjoint(segment.id for segment in collection._segments.entries()), "new nonces"
+        assert before.isdisjoint(stored(tmp_path / "db")), "new nonces"
         collection.add("later", rows[0], [{"part": 9}])
         collection.delete("later")
         collection.rotate_keys(new)  # done already
@@ -102,10 +114,11 @@ def test_everything_is_under_the_new_keys_and_the_old_ones_are_refused(
     with pytest.raises(WrongKey, match="new card"):
         Writer(card).add_to(tmp_path / "db", ["x"], rows[0])
     writer.add_to(tmp_path / "db", ["x"], rows[0])
+    store = native.Store.open(str(tmp_path / "db" / "books"))
+    store.commit(add=Writer(card).seal(["y"], rows[1]).segments)
+    store.close()
     with PersistentClient(tmp_path / "db", keys=new) as client:
         collection = client.get_collection("books")
-        collection._store.commit(Writer(card).seal(["y"], rows[1]).change())
-        collection._segments.reload()
         assert collection.info()["writers"] == {"door": 1} and len(collection.info()["refused"]) == 1
         # Again, onwards to third keys: the masks are those of the first ones still.
         if scheme == "lattice":
@@ -114,24 +127,20 @@ def test_everything_is_under_the_new_keys_and_the_old_ones_are_refused(
             assert collection.query(rows[0], 2)["ids"][0][0] in (0, "x") and collection.count() == 16
 
 
-class Stop(Exception):  # noqa: N818
-    """Stands for a kill: raised instead of a commit, or after it."""
-
-
 @pytest.mark.parametrize("overlap", [False, True])
 @pytest.mark.parametrize("mode", ["sealed", "sealed-query", "sealed-index"])
 def test_interrupted_after_each_commit_the_next_call_finishes(
-    tmp_path: Path, keys: Keys, vectors: Rows, mode: str, overlap: bool, monkeypatch: pytest.MonkeyPatch
+    server_url: str, keys: Keys, vectors: Rows, mode: str, overlap: bool
 ) -> None:
     """One begins, four segments, one ends: six commits, and a process that dies after each of
     them."""
     rows = vectors(16, 8)
-    filled(tmp_path / "db", keys, rows, mode)
+    filled(server_url, keys, rows, mode)
     new = Keys.generate()
     commits = 0
     for turn in range(10):
         given = keys if turn == 0 or (overlap and turn % 2) else new
-        with PersistentClient(tmp_path / "db", keys=given) as client:
+        with opened(server_url, given, dying(1, acted=True)) as client:
             if turn and collection_is_done(client, new):
                 break
             collection = client.get_collection("books")
@@ -139,38 +148,27 @@ def test_interrupted_after_each_commit_the_next_call_finishes(
             if turn:
                 rotation = collection.info()["rotation"]
                 assert rotation == {"from": keys.key_id, "to": new.key_id}
-            real = type(collection._store).commit
-
-            def one(self: Any, change: Any, real: Any = real) -> None:
-                nonlocal commits
-                real(self, change)
-                commits += 1
-                raise Stop
-
-            with monkeypatch.context() as patch, pytest.raises(Stop):
-                patch.setattr(type(collection._store), "commit", one)
+            with pytest.raises(Stop):
                 collection.rotate_keys(new, overlap=overlap)
+            commits += 1
         if turn == 0:
-            with PersistentClient(tmp_path / "db", keys=Keys.generate()) as client, pytest.raises(WrongKey):
+            with opened(server_url, Keys.generate()) as client, pytest.raises(WrongKey):
                 client.get_collection("books")
-            with PersistentClient(tmp_path / "db", keys=keys) as client:
+            with opened(server_url, keys) as client:
                 if overlap:
                     check(client.get_collection("books"), rows)
                 else:
-                    with pytest.raises(WrongKey, match="rotate_keys"):
+                    with pytest.raises(WrongKey, match="new keys, which open both"):
                         client.get_collection("books")
-            with (
-                PersistentClient(tmp_path / "db", keys=new) as client,
-                pytest.raises(InvalidInput, match="finish"),
-            ):
+            with opened(server_url, new) as client, pytest.raises(InvalidInput, match="finish"):
                 client.get_collection("books").rotate_keys(Keys.generate())
     assert commits == 6
-    with PersistentClient(tmp_path / "db", keys=new) as client:
+    with opened(server_url, new) as client:
         collection = client.get_collection("books")
         check(collection, rows)
         collection.rotate_keys(new)
         assert collection.verify()["files"] > 0
-    with PersistentClient(tmp_path / "db", keys=keys) as client, pytest.raises(WrongKey):
+    with opened(server_url, keys) as client, pytest.raises(WrongKey):
         client.get_collection("books")
 
 
@@ -181,33 +179,24 @@ def collection_is_done(client: Client, new: Keys) -> bool:
         return True
 
 
-def test_what_happens_to_a_collection_meanwhile_is_kept(
-    tmp_path: Path, keys: Keys, vectors: Rows, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_happens_to_a_collection_meanwhile_is_kept(server_url: str, keys: Keys, vectors: Rows) -> None:
     """Between two halves of a rotation rows are added, replaced and deleted, and a writer with an
     old card adds."""
     rows = vectors(24, 8)
-    card = filled(tmp_path / "db", keys, rows)
+    card = filled(server_url, keys, rows)
     new = Keys.generate()
-    with PersistentClient(tmp_path / "db", keys=keys) as client:
+    net = dying(4, acted=False)
+    with opened(server_url, keys, net) as client:
         collection = client.get_collection("books")
-        real, left = type(collection._store).commit, [3]
-
-        def some(self: Any, change: Any) -> None:
-            left[0] -= 1
-            if left[0] < 0:
-                raise StorageError("no space left")
-            real(self, change)
-
-        with monkeypatch.context() as patch, pytest.raises(StorageError):
-            patch.setattr(type(collection._store), "commit", some)
+        with pytest.raises(Stop):
             collection.rotate_keys(new)
+        net.fault = None
         assert collection.info()["rotation"] is not None
         collection.add(20, rows[20], [{"part": 5}], ["doc 20"])
         collection.upsert(9, rows[21], [{"part": 6}], ["nine"])
         collection.delete(14)
-    Writer(card).add_to(tmp_path / "db", [10, 22], rows[22:24], documents=["ten", "twenty-two"])
-    with PersistentClient(tmp_path / "db", keys=new) as client:
+    Writer(card).add_to(server_url, [10, 22], rows[22:24], documents=["ten", "twenty-two"])
+    with opened(server_url, new) as client:
         collection = client.get_collection("books")
         for _ in range(2):
             got = collection.get(ids=[9, 10, 14, 20, 22], include=["documents"])
