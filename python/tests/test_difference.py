@@ -1,189 +1,127 @@
-"""What is new in a listing of segments: found as going through all of them finds it, and nothing else is checked again."""
+"""What is new in a listing of segments: it alone is read and checked anew, and yet all of the listing counts."""
 
 from __future__ import annotations
 
-import json
+from pathlib import Path
 from typing import Any
 
-import httpx
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-import ciphervec._native as _native
-from ciphervec import Keys, PersistentClient, RollbackDetected, ServerError
-from ciphervec.collections.difference import difference
-from ciphervec.collections.spec import Description
-from ciphervec.collections.states import States, first_state
-from ciphervec.collections.stores.memory import MemoryStore
-from ciphervec.collections.write_batch import (
-    EVALUATION,
-    ROWS,
-    SIDECAR,
-    STATE,
-    NewSegment,
-    StoredSegment,
-    WriteBatch,
-)
-from ciphervec.http.state import read_state
-from network import Make
+from ciphervec import Collection, CorruptData, Keys, PersistentClient, RollbackDetected, ServerError
+from liar import Liar, shown
+from network import D, Faulty, Make
+
+SEGMENTS = 60
 
 
-def segment(number: int, deleted: int = 0) -> StoredSegment:
-    return StoredSegment(number.to_bytes(16, "big"), 9, {ROWS: 1, SIDECAR: 1}, list(range(deleted)))
+def filled(client: Any, rows: np.ndarray) -> Collection:
+    """Segments of two rows, none of which is merged with others."""
+    faces: Collection = client.create_collection("faces", D, mode="sealed-index", originals=False)
+    for at in range(SEGMENTS):
+        faces.add([f"a{at}", f"b{at}"], rows[:2])
+    return faces
 
 
-listings = st.lists(st.integers(0, 200), unique=True, max_size=120)
+def test_a_commit_among_many_segments_is_read_by_what_is_new_in_it(make: Make, rows: np.ndarray) -> None:
+    line = Faulty()
+    faces = filled(make(), rows)
+    meets = make(state=None, transport=line).get_collection("faces")
+    assert line.fetched("sidecar") == SEGMENTS
+
+    def fetched() -> int:
+        before = line.fetched("sidecar")
+        meets.refresh()
+        assert meets.count() == faces.count()
+        return line.fetched("sidecar") - before
+
+    assert fetched() == 0
+    faces.add("new", rows[2])
+    assert fetched() == 1
+    faces.delete(["a5", "b7"])
+    assert fetched() == 0
+    faces.delete(["a9", "b9", "new"])  # whole segments go
+    assert fetched() == 0
+    faces.upsert(["a0", "b0"], rows[:2])
+    assert fetched() == 1
 
 
-@given(listings, st.data())
-def test_what_leads_from_one_listing_to_another(before: list[int], data: st.DataObject) -> None:
-    """Whether the later one is what commits leave, or anything at all."""
-    old = [segment(number) for number in before]
-    if data.draw(st.booleans()):
-        kept = [one for one in old if data.draw(st.integers(0, 5))]
-        now = [segment(one.id[-1], 1) if not data.draw(st.integers(0, 5)) else one for one in kept]
-        now += [segment(1000 + at) for at in range(data.draw(st.integers(0, 3)))]
-        assert len(difference(old, now).gone) == len(old) - len(kept), "nothing moved"
-    else:
-        now = [segment(number, data.draw(st.integers(0, 1))) for number in data.draw(listings)]
-    found = difference(old, now)
-    gone, changed = {one.id for one in found.gone}, {one.id: one for one in found.changed}
-    rebuilt = [changed.get(one.id, one) for one in old if one.id not in gone] + found.added
-    assert rebuilt == now
-    assert all(one not in old for one in found.changed)
+def test_whatever_is_not_as_it_was_is_found_among_many(make: Make, rows: np.ndarray) -> None:
+    """By a client that checked all of them before, which goes on once the truth is told."""
+    client, evil = make(), Liar()
+    faces = filled(client, rows)
+    meets = make(transport=evil).get_collection("faces")
+    faces.add("new", rows[2])
+    told = shown(client.url)[0]["segments"]
 
+    def other(at: int, **changed: Any) -> list[dict[str, Any]]:
+        return [{**one, **changed} if place == at else one for place, one in enumerate(told)]
 
-class Listing(MemoryStore):
-    """Lists new objects each time, as a store does that reads everything again."""
-
-    anew = False
-
-    def segments(self) -> list[StoredSegment]:
-        found = super().segments()
-        return (
-            [one._replace(blobs=dict(one.blobs), deleted=[*one.deleted]) for one in found]
-            if self.anew
-            else found
-        )
-
-
-@pytest.mark.parametrize("anew", [False, True])
-def test_a_commit_among_many_segments_is_checked_by_what_is_new_in_it(
-    keys: Keys, monkeypatch: pytest.MonkeyPatch, anew: bool
-) -> None:
-    description = Description.new("faces", 8, "cosine", "sealed-index", "standard", [], keys)
-    owner = description.owner(keys)
-    meta, beside = description.to_bytes(owner), {EVALUATION: b"keys"}
-    store = Listing(meta, {**beside, STATE: first_state(owner, description, meta, beside)})
-    store.anew = anew
-    writer, reader = States(store, "faces"), States(store, "faces")
-    made: list[bytes] = []
-
-    def counted(segment_id: bytes, *facts: Any) -> bytes:
-        made.append(segment_id)
-        return leaf(segment_id, *facts)
-
-    leaf = _native.state_leaf
-    monkeypatch.setattr(_native, "state_leaf", counted)
-
-    def new(at: int) -> NewSegment:
-        return NewSegment(at.to_bytes(16, "big"), 9, {ROWS: b"rows", SIDECAR: bytes([at % 251])})
-
-    def commit(change: WriteBatch) -> list[bytes]:
-        following = writer.seal(change, owner, description, [], {})
-        store.commit(change)
-        writer.take(following)
-        made.clear()
-        reader.check(reader.shown(owner, description))
-        return list(made)
-
-    writer.check(writer.shown(owner, description))
-    names = [at.to_bytes(16, "big") for at in range(1003)]
-    assert commit(WriteBatch(add=[new(at) for at in range(1000)])) == names[:1000]
-    assert commit(WriteBatch(add=[new(1000)])) == [names[1000]]
-    assert commit(WriteBatch(delete_rows={names[5]: [1], names[700]: [2, 3]})) == [names[5], names[700]]
-    assert commit(WriteBatch(remove=[names[9], names[1000]])) == []
-    both = WriteBatch(add=[new(1001)], remove=[names[0]], delete_rows={names[5]: [4]})
-    assert commit(both) == [names[5], names[1001]]
-    # And yet all of them count: one that is not as it was is found among a thousand.
-    for at, other in (
-        (3, {"deleted": [0]}),
-        (990, {"rows": 8}),
-        (500, {"blobs": {ROWS: 4}}),
-        (7, {"id": names[1002]}),
+    for lie in (
+        other(3, deleted=[0]),
+        other(50, rows=3),
+        other(20, blobs={name: size for name, size in told[20]["blobs"].items() if name != "records"}),
+        other(7, id="00" * 16),
+        told[::-1],
+        [told[1], told[0], *told[2:]],
+        told[1:],
+        told[:-1],
     ):
-        right = store._shown.segments
-        commit_to = [one._replace(**other) if one.id == names[at] else one for one in right.values()]  # type: ignore[arg-type]
-        store._shown = store._shown._replace(segments={one.id: one for one in commit_to})
-        store._blobs[names[1002], SIDECAR] = b"made up"
-        with pytest.raises(RollbackDetected):
-            reader.check(reader.shown(owner, description))
-        store._shown = store._shown._replace(segments=dict(reversed(right.items())))
-        with pytest.raises(RollbackDetected):
-            reader.check(reader.shown(owner, description))
-        store._shown = store._shown._replace(segments=right)
-        made.clear()
-        reader.check(reader.shown(owner, description))
-        assert made == [], "what was right before is right still"
+        evil.lie = lambda now, lie=lie: {**now, "segments": lie}  # type: ignore[misc]
+        with pytest.raises((RollbackDetected, CorruptData)):
+            meets.refresh()
+    evil.lie = None
+    meets.refresh()
+    assert meets.count() == faces.count() == 2 * SEGMENTS + 1 and "new" in meets
 
 
-def test_what_a_server_says_again_is_read_once(make: Make, rows: np.ndarray) -> None:
-    client = make()
-    faces = client.create_collection("faces", 16, mode="sealed-index")
-    for at in range(3):
-        faces.add([at], rows[at : at + 1])
-    told = httpx.get(f"{client.url}/v1/collections/faces", trust_env=False).json()
-
-    def again(**other: Any) -> dict[str, Any]:
-        return {**json.loads(json.dumps(told)), **other}
-
-    first = read_state(again(), "faces", client.url)
-    second = read_state(again(), "faces", client.url, first)
-    assert all(one is two for one, two in zip(first.segments.values(), second.segments.values(), strict=True))
-    one, two, three = told["segments"]
-    after = first.after(WriteBatch(delete_rows={bytes.fromhex(two["id"]): [0]}), 5, "00" * 32)
-    assert [len(each.deleted) for each in after.segments.values()] == [0, 1, 0]
-    # The old words about it are not taken for the new ones, nor the other way round.
-    assert read_state(again(), "faces", client.url, after).segments == first.segments
-    gone = {**two, "deleted": [0]}
-    assert (
-        read_state(again(segments=[one, gone, three]), "faces", client.url, first).segments == after.segments
-    )
+def test_a_listing_that_makes_no_sense_is_refused_as_a_whole(make: Make, rows: np.ndarray) -> None:
+    client, evil = make(), Liar()
+    faces = client.create_collection("faces", D, mode="sealed-index")
+    for at in range(2):
+        faces.add([at], rows[at])
+    meets = make(transport=evil).get_collection("faces")
+    one, two = shown(client.url)[0]["segments"]
     for wrong in (
         [one, two, two],
         [one, {**two, "deleted": [1]}],
-        [{**one, "rows": -1}],
-        [{**one, "id": []}],
+        [{**one, "rows": -1}, two],
+        [{**one, "id": []}, two],
         [7],
     ):
-        with pytest.raises(ServerError):
-            read_state(again(segments=wrong), "faces", client.url, first)
+        evil.lie = lambda now, wrong=wrong: {**now, "segments": wrong}  # type: ignore[misc]
+        for look in (meets.refresh, lambda: make(transport=evil).get_collection("faces")):
+            with pytest.raises(ServerError):
+                look()
+    evil.lie = None
+    meets.refresh()
+    assert meets.count() == 2
 
 
-def test_a_folder_lists_what_it_would_when_opened_anew(tmp_path: Any, keys: Keys, rows: np.ndarray) -> None:
+def test_a_folder_lists_what_it_would_when_opened_anew(tmp_path: Path, keys: Keys, rows: np.ndarray) -> None:
     with PersistentClient(tmp_path / "db", keys) as client:
-        faces = client.create_collection("faces", 16, mode="sealed-index")
+        faces = client.create_collection("faces", D, mode="sealed-index")
         reader = PersistentClient(tmp_path / "db", keys, read_only=True).get_collection("faces")
 
         def same() -> bool:
-            kept = faces._store.segments()
             reader.refresh()
-            fresh = [
-                StoredSegment(*entry)
-                for entry in _native.Store.open_read_only(str(tmp_path / "db" / "faces")).segments()
-            ]
-            return kept == fresh == reader._store.segments()
+            fresh = PersistentClient(tmp_path / "db", keys, read_only=True).get_collection("faces")
+            kept, *others = ((one.info(), one.get(include=["embeddings"])) for one in (faces, reader, fresh))
+            named = ("count", "deleted", "segments", "bytes", "state")
+            return all(
+                [info[name] for name in named] == [kept[0][name] for name in named]
+                and found["ids"] == kept[1]["ids"]
+                and np.array_equal(found["embeddings"], kept[1]["embeddings"])
+                for info, found in others
+            )
 
         faces.add(["a", "b", "c"], rows[:3])
         faces.add(["d", "e"], rows[3:5])
         assert same()
         faces.delete(["c", "a"])
-        faces.upsert(["b"], rows[5:6])
-        assert same() and next(iter(faces._store.segments())).deleted == []
+        faces.upsert(["b"], rows[5])
+        assert same() and faces.get(include=[])["ids"] == ["d", "e", "b"]
         faces.delete(["d"])
-        before = reader._store.segments()
-        assert same() and reader._store.segments()[-1] is before[-1], "what did not change is the same object"
+        assert same()
         faces.optimize()
-        assert same() and len(faces._store.segments()) == 1
+        assert same() and faces.info()["segments"] == 1

@@ -3,19 +3,17 @@ them, whatever happens between."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import httpx
 import numpy as np
 import pytest
 
 from ciphervec import Client, Collection, DuplicateId, Keys, PersistentClient, Writer
-from ciphervec.collections import merging
-from ciphervec.collections.owner import Owner
-from ciphervec.collections.write_batch import WriteBatch
-from network import D, Make
-
-Seals = list[int]
+from liar import Tap
+from network import D, Faulty, Make, only
 
 
 @pytest.fixture(params=["folder", "server"])
@@ -27,25 +25,10 @@ def client(request: pytest.FixtureRequest, tmp_path: Path, keys: Keys) -> Iterat
         yield made
 
 
-@pytest.fixture(autouse=True)
-def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Three segments make one, where eight do: fewer commits for the same shapes."""
-    monkeypatch.setattr(merging, "_FAN", 3)
-    monkeypatch.setattr(merging, "_SIZES", [3, 9, 27, 81])
-
-
-@pytest.fixture
-def seals(monkeypatch: pytest.MonkeyPatch) -> Seals:
-    """Rows of every segment that is sealed."""
-    seen: Seals = []
-    real = Owner.seal_checked
-
-    def count(self: Owner, ids: list[object], *rest: object) -> object:
-        seen.append(len(ids))
-        return real(self, ids, *rest)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(Owner, "seal_checked", count)
-    return seen
+def sealed(commits: Tap) -> list[int]:
+    """Rows of every segment that was sealed."""
+    told = (json.loads(body[16 : 16 + int.from_bytes(body[12:16], "little")]) for body in commits.sent)
+    return [one["rows"] for change in told for one in change["add"]]
 
 
 def one_by_one(collection: Collection, rows: np.ndarray, start: int = 0) -> None:
@@ -64,66 +47,69 @@ def holds(collection: Collection, rows: np.ndarray, ids: list[int]) -> None:
     assert hits == [[i] for i in ids[:4]]
 
 
-def test_single_rows_don_t_stay_single_segments(
-    client: Client, vectors: Callable[..., np.ndarray], seals: Seals
-) -> None:
-    rows = vectors(31, D)
+def test_single_rows_don_t_stay_single_segments(client: Client, vectors: Callable[..., np.ndarray]) -> None:
+    rows = vectors(75, D)
     made = client.create_collection("books", D, mode="sealed-index", filterable=["i"])
     one_by_one(made, rows)
     info = made.info()
-    assert info["segments"] == info["small_segments"] == 3, "of 27, 3 and one row"
-    assert sum(seals) <= 4 * len(rows), "no row is sealed again more than once for each size"
-    holds(made, rows, list(range(31)))
-    assert made.get(where={"i": {"$in": [3, 30]}})["ids"] == [3, 30]
-    with pytest.raises(DuplicateId, match="30"):
-        made.add([30], rows[:1])
+    assert info["segments"] == info["small_segments"] == 5, "of 64, 8 and three times one row"
+    holds(made, rows, list(range(75)))
+    assert made.get(where={"i": {"$in": [3, 74]}})["ids"] == [3, 74]
+    with pytest.raises(DuplicateId, match="74"):
+        made.add([74], rows[:1])
 
 
 def test_rows_that_change_or_go_meanwhile_do_so(client: Client, vectors: Callable[..., np.ndarray]) -> None:
-    rows = vectors(25, D)
+    rows = vectors(40, D)
     made = client.create_collection("books", D, mode="sealed-index")
-    one_by_one(made, rows[:13])
-    made.delete([3, 9])
-    one_by_one(made, rows[13:15], 13)
-    for i in (0, 14):
+    one_by_one(made, rows[:21])
+    made.delete([3, 17])
+    one_by_one(made, rows[21:23], 21)
+    for i in (0, 22):
         made.upsert([i], rows[i : i + 1], [{"i": i}], [f"text {i}"])
     made.update([5], metadatas=[{"i": 5}])
-    one_by_one(made, rows[15:], 15)
-    left = [i for i in range(25) if i not in (3, 9)]
+    one_by_one(made, rows[23:], 23)
+    left = [i for i in range(40) if i not in (3, 17)]
     found = made.get(include=["embeddings", "metadatas"])
     assert sorted(found["ids"]) == left
     np.testing.assert_array_equal(found["embeddings"], rows[found["ids"]])
     assert found["metadatas"] == [{"i": i} for i in found["ids"]]
-    assert made.info()["segments"] <= 6
+    assert made.info()["segments"] <= 12
 
 
-def test_an_addition_seals_a_bounded_number_of_rows(
-    client: Client, vectors: Callable[..., np.ndarray], seals: Seals, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(merging, "MERGE_ROWS", 10)
-    rows = vectors(36, D)
-    made = client.create_collection("books", D, mode="sealed-index")
-    one_by_one(made, rows[:24])
-    assert 3 <= max(seals) <= 10
-    seals.clear()
-    late = range(24, 36)
-    made.add(late, rows[24:], [{"i": i} for i in late], [f"text {i}" for i in late])
-    assert seals == [12], "what is large enough by itself is sealed by itself"
-    holds(made, rows, list(range(36)))
+@pytest.mark.slow
+def test_an_addition_seals_a_bounded_number_of_rows(make: Make, vectors: Callable[..., np.ndarray]) -> None:
+    tap, rows = Tap(), vectors(13_000, D)
+    made = make(transport=tap).create_collection("books", D, mode="sealed-index")
+    one_by_one(made, rows[:64])
+    assert sum(sealed(tap)) <= 3 * 64, "no row is sealed again more than once for each size"
+    tap.sent.clear()
+
+    def put(start: int, count: int) -> None:
+        ids = list(range(start, start + count))
+        made.add(ids, rows[ids], [{"i": i} for i in ids], [f"text {i}" for i in ids])
+
+    for start in range(64, 64 + 16 * 512, 512):
+        put(start, 512)
+    assert max(sealed(tap)) == 4096 and sum(sealed(tap)) <= 2 * 17 * 512
+    tap.sent.clear()
+    put(64 + 16 * 512, 4096)
+    assert sealed(tap) == [4096], "what is large enough by itself is sealed by itself"
+    holds(made, rows, list(range(64 + 16 * 512 + 4096)))
 
 
 def test_what_others_added_meanwhile_is_not_touched(make: Make, vectors: Callable[..., np.ndarray]) -> None:
-    """The third row would merge the two before it, but another client is first."""
-    rows = vectors(9, D)
+    """The eighth row would merge the seven before it, but another client is first."""
+    rows = vectors(8, D)
     first, second = make(), make()
-    one_by_one(first.create_collection("books", D, mode="sealed-index"), rows[:8])
+    one_by_one(first.create_collection("books", D, mode="sealed-index"), rows[:7])
     books, others = first.get_collection("books"), second.get_collection("books")
     others.delete([2])
-    books.add([8], rows[8:], [{"i": 8}], ["text 8"])
+    books.add([7], rows[7:], [{"i": 7}], ["text 7"])
     for client in (first, make()):
         seen = client.get_collection("books")
         seen.refresh()
-        holds(seen, rows, [0, 1, 3, 4, 5, 6, 7, 8])
+        holds(seen, rows, [0, 1, 3, 4, 5, 6, 7])
 
 
 def test_rows_of_writers_and_vectors_that_were_not_kept_are_left_alone(
@@ -168,27 +154,25 @@ def test_a_reader_over_http_follows_merges(make: Make, vectors: Callable[..., np
         assert read.query(rows[i], 1)["ids"] == [[i]]
 
 
-def test_a_merge_that_met_a_further_filterable_field_is_made_again(
-    make: Make, rows: np.ndarray, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_merge_that_met_a_further_filterable_field_is_made_again(make: Make, rows: np.ndarray) -> None:
     """What was sealed before has no tags of that field, and nothing would say so."""
-    mine = make().create_collection("faces", D, mode="sealed-index")
+    net = Faulty()
+    mine = make(transport=net).create_collection("faces", D, mode="sealed-index")
     theirs = make(state=None).get_collection("faces")
     for team in "ab":
         mine.add([f"{team}{i}" for i in range(5)], rows[:5], metadatas=[{"team": team}] * 5)
     mine.delete(["a0"])
-    store, meanwhile = mine._store, [lambda: theirs.extend_filterable(["team"])]
-    commit = store.commit
+    meanwhile: list[int] = []
 
-    def late(change: WriteBatch) -> None:
-        if change.add and meanwhile:
-            meanwhile.pop()()
-        commit(change)
+    def late(request: httpx.Request, go: Callable[[], httpx.Response]) -> httpx.Response:
+        theirs.extend_filterable(["team"])
+        answer = go()
+        meanwhile.append(answer.status_code)
+        return answer
 
-    monkeypatch.setattr(store, "commit", late)
+    net.fault = only("/commits", "POST", late)
     mine.optimize()
-    monkeypatch.undo()
-    assert not meanwhile and mine.info()["untagged"] == 0
+    assert meanwhile == [412] and mine.info()["untagged"] == 0
     for reader in (mine, theirs, make(state=None).get_collection("faces")):
         reader.refresh()
         assert sorted(reader.get(where={"team": "b"}, include=[])["ids"]) == [f"b{i}" for i in range(5)]
