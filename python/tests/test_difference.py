@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ciphervec import Collection, CorruptData, Keys, PersistentClient, RollbackDetected, ServerError
+from ciphervec import Collection, Conflict, CorruptData, Keys, PersistentClient, RollbackDetected, ServerError
 from liar import Liar, shown
 from network import D, Faulty, Make
 
@@ -19,7 +19,7 @@ def filled(client: Any, rows: np.ndarray) -> Collection:
     """Segments of two rows, none of which is merged with others."""
     faces: Collection = client.create_collection("faces", D, mode="sealed-index", originals=False)
     for at in range(SEGMENTS):
-        faces.add([f"a{at}", f"b{at}"], rows[:2])
+        faces.add([f"a{at}", f"b{at}"], rows[:2], documents=["a", "b"])
     return faces
 
 
@@ -68,7 +68,7 @@ def test_whatever_is_not_as_it_was_is_found_among_many(make: Make, rows: np.ndar
         told[:-1],
     ):
         evil.lie = lambda now, lie=lie: {**now, "segments": lie}  # type: ignore[misc]
-        with pytest.raises((RollbackDetected, CorruptData)):
+        with pytest.raises((RollbackDetected, CorruptData, Conflict)):
             meets.refresh()
     evil.lie = None
     meets.refresh()
