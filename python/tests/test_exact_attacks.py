@@ -13,7 +13,9 @@ import pytest
 import ciphervec
 from attacks import Stored, Unsolvable, forged
 from ciphervec import IndexSpec, Keys, Owner, Probe, ServerIndex
+from ciphervec.collections.matches import Matches
 from ciphervec.decrypt_service import Matcher
+from ciphervec.writer.pending_batch import WrittenBatch
 
 FIXTURES = Path(__file__).parent / "fixtures" / "rounded"
 D = 64
@@ -197,10 +199,9 @@ def test_everything_shown_is_the_same_bits_under_other_keys(precision: str, metr
             collection.query(queries, n_results=count, include=["scores", "distances"])
             for count in (1, 10, 148)
         ]
-        owner = collection.owner
         for within in (0.3, 0.9, 20.0):
-            query = owner.query(queries)
-            found = owner.open(query, collection.evaluate(query.to_bytes()), None, within=within)
+            query = collection.make_query(queries)
+            found = collection.open_answer(query, collection.evaluate(query.to_bytes()), None, within=within)
             assert all(matches.exact for matches in found)
             shown.append([(matches.ids, matches.scores.tobytes()) for matches in found])
         shown.append(collection.get(list(range(40, 70)), include=["embeddings"])["embeddings"].tobytes())
@@ -262,27 +263,34 @@ def test_a_device_that_sends_two_queries_reads_words_of_the_old_kind_only() -> N
     assert opened["old"] > 20 and opened["new"] == 0
 
 
-def test_a_writers_random_words_cost_its_segment_and_nothing_else() -> None:
-    client = ciphervec.Client()
-    faces = client.create_collection("faces", D, mode="sealed-index")
-    faces.add(list(range(50)), plain("standard")[:50])
-    writer = ciphervec.Writer(faces.writer_card("door"))
-    segment_id, _, blobs = writer._native.seal(plain("standard")[50:], list(range(50, 60)), [], None)
-    owner, server = faces.owner, faces.server
+def test_a_writers_random_words_cost_its_segment_and_nothing_else(tmp_path: Path, keys: Keys) -> None:
     random = np.random.default_rng(12)
-    bad = forged(blobs["rows"], 128, random.bytes(len(blobs["rows"]) - 128))
-    server.add(bad)
-    owner.attach(segment_id, blobs["sidecar"], wrap=blobs["wrap"])
-    probe = Probe(faces.spec)
-    for _ in range(20):
-        read = owner.read_query(probe.query(random.standard_normal((1, D)).astype(np.float32)))
-        found = owner.open(read, server.evaluate(read.to_bytes()), 60)[0]
-        assert len(found) == 50 and found.exact and read.disqualified == [segment_id]
-    assert owner.quarantined() == [], "somebody else's query condemns nobody"
-    query = owner.query(plain("standard")[0])
-    with pytest.warns(UserWarning, match="'door' failed its check"):
-        assert query.open(server.evaluate(query.to_bytes()), 1)[0].ids == [0]
-    assert owner.quarantined() == [segment_id]
+    with ciphervec.PersistentClient(tmp_path / "db", keys) as client:
+        faces = client.create_collection("faces", D, mode="sealed-index")
+        faces.add(list(range(50)), plain("standard")[:50])
+        card = faces.writer_card("door")
+    writer = ciphervec.Writer(card)
+    [segment] = writer.seal(list(range(50, 60)), plain("standard")[50:]).segments
+    words = segment.blobs["rows"]
+    words = forged(words, 128, random.bytes(len(words) - 128))
+    writer.send(tmp_path / "db", WrittenBatch([segment._replace(blobs={**segment.blobs, "rows": words})]))
+    with ciphervec.PersistentClient(tmp_path / "db", keys) as client:
+        faces = client.get_collection("faces")
+        assert faces.count() == 60
+        probe = Probe(faces.spec)
+        for _ in range(20):
+            read = faces._read_query(probe.query(random.standard_normal((1, D)).astype(np.float32)))
+            [found], passed_over = faces._opened_answer(read, faces.evaluate(read.to_bytes()), 60, None, None)
+            assert len(found) == 50 and found.exact and passed_over == [segment.id]
+        assert faces.info()["quarantine"] == [], "somebody else's query condemns nobody"
+        with pytest.warns(UserWarning, match="'door' failed its check"):
+            assert [matches.ids for matches in asked(faces, plain("standard")[:1], 1)] == [[0]]
+        assert faces.info()["quarantine"] == [segment.id.hex()]
+
+
+def asked(faces: ciphervec.Collection, rows: np.ndarray, count: int) -> list[Matches]:
+    query = faces.make_query(rows)
+    return faces.open_answer(query, faces.evaluate(query.to_bytes()), count)
 
 
 def test_a_folder_of_release_0_1_reads_as_it_did_and_optimize_makes_it_exact(tmp_path: Path) -> None:
@@ -292,26 +300,22 @@ def test_a_folder_of_release_0_1_reads_as_it_did_and_optimize_makes_it_exact(tmp
         faces = client.get_collection("faces")
         info = faces.info()
         assert len(info["old_kind"]) == 2 and info["unchecked_blocks"] == 2 and info["quarantine"] == []
-        owner, query = faces.owner, faces.owner.query(rows[:3])
-        before = owner.open(query, faces.evaluate(query.to_bytes()), 5)
+        before = asked(faces, rows[:3], 5)
         assert not any(matches.exact or matches.checked for matches in before)
-        assert owner.unchecked() == owner.outdated()
         with pytest.raises(
             ciphervec.InvalidInput, match=r"2 segments of 'faces' have no check sums.*optimize"
         ):
             Matcher(faces, 0.3)
         assert all((np.rint(matches.scores * 2**16) == matches.scores * 2**16).all() for matches in before)
         faces.add([60], rows[:1] + 0.5)
-        query = faces.owner.query(rows[:3])
-        mixed = faces.owner.open(query, faces.evaluate(query.to_bytes()), 1)
+        mixed = asked(faces, rows[:3], 1)
         assert [matches.ids for matches in mixed] == [[0], [1], [2]]
         assert not any(matches.exact for matches in mixed), (
             "a segment of the old kind was ranked with the rest"
         )
         faces.optimize()
         assert faces.info()["old_kind"] == [] and faces.info()["unchecked_blocks"] == 0
-        query = faces.owner.query(rows[:3])
-        after = faces.owner.open(query, faces.evaluate(query.to_bytes()), 5)
+        after = asked(faces, rows[:3], 5)
         assert all(matches.exact and matches.checked for matches in after)
         assert Matcher(faces, 0.3).held == 0
         truth = unit(rows[:3]) @ unit(np.concatenate([rows, rows[:1] + 0.5])).T
