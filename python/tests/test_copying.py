@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from ciphervec import Client, CollectionExists, CollectionNotFound, CorruptData, Keys, PersistentClient
-from ciphervec.collections.stores import copying
 from network import D
 
 
@@ -70,23 +69,23 @@ def test_half_a_copy_is_not_left(tmp_path: Path, keys: Keys, vectors: Callable[.
 
 
 def test_a_copy_begins_again_where_its_source_was_optimized_meanwhile(
-    tmp_path: Path, keys: Keys, vectors: Callable[..., np.ndarray], monkeypatch: pytest.MonkeyPatch
+    client: Client, tmp_path: Path, keys: Keys, vectors: Callable[..., np.ndarray]
 ) -> None:
     rows = vectors(20, D)
-    with PersistentClient(tmp_path / "db", keys) as client:
-        books = client.create_collection("books", D, mode="sealed-index")
-        for start in (0, 10):
-            books.add(range(start, start + 10), rows[start : start + 10])
-        real, tries = copying._whole, [0]
+    books = client.create_collection("books", D, mode="sealed-index")
+    for start in (0, 10):
+        books.add(range(start, start + 10), rows[start : start + 10])
+    steps: list[tuple[int, int]] = []
 
-        def whole(*given: object) -> object:
-            tries[0] += 1
-            if tries[0] == 2:
-                books.optimize()
-            return real(*given)  # type: ignore[arg-type]
+    def step(*at: int) -> None:
+        steps.append((at[0], at[1]))
+        if len(steps) == 1:
+            books.optimize()
 
-        monkeypatch.setattr(copying, "_whole", whole)
-        assert client.snapshot("books", tmp_path / "copy") == 20
-        assert tries[0] == 3, "of the first state one segment and a half, of the second its only one"
+    assert client.snapshot("books", tmp_path / "copy", progress=step) == 20
+    (first, all_of_it), (second, whole) = steps
+    assert first < all_of_it and second == whole, (
+        "half of the first state, and of the second its only segment"
+    )
     with PersistentClient(tmp_path / "copy", keys) as copy:
         assert copy.get_collection("books").query(rows[3], 1)["ids"] == [[3]]
