@@ -59,7 +59,7 @@ def filled(client: Client, rows: np.ndarray) -> Collection:
 def bare(client: Client, request: pytest.FixtureRequest) -> None:
     """Where rows have no records, and documents are asked for."""
     if isinstance(client, ciphervec.HttpClient):
-        why = "core: rows without records are fetched in private, which is refused"
+        why = "native: whole segments are not fetched yet"
         request.applymarker(pytest.mark.xfail(strict=True, reason=why))
 
 
