@@ -46,7 +46,7 @@ def answers(done: Any) -> Any:
 def test_from_a_file_and_back(program: Program, tmp_path: Path, place: str) -> None:
     made = ("import", place, "docs", "rows.jsonl", "--mode", "sealed-index", "--filterable", "n")
     assert answers(program(*made, "--json")) == {"added": 12, "count": 12}
-    assert "id 'row 0' is already" in program(*made, code=5).stderr
+    assert 'id "row 0" is already' in program(*made, code=5).stderr
     assert answers(program(*made, "--upsert", "--json"))["count"] == 12
     program("export", place, "docs", "out.jsonl")
     read = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]

@@ -53,7 +53,7 @@ def test_the_dimension_is_that_of_the_first_rows(client: Client, vectors: Rows) 
     assert books.query(rows[:2])["ids"] == [[], []]
     assert books.metric == "cosine"
     assert "no dimension yet" in repr(books)
-    for ask in (lambda: books.dimension, books.info, books.optimize, lambda: books.owner):
+    for ask in (lambda: books.dimension, books.info, books.optimize, books.ids):
         with pytest.raises(InvalidInput, match="Add some, or make it with dimension"):
             ask()
     with pytest.raises(UnknownId):
@@ -222,27 +222,21 @@ def test_a_closed_client_says_so(client: Client, vectors: Rows) -> None:
     assert "closed" in repr(client) or "HttpClient" in repr(client)
 
 
-def test_a_stale_reader_is_told_once_for_every_commit(tmp_path: Path, keys: Keys, vectors: Rows) -> None:
+def test_a_reader_follows_its_writer_with_every_call(tmp_path: Path, keys: Keys, vectors: Rows) -> None:
     rows = vectors(3, D)
-    with PersistentClient(tmp_path / "db", keys) as writer:
+    with PersistentClient(tmp_path / "db", keys) as writer, warnings.catch_warnings():
+        warnings.simplefilter("error")
         books = writer.create_collection("books", D, mode="sealed-index")
         books.add(["a"], rows[:1])
         reader = PersistentClient(tmp_path / "db", keys, read_only=True).get_collection("books")
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            assert reader.count() == 1
+        assert reader.count() == 1
         books.add(["b"], rows[1:2])
-        with pytest.warns(UserWarning, match=r"refresh\(\) moves on") as told:
-            assert reader.get()["ids"] == ["a"]
-        assert told[0].filename == __file__
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            assert reader.query(rows[1])["ids"] == [["a"]]
-            reader.refresh()
-            assert reader.get()["ids"] == ["a", "b"]
+        assert reader.query(rows[1])["ids"] == [["b", "a"]]
+        books.optimize()
+        books.delete(["a"])
+        assert reader.count() == 1 and "a" not in reader
         books.add(["c"], rows[2:])
-        with pytest.warns(UserWarning, match="written to"):
-            assert reader.count() == 2
+        assert reader.get()["ids"] == ["b", "c"]
 
 
 def test_zero_vectors_are_refused_or_skipped(client: Client, vectors: Rows) -> None:

@@ -14,12 +14,12 @@ from ciphervec.http import AsyncHttpCollection, AsyncRemoteProgram, HttpCollecti
 # `async with` does it.
 LEFT_OUT = {
     "adopt",
-    "database",
     "discard",
     "evaluate",
+    "make_query",
     "on_upload",
+    "open_answer",
     "rotate_keys",
-    "server",
     "writer_card",
 }
 TWINS = [

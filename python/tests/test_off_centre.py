@@ -106,7 +106,7 @@ def test_a_collection_warns_once(keys: Keys) -> None:
     with pytest.warns(UserWarning, match="far from their center"):
         index.add(None, x)
     fixed = Client(keys).create_collection("docs", 24, "l2", center=np.zeros(24))
-    with pytest.warns(UserWarning, match="Leave center= out"):
+    with pytest.warns(UserWarning, match="Leave center out"):
         fixed.merge(range(300), DATA["temperatures"][:300])
 
 

@@ -58,7 +58,7 @@ def test_an_id_that_comes_twice_is_changed_twice(docs: Collection) -> None:
 
 
 def test_what_makes_no_row_changes_nothing(docs: Collection) -> None:
-    with pytest.raises(InvalidInput, match="'c' is not in 'docs' and no vector"):
+    with pytest.raises(InvalidInput, match='"c" is not in .docs. and no vector'):
         docs.merge(["a", "c"], [ROWS[0], None], [{"x": 7}, None])
     with pytest.raises(InvalidInput, match="one entry per id"):
         docs.merge(["a"], ROWS)
@@ -81,7 +81,7 @@ def test_queries_among_ids(docs: Collection) -> None:
 
 def test_ids_in_the_order_of_insertion(docs: Collection) -> None:
     docs.add(["d", "c"], ROWS[2:])
-    assert docs.owner.in_order(["c", "zz", "d", "a", "c"]) == ["a", "d", "c"]
+    assert docs.ids(["c", "zz", "d", "a", "c"]) == ["a", "d", "c"]
 
 
 def test_two_clients_of_a_server_merge(make: Callable[..., HttpClient]) -> None:

@@ -38,6 +38,14 @@ impl Face {
         })
     }
 
+    /// An option that is to be said, as it is written in a call.
+    pub(crate) fn said(self, name: &str) -> String {
+        match self {
+            Self::Python => format!("{name}=True"),
+            Self::JavaScript | Self::Rust => format!("{}: true", self.named(name)),
+        }
+    }
+
     /// Where else the same user may be looking from.
     pub(crate) fn elsewhere(self) -> &'static str {
         match self {

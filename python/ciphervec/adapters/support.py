@@ -121,7 +121,7 @@ def recreated(client: Client, collection: Collection) -> Collection:
         "scheme": spec.scheme,
         "bits": spec.bits,
         "originals": collection.originals,
-        "center": collection.given_center,
+        "center": collection._given_center,
     }
     client.delete_collection(name)
     return client.create_collection(name, spec.dimension, **choices)

@@ -238,7 +238,7 @@ def _clock(date: str | None, now: float, url: str) -> Finding:
 def of_description(name: str, client: Client) -> Iterator[Finding]:
     """Whether a collection's description is of a version that is written today. Needs no key."""
     try:
-        content = json.loads(client.look(name).meta)
+        content = json.loads(client._look(name).meta)
         IndexSpec.from_bytes(base64.b64decode(content["spec"], validate=True))
         found = int(content["format"])
     except CiphervecError as error:

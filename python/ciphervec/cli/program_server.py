@@ -96,14 +96,14 @@ def list_(
     """
     with Access(token_file, ca, insecure).client(url, None) as client:
         if name is None:
-            rows = client.program_rows()
+            rows = client._program_rows()
             if json_out:
                 print_json(rows)
                 return
             lines = [[one["name"], one["plan"], f"{one['keys']:,}", size(one["bytes"])] for one in rows]
             grid(screen, f"Programs on {url}", ["name", "plan", "keys", "stored"], lines, left=2)
             return
-        state = client.served_program(name).info()
+        state = client._served_program(name).info()
     if json_out:
         print_json(state)
         return
@@ -146,7 +146,7 @@ def ask(
     """
     sealed = [read_file(existing(path, "encrypted input")) for path in inputs or ()]
     with Access(token_file, ca, insecure).client(url, None) as client:
-        answer = client.served_program(name).run_bytes(sealed, *(kept or ()), key_id=key)
+        answer = client._served_program(name).run_bytes(sealed, *(kept or ()), key_id=key)
     out.write_bytes(answer)
     screen.print(f"answer written to {out}, {size(len(answer))}", highlight=False)
 
@@ -175,7 +175,7 @@ def remove(
     if kept and key is None:
         raise InvalidInput("--kept is an input under a key; name that with --key.")
     with Access(token_file, ca, insecure).client(url, None) as client:
-        program = client.served_program(name)
+        program = client._served_program(name)
         if key is None:
             program.delete()
         elif kept:

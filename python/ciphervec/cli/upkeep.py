@@ -164,7 +164,7 @@ def check(name: str, client: Client, *, quiet: bool) -> dict[str, Any]:
     report: dict[str, Any] = {"name": name, "sound": True, "problems": []}
     try:
         with progress(f"checking {name}", 1, quiet=quiet) as step:
-            report.update(client.check(name, progress=step))
+            report.update(client._check(name, progress=step))
     except CorruptData as error:
         report.update(sound=False, problems=str(error).splitlines())
     return report
@@ -172,7 +172,7 @@ def check(name: str, client: Client, *, quiet: bool) -> dict[str, Any]:
 
 def describe(name: str, client: Client) -> dict[str, Any]:
     """A collection from its stored bytes alone."""
-    look = client.look(name)
+    look = client._look(name)
     try:
         content = json.loads(look.meta)
         spec = IndexSpec.from_bytes(base64.b64decode(content["spec"], validate=True))

@@ -7,7 +7,7 @@ import re
 
 _WORDS: list[tuple[str, str]] = [
     (
-        r"Make them with keys = ciphervec\.Keys\.generate\(\), keep them with .*, and pass keys=keys",
+        r"Make them with (keys = ciphervec\.)?Keys\.generate\(\), keep them .*, and pass (keys=keys|them to the Client)",
         "Name their file with --keys my.key; a new one comes from: ciphervec keygen my.key",
     ),
     (r"Use upsert to replace it, or update to change it", "Say --upsert to replace it"),

@@ -29,7 +29,7 @@ from .embedding.function import Embedder, EmbeddingFunction, SavedFunction
 from .keys import Keys
 from .routing import Clusters
 from .shared import OPENING, opened_in, register
-from .spec import Mode, Precision, SchemeName, open_refused
+from .spec import Mode, Precision, SchemeName, open_refused, refuse_open
 from .unborn import UnbornCollection
 from .world import host_of, told
 
@@ -59,6 +59,9 @@ class Client:
     """Held while a collection is opened or made."""
 
     _read_only = False
+
+    _locks = False
+    """Whether what is open is locked, and closed before it can be deleted."""
 
     def __init__(self, keys: Keys | None = None) -> None:
         """`keys` seals everything; without it, fresh keys are made and held in `client.keys`."""
@@ -327,17 +330,19 @@ class Client:
             if isinstance(opened, UnbornCollection):
                 opened.close()
                 return
-            if opened is not None:
+            if opened is not None and self._locks:
                 opened._shut("deleted")
             self._native.delete_collection(self._host, name)
+            if opened is not None:
+                opened._shut("deleted")
             self._opened.pop(name, None)
 
-    def look(self, name: str) -> Look:
+    def _look(self, name: str) -> Look:
         """What a collection's store has of it, which takes no key. Raises CollectionNotFound, CorruptData."""
         with self._open():
             return Look(*self._native.look(self._host, check_name(name)))
 
-    def check(self, name: str, *, progress: Progress | bool | None = None) -> dict[str, int]:
+    def _check(self, name: str, *, progress: Progress | bool | None = None) -> dict[str, int]:
         """As `Collection.verify`, which takes no key here. Raises CorruptData."""
         with self._open(), told(read=reporting(progress, f"checking {name}")):
             files, size, strays = self._native.verify(self._host, check_name(name))
@@ -380,7 +385,7 @@ class Client:
                     f"the folder {folder} holds no copy of {name!r}; it holds: {there}. A copy goes back under its own name."
                 )
             if self._keys is not None and not allow_open:
-                source.refuse_open(self._host, name)
+                refuse_open(source.look(self._host, name)[0], name)
             try:
                 with told(upload=progress):
                     source.copy_to(self._host, name, self._native)
@@ -454,7 +459,7 @@ class PersistentClient(Client):
         Segments that fail a check are remembered in the user's data folder (or
         CIPHERVEC_STATE), where a copy of `path` doesn't bring them back. Raises StorageError when the folder can't be used.
         """
-        self._path, self._read_only = at_home(path), read_only
+        self._path, self._read_only, self._locks = at_home(path), read_only, not read_only
         self._root = Path(self._path)
         held = None if keys is None else checked_keys(keys)._native
         native = _native.Client.in_folder(self._root, held, read_only)

@@ -343,7 +343,7 @@ class Collection(Texts):
         with self._open() as native:
             return native.make_query(self._host, rows)
 
-    def read_query(self, query: bytes) -> Query:
+    def _read_query(self, query: bytes) -> Query:
         """Plain queries that somebody else made, see `Probe`, to open the answer to them. Raises InvalidInput, CorruptData."""
         with self._open() as native:
             return native.read_query(self._host, query)

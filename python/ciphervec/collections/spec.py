@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import contextlib
+import json
 import warnings
 from collections.abc import Iterable
 from typing import Literal, TypeAlias, TypeVar, cast
@@ -9,7 +12,7 @@ from typing import Literal, TypeAlias, TypeVar, cast
 import ciphervec._native as _native
 
 from .._native import IndexSpec
-from ..errors import InvalidInput, PinMismatch, WrongKey
+from ..errors import CorruptData, InvalidInput, PinMismatch, WrongKey
 from ..ingest.arrays import count, refuse_unordered
 from ..ingest.metrics import METRICS
 from ..ingest.records import field_names
@@ -71,6 +74,13 @@ def index_spec(
         )
     length = None if bits is None else count(bits, "bits")
     return IndexSpec(name, dimension, metric, mode, precision, scheme, length, incarnation)
+
+
+def refuse_open(meta: bytes, name: str) -> None:
+    """Raise PinMismatch for the description of a collection in mode `open`, which anybody could have written."""
+    with contextlib.suppress(ValueError, KeyError, TypeError, CorruptData):  # told when it is read
+        if IndexSpec.from_bytes(base64.b64decode(json.loads(meta)["spec"], validate=True)).mode == "open":
+            raise open_refused(f"the collection {name!r}")
 
 
 def open_refused(what: str) -> PinMismatch:

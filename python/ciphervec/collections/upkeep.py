@@ -10,8 +10,6 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-import numpy as np
-
 import ciphervec._native as _native
 
 from .._native import IndexSpec, WriterCard
@@ -107,9 +105,18 @@ class Upkeep:
     def center(self) -> FloatArray | None:
         """What rows and queries of metric `l2` are taken less, float32 (dimension,), which no distance changes: as given, or
         the mean of the rows that told it. None where that is nothing."""
-        with self._open() as native:
-            found = np.empty(0, np.float32)
+        found, _ = self._center()
         return found if found.size else None
+
+    @property
+    def _given_center(self) -> FloatArray | None:
+        """The center that was given where the collection was made; None where rows tell it."""
+        found, given = self._center()
+        return found if given else None
+
+    def _center(self) -> tuple[FloatArray, bool]:
+        with self._open() as native:
+            return native.center(self._host)
 
     @property
     def embedding_function(self) -> str | None:
@@ -181,8 +188,7 @@ class Upkeep:
         """The ids of all rows, or of those of `among` that are here, in the order of insertion."""
         wanted = None if among is None else arrays.ids(among)
         with self._open() as native:
-            every = native.get(self._host, {"ids": None, "where": None, "where_document": None}, (False, False))[0][0]
-        return every if wanted is None else [name for name in every if name in set(wanted)]
+            return native.ids(self._host) if wanted is None else native.in_order(self._host, wanted)
 
     def prefetch(self, queries: int = 8) -> int:
         """Fetch ahead, for so many questions more, the half of an answer that does not depend on what is asked;
@@ -287,13 +293,8 @@ class Upkeep:
             native.rotate_query_key(self._host)
 
     def refresh(self) -> None:
-        """See what another process has committed since this collection was opened with
-        `read_only=True`, or what other clients of its server have.
-
-        A reader of a folder stays at the commit it found; once the writer has optimized, blocks of
-        that commit may be gone (CorruptData says so). For the writer of a folder, who is always
-        current, this does nothing.
-        """
+        """See what other clients of its server have committed. The reader of a folder, opened with `read_only=True`,
+        follows its writer with every call by itself, and the writer is always current."""
         with self._open() as native:
             native.refresh(self._host)
 
@@ -303,8 +304,18 @@ class Upkeep:
         Returns the `files` and `bytes` checked. Raises CorruptData naming the file and offset of
         every fault.
         """
-        with self._open(read=reporting(progress, f"checking {self.name}")) as native:
+        report = reporting(progress, f"checking {self.name}")
+        told: list[int] = []
+
+        def step(done: int, total: int) -> None:
+            told.append(done)
+            if report is not None:
+                report(done, total)
+
+        with self._open(read=step) as native:
             files, size, strays = native.verify(self._host)
+        if report is not None and not told:  # a server reads by itself
+            report(size, size)
         return {"files": files, "bytes": size, "strays": strays}
 
     def info(self, network: Network | None = None) -> dict[str, Any]:
@@ -341,18 +352,18 @@ class Upkeep:
         with self._open() as native:
             native.release(self._host, _segment_id(segment_id))
 
-    def quarantined(self) -> list[bytes]:
+    def _quarantined(self) -> list[bytes]:
         """Segments that failed a check, see `query`."""
         with self._open() as native:
             return native.quarantined(self._host)
 
-    def unchecked(self) -> list[tuple[bytes, str | None]]:
+    def _unchecked(self) -> list[tuple[bytes, str | None]]:
         """Segments with rows that nothing is checked about, because a release before 0.2 sealed them, and the names of the
         writers who did."""
         with self._open() as native:
             return native.unchecked(self._host)
 
-    def hold(self, segments: Iterable[bytes], reason: str) -> None:
+    def _hold(self, segments: Iterable[bytes], reason: str) -> None:
         """Put segments into quarantine that failed a check elsewhere, until `release`."""
         with self._open() as native:
             native.hold(self._host, list(segments), reason)
@@ -400,6 +411,8 @@ class Upkeep:
                 f"collection {self.name!r} was opened with read_only=True; open it for writing."
             )
         with told(**reports):
+            if self._read_only and native.version(self._host)[1] is not None:
+                native.refresh(self._host)
             yield native
 
     def _saved(self) -> SavedFunction | None:

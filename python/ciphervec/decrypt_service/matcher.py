@@ -84,7 +84,7 @@ class Matcher:
             )
         if cloud is not None and receipts is not None:
             raise InvalidInput("give cloud=... or receipts=..., not both.")
-        unchecked = [one for one, writer in collection.unchecked() if writer is None]
+        unchecked = [one for one, writer in collection._unchecked() if writer is None]
         if unchecked:
             raise InvalidInput(
                 f"{len(unchecked)} segments of {collection.name!r} have no check sums, because release 0.1 sealed them: "
@@ -110,13 +110,13 @@ class Matcher:
     @property
     def held(self) -> int:
         """Segments in quarantine, which are passed over."""
-        bare = {one for one, _ in self._collection.unchecked()}
-        return len({*self._collection.quarantined()}.difference(bare))
+        bare = {one for one, _ in self._collection._unchecked()}
+        return len({*self._collection._quarantined()}.difference(bare))
 
     def read(self, query: bytes) -> Query:
         """Check a query without opening anything: unit vectors, few enough. Raises Refused."""
         try:
-            read = self._collection.read_query(query)
+            read = self._collection._read_query(query)
         except CiphervecError as error:
             raise Refused(str(error)) from None
         if read.rows > self._max_queries:
@@ -158,7 +158,7 @@ class Matcher:
         except MismatchedAnswer as error:
             if self._cloud is None:
                 raise Mismatched("the answer does not belong to the query") from None
-            self._collection.hold(error.segments, str(error))
+            self._collection._hold(error.segments, str(error))
             raise Held(error.segments) from None
         except Refused:
             raise

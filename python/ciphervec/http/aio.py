@@ -239,6 +239,7 @@ class AsyncHttpCollection(_Twin):
     get = _coroutine(Collection.get)
     peek = _coroutine(Collection.peek)
     count = _coroutine(Collection.count)
+    ids = _coroutine(Collection.ids)
     query = _coroutine(Collection.query)
     flooding_plan = _coroutine(Collection.flooding_plan)
     optimize = _coroutine(Collection.optimize)

@@ -182,13 +182,13 @@ class HttpClient(Client):
     def delete_program(self, name: str) -> None:
         """Remove a program with the keys and kept inputs of all clients. The token needs the verb
         admin. Raises ProgramNotFound."""
-        self.served_program(name).delete()
+        self._served_program(name).delete()
 
-    def served_program(self, name: str) -> ServedProgram:
+    def _served_program(self, name: str) -> ServedProgram:
         """A program that is there, for whoever has neither its plan nor a key."""
         return ServedProgram(self._session, name, lambda: self.on_upload)
 
-    def program_rows(self) -> list[dict[str, Any]]:
+    def _program_rows(self) -> list[dict[str, Any]]:
         """Every program that the token may see, as the server describes it."""
         return program_rows(self._session)
 

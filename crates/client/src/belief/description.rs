@@ -428,8 +428,8 @@ pub fn refuse_open(face: Face, data: &[u8], name: &str) -> Result<()> {
         let (name, open) = (face.quoted(name), face.quoted("open"));
         return Err(Error::Mismatch(format!(
             "the collection {name} shows mode {open}: nothing in it is sealed, and whoever keeps it can put such a one under any name. Keys \
-             were given, so it was to be sealed. If it is meant to be open, pass {}: true, or open it without keys.",
-            face.named("allow_open")
+             were given, so it was to be sealed. If it is meant to be open, pass {}, or open it without keys.",
+            face.said("allow_open")
         )));
     }
     Ok(())
