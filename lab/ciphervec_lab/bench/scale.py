@@ -129,7 +129,9 @@ def _halves(settings: Settings, rows: FloatArray, questions: FloatArray, notify:
         with HttpClient(server.url, keys=keys, state=None) as client:
             collection = client.create_collection("rows", rows.shape[1], settings.metric, originals=False)
             collection.add(range(len(rows)), rows)
-            collection.query(questions[0], _NEAREST, audience="owner")  # the server is given the session's keys
+            collection.query(
+                questions[0], _NEAREST, audience="owner"
+            )  # the server is given the session's keys
             taken: dict[bool, list[float]] = {True: [], False: []}
             lengths, ahead_ms = {}, []
             for question in questions:

@@ -420,7 +420,9 @@ class Client:
             self._opened.clear()
 
     def _collection(self, name: str, native: _native.Collection) -> Collection:
-        collection = self._kind(native, self._host, _forgetter(self), keys=self._keys, read_only=self._read_only)
+        collection = self._kind(
+            native, self._host, _forgetter(self), keys=self._keys, read_only=self._read_only
+        )
         collection._holders.add(self)
         self._keep(name, collection)
         return collection

@@ -374,9 +374,7 @@ class Collection(Texts):
         most = None if n_results is None else arrays.count(n_results, "n_results")
         among = None if ids is None else arrays.ids(ids)
         with self._open() as native:
-            hits, checked, noisy, passed = native.open_answer(
-                self._host, query, answer, most, within, among
-            )
+            hits, checked, noisy, passed = native.open_answer(self._host, query, answer, most, within, among)
         kind = OwnerMatches if noisy else Matches
         return [kind(*one, exact=not noisy, checked=checked) for one in hits], passed
 
@@ -415,7 +413,9 @@ class Collection(Texts):
         )
 
 
-def _rows(ids: list[Id], rows: Any, beside: Sequence[Record | tuple[dict[str, Any] | None, str | None]]) -> dict[str, Any]:
+def _rows(
+    ids: list[Id], rows: Any, beside: Sequence[Record | tuple[dict[str, Any] | None, str | None]]
+) -> dict[str, Any]:
     """Rows as the core takes them."""
     return {
         "ids": ids,

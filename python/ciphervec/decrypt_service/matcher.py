@@ -142,9 +142,7 @@ class Matcher:
             found, passed_over = self._open(query, answer, claimed)
         return [self._outcome(matches) for matches in found], passed_over
 
-    def _open(
-        self, query: Query, answer: bytes, claimed: Id | None
-    ) -> tuple[list[Matches], list[bytes]]:
+    def _open(self, query: Query, answer: bytes, claimed: Id | None) -> tuple[list[Matches], list[bytes]]:
         try:
             try:
                 return self._checked(query, answer, claimed)
@@ -165,9 +163,7 @@ class Matcher:
         except CiphervecError as error:
             raise Refused(str(error)) from None
 
-    def _checked(
-        self, query: Query, answer: bytes, claimed: Id | None
-    ) -> tuple[list[Matches], list[bytes]]:
+    def _checked(self, query: Query, answer: bytes, claimed: Id | None) -> tuple[list[Matches], list[bytes]]:
         found, passed_over = self._collection._opened_answer(query, answer, 1, self._within, claimed)
         if not all(matches.checked for matches in found):
             raise Refused("the answer is of segments that nothing checks")

@@ -77,7 +77,11 @@ class _Streamed:
     """An answer that is read in pieces, `take` by `take`, until its time is over."""
 
     def __init__(
-        self, response: httpx.Response, seconds: float, take: Callable[[], bytes | None], close: Callable[[], None]
+        self,
+        response: httpx.Response,
+        seconds: float,
+        take: Callable[[], bytes | None],
+        close: Callable[[], None],
     ) -> None:
         self.status = response.status_code
         self.headers = [(name.lower(), value) for name, value in response.headers.items()]
@@ -140,7 +144,9 @@ class Direct:
         """One attempt, whose answer is read afterwards. Raises Lost."""
         request = Request(method, url, dict(headers), body or b"")
         with _lost():
-            response = self._client.send(self._client.build_request(**_arguments(request, seconds)), stream=True)
+            response = self._client.send(
+                self._client.build_request(**_arguments(request, seconds)), stream=True
+            )
         pieces = response.iter_bytes()
         return _Streamed(response, seconds, lambda: next(pieces, None), response.close)
 

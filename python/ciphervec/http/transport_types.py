@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple, Protocol
 
+from ..collections.world import Carrier
 from .problem import Reply
 
 
@@ -39,8 +40,8 @@ class Lost(Exception):  # noqa: N818, caught in this package and never shown
         self.final = final
 
 
-class Transport(Protocol):
-    """What carries requests."""
+class Transport(Carrier, Protocol):
+    """What carries requests, those of programs and tokens too."""
 
     def send(
         self,
@@ -53,10 +54,6 @@ class Transport(Protocol):
         """One attempt. The body of a 200 or 206 goes to `into` if given, which keeps what came when
         the rest gets lost; that of a 200 to `sink`, as it comes. Raises Lost, also for a body longer
         than `limit`."""
-        ...
-
-    def sleep(self, seconds: float) -> None:
-        """Wait, unless the caller gives up meanwhile."""
         ...
 
     def close(self) -> None:
