@@ -86,6 +86,7 @@ def test_a_listing_that_makes_no_sense_is_refused_as_a_whole(make: Make, rows: n
         [one, two, two],
         [one, {**two, "deleted": [1]}],
         [{**one, "rows": -1}, two],
+        [{**one, "blobs": {**one["blobs"], "rows": 2**60}}, two],
         [{**one, "id": []}, two],
         [7],
     ):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import struct
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -238,6 +239,26 @@ def test_who_sealed_a_segment_is_said_by_its_own_wrap(keys: Keys) -> None:
     assert owner.written(one.id, lambda: one.blobs["wrap"])[0] == "door"
     with pytest.raises(CorruptData, match="its wrapped key is that of"):
         owner.written(one.id, lambda: two.blobs["wrap"])
+
+
+@modes
+def test_a_writers_segment_that_failed_is_out_before_anybody_is_warned(keys: Keys, mode: str) -> None:
+    """Where warnings are errors one segment would answer every lie."""
+    party = Party(keys, mode)
+    writer = Writer(party.owner.writer_card("door"))
+    (written,) = writer.seal([f"w{row}" for row in range(300)], ROWS[100:400]).segments
+    party.owner.attach(written.id, written.blobs["sidecar"], wrap=written.blobs["wrap"], standing="appended")
+    party.server.add(written.blobs["rows"])
+    query = party.owner.query(ROWS[7])
+    honest = party.server.evaluate(query.to_bytes())
+    at = honest.index(written.id, HEAD) + MARK + 1
+    lie = forged(honest, at, bytes([honest[at] ^ 0x55, honest[at + 1] ^ 0x55]))
+    assert query.open(honest, 1, audience="owner")[0].ids == [7]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(UserWarning, match="'door' failed its check"):
+            query.open(lie, 1, audience="owner")
+    assert party.owner.quarantined() == [written.id]
 
 
 def test_the_public_key_of_a_card_is_one(keys: Keys) -> None:

@@ -40,9 +40,9 @@ def test_python_without_a_check_is_python(mutants: ModuleType) -> None:
 
 
 def test_what_does_not_fit_is_named(mutants: ModuleType) -> None:
-    found = "python/ciphervec/collections/states.py"
+    found = "python/ciphervec/http/retry.py"
     test = "python/tests/test_states.py::test_a_retired_query_key_is_never_used_again"
-    good = mutants.Mutant("one", "…", found, "ANCESTORS = «256»", "255", (test,))
+    good = mutants.Mutant("one", "…", found, "_FIRST, _LONGEST = «0.2», 5.0", "255", (test,))
     assert mutants.faults([good]) == []
     for wrong, says in (
         ({"find": "no such text"}, "occurs 0 times"),
