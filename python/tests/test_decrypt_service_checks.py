@@ -3,9 +3,9 @@ the cloud one thing and the service another, a cloud that lies."""
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
+import shutil
 import struct
 import warnings
 from collections.abc import Callable, Iterator
@@ -19,20 +19,22 @@ from starlette.testclient import TestClient
 
 import ciphervec
 from attacks import forged
-from ciphervec import Keys, PersistentClient, Probe, Writer
+from ciphervec import InvalidInput, Keys, PersistentClient, Probe, Writer
 from ciphervec.collections.write_batch import ROWS, NewSegment
-from ciphervec.decrypt_service import Audit, Ledger, Matcher, Receipts, Refused
+from ciphervec.decrypt_service import Audit, Ledger, Matcher, Outcome, Receipts, Refused
 from ciphervec.decrypt_service.app import application
 from ciphervec.decrypt_service.message import Request
 from ciphervec.http import LocalServer
 from ciphervec.writer.pending_batch import WrittenBatch
 
+OF_0_1 = Path(__file__).resolve().parents[2] / "vectors" / "v1" / "collections-0.1"
 D = 32
 Rows = Callable[..., np.ndarray]
 
 
 def matched(matcher: Matcher, probe: Probe, rows: np.ndarray) -> list[bool]:
-    return [matcher.match(matcher.read(probe.query(row)))[0].matched for row in rows]
+    """The segments that are passed over are not of interest here."""
+    return [matcher.match(matcher.read(probe.query(row)))[0][0].matched for row in rows]
 
 
 def test_deletions_and_a_compaction_at_the_server_stop_nothing(
@@ -146,14 +148,14 @@ def test_a_cloud_that_lies_loses_the_segment_and_no_device_is_blamed(
     cloud.sulk, cloud.shift = sulk, {7: 2**31, 9: 3}
     assert match(rows[0]).status_code == 400
     assert ledger.get(principal.id).failures == 0
-    (held,) = faces._segments.quarantine.segments()
+    (held,) = faces.info()["quarantine"]
     assert "ciphervec_decrypt_held_segments 1" in http.get("/metrics").text
     lines = [json.loads(line) for line in (tmp_path / "audit.jsonl").read_text().splitlines()]
-    assert [one["segment"] for one in lines if one["event"] == "held"] == [held.hex()]
+    assert [one["segment"] for one in lines if one["event"] == "held"] == [held]
     # From now on nothing that it says of this segment counts.
     assert match(rows[0]).json() == {"matched": [False]} and match(-rows[0]).json() == {"matched": [True]}
     cloud.sulk, cloud.shift = False, {}
-    faces.release(held.hex())
+    faces.release(held)
     assert match(rows[0]).json() == {"matched": [True]}
 
 
@@ -192,42 +194,50 @@ def test_a_writers_bad_segment_is_passed_over_and_named(tmp_path: Path, keys: Ke
     assert ledger.get(principal.id).failures == 0
 
 
-def test_what_can_not_be_checked_is_not_opened(
-    tmp_path: Path, keys: Keys, vectors: Rows, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_can_not_be_checked_is_not_opened(tmp_path: Path, vectors: Rows) -> None:
     """Segments without check sums that come while the service runs, as devices and owners of release 0.1 add
     them: a writer's is passed over by name, and the owner's ends all answers."""
-    rows = vectors(50, D)
+    shutil.copytree(OF_0_1 / "db", tmp_path / "db")
+    keys, old = Keys.load(OF_0_1 / "plain.key"), np.load(OF_0_1 / "rows.npy")
     with PersistentClient(tmp_path / "db", keys=keys) as client:
-        faces = client.create_collection("faces", D, mode="sealed-index")
-        faces.add(list(range(50)), rows)
-        card = faces.writer_card("door").to_bytes()
-    writer = Writer(card)
-    writer.send(tmp_path / "db", writer.seal(["x"], -rows[:1]))
+        written = [bytes.fromhex(one) for one in client.get_collection("faces").info()["written_segments"]]
+    folder = str(tmp_path / "db" / "faces")
+    store = ciphervec._native.Store.open(folder)
+    bare = {
+        one: (one, rows, {name: store.read(one, name) for name in blobs})
+        for one, rows, blobs, _ in store.segments()
+    }
+    store.commit(remove=list(bare))
+    store.close()
     with PersistentClient(tmp_path / "db", keys=keys) as client:
         faces = client.get_collection("faces")
-        owner, probe, matcher = faces.owner, Probe(faces.spec), Matcher(faces, 0.3)
-        mine, written = faces.server.segment_ids()
-        if owner.writer_of(mine) is not None:
-            mine, written = written, mine
-        assert matched(matcher, probe, rows[:2]) == [True, True] and matched(matcher, probe, -rows[:1]) == [
-            True
-        ]
-        with monkeypatch.context() as patch:
-            patch.setattr(type(owner), "unchecked", lambda _: [written])
-            query = matcher.read(probe.query(-rows[0]))
-            assert not matcher.match(query)[0].matched and query.disqualified == [written]
-            assert matched(Matcher(faces, 0.3), probe, rows[:2]) == [True, True]
-            assert matcher.held == 0
-        opened = type(owner).closest
+        rows = vectors(50, faces.dimension)
+        faces.add(list(range(1000, 1050)), rows)
 
-        def unchecked(*args: Any, **more: Any) -> Any:
-            return [dataclasses.replace(one, checked=False) for one in opened(*args, **more)]
+    def come(segments: list[bytes]) -> None:
+        store = ciphervec._native.Store.open(folder)
+        store.commit(add=[bare[one] for one in segments])
+        store.close()
 
-        with monkeypatch.context() as patch:
-            patch.setattr(type(owner), "closest", unchecked)
-            with pytest.raises(Refused):
-                matched(matcher, probe, rows[:1])
+    with PersistentClient(tmp_path / "db", keys=keys, read_only=True) as client:
+        faces = client.get_collection("faces")
+        probe, matcher = Probe(faces.spec), Matcher(faces, 0.001)
+        assert matcher.match(matcher.read(probe.query(rows[:2]))) == (
+            [Outcome(True, 1000, pytest.approx(1, abs=1e-3)), Outcome(True, 1001, pytest.approx(1, abs=1e-3))], [],
+        )  # fmt: skip
+        come(written)
+        assert faces.info()["writers"] == {"door": 2}
+        for service in (matcher, Matcher(faces, 0.001)):
+            found, passed_over = service.match(service.read(probe.query(rows[:2])))
+            assert [one.id for one in found] == [1000, 1001] and passed_over == written
+            assert not any(matched(service, probe, old[8:10])), "rows of the writer's"
+            assert service.held == 0
+        come([one for one in bare if one not in written])
+        with pytest.raises(Refused) as refused:
+            matched(matcher, probe, rows[:1])
+        assert "nothing checks" in refused.value.reason
+        with pytest.raises(InvalidInput, match="no check sums"):
+            Matcher(faces, 0.001)
 
 
 def test_a_device_that_asks_the_cloud_another_question_learns_nothing_and_is_suspended(
