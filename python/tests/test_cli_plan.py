@@ -18,15 +18,15 @@ from program import Program
 
 @pytest.mark.parametrize("dimension", [128, 384, 512, 768])
 def test_sizes_are_those_of_sealed_bytes(keys: Keys, dimension: int) -> None:
-    """A segment that is sealed here against the formulas, at the level that it has."""
+    """Rows that are sealed here against the formulas, at the level that they have."""
     books = ciphervec.Client(keys).create_collection("books", dimension, mode="sealed")
     rows = np.random.default_rng(1).standard_normal((2000, dimension)).astype(np.float32)
     books.add(list(range(2000)), rows)
-    index = books._segments.server.index
-    [segment] = index.segment_ids()
-    level = index.segment(segment)[64 + 28]
+    info = books.info()
+    [level] = info["packing"]["rows_by_level"]
     layout = cost_model.layouts(dimension)[level]
-    assert index.nbytes == 128 + math.ceil(2000 / layout.rows) * layout.block_bytes
+    assert info["segments"] == 1
+    assert info["bytes"]["rows"] == 128 + math.ceil(2000 / layout.rows) * layout.block_bytes
     assert layout.block_bytes == layout.nodes * 4096 * 50 // 8
 
 
