@@ -28,6 +28,7 @@ from ciphervec import (
     OwnerMatches,
     OwnerResult,
     PersistentClient,
+    StorageError,
     Writer,
 )
 from ciphervec.adapters.mteb import CiphervecSearchIndex
@@ -289,6 +290,23 @@ def test_restarts_processes_and_kills_give_nothing_back(keys: Keys, tmp_path: Pa
     assert 23 <= answered <= 25, "each kill may cost one that was counted"
     with PersistentClient(tmp_path / "db", keys=keys, read_only=True) as client, pytest.raises(PoolExhausted):
         client.get_collection("items").query(one, 1, audience="others", flooding=2.0**-12)
+
+
+def test_where_nothing_can_be_counted_nothing_is_shown(
+    keys: Keys, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = np.eye(4, dtype=np.float32)[:1]
+    with PersistentClient(tmp_path / "db", keys=keys) as client:
+        client.create_collection("items", 4).add([0], one)
+    (tmp_path / "no folder").touch()
+    monkeypatch.delenv("CIPHERVEC_STATE")
+    for variable in ("HOME", "XDG_DATA_HOME", "LOCALAPPDATA"):
+        monkeypatch.setenv(variable, str(tmp_path / "no folder"))
+    with PersistentClient(tmp_path / "db", keys=keys, read_only=True) as client:
+        items = client.get_collection("items")
+        assert items.query(one, 1)["ids"] == [[0]]
+        with pytest.raises(StorageError, match="count"):
+            items.query(one, 1, audience="others")
 
 
 def test_what_is_counted_stays_when_the_file_is_shared_by_threads(tmp_path: Path) -> None:

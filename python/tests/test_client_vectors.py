@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import ciphervec
-from ciphervec import Client, Clusters, Keys
+from ciphervec import Client, Clusters, Keys, PersistentClient
 
 SCRIPTS: list[dict[str, Any]] = json.loads(
     (Path(__file__).parents[2] / "vectors" / "client" / "calls.json").read_text()
@@ -69,13 +69,17 @@ def check(call: Callable[..., Any], step: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=[script["name"] for script in SCRIPTS])
-@pytest.mark.parametrize("where", ["memory", "server"])
+@pytest.mark.parametrize("where", ["memory", "folder", "server"])
 def test_a_script_gives_what_it_says(
-    script: dict[str, Any], where: str, keys: Keys, request: pytest.FixtureRequest
+    script: dict[str, Any], where: str, keys: Keys, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     if where not in script.get("where", where):
         pytest.skip("answers are computed in this process, and nothing of them can be fetched ahead")
-    client: Any = Client(keys) if where == "memory" else request.getfixturevalue("make")()
+    client: Any
+    if where == "server":
+        client = request.getfixturevalue("make")()
+    else:
+        client = Client(keys) if where == "memory" else PersistentClient(tmp_path, keys)
     choices = dict(script["create"])
     if "routing" in choices:
         choices["routing"] = Clusters(**choices["routing"])

@@ -8,6 +8,7 @@ import multiprocessing
 import os
 import signal
 import time
+import warnings
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -79,6 +80,43 @@ def test_a_forked_child_can_search(client: Client, vectors: Any) -> None:
 
 def _search_and_exit(collection: Collection, rows: np.ndarray) -> None:
     os._exit(0 if collection.query(rows[[3, 9]], 1)["ids"] == [[3], [9]] else 1)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_childs_rows_in_memory_are_its_own(keys: ciphervec.Keys, rows: np.ndarray) -> None:
+    collection = Client(keys=keys).create_collection("forked", 16)
+    collection.add(range(29), rows[:29])
+    child = multiprocessing.get_context("fork").Process(target=_add_and_exit, args=(collection, rows))
+    child.start()
+    child.join(30)
+    child.kill()
+    assert child.exitcode == 0 and collection.count() == 29
+
+
+def _add_and_exit(collection: Collection, rows: np.ndarray) -> None:
+    collection.add([29], rows[29])
+    os._exit(0 if collection.query(rows[29], 1)["ids"] == [[29]] and collection.count() == 30 else 1)
+
+
+def test_what_a_callback_raises_ends_a_call_and_nothing_is_written(filled: Collection, vectors: Any) -> None:
+    def stop(done: int, total: int) -> None:
+        raise KeyboardInterrupt
+
+    for call in (filled.add, filled.upsert):
+        with pytest.raises(KeyboardInterrupt):
+            call(["new"], vectors(1, 16), progress=stop)
+    assert filled.count() == 30
+
+
+def test_warnings_that_are_errors_end_a_call(client: Client, rng: np.random.Generator) -> None:
+    collection = client.create_collection("groups", 4, metric="l2")
+    groups = rng.normal(size=(300, 4)) + 3e5
+    groups[::7] += 1e5
+    with warnings.catch_warnings(), pytest.raises(UserWarning, match="lie far from their center"):
+        warnings.simplefilter("error")
+        collection.add(range(300), groups)
+    assert collection.count() == 0
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs a timer that interrupts")
