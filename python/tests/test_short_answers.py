@@ -31,7 +31,7 @@ def client(request: pytest.FixtureRequest, tmp_path: Path, keys: Keys) -> Iterat
 
 
 def cosines(made: Collection, questions: np.ndarray) -> np.ndarray:
-    found = made.query(questions, made.count(), audience="owner")
+    found = made.query(questions, made.count(), include=["distances"], audience="owner")
     scores = np.empty((len(questions), made.count()))
     for line, ids, distances in zip(scores, found["ids"], found["distances"], strict=True):
         line[np.array(ids)] = 1 - np.array(distances)
