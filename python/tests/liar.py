@@ -13,7 +13,6 @@ import httpx
 
 import ciphervec._native as _native
 from attacks import forged
-from ciphervec.http.frame import split_blobs
 from network import Faulty
 
 SEALED = ("sealed-index", "sealed")
@@ -144,3 +143,21 @@ def other_words(folder: Path, at: int = 200, *, first: bool = False) -> None:
         return forged(data, at, bytes([data[at] ^ 1]))
 
     rewritten(folder, change)
+
+
+def split_blobs(data: bytes) -> list[bytes | None]:
+    """The blobs in an answer about several, each behind its length; None for one that is not there. What
+    is cut short ends the list."""
+    found: list[bytes | None] = []
+    at = 0
+    while at + 8 <= len(data):
+        (length,) = struct.unpack_from("<Q", data, at)
+        at += 8
+        if length == 2**64 - 1:
+            found.append(None)
+            continue
+        if at + length > len(data):
+            break
+        found.append(data[at : at + length])
+        at += length
+    return found

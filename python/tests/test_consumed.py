@@ -13,7 +13,7 @@ import pytest
 
 import ciphervec._native as _native
 from ciphervec import Client, Collection, IndexSpec, Keys, Owner, PersistentClient, Writer, WrittenBatch
-from ciphervec.collections.write_batch import CONSUMED, WriteBatch
+from ciphervec.collections.write_batch import WriteBatch
 from ciphervec.errors import CorruptData, RollbackDetected
 from ciphervec.http.frame import encode
 from liar import Liar
@@ -173,8 +173,8 @@ def test_another_list_of_consumed_segments_is_refused(
     Writer(people.writer_card("door")).add_to(server_url, NAMES, rows)
     people.adopt()
     evil = Liar()
-    evil.blobs[f"/attachments/{CONSUMED}"] = shown
-    evil.lie = lambda told: {**told, "attachments": {**told["attachments"], CONSUMED: len(shown)}}
+    evil.blobs["/attachments/consumed"] = shown
+    evil.lie = lambda told: {**told, "attachments": {**told["attachments"], "consumed": len(shown)}}
     with pytest.raises(RollbackDetected, match="another list of consumed segments"):
         make(transport=evil).get_collection("people")
 

@@ -124,11 +124,6 @@ def noisy_scores(spec: IndexSpec) -> bool:
     return spec.mode in ("sealed", "sealed-query")
 
 
-def noisy_vectors(spec: IndexSpec) -> bool:
-    """The same of unsealed vectors; in `sealed-query` rows are not encrypted."""
-    return spec.mode == "sealed"
-
-
 def refuse_others(spec: IndexSpec, what: str) -> NoReturn:
     """Raise InvalidInput, with what to do instead."""
     raise InvalidInput(
@@ -152,7 +147,6 @@ __all__ = [
     "OwnerResult",
     "check_audience",
     "noisy_scores",
-    "noisy_vectors",
     "refuse_others",
     "refuse_outdated",
 ]

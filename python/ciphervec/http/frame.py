@@ -1,5 +1,4 @@
-"""Commit frame: a change enters; the bytes of one commit over HTTP leave. Runs on the key owner's
-side; all of it is sealed already.
+"""The bytes of one commit over HTTP, for writers; all of it is sealed already.
 
 `CVCHANGE | version u32 | JSON length u32 | JSON | blobs back to back`, numbers little-endian. The
 blobs stand in the order in which the JSON names them: those of new segments, the description, the
@@ -17,7 +16,6 @@ from ..collections.write_batch import WriteBatch
 
 MAGIC = b"CVCHANGE"
 VERSION = 1
-_ABSENT = 2**64 - 1
 
 Place = tuple[bytes, str]
 """A blob's segment id and name; an empty id for an attachment, and for the description with an
@@ -63,7 +61,7 @@ def encode(change: WriteBatch, uploads: Mapping[Place, Upload] | None = None) ->
             for new in change.add
         ],
         "remove": [segment_id.hex() for segment_id in change.remove],
-        "delete_rows": {segment_id.hex(): list(rows) for segment_id, rows in change.deletions().items()},
+        "delete_rows": {segment_id.hex(): list(rows) for segment_id, rows in change.delete_rows.items()},
         "attachments": [
             {"name": name, **entry((b"", name), data)} for name, data in change.attachments.items()
         ],
@@ -74,21 +72,3 @@ def encode(change: WriteBatch, uploads: Mapping[Place, Upload] | None = None) ->
     text = json.dumps(content, separators=(",", ":")).encode()
     inline = [data for place, data in blobs(change) if place not in uploaded]
     return b"".join([MAGIC, struct.pack("<II", VERSION, len(text)), text, *inline])
-
-
-def split_blobs(data: bytes) -> list[bytes | None]:
-    """The blobs in an answer about several, each behind its length; None for one that is not there. What
-    is cut short ends the list."""
-    found: list[bytes | None] = []
-    at = 0
-    while at + 8 <= len(data):
-        (length,) = struct.unpack_from("<Q", data, at)
-        at += 8
-        if length == _ABSENT:
-            found.append(None)
-            continue
-        if at + length > len(data):
-            break
-        found.append(data[at : at + length])
-        at += length
-    return found

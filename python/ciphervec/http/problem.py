@@ -28,14 +28,6 @@ class Reply(NamedTuple):
     failed: int = 0
 
 
-def is_problem(reply: Reply, kind: str) -> bool:
-    """Whether an answer is the problem of that type, as docs/http-api.md names them."""
-    try:
-        return bool(json.loads(reply.body[:65_536])["type"] == f"urn:ciphervec:{kind}")
-    except (ValueError, KeyError, TypeError, RecursionError):
-        return False
-
-
 def words(reply: Reply) -> str:
     """What the server says went wrong and what to do, in one line of printable characters."""
     try:

@@ -26,8 +26,6 @@ once it is read."""
 MAX_ANSWER = 1 << 40
 """Bytes of an answer that is dealt with as it comes."""
 
-MAX_WHOLE = 1 << 30
-"""Bytes of an answer to a query that is kept as a whole."""
 PIECE = 16 << 20
 """Bytes of an upload that go in one request."""
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ..errors import InvalidInput
 
@@ -40,13 +39,3 @@ def check_network(network: object) -> Network:
         if isinstance(number, bool) or not isinstance(number, int | float) or not least <= number <= 1e6:
             raise InvalidInput(f"{name} of a network must be a number from {least:g} to 1e6, got {value!r}.")
     return Network(float(network.megabits), float(network.latency_ms))
-
-
-def stored(network: Network) -> dict[str, float]:
-    """As it stands in a collection's settings."""
-    return {"megabits": network.megabits, "latency_ms": network.latency_ms}
-
-
-def read_network(kept: Mapping[str, Any] | None) -> Network:
-    """What `stored` wrote; the default where nothing was."""
-    return DEFAULT if kept is None else check_network(Network(kept["megabits"], kept["latency_ms"]))

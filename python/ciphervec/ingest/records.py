@@ -135,18 +135,6 @@ def originals(rows: FloatArray, there: BoolArray | None) -> list[bytes]:
     return [_ORIGINAL + row.tobytes() if kept else b"" for row, kept in zip(numbers, there, strict=True)]
 
 
-def read_original(data: bytes, dimension: int) -> FloatArray | None:
-    """Read what `originals` wrote of one vector; None where it is not there. Raises CorruptData."""
-    if not data:
-        return None
-    if len(data) != 1 + 4 * dimension or data[:1] != _ORIGINAL:
-        raise CorruptData(
-            f"a vector that was kept as it was put in has {1 + 4 * dimension} bytes, of which the first is 1; these "
-            f"{len(data)} are something else."
-        )
-    return np.frombuffer(data, "<f4", offset=1).astype(np.float32, copy=False)
-
-
 def listed(value: object | None, single: type, what: str) -> list[object] | None:
     """One value for each row as a list; a `single` one is that of the only row. Raises InvalidInput."""
     if value is None:

@@ -3,15 +3,14 @@ line leaves, or a line of progress. Either side."""
 
 from __future__ import annotations
 
-import contextlib
 import inspect
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TypeAlias
 
-from ..errors import InvalidInput, StorageError
+from ..errors import InvalidInput
 
 Progress: TypeAlias = Callable[[int, int], object]
 """Called with (done, total) after each step of long work."""
@@ -27,19 +26,6 @@ def remark(text: str) -> None:
     while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _BETWEEN:
         frame, depth = frame.f_back, depth + 1
     warnings.warn(text, stacklevel=depth + 1)
-
-
-@contextlib.contextmanager
-def kept_going(what: str) -> Iterator[None]:
-    """`what` is done, and cannot be taken back where what was seen of it cannot be written down: a warning
-    says so in the place of a StorageError."""
-    try:
-        yield
-    except StorageError as error:
-        remark(
-            f"{what} is made. What this client has seen of it could not be written down, so that another process would "
-            f"not notice if it were taken back: {error} This client goes on, and writes it down with the next change."
-        )
 
 
 class Line:
