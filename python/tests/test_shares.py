@@ -3,15 +3,18 @@ commits of segments whose blobs were written before."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-import ciphervec
 import ciphervec._native as native
-from ciphervec import CorruptData, InvalidInput, Keys
+from ciphervec import CorruptData, HttpClient, InvalidInput, Keys
+from ciphervec.collections.spec import Mode
+from ciphervec.http import LocalServer
+from network import EPOCH, Wire
 from services import s3_bucket
 
 D, N = 24, 1200
@@ -34,22 +37,37 @@ def vectors() -> np.ndarray:
 class Asked:
     """A collection of five segments, of several sizes and so of several levels, and a query to it."""
 
-    def __init__(self, keys: Keys, vectors: np.ndarray, mode: str, options: dict[str, str]) -> None:
+    def __init__(
+        self,
+        client: HttpClient,
+        wire: Wire,
+        folder: Path,
+        vectors: np.ndarray,
+        mode: Mode,
+        options: dict[str, Any],
+    ) -> None:
         few = options.get("scheme") == "elgamal"
         sizes = [4, 3, 5] if few else [500, 3, 500, 60, 37]
         rows = np.sign(vectors) if few else vectors
-        client = ciphervec.Client(keys)
-        self.books = client.create_collection("books", D, mode=mode, filterable=["shelf"], **options)
+        name = "-".join([mode, *options.values()])
+        assert client.keys is not None
+        self.wire, self.keys = wire, client.keys
+        self.books = client.create_collection(name, D, mode=mode, filterable=["shelf"], **options)
         first = 0
         for size in sizes:
             stop = first + size
             shelves = [{"shelf": "a" if row % 400 < 320 else "b"} for row in range(first, stop)]
             self.books.add(list(range(first, stop)), rows[first:stop], shelves)
             first = stop
-        self.index = self.books._segments.server.index
+        # The server's half of it, from what the server has stored.
+        store = native.Store.open_read_only(str(folder / name))
+        self.index = native.ServerIndex(self.books.spec)
+        if mode != "open":
+            self.index.set_evaluation_keys(store.attachment("evaluation"))
+        for one, _, blobs, _ in store.segments():
+            self.index.add(store.read(one, "rows"), store.read(one, "tags") if "tags" in blobs else None)
         self.ids = self.index.segment_ids()
         self.query(rows, 1)  # brings the query key that shares are copied with
-        self.store = self.books._store
 
     def share(self, ids: list[bytes]) -> native.ServerIndex:
         share = self.index.copy()
@@ -57,25 +75,35 @@ class Asked:
             assert share.remove(one)
         return share
 
-    def query(self, vectors: np.ndarray, count: int, where: object | None = None) -> bytes:
+    def query(self, vectors: np.ndarray, count: int, where: dict[str, Any] | None = None) -> bytes:
         """As it goes to the server."""
-        seen: list[bytes] = []
-        backend = self.books._segments.server
-        kept = backend.evaluate
-        backend.evaluate = lambda query: (seen.append(query), kept(query))[1]
-        try:
-            self.books.query(vectors[:count], 3, where=where)
-        finally:
-            del backend.evaluate
-        return seen[-1]
+        self.books.query(vectors[:count], 3, where=where)
+        query = self.wire.bodies[-1]
+        if self.books.mode in ("sealed", "sealed-query"):
+            epoch = int.from_bytes(query[EPOCH], "little")
+            self.index.set_evaluation_keys(self.keys.evaluation(self.books, epoch=epoch).to_bytes())
+        return query
+
+
+Ask = Callable[..., Asked]
+
+
+@pytest.fixture
+def ask(tmp_path: Path, keys: Keys, vectors: np.ndarray) -> Iterator[Ask]:
+    wire = Wire()
+    with (
+        LocalServer(tmp_path / "db") as server,
+        HttpClient(server.url, keys=keys, state=None, transport=wire) as client,
+    ):
+        yield lambda mode, options: Asked(client, wire, tmp_path / "db", vectors, mode, options)
 
 
 @pytest.mark.core
 @pytest.mark.parametrize(("mode", "options"), FORMS, ids=lambda one: str(one))
 def test_shares_give_what_one_index_gives(
-    keys: Keys, vectors: np.ndarray, mode: str, options: dict[str, str]
+    ask: Ask, vectors: np.ndarray, mode: str, options: dict[str, str]
 ) -> None:
-    asked = Asked(keys, vectors, mode, options)
+    asked = ask(mode, options)
     ids = asked.ids
     parts = [asked.share([ids[2], ids[0]]), asked.share(ids[1:2]), asked.share(ids[3:])]
     spec = asked.index.spec
@@ -102,9 +130,9 @@ def test_shares_give_what_one_index_gives(
         native.merge_responses(spec, query, ids, [])
 
 
-def test_a_filter_leaves_some_segments_out(keys: Keys, vectors: np.ndarray) -> None:
+def test_a_filter_leaves_some_segments_out(ask: Ask, vectors: np.ndarray) -> None:
     for mode in ("sealed", "sealed-index"):
-        asked = Asked(keys, vectors, mode, {})
+        asked = ask(mode, {})
         query = asked.query(vectors, 2, {"shelf": "b"})
         whole = asked.index.evaluate(query)
         parts = [asked.share([one]) for one in asked.ids]
@@ -113,8 +141,8 @@ def test_a_filter_leaves_some_segments_out(keys: Keys, vectors: np.ndarray) -> N
         assert min(map(len, shares)) < 200 < len(whole), "some share has nothing"
 
 
-def test_shares_of_other_queries_are_not_mixed(keys: Keys, vectors: np.ndarray) -> None:
-    asked = Asked(keys, vectors, "sealed", {})
+def test_shares_of_other_queries_are_not_mixed(ask: Ask, vectors: np.ndarray) -> None:
+    asked = ask("sealed", {})
     spec, ids = asked.index.spec, asked.ids
     one, other = asked.share(ids[:2]), asked.share(ids[2:])
     first, second, double = (asked.query(vectors[at:], count) for at, count in ((0, 1), (1, 1), (0, 2)))
@@ -125,8 +153,8 @@ def test_shares_of_other_queries_are_not_mixed(keys: Keys, vectors: np.ndarray) 
         native.merge_responses(spec, first, ids[:1], [same.evaluate(first), same.evaluate(second)])
 
 
-def test_a_copy_changes_alone(keys: Keys, vectors: np.ndarray) -> None:
-    asked = Asked(keys, vectors, "sealed", {})
+def test_a_copy_changes_alone(ask: Ask, vectors: np.ndarray) -> None:
+    asked = ask("sealed", {})
     query = asked.query(vectors, 1)
     before = asked.index.evaluate(query)
     copy = asked.index.copy()
@@ -185,9 +213,6 @@ def bucket() -> Iterator[None]:
 def test_two_writers_to_a_bucket_lose_nothing_and_upload_once(
     bucket: None, keys: Keys, vectors: np.ndarray
 ) -> None:
-    from ciphervec import HttpClient
-    from ciphervec.http import LocalServer
-
     with (
         LocalServer("s3://bucket/db") as server,
         HttpClient(server.url, keys=keys, state=None) as client,
