@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import signal
 import subprocess
@@ -58,31 +59,39 @@ def test_the_command_line_too(home: Path, keys: Keys) -> None:
     assert not (home.parent / "work" / "~").exists()
 
 
+MAKER = """
+import itertools, sys
+import ciphervec
+client = ciphervec.PersistentClient(sys.argv[1], ciphervec.Keys.generate())
+for number in itertools.count():
+    client.create_collection(f"c{number}", 4)
+"""
+
+
+def stopped_while_it_makes(maker: subprocess.Popen[bytes], folder: Path) -> Path:
+    """The draft that a process had begun, and locked, when it was stopped."""
+    ends = time.monotonic() + 60
+    while time.monotonic() < ends:
+        for manifest in glob.glob(str(folder / ".new-*" / "manifest-*")):  # noqa: PTH207, they come and go
+            maker.send_signal(signal.SIGSTOP)
+            os.waitpid(maker.pid, os.WUNTRACED)
+            if Path(manifest).is_file():
+                return Path(manifest).parent
+            maker.send_signal(signal.SIGCONT)
+    raise AssertionError("it was never stopped in the middle")
+
+
 @pytest.mark.skipif(os.name == "nt", reason="kills")
 def test_a_draft_that_a_kill_left_is_removed_and_no_other(tmp_path: Path, keys: Keys) -> None:
-    script = f"""
-import pathlib, time
-import ciphervec
-from ciphervec.collections.stores import folder
-def wait(*_):
-    print("making", flush=True)
-    time.sleep(60)
-folder.FolderStore.commit = wait
-ciphervec.PersistentClient({str(tmp_path)!r}, ciphervec.Keys.generate()).create_collection("half", 4)
-"""
-    maker = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE)
-    assert maker.stdout is not None
-    with maker, maker.stdout as says:
+    with subprocess.Popen([sys.executable, "-c", MAKER, str(tmp_path)]) as maker:
         try:
-            assert says.readline() == b"making\n"
-            [draft] = tmp_path.glob(".new-*")
+            draft = stopped_while_it_makes(maker, tmp_path)
             old = time.time() - 60
             os.utime(draft, (old, old))
-            PersistentClient(tmp_path, keys)
+            made = PersistentClient(tmp_path, keys).list_collections()
             assert draft.is_dir() and any(draft.iterdir())  # it is being made
         finally:
-            maker.send_signal(signal.SIGKILL)
-            maker.wait()
+            maker.kill()
     PersistentClient(tmp_path, keys, read_only=True)
     assert draft.is_dir()
     (tmp_path / ".new-young").mkdir()
@@ -90,4 +99,4 @@ ciphervec.PersistentClient({str(tmp_path)!r}, ciphervec.Keys.generate()).create_
     client = PersistentClient(tmp_path, keys)
     assert not draft.exists()
     assert (tmp_path / ".new-young").is_dir()  # somebody may be about to lock it
-    assert client.list_collections() == []
+    assert client.list_collections() == made

@@ -50,7 +50,6 @@ class Asked:
         sizes = [4, 3, 5] if few else [500, 3, 500, 60, 37]
         rows = np.sign(vectors) if few else vectors
         name = "-".join([mode, *options.values()])
-        assert client.keys is not None
         self.wire, self.keys = wire, client.keys
         self.books = client.create_collection(name, D, mode=mode, filterable=["shelf"], **options)
         first = 0
