@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ciphervec import Client, Clusters, Collection
+import ciphervec._native as native
+from ciphervec import Client, Clusters, Collection, Keys, Owner
 
 D = 16
 PARTS = Clusters(count=8, probes=2, decoys=2)
@@ -35,14 +37,12 @@ def filled(client: Client, rows: Data, routing: Clusters | None = PARTS, **more:
     return made
 
 
-def clusters(collection: Collection) -> dict[int, list[Any]]:
-    """The ids in each cluster."""
-    segments = collection._segments
-    return (
-        {
-            number: [name for name in segments.owner.names(one) or [] if name is not None]
-            for one, number in segments.routing.clusters.items()
-        }
-        if segments.routing
-        else {}
-    )
+def clusters(folder: Path, keys: Keys, collection: Collection) -> dict[bytes, list[Any]]:
+    """The ids in each segment, by the sidecars that lie in the folder."""
+    store = native.Store.open_read_only(str(folder / collection.name))
+    owner, there = Owner(keys, collection.spec), set(collection.ids())
+    held = {}
+    for segment, *_ in store.segments():
+        owner.attach(segment, store.read(segment, "sidecar"))
+        held[segment] = [name for name in owner.names(segment) or [] if name in there]
+    return held

@@ -269,7 +269,6 @@ def test_no_card_makes_more_centers_than_a_few(keys: Keys, tmp_path: Path) -> No
 
 
 def test_a_routed_collection_has_a_center(keys: Keys, tmp_path: Path) -> None:
-    pytest.importorskip("sklearn")
     x = (np.repeat(RNG.normal(size=(16, 8)) * 5, 60, axis=0) + RNG.normal(size=(960, 8)) + 2000).astype(
         np.float32
     )
