@@ -172,7 +172,7 @@ class Upkeep:
         without, it is a sample of the rows. The clusters count all at once, with the last commit; a call that was
         interrupted is gone on with by the next. It holds all vectors and records in memory, and the store holds
         everything twice meanwhile. `progress(done, total)` counts clusters. Raises InvalidInput for a collection that
-        is not routed, or without scikit-learn; Conflict when another client clusters it at the same time.
+        is not routed; Conflict when another client clusters it at the same time.
         """
         report = reporting(progress, f"clustering {self.name}")
         rows = (
