@@ -314,7 +314,7 @@ class Model:
 
 @pytest.mark.parametrize(
     ("rows", "questions", "steps"),
-    [(40, 1, STEPS), (3000, 500, STEPS // 10)],
+    [(40, 1, STEPS), pytest.param(3000, 500, STEPS // 10, marks=pytest.mark.slow)],
     ids=["whole", "as they come"],  # what is large is opened in pieces
 )
 def test_all_that_is_returned_is_right_or_refused(
