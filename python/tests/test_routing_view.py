@@ -4,6 +4,7 @@ clusters and no more."""
 
 from __future__ import annotations
 
+import json
 import math
 import warnings
 from collections import Counter
@@ -17,10 +18,10 @@ import pytest
 
 import ciphervec
 import ciphervec._native as native
-from ciphervec import Client, Clusters, Collection, HttpClient, PersistentClient
-from ciphervec.collections.routing import search as routed_search
-from ciphervec.collections.routing.table import Clustering
-from network import Faulty
+from ciphervec import Client, Clusters, HttpClient, PersistentClient
+from liar import Tap, shown
+from network import Faulty, Wire
+from routing_scenes import clusters
 
 D = 16
 
@@ -43,114 +44,105 @@ def sizes(folder: Path) -> Counter[int]:
     return Counter(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
-def listed(collection: Collection) -> list[tuple[int, dict[str, int], list[int]]]:
-    return [(one.rows, one.blobs, one.deleted) for one in collection._store.segments()]
+def listed(folder: Path) -> list[tuple[int, dict[str, int], list[int]]]:
+    return [tuple(one) for _, *one in native.Store.open_read_only(str(folder / "c")).segments()]
 
 
-def test_files_and_manifests_are_the_same_for_other_data_of_the_same_shape(
-    tmp_path: Path, keys: ciphervec.Keys
-) -> None:
-    seen = []
-    for at, (count, rows, words) in enumerate(
+def test_clusters_look_the_same_whatever_is_in_them(tmp_path: Path, keys: ciphervec.Keys) -> None:
+    rows = []
+    for at, (count, vectors, words) in enumerate(
         (
             (400, spread(400, 4, 1), lambda i: "x" * 40),
             (400, even(400, 2), lambda i: "x" * 40),
-            # Rows that say more or less, but not beyond what records are rounded up to; ids likewise.
-            (398, even(398, 3), lambda i: "x" * (37 + i % 7)),
+            (398, even(398, 3), lambda i: "x" * (i % 70)),
         )
     ):
         with PersistentClient(tmp_path / str(at), keys) as client:
             collection = client.create_collection("c", D, routing=Clusters(count=8, probes=2, decoys=2))
-            names = [f"name-{i:04}" for i in range(count)]
-            collection.add(names, rows, [{"word": words(i)} for i in range(count)])
+            names = [f"name-{'long' * (i % 3)}{i}" for i in range(count)]
+            collection.add(names, vectors, [{"word": words(i)} for i in range(count)])
             collection.recluster()
-            active = collection._segments.routing.active  # type: ignore[union-attr]
-            assert active is not None
-            lives = sorted(active.live)
-            seen.append((listed(collection), lives, active.id_bytes, active.record_bytes))
-            for blob in ("sidecar", "records", "originals", "rows"):
-                assert len({one.blobs[blob] for one in collection._store.segments()}) == 1, blob
-    shapes, lives = [one[0] for one in seen], [one[1] for one in seen]
-    assert lives[0] != lives[1] and len(set(lives[0])) > 1, "clusters have other numbers of rows underneath"
-    # The caps on ids and records are those of the fullest cluster, rounded: made equal, all else is.
-    for at in (1, 2):
-        if seen[at][2:] == seen[0][2:]:
-            assert shapes[at] == shapes[0]
-        else:
-            assert [one[0] for one in shapes[at]] == [one[0] for one in shapes[0]]
+            live = [len(ids) for ids in clusters(tmp_path / str(at), keys, collection).values()]
+            assert len(set(live)) > 1, "clusters have other numbers of rows underneath"
+            there = listed(tmp_path / str(at))
+            assert len(there) == 8 and all(one == there[0] for one in there)
+            rows.append(there[0][0])
+    assert rows == [64, 64, 64]
 
 
 @pytest.mark.parametrize("metric", ["cosine", "l2"])
-def test_everything_in_the_folder_has_the_same_length(
-    tmp_path: Path, keys: ciphervec.Keys, metric: Any, monkeypatch: pytest.MonkeyPatch
+def test_everything_in_the_folder_has_the_same_length_for_other_data_of_the_same_shape(
+    tmp_path: Path, keys: ciphervec.Keys, metric: Any
 ) -> None:
-    """The same caps on ids and records, as users of one shape have: file by file."""
-    from ciphervec.collections.routing import recluster
-
-    monkeypatch.setattr(recluster, "_widest", lambda rows, assigned, count: (4096, 16_384))
+    """File by file; and questions and their answers, too."""
     seen = []
     for at, rows in enumerate((spread(300, 3, 1), even(290, 2))):
-        with PersistentClient(tmp_path / str(at), keys) as client:
+        folder = tmp_path / str(at)
+        with PersistentClient(folder, keys) as client:
             collection = client.create_collection(
                 "c", D, metric, routing=Clusters(count=8, probes=2, decoys=2)
             )
-            names = [f"{'long' * (i % 3)}{i}" for i in range(len(rows))]
-            collection.add(names, rows, documents=["t" * (i % 50) for i in range(len(rows))])
-            monkeypatch.setattr(recluster, "_cluster_rows", lambda least, unit: 64)
+            collection.add(range(len(rows)), rows)
             collection.recluster()
-            seen.append((sizes(tmp_path / str(at)), listed(collection), collection._store.version))
-            query = collection._segments.owner.query(
-                rows[:1], segments=routed_search.named(collection._segments, rows[:1])
-            )
-            answer = collection.server.evaluate(query.to_bytes())
-            seen[-1] += (query.nbytes, len(answer))
-    assert seen[0] == seen[1]
+            live = [len(ids) for ids in clusters(folder, keys, collection).values()]
+            collection.query(rows[0], 3)
+            told = collection.explain()
+            version = native.Store.open_read_only(str(folder / "c")).version
+            seen.append((sizes(folder), listed(folder), version, told.bytes_up, told.bytes_down))
+            assert len(set(live)) > 1
+    assert seen[0] == seen[1] and seen[0][3] and seen[0][4]
 
 
-def test_a_random_sealed_row_and_one_of_padding_look_alike(keys: ciphervec.Keys) -> None:
+def test_a_random_sealed_row_and_one_of_padding_look_alike(tmp_path: Path, keys: ciphervec.Keys) -> None:
     """Words of a segment are uniform whatever they hold: of a full cluster and of one that is mostly padding."""
-    with Client(keys=keys) as client:
+    with PersistentClient(tmp_path, keys) as client:
         collection = client.create_collection("c", D, routing=Clusters(count=4, probes=1, decoys=1))
         collection.add(range(300), spread(300, 2, 4))
         collection.recluster()
-        segments = collection._segments
-        for one in segments.entries():
-            words = np.frombuffer(segments.server.segment(one.id)[128:], np.uint8)
+        store = native.Store.open_read_only(str(tmp_path / "c"))
+        for one, *_ in store.segments():
+            words = np.frombuffer(store.read(one, "rows")[128:], np.uint8)
             counts = np.bincount(words, minlength=256)
             chi = ((counts - len(words) / 256) ** 2 / (len(words) / 256)).sum()
             # 50-bit residues below a prime near 2^50: uniform bytes up to a hair. 255 degrees of freedom.
             assert chi < 255 + 8 * math.sqrt(2 * 255)
 
 
-def test_adding_changing_and_deleting_shows_no_cluster(tmp_path: Path, keys: ciphervec.Keys) -> None:
+def test_adding_changing_and_deleting_shows_no_cluster(server_url: str, keys: ciphervec.Keys) -> None:
     """For two rows of different clusters the store is sent the same, up to what is drawn anew; no cluster is touched."""
-    rows = even(300, 5)
-    with PersistentClient(tmp_path, keys) as client:
+    rows, tap = even(300, 5), Tap()
+    with HttpClient(server_url, keys=keys, state=None, transport=tap) as client:
         collection = client.create_collection("c", D, routing=Clusters(count=6, probes=2, decoys=1))
         collection.add([f"{i:03}" for i in range(300)], rows)
         collection.recluster()
-        segments = collection._segments
-        clusters = set(segments.routing.clusters)  # type: ignore[union-attr]
-        places = {name: at[0] for name in segments.owner.ids() if (at := segments.owner.locate([name])[0])}
+        listed = shown(server_url, "c")[0]["segments"]
+        owner, places = ciphervec.Owner(keys, collection.spec), {}
+        for one in listed:
+            held = f"{server_url}/v1/collections/c/segments/{one['id']}/sidecar"
+            owner.attach(bytes.fromhex(one["id"]), httpx.get(held).content)
+            ids = owner.names(bytes.fromhex(one["id"])) or []
+            places.update({name: one["id"] for name in ids if isinstance(name, str) and len(name) == 3})
+        assert len(places) == 300 and len(listed) == 6
+        tap.sent.clear()
+
+        def seen() -> list[Any]:
+            """All but what is drawn anew, of each commit."""
+            told = []
+            for body in tap.sent:
+                content = json.loads(body[16 : 16 + int.from_bytes(body[12:16], "little")])
+                for added in content.get("add", []):
+                    del added["id"]
+                for attached in content.get("attachments", []):
+                    if attached["name"] == "state":
+                        attached.clear()
+                text = json.dumps(content)
+                assert not any(one["id"] in text for one in listed)
+                told.append(text)
+            tap.sent.clear()
+            return told
+
         first = "000"
         other = next(name for name, at in places.items() if at != places[first])
-        seen: list[Any] = []
-        whole = collection._store.commit
-
-        def commit(change: Any) -> None:
-            assert not clusters & {*change.remove, *change.delete_rows}
-            seen.append(
-                (
-                    [(one.rows, {name: len(blob) for name, blob in one.blobs.items()}) for one in change.add],
-                    change.remove,
-                    change.delete_rows,
-                    {name: len(data) for name, data in change.attachments.items() if name != "state"},
-                    None if change.meta is None else len(change.meta),
-                )
-            )
-            whole(change)
-
-        collection._store.commit = commit  # type: ignore[method-assign]
         steps: list[Callable[[str], object]] = [
             lambda name: collection.delete([name]),
             lambda name: collection.add([name], rows[int(name)][None]),
@@ -158,16 +150,17 @@ def test_adding_changing_and_deleting_shows_no_cluster(tmp_path: Path, keys: cip
         for step in steps:
             for name in (first, other):
                 step(name)
-            assert seen[-1] == seen[-2]
-            seen.clear()
+            one, two = seen()
+            assert one == two
         # Of two clusters again, and neither is unrouted by now, as the former two are.
         mate = next(name for name, at in places.items() if at == places[first] and name != first)
         third = next(name for name, at in places.items() if at != places[first] and name != other)
         for name in (mate, third):
             collection.upsert([name], rows[int(name)][None], [{"a": 1}])
-        assert seen[0] == seen[1]
-        assert {one.id for one in collection._store.segments()} > clusters
-        assert not any(one.deleted for one in collection._store.segments() if one.id in clusters)
+        one, two = seen()
+        assert one == two
+        now = {one["id"]: one["deleted"] for one in shown(server_url, "c")[0]["segments"]}
+        assert all(now[one["id"]] == [] for one in listed) and len(now) > len(listed)
 
 
 def test_requests_name_so_many_clusters_and_what_is_unrouted(server_url: str, keys: ciphervec.Keys) -> None:
@@ -187,9 +180,9 @@ def test_requests_name_so_many_clusters_and_what_is_unrouted(server_url: str, ke
         collection = client.create_collection("c", D, routing=Clusters(count=16, probes=3, decoys=3))
         collection.add(range(400), rows)
         collection.recluster()
+        clustered = _ids(server_url)
         collection.add([1000, 1001], even(2, 3))
-        segments = collection._segments
-        clusters, fresh = set(segments.routing.clusters), routed_search.unrouted(segments)  # type: ignore[union-attr]
+        fresh = _ids(server_url) - clustered
         asked = even(40, 8)
         collection.query(asked[:1])  # which reads the centroids, once
         bodies.clear()
@@ -202,13 +195,12 @@ def test_requests_name_so_many_clusters_and_what_is_unrouted(server_url: str, ke
         first, again = [_named(body) for body in bodies[:40]], [_named(body) for body in bodies[40:]]
         for names in (*first, *again):
             assert len(names) == 3 + 3 + len(fresh) and set(fresh) < set(names)
-            assert len(set(names) & clusters) == 6
+            assert len(set(names) & clustered) == 6
         assert len({frozenset(names) for names in again}) == 1, "asked again it shows nothing new"
         assert len({tuple(names) for names in again}) > 30, "the order is drawn anew"
-        # Where a real cluster stands in the order: evenly everywhere.
-        probed = {segments.routing.active.segments[n] for n in routed_search.nearest(segments, asked[:1])[:3]}  # type: ignore[union-attr]
-        at = [names.index(one) for names in again for one in probed]
-        assert set(range(7)) == set(at)
+        # Where any cluster stands in the order, a real one too: everywhere.
+        for one in again[0]:
+            assert {names.index(one) for names in again} == set(range(7))
         assert len({len(body) for body in bodies}) == 1
 
 
@@ -219,103 +211,101 @@ def _named(query: bytes) -> list[bytes]:
     return [payload[23 + 16 * i : 39 + 16 * i] for i in range(count)]
 
 
-def clustering(count: int, probes: int, decoys: int, secret: bytes) -> Clustering:
-    return Clustering(
-        rows=64, probes=probes, decoys=decoys, recall=1.0, slot=0, width=D, digest=bytes(32), longest=0.0, id_bytes=0,
-        record_bytes=0, secret=secret, segments=(bytes(16),) * count, live=(0,) * count,
-    )  # fmt: skip
-
-
-def test_groups_are_drawn_evenly_and_named_whole() -> None:
-    """Over many clusterings, the decoys of a cluster are each of the others as often, and it is named with no others."""
-    counts = np.zeros(21)
-    turns = 3000
-    for turn in range(turns):
-        made = clustering(21, 1, 2, native.blake3(turn.to_bytes(4, "little")))
-        near = made.name([4, *range(4), *range(5, 21)])
-        assert len(set(near)) == 3 and 4 in near
-        assert all(set(made.name([one, *range(21)])) == set(near) for one in near)
-        counts[near] += 1
-    expected = turns * 2 / 20
-    assert counts[4] == turns
-    assert ((np.delete(counts, 4) - expected) ** 2 / expected).sum() < 19 + 6 * math.sqrt(38)
+def _ids(url: str) -> set[bytes]:
+    """The segments that the server has."""
+    return {bytes.fromhex(one["id"]) for one in shown(url, "c")[0]["segments"]}
 
 
 @pytest.mark.parametrize(
     ("count", "probes", "decoys", "named"),
-    [(40, 5, 5, 10), (41, 5, 5, 11), (40, 4, 6, 13), (40, 3, 0, 3), (8, 6, 6, 8), (7, 2, 9, 7)],
+    [(40, 5, 5, 10), (41, 5, 5, 11), (40, 4, 6, 13), (40, 3, 0, 3)],
 )
-def test_every_question_names_as_many(count: int, probes: int, decoys: int, named: int) -> None:
-    made, rng = clustering(count, probes, decoys, b"k" * 32), np.random.default_rng(7)
-    for _ in range(200):
-        order = rng.permutation(count).tolist()
-        found = made.name(order)
-        assert len(found) == len(set(found)) == named == made.named
-        assert set(order[: made.groups]) <= set(found)
+def test_every_question_names_as_many(
+    count: int, probes: int, decoys: int, named: int, server_url: str, keys: ciphervec.Keys
+) -> None:
+    wire, rows = Wire(), even(1400, count)
+    with HttpClient(server_url, keys=keys, state=None, transport=wire) as client:
+        routing = Clusters(count=count, probes=probes, decoys=decoys)
+        collection = client.create_collection("c", D, routing=routing, originals=False)
+        collection.add(range(1400), rows)
+        collection.recluster()
+        there = _ids(server_url)
+        assert len(there) == count
+        collection.query(even(60, 9))
+        found = [_named(body) for body in wire.bodies]
+        assert len(found) == 60
+        assert all(len(names) == len(set(names)) == named and set(names) <= there for names in found)
 
 
-def test_related_questions_never_tell_a_decoy_from_a_real_cluster(keys: ciphervec.Keys) -> None:
-    """What all of 300 questions about one subject have in common, named by the product itself for rows without clusters: whole
-    groups, always, where decoys that were drawn anew for each set of probes were gone after four."""
-    rng = np.random.default_rng(3)
+@pytest.mark.slow
+def test_related_questions_never_tell_a_decoy_from_a_real_cluster(
+    server_url: str, keys: ciphervec.Keys
+) -> None:
+    """What all of 300 questions about one subject have in common, as the server sees them: whole groups, always. A cluster
+    is never named without its decoy, whatever is asked."""
+    rng, wire = np.random.default_rng(3), Wire()
     rows = (rng.standard_normal((4000, D)) * np.arange(1, D + 1) ** -0.5).astype(np.float32)
-    with Client(keys=keys) as client:
-        collection = client.create_collection(
-            "r", D, routing=Clusters(count=100, probes=10, decoys=10), originals=False
-        )
+    with HttpClient(server_url, keys=keys, state=None, transport=wire) as client:
+        routing = Clusters(count=100, probes=10, decoys=10)
+        collection = client.create_collection("c", D, routing=routing, originals=False)
         collection.add(range(len(rows)), rows)
         collection.recluster()
-        segments = collection._segments
-        active = segments.routing.active  # type: ignore[union-attr]
-        assert active is not None and (active.size, active.named) == (2, 20)
-        numbers = segments.routing.clusters  # type: ignore[union-attr]
-        group = {int(one): place // 2 for place, one in enumerate(active.order)}
-        drawn_anew, different = 0, set()
+        assert len(_ids(server_url)) == 100
+        subjects = []
         for noise in (0.05, 0.2, 0.5):
             subject = rows[rng.integers(len(rows))]
             length = float(np.linalg.norm(subject)) / math.sqrt(D)
-            common, old = set(numbers.values()), set(numbers.values())
-            sets = set()
-            for _ in range(300):
-                asked = (subject + noise * length * rng.standard_normal(D)).astype(np.float32)
-                found = {numbers[one] for one in routed_search.named(segments, asked[None]) if one in numbers}
-                assert len(found) == 20
-                sets.add(frozenset(found))
-                common &= found
-                near = routed_search.nearest(segments, asked[None])[:10]
-                others = [one for one in range(100) if one not in near]
-                seed = int.from_bytes(native.blake3(bytes(sorted(near)))[:8], "little")
-                old &= {*near, *np.random.default_rng(seed).choice(others, 10, replace=False).tolist()}
-                drawn_anew += old <= set(near)
-            different |= sets
-            assert all({two for two in group if group[two] == group[one]} <= common for one in common)
-        assert len(different) > 3, "the questions differ in what they name"
-        assert drawn_anew > 100, "the decoys of each set of probes by itself are gone soon"
+            asked = (subject + noise * length * rng.standard_normal((300, D))).astype(np.float32)
+            wire.bodies.clear()
+            collection.query(asked, 1)
+            subjects.append([frozenset(_named(body)) for body in wire.bodies])
+        sets = [one for subject in subjects for one in subject]
+        assert len(sets) == 900 and all(len(one) == 20 for one in sets)
+        assert len(set(sets)) > 3, "the questions differ in what they name"
+        with_it = {
+            one: frozenset.intersection(*(s for s in sets if one in s)) for one in frozenset.union(*sets)
+        }
+        assert all(len(both) >= 2 for both in with_it.values())
+        for subject in subjects:
+            common = frozenset.intersection(*subject)
+            assert len(common) % 2 == 0 and all(with_it[one] <= common for one in common)
 
 
-def test_questions_with_a_filter_name_what_they_name_without(keys: ciphervec.Keys) -> None:
-    """A tenant's eight rows: what unrelated questions about them alone have in common is not where they are."""
-    rows, rng = even(600, 1), np.random.default_rng(9)
+def test_groups_are_drawn_anew_with_each_clustering(keys: ciphervec.Keys) -> None:
+    """The decoys of the cluster that has the same rows each time: over many clusterings, each of the others as often."""
+    middles = np.eye(8, D, dtype=np.float32)
+    rows = np.repeat(middles, 20, axis=0) + 0.01 * even(160, 4)
+    decoys: Counter[int] = Counter()
     with Client(keys=keys) as client:
+        collection = client.create_collection("c", D, routing=Clusters(count=8, probes=1, decoys=1))
+        collection.add(range(160), rows)
+        turns = 60
+        for turn in range(turns):
+            if turn:
+                collection.upsert([0], rows[:1])
+            collection.recluster()
+            found = collection.query(middles[0], 160, include=[], audience="owner")["ids"][0]
+            asked = {int(one) // 20 for one in found}
+            assert len(asked) == 2 and 0 in asked
+            decoys.update(asked - {0})
+    assert len(decoys) == 7 and max(decoys.values()) < turns / 7 + 6 * math.sqrt(turns / 7)
+
+
+def test_questions_with_a_filter_name_what_they_name_without(server_url: str, keys: ciphervec.Keys) -> None:
+    """A tenant's eight rows: what unrelated questions about them alone have in common is not where they are."""
+    rows, rng, wire = even(600, 1), np.random.default_rng(9), Wire()
+    with HttpClient(server_url, keys=keys, state=None, transport=wire) as client:
         collection = client.create_collection("c", D, routing=Clusters(count=20, probes=2, decoys=2))
         tenant = set(rng.choice(600, 8, replace=False).tolist())
         collection.add(range(600), rows, [{"tenant": "a" if i in tenant else "b"} for i in range(600)])
         collection.recluster()
-        seen: list[frozenset[bytes]] = []
-        evaluate = type(collection._segments.server).evaluate
-
-        def spy(server: Any, query: bytes) -> Any:
-            seen.append(frozenset(_named(query)))
-            return evaluate(server, query)
-
-        asked = even(30, 5)
-        with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
+        with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            patch.setattr(type(collection._segments.server), "evaluate", spy)
-            for one in asked:
+            for one in even(30, 5):
                 collection.query(one, 3, where={"tenant": "a"}, audience="owner")
                 collection.query(one, 3, ids=sorted(tenant), audience="owner")
                 collection.query(one, 3, audience="owner")
+        seen = [frozenset(_named(body)) for body in wire.bodies]
         assert seen[0::3] == seen[1::3] == seen[2::3] and len(set(seen)) > 10
 
 
@@ -325,6 +315,7 @@ def test_the_claim_is_worded_as_it_is_meant(keys: ciphervec.Keys) -> None:
         collection.add(range(300), even(300, 1))
         assert "not clustered yet" in str(collection.explain())
         collection.recluster()
+        collection.query(even(1, 2))
         told = collection.explain()
         said = str(told)
         for part in (
