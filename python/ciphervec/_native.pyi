@@ -164,6 +164,7 @@ class Client:
         timeout: float,
         retries: int,
         cache_bytes: int,
+        fetch: str = "auto",
     ) -> Client: ...
     @staticmethod
     def in_folder(folder: str | PathLike[str], keys: Keys | None, read_only: bool) -> Client: ...

@@ -56,6 +56,34 @@ impl StoredSegment {
     }
 }
 
+/// One segment, as [`crate::Collection::info`] lists it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SegmentInfo {
+    /// Its id, in hexadecimal.
+    pub id: String,
+    /// Rows, deleted ones included.
+    pub rows: u32,
+    /// Rows that are gone.
+    pub deleted: usize,
+    /// Bytes by blob.
+    pub bytes: BTreeMap<String, u64>,
+    /// Who sealed it, where that was a writer.
+    pub writer: Option<String>,
+}
+
+impl SegmentInfo {
+    /// As everybody sees it.
+    pub(crate) fn of(segment: &StoredSegment) -> Self {
+        SegmentInfo {
+            id: segment.id.to_string(),
+            rows: segment.rows,
+            deleted: segment.deleted.len(),
+            bytes: segment.blobs.iter().map(|(name, bytes)| (name.clone(), *bytes)).collect(),
+            writer: None,
+        }
+    }
+}
+
 /// Segments in their order, oldest first.
 pub type Segments = IndexMap<SegmentId, Arc<StoredSegment>>;
 

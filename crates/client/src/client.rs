@@ -12,8 +12,7 @@ use crate::belief::description::{Description, refuse_open};
 use crate::belief::state;
 use crate::belief::trust::Lineage;
 use crate::belief::vault::Vault;
-use crate::change::CollectionRow;
-use crate::change::STATE;
+use crate::change::{CollectionRow, STATE, SegmentInfo};
 use crate::collection::Collection;
 use crate::copying::copy;
 use crate::error::{Error, Result};
@@ -24,8 +23,9 @@ use crate::local::{folder::FolderDatabase, memory::MemoryDatabase};
 use crate::remote::cache::BlobCache;
 use crate::remote::database::RemoteDatabase;
 use crate::remote::session::{Session, Token, base_url};
+use crate::replica::fetch::Fetch;
 use crate::replica::{Opened, Replica, masks};
-use crate::store::{CollectionStore, Database, Lineages};
+use crate::store::{CollectionStore, Database, Lineages, Verified};
 
 /// How often a collection that others change is opened anew.
 const ATTEMPTS: usize = 8;
@@ -46,6 +46,8 @@ pub struct ClientOptions {
     pub retries: u32,
     /// Sealed blobs that are kept, so that they are not fetched again.
     pub cache_bytes: u64,
+    /// How rows are read where a call leaves that open.
+    pub fetch: Fetch,
     /// Who speaks to the user.
     pub face: Face,
 }
@@ -61,15 +63,28 @@ impl ClientOptions {
             timeout: Duration::from_secs(60),
             retries: 4,
             cache_bytes: 256 << 20,
+            fetch: Fetch::Auto,
             face: Face::Rust,
         }
     }
+}
+
+/// What is stored under a collection's name.
+#[derive(Clone, Debug)]
+pub struct Look {
+    /// The description, sealed in part.
+    pub meta: Arc<[u8]>,
+    /// The number of its commit.
+    pub version: u64,
+    /// Oldest first.
+    pub segments: Vec<SegmentInfo>,
 }
 
 /// Collections on one server, or in one folder.
 pub struct Client {
     face: Face,
     keys: Option<Arc<Keys>>,
+    fetch: Fetch,
     database: Box<dyn Database>,
 }
 
@@ -79,15 +94,24 @@ impl Client {
     /// # Errors
     /// [`Error::Input`] for a URL or token that is none.
     pub fn new(options: ClientOptions) -> Result<Self> {
-        let ClientOptions { url, keys, token, insecure, timeout, retries, cache_bytes, face } =
-            options;
+        let ClientOptions {
+            url,
+            keys,
+            token,
+            insecure,
+            timeout,
+            retries,
+            cache_bytes,
+            fetch,
+            face,
+        } = options;
         let public = Keys::public();
         let vault = Arc::new(Vault::new(keys.as_deref().unwrap_or(&public))?);
         let token = token.as_deref().map(Token::new).transpose()?;
         let session = Arc::new(Session::new(base_url(&url, insecure)?, token, timeout, retries));
         let cache = Arc::new(BlobCache::new(Arc::clone(&vault), cache_bytes));
         let database = Box::new(RemoteDatabase { face, session, vault, cache });
-        Ok(Client { face, keys, database })
+        Ok(Client { face, keys, fetch, database })
     }
 
     /// Collections in a folder, which this process searches itself; it is made if it is not there. One process writes to a collection at
@@ -104,7 +128,7 @@ impl Client {
     ) -> Result<Self> {
         let vault = Arc::new(Vault::new(keys.as_deref().unwrap_or(&Keys::public()))?);
         let database = FolderDatabase::new(face, vault, folder.into(), read_only)?;
-        Ok(Client { face, keys, database: Box::new(database) })
+        Ok(Client { face, keys, fetch: Fetch::Auto, database: Box::new(database) })
     }
 
     /// Collections in memory, which end with the client.
@@ -114,7 +138,8 @@ impl Client {
     #[cfg(feature = "folder")]
     pub fn in_memory(face: Face, keys: Option<Arc<Keys>>) -> Result<Self> {
         let vault = Arc::new(Vault::new(keys.as_deref().unwrap_or(&Keys::public()))?);
-        Ok(Client { face, keys, database: Box::new(MemoryDatabase::new(face, vault)) })
+        let database = Box::new(MemoryDatabase::new(face, vault));
+        Ok(Client { face, keys, fetch: Fetch::Auto, database })
     }
 
     /// Where the collections are: a server's URL, or a folder.
@@ -236,6 +261,26 @@ impl Client {
         copy(host, name, (&*self.database, &ours), (&*target.database, &theirs)).await
     }
 
+    /// What is stored under a name. Whatever keys this client has, none is used; beside whoever writes to it.
+    ///
+    /// # Errors
+    /// [`crate::Error::CollectionNotFound`], [`crate::Error::Corrupt`].
+    pub async fn look(&self, host: &dyn Host, name: &str) -> Result<Look> {
+        check_name(name)?;
+        let listing = self.beside(host, name).await?.listing();
+        let segments = listing.segments.values().map(|one| SegmentInfo::of(one)).collect();
+        Ok(Look { meta: Arc::clone(&listing.meta), version: listing.version, segments })
+    }
+
+    /// Has every stored block of a collection read and checked, as [`Collection::verify`] does, without a key.
+    ///
+    /// # Errors
+    /// [`crate::Error::Corrupt`] naming what is damaged.
+    pub async fn verify(&self, host: &dyn Host, name: &str) -> Result<Verified> {
+        check_name(name)?;
+        self.beside(host, name).await?.verify(host).await
+    }
+
     /// Drops what was pinned and seen of a collection, to accept one that was restored or made anew on purpose.
     ///
     /// # Errors
@@ -280,11 +325,7 @@ impl Client {
     }
 
     /// As it is stored, to be read beside whoever writes to it.
-    pub(crate) async fn beside(
-        &self,
-        host: &dyn Host,
-        name: &str,
-    ) -> Result<Arc<dyn CollectionStore>> {
+    async fn beside(&self, host: &dyn Host, name: &str) -> Result<Arc<dyn CollectionStore>> {
         self.database.open_beside(host, name, self.lineages(name)).await
     }
 
@@ -307,8 +348,13 @@ impl Client {
         let name = description.spec.collection().to_owned();
         let mut description = description;
         for turn in 0.. {
-            let opened =
-                Opened { face, keys: self.keys.clone(), store: Arc::clone(&store), description };
+            let opened = Opened {
+                face,
+                keys: self.keys.clone(),
+                store: Arc::clone(&store),
+                description,
+                fetch: self.fetch,
+            };
             let open = async {
                 let replica = Replica::open(host, opened).await?;
                 replica.pin(host).await?;

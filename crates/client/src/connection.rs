@@ -188,6 +188,10 @@ impl Host for Connection {
         Box::pin(async move { done })
     }
 
+    fn process(&self) -> u64 {
+        std::process::id().into()
+    }
+
     fn durable(&self) -> bool {
         self.storage.durable()
     }

@@ -133,6 +133,11 @@ pub trait Host {
     /// Keeps others with the same storage from what is done under a name, until what it gives is dropped.
     fn lock<'a>(&'a self, name: &'a str) -> Later<'a, Result<Box<dyn core::any::Any>>>;
 
+    /// Which process this is: a fork has all of its parent's memory, and may use nothing of it that can be used once.
+    fn process(&self) -> u64 {
+        0
+    }
+
     /// Whether what was put somewhere is there in a later session.
     fn durable(&self) -> bool;
 
@@ -189,6 +194,8 @@ pub mod fake {
         pub full: Cell<bool>,
         /// Whether it gives no locks.
         pub held: Cell<bool>,
+        /// Which one it is.
+        pub process: Cell<u64>,
         pub warned: RefCell<Vec<String>>,
     }
 
@@ -308,6 +315,10 @@ pub mod fake {
 
         fn durable(&self) -> bool {
             true
+        }
+
+        fn process(&self) -> u64 {
+            self.process.get()
         }
 
         fn warn(&self, text: &str) {

@@ -1,11 +1,11 @@
 //! Inventory: what is stored of a collection, and what protects it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use ciphervec::search::{Exactness, Expected, PackingChoice};
 use ciphervec::{Id, IndexSpec, Network, SecurityStatement};
 
-use crate::change::WRAP;
+use crate::change::{SegmentInfo, WRAP};
 use crate::collection::Collection;
 use crate::error::Result;
 use crate::host::Host;
@@ -13,21 +13,6 @@ use crate::replica::Replica;
 use crate::replica::explaining::RoutingCost;
 use crate::replica::query_keys::QueryKey;
 use crate::replica::tables::TABLE_BYTES;
-
-/// One segment, as [`Collection::info`] lists it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SegmentInfo {
-    /// Its id, in hexadecimal.
-    pub id: String,
-    /// Rows, deleted ones included.
-    pub rows: u32,
-    /// Rows that are gone.
-    pub deleted: usize,
-    /// Bytes by blob.
-    pub bytes: BTreeMap<String, u64>,
-    /// Who sealed it, where that was a writer.
-    pub writer: Option<String>,
-}
 
 /// How rows are packed in the modes whose queries are encrypted.
 #[derive(Clone, Debug, PartialEq)]
@@ -119,17 +104,64 @@ pub struct Info {
 }
 
 impl Collection {
+    /// The ids that are there, in the order of insertion.
+    ///
+    /// # Errors
+    /// As [`Self::count`].
+    pub async fn ids(&self, host: &dyn Host) -> Result<Vec<Id>> {
+        let alone = self.alone(host).await?;
+        Ok(alone.directory.records().map(|(id, ..)| id.clone()).collect())
+    }
+
+    /// Those of these ids that are there, each once, in the order of insertion.
+    ///
+    /// # Errors
+    /// As [`Self::count`].
+    pub async fn in_order(&self, host: &dyn Host, ids: &[Id]) -> Result<Vec<Id>> {
+        let alone = self.alone(host).await?;
+        let turns: HashMap<_, _> =
+            alone.directory.segments().enumerate().map(|(turn, (id, ..))| (id, turn)).collect();
+        let placed = ids.iter().filter_map(|id| {
+            let (segment, row) = alone.directory.locate(id)?;
+            Some((*turns.get(&segment)?, row, id))
+        });
+        let mut placed: Vec<_> = placed.collect();
+        placed.sort_by_key(|(turn, row, _)| (*turn, *row));
+        placed.dedup_by_key(|(turn, row, _)| (*turn, *row));
+        Ok(placed.into_iter().map(|(.., id)| id.clone()).collect())
+    }
+
+    /// What rows are taken less before they are sealed, empty where that is nothing; and whether it was given.
+    ///
+    /// # Errors
+    /// As [`Self::count`].
+    pub async fn center(&self, host: &dyn Host) -> Result<(Vec<f32>, bool)> {
+        let alone = self.alone(host).await?;
+        Ok((alone.center().to_vec(), !alone.description.center.is_empty()))
+    }
+
+    /// The commit that is known here; and, where a reader of a folder is behind its writer, the one that there is by now.
+    ///
+    /// # Errors
+    /// As [`Self::count`].
+    pub async fn version(&self, host: &dyn Host) -> Result<(u64, Option<u64>)> {
+        let alone = self.alone(host).await?;
+        Ok((alone.store.listing().version, alone.store.newer()))
+    }
+
     /// What is stored and what protects it; how rows would be packed for another `network` than the collection's, where one is given.
     ///
     /// # Errors
     /// As [`Self::count`].
     pub async fn info(&self, host: &dyn Host, network: Option<Network>) -> Result<Info> {
-        self.alone(host).await?.inventory(network)
+        let alone = self.alone(host).await?;
+        let key = alone.query_keys.look(host).await?;
+        alone.inventory(network, key)
     }
 }
 
 impl Replica {
-    fn inventory(&self, network: Option<Network>) -> Result<Info> {
+    fn inventory(&self, network: Option<Network>, key: QueryKey) -> Result<Info> {
         let (listing, directory) = (self.store.listing(), &self.directory);
         let description = &self.description;
         let mut writers: BTreeMap<String, usize> = BTreeMap::new();
@@ -182,7 +214,7 @@ impl Replica {
             key_id: description.key_id.clone(),
             rotates_from: description.rotates_from().map(str::to_owned),
             epoch: description.epoch,
-            query_key: description.encrypts_queries().then(|| self.query_keys.present()),
+            query_key: description.encrypts_queries().then_some(key),
             version: listing.version,
             authenticated: description.authenticated,
             state: pin.map(|pin| (pin.sequence, pin.lineage)),

@@ -22,7 +22,6 @@ mod host;
 mod inventory;
 #[cfg(feature = "folder")]
 mod local;
-mod look;
 mod random;
 mod records;
 mod remote;
@@ -37,8 +36,8 @@ mod writer;
 
 pub use answers::{Hits, OpenedAnswer, SealedQuery, Wanted};
 pub use belief::choices::Choices;
-pub use change::CollectionRow;
-pub use client::{Client, ClientOptions};
+pub use change::{CollectionRow, SegmentInfo};
+pub use client::{Client, ClientOptions, Look};
 pub use clusters::choice::Clusters;
 pub use collection::{
     Audience, Collection, Found, GetResult, Parts, QueryRequest, QueryResult, Row, Selection,
@@ -49,12 +48,12 @@ pub use error::{Error, Result};
 pub use face::Face;
 pub use futures_lite::future::block_on;
 pub use host::{Head, Host, Later, Lost, Progress, Request, Sink};
-pub use inventory::{Info, Packing, RoutingInfo, SegmentInfo};
-pub use look::Look;
+pub use inventory::{Info, Packing, RoutingInfo};
 pub use records::{Bound, FieldKinds, Filter, Table, canonical, record};
 pub use replica::batch::{OnZero, Records};
 pub use replica::explaining::{Explanation, RoutingCost};
-pub use replica::fetching::{Fetch, MOST_PRIVATE, PrivateFetch, PrivateTable};
+pub use replica::fetch::Fetch;
+pub use replica::fetching::{MOST_PRIVATE, PrivateFetch, PrivateTable};
 pub use replica::flooding::FloodingPlan;
 pub use replica::overlay::{Known, Unknown};
 pub use replica::payloads::check_records;

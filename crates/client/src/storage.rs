@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
+use sha2::{Digest, Sha256};
+
 use crate::error::{Error, Result};
 
 /// What a client remembers: what servers showed before, so that a later process notices what they take back, and sealed blobs, so that
@@ -67,6 +69,7 @@ impl Storage {
     pub fn get(&self, name: &str) -> Result<Option<Vec<u8>>> {
         let from_folder = |folder: &Path| {
             let path = path_of(folder, name);
+            let path = former_note(folder, name).filter(|_| !path.exists()).unwrap_or(path);
             match fs::read(&path) {
                 Ok(data) => {
                     // When it was used last; that it can't be noted costs nothing but the order.
@@ -117,9 +120,16 @@ impl Storage {
     /// # Errors
     /// [`Error::Storage`].
     pub fn delete(&self, name: &str) -> Result<()> {
-        let from_folder = |folder: &Path| match fs::remove_file(path_of(folder, name)) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
-            _ => Ok(()),
+        let from_folder = |folder: &Path| {
+            for path in former_note(folder, name).into_iter().chain([path_of(folder, name)]) {
+                match fs::remove_file(path) {
+                    Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                        return Err(error);
+                    }
+                    _ => {}
+                }
+            }
+            Ok(())
         };
         self.run(from_folder, |entries| drop(entries.held.remove(name)))
     }
@@ -139,6 +149,17 @@ impl Storage {
                 let name = name.to_string_lossy();
                 if known.is_file() && name.starts_with(begins) {
                     found.push((known.modified()?, format!("{within}{name}"), known.len()));
+                }
+            }
+            // Of an earlier release, in a folder of that name.
+            for file in fs::read_dir(folder.join(prefix)).into_iter().flatten() {
+                let file = file?;
+                let name = format!("{prefix}{}", file.file_name().to_string_lossy());
+                let listed = found.iter().any(|(_, known, _)| *known == name);
+                if let (Some(_), false, Ok(known)) =
+                    (former_note(folder, &name), listed, file.metadata())
+                {
+                    found.push((known.modified()?, name, known.len()));
                 }
             }
             found.sort();
@@ -178,8 +199,38 @@ fn path_of(folder: &Path, name: &str) -> PathBuf {
             && part.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
     };
     match name.split_once('/') {
+        Some(("former", rest)) => former(folder, rest),
         Some((kind, rest)) if plain(kind) && plain(rest) => folder.join(kind).join(rest),
         _ => folder.join("other").join(blake3::hash(name.as_bytes()).to_hex().as_str()),
+    }
+}
+
+/// The file by which a Python client of an earlier release put a segment into quarantine; none for other names.
+fn former_note(folder: &Path, name: &str) -> Option<PathBuf> {
+    let of = name.strip_prefix("quarantine/")?;
+    let hex = of.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    (of.len() == 64 && hex).then(|| folder.join("quarantine").join(&of[..32]).join(&of[32..]))
+}
+
+/// The file that a Python client of an earlier release kept something in.
+fn former(folder: &Path, what: &str) -> PathBuf {
+    let hashed = |text: &str| {
+        let digest = Sha256::digest(text.as_bytes());
+        digest[..16].iter().map(|byte| format!("{byte:02x}")).collect::<String>()
+    };
+    let whole = |text: &str| text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let mut parts = what.split('\n');
+    match [parts.next(), parts.next(), parts.next()].map(Option::unwrap_or_default) {
+        ["server", server, name] => {
+            folder.join("servers").join(hashed(server)).join(format!("{}.json", hashed(name)))
+        }
+        ["origin", origin, ""] if whole(origin) => {
+            folder.join("collections").join(format!("{origin}.json"))
+        }
+        ["consumed", origin, ""] if whole(origin) => {
+            folder.join("collections").join(format!("{origin}.consumed"))
+        }
+        _ => folder.join("other").join(hashed(what)),
     }
 }
 
@@ -206,6 +257,51 @@ fn only_mine(_folder: &Path) -> std::io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_python_clients_kept_is_found_where_they_kept_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let kept = Storage::new(folder.path()).unwrap();
+        let (one, two) = ("12".repeat(16), "ab".repeat(16));
+        let files = [
+            // hashlib.sha256(b"https://x").hexdigest()[:32], of b"docs" too
+            "servers/76d6c019db51ab35edc24714da29820a/46b42b4229cd7a39c564e780bb665a8b.json"
+                .to_owned(),
+            format!("collections/{one}.json"),
+            format!("collections/{one}.consumed"),
+            format!("quarantine/{one}/{two}"),
+            format!("quarantine/{one}/{two}.stated"),
+        ];
+        for file in &files {
+            let path = folder.path().join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, file).unwrap();
+        }
+        let note = format!("quarantine/{one}{two}");
+        let names = [
+            "former/server\nhttps://x\ndocs".to_owned(),
+            format!("former/origin\n{one}"),
+            format!("former/consumed\n{one}"),
+            note.clone(),
+        ];
+        for (name, file) in names.iter().zip(&files) {
+            assert_eq!(kept.get(name).unwrap().unwrap(), file.as_bytes(), "{name}");
+        }
+        assert_eq!(kept.get("former/origin\n../x").unwrap(), None);
+        let prefix = format!("quarantine/{one}");
+        let listed = || -> Vec<_> {
+            kept.list(&prefix).unwrap().into_iter().map(|(name, _)| name).collect()
+        };
+        assert_eq!(listed(), std::slice::from_ref(&note));
+        kept.put(&note, b"new").unwrap();
+        assert_eq!(kept.get(&note).unwrap().unwrap(), b"new");
+        assert_eq!(listed(), std::slice::from_ref(&note));
+        for name in &names {
+            kept.delete(name).unwrap();
+            assert_eq!(kept.get(name).unwrap(), None, "{name}");
+        }
+        assert!(listed().is_empty());
+    }
 
     #[test]
     fn a_folder_lists_the_names_that_begin_so() {

@@ -12,7 +12,7 @@ use crate::change::{Change, StoredSegment};
 use crate::change::{CollectionRow, Listing};
 use crate::error::{Error, Result};
 use crate::hex::Hex;
-use crate::host::{Head, Host, Sink};
+use crate::host::{Head, Host, Later, Sink};
 
 /// Versions and lengths are below it.
 pub const LARGEST: u64 = 1 << 48;
@@ -100,7 +100,7 @@ pub struct Asked<'a> {
     /// Is told the BLAKE3 of the collection's evaluation keys as the server says them.
     pub check: &'a dyn Fn(Option<&[u8; 32]>) -> Result<()>,
     /// Is told before it is sent another time.
-    pub again: &'a dyn Fn() -> Result<()>,
+    pub again: &'a dyn Fn() -> Later<'a, Result<()>>,
 }
 
 /// A table that rows are fetched from in private, as a server says it is.

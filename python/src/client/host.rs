@@ -194,6 +194,10 @@ impl Host for Calling<'_> {
         Box::pin(async move { done })
     }
 
+    fn process(&self) -> u64 {
+        std::process::id().into()
+    }
+
     fn durable(&self) -> bool {
         self.host.storage.durable()
     }

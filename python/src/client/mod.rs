@@ -20,7 +20,7 @@ pub use collection::PyCollection;
 pub use host::{PyCallHost, PyStorage};
 
 use crate::client::host::run;
-use crate::client::values::choices;
+use crate::client::values::{choices, fetch};
 use crate::errors::Raise;
 use crate::keys::PyKeys;
 use crate::runtime;
@@ -45,9 +45,11 @@ pub fn start() {
 
 #[pymethods]
 impl PyClient {
-    /// On a server that holds no key. Nothing is sent yet. `timeout` is in seconds. Raises InvalidInput.
+    /// On a server that holds no key. Nothing is sent yet. `timeout` is in seconds; `fetch` is auto, private, rows, segments or collection.
+    /// Raises InvalidInput.
     #[staticmethod]
-    #[pyo3(signature = (url, keys, token, *, insecure, timeout, retries, cache_bytes))]
+    #[pyo3(signature = (url, keys, token, *, insecure, timeout, retries, cache_bytes, fetch = "auto"))]
+    #[expect(clippy::too_many_arguments, reason = "they are the arguments of one Python call")]
     fn on_server(
         url: String,
         keys: Option<&PyKeys>,
@@ -56,6 +58,7 @@ impl PyClient {
         timeout: f64,
         retries: u32,
         cache_bytes: u64,
+        fetch: &str,
     ) -> PyResult<Self> {
         let timeout = Duration::try_from_secs_f64(timeout).unwrap_or(Duration::MAX);
         let made = ClientOptions {
@@ -65,6 +68,7 @@ impl PyClient {
             timeout,
             retries,
             cache_bytes,
+            fetch: self::fetch(fetch)?,
             ..ClientOptions::new(url)
         };
         Client::new(ClientOptions { face: Face::Python, ..made }).map(Self).map_err(Raise::raise)

@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use ciphervec::{Id, Network};
-use ciphervec_client::{Audience, Choices, Clusters, OnZero, Parts, Records, Selection};
+use ciphervec_client::{Audience, Choices, Clusters, Fetch, OnZero, Parts, Records, Selection};
 use numpy::PyReadonlyArray2;
 use pyo3::prelude::*;
 
@@ -124,6 +124,20 @@ impl PySelection {
 /// Which parts of rows.
 pub fn parts((records, embeddings): (bool, bool)) -> Parts {
     Parts { records, embeddings, ..Parts::default() }
+}
+
+/// How rows are read.
+pub fn fetch(name: &str) -> PyResult<Fetch> {
+    match name {
+        "auto" => Ok(Fetch::Auto),
+        "private" => Ok(Fetch::Private),
+        "rows" => Ok(Fetch::Rows),
+        "segments" => Ok(Fetch::Segments),
+        "collection" => Ok(Fetch::Collection),
+        name => Err(InvalidInput::new_err(format!(
+            "fetch must be 'auto', 'private', 'rows', 'segments' or 'collection', got {name:?}."
+        ))),
+    }
 }
 
 /// Who will read a result.

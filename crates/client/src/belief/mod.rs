@@ -3,8 +3,10 @@
 pub mod choices;
 pub mod description;
 pub mod fetch_book;
+pub mod former;
 pub mod pins;
 pub mod quarantine_book;
+pub mod session_book;
 pub mod state;
 pub mod trust;
 pub mod vault;

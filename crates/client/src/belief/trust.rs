@@ -12,8 +12,10 @@ use ciphervec::{IndexSpec, Keys};
 use serde::{Deserialize, Serialize};
 
 use crate::belief::fetch_book::FetchBook;
+use crate::belief::former;
 use crate::belief::pins::Pin;
 use crate::belief::quarantine_book::QuarantineBook;
+use crate::belief::session_book::SessionBook;
 use crate::belief::vault::{Entry, Vault, is_public};
 use crate::error::{Error, Result};
 use crate::face::Face;
@@ -173,6 +175,7 @@ impl Trust {
         collection: &str,
     ) -> Result<()> {
         host.delete(&entry_of(&[server, collection, &vault.key_id()])).await?;
+        host.delete(&former::of_server(server, collection)).await?;
         host.delete(&entry_of(&[server, collection])).await
     }
 
@@ -200,6 +203,11 @@ impl Trust {
     /// What is known of its private fetches.
     pub fn fetches(&self, spec: &IndexSpec) -> FetchBook {
         FetchBook::new(Arc::clone(&self.vault), spec)
+    }
+
+    /// Which session queries are asked under.
+    pub fn sessions(&self, spec: &IndexSpec) -> SessionBook {
+        SessionBook::new(Arc::clone(&self.vault), spec)
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {
@@ -253,6 +261,10 @@ impl Trust {
             Some(Entry::Data(list)) => {
                 self.known().consumed.clone_from(&list);
                 Ok(list)
+            }
+            None if self.face == Face::Python => {
+                let former = host.get(&former::of_consumed(&Hex(*origin).to_string())).await?;
+                Ok(former.unwrap_or_default())
             }
             Some(Entry::OtherKeys(_)) | None => Ok(Vec::new()),
         }
@@ -451,7 +463,7 @@ impl Trust {
             found => self.vault.get(host, &self.handed_over()).await?.or(found),
         };
         match found {
-            None => Ok(None),
+            None => self.former(host).await,
             // Who has no keys can't tell what others saw, and looks as a stranger does.
             Some(Entry::OtherKeys(_)) if self.vault.is_public() => Ok(None),
             // A client without keys was here first.
@@ -467,6 +479,37 @@ impl Trust {
                  keys."
             ))),
             Some(Entry::Data(data)) => self.parse(&data).map(Some),
+        }
+    }
+
+    /// What a Python client of an earlier release remembered. Only its owners have such things.
+    async fn former(&self, host: &dyn Host) -> Result<Option<Stored>> {
+        let Some([server, name]) = self.address.get().filter(|_| self.face == Face::Python) else {
+            return Ok(None);
+        };
+        let in_folder = server.is_empty();
+        let place =
+            if in_folder { former::of_origin(name) } else { former::of_server(server, name) };
+        let Some(data) = host.get(&place).await? else { return Ok(None) };
+        let stored = if in_folder {
+            former::pin_of(&data, name).map(|pin| Stored { state: Some(pin), ..Stored::default() })
+        } else {
+            former::trust_of(&data, server, name).map(|found| Stored {
+                version: found.version,
+                head: found.head,
+                pins: found.pins,
+                state: found.state,
+                ..Stored::default()
+            })
+        };
+        match stored {
+            Some(stored) => Ok(Some(stored)),
+            None => Error::corrupt(format!(
+                "what an earlier release remembered of {} is not what it wrote. Make sure that {} shows the right version, and then delete \
+                 it, under servers or collections in the state folder.",
+                self.name(),
+                self.server
+            )),
         }
     }
 
@@ -642,6 +685,44 @@ mod tests {
 
     fn values(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
         pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+    }
+
+    #[test]
+    fn what_python_clients_saw_of_a_folder_counts_until_something_was_seen_since() {
+        let (host, origin) = (Fake::default(), [0x12; 16]);
+        let vault = Arc::new(Vault::new(&Keys::from_master([7; 32])).unwrap());
+        let known = |face| {
+            let trust = Trust::of_folder(face, Arc::clone(&vault), "db", "docs");
+            block_on(trust.of_origin(&host, &origin)).map(|()| trust)
+        };
+        let hex = "12".repeat(16);
+        let text = format!(
+            r#"{{"format": 1, "origin": "{hex}", "lineage": "aa", "sequence": 9, "name": "bb", "epoch": 2, "left": ["cc"]}}"#
+        );
+        let (of_origin, of_list) = (former::of_origin(&hex), former::of_consumed(&hex));
+        block_on(host.put(&of_origin, text.as_bytes())).unwrap();
+        block_on(host.put(&of_list, b"list")).unwrap();
+        assert_eq!(known(Face::Rust).unwrap().state(), None);
+        let trust = known(Face::Python).unwrap();
+        let before = trust.state().unwrap();
+        assert_eq!((before.sequence, &*before.left), (9, &["cc".to_owned()][..]));
+        assert_eq!(block_on(trust.consumed(&host, &origin)).unwrap(), b"list");
+        let now = Pin { sequence: 10, ..before };
+        block_on(trust.see_state(&host, now.clone())).unwrap();
+        block_on(trust.keep_consumed(&host, &origin, b"longer list")).unwrap();
+        let trust = known(Face::Python).unwrap();
+        assert_eq!(trust.state(), Some(now));
+        assert_eq!(block_on(trust.consumed(&host, &origin)).unwrap(), b"longer list");
+        // Of another collection, or damaged, it passes for nothing.
+        host.kept.borrow_mut().retain(|name, _| name.starts_with("former"));
+        for other in [
+            text.replace("1212", "1313"),
+            text.replace("\"format\": 1", "\"format\": 7"),
+            "{".to_owned(),
+        ] {
+            block_on(host.put(&of_origin, other.as_bytes())).unwrap();
+            assert!(matches!(known(Face::Python), Err(Error::Corrupt(_))), "{other}");
+        }
     }
 
     #[test]

@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use zeroize::Zeroizing;
 
 use crate::error::{Error, Result};
-use crate::host::{Head, Host, Request};
+use crate::host::{Head, Host, Later, Request};
 use crate::remote::problem::{Reply, error_of, loses_uploads, printable, words};
 use crate::remote::sinks::{Blob, Parted, Whole};
 use crate::store::Receiver;
@@ -60,7 +60,7 @@ pub struct Call<'a> {
     /// Bytes of the longest answer, where no sink takes it; 0 for that of JSON.
     pub limit: usize,
     /// Told before each attempt after the first.
-    pub again: Option<&'a (dyn Fn() -> Result<()> + 'a)>,
+    pub again: Option<&'a dyn Fn() -> Later<'a, Result<()>>>,
 }
 
 /// What was asked for is of another length than was announced, or the server does not answer, or refuses.
@@ -207,7 +207,7 @@ impl Session {
                 host.warn(&format!("{failure} Trying again, up to {} times.", self.retries));
             }
             if let Some(again) = call.again {
-                again()?;
+                again().await?;
             }
         }
     }

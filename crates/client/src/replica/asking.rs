@@ -8,7 +8,7 @@ use ciphervec::search::{AnswerOpener, Opened, Owner};
 use ciphervec::{Error as SchemeError, SegmentId};
 
 use crate::error::{Error, Result};
-use crate::host::{Head, Host, Lost, Progress, Sink};
+use crate::host::{Head, Host, Later, Lost, Progress, Sink};
 use crate::replica::Replica;
 use crate::replica::alone::Alone;
 use crate::replica::query_keys::QUERIES_PER_KEY;
@@ -196,7 +196,7 @@ pub async fn query_epoch(alone: &mut Alone<'_>, host: &dyn Host, queries: usize)
         if !alone.description.encrypts_queries() {
             return Ok(alone.description.epoch);
         }
-        if keys.present().refused {
+        if keys.present(host).refused {
             if let Some(asked) = keys.ask_outside(queries) {
                 host.warn(&format!(
                     "{asked} queries of this client were asked under one query key of {name}. Begin another with {}().",
@@ -206,14 +206,14 @@ pub async fn query_epoch(alone: &mut Alone<'_>, host: &dyn Host, queries: usize)
             return Ok(alone.description.epoch);
         }
         let owner = Arc::clone(&alone.owner);
-        let (epoch, fresh) = keys.take(owner.key_id(), queries)?;
+        let (epoch, fresh) = keys.take(host, owner.key_id(), queries).await?;
         if !fresh {
             return Ok(epoch);
         }
         let held = hand_over(alone, host, &owner, epoch).await?;
         alone.settle(host).await?;
         if !held {
-            keys.refuse();
+            keys.refuse(host, owner.key_id()).await;
             host.warn(&format!(
                 "the server of {name} takes no query keys of its clients: it is of a release before 0.2. Queries are asked under the \
                  collection's own query key, which changes with {}() alone. SECURITY.md says what a server that lies learns of a key; upgrade \
@@ -286,7 +286,7 @@ pub async fn answered(
     sink: &mut Answer<'_>,
 ) -> Result<u64> {
     let (keys, store) = (alone.query_keys.clone(), Arc::clone(&alone.store));
-    let again = || keys.again(sent.epoch, sent.rows);
+    let again = || -> Later<'_, Result<()>> { Box::pin(keys.again(host, sent.epoch, sent.rows)) };
     // By the state that the query was made in: where others move on, `evaluate` tells.
     let check = alone.states.evaluation_check();
     let (without, described) = (alone.unasked(), Arc::clone(&alone.description));
@@ -306,7 +306,7 @@ pub async fn answered(
         if let Evaluated::Answered(version) = answer {
             return Ok(version);
         }
-        again()?;
+        again().await?;
         // Others may have let go of the owner meanwhile, who makes these keys.
         if !Arc::ptr_eq(&alone.owner, sent.owner) {
             return Err(Error::Conflict("the keys have changed. Ask again.".to_owned()));
@@ -332,7 +332,8 @@ async fn hand_over(
     let store = Arc::clone(&alone.store);
     let held = alone.apart(store.hold(host, &evaluation)).await;
     if held.is_err() {
-        alone.query_keys.end(); // it has others of that number, say, or the owner's keys have changed
+        let keys = alone.query_keys.clone();
+        keys.end(host, owner.key_id()).await; // it has others of that number, say, or the owner's keys have changed
     }
     held
 }

@@ -10,8 +10,8 @@ use crate::store::FetchOffer;
 
 pub struct Fetches {
     pub book: FetchBook,
-    /// Under which keys.
-    pub session: Option<(KeyId, FetchSession)>,
+    /// Under which keys, and of which process: it serves so many queries.
+    pub session: Option<((KeyId, u64), FetchSession)>,
     /// By blob.
     pub offers: HashMap<&'static str, FetchOffer>,
 }

@@ -19,6 +19,7 @@ use crate::host::Host;
 use crate::records::original::read_original;
 use crate::records::record::Record;
 use crate::replica::Replica;
+use crate::replica::fetch::Fetch;
 use crate::store::{FetchOffer, Fetched, Fetching, LARGEST, Offered};
 
 /// Most rows that are fetched in private at once.
@@ -29,21 +30,6 @@ const SOON: f64 = 1.0;
 const SENDS: usize = 4;
 /// Bytes of an answer to a fetch of a polynomial, and beside them, at most.
 const LAYER: usize = 24 << 10;
-
-/// How rows that were found are read from a server. A folder and memory are read here, and show nobody anything.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Fetch {
-    /// In private in modes that hide queries, or refused where that is not offered or takes a second or longer; else, and where rows are
-    /// routed, by segments.
-    #[default]
-    Auto,
-    /// In private, however long it takes.
-    Private,
-    /// Row by row: the server sees which they are.
-    Rows,
-    /// With their segments: the server sees which these are.
-    Segments,
-}
 
 /// A private fetch, as a server offers it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -123,8 +109,16 @@ impl Replica {
         if nothing || self.store.fetching().is_none() {
             return Ok(Way::Segments);
         }
+        // What the client was made with.
+        let fetch = if fetch == Fetch::Auto { self.fetch } else { fetch };
         match fetch {
             Fetch::Segments => return Ok(Way::Segments),
+            Fetch::Collection => {
+                if records {
+                    self.cover(host).await?;
+                }
+                return Ok(Way::Segments);
+            }
             // What is routed shows the clusters that its hits are among.
             Fetch::Auto if !hides || self.description.routing.is_some() => {
                 return Ok(Way::Segments);
@@ -144,6 +138,22 @@ impl Replica {
             Ok(seconds) => self.refuse_private(&format!("would take about {seconds:.1} s")),
             Err(why) => self.refuse_private(&format!("is not possible: {why}")),
         }
+    }
+
+    /// Reads the records of every segment, as far as they are not kept here.
+    pub async fn cover(&mut self, host: &dyn Host) -> Result<()> {
+        let (store, version) = (Arc::clone(&self.store), self.store.listing().version);
+        if self.covered == Some(version) || store.fetching().is_none() {
+            return Ok(());
+        }
+        let mut entries = self.entries();
+        entries.retain(|one| one.has(RECORDS));
+        store.prefetch(host, &entries, RECORDS).await?;
+        for segment in &entries {
+            store.read(host, segment.id, RECORDS).await?;
+        }
+        self.covered = Some(version);
+        Ok(())
     }
 
     fn refuse_private<T>(&self, why: &str) -> Result<T> {
@@ -304,8 +314,12 @@ impl Replica {
     }
 
     /// A session whose keys the server was given, for so many queries.
-    async fn session(&mut self, host: &dyn Host, queries: usize) -> Result<(KeyId, FetchSession)> {
-        let key = self.owner.key_id();
+    async fn session(
+        &mut self,
+        host: &dyn Host,
+        queries: usize,
+    ) -> Result<((KeyId, u64), FetchSession)> {
+        let key = (self.owner.key_id(), host.process());
         let known = self.fetches.session.take();
         if let Some(known) = known.filter(|(of, session)| *of == key && session.serves(queries)) {
             return Ok(known);

@@ -116,7 +116,7 @@ impl Replica {
         host: &dyn Host,
         deviation: f64,
     ) -> Result<FloodingPlan> {
-        let epoch = self.query_keys.present().session.unwrap_or(self.description.epoch);
+        let epoch = self.query_keys.present(host).session.unwrap_or(self.description.epoch);
         self.flooding_plan(host, deviation, epoch).await
     }
 
@@ -127,11 +127,11 @@ impl Replica {
         queries: usize,
         deviation: f64,
     ) -> Result<()> {
-        let Some(epoch) = self.query_keys.present().session else { return Ok(()) };
+        let Some(epoch) = self.query_keys.present(host).session else { return Ok(()) };
         let plan = self.flooding_plan(host, deviation, epoch).await?;
         let wanted = (queries * self.directory.len()) as u64;
         if plan.rows_left < wanted && wanted <= plan.rows_an_epoch {
-            self.query_keys.end();
+            self.query_keys.end(host, self.owner.key_id()).await;
         }
         Ok(())
     }

@@ -14,6 +14,7 @@ pub mod committing;
 pub mod compaction;
 pub mod describing;
 pub mod explaining;
+pub mod fetch;
 pub mod fetches;
 pub mod fetching;
 pub mod filtering;
@@ -55,6 +56,7 @@ use crate::change::{CONSUMED, COVERED, Difference, EVALUATION, STATE, StoredSegm
 use crate::error::{Error, Result};
 use crate::face::Face;
 use crate::host::Host;
+use crate::replica::fetch::Fetch;
 use crate::replica::fetches::Fetches;
 use crate::replica::opened::Payloads;
 use crate::replica::opened_routing::OpenedRouting;
@@ -77,6 +79,7 @@ pub struct Opened {
     pub keys: Option<Arc<Keys>>,
     pub store: Arc<dyn CollectionStore>,
     pub description: Description,
+    pub fetch: Fetch,
 }
 
 /// The segments of one collection, from the owner's point of view.
@@ -113,6 +116,10 @@ pub struct Replica {
     quarantine: QuarantineBook,
     /// Private ones.
     pub fetches: Fetches,
+    /// How rows are read where a call doesn't say.
+    pub fetch: Fetch,
+    /// The state whose records were all read.
+    covered: Option<u64>,
     /// Those by the owner's state.
     stated: HashSet<SegmentId>,
     /// Of which epoch and state the owner was given the evaluation keys that queries are answered with.
@@ -122,9 +129,13 @@ pub struct Replica {
 impl Replica {
     /// Reads the sidecars.
     pub async fn open(host: &dyn Host, opened: Opened) -> Result<Self> {
-        let Opened { face, keys, store, description } = opened;
+        let Opened { face, keys, store, description, fetch } = opened;
         let owner = Arc::new(description.owner(face, keys.as_deref())?);
         let quarantine = store.trust().quarantine(&description.spec);
+        let book = store.trust().sessions(&description.spec);
+        // What this process searches itself no other asks; and a page begins a session each time that it is loaded.
+        let several = !store.computes() && face != Face::JavaScript;
+        let query_keys = QueryKeys::new(Some(book).filter(|_| several));
         let fetches = Fetches::new(store.trust().fetches(&description.spec));
         let mut replica = Replica {
             face,
@@ -133,7 +144,7 @@ impl Replica {
             states: States::new(face, description.spec.collection()),
             store,
             description: Arc::new(description),
-            query_keys: QueryKeys::default(),
+            query_keys,
             owner,
             directory: SegmentDirectory::new(),
             payloads: Payloads::default(),
@@ -149,6 +160,8 @@ impl Replica {
             taken: Vec::new(),
             quarantine,
             fetches,
+            fetch,
+            covered: None,
             stated: HashSet::new(),
             evaluation: None,
         };

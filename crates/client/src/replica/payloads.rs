@@ -17,6 +17,7 @@ use crate::records::record;
 use crate::records::{Bound, Filter};
 use crate::replica::Replica;
 use crate::replica::batch::Batch;
+use crate::replica::fetch::Fetch;
 use crate::replica::padding::{BUNDLE, unpack};
 use crate::threads::heavy;
 
@@ -101,6 +102,9 @@ impl Replica {
         segment: &StoredSegment,
         blob: &str,
     ) -> Result<Arc<[u8]>> {
+        if blob == RECORDS && self.fetch == Fetch::Collection {
+            self.cover(host).await?;
+        }
         for turn in 0.. {
             let bytes = self.read(host, segment.id, blob).await?;
             match self.check_bytes(segment.id, &bytes) {

@@ -81,13 +81,17 @@ async fn fetch(alone: &mut Alone<'_>, host: &dyn Host, count: usize) -> Result<(
 }
 
 /// Halves for so many questions, used up from now on, and the epoch that they were counted under; none where there are too few.
-pub fn taken(replica: &Replica, queries: usize) -> Result<Option<(u32, Vec<Token>)>> {
+pub fn taken(
+    replica: &Replica,
+    host: &dyn Host,
+    queries: usize,
+) -> Result<Option<(u32, Vec<Token>)>> {
     if replica.tokens.len() < queries
         || replica.store.listing().query_version < u64::from(QUERY_VERSION)
     {
         return Ok(None);
     }
-    let keys = replica.query_keys.present();
+    let keys = replica.query_keys.present(host);
     let epoch = if keys.refused { Some(replica.description.epoch) } else { keys.session };
     let Some(epoch) = epoch else { return Ok(None) };
     let (pool, directory) = (&replica.tokens, &replica.directory);

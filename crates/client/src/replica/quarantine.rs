@@ -51,7 +51,7 @@ impl Replica {
         reason: &str,
     ) -> Result<()> {
         segments.iter().for_each(|id| self.directory.quarantine(*id));
-        self.query_keys.end();
+        self.query_keys.end(host, self.owner.key_id()).await;
         let mut said = Vec::new();
         for id in segments {
             if let Err(error) = self.quarantine.hold(host, id.to_string(), reason).await {

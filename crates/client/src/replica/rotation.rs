@@ -230,7 +230,7 @@ impl Replica {
         };
         let following = Following { owner: &owner, described: &described, anew: false };
         self.send_as(host, &mut change, following).await?;
-        self.query_keys.end();
+        self.query_keys.end(host, self.owner.key_id()).await;
         self.description = Arc::new(described);
         self.took(host).await
     }

@@ -234,7 +234,7 @@ async fn ask(
     let opened = if alone.description.routing.is_some() {
         routed(alone, host, message, rows).await?
     } else {
-        let ahead = if flood.is_none() { prefetch::taken(alone, queries)? } else { None };
+        let ahead = if flood.is_none() { prefetch::taken(alone, host, queries)? } else { None };
         let large = alone.directory.len() * queries * LEAST_WORD > WHOLE;
         if ahead.is_none() && large {
             let epoch = query_epoch(alone, host, queries).await?;

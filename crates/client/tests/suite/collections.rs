@@ -1,11 +1,13 @@
 //! Collections on a server, by one client and by several.
 
+use std::cell::Cell;
+
 use ciphervec::{Id, Metric, Mode};
 use ciphervec_client::{
     Choices, Connection, Error, Fetch, Parts, QueryRequest, Records, Selection, block_on,
 };
 
-use crate::support::{Server, client, connection, filled, keys, rows, vectors};
+use crate::support::{Faulty, Server, client, connection, filled, keys, rows, vectors};
 
 const D: usize = 16;
 const EVERYTHING: Parts = Parts { records: true, embeddings: true, fetch: Fetch::Segments };
@@ -202,4 +204,35 @@ fn what_was_seen_outlasts_the_process_in_a_folder() {
 fn walk(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
     let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     entries.flat_map(|path| if path.is_dir() { walk(&path) } else { vec![path] }).collect()
+}
+
+/// Each with a storage of its own user's.
+#[test]
+fn the_next_process_goes_on_with_a_session_and_brings_no_keys_again() {
+    let server = Server::start();
+    let state = tempfile::tempdir().unwrap();
+    let asked = |state: &std::path::Path, seed: u64| {
+        let brought = Cell::new(0);
+        let host =
+            Faulty::over(Connection::new(state).unwrap().on_warning(|_| ()), |_, request| {
+                brought.set(brought.get() + usize::from(request.url.ends_with("/query-keys")));
+                None
+            });
+        let docs = block_on(server.client(&keys()).get_collection(&host, "docs", false, None));
+        let docs = docs.unwrap();
+        let request = QueryRequest { embeddings: vectors(1, 16, seed), ..QueryRequest::default() };
+        block_on(docs.query(&host, request)).unwrap();
+        let key = block_on(docs.info(&host, None)).unwrap().query_key.unwrap();
+        (brought.get(), key.session.unwrap(), key.queries)
+    };
+    let (host, _warnings) = connection();
+    filled(&server.client(&keys()), &host, &Choices::new("docs", 16), rows(30, 16, 1));
+    let (brought, session, _) = asked(state.path(), 1);
+    assert_eq!(brought, 1);
+    for number in 2..5 {
+        assert_eq!(asked(state.path(), number), (0, session, number as usize));
+    }
+    let elsewhere = tempfile::tempdir().unwrap();
+    let (brought, other, _) = asked(elsewhere.path(), 1);
+    assert!(brought == 1 && other != session);
 }

@@ -7,6 +7,7 @@ mod conformance;
 mod faults;
 mod fetching;
 mod filters;
+mod former;
 mod hostile;
 mod local;
 mod lying;

@@ -156,6 +156,14 @@ impl<'a> Faulty<'a> {
         }
     }
 
+    /// Over another connection, and what it remembers.
+    pub fn over(
+        inner: Connection,
+        choose: impl Fn(usize, &Request<'_>) -> Option<Fault> + 'a,
+    ) -> Self {
+        Faulty { inner, ..Self::new(choose) }
+    }
+
     /// Of a process that ends at a request, which the server may have acted on; what it remembered stays.
     pub fn killed(inner: Connection, at: usize, acted: bool) -> Self {
         let choose = move |number: usize, _: &Request<'_>| match number.cmp(&at) {
@@ -163,7 +171,7 @@ impl<'a> Faulty<'a> {
             std::cmp::Ordering::Equal if acted => Some(Fault::Unanswered),
             _ => Some(Fault::Unsent),
         };
-        Faulty { inner, ..Self::new(choose) }
+        Self::over(inner, choose)
     }
 
     pub fn scripted(answers: Vec<(Head, Vec<u8>)>) -> Self {
@@ -305,6 +313,10 @@ impl Host for Faulty<'_> {
 
     fn lock<'b>(&'b self, name: &'b str) -> Later<'b, Result<Box<dyn std::any::Any>>> {
         self.inner.lock(name)
+    }
+
+    fn process(&self) -> u64 {
+        self.inner.process()
     }
 
     fn durable(&self) -> bool {

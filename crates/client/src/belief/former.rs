@@ -1,0 +1,55 @@
+//! What Python clients remembered before this crate did it for them, in the user's state folder and in clear. It counts where nothing was
+//! remembered since: a server must not gain a clean record by an upgrade of its client.
+
+use serde::Deserialize;
+
+use crate::belief::pins::Pin;
+use crate::belief::trust::Values;
+
+/// What they remembered of a collection on a server; `state` since format 2.
+#[derive(Deserialize)]
+pub struct FormerTrust {
+    format: u64,
+    server: String,
+    collection: String,
+    pub version: u64,
+    pub head: String,
+    pub pins: Values,
+    pub state: Option<Pin>,
+}
+
+/// What they remembered of one in a folder.
+#[derive(Deserialize)]
+struct FormerPin {
+    format: u64,
+    #[serde(flatten)]
+    pin: Pin,
+}
+
+/// The name that a host knows the first by.
+pub fn of_server(server: &str, collection: &str) -> String {
+    format!("former/server\n{server}\n{collection}")
+}
+
+/// The second.
+pub fn of_origin(origin: &str) -> String {
+    format!("former/origin\n{origin}")
+}
+
+/// And the list of consumed segments.
+pub fn of_consumed(origin: &str) -> String {
+    format!("former/consumed\n{origin}")
+}
+
+/// Reads what was kept under [`of_server`]; none for what is no such thing.
+pub fn trust_of(data: &[u8], server: &str, collection: &str) -> Option<FormerTrust> {
+    let found: FormerTrust = serde_json::from_slice(data).ok()?;
+    let here = (found.server == server) && (found.collection == collection);
+    (here && [1, 2].contains(&found.format)).then_some(found)
+}
+
+/// Reads what was kept under [`of_origin`].
+pub fn pin_of(data: &[u8], origin: &str) -> Option<Pin> {
+    let FormerPin { format, pin } = serde_json::from_slice(data).ok()?;
+    (format == 1 && pin.origin == origin).then_some(pin)
+}
