@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,19 +11,14 @@ import httpx
 import pytest
 
 import ciphervec
-from ciphervec import Collection, Conflict, HttpClient
-from ciphervec.collections.routing import recluster
+from ciphervec import Conflict, HttpClient
 from ciphervec.errors import RollbackDetected
 from ciphervec.http import LocalServer
-from network import Faulty
+from liar import shown
+from network import Faulty, Stop, dying
 from routing_scenes import blobs, filled
 
-Making = recluster._Making
 N = 200
-
-
-class Killed(BaseException):
-    """The process ends."""
 
 
 @pytest.fixture
@@ -37,29 +31,26 @@ def client(server: LocalServer, keys: ciphervec.Keys, net: Faulty | None = None)
     return HttpClient(server.url, keys=keys, state=None, transport=net)
 
 
-def killed_at(step: str, collection: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Cluster, and be killed when that step begins."""
-
-    def end(*_: object) -> None:
-        raise Killed
-
-    with monkeypatch.context() as patch, contextlib.suppress(Killed):
-        patch.setattr(Making, step, end)
-        collection.recluster()
+def killed_at(commit: int, server: LocalServer, keys: ciphervec.Keys) -> None:
+    """Cluster, and be killed before that commit is sent: the first says what is made, then come the clusters, and the last
+    lets them count."""
+    with client(server, keys, dying(commit, acted=False)) as other, pytest.raises(Stop):
+        other.get_collection("routed").recluster()
 
 
-def between(
-    monkeypatch: pytest.MonkeyPatch, step: str, collection: Collection, meanwhile: Callable[[], None]
-) -> None:
-    """Have something happen before the first such step of this client."""
-    real, left = getattr(Making, step), [1]
+def before(commit: int, meanwhile: Callable[[], None]) -> Faulty:
+    """Have something happen before that commit is sent, once."""
+    net, left = Faulty(), [commit]
 
-    def late(self: Any, *given: object) -> object:
-        if self._segments is collection._segments and left.pop() if left else False:
+    def late(request: httpx.Request, go: Callable[[], httpx.Response]) -> httpx.Response:
+        left[0] -= request.url.path.endswith("/commits")
+        if left[0] == 0:
+            left[0] = -1
             meanwhile()
-        return real(self, *given)
+        return go()
 
-    monkeypatch.setattr(Making, step, late)
+    net.fault = late
+    return net
 
 
 def whole(server: LocalServer, keys: ciphervec.Keys, expected: int) -> None:
@@ -72,31 +63,31 @@ def whole(server: LocalServer, keys: ciphervec.Keys, expected: int) -> None:
 
 
 def test_what_another_client_has_begun_since_does_not_count(
-    server: LocalServer, keys: ciphervec.Keys, monkeypatch: pytest.MonkeyPatch
+    server: LocalServer, keys: ciphervec.Keys
 ) -> None:
     """It is empty: all rows were lost where it did."""
-    with client(server, keys) as one, client(server, keys) as two:
-        mine = filled(one, blobs(N))
-        theirs = two.get_collection("routed")
+    with client(server, keys) as one:
+        theirs = filled(one, blobs(N))
 
         def meanwhile() -> None:
             theirs.recluster()
             theirs.add(["late"], blobs(1, 4))
-            killed_at("_stage", theirs, monkeypatch)
+            killed_at(2, server, keys)
 
-        between(monkeypatch, "_switch", mine, meanwhile)
-        with pytest.raises(Conflict):
-            mine.recluster()
+        with client(server, keys, before(3, meanwhile)) as two, pytest.raises(Conflict):
+            two.get_collection("routed").recluster()
     whole(server, keys, N + 1)
 
 
 def test_two_clients_that_go_on_with_one_plan_make_each_cluster_once(
-    server: LocalServer, keys: ciphervec.Keys, monkeypatch: pytest.MonkeyPatch
+    server: LocalServer, keys: ciphervec.Keys
 ) -> None:
-    with client(server, keys) as one, client(server, keys) as two:
+    with (
+        client(server, keys) as one,
+        client(server, keys, before(2, lambda: killed_at(2, server, keys))) as two,
+    ):
         mine = filled(one, blobs(N))
         theirs = two.get_collection("routed")
-        between(monkeypatch, "_add", theirs, lambda: killed_at("_switch", mine, monkeypatch))
         with pytest.raises(Conflict):
             theirs.recluster()
         assert mine.count() == theirs.count() == N
@@ -116,13 +107,13 @@ def _thinned(one: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("lie", [_undocumented, _thinned])
 def test_clusters_count_only_as_they_were_stored(
-    server: LocalServer, keys: ciphervec.Keys, monkeypatch: pytest.MonkeyPatch, lie: Callable[[Any], None]
+    server: LocalServer, keys: ciphervec.Keys, lie: Callable[[Any], None]
 ) -> None:
     """No state names them while they are being made; the one that lets them count would authenticate what a server shows."""
     with client(server, keys) as one:
-        begun = filled(one, blobs(N))
-        before = {segment.id.hex() for segment in begun._segments.entries()}
-        killed_at("_switch", begun, monkeypatch)
+        filled(one, blobs(N))
+    there = {segment["id"] for segment in shown(server.url, "routed")[0]["segments"]}
+    killed_at(3, server, keys)
     net = Faulty()
 
     def fault(request: httpx.Request, go: Callable[[], httpx.Response]) -> httpx.Response:
@@ -133,7 +124,7 @@ def test_clusters_count_only_as_they_were_stored(
             return answer
         told = answer.json()
         for segment in told.get("segments", []):
-            if segment["id"] not in before:
+            if segment["id"] not in there:
                 lie(segment)
         kept = {k: v for k, v in answer.headers.items() if k.lower() != "content-length"}
         return httpx.Response(answer.status_code, headers=kept, content=json.dumps(told).encode())
