@@ -73,9 +73,11 @@ def test_a_kill_between_two_batches_of_clusters_loses_nothing(server_url: str, k
     with HttpClient(server_url, keys=keys, state=None) as client:
         routing = Clusters(count=70, probes=4, decoys=4)
         client.create_collection("routed", D, routing=routing).add(range(4000), rows, documents=texts)
-    with HttpClient(server_url, keys=keys, state=None, transport=dying(2, acted=True)) as client:
-        with pytest.raises(Stop):
-            client.get_collection("routed").recluster()
+    with (
+        HttpClient(server_url, keys=keys, state=None, transport=dying(2, acted=True)) as client,
+        pytest.raises(Stop),
+    ):
+        client.get_collection("routed").recluster()
     with HttpClient(server_url, keys=keys, state=None) as client:
         collection = client.get_collection("routed")
         assert 0 < collection.info()["routing"]["being_made"] < 70
