@@ -25,7 +25,6 @@ class Attempts:
     together."""
 
     def __init__(self, timeout: float, retries: int, sleep: Callable[[float], None]) -> None:
-        self._timeout = timeout
         self._ends = time.monotonic() + timeout
         self._retries = retries
         self._sleep = sleep
@@ -51,11 +50,6 @@ class Attempts:
             return False
         self._sleep(pause)
         return True
-
-    def progressed(self) -> None:
-        """Something arrived: what comes next has all its time and attempts again."""
-        self._ends = time.monotonic() + self._timeout
-        self.failed = 0
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:

@@ -16,7 +16,7 @@ from ..errors import CiphervecError, ServerError
 from .address import Token
 from .problem import Reply, error_of, loses_uploads, words
 from .retry import RETRY_STATUS, Attempts, retry_after
-from .transport_types import Lost, Request, Sink, Transport
+from .transport_types import Lost, Request, Transport
 
 API = "1"
 MAX_JSON = 256 << 20
@@ -38,10 +38,6 @@ class Unanswered(ServerError):  # noqa: N818
     def __init__(self, says: str, *, sent: bool) -> None:
         super().__init__(says)
         self.sent = sent
-
-
-class Changed(ServerError):  # noqa: N818
-    """What is fetched has another length than was announced."""
 
 
 class Session:
@@ -69,13 +65,9 @@ class Session:
         ok: tuple[int, ...] = (200,),
         limit: int = MAX_JSON,
         longer: float = 0.0,
-        sink: Sink | None = None,
-        again: Callable[[], None] | None = None,
     ) -> Reply:
         """Send a request until it is answered. Statuses other than `ok` are raised as the
-        exceptions of `error_of`. `longer`: seconds beyond those that other requests have. `sink`: where
-        the body of a 200 goes as it comes, from its start again after a lost connection. `again` is called
-        before each attempt after the first.
+        exceptions of `error_of`. `longer`: seconds beyond those that other requests have.
 
         `doing` starts the message of an error: "cannot read 'faces'". Raises Unanswered, a
         ServerError, when no answer came in time.
@@ -86,7 +78,7 @@ class Session:
         while True:
             wait = None
             try:
-                reply = self.transport.send(request, attempts.left, limit, sink=sink)
+                reply = self.transport.send(request, attempts.left, limit)
             except Lost as lost:
                 sent = sent or lost.sent
                 failure: CiphervecError = self._unanswered(doing, str(lost), sent)
@@ -111,8 +103,6 @@ class Session:
                 warnings.warn(
                     f"{failure} Trying again, up to {self._retries} times.", UserWarning, stacklevel=2
                 )
-            if again is not None:
-                again()
 
     def json(self, reply: Reply, doing: str) -> dict[str, Any]:
         """The object in an answer. Raises ServerError."""
@@ -131,43 +121,6 @@ class Session:
                 f"{doing}: {self.url} answered with something else than JSON. Is this the right URL?"
             )
         return content
-
-    def fetch(self, path: str, length: int, doing: str) -> bytes | None:
-        """A blob of that many bytes; None where there is none. What arrived before a connection was
-        lost is not fetched again. Raises ServerError, and of these Changed where it has another length."""
-        attempts = self._attempts()
-        into = bytearray()
-        while True:
-            had, wait = len(into), None
-            headers = {"Range": f"bytes={had}-"} if had else {}
-            try:
-                reply = self.transport.send(
-                    self._request("GET", path, b"", headers), attempts.left, length, into
-                )
-            except Lost as lost:
-                failure: CiphervecError = self._unanswered(doing, str(lost), False)
-                if lost.final:
-                    raise Changed(str(failure)) from None
-            else:
-                if reply.status == 404:
-                    return None
-                if reply.status == 416:  # beyond the end of a shorter one
-                    raise Changed(f"{doing}: {length:,} bytes expected, fewer are there. Open it again.")
-                if reply.status in (200, 206):
-                    self._check_api(reply, doing)
-                    if len(into) != length:
-                        raise Changed(
-                            f"{doing}: {length:,} bytes expected, {len(into):,} came. Open it again."
-                        )
-                    return bytes(into)
-                failure = error_of(reply, doing, self.url)
-                if reply.status not in RETRY_STATUS:
-                    raise failure
-                wait = retry_after(reply.headers)
-            if len(into) > had:
-                attempts.progressed()
-            if not attempts.again(wait):
-                raise failure from None
 
     def upload(self, path: str, data: bytes, doing: str, step: Callable[[int], object]) -> str:
         """Bring a blob to the server piece by piece, each acknowledged; the upload's id.

@@ -20,57 +20,11 @@ import httpx
 
 from ..ingest.forks import fresh_in_child
 from .problem import Reply
-from .transport_types import Lost, Request, Sink
+from .transport_types import Lost, Request
 
 T = TypeVar("T")
 _CONNECT = 10.0  # seconds
 _LONGEST_ERROR = 1 << 20
-
-
-class _Body:
-    """Where the pieces of an answer go."""
-
-    def __init__(
-        self,
-        response: httpx.Response,
-        seconds: float,
-        limit: int,
-        into: bytearray | None,
-        sink: Sink | None = None,
-    ) -> None:
-        self._response = response
-        coding = response.headers.get("content-encoding", "identity").strip().lower()
-        if coding not in ("", "identity"):
-            raise _compressed(coding)
-        good = into is not None and response.status_code in (200, 206)
-        # What went wrong is said in few bytes, whatever was asked for.
-        self._limit = limit if response.is_success else _LONGEST_ERROR
-        self._ends = time.monotonic() + seconds
-        self._into = into if into is not None and good else bytearray()
-        if response.status_code == 200:
-            self._into.clear()
-        elif good and not response.headers.get("content-range", "").startswith(f"bytes {len(self._into)}-"):
-            raise Lost("the server sent another range than was asked for", sent=True, final=True)
-        self._kept = good
-        self.sink = sink if response.status_code == 200 else None
-        self._length = 0
-        if self.sink is not None:
-            self.sink.restart({name.lower(): value for name, value in response.headers.items()})
-
-    def take(self, piece: bytes) -> None:
-        if self.sink is None:
-            self._into += piece
-        else:
-            self.sink.write(piece)
-        self._length += len(piece)
-        if max(self._length, len(self._into)) > self._limit:
-            raise Lost(f"the answer is longer than the {self._limit:,} bytes expected", sent=True, final=True)
-        if time.monotonic() > self._ends:
-            raise Lost("the answer did not end in time", sent=True)
-
-    def reply(self) -> Reply:
-        headers = {name.lower(): value for name, value in self._response.headers.items()}
-        return Reply(self._response.status_code, headers, b"" if self._kept else bytes(self._into))
 
 
 class _Streamed:
@@ -101,6 +55,20 @@ class _Streamed:
         return piece
 
 
+def _whole(answer: _Streamed, limit: int) -> Reply:
+    """All of it. Raises Lost, also where it is longer than that."""
+    # What went wrong is said in few bytes, whatever was asked for.
+    most, body = limit if 200 <= answer.status < 300 else _LONGEST_ERROR, bytearray()
+    try:
+        while (piece := answer.read()) is not None:
+            body += piece
+            if len(body) > most:
+                raise Lost(f"the answer is longer than the {most:,} bytes expected", sent=True, final=True)
+    finally:
+        answer.close()
+    return Reply(answer.status, dict(answer.headers), bytes(body))
+
+
 def _compressed(coding: str) -> Lost:
     return Lost(
         f"the answer is compressed ({coding[:20]}), which was not asked for: few bytes could become any number of them",
@@ -124,25 +92,16 @@ class Direct:
         if transport is None:  # what a caller made is the caller's
             fresh_in_child(self, _client=lambda: httpx.Client(**_settings(verify, http2, proxies)))
 
-    def send(
-        self,
-        request: Request,
-        seconds: float,
-        limit: int,
-        into: bytearray | None = None,
-        sink: Sink | None = None,
-    ) -> Reply:
-        with _lost(), self._client.stream(**_arguments(request, seconds)) as response:
-            body = _Body(response, seconds, limit, into, sink)
-            for piece in response.iter_bytes():
-                body.take(piece)
-            return body.reply()
+    def send(self, request: Request, seconds: float, limit: int) -> Reply:
+        return _whole(self._begin(request, seconds), limit)
 
     def begin(
         self, method: str, url: str, headers: list[tuple[str, str]], body: bytes | None, seconds: float
     ) -> _Streamed:
         """One attempt, whose answer is read afterwards. Raises Lost."""
-        request = Request(method, url, dict(headers), body or b"")
+        return self._begin(Request(method, url, dict(headers), body or b""), seconds)
+
+    def _begin(self, request: Request, seconds: float) -> _Streamed:
         with _lost():
             response = self._client.send(
                 self._client.build_request(**_arguments(request, seconds)), stream=True
@@ -219,43 +178,18 @@ class Looped:
         if transport is None:
             fresh_in_child(self, _client=lambda: httpx.AsyncClient(**_settings(verify, http2, proxies)))
 
-    def send(
-        self,
-        request: Request,
-        seconds: float,
-        limit: int,
-        into: bytearray | None = None,
-        sink: Sink | None = None,
-    ) -> Reply:
-        call = CALL.get() or Call()
-        call.check()
-        return call.result(self._run(self._send(request, seconds, limit, into, sink)))
-
-    async def _send(
-        self,
-        request: Request,
-        seconds: float,
-        limit: int,
-        into: bytearray | None,
-        sink: Sink | None,
-    ) -> Reply:
-        with _lost():
-            async with self._client.stream(**_arguments(request, seconds)) as response:
-                body = _Body(response, seconds, limit, into, sink)
-                async for piece in response.aiter_bytes():
-                    if body.sink is None:
-                        body.take(piece)
-                    else:  # waits for the opener, which other requests of this loop must not
-                        await asyncio.to_thread(body.take, piece)
-                return body.reply()
+    def send(self, request: Request, seconds: float, limit: int) -> Reply:
+        return _whole(self._begin(request, seconds), limit)
 
     def begin(
         self, method: str, url: str, headers: list[tuple[str, str]], body: bytes | None, seconds: float
     ) -> _Streamed:
         """One attempt, whose answer is read afterwards. Raises Lost."""
+        return self._begin(Request(method, url, dict(headers), body or b""), seconds)
+
+    def _begin(self, request: Request, seconds: float) -> _Streamed:
         call = CALL.get() or Call()
         call.check()
-        request = Request(method, url, dict(headers), body or b"")
         with _lost():
             made = self._client.build_request(**_arguments(request, seconds))
             response = call.result(self._run(self._client.send(made, stream=True)))

@@ -2,23 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import NamedTuple, Protocol
 
 from ..collections.world import Carrier
 from .problem import Reply
-
-
-class Sink(Protocol):
-    """Where an answer goes that is too large to be kept."""
-
-    def restart(self, headers: Mapping[str, str]) -> None:
-        """An answer begins, under these headers, named in lower case; whatever came before it is forgotten."""
-        ...
-
-    def write(self, piece: bytes) -> None:
-        """Its next bytes. May wait until the bytes before are dealt with."""
-        ...
 
 
 class Request(NamedTuple):
@@ -43,17 +30,8 @@ class Lost(Exception):  # noqa: N818, caught in this package and never shown
 class Transport(Carrier, Protocol):
     """What carries requests, those of programs and tokens too."""
 
-    def send(
-        self,
-        request: Request,
-        seconds: float,
-        limit: int,
-        into: bytearray | None = None,
-        sink: Sink | None = None,
-    ) -> Reply:
-        """One attempt. The body of a 200 or 206 goes to `into` if given, which keeps what came when
-        the rest gets lost; that of a 200 to `sink`, as it comes. Raises Lost, also for a body longer
-        than `limit`."""
+    def send(self, request: Request, seconds: float, limit: int) -> Reply:
+        """One attempt. Raises Lost, also for a body longer than `limit`."""
         ...
 
     def close(self) -> None:
