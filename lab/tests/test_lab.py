@@ -13,8 +13,8 @@ from test_rooms import circles, imports, rooms
 
 PACKAGE = Path(ciphervec_lab.__file__).parent
 NATIVE = {
-    "bench/ckks", "bench/ckks_report", "bench/lookup", "bench/scale", "bench/scanners", "bench/serving/damage",
-    "bench/web", "reproduce/ive_pel", "reproduce/native",
+    "bench/ckks", "bench/ckks_report", "bench/lookup", "bench/serving/damage", "bench/web", "reproduce/ive_pel",
+    "reproduce/native",
 }  # fmt: skip
 """What times a step that has no name in Python, or breaks one."""
 
