@@ -4,6 +4,7 @@ one process answers, and who is killed leave. For tests of `ciphervec.ray` and o
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import signal
 import time
@@ -23,10 +24,10 @@ D = 32
 
 
 class Owner:
-    """The key holder of one collection in a folder, and what one process answers."""
+    """The key holder of one collection in a folder, and what one process answers, by the halves over what is stored there."""
 
     def __init__(self, folder: Path, keys: Keys, vectors: np.ndarray, mode: str) -> None:
-        self.folder, self.vectors = folder, vectors
+        self.folder, self.keys, self.vectors = folder, keys, vectors
         self.client = ciphervec.PersistentClient(folder, keys)
         self.books = self.client.create_collection("books", D, mode=mode, filterable=["shelf"])
         self.rows = 0
@@ -40,36 +41,55 @@ class Owner:
         self.rows += count
 
     @property
+    def store(self) -> native.Store:
+        return native.Store.open_read_only(str(self.folder / "books"))
+
+    @property
     def version(self) -> int:
-        return self.books._store.version
+        return self.store.version
+
+    @property
+    def owner(self) -> ciphervec.Owner:
+        return owner_of(self.keys, self.books, self.store)
 
     @property
     def index(self) -> native.ServerIndex:
-        return self.books._segments.server.index
+        return index_of(self.books, self.store)
 
     def session(self, number: int, first: int = 0) -> tuple[bytes, bytes]:
         """A query of a session, and the evaluation keys that it takes."""
-        owner = self.books.owner
+        owner = self.owner
         query = owner.query(self.vectors[first : first + 1], epoch=SESSIONS + number)
         return query.to_bytes(), session_keys(owner, number)
 
     def right(self, query: bytes, keys: bytes) -> bytes:
         """What one process answers with these keys of a session."""
-        return self.index.evaluate(query, self.index.session_keys(keys))
+        index = self.index
+        return index.evaluate(query, index.session_keys(keys))
 
-    def query(self, count: int = 1, where: object | None = None, first: int = 0) -> bytes:
-        """As it goes to a server."""
-        seen: list[bytes] = []
-        backend = self.books._segments.server
-        kept = backend.evaluate
-        # Under the collection's own query key, whose evaluation keys are in the bucket.
-        self.books._segments.query_keys.refused = True
-        backend.evaluate = lambda query: (seen.append(query), kept(query))[1]
-        try:
-            self.books.query(self.vectors[first : first + count], 3, where=where)
-        finally:
-            del backend.evaluate
-        return seen[-1]
+    def query(self, count: int = 1, shelf: str | None = None, first: int = 0) -> bytes:
+        """As it goes to a server, under the collection's own query key, whose evaluation keys are in the bucket."""
+        owner = self.owner
+        tags = [] if shelf is None else [owner.filter_tag("shelf", native.canonical(json.dumps(shelf)))]
+        return owner.query(self.vectors[first : first + count], tags=tags).to_bytes()
+
+
+def owner_of(keys: Keys, books: ciphervec.Collection, store: native.Store) -> ciphervec.Owner:
+    """The key holder's half of a collection whose segments are the owner's own."""
+    made = ciphervec.Owner(keys, books.spec, epoch=books.info()["epoch"])
+    for segment, _, _, deleted in store.segments():
+        made.attach(segment, store.read(segment, "sidecar"), deleted)
+    return made
+
+
+def index_of(books: ciphervec.Collection, store: native.Store) -> native.ServerIndex:
+    """The server's half."""
+    made = native.ServerIndex(books.spec)
+    if books.mode in ("sealed", "sealed-query"):
+        made.set_evaluation_keys(store.attachment("evaluation"))
+    for segment, _, blobs, _ in store.segments():
+        made.add(store.read(segment, "rows"), store.read(segment, "tags") if "tags" in blobs else None)
+    return made
 
 
 def session_keys(owner: ciphervec.Owner, number: int) -> bytes:

@@ -13,9 +13,9 @@ import httpx
 import numpy as np
 import pytest
 
-from ciphervec import AuthenticationError, HttpClient, InvalidInput, Keys
+from ciphervec import AuthenticationError, HttpClient, InvalidInput, Keys, _native
 from program import token
-from ray_scenes import D, eventually, kill, processes
+from ray_scenes import D, eventually, kill, owner_of, processes
 
 pytest.importorskip("ray.util", reason="Ray is not installed here; `make ray` has it in .venv-ray")
 
@@ -76,16 +76,11 @@ def post(url: str, query: bytes, token: str | None, name: str = "books", **heade
     )
 
 
-def query_of(client: HttpClient, vectors: np.ndarray, count: int = 1) -> bytes:
-    """As `HttpClient` sends it under the collection's own query key, whoever asks."""
-    books = client.get_collection("books")
-    books._segments.query_keys.refused = True
-    seen: list[bytes] = []
-    backend = books._segments.server
-    kept = backend.evaluate
-    backend.evaluate = lambda query, *rest: (seen.append(query), kept(query, *rest))[1]
-    books.query(vectors[:count], 3)
-    return seen[-1]
+def query_of(place: Path, client: HttpClient, vectors: np.ndarray, count: int = 1) -> bytes:
+    """Under the collection's own query key, whose evaluation keys everybody's queries are answered with."""
+    assert client.keys is not None
+    store = _native.Store.open_read_only(str(place / "books"))
+    return owner_of(client.keys, client.get_collection("books"), store).query(vectors[:count]).to_bytes()
 
 
 def test_a_client_works_as_with_a_server(
@@ -111,11 +106,11 @@ def test_a_client_works_as_with_a_server(
 
 
 def test_answers_are_the_server_s_own(
-    front: ServeFront, tokens: dict[str, str], keys: Keys, vectors: np.ndarray
+    front: ServeFront, place: Path, tokens: dict[str, str], keys: Keys, vectors: np.ndarray
 ) -> None:
     assert front.server is not None
     with HttpClient(front.url, tokens["admin"], keys=keys, state=None) as client:
-        query = query_of(client, vectors, 3)
+        query = query_of(place, client, vectors, 3)
     ours, theirs = (post(url, query, tokens["query"]) for url in (front.url, front.server.url))
     assert ours.status_code == theirs.status_code == 200 and ours.content == theirs.content
     for name in ("ciphervec-version", "ciphervec-head", "ciphervec-api", "content-type", "content-length"):
@@ -124,11 +119,11 @@ def test_answers_are_the_server_s_own(
 
 
 def test_whoever_the_server_refuses_is_refused(
-    front: ServeFront, tokens: dict[str, str], keys: Keys, vectors: np.ndarray
+    front: ServeFront, place: Path, tokens: dict[str, str], keys: Keys, vectors: np.ndarray
 ) -> None:
     assert front.server is not None
     with HttpClient(front.url, tokens["admin"], keys=keys, state=None) as client:
-        query = query_of(client, vectors)
+        query = query_of(place, client, vectors)
     cases: list[tuple[bytes, str | None, str]] = [
         (query, None, "books"),
         (query, "cv1_unknown", "books"),

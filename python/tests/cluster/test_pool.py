@@ -13,9 +13,11 @@ import numpy as np
 import pytest
 
 import ciphervec._native as native
-from ciphervec import CiphervecError, Clusters, InvalidInput, Keys, PersistentClient, ServerError
+from ciphervec import CiphervecError, Clusters, HttpClient, InvalidInput, Keys, ServerError
+from ciphervec.http import LocalServer
 from ciphervec.ray.placement import PoolTooSmall
-from ray_scenes import D, Owner, eventually, kill, processes
+from network import EPOCH, Wire
+from ray_scenes import D, Owner, eventually, index_of, kill, processes
 
 pytest.importorskip("ray.util", reason="Ray is not installed here; `make ray` has it in .venv-ray")
 
@@ -28,10 +30,10 @@ Make = Callable[..., Owner]
 def test_answers_are_those_of_one_process(cluster: Any, owner: Make, mode: str) -> None:
     books = owner(mode)
     with ScannerPool.start(books.folder, "books") as pool:
-        for query in (books.query(), books.query(3), books.query(2, {"shelf": "b"})):
+        for query in (books.query(), books.query(3), books.query(2, "b")):
             answer = pool.answer(query)
             assert answer.data == books.index.evaluate(query)
-            assert (answer.version, answer.head) == (books.version, books.books._store._store.head)
+            assert (answer.version, answer.head) == (books.version, books.store.head)
         held = [says["segments"] for says in pool.status()["scanners"].values()]
         assert len(held) == 2 and sum(held) == 5 and min(held) > 0
         if mode == "sealed":
@@ -62,7 +64,7 @@ def test_memory_that_is_too_small_is_refused_or_read_around(cluster: Any, owner:
     with ScannerPool.start(books.folder, "books", memory=total // 4, beyond_memory="read") as pool:
         resident = [says["resident"] for says in pool.status()["scanners"].values()]
         assert sum(resident) < total * 0.6
-        for query in (books.query(), books.query(2, {"shelf": "a"})):
+        for query in (books.query(), books.query(2, "a")):
             assert pool.answer(query).data == books.index.evaluate(query)
         books.add(100)
         query = books.query()
@@ -132,7 +134,7 @@ def test_a_new_version_reaches_scanners_by_itself(cluster: Any, owner: Make) -> 
 def test_a_query_sees_one_version_while_versions_change_and_scanners_die(cluster: Any, owner: Make) -> None:
     books = owner("sealed-index")
     query = books.query(2)
-    states = {books.version: books.index.copy()}
+    states = {books.version: books.index}
     answers: list[Any] = []
     wrong: list[str] = []
     stop = threading.Event()
@@ -154,7 +156,7 @@ def test_a_query_sees_one_version_while_versions_change_and_scanners_die(cluster
                     books.books.optimize()
                 else:
                     books.add(20)
-                states[books.version] = books.index.copy()
+                states[books.version] = books.index
                 count = len(answers)
                 if turn in (2, 7):
                     kill(processes(pool)[0])
@@ -197,38 +199,34 @@ def test_nodes_come_and_go(cluster: Any, owner: Make) -> None:
 def test_routed_questions_are_answered_by_whoever_has_their_clusters(
     cluster: Any, keys: Keys, vectors: np.ndarray, tmp_path: Path
 ) -> None:
-    pytest.importorskip("sklearn", reason="clustering takes k-means from scikit-learn")
-    asked: list[bytes] = []
-    with PersistentClient(tmp_path / "db", keys) as client:
+    wire = Wire()
+    with (
+        LocalServer(tmp_path / "db") as server,
+        HttpClient(server.url, keys=keys, state=None, transport=wire) as client,
+    ):
         books = client.create_collection("books", D, routing=Clusters(count=12, probes=2, decoys=2))
         books.add(list(range(3000)), vectors[:3000])
         books.recluster()
         books.add(list(range(3000, 3100)), vectors[3000:3100])
 
-        def ask(count: int) -> native.ServerIndex:
-            """What one process answers from; the questions are in `asked`."""
-            backend = books._segments.server
-            kept = backend.evaluate
-            books._segments.query_keys.refused = True  # under the collection's own
-            backend.evaluate = lambda query: (asked.append(query), kept(query))[1]
+        def answers(pool: ScannerPool, count: int) -> list[bytes]:
+            """Those to so many questions, which are what one process answers."""
             books.query(vectors[:count], 3)
-            del backend.evaluate
-            return backend.index
+            index = index_of(books, native.Store.open_read_only(str(tmp_path / "db" / "books")))
+            found = []
+            for query in wire.bodies[-count:]:
+                epoch = int.from_bytes(query[EPOCH], "little")
+                session = keys.evaluation(books, epoch=epoch).to_bytes()
+                pool.put_keys(session)
+                found.append(pool.answer(query).data)
+                assert found[-1] == index.evaluate(query, index.session_keys(session))
+            return found
 
-        index = ask(4)
-        assert len(asked) == 4
         with ScannerPool.start(tmp_path / "db", "books", every=0.2) as pool:
-            lengths = []
-            for query in asked:
-                right = index.evaluate(query)
-                assert pool.answer(query).data == right
-                lengths.append(len(right))
             # Whichever clusters it asks for, the answer has one length.
-            assert len(set(lengths)) == 1
+            assert len({len(one) for one in answers(pool, 4)}) == 1 and len(wire.bodies) == 4
             books.recluster()
-            del asked[:]
-            index = ask(1)
-            assert pool.answer(asked[0]).data == index.evaluate(asked[0])
+            answers(pool, 1)
 
 
 def test_a_director_that_is_killed_finds_everything_out_again(cluster: Any, owner: Make) -> None:

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from ciphervec import CorruptData, InvalidInput, Keys, WrongKey
-from ciphervec.collections.query_keys import SESSIONS
 from ciphervec.errors import TamperedAnswer
+from network import SESSIONS
 from ray_scenes import Owner, claiming, eventually, kill, processes, session_keys
 
 pytest.importorskip("ray.util", reason="Ray is not installed here; `make ray` has it in .venv-ray")
@@ -44,7 +44,7 @@ def test_a_token_s_queries_are_answered_with_the_keys_that_it_sent(
 ) -> None:
     books = owner(mode)
     query, keys = books.session(3)
-    other = claiming(books.books.owner, 3)
+    other = claiming(books.owner, 3)
     with ScannerPool.start(books.folder, "books") as pool:
         # Whoever is first is first in a place of its own.
         pool.put_keys(other, token="mallory")
@@ -151,17 +151,18 @@ def test_a_token_pushes_out_its_own_keys_only(cluster: Any, owner: Make) -> None
         pool.put_keys(keys, token="alice")
         each = held(pool)[0]
         room = (8 << 20) // each  # 16 MiB at the least, of which a token has half
+        mine = books.owner
         for number in range(room + 3):
-            pool.put_keys(session_keys(books.books.owner, number), token="mallory")
+            pool.put_keys(session_keys(mine, number), token="mallory")
         assert held(pool) == [each * (room + 1)] * 2
         assert pool.answer(query, token="alice").data == right
         for number in range(room + 3):
-            mine = books.session(number)[0]
+            asking = books.session(number)[0]
             if number < 3:
                 with pytest.raises(QueryKeysMissing):
-                    pool.answer(mine, token="mallory")
+                    pool.answer(asking, token="mallory")
             else:
-                assert pool.answer(mine, token="mallory").data
+                assert pool.answer(asking, token="mallory").data
         # What was pushed out is sent again, and pushes out what was used longest ago.
         assert asked(pool, query, keys, token="mallory") == right
         with pytest.raises(QueryKeysMissing):
@@ -171,7 +172,7 @@ def test_a_token_pushes_out_its_own_keys_only(cluster: Any, owner: Make) -> None
 
 def test_forged_frames_are_refused(cluster: Any, owner: Make) -> None:
     books = owner()
-    mine = books.books.owner
+    mine = books.owner
     keys = session_keys(mine, 3)
     stranger = type(mine)(Keys.generate(), books.books.spec)
     with ScannerPool.start(books.folder, "books") as pool:
