@@ -46,6 +46,22 @@ impl Face {
         }
     }
 
+    /// An option and one of its names, as they are written in a call.
+    pub(crate) fn chosen(self, option: &str, name: &str) -> String {
+        match self {
+            Self::Python => format!("{option}='{name}'"),
+            Self::JavaScript | Self::Rust => format!("{}: \"{name}\"", self.named(option)),
+        }
+    }
+
+    /// Where a client remembers things.
+    pub(crate) fn storage(self) -> &'static str {
+        match self {
+            Self::Python => "state folder",
+            Self::JavaScript | Self::Rust => "storage",
+        }
+    }
+
     /// Where else the same user may be looking from.
     pub(crate) fn elsewhere(self) -> &'static str {
         match self {

@@ -25,7 +25,7 @@ _WORDS: list[tuple[str, str]] = [
     (r"to drop everything use delete_collection", "to drop everything: ciphervec drop"),
     (r"(call )?delete_collection, and restore", "ciphervec drop, and restore"),
     (r"pass allow_open=True, or open it without keys", "leave --keys and CIPHERVEC_KEYS out"),
-    (r"query\(skip_quarantined=True\)", "query --skip-quarantined"),
+    (r"a query with skip_quarantined=True", "query --skip-quarantined"),
     (r"use them as they are with release\(\)", "use them as they are with collection.release(id) in Python"),
     (r"Pass token=\.\.\.", "Give --token-file"),
     (r"[Pp]ass (the )?token=\.\.\.", "give --token-file"),

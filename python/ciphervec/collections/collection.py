@@ -27,8 +27,10 @@ from .results import (
     GET_INCLUDE,
     QUERY_DEFAULT,
     QUERY_INCLUDE,
+    Fetch,
     GetResult,
     QueryResult,
+    check_fetch,
     check_include,
 )
 from .texts import Texts
@@ -201,6 +203,7 @@ class Collection(Texts):
         offset: int = 0,
         where_document: Mapping[str, Any] | None = None,
         audience: Audience | None = None,
+        fetch: Fetch | None = None,
     ) -> GetResult:
         """Rows by id (in the order asked; ids that are not here are left out), by filter, or all of
         them.
@@ -210,7 +213,8 @@ class Collection(Texts):
         `where_document` one on documents: `$contains`, `$not_contains`, `$and`, `$or`.
 
         `include` may name `metadatas`, `documents` and `embeddings`: those are float32
-        (n, dimension), as they were put in. `limit` and `offset` cut the list.
+        (n, dimension), as they were put in. `limit` and `offset` cut the list. `fetch` is what a server may see of which
+        rows are read, see `HttpClient`.
 
         Vectors that weren't kept so (see `originals`; rows of writers, and of releases before 0.2)
         are unsealed: to within the precision of the seal, at unit length under metric cosine. In
@@ -223,8 +227,9 @@ class Collection(Texts):
         which = _which(ids, where, where_document)
         start = arrays.count(offset, "offset", 0)
         most = None if limit is None else arrays.count(limit, "limit", 0)
+        way = check_fetch(fetch)
         with self._open() as native:
-            rows, noisy = native.get(self._host, which, _wanted(parts), start, most, named)
+            rows, noisy = native.get(self._host, which, _wanted(parts), start, most, named, way)
         found = GetResult(_columns(rows, parts), include=parts)
         return cast(GetResult, OwnerResult(found)) if noisy and named is None else found
 
@@ -252,6 +257,7 @@ class Collection(Texts):
         flooding: float = DEVIATION,
         skip_quarantined: bool = False,
         rerank: Rerank | RerankFunction | None = None,
+        fetch: Fetch | None = None,
     ) -> QueryResult:
         """The rows closest to each of n queries, closest first: vectors of shape (n, dimension) or
         (dimension,), or instead of them `query_texts`, which the collection's `embedding_function`
@@ -286,6 +292,8 @@ class Collection(Texts):
         gets the texts of `query_texts`, and the numbers come back as `rerank_scores`. Over HTTP the documents of these
         hits are fetched, as `include=["documents"]` does.
 
+        `fetch` is what a server may see of whose metadata, documents and vectors are read, see `HttpClient`.
+
         Raises TamperedAnswer for an answer that fails its check, and from then on Quarantined: its segments are in
         quarantine, for every client of the owner's, and a query that left them out would find too little and say so to nobody.
         `skip_quarantined=True` leaves them out, with a UserWarning. A segment of a writer's that fails costs that segment, with
@@ -315,10 +323,10 @@ class Collection(Texts):
             order.check_queries(len(queries))
         most = limit if order is None or limit is None else max(limit, order.first)
         radius = None if within is None else arrays.finite(within, "within")
-        among = _which(ids, where, where_document)
+        among, way = _which(ids, where, where_document), check_fetch(fetch)
         with self._open() as native:
             found, noisy, checked = native.query(
-                self._host, queries, most, radius, among, _wanted(parts), named, deviation, skip_quarantined
+                self._host, queries, most, radius, among, _wanted(parts), named, deviation, skip_quarantined, way
             )
         hits = [
             {**_columns(rows, parts), "distances": distances.tolist(), "scores": scores.tolist()}
@@ -377,6 +385,19 @@ class Collection(Texts):
             hits, checked, noisy, passed = native.open_answer(self._host, query, answer, most, within, among)
         kind = OwnerMatches if noisy else Matches
         return [kind(*one, exact=not noisy, checked=checked) for one in hits], passed
+
+    def private_fetch(self) -> dict[str, Any]:
+        """What reading rows in private is like (`fetch="private"`): `table`, with `rows`, `place_bytes`, `table_bytes`,
+        and the predicted `seconds` of one row and `seconds_of_ten`, or None, and why in `refused`; how many `failures`
+        there were, each of which may have told the server whether one row was read; and whether it has `ended`, as it
+        does with the first."""
+        with self._open() as native:
+            return native.private_fetch(self._host)
+
+    def resume_private_fetch(self) -> None:
+        """Read rows in private again after a failure, once its cause was found."""
+        with self._open(write=True) as native:
+            native.resume_private_fetch(self._host)
 
     def evaluate(self, query: bytes) -> bytes:
         """The encrypted answer of the server's half to query bytes that somebody else made, see

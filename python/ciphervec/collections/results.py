@@ -6,7 +6,7 @@ from __future__ import annotations
 import html
 from collections.abc import Collection as Names
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
 from ..errors import InvalidInput
 from ..ingest.arrays import FloatArray, Id
@@ -16,6 +16,11 @@ GET_INCLUDE = ("metadatas", "documents", "embeddings")
 QUERY_INCLUDE = ("distances", "scores", *GET_INCLUDE)
 GET_DEFAULT = ("metadatas", "documents")
 QUERY_DEFAULT = ("distances", "scores", "metadatas", "documents")
+
+Fetch: TypeAlias = Literal["private", "rows", "segments", "collection"]
+"""What a server may see where metadata, documents or vectors are read: how many rows up to 1, 10 or 100; which rows; which
+segments they lie in; nothing but that some are read, because all metadata and documents are."""
+FETCHES: tuple[Fetch, ...] = ("private", "rows", "segments", "collection")
 
 _SHOWN = 20  # rows of a result in a notebook
 
@@ -148,6 +153,15 @@ def check_include(include: Names[str], known: tuple[str, ...]) -> list[str]:
         if name not in (*known, "ids"):
             raise InvalidInput(f"include has {name!r:.100}; known parts are {', '.join(known)}.")
     return [name for name in known if name in names]
+
+
+def check_fetch(fetch: object) -> str:
+    """As the core takes it; None leaves it to the client. Raises InvalidInput naming the ones there are."""
+    if fetch is None:
+        return "auto"
+    if fetch in FETCHES:
+        return str(fetch)
+    raise InvalidInput(f"fetch must be one of {', '.join(FETCHES)}; got {fetch!r:.100}.")
 
 
 def _flat(row: Mapping[str, Any]) -> dict[str, Any]:

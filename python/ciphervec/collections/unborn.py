@@ -25,7 +25,16 @@ from .collection import Collection
 from .embedding.function import Embedder, EmbeddingFunction, SavedFunction, TextEmbedding, texts_of
 from .flooding import DEVIATION, check_deviation
 from .reranking import Rerank, RerankFunction
-from .results import GET_DEFAULT, GET_INCLUDE, QUERY_INCLUDE, GetResult, QueryResult, check_include
+from .results import (
+    GET_DEFAULT,
+    GET_INCLUDE,
+    QUERY_INCLUDE,
+    Fetch,
+    GetResult,
+    QueryResult,
+    check_fetch,
+    check_include,
+)
 from .routing import Clusters
 
 
@@ -182,8 +191,10 @@ class UnbornCollection(Collection):
         offset: int = 0,
         where_document: Mapping[str, Any] | None = None,
         audience: Audience | None = None,
+        fetch: Fetch | None = None,
     ) -> GetResult:
         self._alive()
+        check_fetch(fetch)
         check_audience(audience)
         parts = check_include(include, GET_INCLUDE)
         row_filter(where, where_document, self.filterable)

@@ -21,13 +21,14 @@ from .._native import IndexSpec
 from ..collections.client import Client
 from ..collections.collection import Collection
 from ..collections.keys import Keys
+from ..collections.results import Fetch
 from ..collections.routing import Clusters
 from ..ingest.arrays import FloatArray, Id
 from ..ingest.files import StrPath
 from ..ingest.forks import fresh_in_child
 from ..ingest.remarks import Progress
 from .address import base_url, by_proxy
-from .client import CACHE_BYTES, Fetch, HttpClient, verification
+from .client import CACHE_BYTES, HttpClient, verification
 from .programs import RemoteProgram
 
 if TYPE_CHECKING:
@@ -246,6 +247,8 @@ class AsyncHttpCollection(_Twin):
     recluster = _coroutine(Collection.recluster)
     explain = _coroutine(Collection.explain)
     prefetch = _coroutine(Collection.prefetch)
+    private_fetch = _coroutine(Collection.private_fetch)
+    resume_private_fetch = _coroutine(Collection.resume_private_fetch)
     rotate_query_key = _coroutine(Collection.rotate_query_key)
     extend_filterable = _coroutine(Collection.extend_filterable)
     set_embedding_function = _coroutine(Collection.set_embedding_function)

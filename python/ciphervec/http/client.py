@@ -8,13 +8,14 @@ import ssl
 import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal
 
 import ciphervec._native as _native
 
 from ..collections.client import Client, checked_keys
 from ..collections.collection import Collection
 from ..collections.keys import Keys
+from ..collections.results import Fetch, check_fetch
 from ..collections.world import host_of
 from ..errors import InvalidInput
 from ..ingest.files import StrPath, at_home
@@ -33,17 +34,16 @@ if TYPE_CHECKING:
 
 CACHE_BYTES = 1 << 30
 
-Fetch: TypeAlias = Literal["segments", "collection"]
-"""What is read at once of metadata and documents."""
-
 
 class HttpCollection(Collection):
     """A collection on a server: the methods of `Collection`, with these differences.
 
     `query` returns ids, distances and scores unless `include` says otherwise. Metadata and
     documents lie encrypted on the server, and reading them shows it which segments the rows are in,
-    so they come by whole segments and are kept; `HttpClient(fetch="collection")` reads everybody's
-    at once, which shows nothing but that some are read. `get`, `peek`, `update`, and filters on
+    so they come by whole segments and are kept. `fetch`, of the client or of a call, says otherwise: "collection" reads
+    everybody's at once, which shows nothing but that some are read; "private" reads up to 100 rows so that the server sees
+    nothing but whether they are up to 1, 10 or 100, in modes that hide queries, see `Collection.private_fetch`; "rows" reads
+    them one by one. `get`, `peek`, `update`, and filters on
     fields that are not `filterable` read them too; `include=["embeddings"]` and `update` without
     vectors read the kept vectors of whole segments, or the sealed ones where none were kept.
 
@@ -126,8 +126,7 @@ class HttpClient(Client):
         cache_bytes: int,
         on_upload: Progress | None,
     ) -> None:
-        if fetch not in ("segments", "collection"):
-            raise InvalidInput(f"fetch must be 'segments' or 'collection', got {fetch!r}.")
+        way = check_fetch(fetch)
         folder = (
             user_folder() if state is True else None if state is None else Path(at_home(state)).absolute()
         )
@@ -141,6 +140,7 @@ class HttpClient(Client):
             timeout=timeout,
             retries=retries,
             cache_bytes=cache_bytes,
+            fetch=way,
         )
         self._url, self._on_upload = url, on_upload
         self._session = Session(transport, url, text, timeout, retries)

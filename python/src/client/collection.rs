@@ -184,7 +184,7 @@ impl PyCollection {
     }
 
     /// Rows, and whether vectors among them carry noise of the key. `include`: metadata and documents, vectors.
-    #[pyo3(signature = (host, which, include, offset = 0, limit = None, audience = None))]
+    #[pyo3(signature = (host, which, include, offset = 0, limit = None, audience = None, fetch = "auto"))]
     #[expect(clippy::too_many_arguments, reason = "they are the arguments of one Python call")]
     fn get<'py>(
         &self,
@@ -195,8 +195,10 @@ impl PyCollection {
         offset: usize,
         limit: Option<usize>,
         audience: Option<&str>,
+        fetch: &str,
     ) -> PyResult<(Rows<'py>, bool)> {
-        let (which, parts, readers) = (which.read(), parts(include), self::audience(audience)?);
+        let (which, parts, readers) =
+            (which.read(), parts(include, fetch)?, self::audience(audience)?);
         let get = async |one: &Collection, host: &dyn Host| {
             one.get(host, &which, parts, offset, limit, readers).await
         };
@@ -205,7 +207,7 @@ impl PyCollection {
     }
 
     /// The hits of each query, whether their scores carry noise of the key, and whether all was checked.
-    #[pyo3(signature = (host, embeddings, n_results, within, among, include, audience = None, flooding = None, skip_quarantined = false))]
+    #[pyo3(signature = (host, embeddings, n_results, within, among, include, audience = None, flooding = None, skip_quarantined = false, fetch = "auto"))]
     #[expect(clippy::too_many_arguments, reason = "they are the arguments of one Python call")]
     fn query<'py>(
         &self,
@@ -219,13 +221,14 @@ impl PyCollection {
         audience: Option<&str>,
         flooding: Option<f64>,
         skip_quarantined: bool,
+        fetch: &str,
     ) -> PyResult<(Vec<Hits<'py>>, bool, bool)> {
         let request = QueryRequest {
             embeddings: arrays::rows(&embeddings, self.dimension())?.to_vec(),
             n_results,
             within,
             among: among.read(),
-            parts: parts(include),
+            parts: parts(include, fetch)?,
             audience: self::audience(audience)?,
             flooding,
             skip_quarantined,
@@ -336,6 +339,19 @@ impl PyCollection {
 
     fn prefetch(&self, py: Python<'_>, host: &PyCallHost, queries: usize) -> PyResult<usize> {
         self.run(py, host, async |one, host| one.prefetch(host, queries).await)
+    }
+
+    /// What a private fetch of metadata and documents is like.
+    fn private_fetch<'py>(
+        &self,
+        py: Python<'py>,
+        host: &PyCallHost,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        facts::fetched(py, self.run(py, host, async |one, host| one.private_fetch(host).await)?)
+    }
+
+    fn resume_private_fetch(&self, py: Python<'_>, host: &PyCallHost) -> PyResult<()> {
+        self.run(py, host, async |one, host| one.resume_private_fetch(host).await)
     }
 
     fn recluster<'py>(

@@ -1,7 +1,7 @@
 //! What is known of a collection, as dictionaries for the Python package.
 
 use ciphervec::IndexSpec;
-use ciphervec_client::{Clustered, Explanation, Info, QUERIES_PER_KEY, RoutingCost};
+use ciphervec_client::{Clustered, Explanation, Info, PrivateFetch, QUERIES_PER_KEY, RoutingCost};
 use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyDict};
 
@@ -48,6 +48,28 @@ pub fn clustered<'py>(py: Python<'py>, made: &Clustered) -> PyResult<Bound<'py, 
     let out = counts.into_py_dict(py)?;
     out.set_item("recall", made.recall)?;
     out.set_item("recalls", &made.recalls)?;
+    Ok(out)
+}
+
+/// What a private fetch is like: `table` is None where there is none, and `refused` says why.
+pub fn fetched(py: Python<'_>, told: PrivateFetch) -> PyResult<Bound<'_, PyDict>> {
+    let out = PyDict::new(py);
+    let (table, refused) = match told.records {
+        Ok(table) => {
+            let of = PyDict::new(py);
+            of.set_item("rows", table.rows)?;
+            of.set_item("place_bytes", table.place_bytes)?;
+            of.set_item("table_bytes", table.table_bytes)?;
+            of.set_item("seconds", table.seconds)?;
+            of.set_item("seconds_of_ten", table.seconds_of_ten)?;
+            (Some(of), None)
+        }
+        Err(why) => (None, Some(why)),
+    };
+    out.set_item("table", table)?;
+    out.set_item("refused", refused)?;
+    out.set_item("failures", told.failures)?;
+    out.set_item("ended", told.ended)?;
     Ok(out)
 }
 

@@ -122,8 +122,8 @@ impl PySelection {
 }
 
 /// Which parts of rows.
-pub fn parts((records, embeddings): (bool, bool)) -> Parts {
-    Parts { records, embeddings, ..Parts::default() }
+pub fn parts((records, embeddings): (bool, bool), fetch: &str) -> PyResult<Parts> {
+    Ok(Parts { records, embeddings, fetch: self::fetch(fetch)? })
 }
 
 /// How rows are read.

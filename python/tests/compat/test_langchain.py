@@ -131,7 +131,7 @@ def test_the_last_of_equal_ids_counts_and_lengths_are_checked(store: CiphervecVe
 def test_stores_are_made_from_texts(tmp_path: Any) -> None:
     memory = CiphervecVectorStore.from_texts(["a", "b"], EMBEDDING, [{"n": 1}, {"n": 2}], ids=["x", "y"])
     assert memory.similarity_search("b", k=1) == [Document(id="y", page_content="b", metadata={"n": 2})]
-    with PersistentClient(tmp_path, memory.collection._segments.held()) as client:
+    with PersistentClient(tmp_path, memory.collection._keys) as client:
         first = CiphervecVectorStore.from_documents(
             DOCUMENTS, EMBEDDING, client=client, name="mine", mode="sealed-index"
         )

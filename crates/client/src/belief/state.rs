@@ -514,7 +514,8 @@ impl States {
             let (name, open) = (self.name(), self.face.quoted("open"));
             Error::Input(format!(
                 "the states of {name} are not authenticated, so that they have no checkpoints: mode {open} has no key, and a collection of \
-                 release 0.1 gets them by the Python client's upgrade()."
+                 release 0.1 gets them by {}().",
+                self.face.named("upgrade")
             ))
         })
     }

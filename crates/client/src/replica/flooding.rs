@@ -234,9 +234,10 @@ impl Replica {
         let names: Vec<_> = written.into_iter().collect();
         Error::input(format!(
             "{} has rows of writers ({}), whose vectors you have not checked: one made for it would read the query's noise out of a score, \
-             flooded or not. Take them over with adopt() first, or ask for yourself.",
+             flooded or not. Take them over with adopt() first, or ask for yourself, {}.",
             self.name(),
-            names.join(", ")
+            names.join(", "),
+            self.face.chosen("audience", "owner")
         ))
     }
 

@@ -132,11 +132,18 @@ impl Replica {
         let passed_over = own.is_empty() || skip && kept;
         if !passed_over {
             let next = if kept {
-                "Find out what happened first: whoever shifts answers can watch what follows from them. Then seal their rows again with \
-                 optimize(), or use them as they are with release(); a query that skips what is in quarantine asks about the others."
+                format!(
+                    "Find out what happened first: whoever shifts answers can watch what follows from them. Then seal their rows again with \
+                     optimize(), where their vectors were kept, or use them as they are with release(); a query with {} asks about the \
+                     others.",
+                    self.face.said("skip_quarantined")
+                )
             } else {
-                "This client could write that down nowhere: it has no storage that takes it, and may not commit. So one failure counts for \
-                 the whole collection. Open it with a storage, or with a token that may write."
+                format!(
+                    "This client could write that down nowhere: it has no {storage} that takes it, and may not commit. So one failure counts \
+                     for the whole collection. Open it with a {storage}, or with a token that may write.",
+                    storage = self.face.storage()
+                )
             };
             let names = few(own.iter().map(SegmentId::to_string).collect());
             let message = format!(
