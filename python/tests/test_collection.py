@@ -55,14 +55,6 @@ def filled(client: Client, rows: np.ndarray) -> Collection:
     return collection
 
 
-@pytest.fixture
-def bare(client: Client, request: pytest.FixtureRequest) -> None:
-    """Where rows have no records, and documents are asked for."""
-    if isinstance(client, ciphervec.HttpClient):
-        why = "native: whole segments are not fetched yet"
-        request.applymarker(pytest.mark.xfail(strict=True, reason=why))
-
-
 def unit(rows: np.ndarray) -> np.ndarray:
     """What metric cosine keeps of a vector."""
     return rows / np.linalg.norm(rows, axis=1, keepdims=True)  # type: ignore[no-any-return]
@@ -253,7 +245,7 @@ def test_vectors_survive_many_updates_of_their_metadata(client: Client, vectors:
         np.testing.assert_allclose(got_row, row, atol=3e-4 * np.linalg.norm(row))
 
 
-def test_delete_by_id_and_filter(filled: Collection, rows: np.ndarray, bare: None) -> None:
+def test_delete_by_id_and_filter(filled: Collection, rows: np.ndarray) -> None:
     assert filled.delete(ids=["id1", "id1", "id21"]) == 2
     assert filled.delete(where={"lang": "fr"}) == 10
     assert filled.delete(ids=["id0", "id4"], where={"lang": "en"}) == 1
@@ -271,7 +263,7 @@ def test_delete_by_id_and_filter(filled: Collection, rows: np.ndarray, bare: Non
     assert filled.query(rows[0])["ids"] == [["id0"]]
 
 
-def test_ids_are_typed(client: Client, vectors: Any, bare: None) -> None:
+def test_ids_are_typed(client: Client, vectors: Any) -> None:
     collection = client.create_collection("typed", 4)
     rows = vectors(3, 4)
     collection.add([1, "1", np.int64(-5)], rows)
