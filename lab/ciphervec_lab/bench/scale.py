@@ -94,7 +94,6 @@ def run(settings: Settings, notify: Notify) -> list[dict[str, Any]]:
 def _measured(
     collection: Collection, questions: FloatArray, exact: np.ndarray, notify: Notify
 ) -> dict[str, Any]:
-    told = collection.explain()
     found, taken = [], []
     for number, question in enumerate(questions):
         notify(f"asking ({number}/{len(questions)})")
@@ -103,6 +102,7 @@ def _measured(
         taken.append(1e3 * (time.perf_counter() - began))
         found.append(answer["ids"][0])
     right = [len(set(a) & set(b)) / len(b) for a, b in zip(found, exact.tolist(), strict=True)]
+    told = collection.explain()
     return {
         "routing": None if not told.clusters else {"clusters": told.clusters, "rows_each": told.rows_each},
         "probes": told.probes or None,
