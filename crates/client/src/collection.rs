@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use async_lock::Mutex;
 use ciphervec::search::Exactness;
-use ciphervec::{Id, IndexSpec, Metric, Mode};
+use ciphervec::{Id, IndexSpec, Metric, Mode, SegmentId};
 
 use crate::belief::choices::Choices;
 use crate::clusters::choice::Clusters;
@@ -453,6 +453,20 @@ impl Collection {
         let mut alone = self.alone(host).await?;
         alone.refresh(host).await?;
         alone.present_flooding_plan(host, flooding).await
+    }
+
+    /// Takes in what a ledger of an earlier release counted of results for others, in scores with noise of 2⁻⁴: of segments, and of epochs
+    /// under the present keys. The larger count holds.
+    ///
+    /// # Errors
+    /// [`Error::Storage`] where that can't be written down.
+    pub async fn shown_before(
+        &self,
+        host: &dyn Host,
+        segments: &[(SegmentId, u64)],
+        epochs: &[(u32, u64)],
+    ) -> Result<()> {
+        self.alone(host).await?.shown_before(host, segments, epochs).await
     }
 
     /// Fetches ahead, for so many questions more, the half of an answer that does not depend on what is asked; how many are held then.

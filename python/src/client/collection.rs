@@ -301,6 +301,19 @@ impl PyCollection {
         Ok((plan.deviation, left.0, left.1, left.2, left.3))
     }
 
+    /// What an earlier release counted of results for others: of segments, by the bytes of their ids, and of epochs under these keys.
+    fn shown_before(
+        &self,
+        py: Python<'_>,
+        host: &PyCallHost,
+        segments: Vec<([u8; 16], u64)>,
+        epochs: Vec<(u32, u64)>,
+    ) -> PyResult<()> {
+        let segments: Vec<_> =
+            segments.into_iter().map(|(id, used)| (SegmentId(id), used)).collect();
+        run(py, host, async |host| self.0.shown_before(host, &segments, &epochs).await)
+    }
+
     fn prefetch(&self, py: Python<'_>, host: &PyCallHost, queries: usize) -> PyResult<usize> {
         run(py, host, async |host| self.0.prefetch(host, queries).await)
     }

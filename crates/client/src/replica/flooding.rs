@@ -86,6 +86,34 @@ impl Replica {
         })
     }
 
+    /// Others were shown this much before, as another ledger says: the larger count holds.
+    pub async fn shown_before(
+        &self,
+        host: &dyn Host,
+        segments: &[(SegmentId, u64)],
+        epochs: &[(u32, u64)],
+    ) -> Result<()> {
+        let _lock = host.lock(&self.flooding_entry()).await?;
+        let mut shown = self.shown_to_others(host).await?;
+        let mut more = false;
+        let mut raise = |counts: &mut BTreeMap<String, u64>, name: String, used: u64| {
+            let known = counts.entry(name).or_default();
+            more |= used > *known;
+            *known = used.max(*known);
+        };
+        segments.iter().for_each(|(id, used)| raise(&mut shown.segments, id.to_string(), *used));
+        epochs.iter().for_each(|(at, used)| raise(&mut shown.keys, self.query_key(*at), *used));
+        if !more {
+            return Ok(());
+        }
+        self.keep_shown(host, &shown).await
+    }
+
+    async fn keep_shown(&self, host: &dyn Host, shown: &Shown) -> Result<()> {
+        let bytes = serde_json::to_vec(shown).map_err(|error| Error::Storage(error.to_string()))?;
+        host.put(&self.flooding_entry(), &bytes).await
+    }
+
     /// What results for others cost with noise of this deviation, and how many may still be shown under the query key of this epoch.
     pub async fn flooding_plan(
         &self,
@@ -210,9 +238,7 @@ impl Replica {
             allowance(hints.key),
             "as the query key of this epoch hides. Begin another with rotate_query_key(), rank fewer rows",
         )?;
-        let bytes =
-            serde_json::to_vec(&shown).map_err(|error| Error::Storage(error.to_string()))?;
-        host.put(&self.flooding_entry(), &bytes).await?;
+        self.keep_shown(host, &shown).await?;
         Ok(flood)
     }
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use ciphervec::{Keys, Metric, Mode, Scheme};
+use ciphervec::{Keys, Metric, Mode, Scheme, SegmentId};
 use ciphervec_client::{
     Audience, Choices, Client, Collection, Connection, Error, Face, Host, QueryRequest, Records,
     Selection, block_on,
@@ -88,6 +88,15 @@ fn others_are_shown_flooded_scores_until_their_noise_hides_no_more() {
         block_on(other.flooding_plan(&host, WIDE)).unwrap().queries_left,
         before.queries_left
     );
+    // What the ledger of an earlier release counted holds where it is more.
+    let hex = block_on(other.info(&host, None)).unwrap().segments[0].id.clone();
+    let segment = SegmentId(u128::from_str_radix(&hex, 16).unwrap().to_be_bytes());
+    for used in [7, 3] {
+        block_on(other.shown_before(&host, &[(segment, used)], &[(0, 40)])).unwrap();
+        let plan = block_on(other.flooding_plan(&host, WIDE)).unwrap();
+        assert_eq!(plan.queries_left, before.queries_left - 7);
+        assert_eq!(plan.rows_left, plan.rows_an_epoch - 40);
+    }
     // What was counted and then damaged is no count.
     let counted = std::fs::read_dir(state.path().join("flooding")).unwrap();
     for file in counted.map(|file| file.unwrap().path()).filter(|path| path.extension().is_none()) {
