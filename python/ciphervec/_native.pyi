@@ -146,11 +146,11 @@ class Keys:
 
 @final
 class Storage:
-    def __new__(cls, folder: str | PathLike[str] | None = None) -> Storage: ...
+    def __new__(cls, folder: str | PathLike[str] | None = None, *, later: bool = False) -> Storage: ...
 
 @final
 class CallHost:
-    def __new__(cls, object: object, storage: Storage) -> CallHost: ...
+    def __new__(cls, object: object, storage: Storage, counts: Storage) -> CallHost: ...
 
 @final
 class Client:
@@ -165,6 +165,7 @@ class Client:
         retries: int,
         cache_bytes: int,
         fetch: str = "auto",
+        queries_per_key: int = 1024,
     ) -> Client: ...
     @staticmethod
     def in_folder(folder: str | PathLike[str], keys: Keys | None, read_only: bool) -> Client: ...

@@ -13,7 +13,6 @@ use crate::replica::Replica;
 use crate::replica::alone::Alone;
 use crate::replica::asking::{Sent, fetched, query_epoch};
 use crate::replica::batch::check_rows;
-use crate::replica::query_keys::QUERIES_PER_KEY;
 use crate::replica::search::{format_of, pass_over, ranked, threshold};
 use crate::threads::heavy;
 
@@ -90,10 +89,11 @@ impl Collection {
             return Err(Error::rows(faults));
         }
         let count = rows.len() / dimension;
-        if !(1..=QUERIES_PER_KEY).contains(&count) {
-            return Error::input(format!("1 to {QUERIES_PER_KEY} queries expected, got {count}."));
-        }
         let mut alone = self.alone(host).await?;
+        let most = alone.query_keys.most();
+        if !(1..=most).contains(&count) {
+            return Error::input(format!("1 to {most} queries expected, got {count}."));
+        }
         alone.refuse_held(host, false, None).await?;
         let epoch = query_epoch(&mut alone, host, count).await?;
         let centers: Vec<Vec<f32>> =

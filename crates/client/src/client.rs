@@ -24,6 +24,7 @@ use crate::remote::cache::BlobCache;
 use crate::remote::database::RemoteDatabase;
 use crate::remote::session::{Session, Token, base_url};
 use crate::replica::fetch::Fetch;
+use crate::replica::query_keys::QUERIES_PER_KEY;
 use crate::replica::{Opened, Replica, masks};
 use crate::store::{CollectionStore, Database, Lineages, Verified};
 
@@ -48,6 +49,8 @@ pub struct ClientOptions {
     pub cache_bytes: u64,
     /// How rows are read where a call leaves that open.
     pub fetch: Fetch,
+    /// After so many queries the next one begins another query key: the fewer, the less a server can learn of one by lying.
+    pub queries_per_key: usize,
     /// Who speaks to the user.
     pub face: Face,
 }
@@ -64,6 +67,7 @@ impl ClientOptions {
             retries: 4,
             cache_bytes: 256 << 20,
             fetch: Fetch::Auto,
+            queries_per_key: QUERIES_PER_KEY,
             face: Face::Rust,
         }
     }
@@ -85,6 +89,7 @@ pub struct Client {
     face: Face,
     keys: Option<Arc<Keys>>,
     fetch: Fetch,
+    queries_per_key: usize,
     database: Box<dyn Database>,
 }
 
@@ -92,7 +97,7 @@ impl Client {
     /// Nothing is sent yet.
     ///
     /// # Errors
-    /// [`Error::Input`] for a URL or token that is none.
+    /// [`Error::Input`] for a URL or token that is none, and for another number of queries than a key may serve.
     pub fn new(options: ClientOptions) -> Result<Self> {
         let ClientOptions {
             url,
@@ -103,15 +108,21 @@ impl Client {
             retries,
             cache_bytes,
             fetch,
+            queries_per_key,
             face,
         } = options;
+        if !(1..=QUERIES_PER_KEY).contains(&queries_per_key) {
+            return Error::input(format!(
+                "a query key serves 1 to {QUERIES_PER_KEY} queries, got {queries_per_key}."
+            ));
+        }
         let public = Keys::public();
         let vault = Arc::new(Vault::new(keys.as_deref().unwrap_or(&public))?);
         let token = token.as_deref().map(Token::new).transpose()?;
         let session = Arc::new(Session::new(base_url(&url, insecure)?, token, timeout, retries));
         let cache = Arc::new(BlobCache::new(Arc::clone(&vault), cache_bytes));
         let database = Box::new(RemoteDatabase { face, session, vault, cache });
-        Ok(Client { face, keys, fetch, database })
+        Ok(Client { face, keys, fetch, queries_per_key, database })
     }
 
     /// Collections in a folder, which this process searches itself; it is made if it is not there. One process writes to a collection at
@@ -128,7 +139,13 @@ impl Client {
     ) -> Result<Self> {
         let vault = Arc::new(Vault::new(keys.as_deref().unwrap_or(&Keys::public()))?);
         let database = FolderDatabase::new(face, vault, folder.into(), read_only)?;
-        Ok(Client { face, keys, fetch: Fetch::Auto, database: Box::new(database) })
+        Ok(Client {
+            face,
+            keys,
+            fetch: Fetch::Auto,
+            queries_per_key: QUERIES_PER_KEY,
+            database: Box::new(database),
+        })
     }
 
     /// Collections in memory, which end with the client.
@@ -139,7 +156,7 @@ impl Client {
     pub fn in_memory(face: Face, keys: Option<Arc<Keys>>) -> Result<Self> {
         let vault = Arc::new(Vault::new(keys.as_deref().unwrap_or(&Keys::public()))?);
         let database = Box::new(MemoryDatabase::new(face, vault));
-        Ok(Client { face, keys, fetch: Fetch::Auto, database })
+        Ok(Client { face, keys, fetch: Fetch::Auto, queries_per_key: QUERIES_PER_KEY, database })
     }
 
     /// Where the collections are: a server's URL, or a folder.
@@ -354,6 +371,7 @@ impl Client {
                 store: Arc::clone(&store),
                 description,
                 fetch: self.fetch,
+                queries_per_key: self.queries_per_key,
             };
             let open = async {
                 let replica = Replica::open(host, opened).await?;

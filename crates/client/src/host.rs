@@ -98,6 +98,10 @@ pub struct Progress {
     pub ms: Option<f64>,
 }
 
+/// What names begin with under which is counted what others were shown. A host may keep them in one place for all of a user's clients,
+/// wherever each remembers the rest: with every place of its own the same rows could be shown as often again.
+pub const COUNTS: &str = "flooding/";
+
 /// What a client runs on, for one call or for many.
 pub trait Host {
     /// One attempt at a request, within that time: nothing is followed, cached or decompressed, and the body of the answer goes to
@@ -140,6 +144,11 @@ pub trait Host {
 
     /// Whether what was put somewhere is there in a later session.
     fn durable(&self) -> bool;
+
+    /// Whether what is counted of results for others, under names that begin with [`COUNTS`], is there in a later session.
+    fn counts(&self) -> bool {
+        self.durable()
+    }
 
     /// Tells the user what does not end the call.
     fn warn(&self, text: &str);

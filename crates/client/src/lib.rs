@@ -47,7 +47,7 @@ pub use connection::Connection;
 pub use error::{Error, Result};
 pub use face::Face;
 pub use futures_lite::future::block_on;
-pub use host::{Head, Host, Later, Lost, Progress, Request, Sink};
+pub use host::{COUNTS, Head, Host, Later, Lost, Progress, Request, Sink};
 pub use inventory::{Info, Packing, RoutingInfo};
 pub use records::{Bound, FieldKinds, Filter, Table, canonical, record};
 pub use replica::batch::{OnZero, Records};

@@ -39,6 +39,11 @@ impl Storage {
         Ok(Storage(Place::Folder(folder)))
     }
 
+    /// In a folder that is made once something is put there, and can't be used before anything is.
+    pub fn unmade(folder: impl Into<PathBuf>) -> Self {
+        Storage(Place::Folder(folder.into()))
+    }
+
     /// In memory: it ends with this, and a server is trusted anew by each process.
     pub fn in_memory() -> Self {
         Storage(Place::Memory(Mutex::default()))
@@ -100,7 +105,7 @@ impl Storage {
         let into_folder = |folder: &Path| {
             let path = path_of(folder, name);
             let parent = path.parent().unwrap_or(folder);
-            fs::create_dir_all(parent)?;
+            make(folder, parent)?;
             let mut draft = tempfile::NamedTempFile::new_in(parent)?;
             draft.write_all(data)?;
             draft.as_file().sync_all()?;
@@ -183,7 +188,7 @@ impl Storage {
     pub fn lock(&self, name: &str) -> Result<Box<dyn core::any::Any>> {
         let of_folder = |folder: &Path| {
             let path = path_of(folder, name).with_extension("lock");
-            fs::create_dir_all(path.parent().unwrap_or(folder))?;
+            make(folder, path.parent().unwrap_or(folder))?;
             let file = File::options().create(true).truncate(false).write(true).open(path)?;
             file.lock()?;
             Ok(Box::new(file) as Box<dyn core::any::Any>)
@@ -239,6 +244,15 @@ fn refused(folder: &Path, error: &std::io::Error) -> Error {
         "{}: what this client remembers can't be kept there: {error}.",
         folder.display()
     ))
+}
+
+/// Makes a folder within that of a storage, which is the user's alone.
+fn make(storage: &Path, folder: &Path) -> std::io::Result<()> {
+    if !storage.is_dir() {
+        fs::create_dir_all(storage)?;
+        only_mine(storage)?;
+    }
+    fs::create_dir_all(folder)
 }
 
 /// Nobody else is to read or change what is remembered.

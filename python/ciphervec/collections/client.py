@@ -6,7 +6,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
@@ -421,11 +421,21 @@ class Client:
 
     def _collection(self, name: str, native: _native.Collection) -> Collection:
         collection = self._kind(
-            native, self._host, _forgetter(self), keys=self._keys, read_only=self._read_only
+            native,
+            self._host,
+            _forgetter(self),
+            keys=self._keys,
+            read_only=self._read_only,
+            again=self._opener(name),
         )
         collection._holders.add(self)
         self._keep(name, collection)
         return collection
+
+    def _opener(self, name: str) -> Callable[[], tuple[_native.Collection, bool]]:
+        """Opens a collection anew that is open here, and says whether to be read alone, without keeping the client alive."""
+        native, host, read_only = self._native, self._host, self._read_only
+        return lambda: (native.get_collection(host, name, True, None), read_only)
 
     def _keep(self, name: str, collection: Collection) -> None:
         """Have this collection open under that name."""
@@ -477,6 +487,15 @@ class PersistentClient(Client):
         super()._keep(name, collection)
         if not self._read_only:
             register(self._root / name, collection)
+
+    def _opener(self, name: str) -> Callable[[], tuple[_native.Collection, bool]]:
+        root, host, keys = self._root, self._host, None if self._keys is None else self._keys._native
+
+        def opened() -> tuple[_native.Collection, bool]:
+            # Another process, the parent, may write to it.
+            return _native.Client.in_folder(root, keys, True).get_collection(host, name, True, None), True
+
+        return opened
 
     @property
     def path(self) -> str:

@@ -326,7 +326,16 @@ class Collection(Texts):
         among, way = _which(ids, where, where_document), check_fetch(fetch)
         with self._open() as native:
             found, noisy, checked = native.query(
-                self._host, queries, most, radius, among, _wanted(parts), named, deviation, skip_quarantined, way
+                self._host,
+                queries,
+                most,
+                radius,
+                among,
+                _wanted(parts),
+                named,
+                deviation,
+                skip_quarantined,
+                way,
             )
         hits = [
             {**_columns(rows, parts), "distances": distances.tolist(), "scores": scores.tolist()}

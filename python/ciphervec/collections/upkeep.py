@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator
@@ -40,18 +41,20 @@ class Upkeep:
         *,
         keys: Keys | None,
         read_only: bool = False,
+        again: Callable[[], tuple[_native.Collection, bool]],
     ) -> None:
-        """Not for callers: use a client."""
+        """Not for callers: use a client. `again` opens it anew, as far as that goes: and whether to be read alone."""
         self._opened: _native.Collection | None = native
         self._host = host
         self._spec, self._settings = native.spec, native.settings
         self._keys, self._read_only = keys, read_only
-        self._on_close = on_close
+        self._on_close, self._again = on_close, again
         self._closed = ""
         self._holders: weakref.WeakSet[Any] = weakref.WeakSet()  # the clients that have it open
         self._texts = TextEmbedding()
         self._lock = threading.RLock()
         open_in_child(self._lock)
+        self._calls, self._process = 0, os.getpid()
 
     @property
     def spec(self) -> IndexSpec:
@@ -401,19 +404,28 @@ class Upkeep:
     def _open(self, *, write: bool = False, **reports: Progress | None) -> Iterator[_native.Collection]:
         """The core's collection, for one call that tells `reports` of its phases, see `told`."""
         with self._lock:
+            if self._opened is not None and self._process != os.getpid():
+                if self._calls:  # of threads that the parent has: what they held is held for ever
+                    self._opened, self._read_only = self._again()
+                self._calls, self._process = 0, os.getpid()
             native = self._opened
             if native is None:
                 raise CiphervecError(
                     f"collection {self.name!r} was {self._closed}; get it again from the client."
                 )
-        if write and self._read_only:
-            raise StorageError(
-                f"collection {self.name!r} was opened with read_only=True; open it for writing."
-            )
-        with told(**reports):
-            if self._read_only and native.version(self._host)[1] is not None:
-                native.refresh(self._host)
-            yield native
+            self._calls += 1
+        try:
+            if write and self._read_only:
+                raise StorageError(
+                    f"collection {self.name!r} was opened with read_only=True; open it for writing."
+                )
+            with told(**reports):
+                if self._read_only and native.version(self._host)[1] is not None:
+                    native.refresh(self._host)
+                yield native
+        finally:
+            with self._lock:
+                self._calls -= 1
 
     def _saved(self) -> SavedFunction | None:
         """What is saved of the function that embeds texts."""

@@ -15,7 +15,7 @@ import ciphervec._native as _native
 
 from ..errors import StorageError
 from ..ingest.remarks import Progress, remark
-from ..ingest.state_folder import STATE_VARIABLE, state_errors
+from ..ingest.state_folder import STATE_VARIABLE, state_errors, user_folder
 
 _NONE: Mapping[str, Progress] = MappingProxyType({})
 _REPORTS = contextvars.ContextVar("ciphervec_reports", default=_NONE)
@@ -93,7 +93,8 @@ def host_of(carrier: Carrier | None, state: Path | None, *, needed: bool = True)
         if needed or os.environ.get(STATE_VARIABLE):  # who names one wants it used
             raise
         storage = _native.Storage()
-    return _native.CallHost(World(carrier), storage)
+    # In one place for all clients of the user: with every state folder the same rows could be shown as often again.
+    return _native.CallHost(World(carrier), storage, _native.Storage(user_folder(), later=True))
 
 
 __all__ = ["Carrier", "World", "host_of", "told"]

@@ -1,7 +1,7 @@
 //! What is known of a collection, as dictionaries for the Python package.
 
 use ciphervec::IndexSpec;
-use ciphervec_client::{Clustered, Explanation, Info, PrivateFetch, QUERIES_PER_KEY, RoutingCost};
+use ciphervec_client::{Clustered, Explanation, Info, PrivateFetch, RoutingCost};
 use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyDict};
 
@@ -80,7 +80,7 @@ pub fn described<'py>(py: Python<'py>, info: Info) -> PyResult<Bound<'py, PyDict
         (one.id.clone(), one.rows, one.deleted, one.bytes.clone(), one.writer.clone())
     };
     let segments: Vec<_> = info.segments.iter().map(segment).collect();
-    let key = info.query_key.map(|key| (key.session, key.queries, QUERIES_PER_KEY, key.refused));
+    let key = info.query_key.map(|key| (key.session, key.queries, key.most, key.refused));
     let packing = info.packing.map(|packing| {
         let network = (packing.network.bytes_per_second, packing.network.round_trip);
         let choice = (packing.choice.level, packing.choice.answer_len, packing.choice.transfer);

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use ciphervec_client::{
-    Error, Head, Host, Later, Lost, Progress, Request, Result, Sink, Storage, block_on,
+    COUNTS, Error, Head, Host, Later, Lost, Progress, Request, Result, Sink, Storage, block_on,
 };
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -26,11 +26,15 @@ pub struct PyStorage(pub Arc<Storage>);
 
 #[pymethods]
 impl PyStorage {
-    /// In a folder, which is made; without one in memory. Raises StorageError.
+    /// In a folder, which is made, at once unless `later`; without one in memory. Raises StorageError.
     #[new]
-    #[pyo3(signature = (folder = None))]
-    fn new(py: Python<'_>, folder: Option<std::path::PathBuf>) -> PyResult<Self> {
-        let made = py.detach(|| folder.map_or_else(|| Ok(Storage::in_memory()), Storage::new));
+    #[pyo3(signature = (folder = None, *, later = false))]
+    fn new(py: Python<'_>, folder: Option<std::path::PathBuf>, later: bool) -> PyResult<Self> {
+        let made = py.detach(|| match folder {
+            None => Ok(Storage::in_memory()),
+            Some(folder) if later => Ok(Storage::unmade(folder)),
+            Some(folder) => Storage::new(folder),
+        });
         made.map(|storage| Self(Arc::new(storage))).map_err(Raise::raise)
     }
 }
@@ -40,16 +44,25 @@ impl PyStorage {
 pub struct PyCallHost {
     object: Py<PyAny>,
     storage: Arc<Storage>,
+    counts: Arc<Storage>,
     began: Instant,
+}
+
+impl PyCallHost {
+    fn storage(&self, name: &str) -> &Storage {
+        if name.starts_with(COUNTS) { &self.counts } else { &self.storage }
+    }
 }
 
 #[pymethods]
 impl PyCallHost {
     /// `object` has `send(method, url, headers, body, seconds)`, which returns an answer with `status`, `headers`, `read()` and `close()`
     /// or raises Lost; `sleep(seconds)`; `check()`, which raises what ends a call; `warn(text)`; `progress(phase, done, total)`.
+    /// `counts` is where it is counted what others were shown.
     #[new]
-    fn new(object: Py<PyAny>, storage: &PyStorage) -> Self {
-        Self { object, storage: Arc::clone(&storage.0), began: Instant::now() }
+    fn new(object: Py<PyAny>, storage: &PyStorage, counts: &PyStorage) -> Self {
+        let (storage, counts) = (Arc::clone(&storage.0), Arc::clone(&counts.0));
+        Self { object, storage, counts, began: Instant::now() }
     }
 }
 
@@ -170,27 +183,27 @@ impl Host for Calling<'_> {
     }
 
     fn get<'a>(&'a self, name: &'a str) -> Later<'a, Result<Option<Vec<u8>>>> {
-        let done = self.host.storage.get(name);
+        let done = self.host.storage(name).get(name);
         Box::pin(async move { done })
     }
 
     fn put<'a>(&'a self, name: &'a str, data: &'a [u8]) -> Later<'a, Result<()>> {
-        let done = self.host.storage.put(name, data);
+        let done = self.host.storage(name).put(name, data);
         Box::pin(async move { done })
     }
 
     fn delete<'a>(&'a self, name: &'a str) -> Later<'a, Result<()>> {
-        let done = self.host.storage.delete(name);
+        let done = self.host.storage(name).delete(name);
         Box::pin(async move { done })
     }
 
     fn list<'a>(&'a self, prefix: &'a str) -> Later<'a, Result<Vec<(String, u64)>>> {
-        let done = self.host.storage.list(prefix);
+        let done = self.host.storage(prefix).list(prefix);
         Box::pin(async move { done })
     }
 
     fn lock<'a>(&'a self, name: &'a str) -> Later<'a, Result<Box<dyn Any>>> {
-        let done = self.host.storage.lock(name);
+        let done = self.host.storage(name).lock(name);
         Box::pin(async move { done })
     }
 
@@ -200,6 +213,10 @@ impl Host for Calling<'_> {
 
     fn durable(&self) -> bool {
         self.host.storage.durable()
+    }
+
+    fn counts(&self) -> bool {
+        self.host.counts.durable()
     }
 
     fn warn(&self, text: &str) {

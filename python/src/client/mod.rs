@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ciphervec_client::{Choices, Client, ClientOptions, Face};
+use ciphervec_client::{Choices, Client, ClientOptions, Face, QUERIES_PER_KEY};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -48,7 +48,7 @@ impl PyClient {
     /// On a server that holds no key. Nothing is sent yet. `timeout` is in seconds; `fetch` is auto, private, rows, segments or collection.
     /// Raises InvalidInput.
     #[staticmethod]
-    #[pyo3(signature = (url, keys, token, *, insecure, timeout, retries, cache_bytes, fetch = "auto"))]
+    #[pyo3(signature = (url, keys, token, *, insecure, timeout, retries, cache_bytes, fetch = "auto", queries_per_key = QUERIES_PER_KEY))]
     #[expect(clippy::too_many_arguments, reason = "they are the arguments of one Python call")]
     fn on_server(
         url: String,
@@ -59,6 +59,7 @@ impl PyClient {
         retries: u32,
         cache_bytes: u64,
         fetch: &str,
+        queries_per_key: usize,
     ) -> PyResult<Self> {
         let timeout = Duration::try_from_secs_f64(timeout).unwrap_or(Duration::MAX);
         let made = ClientOptions {
@@ -69,6 +70,7 @@ impl PyClient {
             retries,
             cache_bytes,
             fetch: self::fetch(fetch)?,
+            queries_per_key,
             ..ClientOptions::new(url)
         };
         Client::new(ClientOptions { face: Face::Python, ..made }).map(Self).map_err(Raise::raise)

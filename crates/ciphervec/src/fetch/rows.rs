@@ -86,7 +86,7 @@ impl FetchedRows {
     /// # Errors
     /// [`Error::Range`] for another length, [`Error::Scheme`] for no rows, or more than one table holds.
     pub fn shape(&self, place_len: usize) -> Result<Shape> {
-        if place_len <= LENGTH || self::place_len(place_len - LENGTH)? != place_len {
+        if place_len < LENGTH || self::place_len(place_len - LENGTH)? != place_len {
             return Err(Error::Range {
                 what: "bytes of a row's place",
                 expected: format!("a part of {PAYLOAD_BYTES} or a multiple, up to {MAX_RECORD}"),

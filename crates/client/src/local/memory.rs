@@ -38,6 +38,13 @@ impl MemoryDatabase {
     fn stores(&self) -> MutexGuard<'_, BTreeMap<String, Arc<LocalStore>>> {
         self.stores.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    fn stored(&self, name: &str) -> Result<Arc<LocalStore>> {
+        check_name(name)?;
+        let stores = self.stores();
+        let names = || stores.keys().cloned().collect::<Vec<_>>();
+        stores.get(name).cloned().ok_or_else(|| missing(self.face, name, PLACE, &names()))
+    }
 }
 
 #[async_trait(?Send)]
@@ -90,28 +97,19 @@ impl Database for MemoryDatabase {
         accept: Accept<'_>,
         _lineage: Lineages,
     ) -> Result<Arc<dyn CollectionStore>> {
-        check_name(name)?;
-        let stores = self.stores();
-        let Some(store) = stores.get(name) else {
-            return Err(missing(
-                self.face,
-                name,
-                PLACE,
-                &stores.keys().cloned().collect::<Vec<_>>(),
-            ));
-        };
+        let store = self.stored(name)?;
         accept(&store.listing().meta)?;
-        Ok(Arc::clone(store) as Arc<dyn CollectionStore>)
+        Ok(store)
     }
 
     async fn open_anew(
         &self,
-        host: &dyn Host,
+        _host: &dyn Host,
         name: &str,
-        _seen: &Trust,
-        lineage: Lineages,
+        seen: &Trust,
+        _lineage: Lineages,
     ) -> Result<Arc<dyn CollectionStore>> {
-        self.open(host, name, &|_| Ok(()), lineage).await
+        Ok(Arc::new(self.stored(name)?.trusted(seen.without_past())))
     }
 
     async fn delete(&self, _host: &dyn Host, name: &str) -> Result<()> {

@@ -24,7 +24,7 @@ const PIECE: usize = 1 << 20;
 /// One collection on this machine.
 pub struct LocalStore {
     trust: Trust,
-    held: Mutex<Held>,
+    held: Arc<Mutex<Held>>,
 }
 
 struct Held {
@@ -50,7 +50,12 @@ struct Searched {
 impl LocalStore {
     pub fn new(trust: Trust, blobs: Blobs, listing: Listing) -> Self {
         let held = Held { blobs, listing: Arc::new(listing), searched: None, session: None };
-        LocalStore { trust, held: Mutex::new(held) }
+        LocalStore { trust, held: Arc::new(Mutex::new(held)) }
+    }
+
+    /// The same, whatever was seen of it before.
+    pub fn trusted(&self, trust: Trust) -> Self {
+        LocalStore { trust, held: Arc::clone(&self.held) }
     }
 
     fn held(&self) -> MutexGuard<'_, Held> {

@@ -29,6 +29,15 @@ impl RemoteStore {
             let uploads = self.upload(host, change, inline, doing).await?;
             let reply = self.post(host, change, &uploads, on, doing).await?;
             if uploads.is_empty() || !uploads_gone(&reply) {
+                let all: u64 = frame::blobs(change).map(|(_, data)| data.len() as u64).sum();
+                if reply.head.status == 200 {
+                    host.progress(Progress {
+                        phase: "upload",
+                        done: all,
+                        total: Some(all),
+                        ms: None,
+                    });
+                }
                 return Ok(reply);
             }
             self.kept().uploads.clear();
@@ -45,10 +54,6 @@ impl RemoteStore {
         doing: &str,
     ) -> Result<Reply> {
         let body = frame::encode(change, uploads);
-        let total = body.len() as u64;
-        let progress =
-            |done| host.progress(Progress { phase: "upload", done, total: Some(total), ms: None });
-        progress(0);
         let headers = vec![
             ("Content-Type", OCTETS.to_owned()),
             ("If-Match", format!("\"{}\"", on.head)),
@@ -59,10 +64,7 @@ impl RemoteStore {
         let call = Call { body: Some(&body), headers, also, ..Call::default() };
         match self.session.call(host, "POST", &format!("{}/commits", self.path), doing, call).await
         {
-            Ok(reply) => {
-                progress(total);
-                Ok(reply)
-            }
+            Ok(reply) => Ok(reply),
             Err(Error::Server { message, acted: true }) => Err(Error::CommitUncertain(format!(
                 "{message} The change may have been committed, all of it, or not: look for its ids, or upsert."
             ))),

@@ -11,7 +11,6 @@ use crate::error::{Error, Result};
 use crate::host::{Head, Host, Later, Lost, Progress, Sink};
 use crate::replica::Replica;
 use crate::replica::alone::Alone;
-use crate::replica::query_keys::QUERIES_PER_KEY;
 use crate::replica::traffic::Traffic;
 use crate::store::{Asked, Evaluated, Receiver, answered_on};
 use crate::threads::heavy;
@@ -217,8 +216,9 @@ pub async fn query_epoch(alone: &mut Alone<'_>, host: &dyn Host, queries: usize)
             host.warn(&format!(
                 "the server of {name} takes no query keys of its clients: it is of a release before 0.2. Queries are asked under the \
                  collection's own query key, which changes with {}() alone. SECURITY.md says what a server that lies learns of a key; upgrade \
-                 the server, or rotate it every {QUERIES_PER_KEY} queries.",
-                alone.face.named("rotate_query_key")
+                 the server, or rotate it every {} queries.",
+                alone.face.named("rotate_query_key"),
+                keys.most()
             ));
         } else if Arc::ptr_eq(&alone.owner, &owner) {
             return Ok(epoch);

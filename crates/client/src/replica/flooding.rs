@@ -10,7 +10,7 @@ use ciphervec::{Id, Mode, SegmentId};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
-use crate::host::Host;
+use crate::host::{COUNTS, Host};
 use crate::replica::Replica;
 
 /// The standard deviation of the noise, as a cosine, unless the caller says otherwise.
@@ -67,7 +67,7 @@ pub fn check_deviation(deviation: f64) -> Result<()> {
 impl Replica {
     fn flooding_entry(&self) -> String {
         let spec = blake3::hash(&self.description.spec.to_bytes()).to_hex();
-        format!("flooding/{}", &spec[..32])
+        format!("{COUNTS}{}", &spec[..32])
     }
 
     fn query_key(&self, epoch: u32) -> String {
@@ -84,6 +84,11 @@ impl Replica {
                 self.name()
             ))
         })
+    }
+
+    async fn keep_shown(&self, host: &dyn Host, shown: &Shown) -> Result<()> {
+        let bytes = serde_json::to_vec(shown).map_err(|error| Error::Storage(error.to_string()))?;
+        host.put(&self.flooding_entry(), &bytes).await
     }
 
     /// What results for others cost with noise of this deviation, and how many may still be shown under the query key of this epoch.
@@ -147,7 +152,7 @@ impl Replica {
     ) -> Result<Flood> {
         let flood = Flood::new(deviation)?;
         self.refuse_floods()?;
-        if self.store.lasts() && !host.durable() {
+        if self.store.lasts() && !host.counts() {
             return Err(Error::Storage(
                 "what others are shown is counted where the next process finds it, and this client remembers nothing. Give it a folder."
                     .to_owned(),
@@ -210,9 +215,7 @@ impl Replica {
             allowance(hints.key),
             "as the query key of this epoch hides. Begin another with rotate_query_key(), rank fewer rows",
         )?;
-        let bytes =
-            serde_json::to_vec(&shown).map_err(|error| Error::Storage(error.to_string()))?;
-        host.put(&self.flooding_entry(), &bytes).await?;
+        self.keep_shown(host, &shown).await?;
         Ok(flood)
     }
 

@@ -80,6 +80,7 @@ pub struct Opened {
     pub store: Arc<dyn CollectionStore>,
     pub description: Description,
     pub fetch: Fetch,
+    pub queries_per_key: usize,
 }
 
 /// The segments of one collection, from the owner's point of view.
@@ -129,13 +130,13 @@ pub struct Replica {
 impl Replica {
     /// Reads the sidecars.
     pub async fn open(host: &dyn Host, opened: Opened) -> Result<Self> {
-        let Opened { face, keys, store, description, fetch } = opened;
+        let Opened { face, keys, store, description, fetch, queries_per_key } = opened;
         let owner = Arc::new(description.owner(face, keys.as_deref())?);
         let quarantine = store.trust().quarantine(&description.spec);
         let book = store.trust().sessions(&description.spec);
         // What this process searches itself no other asks; and a page begins a session each time that it is loaded.
         let several = !store.computes() && face != Face::JavaScript;
-        let query_keys = QueryKeys::new(Some(book).filter(|_| several));
+        let query_keys = QueryKeys::new(Some(book).filter(|_| several), queries_per_key);
         let fetches = Fetches::new(store.trust().fetches(&description.spec));
         let mut replica = Replica {
             face,

@@ -12,7 +12,6 @@ use crate::host::Host;
 use crate::replica::Replica;
 use crate::replica::alone::Alone;
 use crate::replica::asking::{Sent, fetched, query_epoch};
-use crate::replica::query_keys::QUERIES_PER_KEY;
 use crate::threads::heavy;
 
 /// Halves that are fetched in one message.
@@ -28,7 +27,7 @@ pub async fn prefetch(alone: &mut Alone<'_>, host: &dyn Host, queries: usize) ->
     }
     let mut left = queries;
     while left > 0 {
-        let count = left.min(AT_ONCE).min(QUERIES_PER_KEY);
+        let count = left.min(AT_ONCE).min(alone.query_keys.most());
         fetch(alone, host, count).await?;
         left -= count;
     }

@@ -17,7 +17,7 @@ use crate::belief::session_book::{Session, SessionBook};
 use crate::error::{Error, Result};
 use crate::host::Host;
 
-/// Queries that one key serves; each row of a batch is one.
+/// Queries that one key serves, at most; each row of a batch is one.
 pub const QUERIES_PER_KEY: usize = 1024;
 /// The first epoch that is a session.
 const SESSIONS: u32 = 1 << 31;
@@ -47,6 +47,8 @@ pub struct QueryKeys {
     counts: Arc<Mutex<Counts>>,
     /// For every process.
     book: Option<Arc<SessionBook>>,
+    /// That one key serves.
+    most: usize,
 }
 
 /// What queries are asked under by now.
@@ -56,6 +58,8 @@ pub struct QueryKey {
     pub session: Option<u32>,
     /// Queries that it has served.
     pub queries: usize,
+    /// Queries that it serves.
+    pub most: usize,
     /// Whether the server takes no sessions: queries are asked under the collection's own epoch.
     pub refused: bool,
 }
@@ -76,9 +80,14 @@ impl Counts {
 }
 
 impl QueryKeys {
-    /// Counted in `book` where that lasts, otherwise in memory alone.
-    pub fn new(book: Option<SessionBook>) -> Self {
-        QueryKeys { counts: Arc::default(), book: book.map(Arc::new) }
+    /// Of which each serves `most` queries. Counted in `book` where that lasts, otherwise in memory alone.
+    pub fn new(book: Option<SessionBook>, most: usize) -> Self {
+        QueryKeys { counts: Arc::default(), book: book.map(Arc::new), most }
+    }
+
+    /// Queries that one key serves.
+    pub fn most(&self) -> usize {
+        self.most
     }
 
     fn counts(&self) -> MutexGuard<'_, Counts> {
@@ -94,7 +103,7 @@ impl QueryKeys {
         let counts = &mut *self.counts();
         let Counts { epoch, used, left, refused, asked_outside, .. } = *counts.of(host.process());
         let queries = if refused { asked_outside } else { used - left };
-        QueryKey { session: epoch, queries, refused }
+        QueryKey { session: epoch, queries, most: self.most, refused }
     }
 
     /// The same, with what other processes have asked.
@@ -130,9 +139,9 @@ impl QueryKeys {
         let drawn = u32::from_le_bytes(crate::random::random()?) | SESSIONS;
         let mut count = queries;
         let mut took = |before: Option<Session>, most: usize| {
-            let suits = |one: &Session| one.used.saturating_add(queries) <= QUERIES_PER_KEY;
+            let suits = |one: &Session| one.used.saturating_add(queries) <= self.most;
             let before = before.filter(suits).unwrap_or(Session { epoch: drawn, used: 0 });
-            count = queries.max(most.min(QUERIES_PER_KEY - before.used));
+            count = queries.max(most.min(self.most - before.used));
             Session { epoch: before.epoch, used: before.used + count }
         };
         let session = match self.book(host) {
@@ -178,7 +187,7 @@ impl QueryKeys {
                 return Ok(());
             }
             if book.is_none() {
-                if counts.used + queries > QUERIES_PER_KEY {
+                if counts.used + queries > self.most {
                     return Err(served());
                 }
                 counts.used += queries;
@@ -188,9 +197,8 @@ impl QueryKeys {
         };
         let Some(book) = book else { return Err(served()) };
         let more = |before: Option<Session>| {
-            let suits = |one: &Session| {
-                one.epoch == epoch && one.used.saturating_add(queries) <= QUERIES_PER_KEY
-            };
+            let suits =
+                |one: &Session| one.epoch == epoch && one.used.saturating_add(queries) <= self.most;
             let before = before.filter(suits).ok_or_else(served)?;
             Ok(Session { epoch, used: before.used + queries })
         };
@@ -231,7 +239,7 @@ impl QueryKeys {
         let before = self.counts().asked_outside;
         let now = before + queries;
         self.counts().asked_outside = now;
-        (before / QUERIES_PER_KEY != now / QUERIES_PER_KEY).then_some(now)
+        (before / self.most != now / self.most).then_some(now)
     }
 }
 
@@ -247,7 +255,7 @@ mod tests {
     fn shared() -> QueryKeys {
         let vault = Arc::new(Vault::new(&Keys::from_master([7; 32])).unwrap());
         let spec = IndexSpec::new("docs", 8, Metric::Cosine, Mode::Sealed, Precision::Standard);
-        QueryKeys::new(Some(SessionBook::new(vault, &spec.unwrap())))
+        QueryKeys::new(Some(SessionBook::new(vault, &spec.unwrap())), QUERIES_PER_KEY)
     }
 
     fn used(keys: &QueryKeys, host: &Fake) -> usize {
@@ -258,7 +266,7 @@ mod tests {
 
     #[test]
     fn a_key_serves_so_many_queries_and_no_more() {
-        for keys in [QueryKeys::new(None), shared()] {
+        for keys in [QueryKeys::new(None, QUERIES_PER_KEY), shared()] {
             let (host, id) = (Fake::default(), KeyId::default());
             let take = |queries| block_on(keys.take(&host, id, queries)).unwrap();
             let again = |epoch, queries| block_on(keys.again(&host, epoch, queries));
@@ -316,7 +324,7 @@ mod tests {
 
     #[test]
     fn a_fork_has_none_of_its_parents_queries() {
-        for (keys, lasting) in [(shared(), true), (QueryKeys::new(None), false)] {
+        for (keys, lasting) in [(shared(), true), (QueryKeys::new(None, QUERIES_PER_KEY), false)] {
             let (host, id) = (Fake::default(), KeyId::default());
             for _ in 0..9 {
                 block_on(keys.take(&host, id, 1)).unwrap();

@@ -19,7 +19,6 @@ use crate::replica::asking::{
     Answer, Kept, Sent, Streamed, answered, done, fetched, most_bytes, query_epoch,
 };
 use crate::replica::prefetch;
-use crate::replica::query_keys::QUERIES_PER_KEY;
 use crate::threads::{heavy, runner};
 
 /// Queries sent in one message; a longer batch takes several.
@@ -181,7 +180,7 @@ async fn ask_all(
     let mut found = Vec::new();
     // Of a routed collection each question has clusters of its own, which the others must not share.
     let routed = alone.description.routing.is_some();
-    let step = if routed { 1 } else { message_rows(alone).min(QUERIES_PER_KEY) };
+    let step = if routed { 1 } else { message_rows(alone).min(alone.query_keys.most()) };
     for rows in message.question.rows.chunks(step * dimension) {
         found.extend(ask(alone, host, message, rows).await?);
     }

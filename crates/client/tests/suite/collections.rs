@@ -4,7 +4,8 @@ use std::cell::Cell;
 
 use ciphervec::{Id, Metric, Mode};
 use ciphervec_client::{
-    Choices, Connection, Error, Fetch, Parts, QueryRequest, Records, Selection, block_on,
+    Choices, Client, ClientOptions, Connection, Error, Fetch, Parts, QueryRequest, Records,
+    Selection, block_on,
 };
 
 use crate::support::{Faulty, Server, client, connection, filled, keys, rows, vectors};
@@ -235,4 +236,31 @@ fn the_next_process_goes_on_with_a_session_and_brings_no_keys_again() {
     let elsewhere = tempfile::tempdir().unwrap();
     let (brought, other, _) = asked(elsewhere.path(), 1);
     assert!(brought == 1 && other != session);
+}
+
+#[test]
+fn a_key_serves_as_few_queries_as_the_user_wants() {
+    let server = Server::start();
+    let options = |most| ClientOptions {
+        keys: Some(keys()),
+        queries_per_key: most,
+        ..ClientOptions::new(server.url.clone())
+    };
+    for most in [0, 1025] {
+        assert!(matches!(Client::new(options(most)), Err(Error::Input(_))));
+    }
+    let (host, _warnings) = connection();
+    let client = Client::new(options(3)).unwrap();
+    let docs = filled(&client, &host, &Choices::new("docs", 16), rows(30, 16, 1));
+    let mut sessions = Vec::new();
+    for (queries, spent) in [(1, 1), (1, 2), (2, 2), (1, 3), (7, 1)] {
+        let request =
+            QueryRequest { embeddings: vectors(queries, 16, 5), ..QueryRequest::default() };
+        assert_eq!(block_on(docs.query(&host, request)).unwrap().hits.len(), queries);
+        let key = block_on(docs.info(&host, None)).unwrap().query_key.unwrap();
+        assert_eq!((key.queries, key.most), (spent, 3));
+        sessions.push(key.session);
+    }
+    sessions.dedup();
+    assert_eq!(sessions.len(), 3);
 }
