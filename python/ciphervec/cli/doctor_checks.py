@@ -20,6 +20,7 @@ import ciphervec._native as _native
 
 from .._native import IndexSpec
 from ..collections.client import Client
+from ..collections.flooding import FloodingPlan
 from ..collections.spec import FORMAT
 from ..collections.wrapping.age import IDENTITY
 from ..collections.wrapping.pkcs11 import PIN_FILE
@@ -264,7 +265,10 @@ def of_description(name: str, client: Client) -> Iterator[Finding]:
 def of_collection(name: str, client: Client) -> Iterator[Finding]:
     """What the owner knows of a collection once it is open: `Collection.info` read for what needs doing."""
     try:
-        info = client.get_collection(name).info()
+        collection = client.get_collection(name)
+        info = collection.info()
+        if collection.mode == "sealed":
+            yield from _of_scores_for_others(name, collection.flooding_plan())
     except CiphervecError as error:
         yield Finding(
             "opening", name, "fail", str(error), "see the message; ciphervec verify checks every stored block"
@@ -272,6 +276,18 @@ def of_collection(name: str, client: Client) -> Iterator[Finding]:
         return
     yield Finding("opening", name, "ok", f"{several(info['count'], 'row')} under key {info['key_id']}")
     yield from of_info(name, info)
+
+
+def _of_scores_for_others(name: str, plan: FloodingPlan) -> Iterator[Finding]:
+    """How much is left of what others may be shown of a collection."""
+    for what, most, left, following in (
+        ("scores of a row for others", plan.queries, plan.queries_left, "optimize(reseal=True)"),
+        ("scores of a query key for others", plan.rows_an_epoch, plan.rows_left, "rotate_query_key()"),
+    ):
+        used = most - left
+        verdict: Verdict = "ok" if used < _NEARLY * most else "warn" if left else "fail"
+        says = f"{used:,} of {most:,} spent"
+        yield Finding(what, name, verdict, says, "" if verdict == "ok" else f"begin anew with {following}")
 
 
 def of_info(name: str, info: Mapping[str, Any]) -> Iterator[Finding]:
