@@ -14,7 +14,7 @@ use crate::client::facts;
 use crate::client::host::{PyCallHost, run};
 use crate::client::values::{PyRecords, PySelection, audience, choices, names, network, parts};
 use crate::ids::{self, PyId};
-use crate::keys::PyKeys;
+use crate::keys::{PyEvaluationKeys, PyKeys};
 use crate::spec::PyIndexSpec;
 
 /// One collection. It may be asked from several threads.
@@ -365,6 +365,40 @@ impl PyCollection {
     ) -> PyResult<(Bound<'py, PyArray1<f32>>, bool)> {
         let (center, given) = run(py, host, async |host| self.0.center(host).await)?;
         Ok((PyArray1::from_vec(py, center), given))
+    }
+
+    fn centers<'py>(
+        &self,
+        py: Python<'py>,
+        host: &PyCallHost,
+    ) -> PyResult<Vec<Bound<'py, PyArray1<f32>>>> {
+        let found = run(py, host, async |host| self.0.centers(host).await)?;
+        Ok(found.into_iter().map(|center| PyArray1::from_vec(py, center)).collect())
+    }
+
+    /// What a server needs under the collection's own epoch; the public key, under schemes with a key pair.
+    fn evaluation(&self, py: Python<'_>, host: &PyCallHost) -> PyResult<PyEvaluationKeys> {
+        let (bytes, epoch) = run(py, host, async |host| self.0.evaluation(host).await)?;
+        PyEvaluationKeys::of_collection(bytes, epoch)
+    }
+
+    /// Whether its owner made the card with these bytes.
+    fn knows_card(&self, py: Python<'_>, host: &PyCallHost, card: &[u8]) -> PyResult<bool> {
+        run(py, host, async |host| self.0.knows_card(host, card).await)
+    }
+
+    /// A blob of a segment, by the bytes of its id, as it is stored.
+    fn stored<'py>(
+        &self,
+        py: Python<'py>,
+        host: &PyCallHost,
+        segment: [u8; 16],
+        blob: &str,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let stored = async |host: &dyn ciphervec_client::Host| {
+            self.0.stored(host, SegmentId(segment), blob).await
+        };
+        Ok(PyBytes::new(py, &run(py, host, stored)?))
     }
 
     /// The commit that is known here; and the newer one that a reader of a folder is behind of.

@@ -1,7 +1,8 @@
 //! Queries and answers as bytes, which somebody else carries.
 
-use ciphervec::search::Probe;
-use ciphervec::{Error as SchemeError, Metric, Mode};
+use ciphervec::search::{Probe, ServerIndex};
+use ciphervec::{Error as SchemeError, Metric, Mode, Scheme, SegmentId};
+use ciphervec_arith::AlignedBytes;
 use ciphervec_client::{
     Choices, Client, Collection, Connection, Error, Face, QueryRequest, Wanted, block_on,
 };
@@ -67,6 +68,56 @@ fn an_answer_that_was_carried_is_the_answer_of_a_query() {
 
 fn docs_counts(mode: Mode) -> Option<usize> {
     matches!(mode, Mode::Sealed | Mode::SealedQuery).then_some(2)
+}
+
+#[test]
+fn what_a_server_has_is_there_for_another_server() {
+    let (host, _warnings) = connection();
+    let memory = Client::in_memory(Face::Rust, Some(keys())).unwrap();
+    for (mode, scheme) in [
+        (Mode::Sealed, Scheme::Lattice),
+        (Mode::SealedIndex, Scheme::Lattice),
+        (Mode::SealedIndex, Scheme::ElGamal),
+    ] {
+        let name = format!("{}-{}", mode.as_str(), scheme.as_str());
+        let choices = Choices { scheme, name, ..choices(mode, Metric::Cosine) };
+        let docs = filled(&memory, &host, &choices, rows(20, DIMENSION, 1));
+        let (evaluation, _) = block_on(docs.evaluation(&host)).unwrap();
+        let id = block_on(docs.info(&host, None)).unwrap().segments[0].id.clone();
+        let id = SegmentId(u128::from_str_radix(&id, 16).unwrap().to_be_bytes());
+        let mut other = ServerIndex::new(docs.spec().clone()).unwrap();
+        if !evaluation.is_empty() {
+            other.set_evaluation_keys(&evaluation).unwrap();
+        }
+        let stored = block_on(docs.stored(&host, id, "rows")).unwrap();
+        other.add(AlignedBytes::from_slice(&stored)).unwrap();
+        let question = vectors(1, DIMENSION, 9);
+        let mine = match mode {
+            // A session's keys come with it; these are the collection's own.
+            Mode::Sealed => continue,
+            _ => block_on(docs.make_query(&host, question.clone())).unwrap(),
+        };
+        let answer = other.evaluate(mine.to_bytes()).unwrap().bytes;
+        let wanted = Wanted { count: Some(5), ..Wanted::default() };
+        let opened = block_on(docs.open_answer(&host, &mine, &answer, &wanted)).unwrap();
+        assert_eq!(opened.hits[0].ids, first(&docs, &host, &question).0);
+        assert!(block_on(docs.stored(&host, id, "none")).is_err());
+        let (card, _) = match block_on(docs.writer_card(&host, "door")) {
+            Err(_) => continue, // no scheme with a key pair has writers
+            card => card.unwrap(),
+        };
+        assert!(block_on(docs.knows_card(&host, &card)).unwrap());
+        let foreign = block_on(
+            filled(
+                &Client::in_memory(Face::Rust, Some(keys())).unwrap(),
+                &host,
+                &choices,
+                rows(1, DIMENSION, 1),
+            )
+            .writer_card(&host, "door"),
+        );
+        assert!(!block_on(docs.knows_card(&host, &foreign.unwrap().0)).unwrap());
+    }
 }
 
 #[test]
