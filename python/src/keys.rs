@@ -179,6 +179,16 @@ impl PyEvaluationKeys {
         Self { bytes, epoch, key_id }
     }
 
+    /// What a collection has for its server: keys of an epoch, or a public key, or nothing.
+    pub fn of_collection(bytes: Vec<u8>, epoch: u32) -> PyResult<Self> {
+        let header = match wire::kind_of(&bytes) {
+            Some(kind) => Some(wire::open(kind, &bytes).map_err(Raise::raise)?.0),
+            None => None,
+        };
+        let key_id = header.map(|header| header.key.to_string()).unwrap_or_default();
+        Ok(Self { bytes, epoch, key_id })
+    }
+
     pub fn of_public_key(bytes: Vec<u8>, key_id: String) -> Self {
         Self { bytes, epoch: 0, key_id }
     }

@@ -15,6 +15,7 @@ import pytest
 import ciphervec._native as native
 from ciphervec import Client, Clusters, InvalidInput, Keys, Owner, PersistentClient, Writer, WriterCard
 from ciphervec.collections.collection import Collection
+from ciphervec.collections.explaining import Explanation
 from ciphervec.collections.off_centre import COSINE_ERROR
 
 Rows = npt.NDArray[np.float32]
@@ -116,13 +117,30 @@ def test_rows_that_come_one_by_one(keys: Keys, tmp_path: Path) -> None:
         assert docs.center is not None and len(attached(keys, tmp_path, docs).centers()) == 1
 
 
-@pytest.mark.xfail(strict=True, reason="core: a server in this process is not asked a question to explain it")
-def test_explain_counts_a_query_for_each_center(keys: Keys) -> None:
+@pytest.mark.parametrize(
+    "asked",
+    [
+        pytest.param(
+            False,
+            marks=pytest.mark.xfail(reason="core: a server in this process is asked nothing to explain"),
+        ),
+        pytest.param(
+            True, marks=pytest.mark.xfail(reason="core: the message of one center is counted, not of all")
+        ),
+    ],
+)
+def test_explain_counts_a_query_for_each_center(asked: bool, keys: Keys) -> None:
     docs = Client(keys).create_collection("docs", 8, "l2")
+
+    def told() -> Explanation:
+        if asked:
+            docs.query(np.ones(8), 1)
+        return docs.explain()
+
     docs.add(range(100), RNG.normal(size=(100, 8)))
-    one = docs.explain()
+    one = told()
     docs.add(range(100, 200), RNG.normal(size=(100, 8)) + 500)
-    both = docs.explain()
+    both = told()
     assert one.bytes_up and one.bytes_down and both.bytes_up and both.bytes_down
     assert both.bytes_up >= 2 * one.bytes_up and both.bytes_down >= 2 * one.bytes_down
 
@@ -173,7 +191,8 @@ def test_what_is_no_center_is_refused(how: dict[str, Any], says: str, keys: Keys
 
 def moved(keys: Keys, folder: Path, mode: str = "sealed-index") -> tuple[Rows, PersistentClient]:
     """Rows around zero, as many as are not merged any more, and then others far from it."""
-    x = np.concatenate([RNG.normal(size=(4100, 3)), RNG.normal(size=(6000, 3)) + 3000]).astype(np.float32)
+    rng = np.random.default_rng(0)
+    x = np.concatenate([rng.normal(size=(4100, 3)), rng.normal(size=(6000, 3)) + 3000]).astype(np.float32)
     client = PersistentClient(folder, keys)
     docs = client.create_collection("docs", 3, "l2", mode=mode, filterable=["part"])
     docs.add(range(4100), x[:4100], [{"part": 0}] * 4100)

@@ -16,6 +16,8 @@ LEFT_OUT = {
     "adopt",
     "discard",
     "evaluate",
+    "evaluation",
+    "knows_card",
     "make_query",
     "on_upload",
     "open_answer",

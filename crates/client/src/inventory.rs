@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use ciphervec::search::{Exactness, Expected, PackingChoice};
+use ciphervec::search::{Exactness, Expected, PackingChoice, WriterCard};
 use ciphervec::{Id, IndexSpec, Network, SecurityStatement};
 
 use crate::change::{SegmentInfo, WRAP};
@@ -13,6 +13,7 @@ use crate::replica::Replica;
 use crate::replica::explaining::RoutingCost;
 use crate::replica::query_keys::QueryKey;
 use crate::replica::tables::TABLE_BYTES;
+use crate::threads::heavy;
 
 /// How rows are packed in the modes whose queries are encrypted.
 #[derive(Clone, Debug, PartialEq)]
@@ -138,6 +139,30 @@ impl Collection {
     pub async fn center(&self, host: &dyn Host) -> Result<(Vec<f32>, bool)> {
         let alone = self.alone(host).await?;
         Ok((alone.center().to_vec(), !alone.description.center.is_empty()))
+    }
+
+    /// What a server needs to answer queries under the collection's own epoch, which follows: empty where they are plain; under schemes
+    /// with a key pair the public key, which has no epoch.
+    ///
+    /// # Errors
+    /// As [`Self::count`].
+    pub async fn evaluation(&self, host: &dyn Host) -> Result<(Vec<u8>, u32)> {
+        let alone = self.alone(host).await?;
+        let (owner, epoch) = (&alone.owner, alone.description.epoch);
+        if alone.description.has_key_pair() {
+            return Ok((owner.public_key()?, 0));
+        }
+        let keys = heavy(|| owner.evaluation(epoch))?;
+        Ok((keys.map(|keys| keys.to_bytes()).unwrap_or_default(), epoch))
+    }
+
+    /// Whether these are the bytes of a card that the owner made, and none of them was changed since.
+    ///
+    /// # Errors
+    /// [`crate::Error::Scheme`] for what is no card.
+    pub async fn knows_card(&self, host: &dyn Host, card: &[u8]) -> Result<bool> {
+        let card = WriterCard::from_bytes(card)?;
+        Ok(self.alone(host).await?.owner.knows_card(&card))
     }
 
     /// The commit that is known here; and, where a reader of a folder is behind its writer, the one that there is by now.

@@ -184,7 +184,7 @@ class Keys:
         Send `.to_bytes()` (at most 1.5 MB) and give it to `ServerIndex.set_evaluation_keys`. Empty
         in the modes whose queries are not encrypted. A query key lives for one `epoch`; a new epoch
         needs new evaluation keys. Under the additively homomorphic schemes they are the public key,
-        which an `Index`'s owner has: `index.owner.evaluation()`.
+        which the collection has: `collection.evaluation()`.
         """
         spec = collection if isinstance(collection, IndexSpec) else getattr(collection, "spec", None)
         if not isinstance(spec, IndexSpec):

@@ -13,7 +13,7 @@ from typing import Any
 
 import ciphervec._native as _native
 
-from .._native import IndexSpec, WriterCard
+from .._native import EvaluationKeys, IndexSpec, WriterCard
 from ..errors import CiphervecError, InvalidInput, StorageError
 from ..ingest import arrays
 from ..ingest.arrays import FloatArray, Id, Vectors
@@ -228,6 +228,17 @@ class Upkeep:
             raise InvalidInput(f"a writer's name is a text, got {writer!r:.100}.")
         with self._open() as native:
             return WriterCard.from_bytes(native.writer_card(self._host, writer)[0])
+
+    def knows_card(self, card: WriterCard) -> bool:
+        """Whether this is a card that was made here, and nothing of it was changed since."""
+        with self._open() as native:
+            return native.knows_card(self._host, card.to_bytes())
+
+    def evaluation(self) -> EvaluationKeys:
+        """What a server needs to answer queries under the collection's own epoch, none of it secret; the public key under
+        schemes with a key pair. `Keys.evaluation` has those of other epochs."""
+        with self._open() as native:
+            return native.evaluation(self._host)
 
     def adopt(self, *, take_over: bool = False, progress: Progress | bool | None = None) -> int:
         """Seal the rows that writers added again as the owner's own, which makes their filter tags;

@@ -17,7 +17,7 @@ use crate::client::host::{PyCallHost, run};
 use crate::client::values::{PyRecords, PySelection, audience, choices, names, network, parts};
 use crate::errors::CiphervecError;
 use crate::ids::{self, PyId};
-use crate::keys::PyKeys;
+use crate::keys::{PyEvaluationKeys, PyKeys};
 use crate::spec::PyIndexSpec;
 
 /// One collection. It may be asked from several threads.
@@ -289,7 +289,7 @@ impl PyCollection {
         among: Option<Vec<PyId>>,
     ) -> PyResult<Answered<'py>> {
         let wanted = Wanted { count, within, among: among.map(ids::unwrap) };
-        let open = async |one: &Collection, host: &dyn ciphervec_client::Host| {
+        let open = async |one: &Collection, host: &dyn Host| {
             one.open_answer(host, &query.0, answer, &wanted).await
         };
         answered(py, self.run(py, host, open)?)
@@ -401,6 +401,17 @@ impl PyCollection {
     ) -> PyResult<(Bound<'py, PyArray1<f32>>, bool)> {
         let (center, given) = self.run(py, host, async |one, host| one.center(host).await)?;
         Ok((PyArray1::from_vec(py, center), given))
+    }
+
+    /// What a server needs under the collection's own epoch; the public key, under schemes with a key pair.
+    fn evaluation(&self, py: Python<'_>, host: &PyCallHost) -> PyResult<PyEvaluationKeys> {
+        let (bytes, epoch) = self.run(py, host, async |one, host| one.evaluation(host).await)?;
+        PyEvaluationKeys::of_collection(bytes, epoch)
+    }
+
+    /// Whether its owner made the card with these bytes.
+    fn knows_card(&self, py: Python<'_>, host: &PyCallHost, card: &[u8]) -> PyResult<bool> {
+        self.run(py, host, async |one, host| one.knows_card(host, card).await)
     }
 
     /// The commit that is known here; and the newer one that a reader of a folder is behind of.

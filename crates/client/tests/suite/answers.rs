@@ -1,7 +1,7 @@
 //! Queries and answers as bytes, which somebody else carries.
 
 use ciphervec::search::Probe;
-use ciphervec::{Error as SchemeError, Metric, Mode};
+use ciphervec::{Error as SchemeError, Metric, Mode, Scheme};
 use ciphervec_client::{
     Choices, Client, Collection, Connection, Error, Face, QueryRequest, Wanted, block_on,
 };
@@ -67,6 +67,22 @@ fn an_answer_that_was_carried_is_the_answer_of_a_query() {
 
 fn docs_counts(mode: Mode) -> Option<usize> {
     matches!(mode, Mode::Sealed | Mode::SealedQuery).then_some(2)
+}
+
+#[test]
+fn an_owner_knows_the_cards_that_it_made_and_what_a_server_needs() {
+    let (host, _warnings) = connection();
+    let made = |scheme| {
+        let memory = Client::in_memory(Face::Rust, Some(keys())).unwrap();
+        let choices = Choices { scheme, ..choices(Mode::SealedIndex, Metric::Cosine) };
+        filled(&memory, &host, &choices, rows(5, DIMENSION, 1))
+    };
+    let (docs, other) = (made(Scheme::Lattice), made(Scheme::Lattice));
+    let (card, _) = block_on(docs.writer_card(&host, "door")).unwrap();
+    assert!(block_on(docs.knows_card(&host, &card)).unwrap());
+    assert!(!block_on(other.knows_card(&host, &card)).unwrap());
+    assert!(block_on(docs.evaluation(&host)).unwrap().0.is_empty());
+    assert!(!block_on(made(Scheme::ElGamal).evaluation(&host)).unwrap().0.is_empty());
 }
 
 #[test]
