@@ -1,6 +1,7 @@
 //! A collection: rows go in, hits come out. Every call runs alone, but for the time that a query is on its way.
 
 use std::collections::HashSet;
+use std::sync::PoisonError;
 
 use async_lock::Mutex;
 use ciphervec::search::Exactness;
@@ -132,8 +133,8 @@ pub struct QueryResult {
 pub struct Collection {
     replica: Mutex<Replica>,
     spec: IndexSpec,
-    /// As they were when it was opened.
-    settings: (Vec<String>, bool),
+    /// As they were seen last.
+    settings: std::sync::Mutex<(Vec<String>, bool)>,
     routing: Option<Clusters>,
 }
 
@@ -143,7 +144,7 @@ impl Collection {
         let (spec, settings) =
             (described.spec.clone(), (described.filterable.clone(), described.originals));
         let routing = described.routing.clone();
-        Collection { spec, settings, routing, replica: Mutex::new(replica) }
+        Collection { spec, settings: settings.into(), routing, replica: Mutex::new(replica) }
     }
 
     /// What the index is.
@@ -158,9 +159,15 @@ impl Collection {
         Ok(alone)
     }
 
-    /// Fields whose equality a server may test by keyed tags, and whether vectors are kept as they were put in, when it was opened.
-    pub fn settings(&self) -> (&[String], bool) {
-        (&self.settings.0, self.settings.1)
+    /// Fields whose equality a server may test by keyed tags, and whether vectors are kept as they were put in, as far as is known here.
+    pub fn settings(&self) -> (Vec<String>, bool) {
+        let mut known = self.settings.lock().unwrap_or_else(PoisonError::into_inner);
+        // While a call goes on they are what they were before.
+        if let Some(replica) = self.replica.try_lock() {
+            let described = &replica.description;
+            *known = (described.filterable.clone(), described.originals);
+        }
+        known.clone()
     }
 
     /// How its rows are put in clusters, which queries ask about.

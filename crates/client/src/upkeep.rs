@@ -54,6 +54,10 @@ impl Collection {
     pub async fn explain(&self, host: &dyn Host) -> Result<Explanation> {
         let mut alone = self.alone(host).await?;
         alone.refresh(host).await?;
+        let key = alone.query_keys.present(host);
+        if key.session.is_none() && !key.refused {
+            alone.tokens.clear(); // of a key that is over, or another process's
+        }
         Ok(alone.explain())
     }
 

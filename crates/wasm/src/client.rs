@@ -391,7 +391,7 @@ impl JsCollection {
             ("mode", spec.mode().as_str().into()),
             ("precision", spec.precision().as_str().into()),
             ("scheme", spec.scheme().as_str().into()),
-            ("filterable", strings(filterable)),
+            ("filterable", strings(&filterable)),
             ("originals", originals.into()),
             ("routing", self.0.routing().map_or(JsValue::NULL, routing)),
         ])

@@ -90,12 +90,18 @@ class Upkeep:
     @property
     def filterable(self) -> tuple[str, ...]:
         """The metadata fields whose equality the server can test."""
-        return tuple(self._settings[0])
+        return tuple(self._known()[0])
 
     @property
     def originals(self) -> bool:
         """Whether vectors are kept as they are put in, for `get` to return them so."""
-        return self._settings[1]
+        return self._known()[1]
+
+    def _known(self) -> tuple[list[str], bool]:
+        native = self._opened
+        if native is not None:
+            self._settings = native.settings
+        return self._settings
 
     @property
     def routing(self) -> Clusters | None:
@@ -297,7 +303,6 @@ class Upkeep:
         names = filterable_names(fields, "fields")
         with self._open(write=True) as native:
             native.extend_filterable(self._host, list(names))
-            self._settings = ([*self._settings[0], *names], self._settings[1])
 
     def rotate_query_key(self) -> None:
         """Begin the next epoch: a new query key, so that one leaked epoch opens no other. Vectors

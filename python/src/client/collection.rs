@@ -100,12 +100,10 @@ impl PyCollection {
         Ok(facts::spec(self.open()?.spec()))
     }
 
-    /// Filterable fields, and whether vectors are kept as they were put in, when it was opened.
+    /// Filterable fields, and whether vectors are kept as they were put in.
     #[getter]
     fn settings(&self) -> PyResult<(Vec<String>, bool)> {
-        let open = self.open()?;
-        let (filterable, originals) = open.settings();
-        Ok((filterable.to_vec(), originals))
+        Ok(self.open()?.settings())
     }
 
     /// Count, probes, decoys, recall, whether the server learns queries; None where nothing is routed.

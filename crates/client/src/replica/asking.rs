@@ -209,6 +209,7 @@ pub async fn query_epoch(alone: &mut Alone<'_>, host: &dyn Host, queries: usize)
         if !fresh {
             return Ok(epoch);
         }
+        alone.tokens.clear(); // of the key before
         let held = hand_over(alone, host, &owner, epoch).await?;
         alone.settle(host).await?;
         if !held {

@@ -19,6 +19,7 @@ use crate::replica::asking::{
     Answer, Kept, Sent, Streamed, answered, done, fetched, most_bytes, query_epoch,
 };
 use crate::replica::prefetch;
+use crate::replica::traffic::Traffic;
 use crate::threads::{heavy, runner};
 
 /// Queries sent in one message; a longer batch takes several.
@@ -136,14 +137,20 @@ pub async fn search(
         // Of each center's rows its own query: rows that came before there was one, or by a writer with a card of another time.
         let allowed: Option<HashSet<_>> = message.allow.take().map(|ids| ids.into_iter().collect());
         let mut parts = vec![Vec::new(); count];
+        let mut traffic: Option<Traffic> = None;
         for center in centers {
             let names = alone.ids_around(&center, allowed.as_ref());
             if !names.is_empty() {
                 (message.allow, message.center) = (Some(names), center);
                 let found = ask_all(alone, host, &message).await?;
+                traffic = match (traffic, alone.traffic) {
+                    (Some(before), Some(now)) if count == 1 => Some(before.and(now)),
+                    (before, now) => now.or(before),
+                };
                 parts.iter_mut().zip(found).for_each(|(part, found)| part.push(found));
             }
         }
+        alone.traffic = traffic;
         return Ok(parts.into_iter().map(|part| nearest(part, question.count)).collect());
     }
     message.center = centers.into_iter().next().unwrap_or_default();

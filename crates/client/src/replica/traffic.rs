@@ -10,3 +10,15 @@ pub struct Traffic {
     /// Of the part of its answer that had been fetched ahead.
     pub ahead: u64,
 }
+
+impl Traffic {
+    /// That of a question which took several messages.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Traffic {
+            up: self.up + other.up,
+            down: self.down + other.down,
+            ahead: self.ahead + other.ahead,
+        }
+    }
+}
