@@ -117,24 +117,11 @@ def test_rows_that_come_one_by_one(keys: Keys, tmp_path: Path) -> None:
         assert docs.center is not None and len(attached(keys, tmp_path, docs).centers()) == 1
 
 
-@pytest.mark.parametrize(
-    "asked",
-    [
-        pytest.param(
-            False,
-            marks=pytest.mark.xfail(reason="core: a server in this process is asked nothing to explain"),
-        ),
-        pytest.param(
-            True, marks=pytest.mark.xfail(reason="core: the message of one center is counted, not of all")
-        ),
-    ],
-)
-def test_explain_counts_a_query_for_each_center(asked: bool, keys: Keys) -> None:
+def test_explain_counts_a_query_for_each_center(keys: Keys) -> None:
     docs = Client(keys).create_collection("docs", 8, "l2")
 
     def told() -> Explanation:
-        if asked:
-            docs.query(np.ones(8), 1)
+        docs.query(np.ones(8), 1)
         return docs.explain()
 
     docs.add(range(100), RNG.normal(size=(100, 8)))

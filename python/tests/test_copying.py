@@ -29,14 +29,7 @@ def test_a_snapshot_is_what_was_there(
     tmp_path: Path,
     vectors: Callable[..., np.ndarray],
     scheme: str,
-    request: pytest.FixtureRequest,
 ) -> None:
-    if type(client) is Client:
-        request.applymarker(
-            pytest.mark.xfail(
-                strict=True, reason="core: a restore is not accepted in memory, where it is compared too"
-            )
-        )
     rows = vectors(40, D)
     books = client.create_collection("books", D, mode="sealed-index", scheme=scheme, filterable=["x"])
     books.add(range(30), rows[:30], [{"x": i % 3} for i in range(30)], [f"text {i}" for i in range(30)])

@@ -218,7 +218,6 @@ def test_fields_become_filterable_later(
         assert other.info()["filterable"] == ["lang", "year", "half"]
 
 
-@pytest.mark.xfail(strict=True, reason="core: settings are those of when the collection was opened")
 def test_other_clients_have_the_fields_that_became_filterable(make: Make) -> None:
     made = make().create_collection("books", D, mode="sealed-index", filterable=["lang"])
     other = make().get_collection("books")

@@ -342,12 +342,7 @@ def test_a_fork_of_coroutines_has_threads_and_connections_of_its_own(server_url:
 @pytest.mark.parametrize(
     "call",
     [
-        pytest.param(
-            "add",
-            marks=pytest.mark.xfail(
-                strict=True, reason="core: a child waits for what its parent's thread holds"
-            ),
-        ),
+        "add",
         "snapshot",
     ],
 )

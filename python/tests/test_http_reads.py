@@ -121,9 +121,6 @@ def test_rows_are_read_by_their_ids_however_many_and_whether_they_have_records(
     assert books.query(vectors(1, D), wanted, include=["documents"])["documents"] == [[documents] * wanted]
 
 
-@pytest.mark.xfail(
-    strict=True, reason="core: places of 4 bytes, of records that are none, are no part of a fetch"
-)
 @pytest.mark.parametrize("mode", ["sealed", "sealed-query"])
 def test_rows_without_records_are_fetched_in_private(make: Make, rows: np.ndarray, mode: Any) -> None:
     books = make(fetch="private").create_collection("books", D, mode=mode)

@@ -132,23 +132,17 @@ def test_pins_follow_the_owner_to_new_keys_and_never_back(
         make(state=state, keys=following[-1]).get_collection("books")
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="core: what was seen is under the keys before, so that who was given the new ones must forget",
-)
-def test_pins_follow_the_owner_who_changed_the_keys_elsewhere(
-    make: Make, rows: np.ndarray, tmp_path: Path
-) -> None:
+def test_keys_that_were_changed_elsewhere_are_confirmed(make: Make, rows: np.ndarray, tmp_path: Path) -> None:
     new = Keys.generate()
     books = make().create_collection("books", D)
     books.add("a", rows[0])
     with make(state=tmp_path / "kept") as client:
         client.get_collection("books")
     books.rotate_keys(new)
-    with (
-        make(state=tmp_path / "kept", keys=new) as client,
-        pytest.warns(UserWarning, match="changed by another client of its owner, from .* to"),
-    ):
+    with make(state=tmp_path / "kept", keys=new) as client:
+        with pytest.raises(PinMismatch, match=r"confirm .* with client\.forget\('books'\)"):
+            client.get_collection("books")
+        client.forget("books")
         assert client.get_collection("books").query(rows[0], 1)["ids"] == [["a"]]
 
 

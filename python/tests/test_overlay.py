@@ -58,7 +58,7 @@ def test_an_id_that_comes_twice_is_changed_twice(docs: Collection) -> None:
 
 
 def test_what_makes_no_row_changes_nothing(docs: Collection) -> None:
-    with pytest.raises(InvalidInput, match='"c" is not in .docs. and no vector'):
+    with pytest.raises(InvalidInput, match=r'"c" is not in .docs. and no vector'):
         docs.merge(["a", "c"], [ROWS[0], None], [{"x": 7}, None])
     with pytest.raises(InvalidInput, match="one entry per id"):
         docs.merge(["a"], ROWS)

@@ -287,7 +287,6 @@ def test_where_there_is_nothing_to_fetch_ahead(
     refuse(client, "empty", mode="sealed")
 
 
-@pytest.mark.xfail(strict=True, reason="core: what is answered in this process is fetched ahead all the same")
 def test_a_folder_has_nothing_to_fetch_ahead(keys: Keys, tmp_path: Path, rows: np.ndarray) -> None:
     with PersistentClient(tmp_path / "db", keys) as folder:
         made = folder.create_collection("other", D, mode="sealed")

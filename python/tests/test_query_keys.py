@@ -239,9 +239,6 @@ def test_tokens_are_dropped_when_their_key_is(make: Make, wire: Wire, rows: np.n
     assert wire.runs() == [MOST - 1, 6], "two tokens, and a question with one"
 
 
-@pytest.mark.xfail(
-    strict=True, reason="core: tokens of a key that is over are kept, and explained as if they served"
-)
 @pytest.mark.parametrize("ends", ["rotation", "count", "fork"])
 def test_tokens_that_serve_nothing_are_not_counted_on(make: Make, rows: np.ndarray, ends: str) -> None:
     made = books(make(), rows)
@@ -312,9 +309,6 @@ with ciphervec.HttpClient(sys.argv[2], keys=keys, state=sys.argv[3]) as client:
         if i == 1 and len(sys.argv) > 5:
             os.kill(os.getpid(), signal.SIGKILL)
 """
-ALONE = pytest.mark.xfail(
-    strict=True, reason="core: a session is one client's, and no other process goes on with it"
-)
 
 
 def test_processes_with_one_state_folder_share_the_count(
@@ -415,9 +409,6 @@ def test_what_others_are_shown_is_counted_by_session(make: Make, rows: np.ndarra
     assert plan.rows_left - made.flooding_plan().rows_left == len(rows)
 
 
-@pytest.mark.xfail(
-    strict=True, reason="core: counted in the storage of each client, and not at all where it has none"
-)
 @pytest.mark.parametrize("state", ["own", None])
 def test_what_others_are_shown_counts_for_every_client_of_the_user(
     make: Make, rows: np.ndarray, state: Any

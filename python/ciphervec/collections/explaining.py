@@ -29,7 +29,7 @@ class Explanation:
     """For one question: of clusters and decoys, padding included, and the unrouted ones."""
     bytes_up: int | None
     bytes_down: int | None
-    """Of one question and its answer; None where the server is across a network and none was asked yet."""
+    """Of the latest question that was asked alone, and its answer; None where there was none."""
     recall: float | None
     """The share of the ten nearest rows that the probes find, measured when the rows were clustered, on questions of the key
     holder's."""

@@ -213,8 +213,8 @@ class Upkeep:
             return native.prefetch(self._host, wanted)
 
     def explain(self) -> Explanation:
-        """What one question costs, in rows and bytes, and what it shows the server; `print` it. A server in
-        this process is asked a question for that, one across a network is not."""
+        """What one question costs, in rows and bytes, and what it shows the server; `print` it. Bytes are those of the
+        latest question that was asked alone."""
         with self._open() as native:
             return Explanation.of(native.explain(self._host))
 
