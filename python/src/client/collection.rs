@@ -378,8 +378,8 @@ impl PyCollection {
 
     /// What a server needs under the collection's own epoch; the public key, under schemes with a key pair.
     fn evaluation(&self, py: Python<'_>, host: &PyCallHost) -> PyResult<PyEvaluationKeys> {
-        let (bytes, epoch) = run(py, host, async |host| self.0.evaluation(host).await)?;
-        PyEvaluationKeys::of_collection(bytes, epoch)
+        let (bytes, epoch, owner) = run(py, host, async |host| self.0.evaluation(host).await)?;
+        PyEvaluationKeys::of_collection(bytes, epoch, owner)
     }
 
     /// Whether its owner made the card with these bytes.

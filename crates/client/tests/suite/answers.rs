@@ -82,7 +82,7 @@ fn what_a_server_has_is_there_for_another_server() {
         let name = format!("{}-{}", mode.as_str(), scheme.as_str());
         let choices = Choices { scheme, name, ..choices(mode, Metric::Cosine) };
         let docs = filled(&memory, &host, &choices, rows(20, DIMENSION, 1));
-        let (evaluation, _) = block_on(docs.evaluation(&host)).unwrap();
+        let (evaluation, ..) = block_on(docs.evaluation(&host)).unwrap();
         let id = block_on(docs.info(&host, None)).unwrap().segments[0].id.clone();
         let id = SegmentId(u128::from_str_radix(&id, 16).unwrap().to_be_bytes());
         let mut other = ServerIndex::new(docs.spec().clone()).unwrap();
