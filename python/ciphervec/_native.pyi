@@ -53,6 +53,7 @@ __all__ = [
     "ProgramPlan",
     "ProgramRefusal",
     "ProgramServer",
+    "Query",
     "Recipient",
     "RecordBatch",
     "SealedQuery",

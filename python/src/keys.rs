@@ -180,12 +180,12 @@ impl PyEvaluationKeys {
     }
 
     /// What a collection has for its server: keys of an epoch, or a public key, or nothing.
-    pub fn of_collection(bytes: Vec<u8>, epoch: u32) -> PyResult<Self> {
+    pub fn of_collection(bytes: Vec<u8>, epoch: u32, owner: String) -> PyResult<Self> {
         let header = match wire::kind_of(&bytes) {
             Some(kind) => Some(wire::open(kind, &bytes).map_err(Raise::raise)?.0),
             None => None,
         };
-        let key_id = header.map(|header| header.key.to_string()).unwrap_or_default();
+        let key_id = header.map_or(owner, |header| header.key.to_string());
         Ok(Self { bytes, epoch, key_id })
     }
 

@@ -61,9 +61,8 @@ def rows(vectors: Rows) -> np.ndarray:
     return vectors(20, D)
 
 
-def gallery(keys: Keys, rows: np.ndarray, folder: Path | None = None, **more: Any) -> Collection:
-    client = Client(keys=keys) if folder is None else PersistentClient(folder, keys)
-    collection = client.create_collection("faces", D, mode="sealed-index", **more)
+def gallery(keys: Keys, rows: np.ndarray, scheme: str = "lattice", **more: Any) -> Collection:
+    collection = Client(keys=keys).create_collection("faces", D, mode="sealed-index", scheme=scheme, **more)
     collection.add([f"person {i}" for i in range(len(rows))], rows)
     return collection
 
@@ -71,14 +70,13 @@ def gallery(keys: Keys, rows: np.ndarray, folder: Path | None = None, **more: An
 class Parties:
     """A cloud with receipts, a service over HTTP, and an edge; the ledger's clock is the test's."""
 
-    def __init__(
-        self, folder: Path, collection: Collection, public: bytes | None = None, **principal: Any
-    ) -> None:
+    def __init__(self, folder: Path, collection: Collection, **principal: Any) -> None:
         self.now = 1_000_000.0
         self.ledger = Ledger(folder / "ledger.db", clock=lambda: self.now)
         self.receipts = Receipts(Receipts.generate_key())
         self.collection = collection
         self.matcher = Matcher(collection, 0.2, receipts=self.receipts)
+        public = collection.evaluation() if collection.scheme != "lattice" else None
         self.probe = Probe(collection.spec, public)
         self.audit = folder / "audit.jsonl"
         app = application([self.matcher], self.ledger, Audit(self.audit), max_body=1 << 16)
@@ -111,9 +109,7 @@ def test_match_or_no_match_and_nothing_else(
     tmp_path: Path, keys: Keys, vectors: Rows, scheme: str, metric: str
 ) -> None:
     rows = vectors(6, D, metric)
-    faces = gallery(keys, rows, tmp_path / "db", scheme=scheme, metric=metric)
-    store = ciphervec._native.Store.open_read_only(str(tmp_path / "db" / "faces"))
-    parties = Parties(tmp_path, faces, None if scheme == "lattice" else store.attachment("evaluation"))
+    parties = Parties(tmp_path, gallery(keys, rows, scheme, metric=metric))
     reply = parties.post(parties.body(rows[[3, 5]]))
     assert reply.status_code == 200 and reply.json() == {"matched": [True, True]}
     assert reply.headers["Ciphervec-Budget-Left"] == "98"

@@ -141,19 +141,20 @@ impl Collection {
         Ok((alone.center().to_vec(), !alone.description.center.is_empty()))
     }
 
-    /// What a server needs to answer queries under the collection's own epoch, which follows: empty where they are plain; under schemes
-    /// with a key pair the public key, which has no epoch.
+    /// What a server needs to answer queries under the collection's own epoch, which follows, as the name of the keys does: empty where
+    /// queries are plain; under schemes with a key pair the public key, which has no epoch.
     ///
     /// # Errors
     /// As [`Self::count`].
-    pub async fn evaluation(&self, host: &dyn Host) -> Result<(Vec<u8>, u32)> {
+    pub async fn evaluation(&self, host: &dyn Host) -> Result<(Vec<u8>, u32, String)> {
         let alone = self.alone(host).await?;
         let (owner, epoch) = (&alone.owner, alone.description.epoch);
+        let id = alone.description.key_id.clone();
         if alone.description.has_key_pair() {
-            return Ok((owner.public_key()?, 0));
+            return Ok((owner.public_key()?, 0, id));
         }
         let keys = heavy(|| owner.evaluation(epoch))?;
-        Ok((keys.map(|keys| keys.to_bytes()).unwrap_or_default(), epoch))
+        Ok((keys.map(|keys| keys.to_bytes()).unwrap_or_default(), epoch, id))
     }
 
     /// Whether these are the bytes of a card that the owner made, and none of them was changed since.

@@ -23,7 +23,7 @@ class Probe:
     def __init__(self, spec: IndexSpec, public_key: EvaluationKeys | bytes | None = None) -> None:
         """`spec` is public: `collection.spec`, or `IndexSpec.from_bytes`. Under an additively
         homomorphic scheme `public_key` is the collection's, as its server has it:
-        `collection.owner.evaluation()`. Raises InvalidInput in modes whose queries are encrypted,
+        `collection.evaluation()`. Raises InvalidInput in modes whose queries are encrypted,
         which takes the owner's key."""
         if not isinstance(spec, IndexSpec):
             raise InvalidInput(f"spec must be an IndexSpec, got {type(spec).__name__}.")

@@ -403,8 +403,9 @@ impl PyCollection {
 
     /// What a server needs under the collection's own epoch; the public key, under schemes with a key pair.
     fn evaluation(&self, py: Python<'_>, host: &PyCallHost) -> PyResult<PyEvaluationKeys> {
-        let (bytes, epoch) = self.run(py, host, async |one, host| one.evaluation(host).await)?;
-        PyEvaluationKeys::of_collection(bytes, epoch)
+        let (bytes, epoch, owner) =
+            self.run(py, host, async |one, host| one.evaluation(host).await)?;
+        PyEvaluationKeys::of_collection(bytes, epoch, owner)
     }
 
     /// Whether its owner made the card with these bytes.

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ciphervec_client::{Choices, Client, ClientOptions, Face, QUERIES_PER_KEY};
+use ciphervec_client::{Choices, Client, ClientOptions, Face};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -48,7 +48,7 @@ impl PyClient {
     /// On a server that holds no key. Nothing is sent yet. `timeout` is in seconds; `fetch` is auto, private, rows, segments or collection.
     /// Raises InvalidInput.
     #[staticmethod]
-    #[pyo3(signature = (url, keys, token, *, insecure, timeout, retries, cache_bytes, fetch = "auto", queries_per_key = QUERIES_PER_KEY))]
+    #[pyo3(signature = (url, keys, token, *, insecure, timeout, retries, cache_bytes, fetch = "auto", queries_per_key = 1024))]
     #[expect(clippy::too_many_arguments, reason = "they are the arguments of one Python call")]
     fn on_server(
         url: String,
