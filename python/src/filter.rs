@@ -1,8 +1,7 @@
 //! Filters on metadata and documents, and the keyed tags that tell of some of them without opening anything.
 
 use ciphervec::protect::filter::FilterTags;
-use ciphervec_client::record;
-use ciphervec_client::{FieldKinds, Filter, Table};
+use ciphervec_client::{Filter, Table};
 use numpy::PyArray1;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -79,25 +78,6 @@ impl PyFilter {
         self.0.is_complete()
     }
 
-    /// Whether documents are tested too.
-    #[getter]
-    fn has_document(&self) -> bool {
-        self.0.has_document()
-    }
-
-    /// The (field, canonical value) pairs that must all hold on filterable fields.
-    #[getter]
-    fn equalities<'py>(&self, py: Python<'py>) -> Vec<(String, Bound<'py, PyBytes>)> {
-        let found = self.0.equalities().iter();
-        found.map(|(field, value)| (field.clone(), PyBytes::new(py, value))).collect()
-    }
-
-    /// The tags that every row has which passes.
-    fn tags<'py>(&self, py: Python<'py>, owner: &PyOwner) -> Vec<Bound<'py, PyBytes>> {
-        let tags = self.0.equalities().iter().map(|(field, value)| owner.tag(field, value));
-        tags.map(|tag| PyBytes::new(py, &tag)).collect()
-    }
-
     /// Which of a segment's rows may pass as far as their tags tell, and whether that is all there is to test.
     fn bound<'py>(
         &self,
@@ -116,6 +96,13 @@ impl PyFilter {
         Err(pyo3::exceptions::PyTypeError::new_err(
             "a filter can't be pickled; make it again from `where`",
         ))
+    }
+
+    /// The (field, canonical value) pairs that must all hold on filterable fields.
+    #[getter]
+    fn equalities<'py>(&self, py: Python<'py>) -> Vec<(String, Bound<'py, PyBytes>)> {
+        let found = self.0.equalities().iter();
+        found.map(|(field, value)| (field.clone(), PyBytes::new(py, value))).collect()
     }
 }
 
@@ -144,30 +131,8 @@ impl PyTable {
     }
 }
 
-/// Why no row of these tables passes the filter; nothing where its fields and their kinds do not tell.
-#[pyfunction]
-pub fn why_no_row_passes(filter: &PyFilter, tables: Vec<PyRef<'_, PyTable>>) -> String {
-    let mut kinds = FieldKinds::default();
-    for table in tables {
-        kinds.add(&table.0);
-    }
-    kinds.why_none(&filter.0)
-}
-
 /// What a tag is made of for a scalar in JSON: bytes that are equal exactly where two scalars are equal under `$eq`.
 #[pyfunction]
 pub fn canonical<'py>(py: Python<'py>, json: &str) -> PyResult<Bound<'py, PyBytes>> {
     Ok(PyBytes::new(py, &ciphervec_client::canonical(json).map_err(Raise::raise)?))
-}
-
-/// The tags of a record's filterable fields.
-#[pyfunction]
-pub fn record_tags<'py>(
-    py: Python<'py>,
-    owner: &PyOwner,
-    filterable: Vec<String>,
-    record: &[u8],
-) -> PyResult<Vec<Bound<'py, PyBytes>>> {
-    let tags = record::tags(record, &filterable, |field, value| owner.tag(field, value));
-    Ok(tags.map_err(Raise::raise)?.iter().map(|tag| PyBytes::new(py, tag)).collect())
 }

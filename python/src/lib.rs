@@ -55,8 +55,6 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     runtime::check_backend()?;
     client::start();
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
-    module.add("QUERY_VERSION", ciphervec::search::QUERY_VERSION)?;
-    module.add("WORDS_VERSION", ciphervec::search::WORDS_VERSION)?;
     module.add("SCHEMES", scheme::names(module, |_| true)?)?;
     module.add("MODULUS_SCHEMES", scheme::names(module, Scheme::has_modulus)?)?;
     module.add_class::<client::PyStorage>()?;
@@ -94,9 +92,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<filter::PyFilterTags>()?;
     module.add_class::<filter::PyFilter>()?;
     module.add_class::<filter::PyTable>()?;
-    module.add_function(wrap_pyfunction!(filter::why_no_row_passes, module)?)?;
     module.add_function(wrap_pyfunction!(filter::canonical, module)?)?;
-    module.add_function(wrap_pyfunction!(filter::record_tags, module)?)?;
     module.add_class::<records::PyRecordBatch>()?;
     module.add_class::<store::PyStore>()?;
     module.add_class::<store::PyStagedSegments>()?;
@@ -133,9 +129,6 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(digest::blake3, module)?)?;
     module.add_function(wrap_pyfunction!(state::state_leaf, module)?)?;
     module.add_function(wrap_pyfunction!(state::state_digest, module)?)?;
-    module.add_function(wrap_pyfunction!(state::state_name, module)?)?;
-    module.add_function(wrap_pyfunction!(state::state_checkpoint, module)?)?;
-    module.add_function(wrap_pyfunction!(state::read_checkpoint, module)?)?;
     module.add_function(wrap_pyfunction!(state::consumed_after, module)?)?;
     module.add_function(wrap_pyfunction!(runtime::backend, module)?)?;
     module.add_function(wrap_pyfunction!(runtime::available_backends, module)?)?;

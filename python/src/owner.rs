@@ -109,16 +109,6 @@ impl PyOwner {
         py.detach(|| runtime::run(|| self.0.hold_evaluation(data))).map_err(Raise::raise)
     }
 
-    /// Other keys, encrypted under the owner's own and bound to the index.
-    fn seal_keys<'py>(&self, py: Python<'py>, keys: &PyKeys) -> PyResult<Bound<'py, PyBytes>> {
-        Ok(PyBytes::new(py, &self.0.seal_keys(&keys.0).map_err(Raise::raise)?))
-    }
-
-    /// The keys that `seal_keys` was given.
-    fn open_keys(&self, sealed: &[u8]) -> PyResult<PyKeys> {
-        self.0.open_keys(sealed).map(PyKeys::new).map_err(Raise::raise)
-    }
-
     /// A card for the writer of this name, who takes `centre` off the rows.
     #[pyo3(signature = (writer, filterable, centre = Vec::new()))]
     fn writer_card(
@@ -185,24 +175,6 @@ impl PyOwner {
         let sealed =
             py.detach(|| runtime::run(|| self.0.seal_around(rows, &names, &expected, &centre)));
         sealed.map(PySealedSegment).map_err(Raise::raise)
-    }
-
-    /// The segments that are packed for another index than one of `expected` rows.
-    fn repack<'py>(
-        &self,
-        py: Python<'py>,
-        directory: &PySegmentDirectory,
-        expected: usize,
-        network: Option<(f64, f64)>,
-    ) -> PyResult<Vec<Bound<'py, PyBytes>>> {
-        let expected = expected_rows(expected, network);
-        let mut found = Vec::new();
-        for (id, rows, level) in directory.read().segments() {
-            if !self.0.suits(rows as usize, level, &expected).map_err(Raise::raise)? {
-                found.push(PyBytes::new(py, &id.0));
-            }
-        }
-        Ok(found)
     }
 
     /// How most rows of an index of `expected` are packed: level, bytes of an answer, seconds that it takes; None in modes
@@ -276,11 +248,6 @@ impl PyOwner {
         });
         let rows = rows.map_err(Raise::raise)?;
         arrays::matrix(py, rows, self.0.spec().dimension())
-    }
-
-    /// Blocks that nothing is checked about, because their segments have no check sums.
-    fn unchecked_blocks(&self, directory: &PySegmentDirectory) -> usize {
-        directory.read().unchecked_blocks(&self.0)
     }
 
     /// The segments that these are of.
@@ -501,19 +468,6 @@ impl PyOwner {
         };
         let plain = records::open_record(aead, place, &id.0, row, sealed).map_err(Raise::raise)?;
         Ok(PyBytes::new(py, &plain))
-    }
-
-    /// Raises CorruptData unless all rows of a segment that the directory has open in a blob of sealed records.
-    fn check_records(
-        &self,
-        py: Python<'_>,
-        segment_id: &[u8],
-        data: &[u8],
-        directory: &PySegmentDirectory,
-    ) -> PyResult<()> {
-        let id = segment::id(segment_id)?;
-        py.detach(|| ciphervec_client::check_records(&self.0, &directory.read(), id, data))
-            .map_err(Raise::raise)
     }
 
     /// Who sealed a writer's segment of this wrap, and when in milliseconds since 1970; zero where it does not say.

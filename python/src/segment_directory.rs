@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use ciphervec::protect::consumed::Consumed;
-use ciphervec::search::{Exactness, Origin, SegmentDirectory};
+use ciphervec::search::{Origin, SegmentDirectory};
 use numpy::PyArray1;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
@@ -14,7 +14,6 @@ use crate::ids::{self, PyId};
 use crate::segment;
 
 type Place<'py> = (Bound<'py, PyBytes>, u32);
-type Named<'py> = (Bound<'py, PyAny>, Bound<'py, PyBytes>, u32);
 
 /// Which id lies where.
 #[pyclass(name = "SegmentDirectory", module = "ciphervec._native", frozen)]
@@ -76,45 +75,9 @@ impl PySegmentDirectory {
         self.read().quarantined().iter().map(|id| PyBytes::new(py, &id.0)).collect()
     }
 
-    /// "exact" where results depend on rows and queries alone, "noisy" where they carry the encryption's noise, "outdated"
-    /// where sealing again makes them exact; None for an unknown segment.
-    fn exactness(&self, segment_id: &[u8]) -> PyResult<Option<&'static str>> {
-        let id = segment::id(segment_id)?;
-        Ok(self.read().exactness(id).map(|exactness| match exactness {
-            Exactness::Exact => "exact",
-            Exactness::Noisy => "noisy",
-            Exactness::Outdated => "outdated",
-        }))
-    }
-
-    /// Rows that a later segment has taken the id of, to be deleted with the next commit.
-    fn shadowed<'py>(&self, py: Python<'py>) -> Vec<Place<'py>> {
-        let directory = self.read();
-        directory.shadowed().map(|(segment, row)| (PyBytes::new(py, &segment.0), row)).collect()
-    }
-
-    /// Forgets `shadowed`, once a commit has deleted these rows.
-    fn settle(&self, py: Python<'_>) {
-        py.detach(|| self.write().settle());
-    }
-
-    /// Rows that don't count, because their id was authenticated elsewhere before they came.
-    fn aside<'py>(&self, py: Python<'py>) -> PyResult<Vec<Named<'py>>> {
-        let directory = self.read();
-        let rows = directory.aside().map(|(name, segment, row)| {
-            Ok((ids::to_python(py, name)?, PyBytes::new(py, &segment.0), row))
-        });
-        rows.collect()
-    }
-
     /// Ids that two of the owner's segments have, of which the later row counts.
     fn repeated<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
         self.read().repeated().iter().map(|name| ids::to_python(py, name)).collect()
-    }
-
-    /// Lets the rows in `aside` take their ids over.
-    fn take_over(&self, py: Python<'_>) {
-        py.detach(|| self.write().take_over());
     }
 
     /// Notes that the owner has authenticated every segment.

@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 
-use ciphervec::protect::checkpoint::Checkpoint;
 use ciphervec::protect::consumed::{Consumed, Written};
 use ciphervec::protect::state::{self, SegmentFacts, SetAside, StateRecord};
 use ciphervec_he_secret::wire::KeyId;
@@ -31,25 +30,6 @@ pub fn state_leaf<'py>(
 #[pyfunction]
 pub fn state_digest<'py>(py: Python<'py>, leaves: &[u8]) -> Bound<'py, PyBytes> {
     PyBytes::new(py, &py.detach(|| state::digest(leaves)))
-}
-
-/// The 16 bytes that name a sealed state.
-#[pyfunction]
-pub fn state_name<'py>(py: Python<'py>, sealed: &[u8]) -> Bound<'py, PyBytes> {
-    PyBytes::new(py, &state::name(sealed))
-}
-
-/// The 24 characters, in groups, that name a state to people; `name` is what `state_name` gave.
-#[pyfunction]
-pub fn state_checkpoint(sequence: u64, name: [u8; 16]) -> String {
-    Checkpoint::of(sequence, &name).to_string()
-}
-
-/// The number of a state and the first ten bytes of its name; None for text that is no checkpoint.
-#[pyfunction]
-pub fn read_checkpoint<'py>(py: Python<'py>, text: &str) -> Option<(u64, Bound<'py, PyBytes>)> {
-    let point = Checkpoint::parse(text)?;
-    Some((point.sequence, PyBytes::new(py, &point.name)))
 }
 
 /// The list of consumed segments `before` (empty: none) with what is in `other`, such a list, and in `written`: writer, time,

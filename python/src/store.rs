@@ -173,11 +173,6 @@ impl PyStore {
         self.with(py, |store| Ok(store.version()))
     }
 
-    #[getter]
-    fn read_only(&self, py: Python<'_>) -> PyResult<bool> {
-        self.with(py, |store| Ok(!store.is_writable()))
-    }
-
     /// (id, rows, bytes of each blob, deleted rows) of every segment, oldest first.
     fn segments<'py>(&self, py: Python<'py>) -> PyResult<Vec<Segment<'py>>> {
         let entries = self.with(py, |store| Ok(store.segments().to_vec()))?;
@@ -266,10 +261,6 @@ impl PyStore {
         out.set_item("bytes", report.bytes)?;
         out.set_item("problems", problems)?;
         Ok(out)
-    }
-
-    fn purge(&self, py: Python<'_>) -> PyResult<()> {
-        self.with(py, Store::purge)
     }
 
     /// Releases the lock; everything after this raises.

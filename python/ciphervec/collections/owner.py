@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
 from typing import Any, Literal, NoReturn
 
 import numpy as np
@@ -34,7 +33,6 @@ from .flooding import DEVIATION, FloodingPlan, Hints, Place, check_deviation, pl
 from .keys import Keys, native_for
 from .matches import Matches, of_raw, raw_threshold
 from .off_centre import NOWHERE, chosen_center
-from .packing import Packing
 from .query import ANSWERS, AnswerOpener, Answers, Found, SealedQuery, Wanted
 
 
@@ -91,11 +89,6 @@ class Owner:
         """What rows are taken less before they are sealed, (dimension,); (0,) where that is nothing. Distances stay as they
         are, and their errors don't, which grow with the distance from zero."""
         return self._given if self._given.size else self._directory.centre_in_use()
-
-    @property
-    def given_center(self) -> FloatArray:
-        """The center that was given, and stays; (0,) for none."""
-        return self._given
 
     def center_for(self, rows: FloatArray) -> FloatArray:
         """The same for these rows, which choose one where they lie far from zero, or from the centers that there are."""
@@ -155,15 +148,6 @@ class Owner:
         """Whether this owner made the card, and nothing of it was changed since."""
         return self._native.knows_card(card)
 
-    def seal_keys(self, keys: Keys) -> bytes:
-        """Other keys, encrypted under this owner's and bound to this index: for the time of a
-        rotation."""
-        return self._native.seal_keys(keys._native)
-
-    def open_keys(self, sealed: bytes) -> Keys:
-        """What `seal_keys` was given. Raises CorruptData."""
-        return Keys(self._native.open_keys(sealed))
-
     def seal_records(self, segment_id: bytes, ids: Sequence[Id], payloads: Sequence[bytes]) -> RecordBatch:
         """Encrypt one payload per id, each bound to this collection, segment, row and id."""
         return self._native.seal_records(segment_id, ids, payloads)
@@ -172,15 +156,6 @@ class Owner:
         """Decrypt one payload. Raises CorruptData when it was sealed for another place, or
         changed."""
         return self._native.open_record(segment_id, records, row, id, self._directory)
-
-    def check_records(self, segment_id: bytes, data: bytes) -> None:
-        """Raise CorruptData unless all rows of a segment open in this blob of sealed records."""
-        self._native.check_records(segment_id, data, self._directory)
-
-    @property
-    def native(self) -> _native.Owner:
-        """What filters make keyed hashes with."""
-        return self._native
 
     def filter_tag(self, field: str, value: bytes) -> bytes:
         """The keyed hash under which the server can test `field == value` without learning
@@ -237,16 +212,6 @@ class Owner:
         around = self.center_for(rows) if center is None else center
         over = None if network is None else network.native
         return self._native.seal(rows, ids, expected, over, around)
-
-    def repack(self, network: Network) -> list[bytes]:
-        """Segments that are packed for another number of rows than there are now, or another network."""
-        return self._native.repack(self._directory, len(self), network.native)
-
-    def packing(self, network: Network) -> Packing | None:
-        """How most rows are packed once all of them are, and what an answer then takes; None in modes
-        without a choice."""
-        choice = self._native.packing(len(self), network.native)
-        return None if choice is None else Packing(*choice, self.levels())
 
     def levels(self) -> dict[int, int]:
         """Rows by the level that they are packed for."""
@@ -310,14 +275,6 @@ class Owner:
         known = self._directory.written(segment_id)
         return self._native.written(segment_id, wrap()) if known is None else known
 
-    def refuse(self, segment_id: bytes) -> None:
-        """Pass over a segment that does not open: answers may contain it, matches don't."""
-        self._directory.refuse(segment_id)
-
-    def refused(self) -> list[bytes]:
-        """Segments that are passed over."""
-        return self._directory.refused()
-
     def quarantine(self, segment_id: bytes) -> None:
         """Pass over a segment that failed a check, until it is released."""
         self._directory.quarantine(segment_id)
@@ -330,46 +287,9 @@ class Owner:
         """Segments in quarantine."""
         return self._directory.quarantined()
 
-    def outdated(self) -> list[bytes]:
-        """Segments whose results carry noise until they are sealed again: those of release 0.1 in
-        mode `sealed-index`."""
-        known = self._directory.segment_ids()
-        return [one for one in known if self._directory.exactness(one) == "outdated"]
-
-    def unchecked_blocks(self) -> int:
-        """Blocks of rows that nothing is checked about, neither answers nor stored rows, because
-        releases before 0.2 sealed them without check sums: see `unchecked`."""
-        return self._native.unchecked_blocks(self._directory)
-
     def unchecked(self) -> list[bytes]:
         """The segments that these are of; sealed again they have sums."""
         return self._native.unchecked(self._directory)
-
-    def shadowed(self) -> list[tuple[bytes, int]]:
-        """The (segment id, row) places whose id a segment attached later has taken over, until
-        `settle`."""
-        return self._directory.shadowed()
-
-    def settle(self) -> None:
-        """Forget `shadowed` and `repeated`: a commit has deleted these rows."""
-        self._directory.settle()
-
-    def repeated(self) -> list[Id]:
-        """Ids that two segments of the owner's have; the row attached last counts."""
-        return self._directory.repeated()
-
-    def aside(self) -> list[tuple[Id, bytes, int]]:
-        """Rows that don't count, with id, segment id and row: their id was authenticated before
-        they came."""
-        return self._directory.aside()
-
-    def take_over(self) -> None:
-        """Let the rows that were set aside have their ids."""
-        self._directory.take_over()
-
-    def authenticate(self) -> None:
-        """Note that a state with every segment attached was authenticated."""
-        self._directory.authenticate()
 
     def seal_state(self, facts: Mapping[str, Any]) -> bytes:
         """What the collection holds, authenticated under the owner's key; see `State`. Raises
@@ -384,16 +304,6 @@ class Owner:
         """The name of the writer who sealed a segment; None if it was the owner."""
         origin = self._directory.origin(segment_id)
         return None if origin is None else origin[1]
-
-    def is_own(self, segment_id: bytes) -> bool:
-        """Whether a segment is sealed under the owner's present key, and not by a writer or before
-        a rotation."""
-        origin = self._directory.origin(segment_id)
-        return origin is not None and origin[0] == "owner"
-
-    def detach(self, segment_id: bytes) -> None:
-        """Forget a segment that the server has removed."""
-        self._directory.remove(segment_id)
 
     def forget(self, ids: Id | Iterable[Id]) -> list[tuple[bytes, int]]:
         """Leave these rows out of every answer from now on; returns their (segment id, row) places.
@@ -420,14 +330,6 @@ class Owner:
     def locate(self, ids: Sequence[Id]) -> list[tuple[bytes, int] | None]:
         """The (segment id, row) of every id; None for one that is not here."""
         return list(self._directory.locate_many(ids))
-
-    def in_order(self, ids: Sequence[Id]) -> list[Id]:
-        """Those of these ids that are here, each once, in the order of insertion."""
-        turn = {segment_id: number for number, segment_id in enumerate(self._directory.segment_ids())}
-        names = list(dict.fromkeys(ids))
-        found = zip(names, self._directory.locate_many(names), strict=True)
-        placed = [(turn[place[0]], place[1], name) for name, place in found if place is not None]
-        return [name for _, _, name in sorted(placed, key=lambda one: one[:2])]
 
     def query(
         self,
@@ -497,13 +399,6 @@ class Owner:
         open its answer. Raises InvalidInput or CorruptData for probes that are not unit vectors,
         filter tags, and modes or metrics that probes don't have."""
         return SealedQuery(self, self._native.read_query(query), foreign=True)
-
-    def preparing(self, query: SealedQuery) -> Callable[[], None] | None:
-        """What may be done while a server works on the query, so that opening its answer takes less; None where
-        there is nothing. It may be done in another thread."""
-        if self._spec.mode not in ("sealed", "sealed-query"):
-            return None
-        return partial(self._native.prepare, query._native, self._directory)
 
     def open(
         self,

@@ -355,7 +355,7 @@ class Upkeep:
         (wide: 4,096; segments, under the additively homomorphic schemes) that nothing is checked about, because
         a release before 0.2 sealed them: `optimize` gives them check sums. `quarantine`: segments that failed a
         check, without which queries are refused until `release` or `optimize`, see `query`. `packing`: in modes
-        `sealed` and `sealed-query` how rows are packed and what an answer takes, see `Owner.packing`,
+        `sealed` and `sealed-query` how rows are packed and what an answer takes,
         and the `network` that is for: that of the collection, or the one given, for which
         `optimize(network=...)` would pack. `small_segments`: those that later
         additions merge by themselves, eight to one, up to 4,096 rows; `optimize` merges more.

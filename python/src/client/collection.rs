@@ -115,13 +115,6 @@ impl PyCollection {
         Ok(open.routing().map(told))
     }
 
-    /// That it was chosen so. Raises InvalidInput.
-    fn check_choices(&self, host: &PyCallHost, given: &Bound<'_, PyAny>) -> PyResult<()> {
-        let choices = choices(given)?;
-        let face = ciphervec_client::Face::Python;
-        self.run(given.py(), host, async |one, _| one.check_choices(face, &choices).await)
-    }
-
     fn add<'py>(
         &self,
         py: Python<'py>,
@@ -449,10 +442,6 @@ impl PyCollection {
     fn verify(&self, py: Python<'_>, host: &PyCallHost) -> PyResult<(u64, u64, u64)> {
         let found = self.run(py, host, async |one, host| one.verify(host).await)?;
         Ok((found.files, found.bytes, found.strays))
-    }
-
-    fn purge(&self, py: Python<'_>, host: &PyCallHost) -> PyResult<()> {
-        self.run(py, host, async |one, host| one.purge(host).await)
     }
 
     fn optimize(&self, py: Python<'_>, host: &PyCallHost, reseal: bool) -> PyResult<()> {

@@ -50,7 +50,8 @@ impl Replica {
                     continue;
                 }
             }
-            found.extend(self.looked_at(host, &segment, left, filter, most - found.len()).await?);
+            let more = if most == usize::MAX { most } else { most - found.len() };
+            found.extend(self.looked_at(host, &segment, left, filter, more).await?);
         }
         found.truncate(most);
         Ok(found)

@@ -186,7 +186,7 @@ impl Replica {
         if asked > most {
             // No epoch allows it, whatever was shown before.
             return Err(Error::Exhausted(format!(
-                "these queries rank {asked} rows for others, and with noise of {deviation:.3} a query key hides {most} in all. Rank fewer rows, \
+                "these queries rank {asked} rows for others, and with noise of {deviation} a query key hides {most} in all. Rank fewer rows, \
                  by a filter, or flood with more noise."
             )));
         }
@@ -206,7 +206,10 @@ impl Replica {
                 shown.segments.entry(id.to_string()).or_default(),
                 queries * each,
                 allowance(hints.row),
-                "of these rows as their noise hides. Seal them again with optimize(), all of them",
+                &format!(
+                    "of these rows as their noise hides. Seal them again with optimize({})",
+                    self.face.said("reseal")
+                ),
             )?;
         }
         add(
