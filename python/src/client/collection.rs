@@ -14,7 +14,7 @@ use crate::arrays;
 use crate::client::answers::{Answered, PyQuery, answered, segments};
 use crate::client::facts;
 use crate::client::host::{PyCallHost, run};
-use crate::client::values::{PyRecords, PySelection, audience, choices, names, network, parts};
+use crate::client::values::{PyRecords, PySelection, audience, names, network, parts};
 use crate::errors::CiphervecError;
 use crate::ids::{self, PyId};
 use crate::keys::{PyEvaluationKeys, PyKeys};
