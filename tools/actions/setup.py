@@ -253,7 +253,7 @@ def lock() -> None:
         (SITE_LOCK, [], [], "site"),
         (COMPAT_LOCK, project, [*FRAMEWORKS, *SOURCES], "compat"),
         (CHROMA_LOCK, project, [], "chroma"),
-        (RAY_LOCK, project, ["ray", "routing"], "ray"),
+        (RAY_LOCK, project, ["ray"], "ray"),
     ]
     for file, source, extras, group in sets:
         oldest = "3.11" if group == "site" else "3.10"

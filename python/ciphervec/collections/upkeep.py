@@ -441,7 +441,7 @@ class Upkeep:
                 yield native
         finally:
             with self._lock:
-                self._calls -= 1
+                self._calls = max(0, self._calls - 1)
 
     def _saved(self) -> SavedFunction | None:
         """What is saved of the function that embeds texts."""
