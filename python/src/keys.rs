@@ -84,7 +84,7 @@ impl PyKeys {
         if spec.0.scheme().is_additive() {
             return Err(InvalidInput::new_err(format!(
                 "under scheme {:?} the server's key is half of a pair that the index's owner holds; take \
-                 owner.evaluation(), collection.owner.evaluation() for a collection",
+                 owner.evaluation(), collection.evaluation() for a collection",
                 spec.0.scheme().as_str()
             )));
         }

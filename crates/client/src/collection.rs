@@ -500,7 +500,9 @@ impl Collection {
             return Err(Error::rows(faults));
         }
         let mut alone = self.alone(host).await?;
-        recluster(&mut alone, host, questions).await
+        let made = recluster(&mut alone, host, questions).await?;
+        alone.traffic = None; // of what is no more
+        Ok(made)
     }
 
     /// Rows that are there, as far as this client has seen.
