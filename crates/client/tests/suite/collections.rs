@@ -191,10 +191,10 @@ fn what_was_seen_outlasts_the_process_in_a_folder() {
     let docs =
         block_on(server.client(&keys()).get_collection(&second, "notes", false, None)).unwrap();
     assert_eq!(block_on(docs.count(&second)).unwrap(), 4);
-    // Under other keys nothing of it opens, and that is said.
+    // Under other keys nothing of it opens, and that is said: the wrong ones were given.
     let strangers = server.client(&std::sync::Arc::new(ciphervec::Keys::from_master([8; 32])));
     let opened = block_on(strangers.get_collection(&second, "notes", false, None));
-    assert!(matches!(opened, Err(Error::Mismatch(_))), "{:?}", opened.err());
+    assert!(matches!(opened, Err(Error::WrongKey(_))), "{:?}", opened.err());
     // Nothing of a name or a text is legible there.
     for entry in walk(folder.path()) {
         let bytes = std::fs::read(&entry).unwrap();
