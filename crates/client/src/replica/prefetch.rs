@@ -43,14 +43,14 @@ fn why_not(replica: &Replica) -> Option<String> {
             replica.face.quoted(description.spec.mode().as_str())
         ));
     }
-    if replica.store.computes() {
-        return Some("its answers are computed in this process. Ask without tokens.".to_owned());
-    }
     if description.routing.is_some() {
         return Some(
             "it is routed, and which clusters a question is about is not known before. Ask without tokens."
                 .to_owned(),
         );
+    }
+    if replica.store.computes() {
+        return Some("its answers are computed in this process. Ask without tokens.".to_owned());
     }
     if known < u64::from(QUERY_VERSION) {
         return Some(format!(
