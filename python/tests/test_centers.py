@@ -263,7 +263,7 @@ def test_no_card_makes_more_centers_than_a_few(keys: Keys, tmp_path: Path) -> No
     with PersistentClient(tmp_path, keys) as client:
         docs = client.create_collection("docs", 2, "l2", mode="sealed-index")
         docs.add(range(9), np.eye(9, 2))
-        owner = Owner(keys, docs.spec).native
+        owner = Owner(keys, docs.spec)._native
         cards = [owner.writer_card(f"w{i}", [], np.full(2, i + 1, np.float32)) for i in range(6)]
     for i, card in enumerate(cards):
         Writer(card.to_bytes()).add_to(tmp_path, [f"w{i}"], np.ones((1, 2)))

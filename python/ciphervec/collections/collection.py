@@ -420,10 +420,12 @@ class Collection(Texts):
         return self.count()
 
     def __contains__(self, id: object) -> bool:
-        if not isinstance(id, str | int):
-            return False
+        try:
+            names = arrays.ids([id])  # type: ignore[list-item]
+        except InvalidInput:
+            names = []  # what can't be an id
         with self._open() as native:
-            return native.has(self._host, [id])[0]
+            return native.has(self._host, names) == [True]
 
     def __enter__(self) -> Collection:
         return self
