@@ -2,6 +2,7 @@
 
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { Client, type ClientOptions, type Collection, type Keys } from "@ciphervec/client";
 import { blake3 } from "@noble/hashes/blake3.js";
 import { describe, expect, test } from "vitest";
@@ -31,16 +32,13 @@ function forged(answer: Uint8Array, at: number, change: (byte: number) => number
 
 /** Makes a collection as release 0.1 did, whose states are not authenticated, with 20 rows of team a and 20 of team b. */
 const BEFORE = `
-from ciphervec.collections.spec import Description
+sys.path.insert(0, given["tests"])
+from ciphervec.collections.choices import Choices
+import former
 keys = ciphervec.Keys.load(given["key"])
-real = Description.new.__func__
-def as_before(cls, *parts, **more):
-    made = real(cls, *parts, **more)
-    spec = made.spec
-    bare = ciphervec.IndexSpec(spec.collection, spec.dimension, spec.metric, spec.mode, spec.precision, spec.scheme, spec.bits)
-    return Description(bare, made.key_id, made.filterable)
-Description.new = classmethod(as_before)
-docs = client(keys).create_collection(given["name"], len(given["rows"][0]), mode="sealed", filterable=["team"])
+owner = client(keys)
+former.create(owner, Choices.new(given["name"], len(given["rows"][0]), "cosine", "sealed", "standard", ["team"]))
+docs = owner.get_collection(given["name"])
 rows = np.array(given["rows"], np.float32)
 docs.add(list(range(40)), rows, metadatas=[{"team": "a" if row < 20 else "b"} for row in range(40)])
 result = docs.info()["authenticated"]
@@ -258,7 +256,8 @@ describe.skipIf(missing !== "")("lies", () => {
     const key = join(folder, "my.key");
     await writeFile(key, await keys.toFile({ allowPlaintext: true }));
     const given = { url: server.url, name, key, rows: ROWS.map((one) => [...one]) };
-    expect(await python<boolean>(given, BEFORE)).toBe(false);
+    const tests = fileURLToPath(new URL("../../../../python/tests", import.meta.url));
+    expect(await python<boolean>({ ...given, tests }, BEFORE)).toBe(false);
     const docs = await client().getCollection({ name });
     const ask = (more: object) => docs.query({ queryEmbeddings: row(25), nResults: 3, ...more });
     expect((await ask({})).ids).toEqual([closest(ROWS, row(25), 3)]);

@@ -198,7 +198,7 @@ describe.skipIf(missing !== "")("trust", () => {
     if ((first as Error).name === "TamperedAnswer")
       await expect(ask(docs)).rejects.toMatchObject({ name: "Quarantined" });
     const [segment] = (await docs.info()).segments;
-    await asOwner(`docs._segments.hold([bytes.fromhex(given["segment"])], "a test"); result = 0`, {
+    await asOwner(`docs._hold([bytes.fromhex(given["segment"])], "a test"); result = 0`, {
       segment: segment?.id,
     });
     await docs.refresh();
