@@ -28,14 +28,13 @@ struct Entries {
 }
 
 impl Storage {
-    /// In a folder, which is made, and is nobody's but the user's.
+    /// In a folder. Where it is not there it is made, and is nobody's but the user's.
     ///
     /// # Errors
     /// [`Error::Storage`] for a folder that can't be used.
     pub fn new(folder: impl Into<PathBuf>) -> Result<Self> {
         let folder = folder.into();
-        fs::create_dir_all(&folder).map_err(|error| refused(&folder, &error))?;
-        only_mine(&folder).map_err(|error| refused(&folder, &error))?;
+        make(&folder, &folder).map_err(|error| refused(&folder, &error))?;
         Ok(Storage(Place::Folder(folder)))
     }
 

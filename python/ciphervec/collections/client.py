@@ -426,16 +426,22 @@ class Client:
             _forgetter(self),
             keys=self._keys,
             read_only=self._read_only,
-            again=self._opener(name),
+            again=self._opener(name, native.spec.mode),
         )
         collection._holders.add(self)
         self._keep(name, collection)
         return collection
 
-    def _opener(self, name: str) -> Callable[[], tuple[_native.Collection, bool]]:
+    def _opener(self, name: str, mode: str) -> Callable[[], tuple[_native.Collection, bool]]:
         """Opens a collection anew that is open here, and says whether to be read alone, without keeping the client alive."""
-        native, host, read_only = self._native, self._host, self._read_only
-        return lambda: (native.get_collection(host, name, True, None), read_only)
+
+        def refused() -> NoReturn:
+            raise CiphervecError(
+                f"collection {name!r} was in use by another thread when this process was forked: what is in memory can't be "
+                "read here."
+            )
+
+        return refused
 
     def _keep(self, name: str, collection: Collection) -> None:
         """Have this collection open under that name."""
@@ -488,12 +494,13 @@ class PersistentClient(Client):
         if not self._read_only:
             register(self._root / name, collection)
 
-    def _opener(self, name: str) -> Callable[[], tuple[_native.Collection, bool]]:
+    def _opener(self, name: str, mode: str) -> Callable[[], tuple[_native.Collection, bool]]:
         root, host, keys = self._root, self._host, None if self._keys is None else self._keys._native
 
         def opened() -> tuple[_native.Collection, bool]:
             # Another process, the parent, may write to it.
-            return _native.Client.in_folder(root, keys, True).get_collection(host, name, True, None), True
+            native = _native.Client.in_folder(root, keys, True)
+            return native.get_collection(host, name, mode == "open", None), True
 
         return opened
 

@@ -14,7 +14,7 @@ from typing import Any
 import ciphervec._native as _native
 
 from .._native import EvaluationKeys, IndexSpec, WriterCard
-from ..errors import CiphervecError, InvalidInput, StorageError
+from ..errors import CiphervecError, CorruptData, InvalidInput, StorageError
 from ..ingest import arrays
 from ..ingest.arrays import FloatArray, Id, Vectors
 from ..ingest.forks import open_in_child
@@ -292,8 +292,11 @@ class Upkeep:
         if not isinstance(keys, Keys):
             raise InvalidInput(f"keys must be ciphervec.Keys, got {type(keys).__name__}.")
         with self._open(write=True, seal=reporting(progress, f"sealing {self.name} again")) as native:
-            native.rotate_keys(self._host, keys._native, overlap)
-            self._keys = keys
+            try:
+                native.rotate_keys(self._host, keys._native, overlap)
+            finally:  # from the first commit on it is under the new keys, however the call ends
+                if native.info(self._host, None)["key_id"] == keys.key_id:
+                    self._keys = keys
 
     def extend_filterable(self, fields: Iterable[str]) -> None:
         """Let the server test equality on further metadata fields, and so see which rows are equal
@@ -332,10 +335,20 @@ class Upkeep:
                 report(done, total)
 
         with self._open(read=step) as native:
-            files, size, strays = native.verify(self._host)
+            files, size, strays = self._verified(native)
         if report is not None and not told:  # a server reads by itself
             report(size, size)
         return {"files": files, "bytes": size, "strays": strays}
+
+    def _verified(self, native: _native.Collection) -> tuple[int, int, int]:
+        while True:
+            try:
+                return native.verify(self._host)
+            except CorruptData:
+                # What a reader of a folder looks for may be gone because its writer merged it.
+                if not self._read_only or native.version(self._host)[1] is None:
+                    raise
+                native.refresh(self._host)
 
     def info(self, network: Network | None = None) -> dict[str, Any]:
         """What is stored and what protects it: sizes in bytes, counts, the key id, `security` as
@@ -423,6 +436,8 @@ class Upkeep:
             if self._opened is not None and self._process != os.getpid():
                 if self._calls:  # of threads that the parent has: what they held is held for ever
                     self._opened, self._read_only = self._again()
+                    if self._opened.spec != self._spec:
+                        self._shut("replaced by another")
                 self._calls, self._process = 0, os.getpid()
             native = self._opened
             if native is None:

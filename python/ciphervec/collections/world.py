@@ -94,7 +94,11 @@ def host_of(carrier: Carrier | None, state: Path | None, *, needed: bool = True)
             raise
         storage = _native.Storage()
     # In one place for all clients of the user: with every state folder the same rows could be shown as often again.
-    return _native.CallHost(World(carrier), storage, _native.Storage(user_folder(), later=True))
+    try:
+        counts = _native.Storage(user_folder(), later=True)
+    except RuntimeError:  # a user without a home, to whom nothing is counted
+        counts = _native.Storage()
+    return _native.CallHost(World(carrier), storage, counts)
 
 
 __all__ = ["Carrier", "World", "host_of", "told"]

@@ -207,6 +207,10 @@ class HttpClient(Client):
         super().close()
         self._session.transport.close()
 
+    def _opener(self, name: str, mode: str) -> Callable[[], tuple[_native.Collection, bool]]:
+        client, host = self._native, self._host
+        return lambda: (client.get_collection(host, name, mode == "open", None), False)
+
     def _collection(self, name: str, native: _native.Collection) -> Collection:
         collection = super()._collection(name, native)
         assert isinstance(collection, HttpCollection)

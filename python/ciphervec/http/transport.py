@@ -300,6 +300,8 @@ def _lost() -> Iterator[None]:
             or isinstance(error, httpx.UnsupportedProtocol | httpx.LocalProtocolError)
         )
         raise Lost(text, sent=sent, final=final) from None
+    except (httpx.HTTPError, httpx.InvalidURL) as error:  # an answer that is none
+        raise Lost(str(error) or type(error).__name__, sent=True, final=True) from None
 
 
 def _certificate(error: BaseException | None) -> str | None:

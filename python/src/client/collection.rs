@@ -1,5 +1,6 @@
 //! One collection, as the core has it, for the Python package.
 
+use std::cell::RefCell;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use ciphervec::SegmentId;
@@ -26,6 +27,33 @@ pub struct PyCollection {
     /// None once it is closed: calls that go on then hold what they use of it.
     open: RwLock<Option<Arc<Collection>>>,
     dimension: usize,
+}
+
+thread_local! {
+    /// The collections that this thread is in a call of.
+    static INSIDE: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A call of a collection, which no other on the same thread may be within: it would wait for itself.
+struct Entered(usize);
+
+impl Entered {
+    fn new(collection: usize) -> PyResult<Self> {
+        INSIDE.with_borrow_mut(|inside| {
+            if inside.contains(&collection) {
+                let says = "what is called back during a collection's call can't call the same collection.";
+                return Err(CiphervecError::new_err(says));
+            }
+            inside.push(collection);
+            Ok(Entered(collection))
+        })
+    }
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        INSIDE.with_borrow_mut(|inside| inside.retain(|one| *one != self.0));
+    }
 }
 
 /// Ids, metadata as JSON text, documents, vectors: an entry a row.
@@ -57,6 +85,7 @@ impl PyCollection {
         work: impl AsyncFnOnce(&Collection, &dyn Host) -> ciphervec_client::Result<T> + Send,
     ) -> PyResult<T> {
         let open = self.open()?;
+        let _entered = Entered::new(Arc::as_ptr(&open) as usize)?;
         run(py, host, async |host| work(&open, host).await)
     }
 

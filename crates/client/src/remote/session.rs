@@ -386,6 +386,7 @@ impl Session {
             furthest = furthest.max(now);
             offset = now;
             step(offset as u64);
+            host.check()?; // whoever was told may end it
         }
         Ok(true)
     }

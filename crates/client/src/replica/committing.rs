@@ -84,6 +84,7 @@ impl Replica {
             true => Some(self.next(host, change, following, &staged).await?),
             false => None,
         };
+        host.check()?; // the last moment at which nothing has changed
         self.in_step = false;
         let version = self.store.listing().version;
         if let Err(error) = self.store.commit(host, change).await {

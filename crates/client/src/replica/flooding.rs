@@ -121,7 +121,8 @@ impl Replica {
         host: &dyn Host,
         deviation: f64,
     ) -> Result<FloodingPlan> {
-        let epoch = self.query_keys.present(host).session.unwrap_or(self.description.epoch);
+        let session = self.query_keys.next(host, self.owner.key_id()).await?;
+        let epoch = session.unwrap_or(self.description.epoch);
         self.flooding_plan(host, deviation, epoch).await
     }
 
@@ -132,11 +133,12 @@ impl Replica {
         queries: usize,
         deviation: f64,
     ) -> Result<()> {
-        let Some(epoch) = self.query_keys.present(host).session else { return Ok(()) };
+        let key = self.owner.key_id();
+        let Some(epoch) = self.query_keys.next(host, key).await? else { return Ok(()) };
         let plan = self.flooding_plan(host, deviation, epoch).await?;
         let wanted = (queries * self.directory.len()) as u64;
         if plan.rows_left < wanted && wanted <= plan.rows_an_epoch {
-            self.query_keys.end(host, self.owner.key_id()).await;
+            self.query_keys.end(host, key).await;
         }
         Ok(())
     }

@@ -120,6 +120,14 @@ impl QueryKeys {
         Ok(self.present(host))
     }
 
+    /// The session that the next query is asked in, as far as any process has begun one.
+    pub async fn next(&self, host: &dyn Host, key: KeyId) -> Result<Option<u32>> {
+        match (self.present(host).session, self.book(host)) {
+            (None, Some(book)) => Ok(book.look(host, key).await?.map(|session| session.epoch)),
+            (session, _) => Ok(session),
+        }
+    }
+
     /// The session under which so many queries may be asked now, and whether it was drawn just now. They are counted. An error where
     /// that can't be written down: nothing may be asked then.
     pub async fn take(&self, host: &dyn Host, key: KeyId, queries: usize) -> Result<(u32, bool)> {
