@@ -676,6 +676,11 @@ async fn rows_of(
             let kept = Vectors { rows: vectors, original: vec![true; ids.len()] };
             (parts.embeddings.then_some(kept), records)
         }
+        Way::All => {
+            let wanted = (parts.records, parts.embeddings);
+            let (records, vectors) = replica.read_whole(host, &ids, wanted).await?;
+            (vectors, records)
+        }
         Way::Segments | Way::Rows => {
             let vectors =
                 if parts.embeddings { Some(replica.read_vectors(host, &ids).await?) } else { None };

@@ -146,6 +146,13 @@ pub trait Fetching: Send + Sync {
         most: usize,
     ) -> Result<Fetched>;
 
+    /// Whether these blobs, of so many bytes, are all kept here, so that reading them asks for nothing.
+    async fn holds(
+        &self,
+        host: &dyn Host,
+        blobs: &[(SegmentId, &'static str, u64)],
+    ) -> Result<bool>;
+
     /// So many bytes of a blob, from one on. [`crate::Error::Conflict`] when it is gone meanwhile.
     async fn part(
         &self,

@@ -106,6 +106,7 @@ fn parts(question: &JsValue) -> Parts {
         Some("private") => Fetch::Private,
         Some("rows") => Fetch::Rows,
         Some("segments") => Fetch::Segments,
+        Some("collection") => Fetch::Collection,
         _ => Fetch::Auto,
     };
     Parts { records: truth(question, "records"), embeddings: truth(question, "embeddings"), fetch }

@@ -142,9 +142,9 @@ export interface QueryOptions extends Selection {
   flooding?: number;
   /**
    * What the server may see of the hits, where their metadata, documents or vectors are read: nothing (`"private"`, up to 100 rows at once),
-   * which rows they are, or which segments these are in. Unless given, `"private"` in the modes that hide queries, if rows are not routed; it rejects with
-   * InvalidInput before anything is asked where the server does not offer it, or says that it takes a second or longer. In the others
-   * `"segments"`.
+   * which rows they are, which segments these are in, or that some are read (`"collection"`: the records of all, once). Unless given, in the
+   * modes that hide queries, if rows are not routed: up to a megabyte all rows are read, else `"private"`, which rejects with InvalidInput
+   * before anything is asked where the server does not offer it, or says that it takes a second or longer. In the others `"segments"`.
    */
   fetch?: Fetch;
 }

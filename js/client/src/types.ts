@@ -57,8 +57,8 @@ export type WhereDocument =
   | { $and: readonly WhereDocument[] }
   | { $or: readonly WhereDocument[] };
 
-/** What a server may see of the rows that are read: nothing, which they are, or which segments they lie in. */
-export type Fetch = "private" | "rows" | "segments";
+/** What a server may see of the rows that are read: nothing, which they are, which segments they lie in, or that some are, because all records are read. */
+export type Fetch = "private" | "rows" | "segments" | "collection";
 
 /** What there is to know of private fetches of metadata and documents. */
 export interface PrivateFetch {

@@ -29,7 +29,7 @@ from .column_types import Types, named, whole_object
 from .ids import IdType
 from .keygen import scheme_named
 from .network import NetworkOption, network_named
-from .place import Access, Authority, Insecure, Place, TokenFile, opened
+from .place import Access, Authority, Fetched, Insecure, Place, TokenFile, opened
 from .readers import (
     DocumentColumn,
     EmbeddingColumn,
@@ -299,13 +299,14 @@ def query(
     token_file: TokenFile = None,
     ca: Authority = None,
     insecure: Insecure = False,
+    fetch: Fetched = None,
     as_json: Json = False,
 ) -> None:
     """Find the rows closest to each query vector, or to a text.
 
     Distances: 1 − cosine, 1 − inner product, squared Euclidean, or differing bits. Lower is closer.
-    From a server come ids and distances; `--documents` fetches documents and metadata too, which
-    shows it which segments the hits are in.
+    From a server come ids and distances; `--documents` fetches documents and metadata too, and
+    `--fetch` says what it may see of which.
 
     In modes sealed and sealed-query an answer carries noise of your key: it is for you, and enough
     of it in other hands, beside what the server stores, gives the key away. `--audience others`
@@ -322,7 +323,7 @@ def query(
     columns = Columns(embedding_column, vectors=vector_columns(vector_columns_), alone=True, questions=True)
     questions = _questions(file, vector, columns, text)
     filters = filter_of(where)
-    access = Access(token_file, ca, insecure)
+    access = Access(token_file, ca, insecure, fetch)
     with opened(place, load_keys(keys, passphrase_file, key_id), access, read_only=True) as client:
         collection = client.get_collection(name)
         began = time.perf_counter()

@@ -45,7 +45,7 @@ class Rows:
             for start in range(0, len(self.names), _PART):
                 names = self.names[start : start + _PART]
                 found: Mapping[str, Any] = self.collection.get(
-                    names, include=include, audience=check_audience(self.audience)
+                    names, include=include, audience=check_audience(self.audience), fetch="segments"
                 )
                 if isinstance(found, OwnerResult):
                     raise InvalidInput(

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, cast
 
 import typer
 
 from ..collections.client import Client, PersistentClient
 from ..collections.keys import Keys
+from ..collections.results import Fetch
 from ..errors import InvalidInput
 from ..http import HttpClient
 from ..http.address import is_url
@@ -32,6 +33,14 @@ Authority = Annotated[
 Insecure = Annotated[
     bool, typer.Option("--insecure", help="For a server: allow plain HTTP to another machine.")
 ]
+Fetched = Annotated[
+    str | None,
+    typer.Option(
+        "--fetch",
+        help="Of a server: what it may see of the rows that are read: private, rows, segments or collection. Unless given, in "
+        "modes that hide queries, not which they are.",
+    ),
+]
 
 
 @dataclass(frozen=True)
@@ -41,6 +50,7 @@ class Access:
     token_file: Path | None = None
     ca: Path | None = None
     insecure: bool = False
+    fetch: str | None = None
 
     def token(self) -> str | None:
         """From the file; None leaves it to the environment. Never from an argument, which others
@@ -54,13 +64,14 @@ class Access:
 
     def client(self, url: str, keys: Keys | None) -> HttpClient:
         """A client of the server at `url`."""
-        return HttpClient(url, self.token(), keys, ca=self.ca, insecure=self.insecure)
+        fetch = cast(Fetch | None, self.fetch)  # which the client checks
+        return HttpClient(url, self.token(), keys, ca=self.ca, insecure=self.insecure, fetch=fetch)
 
     def nothing_for_folders(self) -> None:
         """Raises InvalidInput: whoever gave these meant a server."""
         if self != Access():
             raise InvalidInput(
-                "--token-file, --ca and --insecure are for servers; the place given is a folder."
+                "--token-file, --ca, --insecure and --fetch are for servers; the place given is a folder."
             )
 
 

@@ -26,7 +26,7 @@ from .column_types import Types, named
 from .ids import Ids, IdType, asked_ids
 from .moving import Wanted, metric_for, move
 from .network import NetworkOption, network_named
-from .place import Access, Authority, Insecure, Place, TokenFile, opened
+from .place import Access, Authority, Fetched, Insecure, Place, TokenFile, opened
 from .readers import (
     DocumentColumn,
     EmbeddingColumn,
@@ -83,6 +83,7 @@ def get(
     token_file: TokenFile = None,
     ca: Authority = None,
     insecure: Insecure = False,
+    fetch: Fetched = None,
     as_json: Json = False,
 ) -> None:
     """Show the documents and metadata of rows: of these ids, those that pass a filter, or all.
@@ -92,7 +93,7 @@ def get(
     - `ciphervec get db docs note-1 note-2 --keys my.key`
     - `ciphervec get db docs --where '{"year": {"$gte": 2010}}' --limit 5 --keys my.key`
     """
-    access = Access(token_file, ca, insecure)
+    access = Access(token_file, ca, insecure, fetch)
     with opened(place, load_keys(keys, passphrase_file, key_id), access, read_only=True) as client:
         collection = client.get_collection(name)
         asked = asked_ids(collection, ids, id_type) if ids else None

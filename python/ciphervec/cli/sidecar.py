@@ -13,7 +13,7 @@ from ..collections.client import Client
 from ..errors import InvalidInput, ServerError
 from ..http.address import is_url
 from ..ingest.extras import needed
-from .place import Access, Authority, Insecure, TokenFile, opened
+from .place import Access, Authority, Fetched, Insecure, TokenFile, opened
 from .terminal import ExpectedKey, KeyFile, PassphraseFile, aside, command, load_keys
 
 SPEAKS = ("chroma",)
@@ -75,6 +75,7 @@ def sidecar(
     token_file: TokenFile = None,
     ca: Authority = None,
     insecure: Insecure = False,
+    fetch: Fetched = None,
 ) -> None:
     """Speak Chroma's HTTP API to applications on this machine, and seal what they store.
 
@@ -110,7 +111,7 @@ def sidecar(
         check_audience(audience) or "owner",
     )
     # --insecure is about both ends; a folder has none.
-    access = Access(token_file, ca, insecure and remote)
+    access = Access(token_file, ca, insecure and remote, fetch)
     with _client(upstream, keys, key_id, passphrase_file, access) as client:
         app = application(
             client,

@@ -44,9 +44,8 @@ Unknown: TypeAlias = Literal["add", "skip"]
 """What becomes of rows that are not."""
 
 _FETCH = (
-    "documents and metadata were not fetched: over HTTP a query brings ids, distances and scores unless asked for more, "
-    "because fetching the others shows the server which segments the hits are in. Ask with include=['documents', "
-    "'metadatas']."
+    "documents and metadata were not fetched: over HTTP a query brings ids, distances and scores unless asked for more. "
+    "Ask with include=['documents', 'metadatas']."
 )
 
 

@@ -19,7 +19,7 @@ QUERY_DEFAULT = ("distances", "scores", "metadatas", "documents")
 
 Fetch: TypeAlias = Literal["private", "rows", "segments", "collection"]
 """What a server may see where metadata, documents or vectors are read: how many rows up to 1, 10 or 100; which rows; which
-segments they lie in; nothing but that some are read, because all metadata and documents are."""
+segments they lie in; nothing but that some are read, because all metadata and documents are. None: as `HttpClient` says."""
 FETCHES: tuple[Fetch, ...] = ("private", "rows", "segments", "collection")
 
 _SHOWN = 20  # rows of a result in a notebook

@@ -38,14 +38,20 @@ CACHE_BYTES = 1 << 30
 class HttpCollection(Collection):
     """A collection on a server: the methods of `Collection`, with these differences.
 
-    `query` returns ids, distances and scores unless `include` says otherwise. Metadata and
-    documents lie encrypted on the server, and reading them shows it which segments the rows are in,
-    so they come by whole segments and are kept. `fetch`, of the client or of a call, says otherwise: "collection" reads
-    everybody's at once, which shows nothing but that some are read; "private" reads up to 100 rows so that the server sees
-    nothing but whether they are up to 1, 10 or 100, in modes that hide queries, see `Collection.private_fetch`; "rows" reads
-    them one by one. `get`, `peek`, `update`, and filters on
-    fields that are not `filterable` read them too; `include=["embeddings"]` and `update` without
-    vectors read the kept vectors of whole segments, or the sealed ones where none were kept.
+    `query` returns ids, distances and scores unless `include` says otherwise. Metadata, documents and kept vectors lie
+    encrypted on the server. `fetch`, of the client or of a call, is what it may see where `get` by id or filter, and `query`,
+    read them:
+
+    - "private": whether up to 1, 10 or 100 rows are read, at most 100 at once; see `Collection.private_fetch`.
+    - "rows": which rows.
+    - "segments": which segments the rows lie in. These are kept here.
+    - "collection": that some are read, because metadata and documents of all rows are, once.
+    - None: in modes that hide queries as little as "private" or "collection" shows. Up to a megabyte all rows are read, once;
+      else those that are wanted, in private, and InvalidInput is raised where the server does not offer that or says that it
+      takes a second or longer. In other modes, and where rows are routed, "segments".
+
+    `peek`, `get` of everything, and filters on fields that are not `filterable` read whole segments; so do `update`, which
+    names its rows anyway, and `optimize`.
 
     Others may write at the same time. A change that meets theirs is derived again from the latest
     state, which can find what was not there before: `add` raises DuplicateId then. After
@@ -83,7 +89,7 @@ class HttpClient(Client):
         timeout: float = 120.0,
         retries: int = 6,
         http2: bool = False,
-        fetch: Fetch = "segments",
+        fetch: Fetch | None = None,
         cache_bytes: int = CACHE_BYTES,
         on_upload: Progress | None = None,
         transport: httpx.BaseTransport | None = None,
@@ -122,7 +128,7 @@ class HttpClient(Client):
         transport: Transport,
         timeout: float,
         retries: int,
-        fetch: Fetch,
+        fetch: Fetch | None,
         cache_bytes: int,
         on_upload: Progress | None,
     ) -> None:

@@ -48,13 +48,21 @@ impl Vault {
     }
 
     pub async fn put(&self, host: &dyn Host, name: &str, data: &[u8]) -> Result<()> {
+        host.put(name, &self.seal(name, data)?).await
+    }
+
+    /// Bytes that an entry has beside its data.
+    pub fn overhead(&self) -> Result<u64> {
+        Ok(self.seal("overhead", &[])?.len() as u64)
+    }
+
+    fn seal(&self, name: &str, data: &[u8]) -> Result<Vec<u8>> {
         let id = self.key_id();
         let (binding, segment) = (self.0.spec().binding(), segment_of(name));
         let place = Place { collection: &binding, segment: &segment };
         let sealed = RecordBatch::seal(self.0.aead(), place, &[(name.into(), data.to_vec())])
             .map_err(ciphervec::Error::Envelope)?;
-        let entry = [MAGIC, &[VERSION, id.len() as u8], id.as_bytes(), &sealed].concat();
-        host.put(name, &entry).await
+        Ok([MAGIC, &[VERSION, id.len() as u8], id.as_bytes(), &sealed].concat())
     }
 
     fn open(&self, name: &str, stored: &[u8]) -> Result<Entry> {

@@ -1,6 +1,7 @@
 //! Sealed blobs of segments, so that the server is not asked for them again. A segment never changes, so its id and a blob's name are the
 //! blob's address for ever. What is put here was authenticated before, and is again whenever it is opened.
 
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::belief::vault::{Entry, Vault};
@@ -29,6 +30,20 @@ impl BlobCache {
             Ok(_) | Err(Error::Corrupt(_) | Error::Storage(_)) => Ok(None),
             Err(error) => Err(error),
         }
+    }
+
+    /// Whether blobs of these lengths are all here, by what the storage lists.
+    pub async fn holds(&self, host: &dyn Host, blobs: &[(String, u64)]) -> Result<bool> {
+        let there = match host.list(PREFIX).await {
+            Err(Error::Storage(_)) => return Ok(false),
+            there => there?,
+        };
+        let there: HashMap<_, _> = there.into_iter().collect();
+        let overhead = self.vault.overhead()?;
+        let is_there = |(address, length): &(String, u64)| {
+            there.get(&name(address)).copied() == length.checked_add(overhead)
+        };
+        Ok(blobs.iter().all(is_there))
     }
 
     /// Keeps a blob, unless it would take more than an eighth of the room. A storage without room only costs the saving.
@@ -110,6 +125,11 @@ mod tests {
         );
         block_on(cache.put(&host, "too long", &[0; 5_000])).unwrap();
         assert!(block_on(cache.get(&host, "too long")).unwrap().is_none());
+        let held = |blob: &str, length| {
+            block_on(cache.holds(&host, &[(blob.to_owned(), length)])).unwrap()
+        };
+        assert!(held("blob 39", 1_000) && !held("blob 0", 1_000));
+        assert!(!held("blob 39", 999), "it would be read anew");
         host.full.set(true);
         block_on(cache.put(&host, "late", &[1])).unwrap();
         assert!(block_on(cache.get(&host, "late")).unwrap().is_none());

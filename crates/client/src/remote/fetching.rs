@@ -94,6 +94,19 @@ impl Fetching for RemoteStore {
         }
     }
 
+    async fn holds(
+        &self,
+        host: &dyn Host,
+        blobs: &[(SegmentId, &'static str, u64)],
+    ) -> Result<bool> {
+        let left: Vec<_> = blobs
+            .iter()
+            .filter(|(segment, blob, length)| !self.has_fetched(*segment, blob, *length))
+            .map(|(segment, blob, length)| (self.address(*segment, blob), *length))
+            .collect();
+        Ok(left.is_empty() || self.cache.holds(host, &left).await?)
+    }
+
     async fn part(
         &self,
         host: &dyn Host,

@@ -65,7 +65,7 @@ pub struct RemoteStore {
     name: String,
     pub(super) path: String,
     trust: Trust,
-    cache: Arc<BlobCache>,
+    pub(super) cache: Arc<BlobCache>,
     lineage: Lineages,
     kept: Mutex<Kept>,
 }
@@ -203,7 +203,14 @@ impl RemoteStore {
         self.trust.pin(host, &[(KEY_ID.to_owned(), shown)]).await
     }
 
-    fn address(&self, segment: SegmentId, blob: &str) -> String {
+    /// Whether a blob of this length was fetched by this process, and is in memory.
+    pub(super) fn has_fetched(&self, segment: SegmentId, blob: &str, length: u64) -> bool {
+        let kept = self.kept();
+        let fetched = kept.fetched.get(&(segment, blob.to_owned()));
+        fetched.is_some_and(|data| data.len() as u64 == length)
+    }
+
+    pub(super) fn address(&self, segment: SegmentId, blob: &str) -> String {
         format!("{}\n{}\n{segment}\n{blob}", self.session.url, self.name)
     }
 
@@ -342,8 +349,7 @@ impl CollectionStore for RemoteStore {
         let mut missing = Vec::new();
         for one in segments {
             let length = one.blobs.get(blob).copied().filter(|length| *length <= SMALL);
-            let fetched = self.kept().fetched.contains_key(&(one.id, blob.to_owned()));
-            if let (Some(length), false) = (length, fetched)
+            if let Some(length) = length.filter(|length| !self.has_fetched(one.id, blob, *length))
                 && self.cache.get(host, &self.address(one.id, blob)).await?.is_none()
             {
                 missing.push((one.id, length));

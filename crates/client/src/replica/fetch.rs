@@ -3,8 +3,8 @@
 /// How rows that were found are read from a server. A folder and memory are read here, and show nobody anything.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Fetch {
-    /// In private in modes that hide queries, or refused where that is not offered or takes a second or longer; else, and where rows are
-    /// routed, by segments.
+    /// In modes that hide queries without showing which: all of them where they take a megabyte at most, else in private, or refused where
+    /// that is not offered or takes a second or longer. In other modes, and where rows are routed, by segments.
     #[default]
     Auto,
     /// In private, however long it takes.

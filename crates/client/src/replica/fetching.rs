@@ -13,19 +13,22 @@ use ciphervec::search::SegmentRootKey;
 use ciphervec::{Error as SchemeError, Id, KeyId, SegmentId};
 
 use crate::belief::fetch_book::Failures;
-use crate::change::{ORIGINALS, RECORDS};
+use crate::change::{ORIGINALS, RECORDS, ROWS, StoredSegment};
 use crate::error::{Error, Result};
 use crate::host::Host;
 use crate::records::original::read_original;
 use crate::records::record::Record;
 use crate::replica::Replica;
 use crate::replica::fetch::Fetch;
+use crate::replica::read::Vectors;
 use crate::store::{FetchOffer, Fetched, Fetching, LARGEST, Offered};
 
 /// Most rows that are fetched in private at once.
 pub const MOST_PRIVATE: usize = 100;
 /// Seconds below which rows are fetched in private without being told to.
 const SOON: f64 = 1.0;
+/// Bytes below which all rows are read instead, without being told to: keys of private fetches alone take most of that.
+const LITTLE: u64 = 1 << 20;
 /// Servers behind one address may each have to be given the keys.
 const SENDS: usize = 4;
 /// Bytes of an answer to a fetch of a polynomial, and beside them, at most.
@@ -62,6 +65,8 @@ pub struct PrivateFetch {
 pub enum Way {
     Segments,
     Rows,
+    /// All that there are, whichever are wanted.
+    All,
     /// As if there were so many.
     Private(usize),
 }
@@ -117,7 +122,8 @@ impl Replica {
                 if records {
                     self.cover(host).await?;
                 }
-                return Ok(Way::Segments);
+                let kept = !records || self.holds(host, true, false).await?;
+                return Ok(if kept { Way::Segments } else { Way::All });
             }
             // What is routed shows the clusters that its hits are among.
             Fetch::Auto if !hides || self.description.routing.is_some() => {
@@ -131,6 +137,9 @@ impl Replica {
                 ));
             }
             Fetch::Rows => return Ok(Way::Rows),
+            // Nothing is asked for then.
+            Fetch::Auto if self.holds(host, records, vectors).await? => return Ok(Way::Segments),
+            Fetch::Auto if self.is_little(records, vectors) => return Ok(Way::All),
             Fetch::Auto | Fetch::Private => {}
         }
         match self.seconds(host, (records, vectors), bound).await? {
@@ -138,6 +147,81 @@ impl Replica {
             Ok(seconds) => self.refuse_private(&format!("would take about {seconds:.1} s")),
             Err(why) => self.refuse_private(&format!("is not possible: {why}")),
         }
+    }
+
+    /// The blobs that records and vectors of all rows are read from, and their bytes; none where a token may not read them.
+    fn blobs_of_all(
+        &self,
+        records: bool,
+        vectors: bool,
+    ) -> Option<Vec<(SegmentId, &'static str, u64)>> {
+        let mut all = Vec::new();
+        for one in self.read_entries() {
+            if one.blobs.is_empty() {
+                return None;
+            }
+            let vectors = vectors.then(|| self.vectors_of(&one));
+            let wanted = records.then_some(RECORDS).into_iter().chain(vectors);
+            all.extend(wanted.filter_map(|blob| Some((one.id, blob, *one.blobs.get(blob)?))));
+        }
+        Some(all)
+    }
+
+    /// Whether all of it is kept here.
+    async fn holds(&self, host: &dyn Host, records: bool, vectors: bool) -> Result<bool> {
+        let Some(all) = self.blobs_of_all(records, vectors) else { return Ok(false) };
+        match self.store.fetching() {
+            Some(fetching) => fetching.holds(host, &all).await,
+            None => Ok(true),
+        }
+    }
+
+    /// Whether all rows, of which so much is wanted, are few enough bytes to be read at once. It depends on no row.
+    fn is_little(&self, records: bool, vectors: bool) -> bool {
+        if vectors && !self.directory.quarantined().is_empty() {
+            return false; // some may not open
+        }
+        let all = self.blobs_of_all(records, vectors);
+        all.is_some_and(|all| {
+            all.iter().fold(0u64, |sum, (.., bytes)| sum.saturating_add(*bytes)) <= LITTLE
+        })
+    }
+
+    /// The blob that a segment's vectors are read from.
+    fn vectors_of(&self, segment: &StoredSegment) -> &'static str {
+        let kept = segment.has(ORIGINALS) && self.writer(segment.id).is_none();
+        if kept { ORIGINALS } else { ROWS }
+    }
+
+    /// Records and vectors of these rows, by reading those of all.
+    pub async fn read_whole(
+        &mut self,
+        host: &dyn Host,
+        ids: &[Id],
+        (records, vectors): (bool, bool),
+    ) -> Result<(Vec<Arc<[u8]>>, Option<Vectors>)> {
+        let all: Vec<Id> = self.directory.records().map(|(id, ..)| id.clone()).collect();
+        let places: HashMap<&Id, usize> = all.iter().zip(0..).collect();
+        let at = |id: &Id| places.get(id).copied().ok_or_else(|| self.too_fast());
+        let wanted: Vec<usize> = ids.iter().map(at).collect::<Result<_>>()?;
+        for blob in blobs(records, vectors) {
+            let mut entries = self.read_entries();
+            entries.retain(|one| one.has(blob));
+            Arc::clone(&self.store).prefetch(host, &entries, blob).await?;
+        }
+        let mut found = Vec::new();
+        if records {
+            let read = self.read_records(host, &all).await?;
+            found = wanted.iter().map(|&at| Arc::clone(&read[at])).collect();
+        }
+        if !vectors {
+            return Ok((found, None));
+        }
+        let read = self.read_vectors(host, &all).await?;
+        let dimension = self.description.spec.dimension();
+        let rows = wanted.iter().flat_map(|at| &read.rows[at * dimension..][..dimension]);
+        let original = wanted.iter().map(|&at| read.original[at]).collect();
+        Ok((found, Some(Vectors { rows: rows.copied().collect(), original })))
     }
 
     /// Reads the records of every segment, as far as they are not kept here.
@@ -189,9 +273,7 @@ impl Replica {
         if self.description.routing.is_some() {
             return Ok(Err("it is routed, and keeps the records of a cluster as one".to_owned()));
         }
-        let unkept = |one: &Arc<crate::change::StoredSegment>| {
-            !one.has(ORIGINALS) || self.writer(one.id).is_some()
-        };
+        let unkept = |one: &Arc<StoredSegment>| self.vectors_of(one) == ROWS;
         if vectors && self.read_entries().iter().any(unkept) {
             return Ok(Err(
                 "vectors as they were put in are not kept of all rows, and others come of their whole segment".to_owned(),

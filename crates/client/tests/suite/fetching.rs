@@ -105,12 +105,10 @@ fn records_of_every_size_come_as_they_were_put_in() {
 fn hits_bring_their_documents_in_private_without_being_told_to() {
     let server = Server::start();
     let (host, _) = connection();
-    let docs = filled(&server.client(&keys()), &host, &sealed("docs"), rows(40, D, 1));
+    let docs = filled(&server.client(&keys()), &host, &sealed("docs"), documents(&[30_000; 40], 1));
     let auto = Parts { records: true, ..Parts::default() };
-    let plain = block_on(docs.query(&host, wanted(5, 7, PLAIN))).unwrap();
     let seen = view(|host| {
         let found = block_on(docs.query(host, wanted(5, 7, auto))).unwrap();
-        assert_eq!(found, plain);
         assert_eq!(found.hits[0].len(), 7);
         assert!(found.hits[0].iter().all(|hit| hit.row.document.is_some()));
     });
@@ -122,6 +120,67 @@ fn hits_bring_their_documents_in_private_without_being_told_to() {
     let found = block_on(docs.query(&host, two.clone())).unwrap();
     let plain = block_on(docs.query(&host, QueryRequest { parts: PLAIN, ..two })).unwrap();
     assert_eq!(found, plain);
+    // All that there is is kept here now: nothing is fetched.
+    let client = server.client(&keys());
+    let seen = view(|host| {
+        let docs = block_on(client.get_collection(host, "docs", false, None)).unwrap();
+        let read = get(&docs, host, &[1002], PLAIN).unwrap();
+        assert_ne!(read, get(&docs, host, &[1003], auto).unwrap());
+    });
+    assert!(seen.iter().all(|(what, ..)| !what.contains("/fetch/")), "{seen:?}");
+}
+
+/// Of a small collection all rows are read, once, whichever are wanted: also where the server says that one of its blobs has changed.
+#[test]
+fn little_is_read_whole_whichever_rows_are_wanted() {
+    let server = Server::start();
+    let (host, _) = connection();
+    let client = server.client(&keys());
+    let docs = filled(&client, &host, &sealed("docs"), documents(&[300; 3], 1));
+    for seed in 2..5 {
+        block_on(docs.add(&host, documents(&[300; 3], seed))).unwrap();
+    }
+    let bytes = block_on(docs.info(&host, None)).unwrap().segments[1].bytes["records"];
+    let auto = Parts { records: true, ..Parts::default() };
+    let vectors_too = Parts { embeddings: true, ..auto };
+    let views = [&[1000][..], &[4001, 2002], &[3000, 3001, 3002]].map(|ids| {
+        view(|host| {
+            let docs = block_on(client.get_collection(host, "docs", false, None)).unwrap();
+            let found = get(&docs, host, ids, auto).unwrap();
+            assert_eq!(found, get(&docs, host, ids, auto).unwrap());
+            assert_eq!(found, get(&docs, host, ids, PLAIN).unwrap());
+            let found = get(&docs, host, ids, vectors_too).unwrap();
+            let plain = get(&docs, host, ids, Parts { fetch: Fetch::Segments, ..vectors_too });
+            assert_eq!(found, plain.unwrap());
+        })
+    });
+    assert_eq!(views[0], views[1]);
+    assert_eq!(views[0], views[2]);
+    assert!(views[0].iter().all(|(what, ..)| !what.contains("/fetch/")), "{:?}", views[0]);
+    // Each blob of each of four segments once, in as many requests as there are kinds: sidecars, records, vectors.
+    let read = |(what, ..): &&(String, usize, String)| {
+        what.contains("blobs") || what.contains("/segments/")
+    };
+    assert_eq!(views[0].iter().filter(read).count(), 3, "{:?}", views[0]);
+    let (from, to) = (format!("\"records\":{bytes}"), format!("\"records\":{}", bytes - 1));
+    let lies = [1000, 2000, 3000].map(|id| {
+        let seen = RefCell::new(Vec::new());
+        let lying = Faulty::altering(|path, body| {
+            seen.borrow_mut().push(path.to_owned());
+            match String::from_utf8(body) {
+                Ok(body) if body.contains(&from) => body.replacen(&from, &to, 1).into_bytes(),
+                Ok(body) => body.into_bytes(),
+                Err(error) => error.into_bytes(),
+            }
+        });
+        let docs = block_on(client.get_collection(&lying, "docs", false, None)).unwrap();
+        let _ = get(&docs, &lying, &[id], auto);
+        let _ = get(&docs, &lying, &[id], auto);
+        seen.take()
+    });
+    assert_eq!(lies[0], lies[1]);
+    assert_eq!(lies[0], lies[2]);
+    assert!(!lies[0].is_empty());
 }
 
 /// Whatever is asked for, and however much of it there is below the bound, requests have equal paths, lengths, headers and order.
@@ -248,7 +307,7 @@ fn what_can_t_be_private_is_refused_by_name_before_anything_is_asked() {
     let (host, _) = connection();
     let client = server.client(&keys());
     let choices = Choices { originals: Some(false), ..sealed("docs") };
-    let docs = filled(&client, &host, &choices, documents(&[9; 3], 1));
+    let docs = filled(&client, &host, &choices, documents(&[60_000; 20], 1));
     let auto = Parts { records: true, ..Parts::default() };
     let vectors_too = Parts { embeddings: true, ..auto };
     let seen = view(|host| {
@@ -265,10 +324,11 @@ fn what_can_t_be_private_is_refused_by_name_before_anything_is_asked() {
     assert!(seen.iter().all(|(what, ..)| !what.contains("query") && !what.contains("/fetch")));
     // Without ids or a filter nothing of the rows is secret.
     let all = block_on(docs.get(&host, &Selection::default(), auto, 0, None, None)).unwrap();
-    assert_eq!(all.rows.len(), 3);
+    assert_eq!(all.rows.len(), 20);
     // One record that is too long for any table, whoever asks for which.
     block_on(docs.add(&host, documents(&[80_000], 2))).unwrap();
-    let refused = get(&docs, &host, &[1000], auto);
+    let (elsewhere, _) = connection();
+    let refused = get(&docs, &elsewhere, &[1000], auto);
     assert!(matches!(&refused, Err(Error::Input(says)) if says.contains("71676")), "{refused:?}");
     assert_eq!(get(&docs, &host, &[2000], PLAIN).unwrap().rows.len(), 1);
     // A mode that shows the server its queries hides no hits.
@@ -316,9 +376,7 @@ fn one_failure_ends_private_fetches_for_good_and_shows_in_no_request() {
     let Err(Error::Input(says)) = again else { panic!("{again:?}") };
     assert!(says.contains("(1 so far)") && says.contains("resume_private_fetch"), "{says}");
     assert!(swapping.sent.get() <= sent + 1, "at most a look at the listing");
-    let found = block_on(
-        victim.query(&swapping, wanted(1, 3, Parts { records: true, ..Parts::default() })),
-    );
+    let found = block_on(victim.query(&swapping, wanted(1, 3, PRIVATE)));
     assert!(matches!(found, Err(Error::Input(_))), "{found:?}");
     // Other ways are there still, and it goes on when it is told to, counted.
     assert_eq!(get(&victim, &swapping, &[1002], PLAIN).unwrap().rows.len(), 1);
