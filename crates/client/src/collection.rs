@@ -653,6 +653,7 @@ async fn select(
     };
     let most = if names.is_none() { most } else { usize::MAX };
     let passing = replica.matching(host, filter, true, most).await?;
+    let passing = replica.ids_of(&passing);
     if passing.is_empty() {
         replica.say_why(host, filter).await?;
     }

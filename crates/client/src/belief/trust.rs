@@ -88,7 +88,8 @@ pub struct Trust {
 }
 
 impl Trust {
-    fn new(face: Face, vault: Arc<Vault>, server: &str, collection: &str) -> Self {
+    /// With nothing read of what was remembered.
+    pub fn new(face: Face, vault: Arc<Vault>, server: &str, collection: &str) -> Self {
         let address = [server, collection].map(str::to_owned);
         let known = OnceLock::from(address);
         Trust { address: known, ..Self::of_folder(face, vault, server, collection) }

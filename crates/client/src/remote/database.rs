@@ -130,7 +130,9 @@ impl Database for RemoteDatabase {
         lineage: Lineages,
     ) -> Result<Arc<dyn CollectionStore>> {
         let doing = format!("cannot create {}", self.face.quoted(name));
-        self.trust(host, name).await?.prepare(host).await?;
+        // Whatever was seen under this name, with these keys or with others, is of a collection that this one is not.
+        let vault = Arc::clone(&self.vault);
+        Trust::new(self.face, vault, &self.session.url, name).prepare(host).await?;
         let change = Change { meta: Some(meta), attachments, ..Change::default() };
         let body = frame::encode(&change, &HashMap::new());
         let headers = vec![("Content-Type", "application/octet-stream".to_owned())];

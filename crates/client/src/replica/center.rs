@@ -3,7 +3,8 @@
 
 use std::sync::Arc;
 
-use ciphervec::{Id, Metric, Mode, SegmentId};
+use ciphervec::search::Selection;
+use ciphervec::{Metric, Mode, SegmentId};
 
 use crate::belief::description::Description;
 use crate::change::StoredSegment;
@@ -53,16 +54,12 @@ impl Replica {
         spec.metric() == Metric::L2 && spec.mode() != Mode::Open && center.is_empty()
     }
 
-    /// The ids of the segments around this center, of those allowed.
-    pub fn ids_around(
-        &self,
-        center: &[f32],
-        allow: Option<&std::collections::HashSet<Id>>,
-    ) -> Vec<Id> {
+    /// The rows of the segments around this center, of those allowed.
+    pub fn around(&self, center: &[f32], allow: Option<&Selection>) -> Selection {
         let here = |id: &SegmentId| self.directory.centre(*id).unwrap_or_default() == center;
         let segments = self.directory.segments().map(|(id, ..)| id).filter(here);
-        let names =
-            segments.flat_map(|id| self.directory.names(id).into_iter().flatten().flatten());
-        names.filter(|id| allow.is_none_or(|allow| allow.contains(*id))).cloned().collect()
+        let allowed = |id, row: &u32| allow.is_none_or(|allow| allow.allows(id, *row as usize));
+        let rows = |id| self.live_rows(id).into_iter().filter(move |row| allowed(id, row));
+        self.directory.choose(segments.map(|id| (id, rows(id))))
     }
 }

@@ -20,7 +20,7 @@ const MOST_READ: u64 = 32 << 20;
 const MANY: usize = 1 << 14;
 
 impl Replica {
-    /// The ids that pass, in the order of insertion, at most so many. By keyed tags where their owner authenticated them, else by
+    /// The rows that pass, in the order of insertion, at most so many. By keyed tags where their owner authenticated them, else by
     /// metadata, which decides.
     pub async fn matching(
         &mut self,
@@ -28,33 +28,41 @@ impl Replica {
         filter: &Filter,
         by_tags: bool,
         most: usize,
-    ) -> Result<Vec<Id>> {
-        let mut found = Vec::new();
+    ) -> Result<Vec<(SegmentId, Vec<u32>)>> {
+        let (mut found, mut count) = (Vec::new(), 0);
         for segment in self.read_entries() {
-            if found.len() >= most {
+            if count >= most {
                 break;
             }
-            let mut left = self.live_rows(segment.id);
+            let more = if most == usize::MAX { most } else { most - count };
+            let mut rows = self.live_rows(segment.id);
+            let mut decided = false;
             if let Some(table) = self.payloads.tables.get(segment.id) {
                 let passing = table.matches(filter);
-                left.retain(|(row, _)| passing.get(*row as usize).copied().unwrap_or(false));
-                if !filter.has_document() {
-                    found.extend(left.into_iter().map(|(_, id)| id));
-                    continue;
-                }
+                rows.retain(|row| passing.get(*row as usize).copied().unwrap_or(false));
+                decided = !filter.has_document();
             } else if by_tags && self.has_tags(&segment) {
                 let bound = self.bound(host, &segment, filter).await?;
-                left.retain(|(row, _)| bound.rows.get(*row as usize).copied().unwrap_or(false));
-                if bound.exact && self.states.present.is_some() {
-                    found.extend(left.into_iter().map(|(_, id)| id));
-                    continue;
-                }
+                rows.retain(|row| bound.rows.get(*row as usize).copied().unwrap_or(false));
+                decided = bound.exact && self.states.present.is_some();
             }
-            let more = if most == usize::MAX { most } else { most - found.len() };
-            found.extend(self.looked_at(host, &segment, left, filter, more).await?);
+            if !decided {
+                rows = self.looked_at(host, &segment, rows, filter, more).await?;
+            }
+            rows.truncate(more);
+            count += rows.len();
+            found.push((segment.id, rows));
         }
-        found.truncate(most);
         Ok(found)
+    }
+
+    /// The ids of rows that are there.
+    pub fn ids_of(&self, rows: &[(SegmentId, Vec<u32>)]) -> Vec<Id> {
+        let ids = rows.iter().flat_map(|(segment, rows)| {
+            let names: Vec<_> = self.directory.names(*segment).into_iter().flatten().collect();
+            rows.iter().filter_map(move |row| names.get(*row as usize).copied().flatten().cloned())
+        });
+        ids.collect()
     }
 
     /// Which of these rows pass by their records, at most so many. They are opened some at a time until a quarter of the segment was, by this
@@ -63,10 +71,10 @@ impl Replica {
         &mut self,
         host: &dyn Host,
         segment: &StoredSegment,
-        rows: Vec<(u32, Id)>,
+        rows: Vec<u32>,
         filter: &Filter,
         most: usize,
-    ) -> Result<Vec<Id>> {
+    ) -> Result<Vec<u32>> {
         // A table knows nothing of documents.
         let tabular = !filter.has_document();
         let (before, enough) =
@@ -76,16 +84,14 @@ impl Replica {
             if tabular && before + looked + some.len() > enough && most == usize::MAX {
                 let table = self.tabulate(host, segment).await?;
                 let passing = table.matches(filter);
-                let passes =
-                    |(row, _): &&(u32, Id)| passing.get(*row as usize).copied().unwrap_or(false);
-                return Ok(rows.iter().filter(passes).map(|(_, id)| id.clone()).collect());
+                let passes = |row: &u32| passing.get(*row as usize).copied().unwrap_or(false);
+                return Ok(rows.into_iter().filter(passes).collect());
             }
-            let wanted: Vec<_> = some.iter().map(|(row, id)| (*row, id)).collect();
-            let records = self.records(host, segment, &wanted).await?;
-            for ((_, id), record) in some.iter().zip(records) {
+            let records = self.records_at(host, segment, some).await?;
+            for (row, record) in some.iter().zip(records) {
                 looked += 1;
                 if filter.matches(&record)? {
-                    found.push(id.clone());
+                    found.push(*row);
                 }
                 if found.len() >= most {
                     break;
@@ -100,15 +106,26 @@ impl Replica {
         Ok(found)
     }
 
+    /// The records of rows that are there.
+    async fn records_at(
+        &mut self,
+        host: &dyn Host,
+        segment: &StoredSegment,
+        rows: &[u32],
+    ) -> Result<Vec<Arc<[u8]>>> {
+        let names = self.ids_of(&[(segment.id, rows.to_vec())]);
+        let rows: Vec<_> = rows.iter().copied().zip(&names).collect();
+        self.records(host, segment, &rows).await
+    }
+
     /// The metadata of every row of a segment that is there, which is held.
     async fn tabulate(&mut self, host: &dyn Host, segment: &StoredSegment) -> Result<Arc<Table>> {
         if let Some(table) = self.payloads.tables.get(segment.id) {
             return Ok(table);
         }
-        let names = self.live_rows(segment.id);
-        let rows: Vec<_> = names.iter().map(|(row, id)| (*row, id)).collect();
+        let rows = self.live_rows(segment.id);
         let mut records: Vec<Arc<[u8]>> = vec![Arc::from([]); segment.rows as usize];
-        for ((row, _), record) in rows.iter().zip(self.records(host, segment, &rows).await?) {
+        for (row, record) in rows.iter().zip(self.records_at(host, segment, &rows).await?) {
             if let Some(slot) = records.get_mut(*row as usize) {
                 *slot = record;
             }
@@ -118,10 +135,10 @@ impl Replica {
         Ok(table)
     }
 
-    /// The rows of a segment that are there, with their names.
-    fn live_rows(&self, id: SegmentId) -> Vec<(u32, Id)> {
+    /// The rows of a segment that are there.
+    pub fn live_rows(&self, id: SegmentId) -> Vec<u32> {
         let names = self.directory.names(id).into_iter().flatten().enumerate();
-        names.filter_map(|(row, name)| Some((row as u32, name?.clone()))).collect()
+        names.filter_map(|(row, name)| name.map(|_| row as u32)).collect()
     }
 
     /// Which rows have all of these tags, as their owner authenticated them: of every segment, so that no read tells which rows were

@@ -5,8 +5,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ciphervec::search::{Flood, Origin, Query};
-use ciphervec::{Id, Mode, SegmentId};
+use ciphervec::search::{Flood, Origin, Query, Selection};
+use ciphervec::{Mode, SegmentId};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
@@ -150,7 +150,7 @@ impl Replica {
         host: &dyn Host,
         deviation: f64,
         (query, epoch): (&Query, u32),
-        allow: Option<&[Id]>,
+        allow: Option<&Selection>,
     ) -> Result<Flood> {
         let flood = Flood::new(deviation)?;
         self.refuse_floods()?;
@@ -161,24 +161,17 @@ impl Replica {
             ));
         }
         let asked = |id: &SegmentId| query.segments().is_none_or(|named| named.contains(id));
-        let (mut segments, mut rows) = (BTreeSet::new(), 0u64);
-        match allow {
+        let ranked: Vec<_> = match allow {
             None => {
-                for (id, ..) in self.directory.segments().filter(|(id, ..)| asked(id)) {
-                    let live = self.directory.names(id).into_iter().flatten().flatten().count();
-                    segments.insert(id);
-                    rows += live as u64;
-                }
+                let live = |id| self.directory.names(id).into_iter().flatten().flatten().count();
+                self.directory.segments().map(|(id, ..)| (id, live(id))).collect()
             }
-            Some(names) => {
-                let places: BTreeSet<_> = names
-                    .iter()
-                    .filter_map(|name| self.directory.locate(name))
-                    .filter(|(id, _)| asked(id))
-                    .collect();
-                rows += places.len() as u64;
-                segments.extend(places.into_iter().map(|(id, _)| id));
-            }
+            Some(chosen) => chosen.counts().collect(),
+        };
+        let (mut segments, mut rows) = (BTreeSet::new(), 0u64);
+        for (id, live) in ranked.into_iter().filter(|(id, _)| asked(id)) {
+            segments.insert(id);
+            rows += live as u64;
         }
         let hints = self.owner.hints(&self.directory)?;
         let (queries, each) = (query.len() as u64, cost(deviation));

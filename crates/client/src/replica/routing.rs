@@ -3,7 +3,8 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use ciphervec::{Id, SegmentId};
+use ciphervec::SegmentId;
+use ciphervec::search::Selection;
 
 use crate::change::{ROUTING, StoredSegment};
 use crate::clusters::ordered;
@@ -78,16 +79,18 @@ impl Replica {
     }
 
     /// Warns that rows which pass were not scanned, of a question that found fewer than it wanted.
-    pub fn say_missed(&self, host: &dyn Host, named: &[SegmentId], allow: &[Id]) {
+    pub fn say_missed(&self, host: &dyn Host, named: &[SegmentId], allow: &Selection) {
         let asked: HashSet<_> = named.iter().collect();
-        let places = allow.iter().filter_map(|id| self.directory.locate(id));
-        let missed = places.filter(|(segment, _)| !asked.contains(segment)).count();
+        let (mut all, mut missed) = (0, 0);
+        for (segment, rows) in allow.counts() {
+            all += rows;
+            missed += if asked.contains(&segment) { 0 } else { rows };
+        }
         if missed > 0 {
             host.warn(&format!(
-                "{missed} of the {} rows that pass lie in clusters that this question doesn't scan. Filters and ids choose among the \
+                "{missed} of the {all} rows that pass lie in clusters that this question doesn't scan. Filters and ids choose among the \
                  rows of the clusters near a question: clusters that a filter chose would show the server whose rows it is about. Keep \
-                 rows that are always filtered to a few in a collection of their own, or don't route this one.",
-                allow.len()
+                 rows that are always filtered to a few in a collection of their own, or don't route this one."
             ));
         }
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ciphervec::protect::filter::FilterTag;
 use ciphervec::search::{
     AnswerFormat, AnswerOpener, Flood, Hit, OpenOptions, Opened, Owner, Query, QueryOptions,
-    Retrieval, Token, WORDS_VERSION,
+    Retrieval, Selection, Token, WORDS_VERSION,
 };
 use ciphervec::{Error as SchemeError, Id, Metric, Mode, SegmentId};
 
@@ -69,7 +69,9 @@ struct Message<'a> {
     /// That a row must have to be in the answer.
     tags: Vec<FilterTag>,
     /// None for all rows.
-    allow: Option<Vec<Id>>,
+    allow: Option<Arc<Selection>>,
+    /// What the replica had lost when these were chosen: rows that go later may be back elsewhere, with other metadata.
+    losses: u64,
     /// That of the segments that it is about.
     center: Vec<f32>,
 }
@@ -115,33 +117,37 @@ pub async fn search(
         && question.flood.is_none()
         && filter.is_none_or(|filter| filter.is_complete() && usable);
     let mut allow = match filter.filter(|_| !all_by_tags) {
-        Some(filter) => Some(alone.matching(host, filter, believed, usize::MAX).await?),
+        Some(filter) => {
+            let rows = alone.matching(host, filter, believed, usize::MAX).await?;
+            Some(alone.directory.choose(rows))
+        }
         None => None,
     };
     if let Some(among) = &question.among {
-        let passing: Option<HashSet<_>> = allow.map(|ids| ids.into_iter().collect());
-        let mut seen = HashSet::new();
-        let chosen = among.iter().filter(|id| {
-            alone.directory.locate(id).is_some()
-                && passing.as_ref().is_none_or(|passing| passing.contains(*id))
-                && seen.insert(*id)
+        let places = among.iter().filter_map(|id| alone.directory.locate(id));
+        let passing = places.filter(|(segment, row)| {
+            allow.as_ref().is_none_or(|allow| allow.allows(*segment, *row as usize))
         });
-        allow = Some(chosen.cloned().collect());
+        allow = Some(alone.directory.choose(passing.map(|(segment, row)| (segment, [row]))));
     }
-    if alone.directory.is_empty() || allow.as_ref().is_some_and(Vec::is_empty) {
+    if alone.directory.is_empty()
+        || allow.as_ref().is_some_and(|rows| rows.counts().next().is_none())
+    {
         let none = Matches { exact: true, checked: true, ..Matches::default() };
         return Ok(vec![none; count]);
     }
-    let mut message = Message { question, held, tags: Vec::new(), allow, center: Vec::new() };
+    let (allow, losses) = (allow.map(Arc::new), alone.losses);
+    let mut message =
+        Message { question, held, tags: Vec::new(), allow, losses, center: Vec::new() };
     if centers.len() > 1 {
         // Of each center's rows its own query: rows that came before there was one, or by a writer with a card of another time.
-        let allowed: Option<HashSet<_>> = message.allow.take().map(|ids| ids.into_iter().collect());
+        let allowed = message.allow.take();
         let mut parts = vec![Vec::new(); count];
         let mut traffic: Option<Traffic> = None;
         for center in centers {
-            let names = alone.ids_around(&center, allowed.as_ref());
-            if !names.is_empty() {
-                (message.allow, message.center) = (Some(names), center);
+            let rows = alone.around(&center, allowed.as_deref());
+            if rows.counts().next().is_some() {
+                (message.allow, message.center) = (Some(Arc::new(rows)), center);
                 let found = ask_all(alone, host, &message).await?;
                 traffic = match (traffic, alone.traffic) {
                     (Some(before), Some(now)) if count == 1 => Some(before.and(now)),
@@ -163,7 +169,9 @@ pub async fn search(
         // In mode `open` tags are the server's; where they are not those of these rows, nothing of them counts.
         if !alone.all_pass(host, filter, &names.into_iter().collect::<Vec<_>>()).await? {
             message.tags.clear();
-            message.allow = Some(alone.matching(host, filter, false, usize::MAX).await?);
+            let rows = alone.matching(host, filter, false, usize::MAX).await?;
+            message.allow = Some(Arc::new(alone.directory.choose(rows)));
+            message.losses = alone.losses;
             return ask_all(alone, host, &message).await;
         }
     }
@@ -310,7 +318,10 @@ async fn before_opening(
         let masks = alone.tagged(host, &asked.message.tags).await?;
         asked.query.expect_matching(masks);
     }
-    let Message { question, held, allow, .. } = asked.message;
+    let Message { question, held, allow, losses, .. } = asked.message;
+    if allow.is_some() && alone.losses != *losses {
+        return Err(alone.too_fast());
+    }
     alone.refuse_held(host, question.skip_quarantined, Some(held)).await?;
     let Some(deviation) = question.flood else { return Ok(None) };
     alone.flood(host, deviation, (&asked.query, asked.epoch), allow.as_deref()).await.map(Some)
@@ -456,7 +467,7 @@ async fn routed(
             let opened = open(alone, host, &asked, &data, &[]).await?;
             let found = opened.hits.iter().map(Vec::len).sum::<usize>();
             if let (Some(count), Some(allow)) = (message.question.count, &message.allow)
-                && found < allow.len().min(count)
+                && found < allow.counts().map(|(_, rows)| rows).sum::<usize>().min(count)
             {
                 alone.say_missed(host, &named, allow);
             }
@@ -480,10 +491,9 @@ async fn open(
 ) -> Result<Opened> {
     let flood = before_opening(alone, host, asked).await?;
     let began = host.now();
-    let selection = asked.message.allow.as_ref().map(|names| alone.directory.select(names));
     let options = OpenOptions {
         retrieval: asked.retrieval,
-        selection: selection.as_ref(),
+        selection: asked.message.allow.as_deref(),
         newer,
         flood: flood.as_ref(),
     };
@@ -502,8 +512,7 @@ async fn open(
 async fn streamed(alone: &mut Alone<'_>, host: &dyn Host, asked: &Asked<'_>) -> Result<Opened> {
     let flood = before_opening(alone, host, asked).await?.map(Arc::new);
     let both = (Arc::clone(&asked.owner), Arc::clone(&asked.query));
-    let selection =
-        asked.message.allow.as_ref().map(|names| Arc::new(alone.directory.select(names)));
+    let selection = asked.message.allow.clone();
     let (directory, retrieval) = (alone.directory.snapshot(), asked.retrieval);
     let fresh = move || {
         let (both, selection, flood) = (both.clone(), selection.clone(), flood.clone());
