@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import os
 import socket
+import ssl
 import subprocess
 import sys
 import threading
@@ -23,6 +24,7 @@ from ciphervec.cli import app
 from ciphervec.http import LocalServer
 from ciphervec.http.local import LocalProcess
 from ciphervec.memory import Memory
+from services import certificate
 
 mcp = pytest.importorskip("mcp", reason="needs its extra: pip install 'ciphervec[mcp]'")
 pytest.importorskip("onnxruntime", reason="needs its extra: pip install 'ciphervec[mcp]'")
@@ -357,6 +359,10 @@ def test_a_server_that_dies_midway_is_a_sentence(home: Path) -> None:
                 reply = await client.call_tool(tool, given)
                 assert reply.is_error and "did not answer" in reply.content[0].text
                 assert "Traceback" not in reply.content[0].text and str(home) not in reply.content[0].text
+            with pytest.raises(mcp.MCPError, match="did not answer"):
+                await client.get_prompt("briefing", {"topic": "tea"})
+            with pytest.raises(mcp.MCPError, match="did not answer"):
+                await client.read_resource("memory://own")
 
     asyncio.run(session())
 
@@ -421,6 +427,31 @@ def test_over_http_only_who_shows_the_token_and_no_web_page(home: Path) -> None:
         assert post(url, big, **good).status_code == 200
         assert post(url, HELLO, **good).status_code == 200
         assert TOKEN not in process.log
+
+
+def test_over_tls_beyond_loopback(home: Path) -> None:
+    made, key = certificate(home)
+    given = [
+        "--http",
+        "0.0.0.0:0",
+        "--client-tokens",
+        str(home / "agents"),
+        "--tls-cert",
+        str(made),
+        "--tls-key",
+        str(key),
+    ]
+    with LocalProcess([*words(home), *given]) as process:
+        url = process.url.replace("0.0.0.0", "localhost")
+        assert url.startswith("https://")
+        context = ssl.create_default_context(cafile=str(made))
+        headers = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
+        with httpx.Client(verify=context, headers=headers, trust_env=False, timeout=60) as http:
+            assert http.post(f"{url}/mcp", content=HELLO).status_code == 401
+            good = {"authorization": f"Bearer {TOKEN}"}
+            assert http.post(f"{url}/mcp", content=HELLO, headers=good).status_code == 200
+            page = {**good, "origin": "https://evil.example"}
+            assert http.post(f"{url}/mcp", content=HELLO, headers=page).status_code == 403
 
 
 def test_ten_megabytes_over_http_are_told_the_limit(home: Path) -> None:
