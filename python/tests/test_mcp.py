@@ -19,11 +19,12 @@ import httpx
 import pytest
 from typer.testing import CliRunner
 
-from ciphervec import HttpClient, Keys, PersistentClient
+from ciphervec import Client, HttpClient, Keys, PersistentClient, ServerError
 from ciphervec.cli import app
 from ciphervec.http import LocalServer
 from ciphervec.http.local import LocalProcess
 from ciphervec.memory import Memory
+from embedders import Words
 from services import certificate
 
 mcp = pytest.importorskip("mcp", reason="needs its extra: pip install 'ciphervec[mcp]'")
@@ -346,6 +347,20 @@ def test_no_word_of_a_memory_reaches_the_server(home: Path) -> None:
     assert found == []
     key = Keys.load(home / "own.key").recovery_phrase()
     assert key.encode() not in everything
+
+
+def test_what_is_forgotten_stays_so_where_erasing_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    from ciphervec.sidecar.agents import Tools
+
+    def fails() -> bool:
+        raise ServerError("it went away.")
+
+    memory = Memory.open(Client(), "memories", embedding_function=Words())
+    monkeypatch.setattr(memory, "shred", fails)
+    done = Tools(memory, None).forget([str(memory.remember(TEXTS["tea"]))])
+    assert "tried again with the next sweep: it went away." in done.done and memory.latest() == []
+    monkeypatch.undo()
+    assert memory.sweep() == 0 and memory.collection.info()["deleted"] == 0
 
 
 def test_a_server_that_dies_midway_is_a_sentence(home: Path) -> None:

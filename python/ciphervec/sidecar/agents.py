@@ -151,13 +151,18 @@ class Tools:
         ] = True,
     ) -> Done:
         """Forget memories for good, all of these or none."""
-        erased = self._of(memory).forget(ids, shred=shred)
-        return Done(
-            ids=ids,
-            done="Forgotten; their stored bytes are erased."
-            if erased
-            else "Forgotten. Their stored bytes, which are encrypted, stay until a sweep with the right to erase them.",
-        )
+        at = self._of(memory)
+        at.forget(ids, shred=False)
+        later = "Forgotten. Their stored bytes, which are encrypted, stay until a sweep with the right to erase them."
+        try:
+            erased = shred and at.shred()
+        except (CiphervecError, OSError) as error:
+            erased, later = (
+                False,
+                f"Forgotten. Erasing their stored bytes is tried again with the next sweep: {error}",
+            )
+        done = "Forgotten; their stored bytes are erased." if erased else later
+        return Done(ids=ids, done=done[:_LONGEST_SENTENCE])
 
     @_told(ToolError)
     def share(self, ids: Ids) -> Done:
