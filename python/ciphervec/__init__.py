@@ -87,6 +87,7 @@ _MODULES = {
     "http": "http",
     "ingest": "ingest",
     "lookup": "lookup",
+    "memory": "memory",
     "okamoto_uchiyama": "additive.okamoto_uchiyama",
     "paillier": "additive.paillier",
     "programs": "programs",

@@ -16,6 +16,7 @@ EXTRAS = {
     "deepface": ("deepface", "deepface"),
     "haystack": ("haystack", "haystack"),
     "langchain": ("langchain_core", "langchain"),
+    "langgraph": ("langgraph", "langgraph"),
     "llama_index": ("llama_index", "llama-index"),
     "sklearn": ("sklearn", "sklearn"),
 }

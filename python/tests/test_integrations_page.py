@@ -14,6 +14,7 @@ NEEDS = {
     "DeepFace": "deepface.modules.database.inventory",
     "Haystack": "haystack",
     "LangChain": "langchain_core",
+    "LangGraph": "langgraph.store.base",
     "LlamaIndex": "llama_index.core",
     "MTEB": "numpy",
     "scikit-learn": "sklearn",

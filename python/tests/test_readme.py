@@ -27,6 +27,7 @@ DOCUMENTS = [
     "docs/http-client.md",
     "docs/ingestion.md",
     "docs/lookup.md",
+    "docs/memory.md",
     "docs/programs.md",
     "docs/quickstart.md",
     "docs/text.md",

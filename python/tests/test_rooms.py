@@ -15,7 +15,7 @@ import ciphervec
 import ciphervec.cli
 
 PACKAGE = Path(ciphervec.__file__).parent
-MOST_ROOMS, MOST_FLOORS = 18, 7
+MOST_ROOMS, MOST_FLOORS = 19, 7
 # The package's face and its program; everything else at the top is a room.
 FACES = {"__init__", "__main__", "_native"}
 Graph = dict[str, set[str]]

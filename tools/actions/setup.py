@@ -29,7 +29,7 @@ COMPAT_LOCK = ROOT / "requirements-compat.txt"
 CHROMA_LOCK = ROOT / "requirements-chroma.txt"
 RAY_LOCK = ROOT / "requirements-ray.txt"
 SITE_LOCK = ROOT / "requirements-site.txt"
-FRAMEWORKS = ["haystack", "langchain", "llama-index", "sklearn"]
+FRAMEWORKS = ["haystack", "langchain", "langgraph", "llama-index", "sklearn"]
 """The extras of the adapters."""
 SOURCES = ["chroma", "faiss", "lance", "milvus", "parquet", "postgres", "qdrant"]
 """The extras of the vector stores that `ciphervec import` reads."""

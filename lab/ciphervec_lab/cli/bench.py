@@ -23,6 +23,7 @@ from .bench_bootstrapping import bench_bootstrapping
 from .bench_faces import bench_faces
 from .bench_faults import faults_app
 from .bench_lookup import bench_lookup
+from .bench_memory import bench_memory
 from .bench_plot import bench_plot
 from .bench_programs import bench_programs
 from .bench_scale import bench_scale
@@ -351,6 +352,7 @@ def _precision(scheme: str, precision: str | None) -> str:
 bench_app.command("bootstrapping")(bench_bootstrapping)
 bench_app.command("faces")(bench_faces)
 bench_app.command("lookup")(bench_lookup)
+bench_app.command("memory")(bench_memory)
 bench_app.command("text")(bench_text)
 bench_app.command("web")(bench_web)
 bench_app.command("server")(bench_server)

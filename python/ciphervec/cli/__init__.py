@@ -120,6 +120,11 @@ COMMANDS = {
         "sidecar",
         "Speak Chroma's HTTP API to applications on this machine, and seal what they store.",
     ),
+    "mcp": Row(
+        "mcp",
+        "mcp",
+        "Give an agent a memory that its host stores encrypted: a server of the Model Context Protocol.",
+    ),
     "token": Row(
         "serve",
         "token",

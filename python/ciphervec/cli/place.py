@@ -3,7 +3,7 @@ For commands on collections."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, cast
 
@@ -51,6 +51,8 @@ class Access:
     ca: Path | None = None
     insecure: bool = False
     fetch: str | None = None
+    timeout: float = field(default=120.0, compare=False)
+    """Seconds that the command waits for an answer; no option of anybody's."""
 
     def token(self) -> str | None:
         """From the file; None leaves it to the environment. Never from an argument, which others
@@ -65,7 +67,9 @@ class Access:
     def client(self, url: str, keys: Keys | None) -> HttpClient:
         """A client of the server at `url`."""
         fetch = cast(Fetch | None, self.fetch)  # which the client checks
-        return HttpClient(url, self.token(), keys, ca=self.ca, insecure=self.insecure, fetch=fetch)
+        return HttpClient(
+            url, self.token(), keys, ca=self.ca, insecure=self.insecure, fetch=fetch, timeout=self.timeout
+        )
 
     def nothing_for_folders(self) -> None:
         """Raises InvalidInput: whoever gave these meant a server."""

@@ -91,7 +91,7 @@ def sidecar(
         raise InvalidInput(f"--speak {speak} is not known; there is: {', '.join(SPEAKS)}.")
     if (tls_cert is None) != (tls_key is None):
         raise InvalidInput("TLS takes both a certificate and its key: --tls-cert and --tls-key.")
-    host, port = _address(listen)
+    host, port = address(listen)
     try:
         from ..sidecar.access import Access as Clients
         from ..sidecar.access import check_exposure, read_tokens
@@ -143,7 +143,8 @@ def _client(
     return opened(upstream, load_keys(keys, passphrase_file, key_id), access, make=True)
 
 
-def _address(listen: str) -> tuple[str, int]:
+def address(listen: str) -> tuple[str, int]:
+    """Host and port of `--listen`. Raises InvalidInput."""
     host, _, port = listen.rpartition(":")
     if not host or not port.isdigit() or int(port) > 65_535:
         raise InvalidInput(

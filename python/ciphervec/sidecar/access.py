@@ -34,12 +34,8 @@ class Access:
 
     def check(self, method: str, headers: Headers) -> None:
         """Raises Problem."""
-        if self._hosts is not None and _name(headers.get("host", "")) not in self._hosts:
-            raise Problem(403, "Forbidden: the Host header does not name this machine.")
-        origin = headers.get("origin")
-        if origin is not None and origin not in self._origins:
-            raise Problem(403, f"Forbidden: web pages from {origin!r} may not ask; see --allow-origin.")
-        if self._tokens and not self._knows(headers):
+        self.check_page(headers)
+        if self._tokens and not self.knows(headers):
             raise Problem(403, "Forbidden: the token is missing or not accepted.")
         if method in ("POST", "PUT"):
             kind = headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -47,7 +43,16 @@ class Access:
             if kind != "application/json" and not empty:
                 raise Problem(415, "Expected request with `Content-Type: application/json`")
 
-    def _knows(self, headers: Headers) -> bool:
+    def check_page(self, headers: Headers) -> None:
+        """Raises Problem for what a web page could have sent."""
+        if self._hosts is not None and _name(headers.get("host", "")) not in self._hosts:
+            raise Problem(403, "Forbidden: the Host header does not name this machine.")
+        origin = headers.get("origin")
+        if origin is not None and origin not in self._origins:
+            raise Problem(403, f"Forbidden: web pages from {origin!r} may not ask; see --allow-origin.")
+
+    def knows(self, headers: Headers) -> bool:
+        """Whether the request shows a token that is let in."""
         scheme, _, token = headers.get("authorization", "").partition(" ")
         given = token.strip() if scheme.lower() == "bearer" else headers.get("x-chroma-token", "")
         digest = _digest(given)

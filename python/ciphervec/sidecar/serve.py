@@ -36,7 +36,7 @@ def serve(
         ssl_certfile=None if certificate is None else os.fspath(certificate),
         ssl_keyfile=None if key is None else os.fspath(key),
         ws="none",
-        lifespan="off",
+        lifespan="on",
     )
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.create_server((host, port), family=family, backlog=128) as bound:

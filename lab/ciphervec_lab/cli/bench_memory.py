@@ -1,0 +1,78 @@
+"""Command `bench memory`: options enter; a table and a file of records leave."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ciphervec import InvalidInput
+from ciphervec.cli.measuring import at_least, each_of, write
+from ciphervec.cli.tables import grid
+from ciphervec.cli.terminal import aside, command, print_json, screen
+from ciphervec.ingest.extras import needed
+
+from ..bench import memory, report
+from .measuring import JsonFile
+
+_NEEDED = ("mcp", "onnxruntime")
+
+
+@command
+def bench_memory(
+    memories: Annotated[int, typer.Option(help="Memories that are there already.")] = 100_000,
+    calls: Annotated[int, typer.Option(help="Questions asked of each.")] = 40,
+    places: Annotated[
+        str, typer.Option(help="Where the memory is, comma-separated: " + ", ".join(memory.PLACES) + ".")
+    ] = ",".join(memory.PLACES),
+    transports: Annotated[
+        str, typer.Option(help="How the agent asks, comma-separated: " + ", ".join(memory.TRANSPORTS) + ".")
+    ] = ",".join(memory.TRANSPORTS),
+    seed: Annotated[int, typer.Option(help="Of the random vectors.")] = 0,
+    folder: Annotated[
+        Path | None, typer.Option(help="Where temporary data lies: the disk that is measured.")
+    ] = None,
+    json_file: JsonFile = None,
+) -> None:
+    """The time in which an agent recalls, remembers and forgets: round trips of the Model Context Protocol to `ciphervec mcp`.
+
+    A recall embeds the question, searches all memories, and reads five texts; the embedding is shown alone, too. What
+    fills the memory has random vectors. A forgotten memory is hidden, and then shredded: its segment is sealed again.
+
+    **Examples**
+
+    - `ciphervec bench memory --memories 100000 --json out.json`
+    - `ciphervec bench memory --memories 5000 --places folder --transports stdio`
+    """
+    missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
+    if missing:
+        raise needed("the memory", ", ".join(missing), "mcp")
+    settings = memory.Settings(
+        memories=at_least(memories, 0, "--memories"),
+        calls=at_least(calls, 1, "--calls"),
+        places=each_of(places, memory.PLACES, "--places"),
+        transports=each_of(transports, memory.TRANSPORTS, "--transports"),
+        seed=seed,
+        folder=folder,
+    )
+    if not settings.places or not settings.transports:
+        raise InvalidInput("--places and --transports need at least one each, e.g. folder and stdio.")
+    with aside.status("starting") as status:
+        records = memory.run(settings, status.update if aside.is_terminal else lambda message: None)
+    if json_file == Path("-"):
+        print_json(records)
+    else:
+        columns = [
+            "place",
+            "by",
+            "recall, ms",
+            "p95",
+            "embedding alone",
+            "remember",
+            "hide",
+            "forget and shred",
+        ]
+        grid(screen, f"{memories:,} memories; milliseconds, medians", columns, memory.lines(records), left=2)
+    write(json_file, lambda path: report.write_json(records, path))
