@@ -49,7 +49,7 @@ def case(opts: dict[str, Any] | None = None, **declared: Any) -> Callable[[Funct
 
 def cases() -> dict[str, Case]:
     """All of them, by name."""
-    for name in ("everyday_learning", "everyday_statistics"):
+    for name in ("everyday_learning", "everyday_office", "everyday_signals", "everyday_statistics"):
         importlib.import_module(name)
     return CASES
 

@@ -83,6 +83,7 @@ def test_times_keep_what_they_have(docs: Collection, value: Any, stored: Any) ->
         pd.Timedelta(5),
         float("nan"),
         decimal.Decimal("NaN"),
+        decimal.Decimal("sNaN"),
         b"bytes",
         {1: 2},
         [{None: 1}],
@@ -112,11 +113,11 @@ def test_values_of_in_come_in_any_collection(docs: Collection, field: str) -> No
         assert docs.get(where={field: {"$nin": values}})["ids"] == ["a"]
         assert docs.query(np.eye(4)[1], where={field: {"$in": values}}, n_results=1)["ids"] == [["b"]]
     for values in ((i for i in [1]), iter([1]), map(int, "1"), "12", b"12", {1: 2}, 1, np.array(1), None):
-        with pytest.raises(InvalidInput, match=r"\$in on .* takes a list of values"):
+        with pytest.raises(InvalidInput, match=r"\$in\b"):
             docs.get(where={field: {"$in": values}})
     with pytest.raises(InvalidInput, match=r"Pass list\(\.\.\.\)"):
         docs.get(where={field: {"$in": (i for i in [1])}})
-    with pytest.raises(InvalidInput, match="got ndarray"):
+    with pytest.raises(InvalidInput, match=r"\[0,1\]"):
         docs.get(where={field: np.arange(2)})
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -109,6 +110,7 @@ def test_numbers_in_tables_are_compared_exactly() -> None:
 def test_numpy_operands_are_the_numbers_they_stand_for() -> None:
     assert passes({"n": np.int64(3)}, {"n": 3})
     assert passes({"n": {"$in": [np.float32(0.5), np.float32("nan")]}}, {"n": 0.5})
+    assert passes({"n": {"$in": [0.5, Decimal("NaN"), Decimal("sNaN")]}}, {"n": 0.5})
     assert passes({"n": {"$in": np.arange(4)}}, {"n": 3})
     assert passes({"n": {"$gt": np.int32(2)}}, {"n": 3})
 

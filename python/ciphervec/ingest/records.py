@@ -6,6 +6,7 @@ from __future__ import annotations
 import datetime
 import decimal
 import json
+import math
 import re
 import uuid
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -213,7 +214,7 @@ def _number(value: decimal.Decimal) -> object:
     """A Decimal as the number that reads the same, or as it is where there is none. Raises InvalidInput for one with
     more digits than numbers of JSON keep, which would be another."""
     if not value.is_finite():
-        return float(value)
+        return math.nan if value.is_nan() else float(value)  # float() raises for a signaling one
     if value.adjusted() < MAX_DIGITS and value == value.to_integral_value():
         return int(value)
     found = float(value)

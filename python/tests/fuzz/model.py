@@ -148,9 +148,8 @@ def condition(chance: random.Random, depth: int = 0) -> tuple[Any, Any]:
         return {field: {operator: true}}, {field: {operator: true}}
     if operator in ("$in", "$nin"):
         pairs = [_operand(chance) for _ in range(chance.randrange(4))]
-        pairs = [
-            (one, one if isinstance(one, float) and one != one else plain) for one, plain in pairs
-        ]  # which no row is equal to
+        # NaN is left out of lists: no row is equal to it.
+        pairs = [(one, float("nan") if values.is_nan(one) else plain) for one, plain in pairs]
         bad = any(plain is values.REFUSED for _, plain in pairs)
         kept = [given for given, _ in pairs]
         given = chance.choice([list, tuple])(kept)

@@ -14,6 +14,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// What numbers may be over 1 and be refreshed all the same: as much more of them is lost.
 const ONE: f64 = 1.0 + 1.0 / (1u64 << 10) as f64;
+/// Numbers that are over 1 by as many bits are not refreshed: the factor that would bring them back is no step's.
+const TOO_FAR_OVER: u32 = 53;
 /// What numbers that are refreshed may be over the error of a refresh.
 const MARGIN: f64 = 1.1;
 /// Most cleanings of integers before a table: the second squares what the first has squared.
@@ -331,7 +333,7 @@ fn nodes(circuit: &Circuit, reach: &[f64]) -> Vec<Node> {
             depth,
             anew: matches!(step, Step::LookUp(..)),
             // Numbers over 1 are scaled down first.
-            reserve: usize::from(loss > 0),
+            reserve: if loss < TOO_FAR_OVER { usize::from(loss > 0) } else { usize::MAX },
             loss,
             count: 1,
         });
