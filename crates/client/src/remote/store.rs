@@ -133,6 +133,27 @@ impl RemoteStore {
         self.cache.put(host, &self.address(segment, blob), data).await
     }
 
+    /// Takes out of the cache what this listing had and the present one has no more: rows that were erased are not to be found here.
+    async fn discard_gone(&self, host: &dyn Host, before: &Listing) -> Result<()> {
+        let now = self.listing();
+        for (id, segment) in &before.segments {
+            let there = now.segments.get(id);
+            for (name, length) in &segment.blobs {
+                if there.and_then(|there| there.blobs.get(name)) == Some(length) {
+                    continue;
+                }
+                let place = (*id, name.clone());
+                {
+                    let kept = &mut *self.kept();
+                    kept.forget(&place);
+                    kept.used.remove(&place);
+                }
+                self.cache.discard(host, &self.address(*id, name)).await?;
+            }
+        }
+        Ok(())
+    }
+
     /// A blob; none where the server has none and had none. [`Error::Conflict`] where it is gone, or has become shorter, because the
     /// collection has moved on: a server takes deleted rows out by itself.
     async fn fetch(
@@ -246,10 +267,13 @@ impl CollectionStore for RemoteStore {
             return Ok(false);
         };
         self.check(host, &listing, since).await?;
-        let kept = &mut *self.kept();
-        let moved = kept.doubted || listing.version != kept.listing.version;
-        kept.listing = Arc::new(listing);
-        kept.doubted = false;
+        let (before, moved) = {
+            let kept = &mut *self.kept();
+            let moved = kept.doubted || listing.version != kept.listing.version;
+            kept.doubted = false;
+            (core::mem::replace(&mut kept.listing, Arc::new(listing)), moved)
+        };
+        self.discard_gone(host, &before).await?;
         Ok(moved)
     }
 
@@ -293,6 +317,7 @@ impl CollectionStore for RemoteStore {
             self.repin(host, change).await
         };
         Trust::afterwards(host, &format!("the change to {}", self.quoted()), seen).await?;
+        self.discard_gone(host, &before).await?;
         for added in &change.add {
             for (name, blob) in
                 added.blobs.iter().filter(|(name, _)| ![ROWS, ORIGINALS].contains(*name))

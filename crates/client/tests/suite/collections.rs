@@ -1,11 +1,12 @@
 //! Collections on a server, by one client and by several.
 
 use std::cell::Cell;
+use std::collections::HashSet;
 
 use ciphervec::{Id, Metric, Mode};
 use ciphervec_client::{
-    Choices, Client, ClientOptions, Connection, Error, Fetch, Parts, QueryRequest, Records,
-    Selection, block_on,
+    Choices, Client, ClientOptions, Collection, Connection, Error, Fetch, Host, Parts,
+    QueryRequest, Records, Selection, block_on,
 };
 
 use crate::support::{Faulty, Server, client, connection, filled, keys, rows, vectors};
@@ -236,6 +237,31 @@ fn the_next_process_goes_on_with_a_session_and_brings_no_keys_again() {
     let elsewhere = tempfile::tempdir().unwrap();
     let (brought, other, _) = asked(elsewhere.path(), 1);
     assert!(brought == 1 && other != session);
+}
+
+#[test]
+fn what_was_erased_leaves_what_clients_keep_of_segments_too() {
+    let server = Server::start();
+    let (writer, reader) = (server.client(&keys()), server.client(&keys()));
+    let ((host, _told), (other, _heard)) = (connection(), connection());
+    let docs = filled(&writer, &host, &Choices::new("docs", D), rows(60, D, 1));
+    let seen = block_on(reader.get_collection(&other, "docs", false, None)).unwrap();
+    let read = |docs: &Collection, host: &Connection| {
+        let found =
+            block_on(docs.get(host, &Selection::default(), EVERYTHING, 0, None, None)).unwrap();
+        let kept = block_on(host.list("blobs/")).unwrap();
+        (found.rows.len(), kept.into_iter().map(|(name, _)| name).collect::<HashSet<_>>())
+    };
+    let before = [read(&docs, &host), read(&seen, &other)];
+    let seventh = Selection { ids: Some(vec![Id::from(1007)]), ..Selection::default() };
+    block_on(docs.delete(&host, &seventh, false)).unwrap();
+    block_on(docs.optimize(&host, true)).unwrap();
+    let after = [read(&docs, &host), read(&seen, &other)];
+    for ((rows, kept), (left, now)) in before.iter().zip(&after) {
+        assert_eq!((*rows, *left), (60, 59));
+        assert!(!kept.is_empty() && !now.is_empty());
+        assert!(kept.is_disjoint(now), "sealed rows that were erased are kept");
+    }
 }
 
 #[test]
