@@ -126,6 +126,11 @@ def min_max_scaled(x):
     return (x - x.min()) / np.maximum(x.max() - x.min(), 1)
 
 
+@case(x=secret(10, low=0, high=40))
+def parts_of_the_largest(x):
+    return x / np.maximum(x.max(), 1)
+
+
 @case(score=secret(30, low=300, high=850), pay=secret(30, low=0, high=200))
 def loans_approved(score, pay):
     return ((score > 620) & (pay > 30)) | (score > 760)

@@ -27,6 +27,7 @@ def near_numbers(random: np.random.Generator, around: float) -> np.ndarray:
         (lambda x: programs.relu(x), 0.0),
         (lambda x: np.abs(x), 0.0),
         (lambda x: np.where(x > 0, x, 0) + x, 0.0),
+        (lambda x: np.maximum(x[16:18].max(), 0.25), 0.25),
     ],
 )
 def test_what_does_not_jump_needs_no_gap(function, around) -> None:

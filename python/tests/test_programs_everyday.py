@@ -54,6 +54,7 @@ SHORT = (
     "round_to_five_cents",
     "coins",
     "portfolio_risk",
+    "parts_of_the_largest",
     "day_of_year",
     "shift_length",
     "night_rate",

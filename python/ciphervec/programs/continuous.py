@@ -74,7 +74,7 @@ def _least(builder: Builder, node: Node, values: Node) -> Node:
 
 def is_extreme(node: Node, condition: Node) -> bool:
     """Whether it is the smaller or the larger of the numbers that the condition compares."""
-    if node.op != "where" or node.inputs[0] is not condition:
+    if node.op != "where" or node.inputs[0] is not condition or condition.op != "less":
         return False
     first, second = condition.inputs
     _, yes, no = node.inputs

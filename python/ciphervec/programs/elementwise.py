@@ -203,15 +203,15 @@ def _bitwise(b: Builder, op: str, nodes: list[Node]) -> Node | None:
 
 def maximum(b: Builder, x: Any, y: Any) -> Node:
     x, y = b.node(x), b.node(y)
-    return _bounded(b, where(b, less(b, x, y), y, x), max(x.kind.low, y.kind.low), math.inf)
+    return bounded(b, where(b, less(b, x, y), y, x), max(x.kind.low, y.kind.low), math.inf)
 
 
 def minimum(b: Builder, x: Any, y: Any) -> Node:
     x, y = b.node(x), b.node(y)
-    return _bounded(b, where(b, less(b, y, x), y, x), -math.inf, min(x.kind.high, y.kind.high))
+    return bounded(b, where(b, less(b, y, x), y, x), -math.inf, min(x.kind.high, y.kind.high))
 
 
-def _bounded(b: Builder, node: Node, low: float, high: float) -> Node:
+def bounded(b: Builder, node: Node, low: float, high: float) -> Node:
     """A number of which more is known than its comparison says, which may be with the nearest point of a grid."""
     kind = node.kind
     if kind.boolean or (kind.low >= low and kind.high <= high):

@@ -10,6 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from .builder import Builder
+from .continuous import is_extreme
+from .elementwise import bounded
 from .graph import Node
 from .shaping import moveaxis
 from .sources import reached
@@ -28,14 +30,28 @@ def selected(builder: Builder, outputs: Sequence[Node], shown: Sequence[Node] = 
     input. What comes of what is shown stays that: the client does it in the clear."""
     new: dict[Node, Node] = {}
     outputs = [*outputs, *shown]
-    for node in reached(outputs):
+    nodes = reached(outputs)
+    kept = _continuous(nodes)
+    for node in nodes:
         inputs = [new[one] for one in node.inputs]
         found = None
-        if not any(one in shown for one in node.inputs):
+        if node not in kept and not any(one in shown for one in node.inputs):
             with builder.at(node.where, node.called):
                 found = _simpler(builder, node, inputs)
-        new[node] = builder.again(node, new) if found is None else found
+        made = builder.again(node, new) if found is None else found
+        # The larger of two numbers is no longer seen to be that where their comparison is another.
+        with builder.at(node.where, node.called):
+            new[node] = bounded(builder, made, node.kind.low, node.kind.high)
     return [new[node] for node in outputs]
+
+
+def _continuous(nodes: Sequence[Node]) -> set[Node]:
+    """Comparisons of reals of which the smaller or the larger is taken: as such they need no gap."""
+    return {
+        node.inputs[0]
+        for node in nodes
+        if node.op == "where" and not node.kind.exact and is_extreme(node, node.inputs[0])
+    }
 
 
 def _simpler(builder: Builder, node: Node, inputs: Sequence[Node]) -> Node | None:

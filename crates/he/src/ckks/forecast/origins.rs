@@ -40,15 +40,14 @@ enum Size {
 
 impl Size {
     fn of(each: Vec<f64>) -> Self {
-        let most = each.iter().fold(0.0, |most: f64, one| most.max(*one));
-        let least = each.iter().fold(f64::INFINITY, |least: f64, one| least.min(*one));
+        let (least, most) = extremes(&each);
         if most <= ALIKE * least { Size::All(most) } else { Size::Each(Rc::new(each)) }
     }
 
     fn largest(&self) -> f64 {
         match self {
             Size::All(one) => *one,
-            Size::Each(each) => each.iter().fold(0.0, |most: f64, one| most.max(*one)),
+            Size::Each(each) => extremes(each).1,
         }
     }
 
@@ -74,8 +73,24 @@ impl Size {
         self.zip(other, |a, b| a + b)
     }
 
-    fn plus_square(&self, other: &Self) -> Self {
-        self.zip(other, |sum, one| sum + one * one)
+    /// Adds a multiple of the square, where the numbers of slots are if nobody else reads them.
+    fn add_square(&mut self, other: &Self, times: f64) {
+        let square = |one: f64| times * one * one;
+        let Size::Each(sums) = self else {
+            *self = self.zip(other, |sum, one| sum + square(one));
+            return;
+        };
+        let sums = Rc::make_mut(sums);
+        match other {
+            Size::All(one) => sums.iter_mut().for_each(|sum| *sum += square(*one)),
+            Size::Each(each) => {
+                sums.iter_mut().zip(&**each).for_each(|(sum, one)| *sum += square(*one));
+            }
+        }
+        let (least, most) = extremes(sums);
+        if most <= ALIKE * least {
+            *self = Size::All(most);
+        }
     }
 
     fn root(&self) -> Self {
@@ -85,6 +100,21 @@ impl Size {
     fn is_local(&self) -> bool {
         matches!(self, Size::Each(_))
     }
+}
+
+/// The least and the largest of numbers that are not below 0, eight side by side.
+fn extremes(each: &[f64]) -> (f64, f64) {
+    let (mut least, mut most) = ([f64::INFINITY; 8], [0.0; 8]);
+    let mut take = |place: usize, one: f64| {
+        least[place] = if one < least[place] { one } else { least[place] };
+        most[place] = if one > most[place] { one } else { most[place] };
+    };
+    let eights = each.chunks_exact(8);
+    eights.remainder().iter().for_each(|&one| take(0, one));
+    for eight in eights {
+        (0..8).for_each(|place| take(place, eight[place]));
+    }
+    (least.into_iter().fold(f64::INFINITY, f64::min), most.into_iter().fold(0.0, f64::max))
 }
 
 /// What an origin has in an error.
@@ -237,10 +267,11 @@ impl Origins {
         let (mut all, mut keyed) = (Size::All(0.0), Size::All(0.0));
         for parts in self.by_origin() {
             let one = norm(parts);
-            all = all.plus_square(&one);
-            if let [Part { origin, .. }, ..] = parts {
-                let root = origin.keyed.sqrt();
-                keyed = keyed.plus_square(&one.map(|one| one * root));
+            all.add_square(&one, 1.0);
+            if let [Part { origin, .. }, ..] = parts
+                && origin.keyed > 0.0
+            {
+                keyed.add_square(&one, origin.keyed);
             }
         }
         if self.rest.largest() == 0.0 {
@@ -297,7 +328,7 @@ impl Origins {
             let (square, keyed) = (part.size.largest().powi(2), part.origin.keyed);
             let zero = (Size::All(0.0), 0.0, 0.0);
             let (sum, all, with_key) = sums.entry(part.shift).or_insert(zero);
-            *sum = sum.plus_square(&part.size);
+            sum.add_square(&part.size, 1.0);
             // Where slots differ, so does what the key has in them.
             let keyed = if part.size.is_local() && keyed > 0.0 { 1.0 } else { keyed };
             *all += square;
@@ -322,7 +353,8 @@ fn norm(parts: &[Part]) -> Size {
         return one.size.clone();
     }
     let (apart, every): (Vec<_>, Vec<_>) = parts.iter().partition(|part| part.shift != EVERY);
-    let squares = apart.iter().fold(Size::All(0.0), |sum, part| sum.plus_square(&part.size));
+    let mut squares = Size::All(0.0);
+    apart.iter().for_each(|part| squares.add_square(&part.size, 1.0));
     every.iter().fold(squares.root(), |sum, part| sum.plus(&part.size))
 }
 
