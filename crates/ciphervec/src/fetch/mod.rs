@@ -4,17 +4,9 @@
 //! ([`FetchedRows`]). It keeps them as a [`FetchTable`], and a [`FetchSession`] asks for some and opens them. Both sides
 //! know the table's [`Shape`]; nothing but bytes goes between.
 
-#[cfg(feature = "client")]
-mod record;
 mod rows;
-#[cfg(feature = "client")]
-mod session;
 mod table;
 
 pub use ciphervec_he::lattice::retrieval::{RetrievalNoise, Shape};
-#[cfg(feature = "client")]
-pub use record::RecordClass;
 pub use rows::{FetchedRows, place_len, sealed_row};
-#[cfg(feature = "client")]
-pub use session::{Asked, FetchSession, MAX_FETCHED};
 pub use table::{FetchKeys, FetchTable, seconds, session_of};

@@ -33,11 +33,12 @@ pub struct Spec {
     /// What rounding takes from a number of an answer at the most: in strategies that look up token by
     /// token, and unless an earlier release wrote the description.
     pub(super) rounding: Option<f64>,
-    pub(super) params: ParamId,
+    #[doc(hidden)]
+    pub params: ParamId,
 }
 
 /// What either half computes with.
-pub(super) enum Instance {
+pub enum Instance {
     Histogram(Box<Histogram>),
     Tokens(Recipe),
 }
@@ -124,6 +125,18 @@ impl Spec {
         self.shape.2
     }
 
+    /// In strategy `histogram`.
+    #[doc(hidden)]
+    pub fn scales(&self) -> Option<&HistogramScales> {
+        self.scales.as_ref()
+    }
+
+    /// The parameters of what it is looked up with.
+    #[doc(hidden)]
+    pub fn param_id(&self) -> ParamId {
+        self.params
+    }
+
     /// Rows that an index may name; [`PADDING`](super::PADDING) names none of them.
     pub fn choices(&self) -> usize {
         self.rows() - usize::from(self.zero_row)
@@ -131,8 +144,8 @@ impl Spec {
 
     /// The row that stands for padding, and for the slots of a batch that no token is in: a sum of
     /// functions of what is no index may be anything, where the modulus has room for rows.
-    #[cfg(feature = "client")]
-    pub(super) fn padding_row(&self) -> usize {
+    #[doc(hidden)]
+    pub fn padding_row(&self) -> usize {
         if self.zero_row { self.rows() - 1 } else { 0 }
     }
 
@@ -180,7 +193,8 @@ impl Spec {
     }
 
     /// Counts of a document.
-    pub(super) fn dimension(&self) -> usize {
+    #[doc(hidden)]
+    pub fn dimension(&self) -> usize {
         self.tables() * self.rows()
     }
 }

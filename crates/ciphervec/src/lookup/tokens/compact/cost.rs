@@ -15,7 +15,7 @@ const QUERY_HEAD: usize = 2 * 64 + 32 + 8 + 21;
 const MEMO_HEAD: usize = 64;
 
 /// What a lookup with compact transport takes for one batch, before its parameters are made.
-pub(in crate::lookup) struct CompactCost {
+pub struct CompactCost {
     /// Indices of a batch.
     pub batch: usize,
     pub depth: usize,
