@@ -4,11 +4,11 @@
 #![allow(missing_docs, reason = "criterion makes the entry point")]
 #![allow(clippy::unwrap_used, reason = "a bench fails by panicking")]
 
-use ciphervec::lookup::{
+use ciphervec_he_secret::ckks::{Ciphertext, Complex, Encoding, Evaluator, Plaintext, SecretKey};
+use ciphervec_owner::lookup::{
     BYTES_PER_SECOND, Next, Planner, Recipe, Request, Shape, SmallBatch, Strategy, Weights, embed,
     generate,
 };
-use ciphervec_he_secret::ckks::{Ciphertext, Complex, Encoding, Evaluator, Plaintext, SecretKey};
 use criterion::{Criterion, criterion_group, criterion_main};
 use std::sync::Arc;
 

@@ -8,18 +8,18 @@
 #[path = "suite/support/mod.rs"]
 mod support;
 
-use ciphervec::program::{
+use ciphervec_he_secret::ckks::{Polynomial, Sign};
+use ciphervec_owner::program::{
     Asked, Block, Circuit, Client, Footprint, Plan, Server, Step, Trial, candidates,
 };
-use ciphervec::protect::filter::FilterTags;
-use ciphervec::protect::sidecar::Sidecar;
-use ciphervec::search::{
+use ciphervec_owner::protect::filter::FilterTags;
+use ciphervec_owner::protect::sidecar::Sidecar;
+use ciphervec_owner::search::{
     OpenOptions, Opened, Owner, Query, QueryOptions, Retrieval, Runner, SegmentDirectory,
     ServerIndex, Sink,
 };
-use ciphervec::store::Manifest;
-use ciphervec::{Id, IndexSpec, Keys, Metric, Mode, Precision};
-use ciphervec_he_secret::ckks::{Polynomial, Sign};
+use ciphervec_owner::store::Manifest;
+use ciphervec_owner::{Id, IndexSpec, Keys, Metric, Mode, Precision};
 use peak_alloc::PeakAlloc;
 use std::error::Error;
 use std::io::{self, Read};
@@ -213,7 +213,7 @@ fn in_one_process(
     query: &Query,
     directory: &SegmentDirectory,
     wanted: &OpenOptions<'_>,
-) -> ciphervec::Result<Opened> {
+) -> ciphervec_owner::Result<Opened> {
     let here: Runner<'_> = &|work| work();
     let snapshot = directory.snapshot();
     let (write, read) = sync_channel(1);
@@ -256,7 +256,7 @@ fn demanding() -> Result<Vec<(&'static str, Circuit)>, Box<dyn Error>> {
         let mut circuit = program::square();
         circuit.outputs[0].registers = vec![steps.len() as u32];
         circuit.outputs[0].numbers =
-            ciphervec::program::Numbers { step: 0.0, low: -1e3, high: 1e3 };
+            ciphervec_owner::program::Numbers { step: 0.0, low: -1e3, high: 1e3 };
         circuit.outputs[0].unit = 1.0;
         circuit.steps = steps;
         circuit

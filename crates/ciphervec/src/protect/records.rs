@@ -27,7 +27,6 @@ pub struct RecordBatch<'a> {
 }
 
 impl<'a> RecordBatch<'a> {
-
     /// Checks the layout of untrusted bytes; opens nothing, allocates nothing.
     ///
     /// # Errors

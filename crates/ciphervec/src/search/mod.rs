@@ -15,8 +15,7 @@ mod merge;
 pub mod message;
 #[doc(hidden)]
 pub mod segment;
-#[doc(hidden)]
-pub mod sessions;
+mod sessions;
 #[doc(hidden)]
 pub mod stopwatch;
 #[doc(hidden)]

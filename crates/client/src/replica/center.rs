@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use ciphervec::{Id, Metric, Mode, SegmentId};
+use ciphervec_owner::{Id, Metric, Mode, SegmentId};
 
 use crate::belief::description::Description;
 use crate::change::StoredSegment;

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use ciphervec::{Id, SegmentId};
+use ciphervec_owner::{Id, SegmentId};
 
 use crate::change::{ROUTING, StoredSegment};
 use crate::clusters::ordered;

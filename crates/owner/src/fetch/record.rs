@@ -3,8 +3,8 @@
 use crate::error::{Error, Result};
 use crate::keys::Keys;
 use crate::protect::aead::{self, AeadKey, OVERHEAD};
-use ciphervec_he_secret::lattice::retrieval::{MAX_RECORD, Shape};
 use ciphervec_he_secret::keys::{MasterKey, Purpose};
+use ciphervec_he_secret::lattice::retrieval::{MAX_RECORD, Shape};
 use zeroize::Zeroizing;
 
 /// Bytes before the content: how long it is.

@@ -7,9 +7,9 @@ use super::record::{aead_key, open};
 use crate::error::{Error, Result};
 use crate::keys::Keys;
 use crate::protect::aead;
-use ciphervec_he_secret::lattice::ring::{Ring, SESSION_EPOCHS};
 use ciphervec_he_secret::keys::MasterKey;
 use ciphervec_he_secret::lattice::retrieval::{RetrievalAnswer, RetrievalKey, Shape};
+use ciphervec_he_secret::lattice::ring::{Ring, SESSION_EPOCHS};
 use std::sync::Arc;
 use zeroize::Zeroizing;
 

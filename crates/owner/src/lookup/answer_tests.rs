@@ -3,10 +3,10 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use super::*;
-use crate::{Error, Result};
 use crate::lookup::spec::Instance;
-use ciphervec_he_secret::wire::{self, Header, Kind};
+use crate::{Error, Result};
 use ciphervec_he_secret::keys::MasterKey;
+use ciphervec_he_secret::wire::{self, Header, Kind};
 
 const LOG_DEGREE: u32 = 11;
 /// The version of an answer.

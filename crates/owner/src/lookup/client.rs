@@ -5,8 +5,8 @@ use super::documents::Documents;
 use super::histogram::client::HistogramClient;
 use super::serialize::{expect_params, expect_scheme, frame};
 use super::spec::Instance;
-use super::{Recipe, Spec};
 use super::tokens::client::TokensClient;
+use super::{Recipe, Spec};
 use crate::error::Result;
 use ciphervec_he_secret::keys::MasterKey;
 use ciphervec_he_secret::wire::{self, KeyId, Kind, Reader};
@@ -169,12 +169,4 @@ impl Client {
         }
         Self::new(spec, master)
     }
-}
-
-/// Refuses an answer to another key.
-pub(super) fn expect_key(expected: KeyId, actual: KeyId) -> Result<()> {
-    if expected == actual {
-        return Ok(());
-    }
-    Err(ciphervec_he_secret::Error::WrongKey { what: "the answer", expected, actual }.into())
 }

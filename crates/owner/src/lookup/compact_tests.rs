@@ -2,13 +2,13 @@
 //! vouches for.
 
 use super::*;
-use crate::{Error, Result};
 use crate::lookup::serialize::TRANSPORT_VERSION;
 use crate::lookup::spec::Instance;
 use crate::lookup::tokens::compact::CompactCost;
+use crate::{Error, Result};
+use ciphervec_he_secret::keys::MasterKey;
 use ciphervec_he_secret::params::ParamId;
 use ciphervec_he_secret::wire::{self, Header, KeyId, Kind, Scheme};
-use ciphervec_he_secret::keys::MasterKey;
 
 const LOG_DEGREE: u32 = 11;
 /// Bytes that a query begins with: its description's id, and what is drawn for it.

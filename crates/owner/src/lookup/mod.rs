@@ -8,6 +8,7 @@ mod client;
 mod compact_tests;
 mod documents;
 mod histogram;
+mod serialize;
 mod tokens;
 
 pub use ciphervec::lookup::*;

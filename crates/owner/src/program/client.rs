@@ -1,8 +1,8 @@
 //! Program client: arrays enter, encrypted inputs leave; an answer enters, arrays leave. Key holder
 //! only.
 
-use super::{Answer, Plan};
 use super::server::{self, expect_key, put};
+use super::{Answer, Plan};
 use crate::error::{Error, Result};
 use ciphervec_he_secret::ckks::{Ciphertext, Encoding, Plaintext, SecretKey};
 use ciphervec_he_secret::wire::{KeyId, Kind};

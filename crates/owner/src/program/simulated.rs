@@ -1,10 +1,10 @@
 //! Simulated machine: numbers and what is known of their encryption enter; numbers with the noise
 //! that encryption is forecast to add leave. Key holder, without a key.
 
-use super::{Answer, Circuit, Clear, execute, FAILURE_BITS, Held, Machine, Mixed, Plan, Trial};
 use super::clear::{decoded, placed};
 use super::tolerance::traced;
 use super::trial::TrialMachine;
+use super::{Answer, Circuit, Clear, FAILURE_BITS, Held, Machine, Mixed, Plan, Trial, execute};
 use crate::error::Result;
 use ciphervec_he_secret::ckks::{
     Deviation, LookupTable, ParamsSpec, Polynomial, Ring, Sign, Traced,

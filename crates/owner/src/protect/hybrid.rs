@@ -4,8 +4,8 @@
 //! lattices, and a wrap by elliptic curves alone would be weaker than they are.
 
 use super::aead::{EnvelopeError, random};
-use ciphervec_arith::sample::Stream;
 pub use ciphervec::protect::hybrid::*;
+use ciphervec_arith::sample::Stream;
 use core::convert::Infallible;
 use hpke::aead::ChaCha20Poly1305;
 use hpke::kdf::KdfShake256;

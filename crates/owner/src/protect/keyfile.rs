@@ -12,11 +12,11 @@
 //! itself.
 
 use crate::decode::{DecodeError, Reader, hex};
-use crate::protect::aead::{AeadKey, EnvelopeError, OVERHEAD, random};
+use crate::protect::aead::{AeadKey, OVERHEAD, random};
 pub use ciphervec::protect::error::{KeyfileError, MAX_LOG_N, MIN_LOG_N, Sort};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use zeroize::Zeroizing;
 
 const MAGIC: &[u8; 8] = b"CVKEYFIL";

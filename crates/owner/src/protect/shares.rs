@@ -8,10 +8,9 @@
 //! 256 bits for whoever has fewer than `need`, so that its hash tells nothing.
 
 use crate::decode::{DecodeError, hex};
-use crate::protect::aead::EnvelopeError;
 use crate::protect::hybrid::Drawn;
-pub use ciphervec::protect::error::{MAX_SHARES, ShareError};
 use crate::protect::keyfile::{self, Head, KeyfileError, SHARE};
+pub use ciphervec::protect::error::{MAX_SHARES, ShareError};
 use std::path::Path;
 use vsss_rs::Gf256;
 use zeroize::Zeroizing;

@@ -9,7 +9,6 @@
 //! The mark is a keyed hash of everything before it: the owner knows its own cards by it. A writer cannot check it and pins
 //! the card's fingerprint instead, which the owner tells it by another way than the card's.
 
-use super::{centre, form};
 use super::message::{expect_params, header};
 use super::owner::Owner;
 use super::root_key::SegmentRootKey;
@@ -17,6 +16,7 @@ use super::wrap::{
     MAX_WRITER, PUBLIC_KEY, SUITE, WrappedKey, WriterPair, check_public, expect_suite, take_short,
     writer_name,
 };
+use super::{centre, form};
 use crate::error::{Error, Result};
 use crate::index::spec::IndexSpec;
 use crate::protect::consumed::Written;

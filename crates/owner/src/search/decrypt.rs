@@ -1,11 +1,11 @@
 //! Decrypting rows: framed segments enter, unit rows or rows with their norms leave. Owner only.
 
+use super::SegmentHead;
 use super::directory::SegmentDirectory;
 use super::form::{self, StoredRows, expect_key};
 use super::owner::Owner;
 use super::root_key::SegmentRootKey;
 use super::segment::HEADROOM;
-use super::SegmentHead;
 use crate::error::{Error, Result};
 use crate::index::spec::IndexSpec;
 use crate::protect::sidecar::{Sidecar, associated_data};
@@ -109,11 +109,7 @@ struct Spread<'a> {
 }
 
 /// Spreads the words of a segment whose head [`SegmentHead::read`] gave.
-fn words<'a>(
-    spec: &IndexSpec,
-    head: &SegmentHead,
-    bytes: &'a [u8],
-) -> Result<Spread<'a>> {
+fn words<'a>(spec: &IndexSpec, head: &SegmentHead, bytes: &'a [u8]) -> Result<Spread<'a>> {
     let data = &bytes[HEADROOM..];
     let kept = head.read_kept(data)?;
     Ok(match (kept, form::of(spec).pruned()) {

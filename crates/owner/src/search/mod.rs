@@ -29,9 +29,9 @@ mod token;
 mod wrap;
 mod writer;
 
-pub use ciphervec::search::*;
 pub use answer_opener::AnswerOpener;
 pub use card::WriterCard;
+pub use ciphervec::search::*;
 pub use directory::{SegmentDirectory, Selection, Standing, StoredSidecar};
 pub use flood::Flood;
 pub use form::{AnswerFormat, Exactness, Expected, PackingChoice};

@@ -1,11 +1,11 @@
 //! Opening answers: response bytes enter, all at once or as they come; the parts of every segment are read and scored; hits
 //! leave. Owner only.
 
+use super::WORDS_VERSION;
 use super::answer_reader::{AnswerReader, Input};
 use super::directory::{Entry, SegmentDirectory, Selection};
 use super::flood::Flood;
 use super::form::{self, AnswerPart, Runner, expect_key};
-use super::WORDS_VERSION;
 use super::message::{expect_params, read_bitmap};
 use super::owner::Owner;
 use super::pieces::at_once;

@@ -1,10 +1,10 @@
 //! Sealing one segment: float rows and ids enter, framed ciphertexts and a sealed sidecar leave. Owner and writer.
 
-use super::{centre, SegmentHead};
 use super::form::{Expected, RowEncryptor};
 use super::quantize::check;
 use super::root_key::SegmentRootKey;
 use super::segment::MAX_ROWS;
+use super::{SegmentHead, centre};
 use crate::error::{Error, Result};
 use crate::index::spec::IndexSpec;
 use crate::protect::id::Id;

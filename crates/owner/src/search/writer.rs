@@ -10,7 +10,7 @@ use super::seal::{SealedSegment, seal};
 use super::wrap::wrap;
 use crate::error::{Error, Result};
 use crate::protect::id::Id;
-use crate::protect::records::{self, Place};
+use crate::protect::records::{Place, seal_records};
 use ciphervec_he_secret::keys::MasterKey;
 use std::sync::Arc;
 
@@ -86,7 +86,7 @@ impl Writer {
             let binding = spec.binding();
             let place = Place { collection: &binding, segment: &sealed.id.0 };
             let rows: Vec<(Id, Vec<u8>)> = ids.iter().cloned().zip(payloads).collect();
-            Some(records::seal(root.aead(), place, &rows)?)
+            Some(seal_records(root.aead(), place, &rows)?)
         };
         let (owner, writer) = (self.card.owner, self.card.writer());
         let wrap = wrap(spec, &self.card.pair, owner, writer, sealed.id, master.expose(), time)?;

@@ -1,13 +1,13 @@
 //! Indexes under the additively homomorphic schemes, both halves: scores against float64, what is refused, what is bound.
 
-use ciphervec::search::{
-    Owner, QueryOptions, Retrieval, SealedSegment, SegmentDirectory, ServerIndex,
-};
-use ciphervec::similarity::additive::EncryptedVectors;
-use ciphervec::{Error, Id, IndexSpec, Keys, Metric, Mode, Precision, Scheme};
 use ciphervec_arith::AlignedBytes;
 use ciphervec_he_secret::additive::Decrypt;
 use ciphervec_he_secret::{Error as SchemeError, elgamal, paillier};
+use ciphervec_owner::search::{
+    Owner, QueryOptions, Retrieval, SealedSegment, SegmentDirectory, ServerIndex,
+};
+use ciphervec_owner::similarity::additive::EncryptedVectors;
+use ciphervec_owner::{Error, Id, IndexSpec, Keys, Metric, Mode, Precision, Scheme};
 
 const D: usize = 24;
 const METRICS: [Metric; 4] = [Metric::Cosine, Metric::InnerProduct, Metric::L2, Metric::Hamming];
@@ -399,7 +399,7 @@ fn answers_and_rows_are_checked_under_every_scheme() {
             assert!(matches!(opened, Err(Error::Tampered { .. })), "{scheme:?} {metric:?}");
             // A device's query, and the answer to another.
             if matches!(metric, Metric::Cosine | Metric::Hamming) {
-                let foreign = ciphervec::search::Probe::new(
+                let foreign = ciphervec_owner::search::Probe::new(
                     spec.clone(),
                     Some(&both.owner.public_key().unwrap()),
                 )

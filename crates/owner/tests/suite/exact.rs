@@ -1,13 +1,13 @@
 //! Exact answers: results are functions of rows and queries; what the server or a writer changed is found.
 
 use crate::pruned::reseal;
-use ciphervec::search::{
+use ciphervec_arith::AlignedBytes;
+use ciphervec_arith::sample::Stream;
+use ciphervec_owner::search::{
     Exactness, Hit, Opened, Owner, Probe, Query, QueryOptions, Retrieval, SegmentDirectory,
     ServerIndex, Writer,
 };
-use ciphervec::{Error, Id, IndexSpec, Keys, Metric, Mode, Precision, SegmentId};
-use ciphervec_arith::AlignedBytes;
-use ciphervec_arith::sample::Stream;
+use ciphervec_owner::{Error, Id, IndexSpec, Keys, Metric, Mode, Precision, SegmentId};
 
 const DIMENSION: usize = 24;
 const PRECISIONS: [Precision; 3] = [Precision::Standard, Precision::Small, Precision::Wide];

@@ -1,7 +1,9 @@
 //! Private fetch between an owner and a server that share bytes alone: contents, classes, lies and ends.
 
-use ciphervec::fetch::{FetchKeys, FetchSession, FetchTable, MAX_FETCHED, RecordClass, Shape};
-use ciphervec::{Error, Keys};
+use ciphervec_owner::fetch::{
+    FetchKeys, FetchSession, FetchTable, MAX_FETCHED, RecordClass, Shape,
+};
+use ciphervec_owner::{Error, Keys};
 
 const NAME: [u8; 16] = [7; 16];
 

@@ -1,6 +1,6 @@
 //! Key files: what is written can be read by whoever has the passphrase, and every refusal is the one it should be.
 
-use ciphervec::protect::keyfile::{self, KeyfileError, Label, MIN_LOG_N, Protection, Sort};
+use ciphervec_owner::protect::keyfile::{self, KeyfileError, Label, MIN_LOG_N, Protection, Sort};
 use std::error::Error;
 use std::fs;
 

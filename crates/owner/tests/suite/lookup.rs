@@ -1,10 +1,10 @@
 //! Private lookup end to end, against sums of the plain rows.
 
-use ciphervec::lookup::{
-    Client, Documents, Options, PADDING, Pooling, Server, Spec, Strategy, Table,
-};
 use ciphervec_arith::sample::Stream;
 use ciphervec_he_secret::ckks::{Evaluator, KeyPlan, SecretKey};
+use ciphervec_owner::lookup::{
+    Client, Documents, Options, PADDING, Pooling, Server, Spec, Strategy, Table,
+};
 
 /// Pseudorandom integers below `most`.
 fn below(seed: u8, count: usize, most: u64) -> Vec<usize> {
@@ -179,7 +179,7 @@ fn queries_and_answers_of_others_are_refused() {
     let documents = Documents::new(&[1, 2, 3, 4], 2, &[0, 2]).unwrap();
     let query = client.query(&documents).unwrap();
     let answer = server.answer(&query).unwrap();
-    let refused = |result: ciphervec::Result<Vec<u8>>| result.unwrap_err().to_string();
+    let refused = |result: ciphervec_owner::Result<Vec<u8>>| result.unwrap_err().to_string();
 
     let (other, stranger) = make((2, 10, 1), Options::default());
     assert!(refused(other.answer(&query)).contains("another table"));

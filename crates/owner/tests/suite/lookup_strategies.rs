@@ -1,11 +1,11 @@
 //! Every way of looking rows up, encrypted, against the rows themselves, with the error that was promised.
 
-use ciphervec::lookup::{
-    BYTES_PER_SECOND, Next, Planner, Recipe, Request, Shape, SmallBatch, Strategy, Transport,
-    Weights, embed, generate,
-};
 use ciphervec_he_secret::ckks::{
     Ciphertext, Complex, Encoding, Evaluator, KeyPlan, Plaintext, SecretKey,
+};
+use ciphervec_owner::lookup::{
+    BYTES_PER_SECOND, Next, Planner, Recipe, Request, Shape, SmallBatch, Strategy, Transport,
+    Weights, embed, generate,
 };
 use std::sync::Arc;
 

@@ -1,9 +1,9 @@
 //! Pool files: sealed, claimed by one process only, and gone before an element is used.
 
-use ciphervec::protect::noise_pool::{NoisePoolError, claim, save, sealing_key};
 use ciphervec_he_secret::additive::{Decrypt, Messages};
 use ciphervec_he_secret::factoring::NoisePool;
 use ciphervec_he_secret::paillier::{self, Noise, SecretKey};
+use ciphervec_owner::protect::noise_pool::{NoisePoolError, claim, save, sealing_key};
 use std::fs;
 
 fn filled(key: &SecretKey, count: usize) -> NoisePool {

@@ -1,12 +1,12 @@
 //! Similarities of encrypted vectors against float64, in every layout, within the error that the plan stated.
 
-use ciphervec::similarity::ckks::{
+use ciphervec_he_secret::ckks::{Params, ParamsSpec, Ring};
+use ciphervec_he_secret::params::Security;
+use ciphervec_owner::similarity::ckks::{
     ArrayLayout, Client, EncryptOptions, EncryptedArray, KeyList, Lengths, Operation, PlainRows,
     Plan, PlanRequest, PostProcessing, Role, Server, Spread,
 };
-use ciphervec::{Error, Result};
-use ciphervec_he_secret::ckks::{Params, ParamsSpec, Ring};
-use ciphervec_he_secret::params::Security;
+use ciphervec_owner::{Error, Result};
 
 const LAYOUTS: [ArrayLayout; 3] =
     [ArrayLayout::Slots, ArrayLayout::Coefficients, ArrayLayout::Single];

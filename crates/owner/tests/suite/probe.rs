@@ -1,11 +1,11 @@
 //! Probes without a key ask, owners open the answers: equal to what the owner itself would have asked. Hostile weights are refused.
 
-use ciphervec::search::{
-    Owner, Probe, Query, QueryOptions, Retrieval, SegmentDirectory, ServerIndex,
-};
-use ciphervec::{Error, Id, IndexSpec, Keys, Metric, Mode, Precision, Scheme};
 use ciphervec_arith::AlignedBytes;
 use ciphervec_arith::sample::Stream;
+use ciphervec_owner::search::{
+    Owner, Probe, Query, QueryOptions, Retrieval, SegmentDirectory, ServerIndex,
+};
+use ciphervec_owner::{Error, Id, IndexSpec, Keys, Metric, Mode, Precision, Scheme};
 
 const DIMENSION: usize = 12;
 
@@ -54,7 +54,9 @@ impl Three {
         let ask = Retrieval::TopK(6);
         let opened = self.owner.open(query, &response.bytes, &self.directory, ask).unwrap();
         let pairs = |hits: &Vec<_>| {
-            hits.iter().map(|hit: &ciphervec::search::Hit| (hit.id.clone(), hit.value)).collect()
+            hits.iter()
+                .map(|hit: &ciphervec_owner::search::Hit| (hit.id.clone(), hit.value))
+                .collect()
         };
         opened.hits.iter().map(pairs).collect()
     }

@@ -1,12 +1,12 @@
 //! Programs at the level of slots: what a server makes of encrypted registers against the same steps
 //! on plain numbers, and bytes from elsewhere. In a small ring that is not secure.
 
-use ciphervec::program::{
+use ciphervec_he_secret::ckks::{Params, ParamsSpec, Polynomial, Ring, Sign};
+use ciphervec_he_secret::params::Security;
+use ciphervec_owner::program::{
     Asked, Block, Circuit, Clear, Client, Decoding, Domain, Input, KeySet, Loop, Numbers, Output,
     Placement, Plan, Reading, Refusal, Server, Simulated, Step, Undecided, View, candidates,
 };
-use ciphervec_he_secret::ckks::{Params, ParamsSpec, Polynomial, Ring, Sign};
-use ciphervec_he_secret::params::Security;
 use std::sync::Arc;
 
 pub(crate) fn params(levels: usize) -> Arc<Params> {

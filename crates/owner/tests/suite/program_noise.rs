@@ -2,10 +2,10 @@
 //! have errors in common and for some that have none. In a small ring that is not secure.
 
 use crate::program::{input, keys, output, params, random, row};
-use ciphervec::program::{
+use ciphervec_he_secret::ckks::Polynomial;
+use ciphervec_owner::program::{
     Circuit, Clear, Client, Decoding, Input, Numbers, Output, Plan, Server, Step, Trial,
 };
-use ciphervec_he_secret::ckks::Polynomial;
 use std::sync::Arc;
 
 const SLOTS: u32 = 1 << 10;

@@ -2,12 +2,12 @@
 //! they meet encrypted ones. In a small ring that is not secure.
 
 use crate::program::{input, keys, output, params, random};
-use ciphervec::program::{
+use ciphervec_he_secret::ckks::{Polynomial, Sign};
+use ciphervec_he_secret::wire::{self, Kind};
+use ciphervec_owner::program::{
     Asked, Circuit, Clear, Client, Input, KeySet, Numbers, Plan, Server, Simulated, Step, Trial,
     candidates,
 };
-use ciphervec_he_secret::ckks::{Polynomial, Sign};
-use ciphervec_he_secret::wire::{self, Kind};
 use std::sync::Arc;
 
 const BYTES: Numbers = Numbers { step: 1.0, low: 0.0, high: 255.0 };

@@ -4,11 +4,11 @@
 
 use crate::support::bootstrapper::SMALL;
 use crate::support::decoders::program::row;
-use ciphervec::program::{
+use ciphervec_he_secret::ckks::{BootstrapSpec, Bootstrapper, Polynomial, Ring, Sign};
+use ciphervec_owner::program::{
     Asked, Circuit, Clear, Client, Decoding, Footprint, Input, KeySet, Numbers, Output, Plan,
     PlanBytes, Reading, Refreshed, Refusal, Server, Simulated, Step, Trial, View, candidates,
 };
-use ciphervec_he_secret::ckks::{BootstrapSpec, Bootstrapper, Polynomial, Ring, Sign};
 use std::sync::Arc;
 
 const SLOTS: u32 = 16;

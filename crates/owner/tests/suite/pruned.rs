@@ -1,7 +1,7 @@
 //! Segments as servers of release 0.1 left them once they had taken deleted rows out.
 
-use ciphervec::search::SegmentHead;
 use ciphervec_arith::AlignedBytes;
+use ciphervec_owner::search::SegmentHead;
 
 /// Rows of a tile, whose words lie dimension by dimension.
 const TILE: usize = 64;

@@ -1,14 +1,14 @@
 //! The whole pipeline through bytes, every mode and metric, against float64.
 
-use ciphervec::search::{
-    AnswerFormat, OpenOptions, Owner, QueryOptions, Retrieval, RotationState, SegmentDirectory,
-    ServerIndex,
-};
-use ciphervec::{Error, Id, IndexSpec, Keys, Metric, Mode, Precision};
 use ciphervec_arith::AlignedBytes;
 use ciphervec_arith::sample::Stream;
 use ciphervec_he_secret::lattice::SegmentId;
 use ciphervec_he_secret::wire::{self, Header, Kind};
+use ciphervec_owner::search::{
+    AnswerFormat, OpenOptions, Owner, QueryOptions, Retrieval, RotationState, SegmentDirectory,
+    ServerIndex,
+};
+use ciphervec_owner::{Error, Id, IndexSpec, Keys, Metric, Mode, Precision};
 
 const MODES: [(Mode, Precision); 6] = [
     (Mode::Open, Precision::Standard),
@@ -268,7 +268,7 @@ fn deleted_and_filtered_rows_stay_out() {
 
 #[test]
 fn server_side_filters_choose_rows_by_tag() {
-    use ciphervec::protect::filter::FilterTags;
+    use ciphervec_owner::protect::filter::FilterTags;
     let keys = Keys::generate().unwrap();
     for (mode, precision) in MODES {
         let mut both = Both::new(&keys, Metric::Cosine, mode, precision, 16);

@@ -2,11 +2,11 @@
 //! owner takes none of segments that have check sums, whatever was deleted.
 
 use crate::pruned::{reseal, without_rows};
-use ciphervec::search::{
+use ciphervec_arith::AlignedBytes;
+use ciphervec_owner::search::{
     Owner, QueryOptions, Retrieval, Segment, SegmentDirectory, SegmentHead, ServerIndex,
 };
-use ciphervec::{Error, Id, IndexSpec, Keys, Metric, Mode, Precision};
-use ciphervec_arith::AlignedBytes;
+use ciphervec_owner::{Error, Id, IndexSpec, Keys, Metric, Mode, Precision};
 use proptest::prelude::*;
 
 const D: usize = 24;
@@ -56,7 +56,7 @@ impl Made {
         server
     }
 
-    fn parse(&self, bytes: &[u8]) -> ciphervec::Result<Segment> {
+    fn parse(&self, bytes: &[u8]) -> ciphervec_owner::Result<Segment> {
         let server = ServerIndex::new(self.owner.spec().clone()).unwrap();
         server.parse(AlignedBytes::from_slice(bytes))
     }

@@ -1,11 +1,11 @@
 //! Queries answered together: each answer is, bit for bit, what the query would have got alone, in every mode.
 
-use ciphervec::protect::filter::FilterTags;
-use ciphervec::search::{
+use ciphervec_arith::AlignedBytes;
+use ciphervec_owner::protect::filter::FilterTags;
+use ciphervec_owner::search::{
     Owner, QueryOptions, Segment, SegmentDirectory, SegmentParser, SegmentSource, ServerIndex,
 };
-use ciphervec::{Error, Id, IndexSpec, Keys, Metric, Mode, Precision, Scheme};
-use ciphervec_arith::AlignedBytes;
+use ciphervec_owner::{Error, Id, IndexSpec, Keys, Metric, Mode, Precision, Scheme};
 use proptest::prelude::*;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};
@@ -73,11 +73,11 @@ fn both((mode, precision, scheme): (Mode, Precision, Scheme)) -> Both {
 static ALL: LazyLock<Vec<Both>> = LazyLock::new(|| KINDS.map(both).into());
 
 /// Answers of an additively homomorphic scheme are made with fresh noise: they are compared once opened.
-fn comparable(both: &Both, query: &ciphervec::search::Query, answer: &[u8]) -> Vec<u8> {
+fn comparable(both: &Both, query: &ciphervec_owner::search::Query, answer: &[u8]) -> Vec<u8> {
     if !both.owner.spec().scheme().is_additive() {
         return answer.to_vec();
     }
-    let ask = ciphervec::search::Retrieval::TopK(9);
+    let ask = ciphervec_owner::search::Retrieval::TopK(9);
     let opened = both.owner.open(query, answer, &both.directory, ask).unwrap();
     format!("{:?}", opened.hits).into_bytes()
 }
@@ -139,7 +139,7 @@ struct Elsewhere {
 }
 
 impl SegmentSource for Elsewhere {
-    fn segment(&self, index: &dyn SegmentParser) -> ciphervec::Result<Arc<Segment>> {
+    fn segment(&self, index: &dyn SegmentParser) -> ciphervec_owner::Result<Arc<Segment>> {
         self.loads.fetch_add(1, Ordering::Relaxed);
         if self.broken {
             return Err(Error::NoPublicKey);

@@ -1,7 +1,7 @@
 //! Shares of a key: as many as are needed give it back, any of them; and every share that does not belong is named.
 
-use ciphervec::Keys;
-use ciphervec::protect::shares::{Share, ShareError};
+use ciphervec_owner::Keys;
+use ciphervec_owner::protect::shares::{Share, ShareError};
 use std::error::Error;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ fn keys() -> Keys {
 
 fn refused(shares: &[&Share]) -> ShareError {
     match Keys::combine(shares) {
-        Err(ciphervec::Error::Share(error)) => error,
+        Err(ciphervec_owner::Error::Share(error)) => error,
         other => panic!("{other:?}"),
     }
 }
@@ -108,7 +108,7 @@ fn a_share_that_does_not_belong_is_named() -> Outcome {
     for (need, of) in [(0, 0), (0, 3), (1, 3), (1, 1), (4, 3), (2, 0)] {
         let error = keys().split(need, of);
         assert!(
-            matches!(error, Err(ciphervec::Error::Share(ShareError::Numbers { .. }))),
+            matches!(error, Err(ciphervec_owner::Error::Share(ShareError::Numbers { .. }))),
             "{need} of {of}"
         );
     }
@@ -167,7 +167,7 @@ fn nothing_secret_is_printed() -> Outcome {
     let (_, value) = point(&share);
     let shown = format!("{share:?}");
     assert!(
-        shown.contains("redacted") && !shown.contains(&ciphervec::decode::hex(&value[..4])),
+        shown.contains("redacted") && !shown.contains(&ciphervec_owner::decode::hex(&value[..4])),
         "{shown}"
     );
     Ok(())

@@ -1,11 +1,11 @@
 //! Answers in words as long as each level needs, beside those of the first version; segments packed for other levels.
 
-use ciphervec::search::{
-    AnswerFormat, Expected, Owner, QueryOptions, Retrieval, SegmentDirectory, ServerIndex,
-};
-use ciphervec::{Id, IndexSpec, Keys, Metric, Mode, Network, Precision};
 use ciphervec_arith::sample::Stream;
 use ciphervec_he_secret::wire::{self, Kind};
+use ciphervec_owner::search::{
+    AnswerFormat, Expected, Owner, QueryOptions, Retrieval, SegmentDirectory, ServerIndex,
+};
+use ciphervec_owner::{Id, IndexSpec, Keys, Metric, Mode, Network, Precision};
 
 const FORMATS: [AnswerFormat; 2] = [AnswerFormat::First, AnswerFormat::Short];
 const SLOW: Network = Network { bytes_per_second: 1e5, round_trip: 0.0 };

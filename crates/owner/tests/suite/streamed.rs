@@ -2,12 +2,12 @@
 //! little memory, and the same errors.
 
 use crate::short_answers::{Both, random};
-use ciphervec::search::{
+use ciphervec_he_secret::wire::HEADER_LEN;
+use ciphervec_owner::search::{
     AnswerFormat, AnswerOpener, Expected, OpenOptions, Opened, Query, QueryOptions, Retrieval,
     Runner, Sink,
 };
-use ciphervec::{Error, Id, Keys, Metric, Mode, Network, Precision};
-use ciphervec_he_secret::wire::HEADER_LEN;
+use ciphervec_owner::{Error, Id, Keys, Metric, Mode, Network, Precision};
 use std::io::{self, Read};
 use std::sync::Arc;
 
@@ -49,7 +49,7 @@ fn stream(
     query: &Query,
     answer: &mut (dyn Read + Send),
     retrieval: Retrieval,
-) -> ciphervec::Result<Opened> {
+) -> ciphervec_owner::Result<Opened> {
     let directory = both.directory.snapshot();
     both.owner.open_stream(query, answer, &directory, &wanted(retrieval), HERE)
 }

@@ -1,13 +1,13 @@
 //! Answers fetched in halves against whole ones; tokens that serve once, and those that don't serve at all.
 
 use crate::short_answers::{Both, random};
-use ciphervec::protect::filter::FilterTags;
-use ciphervec::search::{
+use ciphervec_he_secret::wire::{self, HEADER_LEN, Kind};
+use ciphervec_owner::protect::filter::FilterTags;
+use ciphervec_owner::search::{
     AnswerFormat, Expected, Flood, OpenOptions, QUERY_VERSION, QueryOptions, Retrieval, Token,
     TokenPool, merge_responses,
 };
-use ciphervec::{Error, Id, Keys, Metric, Mode, Network, Precision, SegmentId};
-use ciphervec_he_secret::wire::{self, HEADER_LEN, Kind};
+use ciphervec_owner::{Error, Id, Keys, Metric, Mode, Network, Precision, SegmentId};
 use std::collections::HashSet;
 use std::sync::Barrier;
 

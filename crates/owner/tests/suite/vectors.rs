@@ -4,11 +4,11 @@
 //! writes the folder of the current version if it is missing (vectors/SOURCES.md).
 
 use crate::pruned::without_rows;
-use ciphervec::search::{
+use ciphervec_arith::AlignedBytes;
+use ciphervec_owner::search::{
     AnswerFormat, Exactness, Owner, QueryOptions, Retrieval, SegmentDirectory, ServerIndex,
 };
-use ciphervec::{Error, Id, IndexSpec, Keys, Metric, Mode, Precision, Scheme, SegmentId};
-use ciphervec_arith::AlignedBytes;
+use ciphervec_owner::{Error, Id, IndexSpec, Keys, Metric, Mode, Precision, Scheme, SegmentId};
 use std::path::PathBuf;
 
 const MASTER: [u8; 32] = *b"a published key protects nothing";

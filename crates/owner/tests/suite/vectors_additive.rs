@@ -4,17 +4,17 @@
 //!
 //! `CIPHERVEC_WRITE_VECTORS=1 cargo test -p ciphervec --test suite vectors_additive::` writes folders that are missing.
 
-use ciphervec::Metric;
-use ciphervec::protect::keyfile::{self, MIN_LOG_N, Protection, Sort};
-use ciphervec::protect::noise_pool;
-use ciphervec::similarity::additive::{
-    EncryptedScores, EncryptedVectors, GridPrecision, Layout, Probes, Rerandomization, VectorSpec,
-    Vectors,
-};
 use ciphervec_he_secret::additive::{Decrypt, Evaluate, Messages, Table};
 use ciphervec_he_secret::elgamal::shared_noise::{SharedNoiseKey, SharedNoiseTable};
 use ciphervec_he_secret::factoring::{Ciphertexts, FactoringKey, NoisePool, NoiseSource};
 use ciphervec_he_secret::{damgard_jurik, elgamal, okamoto_uchiyama, paillier};
+use ciphervec_owner::Metric;
+use ciphervec_owner::protect::keyfile::{self, MIN_LOG_N, Protection, Sort};
+use ciphervec_owner::protect::noise_pool;
+use ciphervec_owner::similarity::additive::{
+    EncryptedScores, EncryptedVectors, GridPrecision, Layout, OwnerScores, Probes, Rerandomization,
+    VectorSpec, Vectors,
+};
 use std::error::Error;
 use std::fs;
 use std::path::PathBuf;

@@ -3,14 +3,14 @@
 //!
 //! `CIPHERVEC_WRITE_VECTORS=1 cargo test -p ciphervec --test suite vectors_at_rest::` writes them where they are missing.
 
-use ciphervec::protect::aead::AeadKey;
-use ciphervec::protect::filter::{self, FilterTags};
-use ciphervec::protect::keyfile::{self, MIN_LOG_N, Protection};
-use ciphervec::protect::records::{Place, RecordBatch};
-use ciphervec::protect::state::{self, SegmentFacts, SetAside, StateRecord};
-use ciphervec::search::Owner;
-use ciphervec::store::{BLOCK, Change, CommitKey, NewSegment, Store};
-use ciphervec::{Id, IndexSpec, Keys, Metric, Mode, Precision};
+use ciphervec_owner::protect::aead::AeadKey;
+use ciphervec_owner::protect::filter::{self, FilterTags};
+use ciphervec_owner::protect::keyfile::{self, MIN_LOG_N, Protection};
+use ciphervec_owner::protect::records::{Place, RecordBatch, open_row, seal_records};
+use ciphervec_owner::protect::state::{self, SegmentFacts, SetAside, StateRecord};
+use ciphervec_owner::search::Owner;
+use ciphervec_owner::store::{BLOCK, Change, CommitKey, NewSegment, Store};
+use ciphervec_owner::{Id, IndexSpec, Keys, Metric, Mode, Precision};
 use std::error::Error;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -119,7 +119,7 @@ fn opens_to_the_rows(records: &[u8]) -> Outcome {
     let batch = RecordBatch::parse(records)?;
     assert_eq!(batch.rows(), 3);
     for (row, (id, payload)) in (0..).zip(rows()) {
-        assert_eq!(*batch.open_row(&AeadKey::new(MASTER), PLACE, &id, row)?, payload);
+        assert_eq!(*open_row(&batch, &AeadKey::new(MASTER), PLACE, &id, row)?, payload);
     }
     Ok(())
 }
@@ -129,7 +129,7 @@ fn opens_to_the_rows(records: &[u8]) -> Outcome {
 fn version_2_of_records_opens_as_it_did() -> Outcome {
     let path = at_rest().join("records-2");
     if std::env::var_os("CIPHERVEC_WRITE_VECTORS").is_some() && !path.exists() {
-        fs::write(&path, RecordBatch::seal(&AeadKey::new(MASTER), PLACE, &rows())?)?;
+        fs::write(&path, seal_records(&AeadKey::new(MASTER), PLACE, &rows())?)?;
     }
     let (former, records) = (fs::read(at_rest().join("records"))?, fs::read(&path)?);
     opens_to_the_rows(&records)?;

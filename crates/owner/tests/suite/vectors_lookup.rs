@@ -2,10 +2,10 @@
 //!
 //! `CIPHERVEC_WRITE_VECTORS=1 cargo test -p ciphervec --test suite vectors_lookup::` writes a folder that is missing (vectors/SOURCES.md).
 
-use ciphervec::lookup::{
+use ciphervec_owner::lookup::{
     Client, Documents, Options, PADDING, Pooling, Server, Spec, Strategy, Table, Transport,
 };
-use ciphervec::protect::keyfile::{self, Protection, Sort};
+use ciphervec_owner::protect::keyfile::{self, Protection, Sort};
 use std::path::PathBuf;
 
 /// Two tables of three rows of two numbers.

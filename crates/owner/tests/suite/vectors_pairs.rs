@@ -2,12 +2,12 @@
 //!
 //! `CIPHERVEC_WRITE_VECTORS=1 cargo test -p ciphervec --test suite vectors_pairs::` writes a folder that is missing (vectors/SOURCES.md).
 
-use ciphervec::protect::keyfile::{self, Protection, Sort};
-use ciphervec::similarity::ckks::{
+use ciphervec_he_secret::params::Security;
+use ciphervec_owner::protect::keyfile::{self, Protection, Sort};
+use ciphervec_owner::similarity::ckks::{
     ArrayLayout, Client, EncryptOptions, EncryptedArray, Operation, PlainRows, Plan, PlanRequest,
     Role, Server,
 };
-use ciphervec_he_secret::params::Security;
 use std::path::PathBuf;
 
 const LAYOUTS: [(&str, ArrayLayout); 2] =

@@ -9,8 +9,8 @@
 use crate::support::decoders::program::{
     every_step, key_sets, looked_up, params, refreshed, shown, square, table, weighted,
 };
-use ciphervec::program::{Circuit, Clear, Client, KeySet, Plan, Server};
 use ciphervec_he_secret::ckks::{BootstrapSpec, Bootstrapper};
+use ciphervec_owner::program::{Circuit, Clear, Client, KeySet, Plan, Server};
 use std::path::PathBuf;
 use std::sync::Arc;
 

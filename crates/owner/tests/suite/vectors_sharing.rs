@@ -2,8 +2,8 @@
 //!
 //! `CIPHERVEC_WRITE_VECTORS=1 cargo test -p ciphervec --test suite vectors_sharing::` writes them where they are missing.
 
-use ciphervec::Keys;
-use ciphervec::sharing::{Identity, Recipient, SharedKeys};
+use ciphervec_owner::Keys;
+use ciphervec_owner::sharing::{Identity, Recipient, SharedKeys};
 use std::error::Error;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -3,12 +3,12 @@
 //!
 //! `CIPHERVEC_WRITE_VECTORS=1 cargo test -p ciphervec --test suite vectors_writers::` writes them where they are missing.
 
-use ciphervec::protect::records::{Place, RecordBatch};
-use ciphervec::search::{
+use ciphervec_arith::AlignedBytes;
+use ciphervec_owner::protect::records::{Place, RecordBatch, open_row};
+use ciphervec_owner::search::{
     Origin, Owner, QueryOptions, Retrieval, SegmentDirectory, ServerIndex, Writer, WriterCard,
 };
-use ciphervec::{Id, IndexSpec, Keys, Metric, Mode, Precision};
-use ciphervec_arith::AlignedBytes;
+use ciphervec_owner::{Id, IndexSpec, Keys, Metric, Mode, Precision};
 use std::error::Error;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -89,8 +89,8 @@ fn opens(folder: &Path, time: u64) -> Outcome {
     let place = Place { collection: &binding, segment: &id.0 };
     let root = directory.root(id).ok_or("the segment has a key of its own")?;
     let batch = RecordBatch::parse(&records)?;
-    assert_eq!(*batch.open_row(root.aead(), place, &Id::from("one"), 0)?, b"first");
-    assert!(batch.open_row(root.aead(), place, &Id::from(2), 1)?.is_empty());
+    assert_eq!(*open_row(&batch, root.aead(), place, &Id::from("one"), 0)?, b"first");
+    assert!(open_row(&batch, root.aead(), place, &Id::from(2), 1)?.is_empty());
     Ok(())
 }
 

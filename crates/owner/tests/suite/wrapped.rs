@@ -1,9 +1,9 @@
 //! Wrapped key files: the file key of a file opens that file and no other, and nothing in it can be exchanged.
 
-use ciphervec::Keys;
-use ciphervec::protect::aead::EnvelopeError;
-use ciphervec::protect::keyfile::{self, KeyfileError};
-use ciphervec::protect::wrapped::{FileKey, MAX_URI, MAX_WRAPPED, WrappedFile};
+use ciphervec_owner::Keys;
+use ciphervec_owner::protect::aead::EnvelopeError;
+use ciphervec_owner::protect::keyfile::{self, KeyfileError};
+use ciphervec_owner::protect::wrapped::{FileKey, MAX_URI, MAX_WRAPPED, WrappedFile};
 use std::error::Error;
 use std::fs;
 use std::path::Path;
@@ -19,7 +19,7 @@ fn file_key() -> FileKey {
     FileKey::from_bytes(&FILE_KEY).unwrap()
 }
 
-fn wrapped() -> Result<WrappedFile, ciphervec::Error> {
+fn wrapped() -> Result<WrappedFile, ciphervec_owner::Error> {
     Keys::from_master(MASTER).wrapped(URI, &file_key(), WRAPPED)
 }
 

@@ -1,14 +1,14 @@
 //! Writers seal, owners open: every mode and scheme, rows and records, two writers and one id; what a thief of a writer has.
 
-use ciphervec::protect::consumed::Consumed;
-use ciphervec::protect::records::{Place, RecordBatch};
-use ciphervec::search::{
+use ciphervec_arith::AlignedBytes;
+use ciphervec_arith::sample::Stream;
+use ciphervec_owner::protect::consumed::Consumed;
+use ciphervec_owner::protect::records::{Place, RecordBatch, open_row};
+use ciphervec_owner::search::{
     Origin, Owner, QueryOptions, Retrieval, RotationState, SegmentDirectory, ServerIndex, Standing,
     StoredSidecar, WrappedKey, Writer, WriterCard, WrittenSegment,
 };
-use ciphervec::{Error, Id, IndexSpec, Keys, Metric, Mode, Precision, Scheme};
-use ciphervec_arith::AlignedBytes;
-use ciphervec_arith::sample::Stream;
+use ciphervec_owner::{Error, Id, IndexSpec, Keys, Metric, Mode, Precision, Scheme};
 
 const DIMENSION: usize = 16;
 
@@ -114,9 +114,9 @@ fn one_index(mode: Mode, precision: Precision, scheme: Scheme) {
     let (binding, batch) = (spec.binding(), segment.records.unwrap());
     let place = Place { collection: &binding, segment: &segment.sealed.id.0 };
     let batch = RecordBatch::parse(&batch).unwrap();
-    let read = batch.open_row(root.aead(), place, &Id::Number(6), 1).unwrap();
+    let read = open_row(&batch, root.aead(), place, &Id::Number(6), 1).unwrap();
     assert_eq!(read.as_slice(), b"row 6");
-    assert!(batch.open_row(both.owner.aead(), place, &Id::Number(6), 1).is_err());
+    assert!(open_row(&batch, both.owner.aead(), place, &Id::Number(6), 1).is_err());
 }
 
 #[test]

@@ -9,9 +9,9 @@ use crate::error::Result;
 use crate::lookup::serialize::{expect_params, expect_scheme, expect_spec, flag, header};
 use crate::lookup::spec::Spec;
 use ciphervec_he::lattice::SegmentId;
+use ciphervec_he::lattice::histogram::DEGREE;
 use ciphervec_he::lattice::histogram::{Hint, Histogram};
 use ciphervec_he::wire::{self, KeyId, Kind, Reader};
-use ciphervec_he::lattice::histogram::DEGREE;
 
 /// Encrypted documents as a server reads them.
 pub struct HistogramQuery<'a> {

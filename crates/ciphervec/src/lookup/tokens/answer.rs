@@ -6,7 +6,7 @@
 
 use super::bound::{CHANCE_BITS, ROOM, TAIL_DEVIATIONS};
 use super::design::{Design, Shape};
-use super::messages::{head, open};
+use super::messages::head;
 use super::recipe::Recipe;
 use super::weights::{Weights, magnitudes};
 use crate::error::Result;

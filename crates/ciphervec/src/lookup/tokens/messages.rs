@@ -59,11 +59,7 @@ pub(super) fn head(spec: &Spec, nonce: SegmentId, memo: &[u8], batches: usize) -
 type Opened<'a> = (u16, KeyId, SegmentId, &'a [u8], Reader<'a>, usize);
 
 /// Reads what [`head`] wrote, of a frame of some version up to the one that is known.
-pub fn open<'a>(
-    (kind, newest): (Kind, u16),
-    spec: &Spec,
-    bytes: &'a [u8],
-) -> Result<Opened<'a>> {
+pub fn open<'a>((kind, newest): (Kind, u16), spec: &Spec, bytes: &'a [u8]) -> Result<Opened<'a>> {
     let (version, header, payload) = wire::open_version(kind, newest, bytes)?;
     let what = if kind == Kind::Query { "a query of a lookup" } else { "an answer of a lookup" };
     let mut reader = Reader::new(what, payload);

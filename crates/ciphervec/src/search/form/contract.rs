@@ -83,7 +83,7 @@ pub trait Pruned {
 }
 
 /// One message of queries, read as far as it is the same in every form.
-pub(in crate::search) struct Request<'a> {
+pub struct Request<'a> {
     pub head: QueryHead,
     /// The key that it names.
     pub key: KeyId,
@@ -259,11 +259,7 @@ pub(in crate::search) fn no_keys(spec: &IndexSpec) -> Error {
 }
 
 /// Refuses another key than the expected one.
-pub fn expect_key(
-    what: &'static str,
-    expected: KeyId,
-    actual: KeyId,
-) -> Result<()> {
+pub fn expect_key(what: &'static str, expected: KeyId, actual: KeyId) -> Result<()> {
     if expected == actual {
         return Ok(());
     }

@@ -263,12 +263,7 @@ pub(super) fn arrange(
 
 /// Undoes [`arrange`]: `found(index)` are the slots or coefficients of ciphertext `index`; row
 /// after row leaves.
-pub fn collect(
-    packing: &ArrayPacking,
-    side: Side,
-    found: &[Vec<f64>],
-    degree: usize,
-) -> Vec<f64> {
+pub fn collect(packing: &ArrayPacking, side: Side, found: &[Vec<f64>], degree: usize) -> Vec<f64> {
     let ArrayPacking { layout, rows, dimension, capacity, .. } = *packing;
     let mut out = Vec::with_capacity(rows * dimension);
     for row in 0..rows {

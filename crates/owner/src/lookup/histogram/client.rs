@@ -3,8 +3,8 @@
 
 use super::messages::{HistogramAnswer, HistogramQuery};
 use crate::error::{Error, Result};
-use crate::lookup::client::expect_key;
 use crate::lookup::documents::{Documents, row_of};
+use crate::lookup::serialize::expect_key;
 use crate::lookup::{Pooling, Spec};
 use ciphervec_he_secret::keys::{MasterKey, Purpose};
 use ciphervec_he_secret::lattice::Plaintext;

@@ -1,8 +1,8 @@
 //! Looked-up rows as a client reads them: it refuses rows that were rounded further than their bound allows.
 
-use crate::lookup::{Recipe, Spec};
 use crate::error::{Error, Result};
 use crate::lookup::tokens::messages::open;
+use crate::lookup::{Recipe, Spec};
 use ciphervec::lookup::tokens::answer::{ROUNDED_VERSION, smallest_and_largest};
 use ciphervec_he_secret::ckks::{Ciphertext, Params, Truncation};
 use ciphervec_he_secret::lattice::SegmentId;

@@ -1,7 +1,7 @@
 //! Score opening: encrypted scores enter, checked cosines and matches leave. Key owner only.
 
-use super::{EncryptedScores, Layout, slots, VectorSpec};
 use super::vectors::expect_key;
+use super::{EncryptedScores, Layout, VectorSpec, slots};
 use crate::error::{Error, Result};
 use ciphervec_he_secret::additive::{Decrypt, Evaluate, Table};
 
@@ -79,8 +79,7 @@ where
             Layout::Elements | Layout::Lanes => {
                 // Nothing lies beyond the last vector.
                 exceeded |= !messages.fits(index, bits * fill as u32);
-                let values =
-                    (0..fill).map(|slot| slots::read(words, slot * bits as usize, bits));
+                let values = (0..fill).map(|slot| slots::read(words, slot * bits as usize, bits));
                 found.extend(values);
             }
         }

@@ -1,7 +1,7 @@
 //! Vectors of a key owner: rounded ones enter and leave encrypted; encrypted ones enter, checked unit rows leave. Key owner
 //! only.
 
-use super::{EncryptedVectors, Layout, slots, Vectors, VectorSpec};
+use super::{EncryptedVectors, Layout, VectorSpec, Vectors, slots};
 use crate::error::{Error, Result};
 use ciphervec_he_secret::additive::{Decrypt, Evaluate, Messages, Table};
 use zeroize::Zeroizing;
@@ -69,7 +69,10 @@ impl<T: Table> OwnerVectors<T> for EncryptedVectors<T> {
 }
 
 /// Integers of the grid as unit rows.
-pub(crate) fn unit<T: Table>(vectors: &EncryptedVectors<T>, integers: &[i64]) -> Zeroizing<Vec<f64>> {
+pub(crate) fn unit<T: Table>(
+    vectors: &EncryptedVectors<T>,
+    integers: &[i64],
+) -> Zeroizing<Vec<f64>> {
     let grid = vectors.spec().grid();
     let scale = if grid.signs() { 1.0 } else { grid.scales().vector as f64 };
     Zeroizing::new(integers.iter().map(|&x| x as f64 / scale).collect())
@@ -104,7 +107,11 @@ where
 ///
 /// # Errors
 /// Those of [`OwnerVectors::open_rows`].
-pub(crate) fn integers_of<T, D>(vectors: &EncryptedVectors<T>, keys: &D, rows: &[usize]) -> Result<Zeroizing<Vec<i64>>>
+pub(crate) fn integers_of<T, D>(
+    vectors: &EncryptedVectors<T>,
+    keys: &D,
+    rows: &[usize],
+) -> Result<Zeroizing<Vec<i64>>>
 where
     T: Table,
     D: Decrypt,
@@ -166,7 +173,10 @@ fn coordinate_bits<T: Table>(vectors: &EncryptedVectors<T>) -> u32 {
 
 /// The integers, row after row; `None` if there are any beyond the slots that are in use or too
 /// large for one.
-fn unpack<T: Table>(vectors: &EncryptedVectors<T>, messages: &Messages) -> Option<Zeroizing<Vec<i64>>> {
+fn unpack<T: Table>(
+    vectors: &EncryptedVectors<T>,
+    messages: &Messages,
+) -> Option<Zeroizing<Vec<i64>>> {
     let (dimension, bits) = (vectors.spec().dimension(), vectors.packing().slot_bits());
     let (lanes, slots) = (vectors.packing().layout() == Layout::Lanes, vectors.packing().slots());
     let mut integers = Zeroizing::new(vec![0; vectors.len() * dimension]);

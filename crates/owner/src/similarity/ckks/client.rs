@@ -1,12 +1,15 @@
 //! Similarity client: rows of doubles enter, encrypted arrays leave; results enter, numbers leave.
 //! Key owner only.
 
-use super::{ArrayLayout, ArrayPacking, EncryptedArray, PlainRows, Plan, PlanRequest, PostProcessing, Role, Server, Spread};
 use super::array::{Side, collect};
 use super::keys::{self, KeyList};
 use super::origin::Condition;
 use super::serialize::{put, read_params, read_request, take, write_request};
 use super::server::expect_key;
+use super::{
+    ArrayLayout, ArrayPacking, EncryptedArray, PlainRows, Plan, PlanRequest, PostProcessing, Role,
+    Server, Spread,
+};
 use crate::error::{Error, Result};
 use ciphervec_he_secret::ckks::{
     Budget, Ciphertext, Encoding, Params, Plaintext, PublicKey, PublishPolicy, SecretKey,
@@ -313,7 +316,8 @@ impl Client {
         }
         check_alike(expected, array)?;
         let pairs = array.origin().conditions.iter().zip(&expected.origin().conditions);
-        let pairs = pairs.map(|(one, like)| (one.ciphertexts.as_slice(), like.ciphertexts.as_slice()));
+        let pairs =
+            pairs.map(|(one, like)| (one.ciphertexts.as_slice(), like.ciphertexts.as_slice()));
         for (ciphers, like) in pairs.chain([(array.left(), expected.left())]) {
             for (cipher, like) in ciphers.iter().zip(like) {
                 like.expected().check_instance(&cipher.expected())?;

@@ -2,18 +2,19 @@
 
 use super::plain::Plain;
 use super::rows::*;
-use ciphervec::Metric;
-use ciphervec::similarity::additive::{
-    EncryptedVectors, GridPrecision, Layout, Probes, Rerandomization, Vectors,
-};
 use ciphervec_he_secret::additive::Decrypt;
+use ciphervec_owner::Metric;
+use ciphervec_owner::similarity::additive::{
+    EncryptedVectors, GridPrecision, Layout, OwnerScores, OwnerVectors, Probes, Rerandomization,
+    Vectors,
+};
 
 /// The integers of every vector, as an element-wise table shows them.
 fn integers(
     scheme: &Plain,
     rows: &[f64],
     probes: &Probes,
-    like: &ciphervec::similarity::additive::VectorSpec,
+    like: &ciphervec_owner::similarity::additive::VectorSpec,
 ) -> Vec<i128> {
     let spec = spec(like.dimension(), like.metric(), like.precision(), Layout::Elements);
     let d = spec.dimension();
@@ -29,7 +30,7 @@ fn integers(
     scores
 }
 
-fn divisor(spec: &ciphervec::similarity::additive::VectorSpec, scale: u64) -> f64 {
+fn divisor(spec: &ciphervec_owner::similarity::additive::VectorSpec, scale: u64) -> f64 {
     let x = match spec.precision() {
         GridPrecision::Small => 4_000.0,
         GridPrecision::Standard => 65_000.0,

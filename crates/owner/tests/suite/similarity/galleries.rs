@@ -2,11 +2,12 @@
 
 use super::plain::{Plain, PlainTable};
 use super::rows::*;
-use ciphervec::Metric;
-use ciphervec::similarity::additive::{
-    EncryptedScores, EncryptedVectors, GridPrecision, Layout, Probes, Rerandomization, Vectors,
-};
 use ciphervec_he_secret::additive::Decrypt;
+use ciphervec_owner::Metric;
+use ciphervec_owner::similarity::additive::{
+    EncryptedScores, EncryptedVectors, GridPrecision, Layout, OwnerScores, Probes, Rerandomization,
+    Vectors,
+};
 
 const D: usize = 24;
 

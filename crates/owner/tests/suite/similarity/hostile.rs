@@ -2,11 +2,11 @@
 
 use super::plain::{Plain, PlainTable};
 use super::rows::*;
-use ciphervec::Metric;
-use ciphervec::similarity::additive::{
-    EncryptedScores, EncryptedVectors, GridPrecision, Layout, Probes, Vectors,
-};
 use ciphervec_he_secret::wire::{HEADER_LEN, VERSION};
+use ciphervec_owner::Metric;
+use ciphervec_owner::similarity::additive::{
+    EncryptedScores, EncryptedVectors, GridPrecision, Layout, OwnerScores, Probes, Vectors,
+};
 
 const BITS: u32 = 200;
 

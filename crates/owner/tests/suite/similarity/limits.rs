@@ -2,11 +2,11 @@
 
 use super::plain::{Plain, PlainTable};
 use super::rows::*;
-use ciphervec::similarity::additive::{
-    EncryptedVectors, GridPrecision, Layout, Probes, Rerandomization, Vectors,
-};
-use ciphervec::{Error, Metric};
 use ciphervec_he_secret::additive::{Evaluate, Messages, Table};
+use ciphervec_owner::similarity::additive::{
+    EncryptedVectors, GridPrecision, Layout, OwnerScores, Probes, Rerandomization, Vectors,
+};
+use ciphervec_owner::{Error, Metric};
 
 /// One probe with weights 1, B, B², … writes several coordinates into a single score, each in a place of its own.
 /// On the bare scheme it works; the score API refuses the weights, in memory and from bytes.
@@ -61,7 +61,7 @@ fn weights_longer_than_a_unit_vector_are_refused() {
 /// A gallery whose vectors are `factor` times too long: made by adding it to itself.
 fn too_long(
     scheme: &Plain,
-    spec: &ciphervec::similarity::additive::VectorSpec,
+    spec: &ciphervec_owner::similarity::additive::VectorSpec,
     rows: &[f64],
     doublings: u32,
 ) -> EncryptedVectors<PlainTable> {
@@ -132,9 +132,10 @@ fn residues_that_are_no_scores_are_refused() {
                 let at = bytes.len() - inner.len();
                 bytes[at..].copy_from_slice(&inner);
                 super::hostile::fit(&mut bytes);
-                let forged =
-                    ciphervec::similarity::additive::EncryptedScores::from_bytes(&scheme, &bytes)
-                        .unwrap();
+                let forged = ciphervec_owner::similarity::additive::EncryptedScores::from_bytes(
+                    &scheme, &bytes,
+                )
+                .unwrap();
                 assert!(forged.open(&scheme).is_err(), "{bits} {layout:?}");
             }
         }

@@ -3,11 +3,13 @@
 use super::hostile::fit;
 use super::plain::{Plain, PlainTable};
 use super::rows::*;
-use ciphervec::similarity::additive::{EncryptedVectors, GridPrecision, Layout, Vectors};
-use ciphervec::{Error, Metric};
 use ciphervec_he_secret::additive::{Decrypt, Evaluate};
 use ciphervec_he_secret::paillier::Noise;
 use ciphervec_he_secret::{damgard_jurik, elgamal, okamoto_uchiyama, paillier};
+use ciphervec_owner::similarity::additive::{
+    EncryptedVectors, GridPrecision, Layout, OwnerVectors, Vectors,
+};
+use ciphervec_owner::{Error, Metric};
 
 /// X of each precision, as docs/additive.md has it.
 fn scale(precision: GridPrecision) -> f64 {

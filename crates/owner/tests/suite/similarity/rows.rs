@@ -1,8 +1,9 @@
 //! Rows to compare and what comparing them should give, computed without the crate.
 
-use ciphervec::Metric;
-use ciphervec::similarity::additive::{
-    EncryptedVectors, GridPrecision, Layout, Probes, Rerandomization, Scores, VectorSpec, Vectors,
+use ciphervec_owner::Metric;
+use ciphervec_owner::similarity::additive::{
+    EncryptedVectors, GridPrecision, Layout, OwnerScores, Probes, Rerandomization, Scores,
+    VectorSpec, Vectors,
 };
 
 use super::plain::{Plain, PlainTable};

@@ -2,13 +2,14 @@
 
 use super::plain::Plain;
 use super::rows::*;
-use ciphervec::Metric;
-use ciphervec::similarity::additive::{
-    EncryptedScores, EncryptedVectors, GridPrecision, Layout, Probes, Rerandomization, Vectors,
-};
 use ciphervec_he_secret::additive::{Decrypt, Evaluate};
 use ciphervec_he_secret::paillier::Noise;
 use ciphervec_he_secret::{damgard_jurik, elgamal, okamoto_uchiyama, paillier};
+use ciphervec_owner::Metric;
+use ciphervec_owner::similarity::additive::{
+    EncryptedScores, EncryptedVectors, GridPrecision, Layout, OwnerScores, OwnerVectors, Probes,
+    Rerandomization, Vectors,
+};
 
 const D: usize = 19;
 

@@ -5,16 +5,16 @@ use super::decoders::{
     PAIRS, PROGRAM, PUBLIC_PROGRAM, RETRIEVAL, SEALED, SEALED_INDEX, SEALED_QUERY, SIMILARITY,
     WRITERS,
 };
-use ciphervec::protect::aead::AeadKey;
-use ciphervec::protect::filter::FilterTags;
-use ciphervec::protect::id::Id;
-use ciphervec::protect::keyfile::{self, MIN_LOG_N, Protection, Sort};
-use ciphervec::protect::records::{Place, RecordBatch};
-use ciphervec::protect::sidecar::Sidecar;
-use ciphervec::protect::wrapped::FileKey;
-use ciphervec::sharing::{Identity, SharedKeys};
-use ciphervec::store::{Change, NewSegment, Store};
-use ciphervec::{IndexSpec, Keys, Metric, Mode, Precision, Scheme};
+use ciphervec_owner::protect::aead::AeadKey;
+use ciphervec_owner::protect::filter::FilterTags;
+use ciphervec_owner::protect::id::Id;
+use ciphervec_owner::protect::keyfile::{self, MIN_LOG_N, Protection, Sort};
+use ciphervec_owner::protect::records::{Place, seal_records};
+use ciphervec_owner::protect::sidecar::Sidecar;
+use ciphervec_owner::protect::wrapped::FileKey;
+use ciphervec_owner::sharing::{Identity, SharedKeys};
+use ciphervec_owner::store::{Change, NewSegment, Store};
+use ciphervec_owner::{IndexSpec, Keys, Metric, Mode, Precision, Scheme};
 use std::error::Error;
 
 /// One kind of object.
@@ -264,7 +264,7 @@ fn sidecar() -> Result<Vec<u8>, Box<dyn Error>> {
 fn records() -> Result<Vec<u8>, Box<dyn Error>> {
     let rows: Vec<_> = ids().into_iter().zip([b"one".to_vec(), Vec::new(), vec![9; 70]]).collect();
     let place = Place { collection: b"faces", segment: &[1; 16] };
-    Ok(RecordBatch::seal(&AeadKey::new([1; 32]), place, &rows)?)
+    Ok(seal_records(&AeadKey::new([1; 32]), place, &rows)?)
 }
 
 fn filter_tags() -> Result<Vec<u8>, Box<dyn Error>> {

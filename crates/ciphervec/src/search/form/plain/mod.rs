@@ -15,7 +15,6 @@ pub const WORD: usize = 4;
 pub struct Plain;
 
 impl SearchForm for Plain {
-
     fn encrypts_rows(&self) -> bool {
         false
     }

@@ -44,7 +44,11 @@ pub(in crate::lookup) fn encrypt(
 ///
 /// # Errors
 /// [`ciphervec_he_secret::Error::Randomness`].
-pub(in crate::lookup) fn keys(compact: &Compact, (spec, recipe): (&Spec, &Recipe), secret: &SecretKey) -> Result<Vec<u8>> {
+pub(in crate::lookup) fn keys(
+    compact: &Compact,
+    (spec, recipe): (&Spec, &Recipe),
+    secret: &SecretKey,
+) -> Result<Vec<u8>> {
     let evaluation = secret.evaluation_keys(&recipe.key_plan())?;
     let switch = secret.half_ring_key(compact.ring())?.switch_key()?;
     let bootstrapping = secret.exponential_keys(compact.exponential())?;
@@ -52,11 +56,7 @@ pub(in crate::lookup) fn keys(compact: &Compact, (spec, recipe): (&Spec, &Recipe
 }
 
 /// The keys of the work on roots, and those that make them.
-fn write_keys(
-    spec: &Spec,
-    evaluation: &EvaluationKeys,
-    roots: &RootKeys,
-) -> Vec<u8> {
+fn write_keys(spec: &Spec, evaluation: &EvaluationKeys, roots: &RootKeys) -> Vec<u8> {
     let mut out = vec![0; wire::HEADER_LEN];
     let mut put = |part: Vec<u8>| {
         out.extend_from_slice(&(part.len() as u64).to_le_bytes());

@@ -1,13 +1,13 @@
 //! Key pair of an index, whichever its scheme: rows enter encrypted, answers and rows leave decrypted. Owner only.
 
 use super::check::{self, Check, EncryptedBytes};
-use super::gallery::read_vectors;
 use super::layout;
 use crate::error::{Error, Result};
 use crate::index::spec::IndexSpec;
 use crate::similarity::additive::{
     EncryptedScores, EncryptedVectors, OwnerVectors, Probes, Vectors, open, rows,
 };
+use ciphervec::search::form::additive::gallery::read_vectors;
 use ciphervec_he_secret::additive::Evaluate;
 use ciphervec_he_secret::keys::Secret;
 use ciphervec_he_secret::scheme::{SchemePublicKey, SchemeSecretKey};
@@ -128,7 +128,9 @@ impl<D: SchemeSecretKey> KeyPair for Pair<D> {
                 format!("the scores of {} probes with {rows} vectors expected", probes.len());
             return Err(Reader::new(Kind::Response.as_str(), bytes).error(detail).into());
         }
-        let Some(integers) = or_fails(open::integers(&scores, &self.keys), check)? else { return Ok(None) };
+        let Some(integers) = or_fails(open::integers(&scores, &self.keys), check)? else {
+            return Ok(None);
+        };
         let moved = open::may_have_moved(&scores);
         let holds = check.is_none_or(|check| {
             let each = integers.chunks_exact(rows).enumerate();

@@ -16,8 +16,7 @@ use super::contract::{KeyHolderHalf, OwnerForm, PlainQueries, RowEncryptor};
 use crate::error::Result;
 use crate::index::form::Additive;
 use crate::index::spec::IndexSpec;
-pub use ciphervec::search::form::additive::*;
-use schemes::read_public_key;
+use ciphervec::search::form::additive::schemes::read_public_key;
 
 impl OwnerForm for Additive {
     fn plain_queries(&self) -> Option<&dyn PlainQueries> {

@@ -1,13 +1,13 @@
 //! Probes: float rows enter, bounded integer weights leave. Whoever knows the description and the public key.
 
 use super::layout::similarity;
-use super::schemes::read_public_key;
 use crate::error::{Error, Result};
 use crate::index::form::Additive;
 use crate::index::spec::IndexSpec;
 use crate::search::form::contract::PlainQueries;
 use crate::search::quantize::Checked;
 use crate::similarity::additive::{Layout, Probes};
+use ciphervec::search::form::additive::schemes::read_public_key;
 use ciphervec_he_secret::wire::KeyId;
 
 impl PlainQueries for Additive {

@@ -1,10 +1,10 @@
 //! Key pairs of an index, whichever its scheme.
 
 use super::key_pair::{KeyPair, Pair};
-use super::schemes::none;
 use crate::error::Result;
 use crate::index::form::Additive;
 use crate::index::scheme::Scheme;
+use ciphervec::search::form::additive::schemes::none;
 use ciphervec_he_secret::damgard_jurik::DamgardJurik;
 use ciphervec_he_secret::elgamal::ElGamal;
 use ciphervec_he_secret::okamoto_uchiyama::OkamotoUchiyama;

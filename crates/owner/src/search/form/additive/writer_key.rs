@@ -2,12 +2,12 @@
 
 use super::check::{self, EncryptedBytes};
 use super::layout;
-use super::schemes::{none, read_key_of};
 use crate::error::Result;
 use crate::index::form::Additive;
 use crate::index::scheme::SchemeVisitor;
 use crate::index::spec::IndexSpec;
 use crate::similarity::additive::{EncryptedVectors, Vectors};
+use ciphervec::search::form::additive::schemes::{none, read_key_of};
 use ciphervec_he_secret::additive::Evaluate;
 use ciphervec_he_secret::keys::Secret;
 use ciphervec_he_secret::scheme::AdditiveScheme;

@@ -1,11 +1,11 @@
 //! Nothing enters, both halves of a small index leave, with a valid object of every kind that travels between them.
 
-use ciphervec::search::{
-    AnswerFormat, Owner, Query, QueryOptions, Retrieval, SegmentDirectory, ServerIndex,
-};
-use ciphervec::{Id, IndexSpec, Keys, Metric, Mode, Precision, Scheme};
 use ciphervec_arith::AlignedBytes;
 use ciphervec_he_secret::lattice::ring::{EvaluationKeys, Ring};
+use ciphervec_owner::search::{
+    AnswerFormat, Owner, Query, QueryOptions, Retrieval, SegmentDirectory, ServerIndex,
+};
+use ciphervec_owner::{Id, IndexSpec, Keys, Metric, Mode, Precision, Scheme};
 use std::sync::{LazyLock, Mutex};
 
 const DIMENSION: u32 = 5;
@@ -44,7 +44,7 @@ impl Tokens {
         server: &ServerIndex,
         directory: &SegmentDirectory,
         row: &[f32],
-    ) -> ciphervec::Result<Self> {
+    ) -> ciphervec_owner::Result<Self> {
         let format = AnswerFormat::Short;
         let request = owner.request_tokens(1, directory, 0, format)?;
         let bytes = request.to_bytes().to_vec();
@@ -77,7 +77,7 @@ impl Halves {
         Self::of(mode, Scheme::Lattice).expect("a small index can be made")
     }
 
-    fn of(mode: Mode, scheme: Scheme) -> ciphervec::Result<Self> {
+    fn of(mode: Mode, scheme: Scheme) -> ciphervec_owner::Result<Self> {
         let precision = if scheme.is_additive() { Precision::Small } else { Precision::Standard };
         let spec = IndexSpec::new("faces", DIMENSION, Metric::L2, mode, precision)?
             .with_scheme(scheme, None)?;

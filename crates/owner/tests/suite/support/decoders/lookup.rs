@@ -1,6 +1,6 @@
 //! The halves of a private lookup, by counts and token by token, with everything that they send.
 
-use ciphervec::lookup::{Client, Documents, Options, Pooling, Server, Spec, Strategy, Table};
+use ciphervec_owner::lookup::{Client, Documents, Options, Pooling, Server, Spec, Strategy, Table};
 use std::error::Error;
 use std::sync::LazyLock;
 

@@ -23,16 +23,16 @@ pub use retrieval::RETRIEVAL;
 pub use similarity::SIMILARITY;
 pub use writers::WRITERS;
 
-use ciphervec::IndexSpec;
-use ciphervec::protect::filter::FilterTags;
-use ciphervec::protect::id::Id;
-use ciphervec::protect::keyfile::{self, KeyfileError, Protection};
-use ciphervec::protect::records::{RecordBatch, head_len, record_lens};
-use ciphervec::protect::shares::Share;
-use ciphervec::protect::sidecar::Sidecar;
-use ciphervec::protect::wrapped::WrappedFile;
-use ciphervec::sharing::{Recipient, SharedKeys};
-use ciphervec::store::Manifest;
+use ciphervec_owner::IndexSpec;
+use ciphervec_owner::protect::filter::FilterTags;
+use ciphervec_owner::protect::id::Id;
+use ciphervec_owner::protect::keyfile::{self, KeyfileError, Protection};
+use ciphervec_owner::protect::records::{RecordBatch, head_len, record_lens};
+use ciphervec_owner::protect::shares::Share;
+use ciphervec_owner::protect::sidecar::Sidecar;
+use ciphervec_owner::protect::wrapped::WrappedFile;
+use ciphervec_owner::sharing::{Recipient, SharedKeys};
+use ciphervec_owner::store::Manifest;
 
 /// How an object protects itself against chance, so that changed bytes can be made to fit again, as a
 /// forger would: none of these checksums has a key.

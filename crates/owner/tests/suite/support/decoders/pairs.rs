@@ -1,11 +1,11 @@
 //! Nothing enters, a pair of encrypted vectors, their score and who computes on them leave, as bytes and with what reads them.
 
-use ciphervec::Error;
-use ciphervec::similarity::ckks::{
+use ciphervec_he_secret::params::Security;
+use ciphervec_owner::Error;
+use ciphervec_owner::similarity::ckks::{
     ArrayLayout, Client, EncryptOptions, EncryptedArray, Operation, PlainRows, Plan, PlanRequest,
     Role, Server,
 };
-use ciphervec_he_secret::params::Security;
 use std::sync::LazyLock;
 
 /// One key, and what is computed under it.

@@ -1,11 +1,11 @@
 //! The halves of a program that has every step, with everything that they send.
 
-use ciphervec::program::{
+use ciphervec_he_secret::ckks::{LookupTable, Params, ParamsSpec, Polynomial, Ring, Sign};
+use ciphervec_he_secret::params::Security;
+use ciphervec_owner::program::{
     Block, Circuit, Client, Decoding, Domain, Input, KeySet, Loop, Numbers, Output, Placement,
     Plan, Reading, Server, Step, View,
 };
-use ciphervec_he_secret::ckks::{LookupTable, Params, ParamsSpec, Polynomial, Ring, Sign};
-use ciphervec_he_secret::params::Security;
 use std::error::Error;
 use std::sync::{Arc, LazyLock};
 

@@ -1,11 +1,12 @@
 //! Nothing enters, a small gallery, its scores and its probes leave, as bytes and with what reads them.
 
-use ciphervec::similarity::additive::{
-    EncryptedScores, EncryptedVectors, GridPrecision, Layout, Probes, VectorSpec, Vectors,
-};
-use ciphervec::{Error, Metric};
 use ciphervec_he_secret::additive::Decrypt;
 use ciphervec_he_secret::paillier::{self, Noise, SecretKey};
+use ciphervec_owner::similarity::additive::{
+    EncryptedScores, EncryptedVectors, GridPrecision, Layout, OwnerScores, OwnerVectors, Probes,
+    VectorSpec, Vectors,
+};
+use ciphervec_owner::{Error, Metric};
 use std::sync::LazyLock;
 
 /// One key, and what is compared under it.

@@ -1,7 +1,7 @@
 //! A card and a wrapped key that their own encoders wrote, and the decoders that read them back.
 
-use ciphervec::search::{Owner, WrappedKey, Writer, WriterCard};
-use ciphervec::{Id, IndexSpec, Keys, Metric, Mode, Precision};
+use ciphervec_owner::search::{Owner, WrappedKey, Writer, WriterCard};
+use ciphervec_owner::{Id, IndexSpec, Keys, Metric, Mode, Precision};
 use std::sync::LazyLock;
 
 /// What the owner and the writer of one small index made.
