@@ -89,7 +89,8 @@ impl Spec {
     }
 
     /// The same of an instance that is there.
-    pub(super) fn of(table: &Table, options: Options, instance: &Instance) -> Result<Self> {
+    #[doc(hidden)]
+    pub fn of(table: &Table, options: Options, instance: &Instance) -> Result<Self> {
         let shape = (table.tables(), table.rows(), table.columns());
         let (scales, bound, rounding) = match instance {
             Instance::Histogram(scheme) => {
@@ -108,6 +109,12 @@ impl Spec {
         let (zero_row, digest, params) =
             (table.has_zero_row(), table.digest(), instance.param_id());
         Ok(Spec { shape, zero_row, digest, options, scales, bound, rounding, params })
+    }
+
+    /// The same with other promises, which nothing vouches for.
+    #[cfg(feature = "hazmat")]
+    pub fn insecure_promise(self, rounding: Option<f64>, bound: f64) -> Self {
+        Spec { rounding, bound, ..self }
     }
 
     /// ℓ: tables that are summed, and indices a token.

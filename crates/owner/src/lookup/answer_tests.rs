@@ -239,11 +239,11 @@ fn descriptions_of_earlier_releases_keep_their_promise() {
         ..Options::default()
     };
     let now = Server::new(table.clone(), options).unwrap();
-    let earlier = Spec { rounding: None, bound: 2e-4, ..now.spec().clone() };
+    let earlier = now.spec().clone().insecure_promise(None, 2e-4);
     let read = Spec::from_bytes(&earlier.to_bytes()).unwrap();
-    assert_eq!((read.rounding, read.bound), (None, 2e-4));
+    assert_eq!(read, earlier);
     assert_eq!(Spec::from_bytes(&now.spec().to_bytes()).unwrap(), *now.spec());
-    let instance = Instance::new(&options, earlier.shape).unwrap();
+    let instance = Instance::new(&options, (1, 3, 2)).unwrap();
     let server = Server::of(table, earlier.clone(), instance).unwrap();
     let server = Server::from_bytes(&server.to_bytes()).unwrap();
     assert_eq!(server.spec(), &earlier);
@@ -254,11 +254,12 @@ fn descriptions_of_earlier_releases_keep_their_promise() {
     let (fewer, found) = ask(&now, &other, &[2, 0, 1]);
     assert!(fewer < length && worst(&now, &[2, 0, 1], &found) <= now.spec().error_bound());
     // Rounded by more than the bound allows.
-    let over = Spec { rounding: Some(1.0), bound: 0.5, ..now.spec().clone() };
+    let over = now.spec().clone().insecure_promise(Some(1.0), 0.5);
     assert!(Spec::from_bytes(&over.to_bytes()).is_err());
     // A promise that no modulus holds.
-    let finer = Spec { rounding: Some(1e-15), ..now.spec().clone() };
-    let (table, instance) = (now.table().clone(), Instance::new(&options, finer.shape).unwrap());
+    let bound = now.spec().error_bound();
+    let finer = now.spec().clone().insecure_promise(Some(1e-15), bound);
+    let (table, instance) = (now.table().clone(), Instance::new(&options, (1, 3, 2)).unwrap());
     let server = Server::of(table, finer.clone(), instance).unwrap();
     let client = Client::generate(finer).unwrap();
     let query = client.query(&Documents::new(&[1], 1, &[0, 1]).unwrap()).unwrap();

@@ -2,6 +2,6 @@
 
 pub(super) mod answer;
 pub(super) mod client;
-mod compact;
+pub(super) mod compact;
 
 pub use ciphervec::lookup::tokens::*;
