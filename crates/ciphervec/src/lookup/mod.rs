@@ -1,8 +1,9 @@
 //! Private lookup: a client's encrypted indices enter, the sums of the rows that they name in a
 //! server's plain tables leave. Both sides.
 //!
-//! A [`Server`] prepares a [`Table`] and describes it by a [`Spec`]; a client turns
-//! documents into a query and the answer into numbers. Between the two there are only bytes. `docs/lookup.md` says what each side learns.
+//! A [`Server`] prepares a [`Table`] and describes it by a [`Spec`]; a client, in
+//! `ciphervec-owner`, turns documents into a query and the answer into numbers. Between the two there
+//! are only bytes. `docs/lookup.md` says what each side learns.
 
 #[doc(hidden)]
 pub mod histogram;

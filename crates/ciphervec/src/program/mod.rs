@@ -3,8 +3,8 @@
 //!
 //! A [`Circuit`] is what is computed: steps on *registers*, vectors of as many numbers as there are
 //! slots. A [`Machine`] computes its steps: [`Clear`] on numbers, [`CkksMachine`] on ciphertexts. A
-//! [`Plan`] is a circuit with parameters and the list of keys that it needs; [`Client`] and
-//! [`Server`] are its halves, with bytes between them.
+//! [`Plan`] is a circuit with parameters and the list of keys that it needs; a
+//! [`Server`] runs it for a client of `ciphervec-owner`, with bytes between them.
 
 mod arrays;
 mod circuit;

@@ -1,5 +1,5 @@
-//! Protection of everything but the vectors: ids, norms, metadata, documents, filter values, keys
-//! and stored noise enter, envelopes and tags leave. Key owner's side, but for tags.
+//! Protection of everything but the vectors, as far as a server reads it: ids, records, filter tags, and errors. What seals
+//! and opens is the key owner's.
 
 pub mod error;
 pub mod filter;

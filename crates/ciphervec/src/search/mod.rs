@@ -1,6 +1,6 @@
 //! The search pipeline: segments are sealed and indexed, queries are built, evaluated, opened and ranked.
 //!
-//! The owner's half ([`Owner`], [`SegmentDirectory`]) and the server's half ([`ServerIndex`]) share nothing but bytes.
+//! Here is the server's half ([`ServerIndex`]). The owner's, in `ciphervec-owner`, shares nothing with it but bytes.
 
 #[doc(hidden)]
 pub mod answer_parts;

@@ -1,4 +1,4 @@
-//! Contracts of a form: what the form-blind search asks of each, one for the key holder and one for the server. Both sides.
+//! Contracts of a form: what the form-blind search asks of each, whoever asks, and of its half on a server. Both sides.
 //!
 //! A form is a folder beside this file and a row in [`super::of`]. Heads of segments, filters, ids, norms and ranking are
 //! the search's; words, ciphertexts, keys and scores are the form's.
@@ -14,7 +14,7 @@ use ciphervec_he::lattice::ring::EvaluationKeys;
 use ciphervec_he::wire::{KeyId, Reader};
 use std::sync::Arc;
 
-/// A form as an index's description names it: the layout that both halves agree on, and the way to either half.
+/// A form as an index's description names it: the layout that both halves agree on, and the way to the server's.
 pub trait SearchForm: Sync {
     /// Whether rows are encrypted: heads of segments then name the key.
     fn encrypts_rows(&self) -> bool {

@@ -1,4 +1,4 @@
-//! Forms: how an index keeps rows and answers queries, one folder each with its two halves. Both sides.
+//! Forms: how an index keeps rows and answers queries, one folder each with the server's half. Both sides.
 
 #[doc(hidden)]
 pub mod additive;

@@ -1,9 +1,9 @@
 //! Similarity on CKKS: two vectors enter, at least one of them encrypted, their dot product, cosine
 //! or distance leaves encrypted. Both sides.
 //!
-//! A [`Plan`] picks the parameters and the keys for one similarity. The [`Client`] encrypts vectors
-//! and decrypts results; a [`Server`] computes with what the owner sent it. Vectors lie in slots,
-//! in coefficients or one coordinate a ciphertext ([`ArrayLayout`]); `docs/ckks-similarity.md` says
+//! A [`Plan`] picks the parameters and the keys for one similarity. A client, in
+//! `ciphervec-owner`, encrypts vectors and decrypts results; a [`Server`] computes with what the owner
+//! sent it. Vectors lie in slots, in coefficients or one coordinate a ciphertext ([`ArrayLayout`]); `docs/ckks-similarity.md` says
 //! what each costs and derives the errors.
 
 #[doc(hidden)]
