@@ -187,7 +187,9 @@ def main(arguments: list[str]) -> int:
         if limit is not None:
             places = form_places(ROOT / crate)
             count = len({place.partition(":")[0] for place in places})
-            print(f"  {len(places)} places in {count} files ask for mode, scheme or precision, at most {limit}")
+            print(
+                f"  {len(places)} places in {count} files ask for mode, scheme or precision, at most {limit}"
+            )
             if with_floors or len(places) > limit:
                 print("\n".join(f"    {place}" for place in places))
             good &= len(places) <= limit
