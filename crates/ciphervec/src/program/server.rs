@@ -45,7 +45,7 @@ pub struct Sealed {
 }
 
 impl Sealed {
-    /// Reads an input that [`super::Client::encrypt`] wrote under that key.
+    /// Reads an input that a client's `encrypt` wrote under that key.
     ///
     /// # Errors
     /// Damaged or foreign bytes, an input of another plan or under another key, ciphertexts that are
@@ -159,7 +159,7 @@ pub fn key_of_input(frame: &[u8]) -> Result<KeyId> {
 }
 
 impl Server {
-    /// A server for the plan, with what [`super::Client::evaluation_keys`] made.
+    /// A server for the plan, with what a client's `evaluation_keys` made.
     ///
     /// # Errors
     /// Damaged or foreign bytes, keys of another plan, and keys that are not those the plan lists.
@@ -201,7 +201,7 @@ impl Server {
         self.key
     }
 
-    /// Reads an input that [`super::Client::encrypt`] wrote, once for however many runs.
+    /// Reads an input that a client's `encrypt` wrote, once for however many runs.
     ///
     /// # Errors
     /// As [`Sealed::read`].

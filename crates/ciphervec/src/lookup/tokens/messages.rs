@@ -55,10 +55,10 @@ pub(super) fn head(spec: &Spec, nonce: SegmentId, memo: &[u8], batches: usize) -
     out
 }
 
-/// What [`head`] wrote: version, key, nonce, memo, the rest, and the number of batches.
+/// What `head` wrote: version, key, nonce, memo, the rest, and the number of batches.
 type Opened<'a> = (u16, KeyId, SegmentId, &'a [u8], Reader<'a>, usize);
 
-/// Reads what [`head`] wrote, of a frame of some version up to the one that is known.
+/// Reads what `head` wrote, of a frame of some version up to the one that is known.
 pub fn open<'a>((kind, newest): (Kind, u16), spec: &Spec, bytes: &'a [u8]) -> Result<Opened<'a>> {
     let (version, header, payload) = wire::open_version(kind, newest, bytes)?;
     let what = if kind == Kind::Query { "a query of a lookup" } else { "an answer of a lookup" };

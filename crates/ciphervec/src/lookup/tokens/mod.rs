@@ -1,10 +1,10 @@
 //! Token-by-token strategies: encrypted indices enter, the encrypted rows that they name leave.
 //! Both sides.
 //!
-//! A [`design`] says which functions of an index are made and at which levels, [`parameters`] picks
-//! the smallest ring that [`bound`] finds precise enough, and a [`recipe`] is both; [`compact`](self::compact) has what
+//! A `design` says which functions of an index are made and at which levels, `parameters` picks
+//! the smallest ring that `bound` finds precise enough, and a `recipe` is both; `compact` has what
 //! bootstraps indices that were sent in few bytes;
-//! [`embed`](self::embed::embed) sums the functions with a table's [`weights`].
+//! `embed` sums the functions with a table's `weights`.
 
 #[doc(hidden)]
 pub mod answer;

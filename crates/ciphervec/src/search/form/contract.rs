@@ -1,6 +1,6 @@
 //! Contracts of a form: what the form-blind search asks of each, whoever asks, and of its half on a server. Both sides.
 //!
-//! A form is a folder beside this file and a row in [`super::of`]. Heads of segments, filters, ids, norms and ranking are
+//! A form is a folder beside this file and a row in `of`. Heads of segments, filters, ids, norms and ranking are
 //! the search's; words, ciphertexts, keys and scores are the form's.
 
 use super::halves::HalfAnswers;

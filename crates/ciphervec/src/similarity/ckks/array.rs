@@ -261,7 +261,7 @@ pub(super) fn arrange(
     out
 }
 
-/// Undoes [`arrange`]: `found(index)` are the slots or coefficients of ciphertext `index`; row
+/// Undoes `arrange`: `found(index)` are the slots or coefficients of ciphertext `index`; row
 /// after row leaves.
 pub fn collect(packing: &ArrayPacking, side: Side, found: &[Vec<f64>], degree: usize) -> Vec<f64> {
     let ArrayPacking { layout, rows, dimension, capacity, .. } = *packing;
