@@ -39,6 +39,7 @@ CRATES = (
     "ciphervec_client",
     "ciphervec_he",
     "ciphervec_he_secret",
+    "ciphervec_owner",
     "ciphervec_server",
 )
 NOTEBOOKS = ROOT / "examples" / "notebooks"

@@ -12,7 +12,7 @@ mod hex;
 mod json_limits;
 
 use change::{ChangeError, Decoder, Frame};
-use ciphervec::store::Change;
+use ciphervec_owner::store::Change;
 
 const LIMIT: u64 = 1 << 20;
 

@@ -1,6 +1,6 @@
 //! The decoders that the targets call: the same functions that the tests run on stable Rust.
 
-#[path = "../../crates/ciphervec/tests/suite/support/decoders/mod.rs"]
+#[path = "../../crates/owner/tests/suite/support/decoders/mod.rs"]
 mod decoders;
 
 pub use decoders::*;

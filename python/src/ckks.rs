@@ -1,9 +1,9 @@
 //! CKKS for Python: the server and who encrypts for it. Rows of doubles and bytes enter, arrays and bytes leave.
 
-use ciphervec::similarity::ckks::{
+use ciphervec_he_secret::ckks::PublicKey;
+use ciphervec_owner::similarity::ckks::{
     EncryptOptions, EncryptedArray, Lengths, PlainRows, Server, encrypt_for,
 };
-use ciphervec_he_secret::ckks::PublicKey;
 use numpy::{PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -14,7 +14,7 @@ use crate::errors::{InvalidInput, Raise};
 use crate::runtime;
 use crate::security::put_estimate;
 
-pub type Outcome<T> = Result<T, ciphervec::Error>;
+pub type Outcome<T> = Result<T, ciphervec_owner::Error>;
 
 /// Runs product code on our threads, without the GIL.
 pub fn work<T: Send>(py: Python<'_>, work: impl FnOnce() -> Outcome<T> + Send) -> PyResult<T> {
@@ -256,8 +256,8 @@ pub fn ckks_depth(
     })
 }
 
-fn unknown(operation: &str) -> ciphervec::Error {
-    ciphervec::Error::Choice {
+fn unknown(operation: &str) -> ciphervec_owner::Error {
+    ciphervec_owner::Error::Choice {
         what: "operation",
         expected: "add, sub, multiply, dot, squared_distance, distance or cosine",
         actual: operation.to_owned(),

@@ -1,6 +1,6 @@
 //! Vectors under CKKS, for Python: what is known about them without a key, and their bytes.
 
-use ciphervec::similarity::ckks::{EncryptedArray, PostProcessing};
+use ciphervec_owner::similarity::ckks::{EncryptedArray, PostProcessing};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;

@@ -342,7 +342,11 @@ impl PyCkksOwner {
     ) -> PyResult<Self> {
         let make = || -> Outcome<_> {
             let width = sums.min(bootstrapper.params().max_slots()).next_power_of_two();
-            ciphervec::similarity::ckks::Client::for_bootstrapping(bootstrapper, rotations, width)
+            ciphervec_owner::similarity::ckks::Client::for_bootstrapping(
+                bootstrapper,
+                rotations,
+                width,
+            )
         };
         work(py, make).map(Self::of)
     }

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use ciphervec::similarity::ckks::{
-    Client, KeyList, Operation, Plan, PlanRequest, params_for_depth,
-};
 use ciphervec_he_secret::ckks::{Params, ParamsSpec, PublishPolicy, Ring};
 use ciphervec_he_secret::params::Security;
+use ciphervec_owner::similarity::ckks::{
+    Client, KeyList, Operation, Plan, PlanRequest, params_for_depth,
+};
 use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray2};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;

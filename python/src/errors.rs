@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 
-use ciphervec::decode::DecodeError;
-use ciphervec::protect::aead::EnvelopeError;
-use ciphervec::protect::id::IdError;
-use ciphervec::protect::keyfile::KeyfileError;
-use ciphervec::protect::shares::ShareError;
-use ciphervec::store::StoreError;
-use ciphervec::{Error, SegmentId};
 use ciphervec_arith::error::ArithError;
 use ciphervec_he_secret::Error as SchemeError;
+use ciphervec_owner::decode::DecodeError;
+use ciphervec_owner::protect::aead::EnvelopeError;
+use ciphervec_owner::protect::id::IdError;
+use ciphervec_owner::protect::keyfile::KeyfileError;
+use ciphervec_owner::protect::shares::ShareError;
+use ciphervec_owner::store::StoreError;
+use ciphervec_owner::{Error, SegmentId};
 use pyo3::import_exception;
 use pyo3::prelude::*;
 

@@ -1,7 +1,7 @@
 //! Filters on metadata and documents, and the keyed tags that tell of some of them without opening anything.
 
-use ciphervec::protect::filter::FilterTags;
 use ciphervec_client::{Filter, Table};
+use ciphervec_owner::protect::filter::FilterTags;
 use numpy::PyArray1;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;

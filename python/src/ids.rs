@@ -1,6 +1,6 @@
 //! Python strings and integers enter, ids leave, and back; key owner's side.
 
-use ciphervec::protect::id::Id;
+use ciphervec_owner::protect::id::Id;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyInt, PyString};
 

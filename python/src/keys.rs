@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use ciphervec::Keys;
 use ciphervec_he_secret::lattice::ring::{EvaluationKeys, Ring};
 use ciphervec_he_secret::wire::{self, Kind};
+use ciphervec_owner::Keys;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};

@@ -46,7 +46,7 @@ mod vectors;
 mod wrapped;
 mod writer;
 
-use ciphervec::Scheme;
+use ciphervec_owner::Scheme;
 use pyo3::prelude::*;
 
 /// The private native module of ciphervec. Use the names that `ciphervec` exports.

@@ -3,8 +3,8 @@
 use std::str::FromStr;
 use std::sync::Arc;
 
-use ciphervec::KeyId;
-use ciphervec::lookup::{
+use ciphervec_owner::KeyId;
+use ciphervec_owner::lookup::{
     Client, Documents, Next, Options, Planner, Pooling, Request, Server, Spec, Strategy, Table,
     Transport,
 };

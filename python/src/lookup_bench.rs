@@ -5,13 +5,13 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Instant;
 
-use ciphervec::Result;
-use ciphervec::lookup::{
-    BYTES_PER_SECOND, Client, Documents, Next, Options, Planner, Pooling, Recipe, Request, Server,
-    Shape, SmallBatch, Strategy, Table, Transport, Weights, embed, generate,
-};
 use ciphervec_he_secret::ckks::{
     Ciphertext, Complex, Encoding, Evaluator, Params, Plaintext, SecretKey,
+};
+use ciphervec_owner::Result;
+use ciphervec_owner::lookup::{
+    BYTES_PER_SECOND, Client, Documents, Next, Options, Planner, Pooling, Recipe, Request, Server,
+    Shape, SmallBatch, Strategy, Table, Transport, Weights, embed, generate,
 };
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;

@@ -3,12 +3,12 @@
 use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use ciphervec::protect::aead::AeadKey;
-use ciphervec::protect::noise_pool::{self, NoisePoolError};
-use ciphervec::similarity::additive::{EncryptedVectors, Vectors};
 use ciphervec_he_secret::additive::{Decrypt, Evaluate};
 use ciphervec_he_secret::factoring::{FactoringKey, NoisePool, NoiseSource, Pooled, Precompute};
 use ciphervec_he_secret::scheme::SchemePublicKey;
+use ciphervec_owner::protect::aead::AeadKey;
+use ciphervec_owner::protect::noise_pool::{self, NoisePoolError};
+use ciphervec_owner::similarity::additive::{EncryptedVectors, Vectors};
 use numpy::{PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -95,7 +95,7 @@ impl PyNoisePool {
         let rows = numbers(&rows)?;
         let (_, key) = precomputable(&self.secret)?;
         self.with(|pool| {
-            let seal = || -> Result<_, ciphervec::Error> {
+            let seal = || -> Result<_, ciphervec_owner::Error> {
                 let vectors = Vectors::quantize(&spec, rows)?;
                 let pooled = Pooled::new(key, pool)?;
                 let gallery = EncryptedVectors::encrypt(&spec, &pooled, &vectors)?;

@@ -5,8 +5,8 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
-use ciphervec::Error;
-use ciphervec::search::{
+use ciphervec_owner::Error;
+use ciphervec_owner::search::{
     Flood, OpenOptions, Opened, Owner, Retrieval, SegmentDirectory, Selection,
 };
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
@@ -34,7 +34,7 @@ struct Task {
 }
 
 impl Task {
-    fn open(&self, pieces: Receiver<Vec<u8>>) -> ciphervec::Result<Opened> {
+    fn open(&self, pieces: Receiver<Vec<u8>>) -> ciphervec_owner::Result<Opened> {
         let flood = self.flood.map(Flood::new).transpose()?;
         let wanted = OpenOptions {
             retrieval: self.retrieval,
@@ -76,12 +76,12 @@ impl Read for Pieces {
 /// A thread that opens what is written.
 struct Running {
     pieces: SyncSender<Vec<u8>>,
-    thread: JoinHandle<ciphervec::Result<Opened>>,
+    thread: JoinHandle<ciphervec_owner::Result<Opened>>,
 }
 
 impl Running {
     /// Nothing more comes.
-    fn end(self) -> thread::Result<ciphervec::Result<Opened>> {
+    fn end(self) -> thread::Result<ciphervec_owner::Result<Opened>> {
         drop(self.pieces);
         self.thread.join()
     }

@@ -2,14 +2,14 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use ciphervec::protect::filter::FilterTag;
-use ciphervec::protect::records::{self, Place, RecordBatch};
-use ciphervec::search::{
+use ciphervec_he_secret::wire::{self, Kind};
+use ciphervec_owner::protect::filter::FilterTag;
+use ciphervec_owner::protect::records::{self, Place, seal_records};
+use ciphervec_owner::search::{
     AnswerFormat, Expected, Flood, Hit, OpenOptions, Opened, OpenedSidecar, Owner, OwnerTimings,
     Query, QueryOptions, Retrieval, RotationState, SealedSidecar, SegmentRootKey, Standing,
 };
-use ciphervec::{Network, SegmentId};
-use ciphervec_he_secret::wire::{self, Kind};
+use ciphervec_owner::{Network, SegmentId};
 use numpy::{PyArray1, PyArray2, PyReadonlyArray2};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -35,7 +35,7 @@ pub type Answers<'py> = (Vec<Answer<'py>>, bool, bool, Vec<Bound<'py, PyBytes>>)
 
 /// The sidecar of one segment, opened: a directory takes it in once.
 #[pyclass(name = "OpenedSidecar", module = "ciphervec._native", frozen)]
-pub struct PyOpenedSidecar(Mutex<Option<ciphervec::Result<OpenedSidecar>>>);
+pub struct PyOpenedSidecar(Mutex<Option<ciphervec_owner::Result<OpenedSidecar>>>);
 
 impl PyOpenedSidecar {
     fn take(&self) -> PyResult<OpenedSidecar> {
@@ -439,9 +439,7 @@ impl PyOwner {
         runtime::detached(py, || {
             let binding = self.0.spec().binding();
             let place = Place { collection: &binding, segment: &id.0 };
-            PyRecordBatch::read(
-                RecordBatch::seal(self.0.aead(), place, &rows).map_err(Raise::raise)?,
-            )
+            PyRecordBatch::read(seal_records(self.0.aead(), place, &rows).map_err(Raise::raise)?)
         })
     }
 

@@ -1,7 +1,7 @@
 //! Packing: a dimension enters; how rows lie in blocks at every level leaves, for models of cost. Either side, public numbers.
 
-use ciphervec::{IndexSpec, Metric, Mode, Precision};
 use ciphervec_he_secret::lattice::ring::Layout;
+use ciphervec_owner::{IndexSpec, Metric, Mode, Precision};
 use pyo3::prelude::*;
 
 use crate::errors::Raise;
@@ -19,5 +19,5 @@ pub fn ring_layouts(dimension: u32) -> PyResult<Vec<(usize, usize, usize)>> {
     };
     let levels: ciphervec_he_secret::Result<_> =
         (0..=Layout::top_level(dimension)).map(level).collect();
-    levels.map_err(|error| ciphervec::Error::from(error).raise())
+    levels.map_err(|error| ciphervec_owner::Error::from(error).raise())
 }

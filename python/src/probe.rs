@@ -1,6 +1,6 @@
 //! Rows and a public description enter, query bytes leave: what an edge device asks. No secret; the edge.
 
-use ciphervec::search::Probe;
+use ciphervec_owner::search::Probe;
 use numpy::PyReadonlyArray2;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;

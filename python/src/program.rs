@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use ciphervec::program::{
+use ciphervec_he_secret::ckks::{LookupTable, Polynomial, Sign};
+use ciphervec_he_secret::params::Security;
+use ciphervec_owner::program::{
     Asked, Block, Candidate, Circuit, Clear, Client, Decoding, Domain, Input, Loop, Numbers,
     Output, Placement, Plan, Reading, Refusal, Sealed, Server, Simulated, Step, Undecided, View,
     candidates,
 };
-use ciphervec_he_secret::ckks::{LookupTable, Polynomial, Sign};
-use ciphervec_he_secret::params::Security;
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -270,8 +270,11 @@ impl PyProgramCircuit {
     }
 }
 
-fn raw_answers(py: Python<'_>, answers: Vec<ciphervec::program::Answer>) -> Vec<RawAnswer<'_>> {
-    let raw = |answer: ciphervec::program::Answer| {
+fn raw_answers(
+    py: Python<'_>,
+    answers: Vec<ciphervec_owner::program::Answer>,
+) -> Vec<RawAnswer<'_>> {
+    let raw = |answer: ciphervec_owner::program::Answer| {
         let values = PyArray1::from_vec(py, answer.values);
         (answer.name, answer.shape, decoding_name(answer.decoding), values)
     };
@@ -522,7 +525,8 @@ impl PyProgramPlan {
     #[getter]
     fn refreshing(&self) -> PyResult<Option<(usize, f64, usize, f64)>> {
         let Some(bootstrapper) = self.0.bootstrapper() else { return Ok(None) };
-        let plan = bootstrapper.plan().map_err(ciphervec::Error::from).map_err(Raise::raise)?;
+        let plan =
+            bootstrapper.plan().map_err(ciphervec_owner::Error::from).map_err(Raise::raise)?;
         let refreshes = self.0.circuit().refreshes();
         Ok(Some((refreshes, plan.precision_bits, plan.key_bytes, plan.failure_log2)))
     }

@@ -1,6 +1,6 @@
 //! Sealed records enter and leave as one batch per segment; either side holds them, only the owner opens them.
 
-use ciphervec::protect::records::RecordBatch;
+use ciphervec_owner::protect::records::RecordBatch;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 

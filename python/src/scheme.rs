@@ -3,13 +3,13 @@
 
 use std::sync::Arc;
 
-use ciphervec::Scheme as Named;
 use ciphervec_he_secret::additive::{Decrypt, SecurityStatement};
 use ciphervec_he_secret::scheme::{
     AdditiveScheme, KeyOptions, SchemePublicKey, SchemeSecretKey, SecretScheme,
 };
 use ciphervec_he_secret::wire::{self, Kind, Scheme};
 use ciphervec_he_secret::{Error, damgard_jurik, elgamal, okamoto_uchiyama, paillier};
+use ciphervec_owner::Scheme as Named;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use zeroize::Zeroizing;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use ciphervec::protect::keyfile::{self, KeyfileError, Protection, Sort};
+use ciphervec_owner::protect::keyfile::{self, KeyfileError, Protection, Sort};
 use pyo3::prelude::*;
 use zeroize::Zeroizing;
 

@@ -1,8 +1,8 @@
 //! What one sealing call made: the server's part and the owner's part, as one object that travels. Both sides hold it.
 
-use ciphervec::SegmentId;
-use ciphervec::search::SealedSegment;
 use ciphervec_arith::AlignedBytes;
+use ciphervec_owner::SegmentId;
+use ciphervec_owner::search::SealedSegment;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use ciphervec::protect::consumed::Consumed;
-use ciphervec::search::{Origin, SegmentDirectory};
+use ciphervec_owner::protect::consumed::Consumed;
+use ciphervec_owner::search::{Origin, SegmentDirectory};
 use numpy::PyArray1;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
@@ -157,7 +157,7 @@ impl PySegmentDirectory {
         py: Python<'py>,
     ) -> PyResult<Vec<(Bound<'py, PyBytes>, Bound<'py, PyList>)>> {
         let directory = self.read();
-        let list = |id: ciphervec::SegmentId| {
+        let list = |id: ciphervec_owner::SegmentId| {
             let names = directory.names(id).into_iter().flatten();
             let names: PyResult<Vec<_>> =
                 names.map(|name| name.map(|id| ids::to_python(py, id)).transpose()).collect();
@@ -184,7 +184,7 @@ impl PySegmentDirectory {
         let directory = self.read();
         PyArray1::from_slice(
             py,
-            directory.centre(ciphervec::SegmentId(segment_id)).unwrap_or_default(),
+            directory.centre(ciphervec_owner::SegmentId(segment_id)).unwrap_or_default(),
         )
     }
 

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use ciphervec::protect::filter::FilterTags;
-use ciphervec::search::{ServerIndex, ServerTimings, Sink};
-use ciphervec::{IndexSpec, SegmentId};
 use ciphervec_arith::AlignedBytes;
+use ciphervec_owner::protect::filter::FilterTags;
+use ciphervec_owner::search::{ServerIndex, ServerTimings, Sink};
+use ciphervec_owner::{IndexSpec, SegmentId};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
@@ -287,7 +287,7 @@ impl PyServerIndex {
                 let epochs = (held.evaluation.len() as u32).to_le_bytes();
                 let index = &held.index;
                 let bytes = index.segments().map(|segment| segment.to_bytes(index.spec()));
-                let segments = runtime::run(|| bytes.collect::<ciphervec::Result<Vec<_>>>())?;
+                let segments = runtime::run(|| bytes.collect::<ciphervec_owner::Result<Vec<_>>>())?;
                 let mut parts: Vec<&[u8]> = vec![&spec, &epochs];
                 parts.extend(held.evaluation.values().map(Vec::as_slice));
                 for (segment, bytes) in held.index.segments().zip(&segments) {
@@ -296,7 +296,7 @@ impl PyServerIndex {
                 }
                 Ok(bundle::pack(MAGIC, &parts))
             })
-            .map_err(|error: ciphervec::Error| error.raise())?;
+            .map_err(|error: ciphervec_owner::Error| error.raise())?;
         Ok(PyBytes::new(py, &bytes))
     }
 
@@ -351,7 +351,8 @@ pub fn merge_responses<'py>(
     let shares: Vec<&[u8]> = shares.iter().map(|share| share.as_bytes()).collect();
     let merged = runtime::detached(py, || {
         let order: Vec<SegmentId> = order.into_iter().map(SegmentId).collect();
-        ciphervec::search::merge_responses(&spec.0, query, &order, &shares).map_err(Raise::raise)
+        ciphervec_owner::search::merge_responses(&spec.0, query, &order, &shares)
+            .map_err(Raise::raise)
     })?;
     Ok(PyBytes::new(py, &merged))
 }

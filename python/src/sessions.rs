@@ -1,7 +1,7 @@
 //! Evaluation keys of clients' sessions enter, checked and filed by token; those that answer a query leave. The server's
 //! half: no secret.
 
-use ciphervec::search::{SessionKeys, SessionStore};
+use ciphervec_owner::search::{SessionKeys, SessionStore};
 use pyo3::prelude::*;
 
 use crate::spec::PyIndexSpec;

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use ciphervec::decode::hex;
-use ciphervec::sharing::{Identity, Recipient, SharedKeys};
+use ciphervec_owner::decode::hex;
+use ciphervec_owner::sharing::{Identity, Recipient, SharedKeys};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;

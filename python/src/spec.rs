@@ -3,7 +3,7 @@
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 
-use ciphervec::IndexSpec;
+use ciphervec_owner::IndexSpec;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 

@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use ciphervec::protect::consumed::{Consumed, Written};
-use ciphervec::protect::state::{self, SegmentFacts, SetAside, StateRecord};
 use ciphervec_he_secret::wire::KeyId;
+use ciphervec_owner::protect::consumed::{Consumed, Written};
+use ciphervec_owner::protect::state::{self, SegmentFacts, SetAside, StateRecord};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 

@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use ciphervec::store::{
+use ciphervec_arith::buffer::AlignedBytes;
+use ciphervec_owner::store::{
     Change, CommitKey, Medium, NewSegment, SegmentId, Staged, Store, StoreError,
 };
-use ciphervec_arith::buffer::AlignedBytes;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
@@ -176,7 +176,7 @@ impl PyStore {
     /// (id, rows, bytes of each blob, deleted rows) of every segment, oldest first.
     fn segments<'py>(&self, py: Python<'py>) -> PyResult<Vec<Segment<'py>>> {
         let entries = self.with(py, |store| Ok(store.segments().to_vec()))?;
-        let describe = |entry: &ciphervec::store::SegmentEntry| {
+        let describe = |entry: &ciphervec_owner::store::SegmentEntry| {
             let sizes = PyDict::new(py);
             for (name, blob) in entry.blobs() {
                 sizes.set_item(name, blob.length)?;

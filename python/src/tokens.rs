@@ -4,7 +4,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use ciphervec::search::{TokenPool, TokenRequest};
+use ciphervec_owner::search::{TokenPool, TokenRequest};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;

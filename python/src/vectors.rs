@@ -2,13 +2,13 @@
 
 use std::any::Any;
 
-use ciphervec::Metric;
-use ciphervec::similarity::additive::{
-    EncryptedScores, EncryptedVectors, GridPrecision, Layout, Probes, Rerandomization, Scores,
-    VectorSpec, Vectors,
-};
 use ciphervec_he_secret::additive::{Decrypt, Evaluate, Table};
 use ciphervec_he_secret::{Error as SchemeError, KeyId};
+use ciphervec_owner::Metric;
+use ciphervec_owner::similarity::additive::{
+    EncryptedScores, EncryptedVectors, GridPrecision, Layout, OwnerScores, OwnerVectors, Probes,
+    Rerandomization, Scores, VectorSpec, Vectors,
+};
 use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -19,7 +19,7 @@ use crate::errors::{InvalidInput, Raise};
 use crate::runtime;
 use crate::scheme::{Secret, on_public, on_secret};
 
-type Outcome<T> = Result<T, ciphervec::Error>;
+type Outcome<T> = Result<T, ciphervec_owner::Error>;
 
 /// Vectors of whichever scheme.
 trait AnyVectors: Any + Send + Sync {
@@ -108,7 +108,7 @@ fn boxed_scores(scores: EncryptedScores<impl Table + 'static>) -> Box<dyn AnySco
     Box::new(scores)
 }
 
-fn wrong_key(what: &'static str, expected: KeyId, actual: KeyId) -> ciphervec::Error {
+fn wrong_key(what: &'static str, expected: KeyId, actual: KeyId) -> ciphervec_owner::Error {
     SchemeError::WrongKey { what, expected, actual }.into()
 }
 

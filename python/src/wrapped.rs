@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use ciphervec::Keys;
-use ciphervec::decode::hex;
-use ciphervec::protect::keyfile::{self, KeyfileError, Sort};
-use ciphervec::protect::shares::Share;
-use ciphervec::protect::wrapped::{FileKey, WrappedFile};
+use ciphervec_owner::Keys;
+use ciphervec_owner::decode::hex;
+use ciphervec_owner::protect::keyfile::{self, KeyfileError, Sort};
+use ciphervec_owner::protect::shares::Share;
+use ciphervec_owner::protect::wrapped::{FileKey, WrappedFile};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;

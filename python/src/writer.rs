@@ -2,7 +2,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use ciphervec::search::{Writer, WriterCard, WrittenSegment};
+use ciphervec_owner::search::{Writer, WriterCard, WrittenSegment};
 use numpy::PyReadonlyArray2;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};

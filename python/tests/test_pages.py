@@ -357,7 +357,9 @@ PUBLIC = re.compile(
 def rust_names() -> frozenset[str]:
     """What the crates that programs use define for others."""
     sources = [
-        path for crate in ("client", "ciphervec") for path in (ROOT / "crates" / crate / "src").rglob("*.rs")
+        path
+        for crate in ("client", "owner", "ciphervec")
+        for path in (ROOT / "crates" / crate / "src").rglob("*.rs")
     ]
     lines = (line for path in sources for line in path.read_text(encoding="utf-8").splitlines())
     found = (PUBLIC.search(line) for line in lines)

@@ -166,7 +166,7 @@ def test_tampered_answers_are_refused_or_numbers_that_results_can_be(
 
 @pytest.mark.core
 def test_plans_of_one_release_load_in_the_next() -> None:
-    """`vectors/v1/program`: x² + 3 of eight numbers (`crates/ciphervec/tests/suite/vectors_programs.rs`)."""
+    """`vectors/v1/program`: x² + 3 of eight numbers (`crates/owner/tests/suite/vectors_programs.rs`)."""
     plan = Plan.from_bytes((VECTORS / "plan").read_bytes())
     assert plan.inputs == {"x": (8,)}
     client = Client.from_secret_bytes(plan, (VECTORS / "secret-key").read_bytes())

@@ -42,11 +42,12 @@ def docs() -> None:
 
 
 def halves() -> None:
-    """Without the `client` feature the server's half must build, and neither it nor the server may link what seals or opens.
-    The native module must build without the server."""
+    """The server's half must build alone, and neither it nor the server may link what seals or opens. The native module
+    must build without the server."""
     call(["cargo", "check", "--package", "ciphervec", "--no-default-features", "--locked"])
+    call(["cargo", "check", "--package", "ciphervec-owner", "--no-default-features", "--locked"])
     call(["cargo", "check", "--package", "ciphervec-python", "--no-default-features", "--locked"])
-    secret = ("ciphervec-he-secret ", "bip39 ", "chacha20poly1305 ", "scrypt ", "hpke ")
+    secret = ("ciphervec-he-secret ", "ciphervec-owner ", "bip39 ", "chacha20poly1305 ", "scrypt ", "hpke ")
     web = ("ciphervec-server ", "tokio ", "axum ")
     for package, options, barred in (
         ("ciphervec", ["--no-default-features"], secret),

@@ -1,6 +1,7 @@
 //! Errors of this crate: what failed enters; what was expected, what came and what to do leave.
 //! Both sides.
 
+use crate::protect::error::{EnvelopeError, KeyfileError, PhraseError, ShareError};
 use crate::protect::id::Id;
 use crate::refusal::Refusal;
 
@@ -25,9 +26,8 @@ pub enum Error {
         recipients: String,
     },
     /// Words that are no recovery phrase.
-    #[cfg(feature = "client")]
     #[error(transparent)]
-    Phrase(#[from] crate::protect::phrase::PhraseError),
+    Phrase(#[from] PhraseError),
     /// A name outside its list.
     #[error("{what} must be {expected}, got {actual:?}")]
     Choice {
@@ -232,21 +232,19 @@ pub enum Error {
     #[error(transparent)]
     Store(#[from] crate::store::StoreError),
     /// An envelope that does not open.
-    #[cfg(feature = "client")]
     #[error(transparent)]
-    Envelope(#[from] crate::protect::aead::EnvelopeError),
+    Envelope(#[from] EnvelopeError),
     /// A key file that cannot be used.
-    #[cfg(feature = "client")]
     #[error(transparent)]
-    Keyfile(#[from] crate::protect::keyfile::KeyfileError),
+    Keyfile(#[from] KeyfileError),
     /// A key that cannot be split, or shares that give none.
-    #[cfg(feature = "client")]
     #[error(transparent)]
-    Share(#[from] crate::protect::shares::ShareError),
+    Share(#[from] ShareError),
 }
 
 impl Error {
-    pub(crate) fn choice(what: &'static str, expected: &'static str, actual: &str) -> Self {
+    #[doc(hidden)]
+    pub fn choice(what: &'static str, expected: &'static str, actual: &str) -> Self {
         Error::Choice { what, expected, actual: actual.to_owned() }
     }
 }

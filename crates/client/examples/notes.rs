@@ -5,10 +5,10 @@
 use std::error::Error;
 use std::sync::Arc;
 
-use ciphervec::Keys;
 use ciphervec_client::{
     Choices, Client, ClientOptions, Connection, Parts, QueryRequest, Records, Selection, block_on,
 };
+use ciphervec_owner::Keys;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let url = std::env::args().nth(1).unwrap_or_else(|| "http://127.0.0.1:8707".to_owned());

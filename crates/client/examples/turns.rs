@@ -6,10 +6,10 @@ use std::error::Error;
 use std::path::Path;
 use std::sync::Arc;
 
-use ciphervec::Keys;
 use ciphervec_client::{
     Client, ClientOptions, Connection, Parts, QueryRequest, Records, Selection, block_on,
 };
+use ciphervec_owner::Keys;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let given: Vec<String> = std::env::args().skip(1).collect();

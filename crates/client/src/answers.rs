@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use ciphervec::search::{OpenOptions, Opened, Query, QueryOptions, Retrieval, asked_in};
-use ciphervec::{Id, SegmentId};
+use ciphervec_owner::search::{OpenOptions, Opened, Query, QueryOptions, Retrieval, asked_in};
+use ciphervec_owner::{Id, SegmentId};
 
 use crate::collection::Collection;
 use crate::error::{Error, Result};
@@ -150,7 +150,7 @@ impl Collection {
     ///
     /// # Errors
     /// [`Error::Tampered`] for an answer that is not what the segments give to the query, which puts them into quarantine. If somebody
-    /// else made the query, it is [`ciphervec::Error::Mismatched`], and nothing is: whoever brought the answer may have altered it.
+    /// else made the query, it is [`ciphervec_owner::Error::Mismatched`], and nothing is: whoever brought the answer may have altered it.
     /// [`Error::Quarantined`], [`Error::Scheme`] for damaged bytes.
     pub async fn open_answer(
         &self,
@@ -249,7 +249,7 @@ fn opened(
     query: &SealedQuery,
     answer: &[u8],
     wanted: &Wanted,
-) -> core::result::Result<Opened, ciphervec::Error> {
+) -> core::result::Result<Opened, ciphervec_owner::Error> {
     let retrieval = match (threshold(replica, wanted.within), wanted.count) {
         (Some(threshold), Some(1)) => Retrieval::Closest(threshold),
         (Some(threshold), _) => Retrieval::Range(threshold),

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-use ciphervec::SegmentId;
+use ciphervec_owner::SegmentId;
 use indexmap::IndexMap;
 use serde::Deserialize;
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ciphervec::Keys;
+use ciphervec_owner::Keys;
 
 use crate::belief::choices::{Choices, check_name};
 use crate::belief::description::{Description, refuse_open};
@@ -234,7 +234,7 @@ impl Client {
     ) -> Result<Collection> {
         // Checked, whether or not it is there.
         self.check_new(choices)?;
-        let allow_open = choices.mode == ciphervec::Mode::Open;
+        let allow_open = choices.mode == ciphervec_owner::Mode::Open;
         let get = || self.get_collection(host, &choices.name, allow_open, None);
         let collection = match get().await {
             Err(Error::CollectionNotFound(_)) => {

@@ -4,8 +4,8 @@ use std::collections::HashSet;
 use std::sync::PoisonError;
 
 use async_lock::Mutex;
-use ciphervec::search::Exactness;
-use ciphervec::{Id, IndexSpec, Metric, Mode};
+use ciphervec_owner::search::Exactness;
+use ciphervec_owner::{Id, IndexSpec, Metric, Mode};
 
 use crate::belief::choices::Choices;
 use crate::clusters::choice::Clusters;

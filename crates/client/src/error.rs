@@ -1,6 +1,6 @@
 //! What a caller, a server or what is stored did wrong.
 
-use ciphervec::SegmentId;
+use ciphervec_owner::SegmentId;
 
 /// The result type of this crate.
 pub type Result<T> = core::result::Result<T, Error>;
@@ -97,7 +97,7 @@ pub enum Error {
     Ended(String),
     /// An error of the scheme, or of what it reads.
     #[error(transparent)]
-    Scheme(#[from] ciphervec::Error),
+    Scheme(#[from] ciphervec_owner::Error),
 }
 
 impl Error {
@@ -133,7 +133,7 @@ impl Error {
             Self::Corrupt(_) | Self::Input(_) | Self::Version(_) | Self::WrongKey(_) => true,
             Self::Scheme(error) => !matches!(
                 error,
-                ciphervec::Error::Tampered { .. } | ciphervec::Error::Mismatched { .. }
+                ciphervec_owner::Error::Tampered { .. } | ciphervec_owner::Error::Mismatched { .. }
             ),
             _ => false,
         }

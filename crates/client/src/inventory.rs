@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use ciphervec::search::{Exactness, Expected, PackingChoice, WriterCard};
-use ciphervec::{Id, IndexSpec, Network, SecurityStatement};
+use ciphervec_owner::search::{Exactness, Expected, PackingChoice, WriterCard};
+use ciphervec_owner::{Id, IndexSpec, Network, SecurityStatement};
 
 use crate::change::{SegmentInfo, WRAP};
 use crate::collection::Collection;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use ciphervec::{IndexSpec, SegmentId};
+use ciphervec_owner::{IndexSpec, SegmentId};
 use serde::Deserialize;
 
 use crate::belief::trust::{Lineage, Trust};

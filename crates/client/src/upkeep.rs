@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ciphervec::{Keys, Network};
+use ciphervec_owner::{Keys, Network};
 
 use crate::belief::choices::check_network;
 use crate::collection::Collection;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use ciphervec::search::{Writer as Sealer, WriterCard, WrittenSegment};
+use ciphervec_owner::search::{Writer as Sealer, WriterCard, WrittenSegment};
 use indexmap::IndexMap;
 
 use crate::change::{Change, NewSegment, RECORDS, ROWS, SIDECAR, WRAP};

@@ -3,11 +3,11 @@
 
 use std::sync::{Arc, OnceLock};
 
-use ciphervec::{Keys, Metric, Mode, Scheme};
 use ciphervec_client::{
     Audience, Choices, Client, Clusters, Connection, Face, Parts, QueryRequest, Records, Selection,
     block_on, run_on,
 };
+use ciphervec_owner::{Keys, Metric, Mode, Scheme};
 
 const ROWS: usize = 600;
 const DIMENSION: usize = 16;

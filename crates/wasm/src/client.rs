@@ -4,12 +4,12 @@ use core::time::Duration;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use ciphervec::{Id, Keys, Network};
 use ciphervec_client::{
     Audience, Choices, Client, ClientOptions, Clusters, Collection, Explanation, Face, Fetch,
     Found, GetResult, Info, Known, OnZero, Parts, PrivateFetch, QueryRequest, Records, Row,
     Selection, Unknown,
 };
+use ciphervec_owner::{Id, Keys, Network};
 use js_sys::{Array, Float32Array, Float64Array, Object, Reflect, Uint8Array};
 use wasm_bindgen::prelude::*;
 

@@ -1,13 +1,13 @@
 //! Rust errors enter, JavaScript errors leave whose `name` and `code` say what a caller would catch; the only place that
 //! maps one to the other.
 
-use ciphervec::decode::DecodeError;
-use ciphervec::protect::aead::EnvelopeError;
-use ciphervec::protect::id::IdError;
-use ciphervec::protect::keyfile::KeyfileError;
-use ciphervec::{Error, SegmentId};
 use ciphervec_arith::error::ArithError;
 use ciphervec_he_secret::Error as SchemeError;
+use ciphervec_owner::decode::DecodeError;
+use ciphervec_owner::protect::aead::EnvelopeError;
+use ciphervec_owner::protect::id::IdError;
+use ciphervec_owner::protect::keyfile::KeyfileError;
+use ciphervec_owner::{Error, SegmentId};
 use js_sys::{Array, Reflect, Uint8Array};
 use wasm_bindgen::JsValue;
 

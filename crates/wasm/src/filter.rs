@@ -1,8 +1,8 @@
 //! Keyed tags of filterable fields enter, the rows that carry them leave; the server's side, and the owner's who makes them.
 
-use ciphervec::protect::filter::{FilterTag, FilterTags};
 use ciphervec_client::record;
 use ciphervec_client::{FieldKinds, Filter, Table};
+use ciphervec_owner::protect::filter::{FilterTag, FilterTags};
 use js_sys::Uint8Array;
 use wasm_bindgen::prelude::*;
 

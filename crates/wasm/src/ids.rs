@@ -1,6 +1,6 @@
 //! JavaScript strings, integers and bigints enter, ids leave, and back.
 
-use ciphervec::protect::id::Id;
+use ciphervec_owner::protect::id::Id;
 use js_sys::{Array, BigInt};
 use wasm_bindgen::{JsCast, JsValue};
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ciphervec::Keys;
+use ciphervec_owner::Keys;
 use js_sys::Uint8Array;
 use wasm_bindgen::prelude::*;
 use zeroize::Zeroizing;

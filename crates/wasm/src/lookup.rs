@@ -1,8 +1,8 @@
 //! Private lookup: what a server describes, and indices, enter; encrypted queries leave, answers come back as numbers. The
 //! client's half: it holds a key.
 
-use ciphervec::lookup::{Client, Documents, Spec};
-use ciphervec::protect::keyfile::{self, Protection, Sort};
+use ciphervec_owner::lookup::{Client, Documents, Spec};
+use ciphervec_owner::protect::keyfile::{self, Protection, Sort};
 use js_sys::{Float64Array, Uint8Array};
 use wasm_bindgen::prelude::*;
 

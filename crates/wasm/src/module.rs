@@ -14,7 +14,7 @@ pub fn version() -> String {
 /// The newest version of queries that this release makes.
 #[wasm_bindgen(js_name = queryVersion)]
 pub fn query_version() -> u16 {
-    ciphervec::search::WORDS_VERSION
+    ciphervec_owner::search::WORDS_VERSION
 }
 
 /// The family of kernels in use.

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use ciphervec::Error;
-use ciphervec::search::{AnswerOpener, Opened, Owner, Query, SegmentDirectory};
+use ciphervec_owner::Error;
+use ciphervec_owner::search::{AnswerOpener, Opened, Owner, Query, SegmentDirectory};
 use js_sys::Uint8Array;
 use wasm_bindgen::prelude::*;
 

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use ciphervec::protect::records::{self, Place, RecordBatch};
-use ciphervec::search::{
+use ciphervec_he_secret::wire::{self, Kind};
+use ciphervec_owner::protect::records::{self, Place, seal_records};
+use ciphervec_owner::search::{
     AnswerFormat, Expected, OpenOptions, Owner, QueryOptions, RotationState, SegmentRootKey,
     Standing, StoredSidecar,
 };
-use ciphervec::{Keys, Network, SegmentId};
-use ciphervec_he_secret::wire::{self, Kind};
+use ciphervec_owner::{Keys, Network, SegmentId};
 use js_sys::{Float32Array, Uint8Array};
 use wasm_bindgen::prelude::*;
 
@@ -408,7 +408,7 @@ impl JsOwner {
         let rows = rows.collect::<Result<Vec<_>>>()?;
         let binding = self.0.spec().binding();
         let place = Place { collection: &binding, segment: &id.0 };
-        JsRecordBatch::read(RecordBatch::seal(self.0.aead(), place, &rows)?)
+        JsRecordBatch::read(seal_records(self.0.aead(), place, &rows)?)
     }
 
     /// Decrypts the payload of one row, under the key that the directory has for the segment, or the owner's own.
@@ -442,7 +442,7 @@ impl JsOwner {
 
 /// The key that one segment's records are sealed under: the directory knows it where it is not the owner's own.
 fn root_of(
-    directory: &ciphervec::search::SegmentDirectory,
+    directory: &ciphervec_owner::search::SegmentDirectory,
     segment: SegmentId,
 ) -> Option<Arc<SegmentRootKey>> {
     directory.root(segment).map(Arc::clone)

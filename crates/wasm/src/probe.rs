@@ -1,6 +1,6 @@
 //! Rows and a public description enter, query bytes leave: what an edge device asks. No secret; the edge.
 
-use ciphervec::search::Probe;
+use ciphervec_owner::search::Probe;
 use js_sys::{Float32Array, Uint8Array};
 use wasm_bindgen::prelude::*;
 

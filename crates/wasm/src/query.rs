@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ciphervec::search::Query;
+use ciphervec_owner::search::Query;
 use js_sys::Uint8Array;
 use wasm_bindgen::prelude::*;
 

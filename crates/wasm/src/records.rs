@@ -1,6 +1,6 @@
 //! Sealed records enter and leave as one batch per segment; either side holds them, only the owner opens them.
 
-use ciphervec::protect::records::RecordBatch;
+use ciphervec_owner::protect::records::RecordBatch;
 use js_sys::Uint8Array;
 use wasm_bindgen::prelude::*;
 
@@ -67,15 +67,15 @@ impl JsRecordBatch {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ciphervec::Id;
-    use ciphervec::protect::aead::AeadKey;
-    use ciphervec::protect::records::Place;
+    use ciphervec_owner::Id;
+    use ciphervec_owner::protect::aead::AeadKey;
+    use ciphervec_owner::protect::records::{Place, seal_records};
 
     #[test]
     fn every_record_is_found_where_the_core_finds_it() {
         let rows: Vec<_> = (0..5).map(|row| (Id::from(row), vec![7; row as usize * 3])).collect();
         let place = Place { collection: &[1; 32], segment: &[2; 16] };
-        let bytes = RecordBatch::seal(&AeadKey::new([3; 32]), place, &rows).expect("sealed");
+        let bytes = seal_records(&AeadKey::new([3; 32]), place, &rows).expect("sealed");
         let parsed = RecordBatch::parse(&bytes).expect("sealed just now");
         let batch = JsRecordBatch::read(bytes.clone()).expect("sealed just now");
         assert_eq!(batch.length(), 5);

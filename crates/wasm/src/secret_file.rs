@@ -1,7 +1,7 @@
 //! Passphrases and files of secret keys, as bytes: who writes them where is the caller's.
 
-use ciphervec::decode::hex;
-use ciphervec::protect::keyfile::{self, Sort};
+use ciphervec_owner::decode::hex;
+use ciphervec_owner::protect::keyfile::{self, Sort};
 use js_sys::Uint8Array;
 use wasm_bindgen::prelude::*;
 use zeroize::Zeroizing;

@@ -1,7 +1,7 @@
 //! Security statement: what an index rests on enters; a plain object of public numbers leaves. Either side.
 
-use ciphervec::SecurityStatement;
 use ciphervec_he_secret::params::COST_MODEL;
+use ciphervec_owner::SecurityStatement;
 use wasm_bindgen::JsValue;
 
 use crate::arrays::object;

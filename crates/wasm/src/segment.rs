@@ -1,7 +1,7 @@
 //! What one sealing call made: the server's part and the owner's part. Both sides hold it.
 
-use ciphervec::SegmentId;
-use ciphervec::search::SealedSegment;
+use ciphervec_owner::SegmentId;
+use ciphervec_owner::search::SealedSegment;
 use js_sys::Uint8Array;
 use wasm_bindgen::prelude::*;
 

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use ciphervec::SegmentId;
-use ciphervec::protect::consumed::Consumed;
-use ciphervec::protect::id::Id;
-use ciphervec::search::{Exactness, Origin, SegmentDirectory};
+use ciphervec_owner::SegmentId;
+use ciphervec_owner::protect::consumed::Consumed;
+use ciphervec_owner::protect::id::Id;
+use ciphervec_owner::search::{Exactness, Origin, SegmentDirectory};
 use js_sys::{Array, Float32Array, Float64Array, Map, Uint8Array};
 use wasm_bindgen::prelude::*;
 

@@ -1,9 +1,9 @@
 //! Segments and queries enter, answers leave: the server's half, which holds no secret, for a page that keeps a sealed index
 //! itself.
 
-use ciphervec::protect::filter::FilterTags;
-use ciphervec::search::ServerIndex;
 use ciphervec_arith::AlignedBytes;
+use ciphervec_owner::protect::filter::FilterTags;
+use ciphervec_owner::search::ServerIndex;
 use js_sys::Uint8Array;
 use wasm_bindgen::prelude::*;
 

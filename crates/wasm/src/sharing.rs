@@ -1,8 +1,8 @@
 //! People's public keys and a master key enter, a file that each of them opens leaves. Owner only, but for reading who is
 //! named.
 
-use ciphervec::decode::hex;
-use ciphervec::sharing::{Identity, Recipient, SharedKeys};
+use ciphervec_owner::decode::hex;
+use ciphervec_owner::sharing::{Identity, Recipient, SharedKeys};
 use js_sys::Uint8Array;
 use wasm_bindgen::prelude::*;
 

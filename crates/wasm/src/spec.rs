@@ -1,6 +1,6 @@
 //! The choices that make an index enter by name, a checked description leaves; both sides. No secret.
 
-use ciphervec::IndexSpec;
+use ciphervec_owner::IndexSpec;
 use js_sys::Uint8Array;
 use wasm_bindgen::prelude::*;
 

@@ -1,9 +1,9 @@
 //! Facts about a collection enter, the bytes of an authenticated state leave, and back. Key owner's side.
 
-use ciphervec::KeyId;
-use ciphervec::protect::checkpoint::Checkpoint;
-use ciphervec::protect::consumed::{Consumed, Written};
-use ciphervec::protect::state::{self, SegmentFacts, SetAside, StateRecord};
+use ciphervec_owner::KeyId;
+use ciphervec_owner::protect::checkpoint::Checkpoint;
+use ciphervec_owner::protect::consumed::{Consumed, Written};
+use ciphervec_owner::protect::state::{self, SegmentFacts, SetAside, StateRecord};
 use js_sys::{Array, BigInt, Object, Uint8Array, Uint32Array};
 use wasm_bindgen::prelude::*;
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ciphervec::search::{Flood, Hit, Opened, Retrieval, SegmentDirectory, Selection};
+use ciphervec_owner::search::{Flood, Hit, Opened, Retrieval, SegmentDirectory, Selection};
 use js_sys::{Array, Float64Array};
 use wasm_bindgen::JsValue;
 

@@ -1,6 +1,6 @@
 //! Writers' cards. Public.
 
-use ciphervec::search::WriterCard;
+use ciphervec_owner::search::WriterCard;
 use js_sys::Uint8Array;
 use wasm_bindgen::prelude::*;
 

@@ -1,7 +1,7 @@
 //! Queries and answers as bytes, which Python carries to a server and back.
 
-use ciphervec::SegmentId;
 use ciphervec_client::{OpenedAnswer, SealedQuery};
+use ciphervec_owner::SegmentId;
 use numpy::PyArray1;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;

@@ -3,10 +3,10 @@
 use std::cell::RefCell;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use ciphervec::SegmentId;
 use ciphervec_client::{
     Clusters, Collection, Found, GetResult, Host, Known, QueryRequest, Row, Unknown, Wanted,
 };
+use ciphervec_owner::SegmentId;
 use numpy::{PyArray1, PyArray2, PyReadonlyArray2};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};

@@ -1,7 +1,7 @@
 //! What is known of a collection, as dictionaries for the Python package.
 
-use ciphervec::IndexSpec;
 use ciphervec_client::{Clustered, Explanation, Info, PrivateFetch, RoutingCost};
+use ciphervec_owner::IndexSpec;
 use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyDict};
 

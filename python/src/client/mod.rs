@@ -34,7 +34,7 @@ type Listed = (String, u64, u64);
 /// Id, rows, deleted ones, bytes by blob.
 type Segment = (String, u32, usize, BTreeMap<String, u64>);
 
-fn shared(keys: Option<&PyKeys>) -> Option<Arc<ciphervec::Keys>> {
+fn shared(keys: Option<&PyKeys>) -> Option<Arc<ciphervec_owner::Keys>> {
     keys.map(|keys| Arc::clone(&keys.0))
 }
 

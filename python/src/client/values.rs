@@ -2,8 +2,8 @@
 
 use std::str::FromStr;
 
-use ciphervec::{Id, Network};
 use ciphervec_client::{Audience, Choices, Clusters, Fetch, OnZero, Parts, Records, Selection};
+use ciphervec_owner::{Id, Network};
 use numpy::PyReadonlyArray2;
 use pyo3::prelude::*;
 
@@ -12,8 +12,8 @@ use crate::errors::{InvalidInput, Raise};
 use crate::ids::{self, PyId};
 
 /// One of the names of an enum.
-fn named<T: FromStr<Err = ciphervec::Error>>(name: &str) -> PyResult<T> {
-    name.parse().map_err(|error: ciphervec::Error| error.raise())
+fn named<T: FromStr<Err = ciphervec_owner::Error>>(name: &str) -> PyResult<T> {
+    name.parse().map_err(|error: ciphervec_owner::Error| error.raise())
 }
 
 /// How a collection is to be routed.

@@ -1,20 +1,12 @@
 //! Private fetch: records of one size are fetched from a server that does not learn which. No network and no files.
 //!
-//! The owner seals records to one length ([`RecordClass`]), or the server makes them of what a collection's segments hold
-//! ([`FetchedRows`]). It keeps them as a [`FetchTable`], and a [`FetchSession`] asks for some and opens them. Both sides
-//! know the table's [`Shape`]; nothing but bytes goes between.
+//! The owner seals records to one length, or the server makes them of what a collection's segments hold ([`FetchedRows`]). It
+//! keeps them as a [`FetchTable`], from which a session of `ciphervec-owner` asks for some, and opens them. Both sides know the
+//! table's [`Shape`]; nothing but bytes goes between.
 
-#[cfg(feature = "client")]
-mod record;
 mod rows;
-#[cfg(feature = "client")]
-mod session;
 mod table;
 
 pub use ciphervec_he::lattice::retrieval::{RetrievalNoise, Shape};
-#[cfg(feature = "client")]
-pub use record::RecordClass;
 pub use rows::{FetchedRows, place_len, sealed_row};
-#[cfg(feature = "client")]
-pub use session::{Asked, FetchSession, MAX_FETCHED};
 pub use table::{FetchKeys, FetchTable, seconds, session_of};

@@ -76,25 +76,27 @@ impl Metric {
     }
 
     /// Whether vectors are of +1 and −1 only, and values are whole numbers.
-    pub(crate) fn compares_signs(self) -> bool {
+    #[doc(hidden)]
+    pub fn compares_signs(self) -> bool {
         self.row().vectors == Vectors::Signs
     }
 
     /// Whether values depend on the vectors' norms: sidecars then keep them.
-    #[cfg(feature = "client")]
-    pub(crate) fn needs_norms(self) -> bool {
+    #[doc(hidden)]
+    pub fn needs_norms(self) -> bool {
         self.row().vectors == Vectors::WithNorms
     }
 
     /// Whether a zero vector cannot be compared.
-    pub(crate) fn needs_direction(self) -> bool {
+    #[doc(hidden)]
+    pub fn needs_direction(self) -> bool {
         self.row().vectors == Vectors::Directions
     }
 
     /// The metric's value from a cosine and both norms; where [`Self::compares_signs`] both are √d.
-    #[cfg(feature = "client")]
     #[inline]
-    pub(crate) fn value(self, cosine: f64, row_norm: f64, query_norm: f64) -> f64 {
+    #[doc(hidden)]
+    pub fn value(self, cosine: f64, row_norm: f64, query_norm: f64) -> f64 {
         match self {
             Metric::Cosine => cosine,
             Metric::InnerProduct => row_norm * query_norm * cosine,

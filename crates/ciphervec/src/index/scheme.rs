@@ -8,7 +8,7 @@ use core::str::FromStr;
 use std::sync::LazyLock;
 
 /// What is done with an additively homomorphic scheme, whichever it is.
-pub(crate) trait SchemeVisitor {
+pub trait SchemeVisitor {
     /// What comes of it.
     type Output;
 
@@ -64,7 +64,8 @@ macro_rules! schemes {
 
         impl Scheme {
             /// What `visitor` does with the scheme, if it is an additively homomorphic one that this build has.
-            pub(crate) fn visit<V: SchemeVisitor>(self, visitor: V) -> Option<V::Output> {
+            #[doc(hidden)]
+            pub fn visit<V: SchemeVisitor>(self, visitor: V) -> Option<V::Output> {
                 match self {
                     _ if cfg!(not(feature = "additive")) => None,
                     Scheme::Lattice => None,

@@ -152,12 +152,14 @@ impl IndexSpec {
         id
     }
 
-    pub(crate) fn id_text(id: [u8; 8]) -> String {
+    #[doc(hidden)]
+    pub fn id_text(id: [u8; 8]) -> String {
         id.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
     /// Refuses bytes that name another index.
-    pub(crate) fn expect_id(&self, what: &'static str, found: [u8; 8]) -> Result<()> {
+    #[doc(hidden)]
+    pub fn expect_id(&self, what: &'static str, found: [u8; 8]) -> Result<()> {
         if found == self.id() {
             return Ok(());
         }
@@ -225,11 +227,13 @@ impl IndexSpec {
         SecurityStatement::of(&self.form)
     }
 
-    pub(crate) fn wire_scheme(&self) -> wire::Scheme {
+    #[doc(hidden)]
+    pub fn wire_scheme(&self) -> wire::Scheme {
         self.form.wire_scheme()
     }
 
-    pub(crate) fn param_id(&self) -> ParamId {
+    #[doc(hidden)]
+    pub fn param_id(&self) -> ParamId {
         self.form.param_id()
     }
 }

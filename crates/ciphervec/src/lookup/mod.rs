@@ -1,34 +1,26 @@
 //! Private lookup: a client's encrypted indices enter, the sums of the rows that they name in a
 //! server's plain tables leave. Both sides.
 //!
-//! A [`Server`] prepares a [`Table`] and describes it by a [`Spec`]; a client, behind the feature
-//! `client`, turns documents into a query and the answer into numbers. Between the two there are
-//! only bytes. `docs/lookup.md` says what each side learns.
+//! A [`Server`] prepares a [`Table`] and describes it by a [`Spec`]; a client, in
+//! `ciphervec-owner`, turns documents into a query and the answer into numbers. Between the two there
+//! are only bytes. `docs/lookup.md` says what each side learns.
 
-#[cfg(all(test, feature = "hazmat"))]
-mod answer_tests;
-#[cfg(feature = "client")]
-mod client;
-#[cfg(all(test, feature = "hazmat"))]
-mod compact_tests;
-#[cfg(feature = "client")]
-mod documents;
-mod histogram;
+#[doc(hidden)]
+pub mod histogram;
 mod options;
 mod planner;
-mod serialize;
+#[doc(hidden)]
+pub mod serialize;
 mod server;
 mod small_batch;
-mod spec;
+#[doc(hidden)]
+pub mod spec;
 mod strategy;
 mod table;
-mod tokens;
+#[doc(hidden)]
+pub mod tokens;
 mod transport;
 
-#[cfg(feature = "client")]
-pub use client::Client;
-#[cfg(feature = "client")]
-pub use documents::Documents;
 pub use histogram::scales::HistogramScales;
 pub use options::{MAX_LIMIT, Options, PADDING, Pooling};
 pub use planner::{BYTES_PER_SECOND, Estimate, Next, Planner, Request};

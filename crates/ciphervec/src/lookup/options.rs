@@ -118,9 +118,3 @@ impl Options {
         Ok(())
     }
 }
-
-/// The row that an index names; `None` for padding.
-#[cfg(feature = "client")]
-pub(super) fn row_of(index: i64) -> Option<usize> {
-    (index != PADDING).then(|| usize::try_from(index).ok()).flatten()
-}

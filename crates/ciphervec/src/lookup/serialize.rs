@@ -20,7 +20,7 @@ use ciphervec_he::wire::{self, Header, KeyId, Kind, Reader, Scheme};
 /// Largest absolute value of log2 of a scale or a bound that is read.
 const MAX_LOG_SCALE: f64 = 1024.0;
 /// The version of a description that names a transport, and of messages in it.
-pub(super) const TRANSPORT_VERSION: u16 = 2;
+pub const TRANSPORT_VERSION: u16 = 2;
 /// The version of a description that says how far answers are rounded.
 const ROUNDED_VERSION: u16 = 3;
 
@@ -136,11 +136,11 @@ impl Spec {
     }
 }
 
-pub(super) fn header(kind: Kind, params: ParamId, key: KeyId) -> Header {
+pub fn header(kind: Kind, params: ParamId, key: KeyId) -> Header {
     Header { scheme: Scheme::Lookup, kind, params, key }
 }
 
-pub(super) fn frame(kind: Kind, params: ParamId, key: KeyId, payload: &[u8]) -> Vec<u8> {
+pub fn frame(kind: Kind, params: ParamId, key: KeyId, payload: &[u8]) -> Vec<u8> {
     header(kind, params, key).frame(payload)
 }
 
@@ -152,7 +152,7 @@ pub(super) fn flag(reader: &mut Reader<'_>) -> Result<bool> {
     }
 }
 
-pub(super) fn expect_scheme(header: &Header, reader: &Reader<'_>) -> Result<()> {
+pub fn expect_scheme(header: &Header, reader: &Reader<'_>) -> Result<()> {
     if header.scheme == Scheme::Lookup {
         return Ok(());
     }
@@ -160,7 +160,7 @@ pub(super) fn expect_scheme(header: &Header, reader: &Reader<'_>) -> Result<()> 
     Err(reader.error(detail).into())
 }
 
-pub(super) fn expect_params(what: &'static str, spec: &Spec, header: &Header) -> Result<()> {
+pub fn expect_params(what: &'static str, spec: &Spec, header: &Header) -> Result<()> {
     if header.params == spec.params {
         return Ok(());
     }
@@ -177,13 +177,4 @@ pub(super) fn expect_spec(operation: &'static str, spec: &Spec, found: [u8; 16])
         description that the server has now"
         .into();
     Err(Error::Lookup { operation, detail })
-}
-
-/// Refuses an answer to another key.
-#[cfg(feature = "client")]
-pub(super) fn expect_key(expected: KeyId, actual: KeyId) -> Result<()> {
-    if expected == actual {
-        return Ok(());
-    }
-    Err(ciphervec_he::Error::WrongKey { what: "the answer", expected, actual }.into())
 }

@@ -61,7 +61,8 @@ impl Server {
     }
 
     /// The same of what is made already.
-    pub(super) fn of(table: Table, spec: Spec, instance: Instance) -> Result<Self> {
+    #[doc(hidden)]
+    pub fn of(table: Table, spec: Spec, instance: Instance) -> Result<Self> {
         let prepared = match (instance, &spec.scales) {
             (Instance::Histogram(scheme), Some(scales)) => {
                 Prepared::Histogram { scheme, weights: scales.weights(&table) }

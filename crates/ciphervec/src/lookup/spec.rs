@@ -33,11 +33,12 @@ pub struct Spec {
     /// What rounding takes from a number of an answer at the most: in strategies that look up token by
     /// token, and unless an earlier release wrote the description.
     pub(super) rounding: Option<f64>,
-    pub(super) params: ParamId,
+    #[doc(hidden)]
+    pub params: ParamId,
 }
 
 /// What either half computes with.
-pub(super) enum Instance {
+pub enum Instance {
     Histogram(Box<Histogram>),
     Tokens(Recipe),
 }
@@ -88,7 +89,8 @@ impl Spec {
     }
 
     /// The same of an instance that is there.
-    pub(super) fn of(table: &Table, options: Options, instance: &Instance) -> Result<Self> {
+    #[doc(hidden)]
+    pub fn of(table: &Table, options: Options, instance: &Instance) -> Result<Self> {
         let shape = (table.tables(), table.rows(), table.columns());
         let (scales, bound, rounding) = match instance {
             Instance::Histogram(scheme) => {
@@ -109,6 +111,12 @@ impl Spec {
         Ok(Spec { shape, zero_row, digest, options, scales, bound, rounding, params })
     }
 
+    /// The same with other promises, which nothing vouches for.
+    #[cfg(feature = "hazmat")]
+    pub fn insecure_promise(self, rounding: Option<f64>, bound: f64) -> Self {
+        Spec { rounding, bound, ..self }
+    }
+
     /// ℓ: tables that are summed, and indices a token.
     pub fn tables(&self) -> usize {
         self.shape.0
@@ -124,6 +132,18 @@ impl Spec {
         self.shape.2
     }
 
+    /// In strategy `histogram`.
+    #[doc(hidden)]
+    pub fn scales(&self) -> Option<&HistogramScales> {
+        self.scales.as_ref()
+    }
+
+    /// The parameters of what it is looked up with.
+    #[doc(hidden)]
+    pub fn param_id(&self) -> ParamId {
+        self.params
+    }
+
     /// Rows that an index may name; [`PADDING`](super::PADDING) names none of them.
     pub fn choices(&self) -> usize {
         self.rows() - usize::from(self.zero_row)
@@ -131,8 +151,8 @@ impl Spec {
 
     /// The row that stands for padding, and for the slots of a batch that no token is in: a sum of
     /// functions of what is no index may be anything, where the modulus has room for rows.
-    #[cfg(feature = "client")]
-    pub(super) fn padding_row(&self) -> usize {
+    #[doc(hidden)]
+    pub fn padding_row(&self) -> usize {
         if self.zero_row { self.rows() - 1 } else { 0 }
     }
 
@@ -180,7 +200,8 @@ impl Spec {
     }
 
     /// Counts of a document.
-    pub(super) fn dimension(&self) -> usize {
+    #[doc(hidden)]
+    pub fn dimension(&self) -> usize {
         self.tables() * self.rows()
     }
 }

@@ -52,7 +52,7 @@ fn shown(held: &Shown) -> &Vec<f64> {
 }
 
 /// The registers of a circuit's inputs.
-pub(super) fn placed(circuit: &Circuit, inputs: &[Vec<f64>]) -> Result<Vec<Shown>> {
+pub fn placed(circuit: &Circuit, inputs: &[Vec<f64>]) -> Result<Vec<Shown>> {
     circuit.check()?;
     if inputs.len() != circuit.inputs.len() {
         let (expected, actual) = (circuit.inputs.len().to_string(), inputs.len().to_string());
@@ -67,7 +67,7 @@ pub(super) fn placed(circuit: &Circuit, inputs: &[Vec<f64>]) -> Result<Vec<Shown
 }
 
 /// The outputs that stand in these registers, one after the other.
-pub(super) fn decoded(circuit: &Circuit, registers: &[Vec<f64>]) -> Result<Vec<Answer>> {
+pub fn decoded(circuit: &Circuit, registers: &[Vec<f64>]) -> Result<Vec<Answer>> {
     let mut rest = registers;
     let answers = circuit.outputs.iter().map(|output| {
         let (held, after) = rest.split_at(output.registers.len());

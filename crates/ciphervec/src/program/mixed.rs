@@ -34,6 +34,14 @@ pub struct Mixed<'a, M, P> {
     pub(super) open: P,
 }
 
+impl<'a, M, P> Mixed<'a, M, P> {
+    /// One of these two.
+    #[doc(hidden)]
+    pub fn from_parts(sealed: &'a M, open: P) -> Self {
+        Mixed { sealed, open }
+    }
+}
+
 /// The register of either kind that one operation of both machines makes.
 macro_rules! either {
     ($self:ident, $a:expr, $operation:ident $(, $given:expr)*) => {

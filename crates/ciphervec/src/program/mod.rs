@@ -3,15 +3,14 @@
 //!
 //! A [`Circuit`] is what is computed: steps on *registers*, vectors of as many numbers as there are
 //! slots. A [`Machine`] computes its steps: [`Clear`] on numbers, [`CkksMachine`] on ciphertexts. A
-//! [`Plan`] is a circuit with parameters and the list of keys that it needs; [`Client`] and
-//! [`Server`] are its halves, with bytes between them.
+//! [`Plan`] is a circuit with parameters and the list of keys that it needs; a
+//! [`Server`] runs it for a client of `ciphervec-owner`, with bytes between them.
 
 mod arrays;
 mod circuit;
 mod ckks;
-mod clear;
-#[cfg(feature = "client")]
-mod client;
+#[doc(hidden)]
+pub mod clear;
 mod encoded;
 mod fit;
 mod footprint;
@@ -30,12 +29,13 @@ mod refreshed;
 mod refreshing;
 mod rounding;
 mod serialize;
-mod server;
-#[cfg(feature = "client")]
-mod simulated;
+#[doc(hidden)]
+pub mod server;
 mod step_bytes;
-mod tolerance;
-mod trial;
+#[doc(hidden)]
+pub mod tolerance;
+#[doc(hidden)]
+pub mod trial;
 mod view_bytes;
 mod weighing;
 
@@ -44,8 +44,6 @@ pub use arrays::{Answer, Decoding, Input, Output, Register, View};
 pub use circuit::{Circuit, Step};
 pub use ckks::CkksMachine;
 pub use clear::Clear;
-#[cfg(feature = "client")]
-pub use client::Client;
 pub use fit::{Candidate, candidates};
 pub use footprint::Footprint;
 pub use machine::{Constant, Machine, execute};
@@ -57,7 +55,5 @@ pub use reading::Reading;
 pub use refreshed::Refreshed;
 pub use serialize::PlanBytes;
 pub use server::{Sealed, Server, frames, key_of_input, key_of_keys};
-#[cfg(feature = "client")]
-pub use simulated::Simulated;
 pub use tolerance::{Asked, FAILURE_BITS, OutputForecast};
 pub use trial::{StepForecast, Trial};

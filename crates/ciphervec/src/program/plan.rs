@@ -37,7 +37,8 @@ pub struct KeySet {
 }
 
 impl KeySet {
-    pub(super) fn key_plan(&self) -> KeyPlan {
+    #[doc(hidden)]
+    pub fn key_plan(&self) -> KeyPlan {
         let plan = KeyPlan::new().rotations(self.rotations.iter().copied()).at_level(self.level);
         if self.relinearise { plan.relinearise() } else { plan }
     }

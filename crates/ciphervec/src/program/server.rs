@@ -45,7 +45,7 @@ pub struct Sealed {
 }
 
 impl Sealed {
-    /// Reads an input that [`super::Client::encrypt`] wrote under that key.
+    /// Reads an input that a client's `encrypt` wrote under that key.
     ///
     /// # Errors
     /// Damaged or foreign bytes, an input of another plan or under another key, ciphertexts that are
@@ -159,7 +159,7 @@ pub fn key_of_input(frame: &[u8]) -> Result<KeyId> {
 }
 
 impl Server {
-    /// A server for the plan, with what [`super::Client::evaluation_keys`] made.
+    /// A server for the plan, with what a client's `evaluation_keys` made.
     ///
     /// # Errors
     /// Damaged or foreign bytes, keys of another plan, and keys that are not those the plan lists.
@@ -201,7 +201,7 @@ impl Server {
         self.key
     }
 
-    /// Reads an input that [`super::Client::encrypt`] wrote, once for however many runs.
+    /// Reads an input that a client's `encrypt` wrote, once for however many runs.
     ///
     /// # Errors
     /// As [`Sealed::read`].
@@ -264,7 +264,7 @@ impl Server {
 }
 
 /// Refuses what belongs to another key.
-pub(super) fn expect_key(expected: KeyId, actual: KeyId) -> Result<()> {
+pub fn expect_key(expected: KeyId, actual: KeyId) -> Result<()> {
     if actual == expected {
         return Ok(());
     }
@@ -273,18 +273,18 @@ pub(super) fn expect_key(expected: KeyId, actual: KeyId) -> Result<()> {
 }
 
 /// Numbers one after the other.
-pub(super) fn bytes_of(values: &[f64]) -> Vec<u8> {
+pub fn bytes_of(values: &[f64]) -> Vec<u8> {
     values.iter().flat_map(|value| value.to_le_bytes()).collect()
 }
 
 /// Writes a length and a frame.
-pub(super) fn put(out: &mut Vec<u8>, frame: &[u8]) {
+pub fn put(out: &mut Vec<u8>, frame: &[u8]) {
     out.extend((frame.len() as u64).to_le_bytes());
     out.extend(frame);
 }
 
 /// Reads what [`put`] wrote.
-pub(super) fn take<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8]> {
+pub fn take<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8]> {
     let length = reader.u64()?;
     let length = usize::try_from(length).map_err(|_| {
         reader.error(format!("{length} bytes expected, {} left", reader.remaining()))
@@ -293,7 +293,7 @@ pub(super) fn take<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8]> {
 }
 
 /// What belongs to a plan, framed.
-pub(super) fn frame(plan: &Plan, kind: Kind, key: KeyId, body: &[u8]) -> Vec<u8> {
+pub fn frame(plan: &Plan, kind: Kind, key: KeyId, body: &[u8]) -> Vec<u8> {
     let mut frame = begun(plan, HEADER_LEN + 16 + body.len());
     frame.extend_from_slice(body);
     sealed(plan, kind, key, &mut frame);
@@ -301,7 +301,7 @@ pub(super) fn frame(plan: &Plan, kind: Kind, key: KeyId, body: &[u8]) -> Vec<u8>
 }
 
 /// A frame without its header, of what belongs to a plan, with room for so many bytes.
-pub(super) fn begun(plan: &Plan, bytes: usize) -> Vec<u8> {
+pub fn begun(plan: &Plan, bytes: usize) -> Vec<u8> {
     let mut frame = Vec::with_capacity(bytes);
     frame.resize(HEADER_LEN, 0);
     frame.extend_from_slice(&plan.id().0);
@@ -309,13 +309,13 @@ pub(super) fn begun(plan: &Plan, bytes: usize) -> Vec<u8> {
 }
 
 /// Writes the header of a frame that [`begun`] has begun.
-pub(super) fn sealed(plan: &Plan, kind: Kind, key: KeyId, frame: &mut [u8]) {
+pub fn sealed(plan: &Plan, kind: Kind, key: KeyId, frame: &mut [u8]) {
     let params = plan.params().param_id();
     Header { scheme: Scheme::Ckks, kind, params, key }.seal(frame);
 }
 
 /// The body of a frame that belongs to this plan.
-pub(super) fn open<'a>(
+pub fn open<'a>(
     plan: &Plan,
     kind: Kind,
     bytes: &'a [u8],

@@ -47,7 +47,7 @@ pub struct OutputForecast {
 ///
 /// `local` follows errors slot by slot, which takes longer: a mask takes those of what it leaves out with it,
 /// so that what is put together of masked parts is no further off than each.
-pub(super) fn traced(circuit: &Circuit, failure: u8, refreshes: bool, local: bool) -> Tracing {
+pub fn traced(circuit: &Circuit, failure: u8, refreshes: bool, local: bool) -> Tracing {
     let numbers = circuit.outputs.iter().filter_map(|output| elements(&output.shape));
     let numbers = numbers.fold(0u64, u64::saturating_add) as f64;
     let stages = circuit.steps.iter().map(|step| match *step {

@@ -123,7 +123,8 @@ impl Trial {
     ///
     /// # Errors
     /// As the server's.
-    pub(super) fn served(circuit: &Circuit, bootstrapper: &Arc<Bootstrapper>) -> Result<()> {
+    #[doc(hidden)]
+    pub fn served(circuit: &Circuit, bootstrapper: &Arc<Bootstrapper>) -> Result<()> {
         Self::stopped(circuit, &TrialMachine::refreshing(bootstrapper, UNTRACED))
     }
 
@@ -270,7 +271,7 @@ impl Needs {
 }
 
 /// Forecasts in place of ciphertexts.
-pub(super) struct TrialMachine {
+pub struct TrialMachine {
     pub(super) traced: TracedForecast,
     /// Whether errors are looked at.
     noisy: bool,
@@ -288,7 +289,8 @@ pub(super) struct TrialMachine {
 
 impl TrialMachine {
     /// Without a `tracing` errors are not looked at.
-    pub(super) fn new(spec: &ParamsSpec, tracing: Option<Tracing>) -> Result<Self> {
+    #[doc(hidden)]
+    pub fn new(spec: &ParamsSpec, tracing: Option<Tracing>) -> Result<Self> {
         let none = Tracing { bits: 0.0, slots: 1, local: false, dependent: false };
         let traced = TracedForecast::of_spec(spec, tracing.unwrap_or(none))?;
         Ok(Self::with(traced, tracing.is_some()))
@@ -329,26 +331,26 @@ impl TrialMachine {
     }
 
     /// The one that a plan is simulated by.
-    #[cfg(feature = "client")]
-    pub(super) fn simulating(plan: &Plan) -> Self {
+    #[doc(hidden)]
+    pub fn simulating(plan: &Plan) -> Self {
         Self::of(plan, tracing(plan))
     }
 
     /// Whether registers are refreshed.
-    #[cfg(feature = "client")]
-    pub(super) fn refreshes(&self) -> bool {
+    #[doc(hidden)]
+    pub fn refreshes(&self) -> bool {
         self.bootstrapper.is_some()
     }
 
     /// The most slots.
-    #[cfg(feature = "client")]
-    pub(super) fn max_slots(&self) -> usize {
+    #[doc(hidden)]
+    pub fn max_slots(&self) -> usize {
         self.forecast().max_slots()
     }
 
     /// The ring that it is under.
-    #[cfg(feature = "client")]
-    pub(super) fn ring(&self) -> Ring {
+    #[doc(hidden)]
+    pub fn ring(&self) -> Ring {
         self.forecast().spec().ring
     }
 
@@ -376,7 +378,8 @@ impl TrialMachine {
     }
 
     /// The registers of a circuit's inputs, as a client encrypts them, and bounds on public ones.
-    pub(super) fn inputs(&self, circuit: &Circuit) -> Result<Vec<Held<Traced, f64>>> {
+    #[doc(hidden)]
+    pub fn inputs(&self, circuit: &Circuit) -> Result<Vec<Held<Traced, f64>>> {
         let mut registers = Vec::new();
         for input in &circuit.inputs {
             for view in &input.views {

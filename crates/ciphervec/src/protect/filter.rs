@@ -16,17 +16,6 @@ const WHAT: &str = "filter tags";
 /// A keyed hash of one field's value.
 pub type FilterTag = [u8; 16];
 
-/// The tag of `field = value`: the first 16 bytes of keyed BLAKE3 over the field's length, the
-/// field and the value.
-#[cfg(feature = "client")]
-pub fn tag(filter_key: &[u8; 32], field: &str, value: &[u8]) -> FilterTag {
-    let mut hasher = blake3::Hasher::new_keyed(filter_key);
-    hasher.update(&(field.len() as u64).to_le_bytes()).update(field.as_bytes()).update(value);
-    let mut tag = [0; 16];
-    tag.copy_from_slice(&hasher.finalize().as_bytes()[..16]);
-    tag
-}
-
 /// The tags of one segment's rows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FilterTags {
@@ -186,15 +175,5 @@ mod tests {
         bytes[12..16].fill(0xff);
         assert!(matches!(FilterTags::from_bytes(&bytes), Err(DecodeError::Truncated { .. })));
         Ok(())
-    }
-
-    #[cfg(feature = "client")]
-    #[test]
-    fn tags_depend_on_key_field_and_value() {
-        let key = [1; 32];
-        assert_eq!(tag(&key, "colour", b"red"), tag(&key, "colour", b"red"));
-        assert_ne!(tag(&key, "colour", b"red"), tag(&key, "colour", b"blue"));
-        assert_ne!(tag(&key, "colour", b"red"), tag(&key, "colou", b"rred"));
-        assert_ne!(tag(&key, "colour", b"red"), tag(&[2; 32], "colour", b"red"));
     }
 }

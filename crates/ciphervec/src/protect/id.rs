@@ -92,7 +92,8 @@ impl Id {
     }
 
     /// Checked text from UTF-8; the error is what was expected.
-    pub(crate) fn text(bytes: &[u8]) -> Result<Self, &'static str> {
+    #[doc(hidden)]
+    pub fn text(bytes: &[u8]) -> Result<Self, &'static str> {
         if bytes.is_empty() || bytes.len() > Self::MAX_TEXT {
             return Err("1 to 65535 bytes");
         }
@@ -104,7 +105,7 @@ impl Id {
 }
 
 /// What an id's text holds, without repeating it: ids are plaintext data and stay out of messages.
-pub(crate) fn describe(text: &[u8]) -> String {
+pub fn describe(text: &[u8]) -> String {
     let kind = if std::str::from_utf8(text).is_ok() { "UTF-8" } else { "not UTF-8" };
     format!("{} bytes, {kind}", text.len())
 }

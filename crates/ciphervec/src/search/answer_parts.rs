@@ -9,7 +9,7 @@ use ciphervec_he::lattice::SegmentId;
 use ciphervec_he::wire::{self, KeyId, Kind, Reader};
 
 /// What one answer says, or half of one.
-pub(super) struct AnswerParts<'a> {
+pub struct AnswerParts<'a> {
     pub key: KeyId,
     /// Of the evaluation keys that half of an answer was made with.
     pub keys: KeysName,
@@ -19,8 +19,7 @@ pub(super) struct AnswerParts<'a> {
 }
 
 /// The answers of one segment.
-#[cfg_attr(not(feature = "client"), expect(dead_code, reason = "only who joins halves asks"))]
-pub(super) struct SegmentPart<'a> {
+pub struct SegmentPart<'a> {
     pub id: SegmentId,
     pub rows: usize,
     pub level: u8,
@@ -34,7 +33,6 @@ pub(super) struct SegmentPart<'a> {
 
 impl SegmentPart<'_> {
     /// What comes before the answers.
-    #[cfg_attr(not(feature = "client"), expect(dead_code, reason = "only who joins halves asks"))]
     pub fn head(&self) -> &[u8] {
         &self.bytes[..self.bytes.len() - self.answers.len()]
     }
@@ -136,7 +134,7 @@ fn sums_len(spec: &IndexSpec, head: &QueryHead, level: u8) -> Result<usize> {
 }
 
 /// The error of a mode whose answers have no half that could be had ahead.
-pub(super) fn no_halves(spec: &IndexSpec) -> Error {
+pub fn no_halves(spec: &IndexSpec) -> Error {
     let known = "sealed or sealed-query, whose answers have a half that can be fetched ahead";
     Error::choice("mode", known, spec.mode().as_str())
 }

@@ -37,7 +37,7 @@ pub trait SegmentSource: Send + Sync {
 }
 
 /// A segment as the index knows it, wherever its rows are.
-pub(super) struct SegmentEntry {
+pub struct SegmentEntry {
     pub head: SegmentHead,
     /// Bytes of it, framed.
     pub len: usize,
@@ -46,7 +46,7 @@ pub(super) struct SegmentEntry {
 }
 
 /// Where rows are.
-pub(super) enum Residency {
+pub enum Residency {
     Memory(Arc<Segment>),
     Stored(Arc<dyn SegmentSource>),
 }
@@ -73,7 +73,7 @@ impl SegmentEntry {
 pub(super) type Chosen<'a> = (&'a SegmentEntry, Option<Vec<bool>>);
 
 /// Segments of an index, as a form gets at their rows.
-pub(super) trait SegmentReader: Sync {
+pub trait SegmentReader: Sync {
     /// All of them, in the order they were added.
     fn entries(&self) -> &[Arc<SegmentEntry>];
 

@@ -81,7 +81,8 @@ impl SegmentHead {
     }
 
     /// Which rows are kept; `None` for all. `data` is what follows the head.
-    pub(super) fn read_kept(&self, data: &[u8]) -> Result<Option<Vec<bool>>> {
+    #[doc(hidden)]
+    pub fn read_kept(&self, data: &[u8]) -> Result<Option<Vec<bool>>> {
         if self.kept == self.rows {
             return Ok(None);
         }
@@ -115,8 +116,8 @@ impl SegmentHead {
     }
 
     /// Turns `bytes`, words behind [`HEADROOM`] free bytes, into a framed segment.
-    #[cfg(feature = "client")]
-    pub(crate) fn frame(&self, spec: &IndexSpec, mut bytes: AlignedBytes) -> AlignedBytes {
+    #[doc(hidden)]
+    pub fn frame(&self, spec: &IndexSpec, mut bytes: AlignedBytes) -> AlignedBytes {
         let frame = bytes.as_mut_slice();
         self.write(spec, &mut frame[HEADER_LEN..]);
         self.header(spec).seal(frame);
@@ -141,31 +142,4 @@ impl Segment {
             }
         }
     }
-}
-
-/// The words of all rows of a segment, zeros for rows that were taken out.
-#[cfg(feature = "client")]
-pub(super) struct Spread<'a> {
-    pub words: Cow<'a, [u8]>,
-    /// Which rows are there, where that is not all.
-    pub there: Option<Vec<bool>>,
-}
-
-/// Spreads the words of a segment whose head [`SegmentHead::read`] gave.
-#[cfg(feature = "client")]
-pub(super) fn words<'a>(
-    spec: &IndexSpec,
-    head: &SegmentHead,
-    bytes: &'a [u8],
-) -> Result<Spread<'a>> {
-    let data = &bytes[HEADROOM..];
-    let kept = head.read_kept(data)?;
-    Ok(match (kept, form::of(spec).pruned()) {
-        (Some(kept), Some(pruned)) => {
-            let words = &data[head.bitmap_len()..];
-            let words = Cow::Owned(pruned.spread(words, spec.dimension(), &kept));
-            Spread { words, there: Some(kept) }
-        }
-        _ => Spread { words: Cow::Borrowed(data), there: None },
-    })
 }

@@ -34,7 +34,7 @@ const SEGMENT_HEAD: usize = 16 + 4 + 1 + 1;
 
 /// What a query says in the clear.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct QueryHead {
+pub struct QueryHead {
     pub count: u32,
     pub top_level: u8,
     pub epoch: u32,
@@ -48,20 +48,19 @@ pub(super) struct QueryHead {
 }
 
 /// What evaluation keys are called: the start of the hash of their frame. Halves of an answer were made with the same ones.
-pub(super) type KeysName = [u8; 16];
+pub type KeysName = [u8; 16];
 /// Bytes that half of an answer has more before its levels than a whole one.
 pub(super) const HALF_HEAD: usize = 1 + size_of::<KeysName>();
 
 /// The words that an answer is wanted in.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct WordsAsked {
+pub struct WordsAsked {
     /// Bits of V by level.
     pub linear: Vec<u8>,
 }
 
 impl QueryHead {
     /// The frame of a query with this head and `body`.
-    #[cfg(feature = "client")]
     pub fn frame(&self, spec: &IndexSpec, key: KeyId, body: &[u8]) -> Vec<u8> {
         let named = self.segments.as_ref().map_or(0, |segments| 4 + segments.len() * 16);
         let words = self.words.as_ref().map_or(0, |words| 1 + words.linear.len());
@@ -181,12 +180,12 @@ fn read_segments(reader: &mut Reader<'_>) -> Result<Vec<SegmentId>> {
     Ok(segments)
 }
 
-pub(super) fn header(spec: &IndexSpec, kind: Kind, key: KeyId) -> Header {
+pub fn header(spec: &IndexSpec, kind: Kind, key: KeyId) -> Header {
     Header { scheme: spec.wire_scheme(), kind, params: spec.param_id(), key }
 }
 
 /// Refuses a frame made under other parameters.
-pub(super) fn expect_params(spec: &IndexSpec, what: &'static str, header: &Header) -> Result<()> {
+pub fn expect_params(spec: &IndexSpec, what: &'static str, header: &Header) -> Result<()> {
     if header.params == spec.param_id() && header.scheme == spec.wire_scheme() {
         return Ok(());
     }
@@ -207,7 +206,7 @@ pub(super) fn response_len<'a>(
 }
 
 /// Builds a response in place, so that answers are written once.
-pub(super) struct ResponseWriter {
+pub struct ResponseWriter {
     version: u16,
     bytes: Vec<u8>,
 }
@@ -296,7 +295,7 @@ impl ResponseWriter {
 }
 
 /// Reads a bitmap of rows; bits beyond the last row must be zero.
-pub(super) fn read_bitmap(reader: &mut Reader<'_>, rows: usize) -> Result<Vec<bool>> {
+pub fn read_bitmap(reader: &mut Reader<'_>, rows: usize) -> Result<Vec<bool>> {
     let bytes = reader.take(rows.div_ceil(8))?;
     if !rows.is_multiple_of(8) && bytes.last().is_some_and(|last| last >> (rows % 8) != 0) {
         return Err(reader.error("bits beyond the last row").into());

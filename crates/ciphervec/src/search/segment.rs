@@ -11,9 +11,9 @@ pub(super) const HEAD_LEN: usize = 64;
 /// Words start on a line.
 const LINE: usize = 64;
 /// Bytes before a segment's words.
-pub(crate) const HEADROOM: usize = HEADER_LEN + HEAD_LEN;
+pub const HEADROOM: usize = HEADER_LEN + HEAD_LEN;
 /// The most rows in one segment.
-pub(crate) const MAX_ROWS: usize = 1 << 24;
+pub const MAX_ROWS: usize = 1 << 24;
 
 /// What a segment says of itself in the clear.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -35,7 +35,8 @@ impl SegmentHead {
     pub const LEN: usize = HEADROOM;
 
     /// Bytes between the head and the words: the bitmap of the rows kept, where some are not.
-    pub(super) fn bitmap_len(&self) -> usize {
+    #[doc(hidden)]
+    pub fn bitmap_len(&self) -> usize {
         if self.kept == self.rows {
             0
         } else {

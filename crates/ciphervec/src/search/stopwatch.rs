@@ -35,4 +35,4 @@ mod running {
     }
 }
 
-pub(super) use running::Stopwatch;
+pub use running::Stopwatch;

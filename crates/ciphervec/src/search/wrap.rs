@@ -1,38 +1,25 @@
-//! The key of one segment, wrapped to the owner. 32 secret bytes and a public key enter, a frame leaves; the owner opens it.
-//! A server checks the frame and learns nothing.
+//! The key of one segment, wrapped to the owner: a frame enters, what it says in the clear leaves, and back. A server checks
+//! the frame and learns nothing.
 //!
 //! A frame of kind 13 under the owner's key id, with the payload
 //! `index id 8 | segment id 16 | suite u16 | encapsulated key 1120 | sealed key 48 or 56 | writer's name: u16 and UTF-8, 1 to 64
 //! bytes`. In suite 2, which has the algorithms of suite 1, the time of sealing is sealed behind the key: milliseconds since 1970
 //! by the writer's clock, u64. Release 0.1 wrote suite 1.
-//! The HPKE `info` is `ciphervec v1 segment-key` and, each after its length, the frame's version, its scheme and parameters,
-//! the owner's key id, the index's binding, the segment's id and the writer's name: a wrap opens for one segment only.
 
 use super::message::{expect_params, header};
 use crate::error::Result;
 use crate::index::spec::IndexSpec;
 pub use crate::protect::hybrid::PUBLIC_KEY;
-pub(super) use crate::protect::hybrid::SUITE;
+pub use crate::protect::hybrid::SUITE;
 use crate::protect::hybrid::{ENCAPSULATED, SEALED};
 use ciphervec_he::lattice::SegmentId;
 use ciphervec_he::wire::{self, KeyId, Kind, Reader};
-#[cfg(feature = "client")]
-use {
-    super::root_key::SegmentRootKey,
-    crate::error::Error,
-    crate::protect::aead,
-    crate::protect::hybrid::{self, Pair, SealedKey},
-    ciphervec_he_secret::keys::{MasterKey, Purpose, Secret},
-    std::collections::HashMap,
-    std::sync::{Arc, Mutex, PoisonError},
-    zeroize::Zeroizing,
-};
 
 /// The longest name of a writer, in bytes.
 pub const MAX_WRITER: usize = 64;
 /// The suite with a time behind the key.
-const TIMED: u16 = 2;
-const TIME: usize = 8;
+pub const TIMED: u16 = 2;
+pub const TIME: usize = 8;
 
 /// A wrapped key, read and not opened.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -43,9 +30,12 @@ pub struct WrappedKey<'a> {
     pub owner: KeyId,
     /// The name of the writer, as its card has it.
     pub writer: &'a str,
-    suite: u16,
-    encapsulated: &'a [u8],
-    sealed: &'a [u8],
+    #[doc(hidden)]
+    pub suite: u16,
+    #[doc(hidden)]
+    pub encapsulated: &'a [u8],
+    #[doc(hidden)]
+    pub sealed: &'a [u8],
 }
 
 impl<'a> WrappedKey<'a> {
@@ -88,20 +78,13 @@ impl<'a> WrappedKey<'a> {
     }
 }
 
-/// Refuses a suite of a later release; whether it is the one with `more` added.
-pub(super) fn expect_suite(reader: &mut Reader<'_>, more: u16) -> Result<bool> {
-    let suite = u16::from_le_bytes(reader.array()?);
-    let known = suite == SUITE || suite == SUITE + more;
-    if known { Ok(suite != SUITE) } else { Err(unknown_suite(reader, SUITE + more, suite)) }
-}
-
-fn unknown_suite(reader: &Reader<'_>, newest: u16, suite: u16) -> crate::error::Error {
+pub fn unknown_suite(reader: &Reader<'_>, newest: u16, suite: u16) -> crate::error::Error {
     let detail = format!("a suite up to {newest} expected, {suite} came; upgrade ciphervec");
     reader.error(detail).into()
 }
 
 /// A writer's name: 1 to [`MAX_WRITER`] bytes of UTF-8.
-pub(super) fn writer_name<'a>(reader: &Reader<'_>, bytes: &'a [u8]) -> Result<&'a str> {
+pub fn writer_name<'a>(reader: &Reader<'_>, bytes: &'a [u8]) -> Result<&'a str> {
     let name = core::str::from_utf8(bytes).ok();
     let fits = |name: &&str| (1..=MAX_WRITER).contains(&name.len());
     name.filter(fits).ok_or_else(|| {
@@ -110,168 +93,7 @@ pub(super) fn writer_name<'a>(reader: &Reader<'_>, bytes: &'a [u8]) -> Result<&'
 }
 
 /// Bytes behind their length, u16.
-pub(super) fn take_short<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8]> {
+pub fn take_short<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8]> {
     let length = u16::from_le_bytes(reader.array()?);
     Ok(reader.take(length.into())?)
-}
-
-/// A pair that segments' keys are wrapped to: one for each index, owner's key and writer's name.
-#[cfg(feature = "client")]
-pub(super) struct WriterPair(Pair);
-
-#[cfg(feature = "client")]
-impl WriterPair {
-    pub fn derive(master: &MasterKey, spec: &IndexSpec, writer: &str) -> Self {
-        let seed: Secret =
-            master.derive(Purpose::WriterPair, &[&spec.binding(), writer.as_bytes()]);
-        WriterPair(Pair::derive(seed.expose()))
-    }
-
-    pub fn public_bytes(&self) -> Vec<u8> {
-        self.0.public_bytes()
-    }
-
-    /// The key in `wrap`, and when it was sealed: zero where the wrap does not say.
-    ///
-    /// # Errors
-    /// [`crate::protect::aead::EnvelopeError::Unauthentic`] for one that is addressed to another pair or place.
-    pub fn open(
-        &self,
-        spec: &IndexSpec,
-        wrap: &WrappedKey<'_>,
-    ) -> Result<(Zeroizing<[u8; 32]>, u64)> {
-        let info = info(spec, wrap.owner, wrap.segment, wrap.writer);
-        let unauthentic = || {
-            Error::Envelope(aead::EnvelopeError::Unauthentic { what: Kind::SegmentKey.as_str() })
-        };
-        if wrap.suite == SUITE {
-            let key = self.0.open(&info, wrap.encapsulated, wrap.sealed).ok_or_else(unauthentic)?;
-            return Ok((key, 0));
-        }
-        let opened: Zeroizing<[u8; 32 + TIME]> =
-            self.0.open(&info, wrap.encapsulated, wrap.sealed).ok_or_else(unauthentic)?;
-        let (key, time) = opened.split_first_chunk().ok_or_else(unauthentic)?;
-        let time = time.first_chunk().ok_or_else(unauthentic)?;
-        Ok((Zeroizing::new(*key), u64::from_le_bytes(*time)))
-    }
-}
-
-/// Pairs that an owner has derived already: deriving one takes as long as opening a wrap.
-#[cfg(feature = "client")]
-#[derive(Default)]
-pub(super) struct WriterPairs(Mutex<HashMap<(KeyId, String), Arc<WriterPair>>>);
-
-/// Names of writers whose pairs are kept: wraps of a server's may name any number.
-#[cfg(feature = "client")]
-const KEPT_PAIRS: usize = 256;
-
-#[cfg(feature = "client")]
-impl WriterPairs {
-    /// The pair of a writer under this root key.
-    pub fn pair(&self, root: &SegmentRootKey, spec: &IndexSpec, writer: &str) -> Arc<WriterPair> {
-        let place = (root.key_id(), writer.to_owned());
-        let lock = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(pair) = lock().get(&place) {
-            return Arc::clone(pair);
-        }
-        let pair = Arc::new(WriterPair::derive(root.master(), spec, writer));
-        let mut kept = lock();
-        if kept.len() >= KEPT_PAIRS {
-            kept.clear();
-        }
-        kept.insert(place, Arc::clone(&pair));
-        pair
-    }
-}
-
-/// Checks that `public` is a key of the suite.
-#[cfg(feature = "client")]
-pub(super) fn check_public(public: &[u8]) -> Result<()> {
-    if hybrid::is_public(public) { Ok(()) } else { Err(unusable()) }
-}
-
-/// Wraps the `key` of a segment, and the time of its sealing, to the pair of `public`.
-///
-/// # Errors
-/// A public key that is none; no randomness.
-#[cfg(feature = "client")]
-pub(super) fn wrap(
-    spec: &IndexSpec,
-    public: &[u8],
-    owner: KeyId,
-    writer: &str,
-    segment: SegmentId,
-    key: &[u8; 32],
-    time: u64,
-) -> Result<Vec<u8>> {
-    let info = info(spec, owner, segment, writer);
-    let mut timed = Zeroizing::new([0; 32 + TIME]);
-    let (head, tail) = timed.split_at_mut(32);
-    head.copy_from_slice(key);
-    tail.copy_from_slice(&time.to_le_bytes());
-    let SealedKey { encapsulated, sealed } =
-        hybrid::seal(public, &info, timed.as_slice())?.ok_or_else(unusable)?;
-    let (encapsulated, sealed) = (encapsulated.as_slice(), sealed.as_slice());
-    let wrapped = WrappedKey { segment, owner, writer, suite: TIMED, encapsulated, sealed };
-    Ok(wrapped.to_bytes(spec))
-}
-
-#[cfg(feature = "client")]
-fn info(spec: &IndexSpec, owner: KeyId, segment: SegmentId, writer: &str) -> Vec<u8> {
-    let scheme = [spec.wire_scheme() as u8];
-    let parts: [&[u8]; 7] = [
-        &wire::VERSION.to_le_bytes(),
-        &scheme,
-        &spec.param_id().0,
-        &owner.0,
-        &spec.binding(),
-        &segment.0,
-        writer.as_bytes(),
-    ];
-    aead::associated_data("ciphervec v1 segment-key", &parts)
-}
-
-#[cfg(feature = "client")]
-fn unusable() -> Error {
-    let detail = "its public key is none of the suite; ask the owner for the card again";
-    let what = Kind::WriterCard.as_str();
-    Error::Scheme(ciphervec_he::Error::Malformed { what, detail: detail.to_owned() })
-}
-
-#[cfg(all(test, feature = "client"))]
-mod tests {
-    use super::*;
-    use crate::{Metric, Mode, Precision};
-
-    #[test]
-    fn a_wrap_opens_for_its_segment_its_index_its_owner_and_its_writer_only() -> Result<()> {
-        let spec =
-            |name| IndexSpec::new(name, 8, Metric::Cosine, Mode::Sealed, Precision::Standard);
-        let (here, there) = (spec("here")?, spec("there")?);
-        let master = MasterKey::from_bytes([3; 32]);
-        let pair = WriterPair::derive(&master, &here, "door");
-        let (segment, owner) = (SegmentId([5; 16]), master.key_id());
-        let key = [9; 32];
-        let bytes = wrap(&here, &pair.public_bytes(), owner, "door", segment, &key, 9)?;
-        let read = WrappedKey::read(&here, &bytes)?;
-        assert_eq!((read.segment, read.owner, read.writer), (segment, owner, "door"));
-        let (opened, time) = pair.open(&here, &read)?;
-        assert_eq!((*opened, time), (key, 9));
-        assert_eq!(read.to_bytes(&here), bytes);
-        assert!(WrappedKey::read(&there, &bytes).is_err());
-        let moved = [
-            WrappedKey { segment: SegmentId([6; 16]), ..read.clone() },
-            WrappedKey { owner: KeyId([1; 8]), ..read.clone() },
-            WrappedKey { writer: "gate", ..read.clone() },
-        ];
-        assert!(moved.iter().all(|wrap| pair.open(&here, wrap).is_err()));
-        for (of, name) in [(&there, "door"), (&here, "gate")] {
-            assert!(WriterPair::derive(&master, of, name).open(&here, &read).is_err());
-        }
-        let stranger = WriterPair::derive(&MasterKey::from_bytes([4; 32]), &here, "door");
-        assert!(stranger.open(&here, &read).is_err());
-        let again = wrap(&here, &pair.public_bytes(), owner, "door", segment, &key, 9)?;
-        assert_ne!(again, bytes);
-        Ok(())
-    }
 }

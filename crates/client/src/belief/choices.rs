@@ -1,7 +1,7 @@
 //! Choices: what a new collection is to be, as a caller says it, and whether it may be so.
 
-use ciphervec::store::shelf::valid_name;
-use ciphervec::{IndexSpec, Metric, Mode, Network, Precision, Scheme};
+use ciphervec_owner::store::shelf::valid_name;
+use ciphervec_owner::{IndexSpec, Metric, Mode, Network, Precision, Scheme};
 use serde_json::value::RawValue;
 
 use crate::clusters::choice::Clusters;

@@ -7,11 +7,11 @@
 use std::collections::BTreeMap;
 
 use base64::prelude::{BASE64_STANDARD, Engine};
-use ciphervec::protect::aead::EnvelopeError;
-use ciphervec::protect::records::{Place, RecordBatch, open_record};
-use ciphervec::search::{Owner, RotationState};
-use ciphervec::{Error as SchemeError, IndexSpec, Keys, Metric, Mode, Network, SegmentId};
 use ciphervec_he_secret::Error as WireError;
+use ciphervec_owner::protect::aead::EnvelopeError;
+use ciphervec_owner::protect::records::{Place, RecordBatch, open_record, seal_records};
+use ciphervec_owner::search::{Owner, RotationState};
+use ciphervec_owner::{Error as SchemeError, IndexSpec, Keys, Metric, Mode, Network, SegmentId};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
@@ -177,7 +177,7 @@ impl Description {
         }
         let binding = self.spec.binding();
         let place = Place { collection: &binding, segment: &PLACE };
-        let sealed = RecordBatch::seal(owner.aead(), place, &[(ID.into(), text)])
+        let sealed = seal_records(owner.aead(), place, &[(ID.into(), text)])
             .map_err(SchemeError::Envelope)?;
         let format = if !self.center.is_empty() {
             6
@@ -500,7 +500,7 @@ fn stored(face: Face, data: &[u8], name: &str) -> Result<(Stored, IndexSpec)> {
         error => damaged(face, name, error),
     })?;
     if format == 1 {
-        stored.scheme = ciphervec::Scheme::Lattice.stored_name().to_owned();
+        stored.scheme = ciphervec_owner::Scheme::Lattice.stored_name().to_owned();
     }
     if format == 0 || stored.scheme != spec.scheme().stored_name() {
         let says = format!("format {format}, scheme {}", face.quoted(&stored.scheme));

@@ -6,7 +6,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use ciphervec::IndexSpec;
+use ciphervec_owner::IndexSpec;
 use serde::{Deserialize, Serialize};
 
 use crate::belief::vault::{Entry, Vault};
@@ -133,7 +133,7 @@ impl FetchBook {
 mod tests {
     use super::*;
     use crate::host::fake::Fake;
-    use ciphervec::{Keys, Metric, Mode, Precision};
+    use ciphervec_owner::{Keys, Metric, Mode, Precision};
     use futures_lite::future::block_on;
 
     fn opened(host: &Fake, master: u8, collection: &str) -> FetchBook {

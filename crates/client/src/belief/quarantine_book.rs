@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use ciphervec::IndexSpec;
+use ciphervec_owner::IndexSpec;
 
 use crate::belief::vault::{Entry, Vault};
 use crate::error::{Error, Result};
@@ -119,7 +119,7 @@ impl QuarantineBook {
 mod tests {
     use super::*;
     use crate::host::fake::Fake;
-    use ciphervec::{Keys, Metric, Mode, Precision};
+    use ciphervec_owner::{Keys, Metric, Mode, Precision};
     use futures_lite::future::block_on;
 
     fn opened(host: &Fake, master: u8, collection: &str) -> QuarantineBook {

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use ciphervec::{IndexSpec, KeyId};
+use ciphervec_owner::{IndexSpec, KeyId};
 use serde::{Deserialize, Serialize};
 
 use crate::belief::vault::{Entry, Vault};

@@ -10,13 +10,13 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-use ciphervec::decode::DecodeError;
-use ciphervec::protect::aead::EnvelopeError;
-use ciphervec::protect::checkpoint::Checkpoint;
-use ciphervec::protect::consumed::{Consumed, Written};
-use ciphervec::protect::state::{self, SegmentFacts, SetAside, StateDigest, StateRecord};
-use ciphervec::search::Owner;
-use ciphervec::{Error as SchemeError, KeyId, SegmentId};
+use ciphervec_owner::decode::DecodeError;
+use ciphervec_owner::protect::aead::EnvelopeError;
+use ciphervec_owner::protect::checkpoint::Checkpoint;
+use ciphervec_owner::protect::consumed::{Consumed, Written};
+use ciphervec_owner::protect::state::{self, SegmentFacts, SetAside, StateDigest, StateRecord};
+use ciphervec_owner::search::Owner;
+use ciphervec_owner::{Error as SchemeError, KeyId, SegmentId};
 use indexmap::IndexMap;
 
 use crate::belief::description::Description;

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use ciphervec::{IndexSpec, Keys};
+use ciphervec_owner::{IndexSpec, Keys};
 use serde::{Deserialize, Serialize};
 
 use crate::belief::fetch_book::FetchBook;
@@ -672,7 +672,7 @@ fn short(value: &str) -> String {
 mod tests {
     use super::*;
     use crate::host::fake::Fake;
-    use ciphervec::Keys;
+    use ciphervec_owner::Keys;
     use futures_lite::future::block_on;
 
     fn opened_with(host: &Fake, master: [u8; 32]) -> Result<Trust> {

@@ -3,9 +3,9 @@
 //! An entry is `CVBSTATE | version u8 | length of the key id u8 | key id | a sealed record`. The key id is in clear, so that an entry
 //! under other keys is told from one that was damaged.
 
-use ciphervec::protect::records::{Place, RecordBatch, open_record};
-use ciphervec::search::Owner;
-use ciphervec::{IndexSpec, Keys, Metric, Mode, Precision};
+use ciphervec_owner::protect::records::{Place, RecordBatch, open_record, seal_records};
+use ciphervec_owner::search::Owner;
+use ciphervec_owner::{IndexSpec, Keys, Metric, Mode, Precision};
 
 use crate::error::{Error, Result};
 use crate::host::Host;
@@ -60,8 +60,8 @@ impl Vault {
         let id = self.key_id();
         let (binding, segment) = (self.0.spec().binding(), segment_of(name));
         let place = Place { collection: &binding, segment: &segment };
-        let sealed = RecordBatch::seal(self.0.aead(), place, &[(name.into(), data.to_vec())])
-            .map_err(ciphervec::Error::Envelope)?;
+        let sealed = seal_records(self.0.aead(), place, &[(name.into(), data.to_vec())])
+            .map_err(ciphervec_owner::Error::Envelope)?;
         Ok([MAGIC, &[VERSION, id.len() as u8], id.as_bytes(), &sealed].concat())
     }
 

@@ -1,6 +1,6 @@
 //! Clusters: how a collection is to be routed.
 
-use ciphervec::{IndexSpec, Mode};
+use ciphervec_owner::{IndexSpec, Mode};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};

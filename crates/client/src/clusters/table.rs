@@ -6,9 +6,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use ciphervec::protect::records::{Place, RecordBatch, open_record};
-use ciphervec::search::Owner;
-use ciphervec::{Error as SchemeError, Id, SegmentId};
+use ciphervec_owner::protect::records::{Place, RecordBatch, open_record, seal_records};
+use ciphervec_owner::search::Owner;
+use ciphervec_owner::{Error as SchemeError, Id, SegmentId};
 use shake::{ExtendableOutput, Shake256, Update, XofReader};
 
 use crate::clusters::ordered;
@@ -328,13 +328,13 @@ fn damaged<T>() -> Result<T> {
 fn sealed(owner: &Owner, (segment, name): ([u8; 16], &str), content: Vec<u8>) -> Result<Vec<u8>> {
     let binding = owner.spec().binding();
     let place = Place { collection: &binding, segment: &segment };
-    RecordBatch::seal(owner.aead(), place, &[(Id::from(name), content)])
+    seal_records(owner.aead(), place, &[(Id::from(name), content)])
         .map_err(|error| SchemeError::Envelope(error).into())
 }
 
 fn opened(owner: &Owner, (segment, name): ([u8; 16], &str), data: &[u8]) -> Result<Vec<u8>> {
     let batch = RecordBatch::parse(data)
-        .map_err(ciphervec::protect::aead::EnvelopeError::from)
+        .map_err(ciphervec_owner::protect::aead::EnvelopeError::from)
         .map_err(SchemeError::from)?;
     let Some(sealed) = batch.ciphertext(0) else { return damaged() };
     let binding = owner.spec().binding();

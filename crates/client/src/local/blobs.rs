@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use ciphervec::SegmentId;
-use ciphervec::search::{QUERY_VERSION, ServerIndex};
-use ciphervec::store::{self, Store, StoreError};
 use ciphervec_arith::AlignedBytes;
+use ciphervec_owner::SegmentId;
+use ciphervec_owner::search::{QUERY_VERSION, ServerIndex};
+use ciphervec_owner::store::{self, Store, StoreError};
 use indexmap::IndexMap;
 
 use crate::change::Listing;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use ciphervec::store::{self, Store, StoreError, shelf};
+use ciphervec_owner::store::{self, Store, StoreError, shelf};
 
 use crate::belief::choices::check_name;
 use crate::belief::trust::Trust;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use ciphervec::search::QUERY_VERSION;
+use ciphervec_owner::search::QUERY_VERSION;
 
 use crate::belief::choices::check_name;
 use crate::belief::trust::Trust;

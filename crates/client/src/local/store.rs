@@ -4,10 +4,10 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use ciphervec::protect::filter::FilterTags;
-use ciphervec::search::ServerIndex;
-use ciphervec::{IndexSpec, SegmentId};
 use ciphervec_arith::AlignedBytes;
+use ciphervec_owner::protect::filter::FilterTags;
+use ciphervec_owner::search::ServerIndex;
+use ciphervec_owner::{IndexSpec, SegmentId};
 
 use crate::belief::trust::Trust;
 use crate::change::Listing;

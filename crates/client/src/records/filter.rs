@@ -8,7 +8,7 @@
 
 use std::collections::HashSet;
 
-use ciphervec::protect::filter::{FilterTag, FilterTags};
+use ciphervec_owner::protect::filter::{FilterTag, FilterTags};
 use serde_json::value::RawValue;
 
 use crate::error::{Error, Result};

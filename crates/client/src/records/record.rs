@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use ciphervec::protect::filter::FilterTag;
+use ciphervec_owner::protect::filter::FilterTag;
 use indexmap::IndexMap;
 use serde::de::{self, Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;

@@ -105,7 +105,7 @@ fn name(address: &str) -> String {
 mod tests {
     use super::*;
     use crate::host::fake::Fake;
-    use ciphervec::Keys;
+    use ciphervec_owner::Keys;
     use futures_lite::future::block_on;
 
     #[test]

@@ -1,7 +1,7 @@
 //! Private fetch over HTTP: what a server offers, its evaluation keys, and sealed queries; and parts of blobs, for fetches that are not.
 
 use async_trait::async_trait;
-use ciphervec::SegmentId;
+use ciphervec_owner::SegmentId;
 use serde::Deserialize;
 
 use crate::error::{Error, Result};

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use ciphervec::SegmentId;
+use ciphervec_owner::SegmentId;
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use base64::prelude::{BASE64_STANDARD, Engine};
-use ciphervec::SegmentId;
+use ciphervec_owner::SegmentId;
 use indexmap::IndexMap;
 use serde::Deserialize;
 

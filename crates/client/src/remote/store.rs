@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use ciphervec::SegmentId;
+use ciphervec_owner::SegmentId;
 use serde::Deserialize;
 
 use crate::belief::trust::{EPOCH, KEY_ID, SESSIONS, Trust};

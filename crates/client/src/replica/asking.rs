@@ -4,8 +4,8 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use ciphervec::search::{AnswerOpener, Opened, Owner};
-use ciphervec::{Error as SchemeError, SegmentId};
+use ciphervec_owner::search::{AnswerOpener, Opened, Owner};
+use ciphervec_owner::{Error as SchemeError, SegmentId};
 
 use crate::error::{Error, Result};
 use crate::host::{Head, Host, Later, Lost, Progress, Sink};

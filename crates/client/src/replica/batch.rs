@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use ciphervec::{Id, IndexSpec, Metric};
+use ciphervec_owner::{Id, IndexSpec, Metric};
 
 use crate::change::NewSegment;
 use crate::error::{Error, Result};

@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use ciphervec::search::Selection;
-use ciphervec::{Metric, Mode, SegmentId};
+use ciphervec_owner::search::Selection;
+use ciphervec_owner::{Metric, Mode, SegmentId};
 
 use crate::belief::description::Description;
 use crate::change::StoredSegment;

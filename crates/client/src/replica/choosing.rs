@@ -1,7 +1,7 @@
 //! Choosing: how many clusters there are to be, of how many rows, where their centroids lie, and what is the same of all of them.
 
-use ciphervec::Id;
-use ciphervec::search::Expected;
+use ciphervec_owner::Id;
+use ciphervec_owner::search::Expected;
 
 use crate::clusters::choice::Clusters;
 use crate::clusters::ordered;

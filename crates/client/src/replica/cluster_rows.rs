@@ -1,6 +1,6 @@
 //! The rows of clusters: read with all that belongs to them, and sealed again in the shape that they had.
 
-use ciphervec::Id;
+use ciphervec_owner::Id;
 
 use crate::change::{Change, StoredSegment};
 use crate::clusters::table::Clustering;

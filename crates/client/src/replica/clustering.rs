@@ -3,7 +3,7 @@
 //! Every metric is brought to squared distances first: unit vectors under cosine, the vectors themselves under l2 and hamming, and under
 //! ip one more number that makes all rows equally long (Bachrach et al., RecSys 2014), zero in a question.
 
-use ciphervec::Metric;
+use ciphervec_owner::Metric;
 
 use crate::clusters::ordered;
 use crate::error::Result;

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
-use ciphervec::protect::consumed::Consumed;
-use ciphervec::search::Owner;
-use ciphervec::{Id, SegmentId};
+use ciphervec_owner::protect::consumed::Consumed;
+use ciphervec_owner::search::Owner;
+use ciphervec_owner::{Id, SegmentId};
 
 use crate::belief::description::Description;
 use crate::belief::state::{Next, Step};
@@ -97,7 +97,8 @@ impl Replica {
             self.routing.take(table);
         }
         let Some(next) = next else { return Ok(()) };
-        let consumed = Consumed::from_bytes(&next.consumed).map_err(ciphervec::Error::Envelope)?;
+        let consumed =
+            Consumed::from_bytes(&next.consumed).map_err(ciphervec_owner::Error::Envelope)?;
         let origin = next.signed.record.origin;
         let pin = self.states.take(next);
         let what = format!("the change to {}", self.name());

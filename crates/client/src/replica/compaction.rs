@@ -3,8 +3,8 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use ciphervec::search::{Exactness, Expected};
-use ciphervec::{Id, KeyId, SegmentId};
+use ciphervec_owner::search::{Exactness, Expected};
+use ciphervec_owner::{Id, KeyId, SegmentId};
 use indexmap::IndexMap;
 
 use crate::change::{Change, NewSegment, ORIGINALS, RECORDS, ROWS, StoredSegment, WRAP};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ciphervec::{Mode, Network};
+use ciphervec_owner::{Mode, Network};
 
 use crate::belief::description::Description;
 use crate::change::Change;

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Display, Formatter};
 
-use ciphervec::Mode;
+use ciphervec_owner::Mode;
 
 use crate::clusters::table::Clustering;
 use crate::replica::Replica;

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use ciphervec::KeyId;
-use ciphervec::fetch::FetchSession;
+use ciphervec_owner::KeyId;
+use ciphervec_owner::fetch::FetchSession;
 
 use crate::belief::fetch_book::FetchBook;
 use crate::store::FetchOffer;

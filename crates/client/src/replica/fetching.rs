@@ -6,11 +6,11 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use ciphervec::fetch::{Asked, FetchSession, FetchedRows, MAX_FETCHED, Shape, sealed_row};
-use ciphervec::protect::aead::EnvelopeError;
-use ciphervec::protect::records::{HEAD_START, Place, head_len, open_record, record_lens};
-use ciphervec::search::SegmentRootKey;
-use ciphervec::{Error as SchemeError, Id, KeyId, SegmentId};
+use ciphervec_owner::fetch::{Asked, FetchSession, FetchedRows, MAX_FETCHED, Shape, sealed_row};
+use ciphervec_owner::protect::aead::EnvelopeError;
+use ciphervec_owner::protect::records::{HEAD_START, Place, head_len, open_record, record_lens};
+use ciphervec_owner::search::SegmentRootKey;
+use ciphervec_owner::{Error as SchemeError, Id, KeyId, SegmentId};
 
 use crate::belief::fetch_book::Failures;
 use crate::change::{ORIGINALS, RECORDS, ROWS, StoredSegment};

@@ -4,8 +4,8 @@
 
 use std::sync::Arc;
 
-use ciphervec::protect::filter::FilterTag;
-use ciphervec::{Id, SegmentId};
+use ciphervec_owner::protect::filter::FilterTag;
+use ciphervec_owner::{Id, SegmentId};
 
 use crate::change::{RECORDS, StoredSegment};
 use crate::error::Result;

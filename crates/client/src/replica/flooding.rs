@@ -5,8 +5,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ciphervec::search::{Flood, Origin, Query, Selection};
-use ciphervec::{Mode, SegmentId};
+use ciphervec_owner::search::{Flood, Origin, Query, Selection};
+use ciphervec_owner::{Mode, SegmentId};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
@@ -57,7 +57,7 @@ fn allowance(noise: f64) -> u64 {
 pub fn check_deviation(deviation: f64) -> Result<()> {
     match Flood::new(deviation) {
         Ok(_) => Ok(()),
-        Err(ciphervec::Error::Range { .. }) => Error::input(format!(
+        Err(ciphervec_owner::Error::Range { .. }) => Error::input(format!(
             "flooding must be a standard deviation of 2^-12 to 2^-4, as a cosine; got {deviation}."
         )),
         Err(error) => Err(error.into()),

@@ -6,8 +6,8 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use ciphervec::search::Origin;
-use ciphervec::{Id, Metric};
+use ciphervec_owner::search::Origin;
+use ciphervec_owner::{Id, Metric};
 
 use crate::change::{ORIGINALS, StoredSegment, WRAP};
 use crate::error::Result;

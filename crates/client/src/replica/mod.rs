@@ -44,9 +44,9 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use ciphervec::protect::consumed::Consumed;
-use ciphervec::search::{Origin, Owner, SegmentDirectory, TokenPool};
-use ciphervec::{Id, Keys, SegmentId};
+use ciphervec_owner::protect::consumed::Consumed;
+use ciphervec_owner::search::{Origin, Owner, SegmentDirectory, TokenPool};
+use ciphervec_owner::{Id, Keys, SegmentId};
 
 use crate::belief::description::Description;
 use crate::belief::quarantine_book::QuarantineBook;
@@ -443,8 +443,8 @@ impl Replica {
             false => Vec::new(),
         };
         let shown = self.states.believe(signed, &listing.segments, list, &kept)?;
-        let consumed =
-            Consumed::from_bytes(&self.states.consumed).map_err(ciphervec::Error::Envelope)?;
+        let consumed = Consumed::from_bytes(&self.states.consumed)
+            .map_err(ciphervec_owner::Error::Envelope)?;
         self.directory.expect_unconsumed(consumed);
         if let Some(said) = &listing.evaluation {
             (self.states.evaluation_check())(Some(said))?;

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use ciphervec::SegmentId;
-use ciphervec::protect::filter::FilterTags;
+use ciphervec_owner::SegmentId;
+use ciphervec_owner::protect::filter::FilterTags;
 
 use crate::replica::tables::Tables;
 

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use ciphervec::{Id, Metric};
+use ciphervec_owner::{Id, Metric};
 use indexmap::IndexMap;
 
 use crate::error::{Error, Result};

@@ -7,9 +7,9 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use ciphervec::protect::records::{Place, RecordBatch};
-use ciphervec::search::Expected;
-use ciphervec::{Error as SchemeError, Id, Metric, SegmentId};
+use ciphervec_owner::protect::records::{Place, seal_records};
+use ciphervec_owner::search::Expected;
+use ciphervec_owner::{Error as SchemeError, Id, Metric, SegmentId};
 use indexmap::IndexMap;
 
 use crate::change::{NewSegment, ORIGINALS, RECORDS, ROWS, SIDECAR};
@@ -164,7 +164,7 @@ impl Replica {
     fn seal_bundle(&self, id: SegmentId, data: Vec<u8>) -> Result<Arc<[u8]>> {
         let binding = self.owner.spec().binding();
         let place = Place { collection: &binding, segment: &id.0 };
-        let sealed = RecordBatch::seal(self.owner.aead(), place, &[(Id::from(BUNDLE), data)]);
+        let sealed = seal_records(self.owner.aead(), place, &[(Id::from(BUNDLE), data)]);
         Ok(sealed.map_err(SchemeError::Envelope)?.into())
     }
 }

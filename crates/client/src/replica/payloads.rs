@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use ciphervec::protect::filter::FilterTags;
-use ciphervec::protect::records::{Place, RecordBatch, open_record};
-use ciphervec::search::{Origin, Owner, SegmentDirectory, SegmentRootKey};
-use ciphervec::{Error as SchemeError, Id, SegmentId};
+use ciphervec_owner::protect::filter::FilterTags;
+use ciphervec_owner::protect::records::{Place, RecordBatch, open_record, seal_records};
+use ciphervec_owner::search::{Origin, Owner, SegmentDirectory, SegmentRootKey};
+use ciphervec_owner::{Error as SchemeError, Id, SegmentId};
 use indexmap::IndexMap;
 
 use crate::change::{ORIGINALS, RECORDS, StoredSegment, TAGS};
@@ -181,7 +181,7 @@ impl Replica {
         }
         let bytes = self.read(host, segment.id, TAGS).await?;
         let tags = FilterTags::from_bytes(&bytes).map_err(|error| {
-            SchemeError::from(ciphervec::protect::aead::EnvelopeError::from(error))
+            SchemeError::from(ciphervec_owner::protect::aead::EnvelopeError::from(error))
         })?;
         let tags = Arc::new(tags);
         self.payloads.tags.insert(segment.id, Arc::clone(&tags));
@@ -214,7 +214,7 @@ impl Replica {
             let binding = owner.spec().binding();
             let place = Place { collection: &binding, segment: &id.0 };
             let rows: Vec<_> = batch.ids.iter().cloned().zip(payloads).collect();
-            let sealed = heavy(|| RecordBatch::seal(owner.aead(), place, &rows));
+            let sealed = heavy(|| seal_records(owner.aead(), place, &rows));
             let sealed = sealed.map_err(SchemeError::Envelope)?;
             Ok(sealed.into())
         };
@@ -236,7 +236,7 @@ impl Replica {
                 let tags = record::tags(one, &self.description.filterable, tag)?;
                 any |= !tags.is_empty();
                 table.push(&tags).map_err(|error| {
-                    SchemeError::from(ciphervec::protect::aead::EnvelopeError::from(error))
+                    SchemeError::from(ciphervec_owner::protect::aead::EnvelopeError::from(error))
                 })?;
             }
             if any {
@@ -271,7 +271,7 @@ fn open_rows<'a>(
     rows: impl Iterator<Item = (u32, &'a Id)>,
 ) -> Result<Vec<Arc<[u8]>>> {
     let batch = RecordBatch::parse(bytes)
-        .map_err(ciphervec::protect::aead::EnvelopeError::from)
+        .map_err(ciphervec_owner::protect::aead::EnvelopeError::from)
         .map_err(SchemeError::from)?;
     let binding = owner.spec().binding();
     let place = Place { collection: &binding, segment: &segment.0 };

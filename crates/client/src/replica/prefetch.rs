@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use ciphervec::search::{AnswerFormat, QUERY_VERSION, Token};
+use ciphervec_owner::search::{AnswerFormat, QUERY_VERSION, Token};
 
 use crate::error::{Error, Result};
 use crate::host::Host;

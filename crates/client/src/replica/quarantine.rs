@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use ciphervec::SegmentId;
+use ciphervec_owner::SegmentId;
 
 use crate::change::Change;
 use crate::error::{Error, Result};

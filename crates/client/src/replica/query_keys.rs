@@ -11,7 +11,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use ciphervec::KeyId;
+use ciphervec_owner::KeyId;
 
 use crate::belief::session_book::{Session, SessionBook};
 use crate::error::{Error, Result};
@@ -253,7 +253,7 @@ impl QueryKeys {
 
 #[cfg(test)]
 mod tests {
-    use ciphervec::{IndexSpec, Keys, Metric, Mode, Precision};
+    use ciphervec_owner::{IndexSpec, Keys, Metric, Mode, Precision};
     use futures_lite::future::block_on;
 
     use super::*;

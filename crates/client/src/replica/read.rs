@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use ciphervec::{Error as SchemeError, Id, Metric, SegmentId};
+use ciphervec_owner::{Error as SchemeError, Id, Metric, SegmentId};
 
 use crate::change::{ROWS, StoredSegment};
 use crate::error::{Error, Result};

@@ -8,8 +8,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
-use ciphervec::search::SegmentDirectory;
-use ciphervec::{Id, SegmentId};
+use ciphervec_owner::search::SegmentDirectory;
+use ciphervec_owner::{Id, SegmentId};
 
 use crate::change::{Change, NewSegment, ORIGINALS, RECORDS, SIDECAR, StoredSegment};
 use crate::clusters::choice::Clusters;

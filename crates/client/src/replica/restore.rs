@@ -50,7 +50,7 @@ impl Replica {
     /// The evaluation keys of an epoch, as a collection keeps them.
     pub(super) fn evaluation_at(
         &self,
-        owner: &ciphervec::search::Owner,
+        owner: &ciphervec_owner::search::Owner,
         epoch: u32,
     ) -> Result<BTreeMap<&'static str, Vec<u8>>> {
         let keys =

@@ -7,8 +7,8 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use ciphervec::search::{Origin, Owner, RotationState};
-use ciphervec::{Keys, Mode, SegmentId};
+use ciphervec_owner::search::{Origin, Owner, RotationState};
+use ciphervec_owner::{Keys, Mode, SegmentId};
 
 use crate::belief::description::Description;
 use crate::belief::trust::Trust;

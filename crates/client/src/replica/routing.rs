@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use ciphervec::SegmentId;
-use ciphervec::search::Selection;
+use ciphervec_owner::SegmentId;
+use ciphervec_owner::search::Selection;
 
 use crate::change::{ROUTING, StoredSegment};
 use crate::clusters::ordered;

@@ -3,12 +3,12 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use ciphervec::protect::filter::FilterTag;
-use ciphervec::search::{
+use ciphervec_owner::protect::filter::FilterTag;
+use ciphervec_owner::search::{
     AnswerFormat, AnswerOpener, Flood, Hit, OpenOptions, Opened, Owner, Query, QueryOptions,
     Retrieval, Selection, Token, WORDS_VERSION,
 };
-use ciphervec::{Error as SchemeError, Id, Metric, Mode, SegmentId};
+use ciphervec_owner::{Error as SchemeError, Id, Metric, Mode, SegmentId};
 
 use crate::error::Result;
 use crate::host::{Host, Progress};

@@ -1,6 +1,6 @@
 //! How far rows of an `l2` collection lie from what they are sealed around, and whether their distances then tell them apart.
 
-use ciphervec::{IndexSpec, Metric, Mode, Precision};
+use ciphervec_owner::{IndexSpec, Metric, Mode, Precision};
 
 use crate::host::Host;
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use ciphervec::SegmentId;
+use ciphervec_owner::SegmentId;
 
 use crate::records::Table;
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ciphervec::search::{OpenedSidecar, SealedSidecar, Standing};
+use ciphervec_owner::search::{OpenedSidecar, SealedSidecar, Standing};
 
 use crate::belief::state::Shown;
 use crate::change::{COVERED, EVALUATION, KEY_PAIR, SIDECAR, StoredSegment, TAGS, WRAP, union};

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use ciphervec::search::{Expected, Owner};
-use ciphervec::{Id, SegmentId};
+use ciphervec_owner::search::{Expected, Owner};
+use ciphervec_owner::{Id, SegmentId};
 
 use crate::change::{Change, NewSegment, ROWS, SIDECAR};
 use crate::error::{Error, Result};

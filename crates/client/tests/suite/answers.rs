@@ -1,10 +1,10 @@
 //! Queries and answers as bytes, which somebody else carries.
 
-use ciphervec::search::Probe;
-use ciphervec::{Error as SchemeError, Metric, Mode, Scheme};
 use ciphervec_client::{
     Choices, Client, Collection, Connection, Error, Face, QueryRequest, Wanted, block_on,
 };
+use ciphervec_owner::search::Probe;
+use ciphervec_owner::{Error as SchemeError, Metric, Mode, Scheme};
 
 use crate::support::{Server, connection, filled, keys, rows, vectors};
 
@@ -18,7 +18,11 @@ fn closest(within: f64) -> Wanted {
     Wanted { count: Some(1), within: Some(within), ..Wanted::default() }
 }
 
-fn first(docs: &Collection, host: &Connection, question: &[f32]) -> (Vec<ciphervec::Id>, Vec<f64>) {
+fn first(
+    docs: &Collection,
+    host: &Connection,
+    question: &[f32],
+) -> (Vec<ciphervec_owner::Id>, Vec<f64>) {
     let request = QueryRequest {
         embeddings: question.to_vec(),
         n_results: Some(5),

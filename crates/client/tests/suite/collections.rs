@@ -3,11 +3,11 @@
 use std::cell::Cell;
 use std::collections::HashSet;
 
-use ciphervec::{Id, Metric, Mode};
 use ciphervec_client::{
     Choices, Client, ClientOptions, Collection, Connection, Error, Fetch, Host, Parts,
     QueryRequest, Records, Selection, block_on,
 };
+use ciphervec_owner::{Id, Metric, Mode};
 
 use crate::support::{Faulty, Server, client, connection, filled, keys, rows, vectors};
 
@@ -150,7 +150,8 @@ fn other_keys_and_other_choices_are_refused() {
     let choices = Choices::new("notes", D);
     filled(&server.client(&keys()), &host, &choices, rows(2, D, 1));
     let ((elsewhere, _), (theirs, _)) = (connection(), connection());
-    let strangers = server.client(&std::sync::Arc::new(ciphervec::Keys::from_master([8; 32])));
+    let strangers =
+        server.client(&std::sync::Arc::new(ciphervec_owner::Keys::from_master([8; 32])));
     let opened = block_on(strangers.get_collection(&theirs, "notes", false, None));
     assert!(matches!(opened, Err(Error::WrongKey(_))), "{:?}", opened.err());
     let same = server.client(&keys());
@@ -193,7 +194,8 @@ fn what_was_seen_outlasts_the_process_in_a_folder() {
         block_on(server.client(&keys()).get_collection(&second, "notes", false, None)).unwrap();
     assert_eq!(block_on(docs.count(&second)).unwrap(), 4);
     // Under other keys nothing of it opens, and that is said: the wrong ones were given.
-    let strangers = server.client(&std::sync::Arc::new(ciphervec::Keys::from_master([8; 32])));
+    let strangers =
+        server.client(&std::sync::Arc::new(ciphervec_owner::Keys::from_master([8; 32])));
     let opened = block_on(strangers.get_collection(&second, "notes", false, None));
     assert!(matches!(opened, Err(Error::WrongKey(_))), "{:?}", opened.err());
     // Nothing of a name or a text is legible there.

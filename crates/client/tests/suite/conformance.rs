@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use ciphervec::{Id, Keys, Metric, Mode};
 use ciphervec_client::{
     Audience, Choices, Client, Collection, Connection, Error, Face, GetResult, Known, OnZero,
     Parts, QueryRequest, Records, Selection, Unknown, block_on,
 };
+use ciphervec_owner::{Id, Keys, Metric, Mode};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 

@@ -4,10 +4,10 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ciphervec::{Id, Keys, Mode};
 use ciphervec_client::{
     Choices, Error, Fetch, Host, Parts, QueryRequest, Request, Result, Selection, block_on,
 };
+use ciphervec_owner::{Id, Keys, Mode};
 
 use crate::support::{Fault, Faulty, Server, filled, keys, rows, vectors};
 

@@ -2,12 +2,12 @@
 
 use std::cell::{Cell, RefCell};
 
-use ciphervec::search::{Writer as SealingWriter, WriterCard, WrittenSegment};
-use ciphervec::{Id, Mode};
 use ciphervec_client::{
     Choices, Client, ClientOptions, Collection, Error, Fetch, GetResult, Host, Parts, QueryRequest,
     Records, Request, Selection, Writer, block_on,
 };
+use ciphervec_owner::search::{Writer as SealingWriter, WriterCard, WrittenSegment};
+use ciphervec_owner::{Id, Mode};
 
 use crate::lying::copy;
 use crate::support::{Faulty, Server, connection, filled, keys, rows, vectors};

@@ -2,9 +2,9 @@
 
 use std::error::Error;
 
-use ciphervec::protect::filter::{FilterTags, tag};
 use ciphervec_client::record::merge;
 use ciphervec_client::{Bound, Filter, Table};
+use ciphervec_owner::protect::filter::{FilterTags, tag};
 use serde_json::Value;
 
 type Outcome = Result<(), Box<dyn Error>>;

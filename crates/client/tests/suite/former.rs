@@ -5,11 +5,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ciphervec::search::Owner;
 use ciphervec_client::{
     Choices, Client, ClientOptions, Collection, Connection, Error, Face, Host, Request, Storage,
     block_on,
 };
+use ciphervec_owner::search::Owner;
 use serde_json::{Value, json};
 
 use crate::support::{All, Server, connection, filled, keys, rows};

@@ -4,11 +4,11 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use ciphervec::{Keys, Metric, Mode, Network, Precision};
 use ciphervec_client::{
     Choices, Client, Clusters, Collection, Connection, Error, Face, Fetch, Parts, QueryRequest,
     QueryResult, Selection, block_on,
 };
+use ciphervec_owner::{Keys, Metric, Mode, Network, Precision};
 
 use crate::support::{connection, filled, keys, rows, vectors};
 
@@ -37,7 +37,7 @@ fn asked(docs: &Collection, host: &Connection, seed: u64) -> Result<QueryResult,
     block_on(docs.query(host, request))
 }
 
-fn names(found: &QueryResult) -> Vec<Vec<ciphervec::Id>> {
+fn names(found: &QueryResult) -> Vec<Vec<ciphervec_owner::Id>> {
     let of =
         |hits: &Vec<ciphervec_client::Found>| hits.iter().map(|hit| hit.row.id.clone()).collect();
     found.hits.iter().map(of).collect()
@@ -401,7 +401,7 @@ fn without_a_key_it_shows_what_is_stored_and_whether_it_is_sound() {
         assert_eq!(block_on(docs.ids(&host)).unwrap(), given.ids);
         let mixed = [9, 3, 9, 20].map(|at: usize| given.ids[at].clone());
         let sorted = [3, 9, 20].map(|at: usize| given.ids[at].clone());
-        let unknown = [&mixed[..], &[ciphervec::Id::from(-1)]].concat();
+        let unknown = [&mixed[..], &[ciphervec_owner::Id::from(-1)]].concat();
         assert_eq!(block_on(docs.in_order(&host, &unknown)).unwrap(), sorted);
         assert!(matches!(block_on(other.look(&host, "none")), Err(Error::CollectionNotFound(_))));
     }

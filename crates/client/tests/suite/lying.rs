@@ -3,11 +3,11 @@
 use std::cell::{Cell, RefCell};
 
 use base64::prelude::{BASE64_STANDARD as STANDARD, Engine};
-use ciphervec::Id;
 use ciphervec_client::{
     Choices, Collection, Connection, Error, Fetch, Host, Parts, QueryRequest, Selection, block_on,
 };
 use ciphervec_he_secret::wire::{self, Kind};
+use ciphervec_owner::Id;
 use serde_json::{Value, json};
 
 use crate::support::{Faulty, Server, client, connection, filled, keys, rows, vectors};
@@ -283,7 +283,7 @@ fn what_is_seen_after_a_change_of_keys_is_seen_for_the_new_ones_too() {
     let server = Server::start();
     let state = Connection::new(folder.path()).unwrap();
     let docs = filled(&server.client(&keys()), &state, &Choices::new("notes", D), rows(4, D, 1));
-    let new = std::sync::Arc::new(ciphervec::Keys::from_master([9; 32]));
+    let new = std::sync::Arc::new(ciphervec_owner::Keys::from_master([9; 32]));
     block_on(docs.rotate_keys(&state, &new, false)).unwrap();
     let backup = tempfile::tempdir().unwrap();
     copy(&server.folder.path().join("db"), backup.path());

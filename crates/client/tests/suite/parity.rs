@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use ciphervec::{Keys, Metric, Mode, Scheme};
 use ciphervec_client::{
     Audience, Choices, Client, Collection, Connection, Error, Face, Host, QueryRequest, Records,
     Selection, block_on,
 };
+use ciphervec_owner::{Keys, Metric, Mode, Scheme};
 
 use crate::support::{Server, connection, filled, keys, rows, vectors};
 
@@ -31,7 +31,12 @@ fn request(embeddings: Vec<f32>, count: usize) -> QueryRequest {
     QueryRequest { embeddings, n_results: Some(count), ..QueryRequest::default() }
 }
 
-fn ids(docs: &Collection, host: &dyn Host, query: &[f32], count: usize) -> Vec<ciphervec::Id> {
+fn ids(
+    docs: &Collection,
+    host: &dyn Host,
+    query: &[f32],
+    count: usize,
+) -> Vec<ciphervec_owner::Id> {
     let found = block_on(docs.query(host, request(query.to_vec(), count))).unwrap();
     found.hits[0].iter().map(|hit| hit.row.id.clone()).collect()
 }
@@ -139,7 +144,7 @@ fn around(place: [f32; 2], count: usize, first: usize, seed: u64) -> Records {
     }
 }
 
-fn nearest(all: &[Records], query: &[f32], count: usize) -> Vec<ciphervec::Id> {
+fn nearest(all: &[Records], query: &[f32], count: usize) -> Vec<ciphervec_owner::Id> {
     let mut found: Vec<_> = all
         .iter()
         .flat_map(|part| part.ids.iter().zip(part.embeddings.chunks(2)))

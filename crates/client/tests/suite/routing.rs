@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use ciphervec::{Id, Metric, Mode};
 use ciphervec_client::{
     Choices, Clusters, Collection, Connection, Error, Host, QueryRequest, Records, Selection,
     block_on,
 };
+use ciphervec_owner::{Id, Metric, Mode};
 
 use crate::support::{Fault, Faulty, Server, connection, filled, keys, rows, vectors};
 

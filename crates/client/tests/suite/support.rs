@@ -7,11 +7,11 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-use ciphervec::{Id, Keys};
 use ciphervec_client::{
     Choices, Client, ClientOptions, Collection, Connection, Error, Head, Host, Later, Lost,
     Progress, Records, Request, Result, Sink, block_on,
 };
+use ciphervec_owner::{Id, Keys};
 use ciphervec_server::config::ServeOptions;
 use ciphervec_server::http::{self, App};
 use clap::{Args, Command, FromArgMatches};

@@ -3,11 +3,11 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
-use ciphervec::{Id, Keys, Metric, Mode};
 use ciphervec_client::{
     Choices, Client, Collection, Connection, Error, Fetch, Host, OnZero, Parts, QueryRequest,
     Records, Request, Selection, Writer, block_on,
 };
+use ciphervec_owner::{Id, Keys, Metric, Mode};
 
 use crate::support::{Faulty, Server, connection, filled, keys, rows};
 

@@ -4,9 +4,9 @@
 use crate::support::http::{Reply, Site, frame, make_token};
 use crate::support::{self, Client, id_of};
 use axum::body::Body;
-use ciphervec::search::Writer;
-use ciphervec::store::{Change, NewSegment};
-use ciphervec::{Id, Mode, Precision, Scheme};
+use ciphervec_owner::search::Writer;
+use ciphervec_owner::store::{Change, NewSegment};
+use ciphervec_owner::{Id, Mode, Precision, Scheme};
 use ciphervec_server::auth::Verb;
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -2,8 +2,8 @@
 //! restart.
 
 use crate::support::{Client, KINDS, id_of, open, open_with, runtime};
-use ciphervec::store::Change;
-use ciphervec::{Mode, Precision, Scheme};
+use ciphervec_owner::store::Change;
+use ciphervec_owner::{Mode, Precision, Scheme};
 use ciphervec_server::{Collection, CommitKey, Committed, DatabaseError};
 use std::time::{Duration, Instant};
 
@@ -340,7 +340,7 @@ fn idle_collections_are_closed_and_opened_again() {
     assert_eq!(database.close_idle(Duration::ZERO), 1);
     assert_eq!(database.resident(), 0);
     // Its lock is free: an embedded client could write it now.
-    drop(ciphervec::store::Store::open(&folder.path().join("faces")).unwrap());
+    drop(ciphervec_owner::store::Store::open(&folder.path().join("faces")).unwrap());
     let query = client.query(1, 1);
     let bytes = bytes::Bytes::copy_from_slice(query.to_bytes());
     let answer = runtime.block_on(database.get("faces").unwrap().query(bytes)).unwrap();
@@ -406,7 +406,7 @@ fn compaction_leaves_rows_where_they_are() {
             made.commit(change.clone(), None, None).unwrap();
         }
         for number in (0..200).step_by(2).chain((200..300).step_by(10)) {
-            client.directory.mark_deleted(&ciphervec::Id::Number(number));
+            client.directory.mark_deleted(&ciphervec_owner::Id::Number(number));
         }
         let query = client.query(2, 5);
         let ask = || {

@@ -4,7 +4,7 @@
 use crate::support::http::{NO_VALUE, Reply, Site, frame, make_token};
 use crate::support::{Client, KINDS};
 use axum::body::Body;
-use ciphervec::store::Change;
+use ciphervec_owner::store::Change;
 use ciphervec_server::auth::{Verb, tokens};
 use std::path::Path;
 

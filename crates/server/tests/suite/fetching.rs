@@ -3,10 +3,10 @@
 use crate::support::Client;
 use crate::support::http::{Reply, Site, frame, make_token};
 use axum::body::Body;
-use ciphervec::fetch::{FetchSession, FetchedRows, sealed_row};
-use ciphervec::protect::records::{Place, RecordBatch};
-use ciphervec::store::Change;
-use ciphervec::{Id, Mode, Precision, Scheme, SegmentId};
+use ciphervec_owner::fetch::{FetchSession, FetchedRows, sealed_row};
+use ciphervec_owner::protect::records::{Place, RecordBatch, seal_records};
+use ciphervec_owner::store::Change;
+use ciphervec_owner::{Id, Mode, Precision, Scheme, SegmentId};
 use ciphervec_server::auth::Verb;
 
 const KIND: (Mode, Precision, Scheme) = (Mode::Sealed, Precision::Standard, Scheme::Lattice);
@@ -40,7 +40,7 @@ impl Shelf {
             .map(|(row, length)| (Id::from(row as i64), vec![row as u8; *length]))
             .collect();
         let place = Place { collection: &binding, segment: &id };
-        let sealed = RecordBatch::seal(self.client.owner.aead(), place, &rows).unwrap();
+        let sealed = seal_records(self.client.owner.aead(), place, &rows).unwrap();
         if records {
             change.add[0].blobs.push(("records".to_owned(), sealed.clone()));
         }

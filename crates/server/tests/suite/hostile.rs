@@ -3,9 +3,9 @@
 use crate::support::http::{self, Site, documented, frame, make_token, raw_frame};
 use crate::support::{self, Client};
 use axum::body::{Body, Bytes};
-use ciphervec::search::Writer;
-use ciphervec::store::{Change, NewSegment};
-use ciphervec::{Id, Mode, Precision, Scheme};
+use ciphervec_owner::search::Writer;
+use ciphervec_owner::store::{Change, NewSegment};
+use ciphervec_owner::{Id, Mode, Precision, Scheme};
 use ciphervec_server::auth::Verb;
 use std::time::Duration;
 

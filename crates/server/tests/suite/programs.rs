@@ -4,7 +4,7 @@
 use crate::support::http::{Reply, Site, make_token};
 use crate::support::programs::{Holder, PROBE, distances, expected, plan};
 use axum::body::Body;
-use ciphervec::program::Plan;
+use ciphervec_owner::program::Plan;
 use ciphervec_server::auth::Verb;
 use ciphervec_server::storage::programs::{ProgramLimits, Programs, RunRequest, Sender};
 use ciphervec_server::{Database, DatabaseError, DatabaseOptions};

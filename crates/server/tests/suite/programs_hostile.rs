@@ -4,7 +4,7 @@
 use crate::support::http::{Reply, Site};
 use crate::support::programs::{Holder, PROBE, distances, expected, plan};
 use axum::body::Body;
-use ciphervec::program::Step;
+use ciphervec_owner::program::Step;
 
 const PROGRAM: &str = "/v1/programs/nearest";
 

@@ -4,8 +4,8 @@
 use crate::support::http::{Reply, Site, frame, raw_frame};
 use crate::support::{Client, KINDS, id_of};
 use axum::body::Body;
-use ciphervec::store::Change;
-use ciphervec::{Mode, Precision, Scheme};
+use ciphervec_owner::store::Change;
+use ciphervec_owner::{Mode, Precision, Scheme};
 use ciphervec_server::hex;
 
 const KIND: (Mode, Precision, Scheme) = (Mode::SealedIndex, Precision::Standard, Scheme::Lattice);

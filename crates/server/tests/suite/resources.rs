@@ -3,8 +3,8 @@
 
 use crate::support::process::{PROGRAM, Server, run};
 use crate::support::{Client, http::frame};
-use ciphervec::store::Change;
-use ciphervec::{Mode, Precision, Scheme};
+use ciphervec_owner::store::Change;
+use ciphervec_owner::{Mode, Precision, Scheme};
 use std::fs::File;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};

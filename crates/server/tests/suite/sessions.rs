@@ -4,10 +4,10 @@
 use crate::support::http::{Reply, Site, frame, make_token};
 use crate::support::{Client, random};
 use axum::body::Body;
-use ciphervec::search::{Query, QueryOptions, Retrieval};
-use ciphervec::store::Change;
-use ciphervec::{Error, Mode, Precision, Scheme};
 use ciphervec_he_secret::wire::{self, Kind};
+use ciphervec_owner::search::{Query, QueryOptions, Retrieval};
+use ciphervec_owner::store::Change;
+use ciphervec_owner::{Error, Mode, Precision, Scheme};
 use ciphervec_server::auth::Verb;
 use ciphervec_server::auth::tokens::NewToken;
 

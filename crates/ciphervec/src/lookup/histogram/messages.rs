@@ -9,13 +9,12 @@ use crate::error::Result;
 use crate::lookup::serialize::{expect_params, expect_scheme, expect_spec, flag, header};
 use crate::lookup::spec::Spec;
 use ciphervec_he::lattice::SegmentId;
+use ciphervec_he::lattice::histogram::DEGREE;
 use ciphervec_he::lattice::histogram::{Hint, Histogram};
 use ciphervec_he::wire::{self, KeyId, Kind, Reader};
-#[cfg(feature = "client")]
-use ciphervec_he_secret::lattice::histogram::DEGREE;
 
 /// Encrypted documents as a server reads them.
-pub(in crate::lookup) struct HistogramQuery<'a> {
+pub struct HistogramQuery<'a> {
     pub key: KeyId,
     pub nonce: SegmentId,
     pub mask_seed: [u8; 32],
@@ -25,7 +24,6 @@ pub(in crate::lookup) struct HistogramQuery<'a> {
 }
 
 impl<'a> HistogramQuery<'a> {
-    #[cfg(feature = "client")]
     pub fn to_bytes(&self, spec: &Spec) -> Vec<u8> {
         let mut out = Vec::with_capacity(wire::HEADER_LEN + 69 + self.words.len());
         out.resize(wire::HEADER_LEN, 0);
@@ -61,7 +59,7 @@ impl<'a> HistogramQuery<'a> {
 }
 
 /// Encrypted sums as a client reads them.
-pub(in crate::lookup) struct HistogramAnswer {
+pub struct HistogramAnswer {
     pub key: KeyId,
     pub nonce: SegmentId,
     pub documents: usize,
@@ -86,7 +84,6 @@ impl HistogramAnswer {
         out
     }
 
-    #[cfg(feature = "client")]
     pub fn from_bytes(spec: &Spec, scheme: &Histogram, bytes: &[u8]) -> Result<Self> {
         let (header, payload) = wire::open(Kind::Response, bytes)?;
         let mut reader = Reader::new("an answer of a lookup", payload);

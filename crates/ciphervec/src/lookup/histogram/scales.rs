@@ -129,8 +129,8 @@ impl HistogramScales {
     }
 
     /// The sum that an opened integer stands for, rounded to [`Self::unit`].
-    #[cfg(feature = "client")]
-    pub(in crate::lookup) fn read(&self, opened: i64) -> f64 {
+    #[doc(hidden)]
+    pub fn read(&self, opened: i64) -> f64 {
         (opened as f64 / (self.count * self.weight) / self.unit).round_ties_even() * self.unit
     }
 }

@@ -1,5 +1,4 @@
-//! Looked-up rows on the wire, in the fewest bytes that their stated bound allows, for server and client: a
-//! client refuses rows that were rounded further.
+//! Looked-up rows on the wire, in the fewest bytes that their stated bound allows, by a server.
 //!
 //! `description's id 16 | nonce 16 | memo, its length before it as u32 | batches u32 | ciphertexts`,
 //! batch after batch, each with a column, or in the standard ring with two as real and imaginary
@@ -7,11 +6,9 @@
 
 use super::bound::{CHANCE_BITS, ROOM, TAIL_DEVIATIONS};
 use super::design::{Design, Shape};
-use super::messages::{head, open};
+use super::messages::head;
 use super::recipe::Recipe;
 use super::weights::{Weights, magnitudes};
-#[cfg(feature = "client")]
-use crate::error::Error;
 use crate::error::Result;
 use crate::lookup::serialize::header;
 use crate::lookup::spec::Spec;
@@ -19,24 +16,18 @@ use ciphervec_arith::parallel::*;
 use ciphervec_he::ckks::{Ciphertext, Evaluator, ParamsSpec, Ring, Truncation, deviations};
 use ciphervec_he::lattice::SegmentId;
 use ciphervec_he::wire::{KeyId, Kind};
-#[cfg(feature = "client")]
-use ciphervec_he_secret::ckks::Params;
-#[cfg(feature = "client")]
-use std::sync::Arc;
 
 /// The version of an answer whose coefficients are rounded.
-const ROUNDED_VERSION: u16 = 2;
+pub const ROUNDED_VERSION: u16 = 2;
 /// Part of the modulus that roundings may take, beside numbers that have 1/[`ROOM`] of it.
 const SLACK: f64 = 0.01;
 /// Numbers of a column over the root mean square of all, where nothing is known of a table.
 const TYPICAL_PEAK: f64 = 6.0;
-/// Two machines may differ in the last bits of what they derive.
-#[cfg(feature = "client")]
-const NEARLY: f64 = 1.0 + 1e-9;
 
 impl Recipe {
     /// Columns of a ciphertext of an answer.
-    pub(in crate::lookup) fn columns_each(&self) -> usize {
+    #[doc(hidden)]
+    pub fn columns_each(&self) -> usize {
         columns_each(self.params().ring())
     }
 
@@ -155,75 +146,7 @@ fn write(recipe: &Recipe, (peak, rounding): (f64, f64), group: &[Ciphertext]) ->
     Ok(out)
 }
 
-fn smallest_and_largest(scales: &[f64]) -> (f64, f64) {
+pub fn smallest_and_largest(scales: &[f64]) -> (f64, f64) {
     let fold = |first, of: fn(f64, f64) -> f64| scales.iter().copied().fold(first, of);
     (fold(f64::INFINITY, f64::min), fold(0.0, f64::max))
-}
-
-/// Looked-up rows as a client reads them.
-#[cfg(feature = "client")]
-pub(in crate::lookup) struct TokensAnswer<'a> {
-    pub key: KeyId,
-    pub nonce: SegmentId,
-    pub memo: &'a [u8],
-    pub batches: Vec<Vec<Group<'a>>>,
-}
-
-/// One column or two.
-#[cfg(feature = "client")]
-pub(in crate::lookup) struct Group<'a> {
-    /// Of each column.
-    pub scales: Vec<f64>,
-    truncation: Truncation,
-    coefficients: &'a [u8],
-}
-
-#[cfg(feature = "client")]
-impl Group<'_> {
-    /// What is decrypted, at scale 1.
-    pub fn ciphertext(&self, params: &Arc<Params>, key: KeyId) -> Result<Ciphertext> {
-        Ok(Ciphertext::from_truncated(params, &self.truncation, (key, 1.0), self.coefficients)?)
-    }
-}
-
-#[cfg(feature = "client")]
-impl<'a> TokensAnswer<'a> {
-    /// # Errors
-    /// Damaged or malformed bytes, an answer of another table, [`Error::Lookup`] where numbers were
-    /// rounded more than the description says.
-    pub fn from_bytes(spec: &Spec, recipe: &Recipe, bytes: &'a [u8]) -> Result<Self> {
-        let (version, key, nonce, memo, mut reader, count) =
-            open((Kind::Response, ROUNDED_VERSION), spec, bytes)?;
-        if version != ROUNDED_VERSION {
-            let detail = format!("an answer of version {ROUNDED_VERSION} expected, got {version}");
-            return Err(reader.error(detail).into());
-        }
-        let (columns, each) = (spec.columns(), recipe.columns_each());
-        let parts = recipe.design().degree() + 1;
-        let mut group = |first: usize| -> Result<Group<'a>> {
-            let scales = (first..columns.min(first + each)).map(|_| Ok(reader.f64()?));
-            let scales: Vec<f64> = scales.collect::<Result<_>>()?;
-            let bits = reader.take(parts)?.iter().map(|bits| u32::from(*bits)).collect();
-            let truncation = Truncation::of(recipe.params(), bits)?;
-            let numbers = scales.iter().all(|scale| *scale > 0.0 && scale.is_finite());
-            let off = truncation.error(smallest_and_largest(&scales).0);
-            let allowed = spec.rounding();
-            if !numbers || off > allowed * NEARLY {
-                let detail = format!(
-                    "numbers are rounded by up to {off:.3e} where the description of the table says \
-                     {allowed:.3e}; ask the server again, or take the description that it has now"
-                );
-                return Err(Error::Lookup { operation: "decode", detail });
-            }
-            let coefficients = reader.take(truncation.bytes())?;
-            Ok(Group { scales, truncation, coefficients })
-        };
-        let mut batches = Vec::new();
-        for _ in 0..count {
-            let groups = (0..columns).step_by(each).map(&mut group);
-            batches.push(groups.collect::<Result<Vec<_>>>()?);
-        }
-        reader.finish()?;
-        Ok(TokensAnswer { key, nonce, memo, batches })
-    }
 }

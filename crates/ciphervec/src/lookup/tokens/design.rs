@@ -32,7 +32,7 @@ pub struct Shape {
 }
 
 /// What decides on parameters.
-pub(super) struct Design<'a> {
+pub struct Design<'a> {
     pub shape: Shape,
     pub bases: &'a [Basis],
     pub folded: bool,

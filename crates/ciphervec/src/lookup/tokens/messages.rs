@@ -6,7 +6,6 @@
 
 use super::recipe::Recipe;
 use crate::error::Result;
-#[cfg(feature = "client")]
 use crate::lookup::serialize::header;
 use crate::lookup::serialize::{expect_params, expect_scheme, expect_spec};
 use crate::lookup::spec::Spec;
@@ -15,7 +14,7 @@ use ciphervec_he::lattice::SegmentId;
 use ciphervec_he::wire::{self, KeyId, Kind, Reader};
 
 /// Encrypted indices as a server reads them.
-pub(in crate::lookup) struct TokensQuery<'a> {
+pub struct TokensQuery<'a> {
     pub key: KeyId,
     pub nonce: SegmentId,
     pub memo: &'a [u8],
@@ -24,7 +23,6 @@ pub(in crate::lookup) struct TokensQuery<'a> {
 }
 
 impl<'a> TokensQuery<'a> {
-    #[cfg(feature = "client")]
     pub fn write(
         spec: &Spec,
         (key, nonce): (KeyId, SegmentId),
@@ -57,15 +55,11 @@ pub(super) fn head(spec: &Spec, nonce: SegmentId, memo: &[u8], batches: usize) -
     out
 }
 
-/// What [`head`] wrote: version, key, nonce, memo, the rest, and the number of batches.
+/// What `head` wrote: version, key, nonce, memo, the rest, and the number of batches.
 type Opened<'a> = (u16, KeyId, SegmentId, &'a [u8], Reader<'a>, usize);
 
-/// Reads what [`head`] wrote, of a frame of some version up to the one that is known.
-pub(super) fn open<'a>(
-    (kind, newest): (Kind, u16),
-    spec: &Spec,
-    bytes: &'a [u8],
-) -> Result<Opened<'a>> {
+/// Reads what `head` wrote, of a frame of some version up to the one that is known.
+pub fn open<'a>((kind, newest): (Kind, u16), spec: &Spec, bytes: &'a [u8]) -> Result<Opened<'a>> {
     let (version, header, payload) = wire::open_version(kind, newest, bytes)?;
     let what = if kind == Kind::Query { "a query of a lookup" } else { "an answer of a lookup" };
     let mut reader = Reader::new(what, payload);

@@ -1,22 +1,24 @@
 //! Token-by-token strategies: encrypted indices enter, the encrypted rows that they name leave.
 //! Both sides.
 //!
-//! A [`design`] says which functions of an index are made and at which levels, [`parameters`] picks
-//! the smallest ring that [`bound`] finds precise enough, and a [`recipe`] is both; [`compact`](self::compact) has what
+//! A `design` says which functions of an index are made and at which levels, `parameters` picks
+//! the smallest ring that `bound` finds precise enough, and a `recipe` is both; `compact` has what
 //! bootstraps indices that were sent in few bytes;
-//! [`embed`](self::embed::embed) sums the functions with a table's [`weights`].
+//! `embed` sums the functions with a table's `weights`.
 
-pub(super) mod answer;
+#[doc(hidden)]
+pub mod answer;
 mod basis;
 pub(super) mod bound;
 mod candidate;
-#[cfg(feature = "client")]
-pub(super) mod client;
-pub(super) mod compact;
+#[doc(hidden)]
+pub mod compact;
 pub(super) mod cost;
 pub(super) mod design;
 pub(super) mod embed;
-pub(super) mod messages;
+#[doc(hidden)]
+pub mod messages;
 mod parameters;
-pub(super) mod recipe;
+#[doc(hidden)]
+pub mod recipe;
 pub(super) mod weights;

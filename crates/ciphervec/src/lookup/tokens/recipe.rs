@@ -126,7 +126,8 @@ impl Recipe {
         if self.compact.is_some() { Transport::Compact } else { Transport::Standard }
     }
 
-    pub(in crate::lookup) fn compact_layout(&self) -> Option<&Arc<Compact>> {
+    #[doc(hidden)]
+    pub fn compact_layout(&self) -> Option<&Arc<Compact>> {
         self.compact.as_ref()
     }
 
@@ -205,7 +206,8 @@ impl Recipe {
         &self.bases
     }
 
-    pub(super) fn design(&self) -> Design<'_> {
+    #[doc(hidden)]
+    pub fn design(&self) -> Design<'_> {
         let Recipe { shape, bases, folded, wide, .. } = self;
         Design { shape: *shape, bases, folded: *folded, wide: *wide }
     }

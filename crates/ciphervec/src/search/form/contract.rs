@@ -1,6 +1,6 @@
-//! Contracts of a form: what the form-blind search asks of each, one for the key holder and one for the server. Both sides.
+//! Contracts of a form: what the form-blind search asks of each, whoever asks, and of its half on a server. Both sides.
 //!
-//! A form is a folder beside this file and a row in [`super::of`]. Heads of segments, filters, ids, norms and ranking are
+//! A form is a folder beside this file and a row in `of`. Heads of segments, filters, ids, norms and ranking are
 //! the search's; words, ciphertexts, keys and scores are the form's.
 
 use super::halves::HalfAnswers;
@@ -12,30 +12,10 @@ use crate::search::segment::{Segment, SegmentHead};
 use ciphervec_arith::AlignedBytes;
 use ciphervec_he::lattice::ring::EvaluationKeys;
 use ciphervec_he::wire::{KeyId, Reader};
-#[cfg(feature = "client")]
-use ciphervec_he_secret::wire::Kind;
 use std::sync::Arc;
 
-#[cfg(feature = "client")]
-pub use super::key_holder::{AnswerFormat, Exactness, Expected, PackingChoice};
-#[cfg(feature = "client")]
-pub(in crate::search) use super::key_holder::{
-    EncodedQueries, EncryptedRows, KeyHolderHalf, KeyPairSlot, MaskedQueries, PlainQueries,
-    RowEncryptor, StoredRows, select_rows,
-};
-#[cfg(feature = "client")]
-pub(in crate::search) use super::opening::{
-    AnswerBlocks, AnswerPart, Estimates, ExactCosine, Kept, OpenedSegment, Opening, RowSum, Secrets,
-};
-
-/// A form as an index's description names it: the layout that both halves agree on, and the way to either half.
-pub(in crate::search) trait SearchForm: Sync {
-    /// Whether anything is encrypted, and there is a key to seal under.
-    #[cfg(feature = "client")]
-    fn seals(&self) -> bool {
-        true
-    }
-
+/// A form as an index's description names it: the layout that both halves agree on, and the way to the server's.
+pub trait SearchForm: Sync {
     /// Whether rows are encrypted: heads of segments then name the key.
     fn encrypts_rows(&self) -> bool {
         true
@@ -61,20 +41,6 @@ pub(in crate::search) trait SearchForm: Sync {
         level: u8,
         words: Option<&WordsAsked>,
     ) -> Result<Option<usize>>;
-
-    /// The blocks that one query's answer is made of; `None` where the answers to all queries are one.
-    ///
-    /// # Errors
-    /// As [`Self::answer_len`].
-    #[cfg(feature = "client")]
-    fn answer_blocks(
-        &self,
-        _spec: &IndexSpec,
-        _level: u8,
-        _words: Option<&WordsAsked>,
-    ) -> Result<Option<AnswerBlocks>> {
-        Ok(None)
-    }
 
     /// Bytes that an answer has for this level and each query, whatever the segments.
     ///
@@ -108,49 +74,16 @@ pub(in crate::search) trait SearchForm: Sync {
 
     /// The server's half of an index.
     fn server(&self, spec: &IndexSpec) -> Result<Arc<dyn ServerHalf>>;
-
-    /// What needs no key at all because queries are plain, where they are.
-    #[cfg(feature = "client")]
-    fn plain_queries(&self) -> Option<&dyn PlainQueries> {
-        None
-    }
-
-    /// The key holder's half of an index, under the public masks of `mask_seed`.
-    #[cfg(feature = "client")]
-    fn key_holder(&self, spec: &IndexSpec, mask_seed: [u8; 32]) -> Result<Box<dyn KeyHolderHalf>>;
-
-    /// The half that encrypts rows and opens nothing; `index_key` is the public key of the index's key pair.
-    #[cfg(feature = "client")]
-    fn writer(
-        &self,
-        spec: &IndexSpec,
-        mask_seed: [u8; 32],
-        index_key: &[u8],
-    ) -> Result<Box<dyn RowEncryptor>> {
-        self.check_index_key(spec, index_key)?;
-        Ok(self.key_holder(spec, mask_seed)?)
-    }
-
-    /// Refuses bytes that are not the public key of an index; in most forms there is none.
-    #[cfg(feature = "client")]
-    fn check_index_key(&self, _spec: &IndexSpec, bytes: &[u8]) -> Result<()> {
-        if bytes.is_empty() {
-            return Ok(());
-        }
-        let what = Kind::PublicKey.as_str();
-        Err(Reader::new(what, bytes).error("the lattice scheme has no public key").into())
-    }
 }
 
 /// Segments that some rows were taken out of.
-pub(in crate::search) trait Pruned {
+pub trait Pruned {
     /// Bytes of the words of all rows, zeros for those that are not `kept`.
-    #[cfg(feature = "client")]
     fn spread(&self, words: &[u8], dimension: usize, kept: &[bool]) -> Vec<u8>;
 }
 
 /// One message of queries, read as far as it is the same in every form.
-pub(in crate::search) struct Request<'a> {
+pub struct Request<'a> {
     pub head: QueryHead,
     /// The key that it names.
     pub key: KeyId,
@@ -259,7 +192,7 @@ impl SessionKeys {
 
 /// The server's half of one index: evaluation keys enter, segments are read, requests are answered. It cannot name a secret
 /// key. Shared between the states of an index; a change gives another one.
-pub(in crate::search) trait ServerHalf: Send + Sync {
+pub trait ServerHalf: Send + Sync {
     /// The half that has these evaluation keys as well, and their epoch. `held` is the key of the segments that are there.
     ///
     /// # Errors
@@ -326,20 +259,9 @@ pub(in crate::search) fn no_keys(spec: &IndexSpec) -> Error {
 }
 
 /// Refuses another key than the expected one.
-pub(in crate::search) fn expect_key(
-    what: &'static str,
-    expected: KeyId,
-    actual: KeyId,
-) -> Result<()> {
+pub fn expect_key(what: &'static str, expected: KeyId, actual: KeyId) -> Result<()> {
     if expected == actual {
         return Ok(());
     }
     Err(ciphervec_he::Error::WrongKey { what, expected, actual }.into())
-}
-
-/// The error of a form whose queries are not plain.
-#[cfg(feature = "client")]
-pub(in crate::search) fn not_probed(spec: &IndexSpec) -> Error {
-    let known = "sealed-index, whose queries are plain";
-    Error::choice("the mode to probe", known, spec.mode().as_str())
 }

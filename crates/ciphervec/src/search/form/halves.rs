@@ -6,7 +6,7 @@ use crate::search::message::WordsAsked;
 use ciphervec_he::lattice::ring::Half;
 
 /// How long halves of answers are, and how two make a whole.
-pub(in crate::search) trait HalfAnswers {
+pub trait HalfAnswers {
     /// Bytes of half of one query's answer over `rows` rows.
     ///
     /// # Errors
@@ -24,7 +24,6 @@ pub(in crate::search) trait HalfAnswers {
     ///
     /// # Errors
     /// As [`Self::half_len`].
-    #[cfg(feature = "client")]
     fn join(
         &self,
         spec: &IndexSpec,
@@ -34,7 +33,3 @@ pub(in crate::search) trait HalfAnswers {
         out: &mut [u8],
     ) -> Result<()>;
 }
-
-/// The seed of one query's mask. Public, and good for one query.
-#[cfg(feature = "client")]
-pub(in crate::search) type MaskSeed = [u8; 32];

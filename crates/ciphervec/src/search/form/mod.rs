@@ -1,31 +1,21 @@
-//! Forms: how an index keeps rows and answers queries, one folder each with its two halves. Both sides.
+//! Forms: how an index keeps rows and answers queries, one folder each with the server's half. Both sides.
 
-mod additive;
+#[doc(hidden)]
+pub mod additive;
 mod batch;
-mod compact;
-mod contract;
+#[doc(hidden)]
+pub mod compact;
+#[doc(hidden)]
+pub mod contract;
 mod halves;
-#[cfg(feature = "client")]
-mod key_holder;
-#[cfg(feature = "client")]
-mod opening;
-mod plain;
-mod ring;
+#[doc(hidden)]
+pub mod plain;
+#[doc(hidden)]
+pub mod ring;
 
-#[cfg(feature = "client")]
-pub(super) use ciphervec_he::lattice::ring::Hints;
 use contract::SearchForm;
-#[cfg(feature = "client")]
-pub use contract::{AnswerFormat, Exactness, Expected, PackingChoice};
-#[cfg(feature = "client")]
-pub(super) use contract::{
-    AnswerPart, Estimates, ExactCosine, Kept, KeyHolderHalf, KeyPairSlot, OpenedSegment, Opening,
-    RowEncryptor, RowSum, StoredRows, expect_key, not_probed,
-};
 pub use contract::{Evaluation, Runner, ServerTimings, SessionKeys, Sink};
 pub(super) use contract::{Request, ServerHalf, no_keys};
-#[cfg(feature = "client")]
-pub(super) use halves::MaskSeed;
 
 use crate::index::form::Form;
 use crate::index::spec::IndexSpec;

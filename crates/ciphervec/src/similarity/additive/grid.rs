@@ -19,7 +19,7 @@ const SIGN_WEIGHT: u64 = 2;
 /// coordinate by at most ½; the same holds for a probe with Q. By Cauchy–Schwarz no score exceeds
 /// (X + √d/2)(Q + √d/2): slots need no room for d products. ±1 vectors are not rounded at all.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct Grid {
+pub struct Grid {
     dimension: u32,
     metric: Metric,
     precision: GridPrecision,
@@ -63,7 +63,6 @@ impl Grid {
     }
 
     /// What a score is divided by to get a cosine.
-    #[cfg(feature = "client")]
     pub fn divisor(&self, probe_scale: u64) -> f64 {
         if self.signs() {
             (SIGN_WEIGHT * u64::from(self.dimension)) as f64

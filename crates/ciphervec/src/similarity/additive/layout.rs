@@ -168,13 +168,14 @@ impl Packing {
         self.result_bits
     }
 
-    pub(super) fn layout(&self) -> Layout {
+    #[doc(hidden)]
+    pub fn layout(&self) -> Layout {
         self.layout
     }
 
     /// Whether the noise beside a score may move it by one.
-    #[cfg(feature = "client")]
-    pub(super) fn may_have_moved(&self) -> bool {
+    #[doc(hidden)]
+    pub fn may_have_moved(&self) -> bool {
         self.layout == Layout::Horizontal && self.slots > 1
     }
 
@@ -187,7 +188,8 @@ impl Packing {
     }
 
     /// Where the score starts in a horizontal result.
-    pub(super) fn middle(&self) -> usize {
+    #[doc(hidden)]
+    pub fn middle(&self) -> usize {
         self.slot_bits as usize * (self.slots() - 1)
     }
 }

@@ -10,22 +10,18 @@
 mod evaluate;
 mod grid;
 mod layout;
-#[cfg(feature = "client")]
-mod open;
 mod precision;
 mod quantize;
-#[cfg(feature = "client")]
-mod rows;
 mod scores;
 mod serialize;
-mod slots;
+#[doc(hidden)]
+pub mod slots;
 mod spec;
-mod vectors;
+#[doc(hidden)]
+pub mod vectors;
 
 pub use evaluate::Rerandomization;
 pub use layout::{Layout, Packing};
-#[cfg(feature = "client")]
-pub use open::Scores;
 pub use precision::GridPrecision;
 pub use quantize::{Probes, Vectors};
 pub use scores::EncryptedScores;

@@ -29,7 +29,7 @@ pub enum GridPrecision {
 
 /// What unit vectors are multiplied by before they are rounded to integers.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(crate) struct GridScales {
+pub struct GridScales {
     /// X, of the encrypted vectors.
     pub vector: u64,
     /// The least and the largest Q of a probe.
@@ -60,7 +60,8 @@ impl GridPrecision {
 
     /// The scales, just under what keeps (X + √d/2)(Q + √d/2) below 2^24, 2^30 and 2^94 at every
     /// dimension.
-    pub(crate) fn scales(self) -> GridScales {
+    #[doc(hidden)]
+    pub fn scales(self) -> GridScales {
         match self {
             GridPrecision::Small => GridScales {
                 vector: 4_000,

@@ -61,7 +61,8 @@ impl Vectors {
         &self.grid
     }
 
-    pub(crate) fn row(&self, index: usize) -> &[i64] {
+    #[doc(hidden)]
+    pub fn row(&self, index: usize) -> &[i64] {
         let dimension = self.grid.dimension();
         &self.values[index * dimension..(index + 1) * dimension]
     }
@@ -178,7 +179,8 @@ impl Probes {
     }
 
     /// Whether they are rounded for vectors of this description, whatever the layout.
-    pub(crate) fn fit(&self, spec: &VectorSpec) -> bool {
+    #[doc(hidden)]
+    pub fn fit(&self, spec: &VectorSpec) -> bool {
         self.grid == *spec.grid()
     }
 

@@ -45,6 +45,12 @@ impl<T: Table> EncryptedScores<T> {
         self.fill.iter().map(|&fill| usize::from(fill)).sum()
     }
 
+    /// How many vectors each block holds.
+    #[doc(hidden)]
+    pub fn fill(&self) -> &[u16] {
+        &self.fill
+    }
+
     /// What each probe was multiplied by.
     pub fn scales(&self) -> &[u64] {
         &self.scales

@@ -29,8 +29,7 @@ pub(crate) fn add(words: &mut [u64], value: i64, shift: usize) {
 
 /// The signed slot of `bits` bits (at most 128) that starts at bit `shift`, with what it lent to
 /// the slots below. Bits beyond the words are copies of the sign.
-#[cfg(any(test, feature = "client"))]
-pub(crate) fn read(words: &[u64], shift: usize, bits: u32) -> i128 {
+pub fn read(words: &[u64], shift: usize, bits: u32) -> i128 {
     let sign = ((words[words.len() - 1] as i64) >> 63) as u64;
     let word = |at: usize| u128::from(words.get(at).copied().unwrap_or(sign));
     let (first, offset) = (shift / 64, shift % 64);

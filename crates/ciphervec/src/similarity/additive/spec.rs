@@ -84,7 +84,8 @@ impl VectorSpec {
         VectorSpec { grid, layout }
     }
 
-    pub(super) fn grid(&self) -> &Grid {
+    #[doc(hidden)]
+    pub fn grid(&self) -> &Grid {
         &self.grid
     }
 

@@ -8,8 +8,6 @@ use super::spec::VectorSpec;
 use crate::error::{Error, Result};
 use ciphervec_he::additive::{Evaluate, Messages, Table};
 use ciphervec_he::wire::KeyId;
-#[cfg(feature = "client")]
-use ciphervec_he_secret::additive::Decrypt;
 use core::ops::Range;
 
 /// Vectors under an additively homomorphic scheme, in the form that is computed on.
@@ -38,27 +36,17 @@ impl<T: Table> EncryptedVectors<T> {
         public: &P,
         vectors: &Vectors,
     ) -> Result<Self> {
-        Self::with(spec, public, vectors, |rows, columns, messages| {
+        Self::encrypt_with(spec, public, vectors, |rows, columns, messages| {
             public.encrypt(rows, columns, messages)
         })
     }
 
-    /// The same by the key owner, faster where the secret helps.
+    /// Encrypts vectors by `encrypt`, which is given rows, columns and messages.
     ///
     /// # Errors
     /// Those of [`Self::encrypt`].
-    #[cfg(feature = "client")]
-    pub fn encrypt_as_owner<D>(spec: &VectorSpec, keys: &D, vectors: &Vectors) -> Result<Self>
-    where
-        D: Decrypt,
-        D::Public: Evaluate<Table = T>,
-    {
-        Self::with(spec, keys.public(), vectors, |rows, columns, messages| {
-            keys.encrypt(rows, columns, messages)
-        })
-    }
-
-    fn with<P: Evaluate<Table = T>>(
+    #[doc(hidden)]
+    pub fn encrypt_with<P: Evaluate<Table = T>>(
         spec: &VectorSpec,
         public: &P,
         vectors: &Vectors,
@@ -103,6 +91,12 @@ impl<T: Table> EncryptedVectors<T> {
     /// Whether there are none, which never happens.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// How many vectors each block holds.
+    #[doc(hidden)]
+    pub fn fill(&self) -> &[u16] {
+        &self.fill
     }
 
     /// How many blocks.
@@ -189,7 +183,8 @@ impl<T: Table> EncryptedVectors<T> {
     }
 
     /// Refuses another key.
-    pub(super) fn expect_key<P: Evaluate>(&self, public: &P) -> Result<()> {
+    #[doc(hidden)]
+    pub fn expect_key<P: Evaluate>(&self, public: &P) -> Result<()> {
         expect_key("encrypted vectors", public.key_id(), self.key)
     }
 
@@ -214,7 +209,7 @@ impl<T: Table> core::fmt::Debug for EncryptedVectors<T> {
     }
 }
 
-pub(super) fn expect_key(what: &'static str, expected: KeyId, actual: KeyId) -> Result<()> {
+pub fn expect_key(what: &'static str, expected: KeyId, actual: KeyId) -> Result<()> {
     if expected == actual {
         Ok(())
     } else {

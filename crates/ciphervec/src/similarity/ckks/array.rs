@@ -10,7 +10,7 @@ use std::sync::Arc;
 /// The two ways a vector enters a product in layout `coefficients`; other layouts have `Left`
 /// alone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Side {
+pub enum Side {
     /// `Σ x_i X^i`.
     Left,
     /// `Σ x_i X^-i`.
@@ -51,6 +51,16 @@ pub struct EncryptedArray {
 }
 
 impl EncryptedArray {
+    /// Fresh ciphertexts with the seeds of both sides' masks, left side first.
+    #[doc(hidden)]
+    pub fn from_parts(
+        packing: ArrayPacking,
+        [left, right]: [Vec<Ciphertext>; 2],
+        seeds: Vec<[u8; 32]>,
+    ) -> Self {
+        EncryptedArray { seeds, ..EncryptedArray::new(packing, left, right, &[]) }
+    }
+
     /// What was computed from `sources`, if from any.
     pub(super) fn new(
         packing: ArrayPacking,
@@ -70,7 +80,8 @@ impl EncryptedArray {
     }
 
     /// The same ciphertexts, said to hold vectors of length 1.
-    pub(super) fn of_unit_length(self, unit: bool) -> Self {
+    #[doc(hidden)]
+    pub fn of_unit_length(self, unit: bool) -> Self {
         EncryptedArray { unit, ..self }
     }
 
@@ -87,6 +98,24 @@ impl EncryptedArray {
     /// Where they lie.
     pub fn packing(&self) -> &ArrayPacking {
         &self.packing
+    }
+
+    /// The ciphertexts of the left side.
+    #[doc(hidden)]
+    pub fn left(&self) -> &[Ciphertext] {
+        &self.left
+    }
+
+    /// The ciphertexts of the right side.
+    #[doc(hidden)]
+    pub fn right(&self) -> &[Ciphertext] {
+        &self.right
+    }
+
+    /// Where its figures come from.
+    #[doc(hidden)]
+    pub fn origin(&self) -> &Origin {
+        &self.origin
     }
 
     /// Which sides of a product they can stand on.
@@ -118,7 +147,8 @@ impl EncryptedArray {
     /// others, with an error that says nothing of it. In layout `coefficients` what is known is a bound on values at roots
     /// of unity, many times what a coefficient is: where `planned` parameters hold every score of the vectors that are
     /// encrypted under them, that is gone by.
-    pub(super) fn expect_room(&self, operation: &'static str, planned: bool) -> Result<()> {
+    #[doc(hidden)]
+    pub fn expect_room(&self, operation: &'static str, planned: bool) -> Result<()> {
         if planned && self.packing.layout == ArrayLayout::Coefficients {
             return Ok(());
         }
@@ -231,15 +261,9 @@ pub(super) fn arrange(
     out
 }
 
-/// Undoes [`arrange`]: `found(index)` are the slots or coefficients of ciphertext `index`; row
+/// Undoes `arrange`: `found(index)` are the slots or coefficients of ciphertext `index`; row
 /// after row leaves.
-#[cfg(feature = "client")]
-pub(super) fn collect(
-    packing: &ArrayPacking,
-    side: Side,
-    found: &[Vec<f64>],
-    degree: usize,
-) -> Vec<f64> {
+pub fn collect(packing: &ArrayPacking, side: Side, found: &[Vec<f64>], degree: usize) -> Vec<f64> {
     let ArrayPacking { layout, rows, dimension, capacity, .. } = *packing;
     let mut out = Vec::with_capacity(rows * dimension);
     for row in 0..rows {

@@ -323,7 +323,8 @@ impl ArrayPacking {
     }
 
     /// The slot or coefficient of row k of a block.
-    pub(super) fn place(&self, k: usize) -> usize {
+    #[doc(hidden)]
+    pub fn place(&self, k: usize) -> usize {
         match (self.layout, self.spread) {
             (ArrayLayout::Coefficients, Spread::Pairs) => self.stride * apart(k),
             (ArrayLayout::Coefficients, Spread::Scores) => self.stride * 2 * apart(k),
@@ -346,7 +347,8 @@ impl ArrayPacking {
     }
 
     /// The same as a batch, if either is one.
-    pub(super) fn batched(&self, batch: bool) -> ArrayPacking {
+    #[doc(hidden)]
+    pub fn batched(&self, batch: bool) -> ArrayPacking {
         ArrayPacking { batch: self.batch || batch, ..*self }
     }
 }

@@ -14,7 +14,7 @@ use std::sync::Arc;
 pub(super) const MAX_CONDITIONS: usize = 1024;
 
 /// Encrypted numbers, one a row, and where they have to lie.
-pub(super) struct Condition {
+pub struct Condition {
     pub packing: ArrayPacking,
     pub ciphertexts: Vec<Ciphertext>,
     pub low: f64,
@@ -23,7 +23,6 @@ pub(super) struct Condition {
 
 impl Condition {
     /// The interval, for errors.
-    #[cfg(feature = "client")]
     pub fn interval(&self) -> String {
         format!("[{}, {}], the squares of the interval that was stated", self.low, self.high)
     }
@@ -31,7 +30,7 @@ impl Condition {
 
 /// Where an array comes from.
 #[derive(Clone, Default)]
-pub(super) struct Origin {
+pub struct Origin {
     /// Whether its figures rest on bytes that were read.
     pub claimed: bool,
     pub conditions: Vec<Arc<Condition>>,

@@ -51,7 +51,8 @@ impl<'a> PlainRows<'a> {
     }
 
     /// Whether they are one.
-    pub(super) fn is_batch(&self) -> bool {
+    #[doc(hidden)]
+    pub fn is_batch(&self) -> bool {
         self.batch
     }
 
@@ -95,8 +96,8 @@ impl<'a> PlainRows<'a> {
     }
 
     /// Refuses numbers beyond a declared bound.
-    #[cfg(feature = "client")]
-    pub(super) fn expect_within(&self, magnitude: f64) -> Result<()> {
+    #[doc(hidden)]
+    pub fn expect_within(&self, magnitude: f64) -> Result<()> {
         // Rows scaled to length 1 may exceed it by a rounding.
         let limit = magnitude * (1.0 + 1e-9);
         match self.values.iter().find(|value| value.abs() > limit) {
@@ -127,7 +128,8 @@ impl<'a> PlainRows<'a> {
     }
 
     /// The plaintext for ciphertext `index` of one side.
-    pub(super) fn encode(
+    #[doc(hidden)]
+    pub fn encode(
         &self,
         params: &Arc<Params>,
         packing: &ArrayPacking,

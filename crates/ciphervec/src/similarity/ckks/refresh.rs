@@ -2,16 +2,10 @@
 //! the keys for it come from the owner.
 
 use super::array::EncryptedArray;
-#[cfg(feature = "client")]
-use super::client::Client;
-#[cfg(feature = "client")]
-use super::keys::KeyList;
 use super::layout::ArrayLayout;
 use super::server::expect_key;
 use crate::error::{Error, Result};
 use ciphervec_he::ckks::{Bootstrapper, BootstrappingKeys, Ciphertext};
-#[cfg(feature = "client")]
-use ciphervec_he_secret::ckks::Entropy;
 
 impl EncryptedArray {
     /// The same numbers at the level that `bootstrapper` gives them back at, one ciphertext after
@@ -54,39 +48,5 @@ impl EncryptedArray {
         };
         let (left, right) = (side(&self.left)?, side(&self.right)?);
         Ok(EncryptedArray { left, right, seeds: Vec::new(), ..self.clone() })
-    }
-}
-
-#[cfg(feature = "client")]
-impl Client {
-    /// A fresh key under the parameters of `bootstrapper`, with keys for products of what is
-    /// refreshed, for the rotations of it, and for sums over `sums` slots, a power of two.
-    ///
-    /// # Errors
-    /// As [`Self::generate`].
-    pub fn for_bootstrapping(
-        bootstrapper: &Bootstrapper,
-        rotations: impl IntoIterator<Item = i64>,
-        sums: usize,
-    ) -> Result<Self> {
-        let level = bootstrapper.level();
-        let rotations = rotations.into_iter().collect();
-        let list = KeyList { relinearise: Some(level), rotations, rotation_level: level };
-        Self::generate(bootstrapper.params(), list.sums(sums))
-    }
-
-    /// The keys that a server refreshes with. `watch` hears after each how many are made, and of how
-    /// many.
-    ///
-    /// # Errors
-    /// [`ciphervec_he::Error::Parameters`] for a bootstrapper of other parameters,
-    /// [`ciphervec_he::Error::Randomness`].
-    pub fn bootstrapping_keys(
-        &self,
-        bootstrapper: &Bootstrapper,
-        watch: &mut dyn FnMut(usize, usize),
-    ) -> Result<BootstrappingKeys> {
-        let entropy = &mut Entropy::system();
-        Ok(self.secret.bootstrapping_keys_watched(bootstrapper, entropy, watch)?)
     }
 }

@@ -198,7 +198,7 @@ impl Server {
 }
 
 /// The parameters that a frame starts with, which must be those that its header names.
-pub(super) fn read_params(header: &Header, reader: &mut Reader<'_>) -> Result<Arc<Params>> {
+pub fn read_params(header: &Header, reader: &mut Reader<'_>) -> Result<Arc<Params>> {
     let part = take(reader)?;
     // Before anything is computed from them: that takes long for large ones.
     let (inner, _) = wire::open(Kind::Parameters, part)?;
@@ -210,7 +210,7 @@ pub(super) fn read_params(header: &Header, reader: &mut Reader<'_>) -> Result<Ar
 
 /// `operation u8, 255 for none | layout u8 | precision u8 | plain u8 | dimension u32 | magnitude
 /// f64 | security u8`.
-pub(super) fn write_request(request: Option<&PlanRequest>, out: &mut Vec<u8>) {
+pub fn write_request(request: Option<&PlanRequest>, out: &mut Vec<u8>) {
     let Some(request) = request else {
         out.push(u8::MAX);
         return;
@@ -226,7 +226,7 @@ pub(super) fn write_request(request: Option<&PlanRequest>, out: &mut Vec<u8>) {
     out.push(u8::from(request.security == Security::Quantum128));
 }
 
-pub(super) fn read_request(reader: &mut Reader<'_>) -> Result<Option<PlanRequest>> {
+pub fn read_request(reader: &mut Reader<'_>) -> Result<Option<PlanRequest>> {
     let operation = reader.u8()?;
     if operation == u8::MAX {
         return Ok(None);
@@ -262,13 +262,13 @@ fn frame(kind: Kind, params: ParamId, key: KeyId, payload: &[u8]) -> Vec<u8> {
 }
 
 /// A part with its length before it.
-pub(super) fn put(out: &mut Vec<u8>, part: &[u8]) {
+pub fn put(out: &mut Vec<u8>, part: &[u8]) {
     out.extend_from_slice(&(part.len() as u32).to_le_bytes());
     out.extend_from_slice(part);
 }
 
 /// A part that [`put`] wrote.
-pub(super) fn take<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8]> {
+pub fn take<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8]> {
     let length = reader.u32()? as usize;
     Ok(reader.take(length)?)
 }

@@ -40,7 +40,8 @@ impl Server {
     }
 
     /// The same server, told what its parameters were chosen for.
-    pub(super) fn described(self, request: Option<PlanRequest>) -> Self {
+    #[doc(hidden)]
+    pub fn described(self, request: Option<PlanRequest>) -> Self {
         Server { request, ..self }
     }
 
@@ -286,7 +287,7 @@ impl Server {
 }
 
 /// Refuses what another key encrypted.
-pub(super) fn expect_key(expected: KeyId, actual: KeyId) -> Result<()> {
+pub fn expect_key(expected: KeyId, actual: KeyId) -> Result<()> {
     if expected == actual {
         return Ok(());
     }

@@ -9,7 +9,7 @@
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, Request, StatusCode};
-use ciphervec::store::Change;
+use ciphervec_owner::store::Change;
 use ciphervec_server::auth::Verb;
 use ciphervec_server::auth::tokens::{self, NewToken, TokenRequest};
 use ciphervec_server::config::ServeOptions;

@@ -8,10 +8,10 @@ pub mod programs;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use ciphervec::protect::records;
-use ciphervec::search::{Owner, QueryOptions, Retrieval, SegmentDirectory};
-use ciphervec::store::{Change, NewSegment, SegmentId};
-use ciphervec::{Id, IndexSpec, Keys, Metric, Mode, Precision, Scheme};
+use ciphervec_owner::protect::records;
+use ciphervec_owner::search::{Owner, QueryOptions, Retrieval, SegmentDirectory};
+use ciphervec_owner::store::{Change, NewSegment, SegmentId};
+use ciphervec_owner::{Id, IndexSpec, Keys, Metric, Mode, Precision, Scheme};
 use ciphervec_server::{Database, DatabaseOptions};
 use std::path::Path;
 use std::sync::Arc;
@@ -94,7 +94,7 @@ impl Client {
         let binding = self.owner.spec().binding();
         let place = records::Place { collection: &binding, segment: &[0; 16] };
         let rows = [(Id::from("settings"), b"{}".to_vec())];
-        records::RecordBatch::seal(self.owner.aead(), place, &rows).unwrap()
+        records::seal_records(self.owner.aead(), place, &rows).unwrap()
     }
 
     pub fn meta(&self) -> Vec<u8> {
@@ -128,15 +128,19 @@ impl Client {
         Change { add, ..Change::default() }
     }
 
-    pub fn query(&self, count: usize, seed: u64) -> ciphervec::search::Query {
+    pub fn query(&self, count: usize, seed: u64) -> ciphervec_owner::search::Query {
         let vectors = random(count * self.owner.spec().dimension(), seed);
         self.owner.query(&vectors, &self.directory, QueryOptions::default()).unwrap()
     }
 
-    pub fn best(&self, query: &ciphervec::search::Query, answer: &[u8]) -> Vec<Vec<(Id, f64)>> {
+    pub fn best(
+        &self,
+        query: &ciphervec_owner::search::Query,
+        answer: &[u8],
+    ) -> Vec<Vec<(Id, f64)>> {
         let ask = Retrieval::TopK(5);
         let opened = self.owner.open(query, answer, &self.directory, ask).unwrap();
-        let named = |hits: Vec<ciphervec::search::Hit>| {
+        let named = |hits: Vec<ciphervec_owner::search::Hit>| {
             hits.into_iter().map(|hit| (hit.id, hit.value)).collect()
         };
         opened.hits.into_iter().map(named).collect()

@@ -1,7 +1,7 @@
 //! Nothing enters; programs with their clients, and what travels between them and a server, leave.
 
 use super::http::{Reply, Site};
-use ciphervec::program::{
+use ciphervec_owner::program::{
     Answer, Asked, Block, Circuit, Client, Decoding, Domain, Input, Loop, Numbers, Output,
     Placement, Plan, Reading, Step, View, candidates,
 };

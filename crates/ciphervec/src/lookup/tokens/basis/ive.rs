@@ -13,7 +13,7 @@ use core::f64::consts::PI;
 
 /// Where a power and its conjugate become parts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(in crate::lookup::tokens) enum Parts {
+pub enum Parts {
     /// Each power's own: twice its real and its imaginary part.
     Apart,
     /// After sums with weights: α^k and −i α^k leave, whose sums plus their conjugates are those of

@@ -18,7 +18,7 @@ use core::f64::consts::PI;
 
 /// Which functions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Kind {
+pub enum Kind {
     /// The indicators of every digit, which the client sends.
     Given,
     /// Chebyshev polynomials T_n(x) at x = cos θ, of Chebyshev nodes.
@@ -31,7 +31,7 @@ pub(super) enum Kind {
 
 /// The functions of an index below `size`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Basis {
+pub struct Basis {
     kind: Kind,
     size: usize,
 }

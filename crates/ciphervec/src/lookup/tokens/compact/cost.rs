@@ -15,7 +15,7 @@ const QUERY_HEAD: usize = 2 * 64 + 32 + 8 + 21;
 const MEMO_HEAD: usize = 64;
 
 /// What a lookup with compact transport takes for one batch, before its parameters are made.
-pub(in crate::lookup) struct CompactCost {
+pub struct CompactCost {
     /// Indices of a batch.
     pub batch: usize,
     pub depth: usize,
@@ -28,9 +28,9 @@ pub(in crate::lookup) struct CompactCost {
     pub error: f64,
     /// Levels, key switches of an exponential and keys of coefficients-to-slots that were reckoned with,
     /// and the precision of a root.
-    #[cfg(all(test, feature = "hazmat"))]
+    #[cfg(feature = "hazmat")]
     pub planned: (usize, usize, usize),
-    #[cfg(all(test, feature = "hazmat"))]
+    #[cfg(feature = "hazmat")]
     pub root_bits: f64,
 }
 
@@ -55,9 +55,9 @@ impl CompactCost {
             answer_bytes: answer_bytes(&plan.params, &design),
             key_bytes: plan.key_bytes(),
             error: plan.error,
-            #[cfg(all(test, feature = "hazmat"))]
+            #[cfg(feature = "hazmat")]
             planned: (plan.params.levels, plan.switches, plan.rotations),
-            #[cfg(all(test, feature = "hazmat"))]
+            #[cfg(feature = "hazmat")]
             root_bits: plan.root_bits,
         })
     }

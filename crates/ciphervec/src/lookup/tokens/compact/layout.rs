@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 /// What takes compact queries to roots of unity.
 #[derive(Debug)]
-pub(in crate::lookup) struct Compact {
+pub struct Compact {
     exponential: Exponential,
     ring: Arc<HalfRing>,
     params: ParamsSpec,
@@ -66,7 +66,6 @@ impl Compact {
     /// The half-ring ciphertext, of those of a batch, and the place in it of the number that becomes
     /// the root of `list` in `slot`, for `lists` lists: each two share a bootstrapping, and a last one
     /// may be alone.
-    #[cfg(feature = "client")]
     pub fn place(&self, lists: usize, list: usize, slot: usize) -> (usize, usize) {
         if list + 1 == lists && list.is_multiple_of(2) {
             return (list, self.ring.place(slot));

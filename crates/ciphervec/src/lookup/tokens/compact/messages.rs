@@ -8,7 +8,6 @@
 
 use super::layout::Compact;
 use crate::error::{Error, Result};
-#[cfg(feature = "client")]
 use crate::lookup::serialize::header;
 use crate::lookup::serialize::{TRANSPORT_VERSION, expect_params, expect_scheme, expect_spec};
 use crate::lookup::spec::Spec;
@@ -23,7 +22,7 @@ const QUERY: &str = "a query of a lookup";
 const KEYS: &str = "the evaluation keys of a lookup";
 
 /// Encrypted indices as a server reads them.
-pub(in crate::lookup) struct CompactQuery<'a> {
+pub struct CompactQuery<'a> {
     pub key: KeyId,
     pub nonce: SegmentId,
     pub memo: &'a [u8],
@@ -33,7 +32,6 @@ pub(in crate::lookup) struct CompactQuery<'a> {
 }
 
 impl<'a> CompactQuery<'a> {
-    #[cfg(feature = "client")]
     pub fn write(
         spec: &Spec,
         (key, nonce): (KeyId, SegmentId),
@@ -81,7 +79,7 @@ impl<'a> CompactQuery<'a> {
 }
 
 /// What makes roots of a client's queries.
-pub(in crate::lookup) struct RootKeys {
+pub struct RootKeys {
     pub switch: RingSwitchKey,
     pub bootstrapping: BootstrappingKeys,
 }
@@ -92,25 +90,6 @@ pub(in crate::lookup) fn key_bytes(recipe: &Recipe, compact: &Compact) -> Result
     let exponential = compact.exponential().plan()?.key_bytes;
     let parts = recipe.key_plan().bytes(params)? + RingSwitchKey::bytes(params) + exponential;
     Ok(wire::HEADER_LEN + 3 * 8 + parts)
-}
-
-/// The keys of the work on roots, and those that make them.
-#[cfg(feature = "client")]
-pub(in crate::lookup) fn write_keys(
-    spec: &Spec,
-    evaluation: &EvaluationKeys,
-    roots: &RootKeys,
-) -> Vec<u8> {
-    let mut out = vec![0; wire::HEADER_LEN];
-    let mut put = |part: Vec<u8>| {
-        out.extend_from_slice(&(part.len() as u64).to_le_bytes());
-        out.extend_from_slice(&part);
-    };
-    put(evaluation.to_bytes());
-    put(roots.switch.to_bytes());
-    put(roots.bootstrapping.to_bytes());
-    header(Kind::EvaluationKeys, spec.params, evaluation.key_id()).seal(&mut out);
-    out
 }
 
 /// Reads what `write_keys` wrote, of which `plan` lists the first.

@@ -6,13 +6,13 @@
 //! as imaginary parts.
 
 mod cost;
-mod layout;
-pub(in crate::lookup) mod messages;
+#[doc(hidden)]
+pub mod layout;
+#[doc(hidden)]
+pub mod messages;
 mod plan;
-#[cfg(feature = "client")]
-pub(in crate::lookup) mod query;
 pub(in crate::lookup) mod roots;
 
-pub(in crate::lookup) use cost::CompactCost;
+pub use cost::CompactCost;
 pub(in crate::lookup) use layout::Compact;
 pub(super) use plan::CompactPlan;

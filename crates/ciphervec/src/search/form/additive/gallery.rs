@@ -1,18 +1,12 @@
-//! Galleries: a public key, encrypted vectors and probes enter, encrypted scores leave. The server's half, and a writer's.
+//! Galleries: a public key, encrypted vectors and probes enter, encrypted scores leave. The server's half.
 
-#[cfg(feature = "client")]
-use super::check::{self, EncryptedBytes};
 use super::layout;
 use crate::error::Result;
 use crate::index::spec::IndexSpec;
 use crate::search::segment::ParsedRows;
-#[cfg(feature = "client")]
-use crate::similarity::additive::Vectors;
 use crate::similarity::additive::{EncryptedVectors, Probes};
 use ciphervec_he::additive::Evaluate;
 use ciphervec_he::wire::{KeyId, Kind, Reader};
-#[cfg(feature = "client")]
-use ciphervec_he_secret::keys::Secret;
 use std::sync::Arc;
 
 /// A public key, as an index uses it.
@@ -25,45 +19,25 @@ pub trait PublicKey: Send + Sync {
     /// # Errors
     /// Damaged or foreign bytes.
     fn read(&self, spec: &IndexSpec, rows: u32, bytes: &[u8]) -> Result<Gallery>;
-
-    /// Encrypts rows, row-major, in the layout that suits their number; beside them their witness.
-    ///
-    /// # Errors
-    /// Rows that cannot be rounded; no randomness.
-    #[cfg(feature = "client")]
-    fn encrypt(&self, spec: &IndexSpec, rows: &[f32], seed: &Secret) -> Result<EncryptedBytes>;
 }
 
-/// A key of one scheme; `packs` says whether its messages hold several numbers.
-pub struct Under<P> {
-    key: Arc<P>,
-    #[cfg_attr(not(feature = "client"), expect(dead_code, reason = "only who encrypts lays out"))]
-    packs: bool,
-}
+/// A key of one scheme.
+pub struct Under<P>(Arc<P>);
 
 impl<P> Under<P> {
-    pub fn new(key: P, packs: bool) -> Self {
-        Under { key: Arc::new(key), packs }
+    pub fn new(key: P) -> Self {
+        Under(Arc::new(key))
     }
 }
 
 impl<P: Evaluate + 'static> PublicKey for Under<P> {
     fn key_id(&self) -> KeyId {
-        self.key.key_id()
+        self.0.key_id()
     }
 
     fn read(&self, spec: &IndexSpec, rows: u32, bytes: &[u8]) -> Result<Gallery> {
-        let vectors = read_vectors(self.key.as_ref(), spec, rows, bytes)?;
-        Ok(Gallery(Box::new(Encrypted { public: Arc::clone(&self.key), vectors })))
-    }
-
-    #[cfg(feature = "client")]
-    fn encrypt(&self, spec: &IndexSpec, rows: &[f32], seed: &Secret) -> Result<EncryptedBytes> {
-        let (public, count) = (self.key.as_ref(), rows.len() / spec.dimension());
-        let layout = layout::choose(spec, count, public.message_bits(), self.packs)?;
-        let vectors = Vectors::quantize(&layout, rows)?;
-        let encrypted = EncryptedVectors::encrypt(&layout, public, &vectors)?;
-        Ok((encrypted.to_bytes(public)?, check::witness(seed, &vectors, layout.layout())))
+        let vectors = read_vectors(self.0.as_ref(), spec, rows, bytes)?;
+        Ok(Gallery(Box::new(Encrypted { public: Arc::clone(&self.0), vectors })))
     }
 }
 

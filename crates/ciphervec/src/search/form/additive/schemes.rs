@@ -34,15 +34,23 @@ impl SchemeVisitor for ReadPublicKey<'_> {
     type Output = Result<Box<dyn PublicKey>>;
 
     fn visit<S: AdditiveScheme>(self) -> Self::Output {
-        let key = S::PublicKey::read(self.bytes, false)?;
-        let same_length = self.chosen.bits().is_none_or(|bits| bits == key.bits());
-        // Paillier and Damgård–Jurik read each other's keys.
-        if key.scheme() == S::WIRE && same_length {
-            return Ok(Box::new(Under::new(key, S::PACKS)));
-        }
-        let what = Kind::PublicKey.as_str();
-        Err(Reader::new(what, self.bytes)
-            .error("the key has another scheme or length than the index")
-            .into())
+        Ok(Box::new(Under::new(read_key_of::<S>(self.chosen, self.bytes)?)))
     }
+}
+
+/// Reads the public key of an index whose scheme is known.
+///
+/// # Errors
+/// As [`read_public_key`].
+pub fn read_key_of<S: AdditiveScheme>(chosen: &Additive, bytes: &[u8]) -> Result<S::PublicKey> {
+    let key = S::PublicKey::read(bytes, false)?;
+    let same_length = chosen.bits().is_none_or(|bits| bits == key.bits());
+    // Paillier and Damgård–Jurik read each other's keys.
+    if key.scheme() == S::WIRE && same_length {
+        return Ok(key);
+    }
+    let what = Kind::PublicKey.as_str();
+    Err(Reader::new(what, bytes)
+        .error("the key has another scheme or length than the index")
+        .into())
 }

@@ -12,7 +12,6 @@ use crate::search::form::contract::ServerTimings;
 use crate::search::form::halves::HalfAnswers;
 use crate::search::message::{ResponseWriter, WordsAsked};
 use crate::search::stopwatch::Stopwatch;
-#[cfg(feature = "client")]
 use ciphervec_he::lattice::ring::join_halves;
 use ciphervec_he::lattice::ring::{self, Ciphertext, Expanded, Half, Layout, write_halves};
 use ciphervec_he::wire::Reader;
@@ -31,7 +30,6 @@ impl HalfAnswers for Rows {
         Ok(answer_words(words, level)?.half_len(half, &layout, rows))
     }
 
-    #[cfg(feature = "client")]
     fn join(
         &self,
         spec: &IndexSpec,

@@ -1,17 +1,10 @@
 //! Ring form: encrypted queries, several rows in a polynomial, plain or encrypted (`docs/sealed.md`, section 2). Both sides.
 
 mod halves;
-#[cfg(feature = "client")]
-mod key_holder;
-#[cfg(feature = "client")]
-mod open;
-mod packing;
-#[cfg(feature = "client")]
-mod scale;
+#[doc(hidden)]
+pub mod packing;
 mod server;
 
-#[cfg(feature = "client")]
-use super::contract::{AnswerBlocks, KeyHolderHalf};
 use super::contract::{SearchForm, ServerHalf};
 use super::halves::HalfAnswers;
 use crate::error::Result;
@@ -46,18 +39,6 @@ impl SearchForm for Rows {
         Ok(Some(answer_words(words, level)?.answer_len(&layout, rows)))
     }
 
-    #[cfg(feature = "client")]
-    fn answer_blocks(
-        &self,
-        spec: &IndexSpec,
-        level: u8,
-        words: Option<&WordsAsked>,
-    ) -> Result<Option<AnswerBlocks>> {
-        let rows = Layout::new(spec.dimension(), level)?.vectors_per_block();
-        let bytes = answer_words(words, level)?.block_len(rows);
-        Ok(Some(AnswerBlocks { rows, bytes }))
-    }
-
     fn sums_len(&self, level: u8, words: Option<&WordsAsked>) -> Result<usize> {
         let words = answer_words(words, level)?;
         Ok(if *self == Rows::Encrypted { words.sums_len() } else { 0 })
@@ -77,10 +58,5 @@ impl SearchForm for Rows {
 
     fn server(&self, spec: &IndexSpec) -> Result<Arc<dyn ServerHalf>> {
         Ok(Arc::new(server::RingServer::new(spec.clone(), *self)?))
-    }
-
-    #[cfg(feature = "client")]
-    fn key_holder(&self, spec: &IndexSpec, mask_seed: [u8; 32]) -> Result<Box<dyn KeyHolderHalf>> {
-        Ok(Box::new(key_holder::RingKeyHolder::new(spec.clone(), *self, mask_seed)?))
     }
 }

@@ -1,0 +1,18 @@
+//! Protection of everything but the vectors: ids, norms, metadata, documents, filter values, keys and stored noise enter,
+//! envelopes and tags leave. Key owner only.
+
+pub mod aead;
+pub mod checkpoint;
+pub mod consumed;
+pub mod filter;
+pub mod hybrid;
+pub mod keyfile;
+pub mod noise_pool;
+pub mod phrase;
+pub mod records;
+pub mod shares;
+pub mod sidecar;
+pub mod state;
+pub mod wrapped;
+
+pub use ciphervec::protect::*;

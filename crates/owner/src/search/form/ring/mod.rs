@@ -1,0 +1,31 @@
+//! Ring form: encrypted queries, several rows in a polynomial, plain or encrypted (`docs/sealed.md`, section 2). Both sides.
+
+mod key_holder;
+mod open;
+mod packing;
+mod scale;
+
+use super::contract::{AnswerBlocks, KeyHolderHalf, OwnerForm};
+use crate::error::Result;
+use crate::index::form::Rows;
+use crate::index::spec::IndexSpec;
+use crate::search::message::WordsAsked;
+use ciphervec_he_secret::lattice::ring::Layout;
+use packing::answer_words;
+
+impl OwnerForm for Rows {
+    fn answer_blocks(
+        &self,
+        spec: &IndexSpec,
+        level: u8,
+        words: Option<&WordsAsked>,
+    ) -> Result<Option<AnswerBlocks>> {
+        let rows = Layout::new(spec.dimension(), level)?.vectors_per_block();
+        let bytes = answer_words(words, level)?.block_len(rows);
+        Ok(Some(AnswerBlocks { rows, bytes }))
+    }
+
+    fn key_holder(&self, spec: &IndexSpec, mask_seed: [u8; 32]) -> Result<Box<dyn KeyHolderHalf>> {
+        Ok(Box::new(key_holder::RingKeyHolder::new(spec.clone(), *self, mask_seed)?))
+    }
+}
