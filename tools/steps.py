@@ -145,11 +145,6 @@ TARGETS: dict[str, list[Step]] = {
         Step("softhsm", "install Debian's SoftHSM, as root", hsm.install, True),
         Step("pytest", "Python tests, examples, README snippets", pytest()),
         Step("pytest-avx2", "core Python tests on AVX2", on_backend("avx2", pytest("-m", "core"))),
-        Step(
-            "pytest-portable",
-            "core Python tests on portable code",
-            on_backend("portable", pytest("-m", "core")),
-        ),
     ],
     "release": [
         *BEGIN,
@@ -238,6 +233,11 @@ TARGETS: dict[str, list[Step]] = {
             "extremes",
             "1,000 programs of wide integers at the ends of their ranges, and deep ones encrypted",
             pytest("python/tests/test_programs_extremes.py", CIPHERVEC_EXTREMES="1000"),
+        ),
+        Step(
+            "pytest-portable",
+            "core Python tests on portable code",
+            on_backend("portable", pytest("-m", "core")),
         ),
         Step("sets", "Rust tests of sizes to be used", rust.test("--release", "--", "--ignored")),
         NEON,
