@@ -1,4 +1,4 @@
-"""A memory: texts enter a collection, sealed; those nearest to a question leave. Runs on the key owner's side.
+"""A memory: texts in a collection, found again by meaning. Runs on the key owner's side.
 
 An id has the times at which its text was remembered and at which it expires. Ids are sealed, and a client has all of them:
 what is expired is known without reading a row, which a server would see.

@@ -1,5 +1,5 @@
-"""Memories enter a collection in memory, in a folder and on a server; what is recalled, expires, is forgotten and is shared
-leaves, and what the store has of them."""
+"""Memories in memory, in a folder and on a server: what is recalled, expires, is forgotten and is shared, and what the store
+has of them."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Memory bench: a number of memories enters; the times in which an agent recalls, remembers and forgets leave, each a call of
-the Model Context Protocol to `ciphervec mcp`, which embeds the question, asks, and reads the texts. Plays agent and owner.
+"""Memory bench: how long an agent recalls, remembers and forgets, each a call of the Model Context Protocol to `ciphervec
+mcp`, which embeds the question, asks, and reads the texts. Plays agent and owner.
 
 What fills the memory has random vectors, since a model takes minutes for so many texts; their texts are as long as a few
 sentences. The facts that are recalled go the whole way.

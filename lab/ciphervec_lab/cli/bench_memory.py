@@ -1,4 +1,4 @@
-"""Command `bench memory`: options enter; a table and a file of records leave."""
+"""Command `bench memory`."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""LangGraph: items of an agent's long-term memory enter and leave, by namespace, key, filter and meaning, by way of a
-collection. Key owner's side.
+"""LangGraph: a store for an agent's long-term memory, which finds items in a collection by namespace, key, filter and
+meaning. Key owner's side.
 
     store = CiphervecStore(client.get_or_create_collection("memories", 384, embedding_function="default"))
     graph = builder.compile(store=store)

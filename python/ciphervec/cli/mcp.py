@@ -1,4 +1,4 @@
-"""Command `mcp`: a key file and a place enter; a memory for agents, served until they are done, leaves. Key owner's side."""
+"""Command `mcp`: serves agents a memory until they are done. Key owner's side."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Face: requests of the Model Context Protocol enter, from agents; what their memory has leaves, over standard input and output
-or HTTP. Key owner's side.
+"""Face: serves agents their memory by the Model Context Protocol, over standard input and output or HTTP. Key owner's side.
 
 An agent sees texts, ids and times. It never sees a key, a token, a vector or a score.
 """

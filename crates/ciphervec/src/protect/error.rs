@@ -1,5 +1,4 @@
-//! Why protecting and opening fail: what was read, given or asked for enters; what is wrong and what to do leave. No key
-//! is in any of them, so that every half of a program may pass them on. Both sides.
+//! Why protecting and opening fail. No error has a key in it, so that every half of a program may pass it on. Both sides.
 
 use crate::decode::DecodeError;
 use std::io;

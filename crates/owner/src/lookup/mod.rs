@@ -1,5 +1,4 @@
-//! Private lookup, the client's half: documents enter, a query leaves; an answer enters, the sums of the rows that they name
-//! leave.
+//! Private lookup, the client's half: queries from documents, and from answers the sums of the rows that they name.
 
 #[cfg(all(test, feature = "hazmat"))]
 mod answer_tests;

@@ -1,4 +1,4 @@
-//! Filter tags: chosen fields' values enter, keyed tags leave. Key owner only; a server matches rows by them.
+//! Filter tags: keyed tags of chosen fields' values, by which a server matches rows. Key owner only.
 //!
 //! Tags leak equality: a server sees which rows share a value of a field, and which rows a filtered query asks for.
 

@@ -1,5 +1,5 @@
-//! Protection of everything but the vectors: ids, norms, metadata, documents, filter values, keys and stored noise enter,
-//! envelopes and tags leave. Key owner only.
+//! Protection of everything but the vectors: envelopes and tags of ids, norms, metadata, documents, filter values, keys and
+//! stored noise. Key owner only.
 
 pub mod aead;
 pub mod checkpoint;

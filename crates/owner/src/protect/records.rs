@@ -1,4 +1,4 @@
-//! Records: rows' documents and metadata enter, one blob of separately sealed records leaves, and back. Key owner only.
+//! Records: rows' documents and metadata, sealed one by one in one blob. Key owner only.
 //!
 //! Each record is bound to its collection, segment, row and id, so that a server that moves one is found out. Lengths of
 //! records are visible.

@@ -1,5 +1,5 @@
-//! The key of one segment, wrapped to the owner: 32 secret bytes and a public key enter, a frame leaves; the owner opens it.
-//! Owner and writer.
+//! The key of one segment, wrapped to the owner's public key: a writer wraps it, and the owner alone opens it. Owner and
+//! writer.
 //!
 //! The HPKE `info` is `ciphervec v1 segment-key` and, each after its length, the frame's version, its scheme and parameters,
 //! the owner's key id, the index's binding, the segment's id and the writer's name: a wrap opens for one segment only.

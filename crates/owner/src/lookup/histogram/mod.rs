@@ -1,4 +1,4 @@
-//! Histogram strategy: how often a document names each row enters, encrypted; sums of rows are decrypted.
+//! Histogram strategy, the client's half: it encrypts how often a document names each row, and decrypts sums of rows.
 
 pub(super) mod client;
 

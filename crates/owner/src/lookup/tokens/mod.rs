@@ -1,4 +1,4 @@
-//! Token-by-token strategies: indices enter and leave encrypted; the rows that they name are decrypted.
+//! Token-by-token strategies, the client's half: it encrypts indices, and decrypts the rows that they name.
 
 pub(super) mod answer;
 pub(super) mod client;

@@ -1,5 +1,4 @@
-//! Vectors of a key owner: rounded ones enter and leave encrypted; encrypted ones enter, checked unit rows leave. Key owner
-//! only.
+//! Vectors of a key owner: encrypted when they are rounded, and checked when they are opened as unit rows. Key owner only.
 
 use super::{EncryptedVectors, Layout, VectorSpec, Vectors, slots};
 use crate::error::{Error, Result};

@@ -1,4 +1,4 @@
-//! Evaluation key list as an owner keeps it: a list enters, bytes leave, and back. Key owner only.
+//! Evaluation key list as bytes that an owner keeps. Key owner only.
 
 use crate::error::Result;
 pub use ciphervec::similarity::ckks::keys::*;

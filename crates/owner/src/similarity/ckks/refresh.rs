@@ -1,4 +1,4 @@
-//! Refreshing: a bootstrapper enters, the keys that a server refreshes arrays with leave. Key owner only.
+//! Refreshing: the keys of a bootstrapper that a server refreshes arrays with. Key owner only.
 
 use super::client::Client;
 use super::keys::KeyList;

@@ -1,4 +1,4 @@
-//! Compact transport: indices enter as fractions of a turn, and leave encrypted in half a ring.
+//! Compact transport, the client's half: indices, as fractions of a turn, are encrypted in half a ring.
 
 pub(in crate::lookup) mod query;
 

@@ -1,4 +1,4 @@
-//! Compact query: documents enter, numbers of the half ring leave. Client side.
+//! Compact query: documents as numbers of the half ring. Client side.
 
 use super::layout::Compact;
 use super::messages::RootKeys;

@@ -1,4 +1,4 @@
-//! Layout of an index's vectors, chosen by whoever encrypts them: how many there are enters, how they lie leaves.
+//! Layout of an index's vectors, chosen by whoever encrypts them.
 
 use crate::error::Result;
 use crate::index::spec::IndexSpec;

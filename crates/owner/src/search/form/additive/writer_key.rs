@@ -1,4 +1,4 @@
-//! Public key of an index as a writer uses it, whichever its scheme: rows enter, ciphertexts and their witness leave.
+//! Public key of an index, whichever its scheme, as a writer uses it: it encrypts rows, with a witness.
 
 use super::check::{self, EncryptedBytes};
 use super::layout;

@@ -1,5 +1,4 @@
-//! Packing: a description, row counts and a network enter, the level of the query tree that a segment is packed for leaves.
-//! Owner and writer.
+//! Packing: for which level of the query tree a segment is packed, by its rows and the network. Owner and writer.
 
 use super::scale::scales;
 use crate::error::Result;
