@@ -267,6 +267,24 @@ with ciphervec.PersistentClient(sys.argv[2], keys=keys, read_only=True) as clien
 """
 
 
+def test_as_many_queries_of_all_rows_are_answered_as_the_plan_says(keys: Keys, vectors: Rows) -> None:
+    """Keys are renewed between them, rows are not: none are left where one query is more than a key hides."""
+    rows = vectors(400, 64)
+    items = sealed(keys, rows, name="whole")
+    plan = items.flooding_plan(2.0**-12)
+    assert plan.rows_an_epoch < len(rows) and plan.queries == plan.queries_left == 0
+    with pytest.raises(PoolExhausted, match="Rank fewer rows"):
+        items.query(rows[:1], 1, audience="others", flooding=2.0**-12)
+    narrow = 2.0**-11
+    left = items.flooding_plan(narrow).queries_left
+    assert left > 3 * items.flooding_plan(narrow).rows_an_epoch // len(rows) > 0
+    for asked in range(left):
+        items.query(rows[asked % 400 :][:1], 1, audience="others", flooding=narrow)
+    assert items.flooding_plan(narrow).queries_left == 0
+    with pytest.raises(PoolExhausted, match=r"optimize\("):
+        items.query(rows[:1], 1, audience="others", flooding=narrow)
+
+
 @pytest.mark.slow
 def test_restarts_processes_and_kills_give_nothing_back(keys: Keys, tmp_path: Path) -> None:
     """The folder is opened again, by processes that are killed while they ask, and by two at once."""

@@ -459,7 +459,7 @@ impl Collection {
     pub async fn flooding_plan(&self, host: &dyn Host, flooding: f64) -> Result<FloodingPlan> {
         let mut alone = self.alone(host).await?;
         alone.refresh(host).await?;
-        alone.present_flooding_plan(host, flooding).await
+        alone.flooding_plan(host, flooding).await
     }
 
     /// Fetches ahead, for so many questions more, the half of an answer that does not depend on what is asked; how many are held then.

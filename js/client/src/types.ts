@@ -139,7 +139,7 @@ export interface Clusters {
 export interface FloodingPlan {
   /** Of the noise in every score, as a cosine. */
   deviation: number;
-  /** How often a row may be ranked in its life; the same for the row that was ranked most. */
+  /** How many queries, each alone, may rank every live row in its life (0 where one is more than a query key hides); how many are left. */
   queries: number;
   queriesLeft: number;
   /** How many rows may be ranked under one query key, over all queries; the same under the present one. */

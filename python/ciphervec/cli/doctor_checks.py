@@ -280,6 +280,10 @@ def of_collection(name: str, client: Client) -> Iterator[Finding]:
 
 def _of_scores_for_others(name: str, plan: FloodingPlan) -> Iterator[Finding]:
     """How much is left of what others may be shown of a collection."""
+    if not plan.queries:
+        says = f"a query of all rows shows more scores than a query key hides with noise of {plan.deviation:.3g}"
+        yield Finding("results for others", name, "warn", says, "filter, flood with more noise, or use sealed-index")
+        return
     for what, most, left, following in (
         ("scores of a row for others", plan.queries, plan.queries_left, "optimize(reseal=True)"),
         ("scores of a query key for others", plan.rows_an_epoch, plan.rows_left, "rotate_query_key()"),

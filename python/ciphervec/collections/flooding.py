@@ -41,12 +41,14 @@ class FloodingPlan(NamedTuple):
     deviation: float
     """Of the noise in every score, as a cosine."""
     queries: int
-    """How often a row may be ranked in its life."""
+    """How many queries, each alone, may rank every live row in its life: 0 where one is more than a query key hides."""
     queries_left: int
-    """The same for the row that was ranked most."""
+    """How many of them are left: for the row that was ranked most, and under the present query key unless another begins
+    by itself, as a `Collection`'s does."""
     rows_an_epoch: int
     """How many rows may be ranked, over all queries, under one query key."""
     rows_left: int
+    """The same under the present one."""
 
 
 class Place(NamedTuple):
@@ -121,17 +123,19 @@ def reserve(
     Uses().reserve({place.query_key: key_use, **wanted})
 
 
-def plan(place: Place, hints: Hints, deviation: float, segments: Iterable[bytes]) -> FloodingPlan:
-    """What is allowed and what is left."""
+def plan(place: Place, hints: Hints, deviation: float, segments: Iterable[bytes], live: int) -> FloodingPlan:
+    """What is allowed and what is left, of so many live rows."""
     each, counted = cost(deviation), Uses()
     rows, keys = allowance(hints.row), allowance(hints.key)
     most = max((counted.used(place.rows(segment)) for segment in segments), default=0)
+    ranked, left = keys // each, max(0, keys - counted.used(place.query_key)) // each
+    live = max(1, live)
     return FloodingPlan(
         deviation,
-        rows // each,
-        max(0, rows - most) // each,
-        keys // each,
-        max(0, keys - counted.used(place.query_key)) // each,
+        min(rows // each, ranked // live),
+        min(max(0, rows - most) // each, left // live),
+        ranked,
+        left,
     )
 
 

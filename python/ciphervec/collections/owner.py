@@ -542,7 +542,7 @@ class Owner:
         many may still be shown, under the query key of this epoch. Raises InvalidInput in other modes than
         `sealed`."""
         segments, epoch = self._directory.segment_ids(), self.epoch if epoch is None else epoch
-        return plan(self._place(epoch), self._hints(), check_deviation(flooding), segments)
+        return plan(self._place(epoch), self._hints(), check_deviation(flooding), segments, len(self))
 
     def _reserve(self, flooding: float, query: SealedQuery, allow: Sequence[Id] | None) -> None:
         """Count what others are about to see: every live row that is ranked, of every query."""

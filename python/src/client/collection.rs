@@ -345,7 +345,7 @@ impl PyCollection {
         Ok(found.into_iter().map(|(id, writer)| (PyBytes::new(py, &id.0), writer)).collect())
     }
 
-    /// Deviation; queries a row in all and left; rows an epoch in all and left.
+    /// Deviation; queries of all rows in all and left; rows an epoch in all and left.
     fn flooding_plan(
         &self,
         py: Python<'_>,

@@ -25,7 +25,7 @@ const SHARE: f64 = 0.25;
 pub struct FloodingPlan {
     /// Of the noise in every score, as a cosine.
     pub deviation: f64,
-    /// How often a row may be ranked in its life.
+    /// How many queries, each alone, may rank every live row in its life: 0 where one is more than a query key hides.
     pub queries: u64,
     /// The same for the row that was ranked most.
     pub queries_left: u64,
@@ -91,8 +91,8 @@ impl Replica {
         host.put(&self.flooding_entry(), &bytes).await
     }
 
-    /// What results for others cost with noise of this deviation, and how many may still be shown under the query key of this epoch.
-    pub async fn flooding_plan(
+    /// What results for others cost with noise of this deviation, and how many may still be shown, of rows under the query key of this epoch.
+    async fn plan_under(
         &self,
         host: &dyn Host,
         deviation: f64,
@@ -106,24 +106,27 @@ impl Replica {
         let used = |id: SegmentId| shown.segments.get(&id.to_string()).copied().unwrap_or(0);
         let most = self.directory.segments().map(|(id, ..)| used(id)).max().unwrap_or(0);
         let under = shown.keys.get(&self.query_key(epoch)).copied().unwrap_or(0);
+        let (rows_an_epoch, rows_left) = (keys / each, keys.saturating_sub(under) / each);
+        // A session that is used up ends by itself: only a query that no session has room for is refused for its key.
+        let rows = if rows_an_epoch < self.directory.len() as u64 { 0 } else { rows };
         Ok(FloodingPlan {
             deviation,
             queries: rows / each,
             queries_left: rows.saturating_sub(most) / each,
-            rows_an_epoch: keys / each,
-            rows_left: keys.saturating_sub(under) / each,
+            rows_an_epoch,
+            rows_left,
         })
     }
 
     /// The same under the query key that queries are asked under by now.
-    pub async fn present_flooding_plan(
+    pub async fn flooding_plan(
         &self,
         host: &dyn Host,
         deviation: f64,
     ) -> Result<FloodingPlan> {
         let session = self.query_keys.next(host, self.owner.key_id()).await?;
         let epoch = session.unwrap_or(self.description.epoch);
-        self.flooding_plan(host, deviation, epoch).await
+        self.plan_under(host, deviation, epoch).await
     }
 
     /// Ends a session that has not as many flooded scores left as so many queries of every row take, if a new one has.
@@ -135,7 +138,7 @@ impl Replica {
     ) -> Result<()> {
         let key = self.owner.key_id();
         let Some(epoch) = self.query_keys.next(host, key).await? else { return Ok(()) };
-        let plan = self.flooding_plan(host, deviation, epoch).await?;
+        let plan = self.plan_under(host, deviation, epoch).await?;
         let wanted = (queries * self.directory.len()) as u64;
         if plan.rows_left < wanted && wanted <= plan.rows_an_epoch {
             self.query_keys.end(host, key).await;
