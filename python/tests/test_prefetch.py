@@ -260,13 +260,13 @@ def test_tokens_stay_in_the_process_that_fetched_them(
     assert line.versions()[-1] == 3 and theirs not in line.questions()
 
 
-def test_questions_for_others_are_asked_whole(
+def test_flooded_questions_are_asked_whole(
     client: HttpClient, line: Recorder, vectors: Callable[..., np.ndarray]
 ) -> None:
     made = client.create_collection("flooded", D)
     made.add(list(range(50)), vectors(50, D))
     made.prefetch(2)
-    assert len(made.query(vectors(1, D), audience="others")["ids"][0]) == 10
+    assert len(made.query(vectors(1, D), audience="others", flooding=2**-8)["ids"][0]) == 10
     assert line.versions()[-1] == 2 and made.explain().tokens == 2
 
 

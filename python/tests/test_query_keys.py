@@ -399,12 +399,12 @@ def test_a_folder_on_this_machine_is_asked_so_too(
 def test_what_others_are_shown_is_counted_by_session(make: Make, rows: np.ndarray) -> None:
     made = books(make(), rows)
     plan = made.flooding_plan()
-    made.query(rows[:3], 2, audience="others")
+    made.query(rows[:3], 2, audience="others", flooding=2**-8)
     assert plan.rows_left - made.flooding_plan().rows_left == 3 * len(rows)
     epoch = made.info()["query_key"]["session"]
     made.rotate_query_key()
     assert made.flooding_plan().rows_left == plan.rows_left
-    made.query(rows[:1], 2, audience="others")
+    made.query(rows[:1], 2, audience="others", flooding=2**-8)
     assert made.info()["query_key"]["session"] not in (epoch, None)
     assert plan.rows_left - made.flooding_plan().rows_left == len(rows)
 
@@ -414,9 +414,9 @@ def test_what_others_are_shown_counts_for_every_client_of_the_user(
     make: Make, rows: np.ndarray, state: Any
 ) -> None:
     """Whatever folder it remembers servers in: with each a row would be shown as often again."""
-    books(make(), rows).query(rows[:3], 2, audience="others")
+    books(make(), rows).query(rows[:3], 2, audience="others", flooding=2**-8)
     made = make(state=state).get_collection("books")
-    made.query(rows[:2], 2, audience="others")
+    made.query(rows[:2], 2, audience="others", flooding=2**-8)
     plan = made.flooding_plan()
     assert plan.queries - plan.queries_left == 5
 

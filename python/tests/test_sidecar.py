@@ -327,7 +327,7 @@ def test_what_is_nested_too_deep_is_a_bad_request(api: httpx.Client, docs: str, 
     assert asked(api, docs + "/get", {"where": nested(99), "include": []})["ids"] == ["b"]
 
 
-def test_answers_for_others_are_flooded_and_counted() -> None:
+def test_answers_for_others_are_ranked_by_their_vectors() -> None:
     rows = np.random.default_rng(2).standard_normal((40, 3))
     body = {"query_embeddings": rows[:2].tolist(), "n_results": 3}
     client = Client(Keys.generate())
@@ -340,8 +340,11 @@ def test_answers_for_others_are_flooded_and_counted() -> None:
             if len(client.get_collection(one)) == 40
         ]
         before = collection.flooding_plan().rows_left
-        assert len(asked(api, docs + "/query", body)["ids"][0]) == 3
-        assert collection.flooding_plan().rows_left == before - 80
+        found = asked(api, docs + "/query", body)
+        square = ((np.float32(rows[0]) - np.float32(rows)).astype(float) ** 2).sum(1)
+        assert found["ids"][0] == [str(i) for i in square.argsort()[:3]]
+        assert np.allclose(found["distances"][0], np.sort(square)[:3], rtol=1e-12)
+        assert collection.flooding_plan().rows_left == before
         found = asked(api, docs + "/get", {"ids": ["3"], "include": ["embeddings"]})
         assert np.allclose(found["embeddings"], rows[3])
     with running(client, choices=Choices(audience="others")) as api:

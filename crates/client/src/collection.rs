@@ -21,7 +21,6 @@ use crate::replica::fetching::Way;
 use crate::replica::flooding::{DEVIATION, FloodingPlan, check_deviation};
 use crate::replica::overlay::{Changes, Known, Unknown, say_stale};
 use crate::replica::prefetch::prefetch;
-use crate::replica::read::Vectors;
 use crate::replica::recluster::{Clustered, recluster};
 use crate::replica::search::{Matches, Question, search};
 use crate::replica::{PATIENCE, Replica};
@@ -46,8 +45,8 @@ pub struct Parts {
 pub enum Audience {
     /// The key owner.
     Owner,
-    /// Anybody: results of mode `sealed` are flooded with noise that hides that of the key, and counted, as
-    /// [`Collection::flooding_plan`] says; others that carry noise of the key are refused.
+    /// Anybody: results of mode `sealed` are functions of rows and queries alone, or flooded with noise that hides that of the key and
+    /// counted, as [`Collection::flooding_plan`] says; others that carry noise of the key are refused.
     Others,
 }
 
@@ -77,7 +76,8 @@ pub struct QueryRequest {
     pub parts: Parts,
     /// Who will read them; left out, the key owner.
     pub audience: Option<Audience>,
-    /// The standard deviation, as a cosine, of the noise that results for others carry in mode `sealed`; 2⁻⁸ where it is left out.
+    /// The standard deviation, as a cosine, of the noise that results for others carry in mode `sealed`. Left out, they are ranked by the
+    /// vectors themselves, which are read, and carry none; where that can't be, it is 2⁻⁸.
     pub flooding: Option<f64>,
     /// Ask about the others where segments failed a check before.
     pub skip_quarantined: bool,
@@ -127,6 +127,8 @@ pub struct QueryResult {
     /// Whether every block of rows that the answer rests on was checked: what the server answered is what those rows give to the
     /// queries. What is not checked is as good as the server that answered.
     pub checked: bool,
+    /// The standard deviation, as a cosine, of the noise that was added to every score for others.
+    pub flooding: Option<f64>,
 }
 
 /// One collection. Asked from several threads, it answers one after the other but for what a server does meanwhile.
@@ -402,27 +404,34 @@ impl Collection {
         let mut alone = self.alone(host).await?;
         let noisy = alone.description.encrypts_queries();
         let others = audience == Some(Audience::Others);
-        let flood = (others && noisy).then_some(deviation);
         if others && alone.description.spec.mode() == Mode::SealedQuery {
             return alone.refuse_others("results");
         }
         if others && parts.embeddings && alone.description.spec.mode() == Mode::Sealed {
             return alone.refuse_others("embeddings");
         }
-        let question = Question {
+        let mut question = Question {
             rows: embeddings,
             count: n_results.or(if within.is_none() { Some(10) } else { None }),
             within,
             filter: filter_of(&alone, &among)?,
             among: among.ids,
-            flood,
+            flood: None,
+            candidates: None,
             skip_quarantined,
         };
+        if others && noisy {
+            if flooding.is_none() {
+                question.candidates = alone.candidates(host, &question, parts.fetch).await?;
+            }
+            question.flood = question.candidates.is_none().then_some(deviation);
+        }
+        let (question, flood) = (&question, question.flood);
         let ends = host.now() + PATIENCE;
         let mut turns = 0;
         let (found, beside) = loop {
             turns += 1;
-            match asked(&mut alone, host, &question, parts).await {
+            match asked(&mut alone, host, question, parts).await {
                 // Each turn of a question for others is counted: a server must not have many of them for one.
                 Err(Error::Conflict(_))
                     if host.now() < ends && (flood.is_none() || turns < FLOODED_TURNS) =>
@@ -441,14 +450,14 @@ impl Collection {
                 alone.name()
             ));
         }
-        let own = own || noisy && flood.is_none();
+        let own = own || noisy && flood.is_none() && question.candidates.is_none();
         let checked = found.iter().all(|one| one.checked);
         let hits = found.into_iter().zip(beside).map(|(matches, beside)| {
             let values = matches.distances.into_iter().zip(matches.scores);
             let found = beside.rows.into_iter().zip(values);
             found.map(|(row, (distance, score))| Found { row, distance, score }).collect()
         });
-        Ok(QueryResult { hits: hits.collect(), owners_only: own, checked })
+        Ok(QueryResult { hits: hits.collect(), owners_only: own, checked, flooding: flood })
     }
 
     /// What queries for others cost in mode `sealed` with noise of this standard deviation in every score, a cosine, and how much of it is
@@ -604,7 +613,10 @@ async fn asked(
     // Before anything is asked: what is refused then depends on no hit.
     let bound = question.count.map_or(1, |count| most(alone, count));
     way(alone, host, parts, bound).await?;
-    let found = search(alone, host, question).await?;
+    let mut found = search(alone, host, question).await?;
+    if question.candidates.is_some() {
+        found = alone.ranked_by_vectors(host, question, found, parts.fetch).await?;
+    }
     let nothing = !found.is_empty() && found.iter().all(|one| one.ids.is_empty());
     if let (Some(filter), None, None, true) =
         (&question.filter, question.within, &question.among, nothing)
@@ -670,29 +682,8 @@ async fn rows_of(
     parts: Parts,
     way: Way,
 ) -> Result<GetResult> {
-    let (vectors, records) = match way {
-        Way::Private(bound) => {
-            let wanted = (parts.records, parts.embeddings);
-            let (records, vectors) = replica.fetch_private(host, &ids, wanted, bound).await?;
-            let kept = Vectors { rows: vectors, original: vec![true; ids.len()] };
-            (parts.embeddings.then_some(kept), records)
-        }
-        Way::All => {
-            let wanted = (parts.records, parts.embeddings);
-            let (records, vectors) = replica.read_whole(host, &ids, wanted).await?;
-            (vectors, records)
-        }
-        Way::Segments | Way::Rows => {
-            let vectors =
-                if parts.embeddings { Some(replica.read_vectors(host, &ids).await?) } else { None };
-            let records = match (parts.records, way) {
-                (false, _) => Vec::new(),
-                (true, Way::Rows) => replica.fetch_rows(host, &ids).await?,
-                (true, _) => replica.read_records(host, &ids).await?,
-            };
-            (vectors, records)
-        }
-    };
+    let wanted = (parts.records, parts.embeddings);
+    let (records, vectors) = replica.read_parts(host, &ids, wanted, way).await?;
     let spec = &replica.description.spec;
     let outdated = || {
         let mut segments = replica.directory.segments();

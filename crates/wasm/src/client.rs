@@ -480,6 +480,7 @@ impl JsCollection {
             ("hits", hits.into()),
             ("ownersOnly", found.owners_only.into()),
             ("checked", found.checked.into()),
+            ("flooding", found.flooding.into()),
         ]))
     }
 

@@ -161,7 +161,7 @@ export interface NativeCollection extends Freed {
         within?: number;
         skipQuarantined: boolean;
       },
-  ): Promise<{ hits: NativeHits[]; ownersOnly: boolean; checked: boolean }>;
+  ): Promise<{ hits: NativeHits[]; ownersOnly: boolean; checked: boolean; flooding?: number }>;
   floodingPlan(host: Host, flooding: number): Promise<FloodingPlan>;
   prefetch(host: Host, queries: number): Promise<number>;
   recluster(host: Host, given: { questions?: Float32Array }): Promise<Clustered>;

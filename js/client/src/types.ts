@@ -116,6 +116,8 @@ export interface QueryResult {
   /** Whether every block of rows that the answer rests on was checked: what the server answered is what those rows give to
    * the queries. What is not checked is as good as the server that answered. */
   checked: boolean;
+  /** The standard deviation, as a cosine, of the noise that was added to every score for others. */
+  flooding: number | null;
 }
 
 /**

@@ -16,7 +16,6 @@ from ..collections.audience import OwnerResult, check_audience
 from ..collections.batch import OnZero
 from ..collections.collection import Collection
 from ..collections.embedding import encoders
-from ..collections.flooding import DEVIATION
 from ..collections.results import QUERY_DEFAULT
 from ..collections.spec import LATTICE, MODES, PRECISIONS, SCHEMES, chosen
 from ..errors import InvalidInput
@@ -287,9 +286,12 @@ def query(
         ),
     ] = None,
     flooding: Annotated[
-        float,
-        typer.Option(help="For others, in mode sealed: the noise that hides the key's, as a cosine."),
-    ] = DEVIATION,
+        float | None,
+        typer.Option(
+            help="For others, in mode sealed: add noise to scores that hides the key's, as a cosine. "
+            "Unless given, hits are ranked by their vectors."
+        ),
+    ] = None,
     skip_quarantined: Annotated[
         bool,
         typer.Option("--skip-quarantined", help="Ask about the others where segments failed a check before."),
@@ -309,8 +311,9 @@ def query(
     `--fetch` says what it may see of which.
 
     In modes sealed and sealed-query an answer carries noise of your key: it is for you, and enough
-    of it in other hands, beside what the server stores, gives the key away. `--audience others`
-    floods it, in mode sealed, and counts what that tells.
+    of it in other hands, beside what the server stores, gives the key away. `--audience others`, in mode
+    sealed, reads the vectors of likely hits and ranks by them, or floods scores with noise and counts what
+    that tells.
 
     **Examples**
 

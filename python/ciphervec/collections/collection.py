@@ -19,7 +19,7 @@ from ..ingest.where import written
 from .audience import Audience, OwnerMatches, OwnerResult, check_audience
 from .batch import Batch, OnZero, without_zeros
 from .embedding.function import texts_of
-from .flooding import DEVIATION, check_deviation
+from .flooding import check_deviation
 from .matches import Matches
 from .reranking import Rerank, RerankFunction
 from .results import (
@@ -253,7 +253,7 @@ class Collection(Texts):
         where_document: Mapping[str, Any] | None = None,
         within: float | None = None,
         audience: Audience | None = None,
-        flooding: float = DEVIATION,
+        flooding: float | None = None,
         skip_quarantined: bool = False,
         rerank: Rerank | RerankFunction | None = None,
         fetch: Fetch | None = None,
@@ -282,9 +282,13 @@ class Collection(Texts):
         In modes `sealed` and `sealed-query`, and from such segments, results carry noise of the key,
         are rounded as `Owner.open` says and are the owner's own: they come as an `OwnerResult`,
         which reads like the dict but is not written down, until `audience` is named. `"owner"`
-        gives the dict. `"others"` gives, in mode `sealed`, what anybody may see: scores are flooded
-        with noise of standard deviation `flooding` (a cosine) before they are ranked, and counted,
-        see `flooding_plan`. In the other modes results are for anybody.
+        gives the dict. `"others"` gives, in mode `sealed`, what anybody may see. The rows that may be
+        the closest are read as they were put in and ranked here: ids, scores and order are functions of
+        rows and query alone. Where that can't be (`within`, vectors that were not kept, over HTTP more than
+        20 results or a private fetch of 100 rows that takes a second or longer), and where `flooding` is
+        named, scores are flooded with noise of standard deviation `flooding` (a cosine, 2⁻⁸ unless named)
+        before they are ranked, and counted, see `flooding_plan`; `result.flooding` says so. In the other
+        modes results are for anybody.
 
         `rerank` puts the closest 50 hits of each query in order again, here: any function of a query and its
         documents that returns a number for each, higher for closer, or a model with `predict(pairs)`; see `Rerank`. It
@@ -303,7 +307,7 @@ class Collection(Texts):
         they may be shown no more.
         """
         named = check_audience(audience)
-        deviation = check_deviation(flooding)
+        deviation = None if flooding is None else check_deviation(flooding)
         texts = (
             texts_of(query_texts, "query_texts")
             if rerank is not None and query_texts is not None
@@ -324,7 +328,7 @@ class Collection(Texts):
         radius = None if within is None else arrays.finite(within, "within")
         among, way = _which(ids, where, where_document), check_fetch(fetch)
         with self._open() as native:
-            found, noisy, checked = native.query(
+            found, noisy, checked, flooded = native.query(
                 self._host,
                 queries,
                 most,
@@ -345,7 +349,7 @@ class Collection(Texts):
             **{name: [one[name] for one in hits] if name in parts else None for name in QUERY_INCLUDE},
             include=parts,
         )
-        result.checked = checked
+        result.checked, result.flooding = checked, flooded
         if include is None and len(parts) < len(QUERY_DEFAULT):
             result.hint = _FETCH
         # Not under the lock: this may take its time, or ask another service.

@@ -75,7 +75,7 @@ class Rerank:
         for name in ("ids", *parts):
             result[name] = [_taken(part, order) for part, order in zip(found[name], orders, strict=True)]
         result["rerank_scores"], result["include"] = scores, [*parts, "rerank_scores"]
-        result.checked, result.hint = found.checked, found.hint
+        result.checked, result.flooding, result.hint = found.checked, found.flooding, found.hint
         return result
 
     def _order(self, text: str, documents: list[str | None]) -> tuple[list[int], list[float | None]]:

@@ -124,6 +124,8 @@ class QueryResult(_Result):
 
     checked = True
     """Whether every block of rows that the answer rests on was checked, see `Matches.checked`."""
+    flooding: float | None = None
+    """The standard deviation, as a cosine, of the noise that was added to every score for others."""
 
     if TYPE_CHECKING:
 

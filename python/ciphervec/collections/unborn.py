@@ -23,7 +23,7 @@ from .batch import NO_VECTORS, OnZero, without_zeros
 from .choices import Choices
 from .collection import Collection
 from .embedding.function import Embedder, EmbeddingFunction, SavedFunction, TextEmbedding, texts_of
-from .flooding import DEVIATION, check_deviation
+from .flooding import check_deviation
 from .reranking import Rerank, RerankFunction
 from .results import (
     GET_DEFAULT,
@@ -221,14 +221,15 @@ class UnbornCollection(Collection):
         where_document: Mapping[str, Any] | None = None,
         within: float | None = None,
         audience: Audience | None = None,
-        flooding: float = DEVIATION,
+        flooding: float | None = None,
         rerank: Rerank | RerankFunction | None = None,
         **more: Any,
     ) -> QueryResult:
         self._alive()
         order = Rerank.of(rerank, None if query_texts is None else texts_of(query_texts, "query_texts"))
         check_audience(audience)
-        check_deviation(flooding)
+        if flooding is not None:
+            check_deviation(flooding)
         parts = check_include(self._query_default if include is None else include, QUERY_INCLUDE)
         row_filter(where, where_document, self.filterable)
         rows = self._asked(query_embeddings, query_texts)

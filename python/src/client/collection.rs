@@ -226,7 +226,7 @@ impl PyCollection {
         Ok((listed(py, rows, include, self.dimension())?, owners_only))
     }
 
-    /// The hits of each query, whether their scores carry noise of the key, and whether all was checked.
+    /// The hits of each query, whether their scores carry noise of the key, whether all was checked, and the noise that was added.
     #[pyo3(signature = (host, embeddings, n_results, within, among, include, audience = None, flooding = None, skip_quarantined = false, fetch = "auto"))]
     #[expect(clippy::too_many_arguments, reason = "they are the arguments of one Python call")]
     fn query<'py>(
@@ -242,7 +242,7 @@ impl PyCollection {
         flooding: Option<f64>,
         skip_quarantined: bool,
         fetch: &str,
-    ) -> PyResult<(Vec<Hits<'py>>, bool, bool)> {
+    ) -> PyResult<(Vec<Hits<'py>>, bool, bool, Option<f64>)> {
         let request = QueryRequest {
             embeddings: arrays::rows(&embeddings, self.dimension())?.to_vec(),
             n_results,
@@ -264,7 +264,7 @@ impl PyCollection {
             let rows = listed(py, rows, include, self.dimension())?;
             Ok((rows, PyArray1::from_vec(py, distances), PyArray1::from_vec(py, scores)))
         });
-        Ok((hits.collect::<PyResult<_>>()?, found.owners_only, found.checked))
+        Ok((hits.collect::<PyResult<_>>()?, found.owners_only, found.checked, found.flooding))
     }
 
     /// Queries under the key that they would be asked under, counted.

@@ -13,6 +13,7 @@ pub mod clustering;
 pub mod committing;
 pub mod compaction;
 pub mod describing;
+pub mod exact;
 pub mod explaining;
 pub mod fetch;
 pub mod fetches;
