@@ -93,7 +93,9 @@ def test_what_can_not_be_told_is_refused_and_counted(keys: Keys, vectors: Rows, 
         query = docs.get([100], include=["embeddings"])["embeddings"][0]
         other = docs.get([0], include=["embeddings"])["embeddings"][0]
         for _ in range(15):
-            with pytest.raises(InvalidInput, match="3 closest can't be told without noise: more than 256 .* flooding"):
+            with pytest.raises(
+                InvalidInput, match=r"3 closest can't be told without noise: more than 256 .* flooding"
+            ):
                 docs.query(query, 3, audience="others")
         assert docs.query(other, 1, audience="others")["ids"] == [[0]]
     with PersistentClient(tmp_path, keys) as client:

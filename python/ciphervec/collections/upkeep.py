@@ -220,7 +220,8 @@ class Upkeep:
 
     def flooding_plan(self, flooding: float = DEVIATION) -> FloodingPlan:
         """What `query(..., audience="others")` costs in mode `sealed` with noise of this standard
-        deviation in every score, and how much of it is left: `queries_left` more queries that rank every row. Raises InvalidInput in other modes."""
+        deviation in every score, and how much of it is left: `queries_left` more queries that rank every row. Raises
+        InvalidInput in other modes."""
         deviation = check_deviation(flooding)
         with self._open() as native:
             return FloodingPlan(*native.flooding_plan(self._host, deviation))

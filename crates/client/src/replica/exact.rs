@@ -65,11 +65,9 @@ impl Replica {
         }
         match self.store.fetching() {
             None => Some(count.saturating_mul(READ_EACH).max(READ_HERE)),
-            Some(_) => match count {
-                ..=FEW => Some(READ_OF_FEW),
-                ..=MANY => Some(MOST_PRIVATE),
-                _ => None,
-            },
+            Some(_) if count <= FEW => Some(READ_OF_FEW),
+            Some(_) if count <= MANY => Some(MOST_PRIVATE),
+            Some(_) => None,
         }
     }
 

@@ -9,7 +9,6 @@ use crate::change::{ROWS, StoredSegment};
 use crate::error::{Error, Result};
 use crate::host::Host;
 use crate::replica::Replica;
-use crate::replica::fetching::Way;
 use crate::threads::heavy;
 
 /// Vectors, and which of them are as they were put in.
@@ -22,35 +21,6 @@ pub struct Vectors {
 type Group<'a> = (Arc<StoredSegment>, Vec<(usize, u32, &'a Id)>);
 
 impl Replica {
-    /// Records and vectors of these rows, as far as they are wanted.
-    pub async fn read_parts(
-        &mut self,
-        host: &dyn Host,
-        ids: &[Id],
-        (records, vectors): (bool, bool),
-        way: Way,
-    ) -> Result<(Vec<Arc<[u8]>>, Option<Vectors>)> {
-        match way {
-            Way::Private(bound) => {
-                let wanted = (records, vectors);
-                let (records, rows) = self.fetch_private(host, ids, wanted, bound).await?;
-                let kept = Vectors { rows, original: vec![true; ids.len()] };
-                Ok((records, vectors.then_some(kept)))
-            }
-            Way::All => self.read_whole(host, ids, (records, vectors)).await,
-            Way::Segments | Way::Rows => {
-                let vectors =
-                    if vectors { Some(self.read_vectors(host, ids).await?) } else { None };
-                let records = match (records, way) {
-                    (false, _) => Vec::new(),
-                    (true, Way::Rows) => self.fetch_rows(host, ids).await?,
-                    (true, _) => self.read_records(host, ids).await?,
-                };
-                Ok((records, vectors))
-            }
-        }
-    }
-
     fn by_segment<'a>(&self, ids: &'a [Id]) -> Result<Vec<Group<'a>>> {
         let listing = self.store.listing();
         let mut groups: Vec<Group<'a>> = Vec::new();
