@@ -20,9 +20,10 @@ use crate::face::Face;
 use crate::host::Host;
 #[cfg(feature = "folder")]
 use crate::local::{folder::FolderDatabase, memory::MemoryDatabase};
+use crate::remote::address::{Token, base_url};
 use crate::remote::cache::BlobCache;
 use crate::remote::database::RemoteDatabase;
-use crate::remote::session::{Session, Token, base_url};
+use crate::remote::session::Session;
 use crate::replica::fetch::Fetch;
 use crate::replica::query_keys::QUERIES_PER_KEY;
 use crate::replica::{Opened, Replica, masks};

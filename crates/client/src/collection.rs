@@ -4,132 +4,30 @@ use std::collections::HashSet;
 use std::sync::PoisonError;
 
 use async_lock::Mutex;
-use ciphervec_owner::search::Exactness;
-use ciphervec_owner::{Id, IndexSpec, Metric, Mode};
+use ciphervec_owner::{Id, IndexSpec, Mode};
 
 use crate::belief::choices::Choices;
 use crate::clusters::choice::Clusters;
 use crate::error::{Error, Result};
 use crate::face::Face;
 use crate::host::Host;
-use crate::records::Filter;
-use crate::records::record::Record;
 use crate::replica::alone::Alone;
 use crate::replica::batch::{Batch, Records, changed, check_rows, distinct};
 use crate::replica::fetch::Fetch;
-use crate::replica::fetching::Way;
 use crate::replica::flooding::{DEVIATION, FloodingPlan, check_deviation};
 use crate::replica::overlay::{Changes, Known, Unknown, say_stale};
 use crate::replica::prefetch::prefetch;
 use crate::replica::recluster::{Clustered, recluster};
+use crate::replica::request::{
+    Audience, Found, GetResult, Parts, QueryRequest, QueryResult, Selection,
+};
+use crate::replica::rows::{filter_of, rows_of, select, way};
 use crate::replica::search::{Matches, Question, search};
 use crate::replica::{PATIENCE, Replica};
 use crate::store::Verified;
 
 /// How often a question for others is asked, where others commit meanwhile.
 const FLOODED_TURNS: u32 = 3;
-
-/// Which parts of rows are read, and how.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Parts {
-    /// Metadata and documents.
-    pub records: bool,
-    /// Vectors.
-    pub embeddings: bool,
-    /// What a server may see of which rows they are of.
-    pub fetch: Fetch,
-}
-
-/// Who will read a result.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Audience {
-    /// The key owner.
-    Owner,
-    /// Anybody: results of mode `sealed` are functions of rows and queries alone, or flooded with noise that hides that of the key and
-    /// counted, as [`Collection::flooding_plan`] says; others that carry noise of the key are refused.
-    Others,
-}
-
-/// Which rows.
-#[derive(Clone, Debug, Default)]
-pub struct Selection {
-    /// These ids.
-    pub ids: Option<Vec<Id>>,
-    /// A filter on metadata, as JSON.
-    pub filter: Option<String>,
-    /// A filter on documents, as JSON.
-    pub document: Option<String>,
-}
-
-/// What [`Collection::query`] is asked.
-#[derive(Clone, Debug, Default)]
-pub struct QueryRequest {
-    /// Queries end to end.
-    pub embeddings: Vec<f32>,
-    /// The most hits of each; 10 where there is no `within` either.
-    pub n_results: Option<usize>,
-    /// The largest distance.
-    pub within: Option<f64>,
-    /// Only rows among these.
-    pub among: Selection,
-    /// What is read of the hits.
-    pub parts: Parts,
-    /// Who will read them; left out, the key owner.
-    pub audience: Option<Audience>,
-    /// The standard deviation, as a cosine, of the noise that results for others carry in mode `sealed`. Left out, they are ranked by the
-    /// vectors themselves, which are read, and carry none; where that can't be, it is 2⁻⁸.
-    pub flooding: Option<f64>,
-    /// Ask about the others where segments failed a check before.
-    pub skip_quarantined: bool,
-}
-
-/// One row as it is read.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Row {
-    /// Its id.
-    pub id: Id,
-    /// A JSON object.
-    pub metadata: Option<String>,
-    /// A text.
-    pub document: Option<String>,
-    /// Its vector.
-    pub embedding: Option<Vec<f32>>,
-}
-
-/// A row that is close to a query.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Found {
-    /// The row.
-    pub row: Row,
-    /// Lower is closer: 1 − cosine, 1 − inner product, squared Euclidean, or differing bits.
-    pub distance: f64,
-    /// Higher is closer: cosine, inner product, or minus the distance.
-    pub score: f64,
-}
-
-/// What rows are read.
-#[derive(Clone, Debug, PartialEq)]
-pub struct GetResult {
-    /// These.
-    pub rows: Vec<Row>,
-    /// Whether vectors among them carry noise of the encryption: such are the key owner's own, and shown to others give the key away.
-    pub owners_only: bool,
-}
-
-/// What a query finds.
-#[derive(Clone, Debug, PartialEq)]
-pub struct QueryResult {
-    /// The hits of each query, the closest first.
-    pub hits: Vec<Vec<Found>>,
-    /// Whether scores carry noise of the encryption, as in modes `sealed` and `sealed-query`: such are the key owner's own, and many of
-    /// them shown to others give the key away.
-    pub owners_only: bool,
-    /// Whether every block of rows that the answer rests on was checked: what the server answered is what those rows give to the
-    /// queries. What is not checked is as good as the server that answered.
-    pub checked: bool,
-    /// The standard deviation, as a cosine, of the noise that was added to every score for others.
-    pub flooding: Option<f64>,
-}
 
 /// One collection. Asked from several threads, it answers one after the other but for what a server does meanwhile.
 pub struct Collection {
@@ -635,73 +533,7 @@ async fn asked(
     Ok((found, beside))
 }
 
-async fn way(replica: &mut Replica, host: &dyn Host, parts: Parts, bound: usize) -> Result<Way> {
-    replica.way(host, parts.fetch, (parts.records, parts.embeddings), bound).await
-}
-
-fn filter_of(replica: &Replica, which: &Selection) -> Result<Option<Filter>> {
-    if which.filter.is_none() && which.document.is_none() {
-        return Ok(None);
-    }
-    let filterable = &replica.description.filterable;
-    Filter::new(which.filter.as_deref(), which.document.as_deref(), filterable).map(Some)
-}
-
 fn each_once(ids: &[Id]) -> Vec<Id> {
     let mut seen = HashSet::new();
     ids.iter().filter(|id| seen.insert(*id)).cloned().collect()
-}
-
-async fn select(
-    replica: &mut Replica,
-    host: &dyn Host,
-    names: Option<Vec<Id>>,
-    filter: Option<&Filter>,
-    most: usize,
-) -> Result<Vec<Id>> {
-    let Some(filter) = filter else {
-        return Ok(names
-            .unwrap_or_else(|| replica.directory.records().map(|(id, ..)| id.clone()).collect()));
-    };
-    let most = if names.is_none() { most } else { usize::MAX };
-    let passing = replica.matching(host, filter, true, most).await?;
-    let passing = replica.ids_of(&passing);
-    if passing.is_empty() {
-        replica.say_why(host, filter).await?;
-    }
-    let Some(names) = names else { return Ok(passing) };
-    let allowed: HashSet<_> = passing.into_iter().collect();
-    Ok(names.into_iter().filter(|name| allowed.contains(name)).collect())
-}
-
-/// The parts of these rows.
-async fn rows_of(
-    replica: &mut Replica,
-    host: &dyn Host,
-    ids: Vec<Id>,
-    parts: Parts,
-    way: Way,
-) -> Result<GetResult> {
-    let wanted = (parts.records, parts.embeddings);
-    let (records, vectors) = replica.read_parts(host, &ids, wanted, way).await?;
-    let spec = &replica.description.spec;
-    let outdated = || {
-        let mut segments = replica.directory.segments();
-        segments.any(|(id, ..)| replica.directory.exactness(id) == Some(Exactness::Outdated))
-    };
-    let owners_only = spec.metric() != Metric::Hamming
-        && vectors.as_ref().is_some_and(|vectors| vectors.original.contains(&false))
-        && (spec.mode() == Mode::Sealed || outdated());
-    let dimension = spec.dimension();
-    let mut rows = Vec::with_capacity(ids.len());
-    for (i, id) in ids.into_iter().enumerate() {
-        let (metadata, document) = match records.get(i) {
-            Some(record) => Record::read(record)?.parts(),
-            None => (None, None),
-        };
-        let embedding =
-            vectors.as_ref().map(|vectors| vectors.rows[i * dimension..][..dimension].to_vec());
-        rows.push(Row { id, metadata, document, embedding });
-    }
-    Ok(GetResult { rows, owners_only })
 }

@@ -39,9 +39,7 @@ pub use belief::choices::Choices;
 pub use change::{CollectionRow, SegmentInfo};
 pub use client::{Client, ClientOptions, Look};
 pub use clusters::choice::Clusters;
-pub use collection::{
-    Audience, Collection, Found, GetResult, Parts, QueryRequest, QueryResult, Row, Selection,
-};
+pub use collection::Collection;
 #[cfg(feature = "http")]
 pub use connection::Connection;
 pub use error::{Error, Result};
@@ -59,6 +57,9 @@ pub use replica::overlay::{Known, Unknown};
 pub use replica::payloads::check_records;
 pub use replica::query_keys::{QUERIES_PER_KEY, QueryKey};
 pub use replica::recluster::Clustered;
+pub use replica::request::{
+    Audience, Found, GetResult, Parts, QueryRequest, QueryResult, Row, Selection,
+};
 pub use replica::traffic::Traffic;
 #[cfg(feature = "folder")]
 pub use storage::Storage;

@@ -19,6 +19,8 @@ mod wipe;
 
 #[cfg(feature = "search")]
 mod client;
+#[cfg(feature = "search")]
+mod collection;
 #[cfg(feature = "parts")]
 mod digest;
 #[cfg(feature = "parts")]
@@ -57,6 +59,8 @@ mod spec;
 mod state;
 #[cfg(feature = "parts")]
 mod types;
+#[cfg(feature = "search")]
+mod values;
 #[cfg(feature = "parts")]
 mod wish;
 #[cfg(feature = "search")]

@@ -9,7 +9,7 @@ use wasm_bindgen::prelude::*;
 use crate::errors::Result;
 use crate::host::JsHost;
 use crate::writer_card::JsWriterCard;
-use crate::{arrays, client};
+use crate::{arrays, values};
 
 /// Adds rows to a collection and opens none.
 #[wasm_bindgen(js_name = Writer)]
@@ -33,7 +33,7 @@ impl JsWriter {
     /// Seals rows and keeps nothing: the bytes of a batch, and how many rows it has.
     #[wasm_bindgen(unchecked_return_type = "{ bytes: Uint8Array; rows: number }")]
     pub fn seal(&self, host: &JsHost, rows: &JsValue) -> Result<JsValue> {
-        let (bytes, rows) = self.0.seal(host, client::records(rows)?)?;
+        let (bytes, rows) = self.0.seal(host, values::records(rows)?)?;
         Ok(arrays::object(&[("bytes", arrays::out(&bytes).into()), ("rows", (rows as f64).into())]))
     }
 

@@ -14,33 +14,23 @@ use ciphervec_owner::decode::DecodeError;
 use ciphervec_owner::protect::aead::EnvelopeError;
 use ciphervec_owner::protect::checkpoint::Checkpoint;
 use ciphervec_owner::protect::consumed::{Consumed, Written};
-use ciphervec_owner::protect::state::{self, SegmentFacts, SetAside, StateDigest, StateRecord};
+use ciphervec_owner::protect::state::{self, SegmentFacts, SetAside, StateRecord};
 use ciphervec_owner::search::Owner;
 use ciphervec_owner::{Error as SchemeError, KeyId, SegmentId};
 use indexmap::IndexMap;
 
 use crate::belief::description::Description;
 use crate::belief::pins::Pin;
+use crate::belief::signed::{ANCESTORS, Signed};
 use crate::change::{
     COVERED, Change, EVALUATION, KEY_PAIR, ROUTING, STATE, Segments, StoredSegment,
 };
 use crate::error::{Error, Result};
 use crate::face::Face;
-use crate::hex::Hex;
 use crate::random::random;
 use crate::time::minute;
 
-/// States before it that a state names.
-const ANCESTORS: usize = 256;
 const NONE: [u8; 32] = [0; 32];
-
-/// An owner's state, authenticated.
-#[derive(Debug)]
-pub struct Signed {
-    pub record: StateRecord,
-    pub sealed: Vec<u8>,
-    name: StateDigest,
-}
 
 /// What a store shows, sorted by what its owner's state says of it.
 #[derive(Default)]
@@ -102,47 +92,6 @@ pub struct States {
     /// BLAKE3 of the covered blobs, as they were read.
     digests: HashMap<SegmentId, BTreeMap<&'static str, [u8; 32]>>,
     counted: Counted,
-}
-
-impl Signed {
-    fn new(record: StateRecord, sealed: Vec<u8>) -> Arc<Self> {
-        let name = state::name(&sealed);
-        Arc::new(Self { record, sealed, name })
-    }
-
-    /// The name of the state so many steps before this one; of this one for none.
-    fn before(&self, steps: u64) -> Option<&StateDigest> {
-        let ancestors = &self.record.ancestors;
-        match usize::try_from(steps).ok()? {
-            0 => Some(&self.name),
-            steps => ancestors.get(ancestors.len().checked_sub(steps)?),
-        }
-    }
-
-    /// As it is remembered.
-    pub fn pin(&self) -> Pin {
-        Pin {
-            origin: Hex(self.record.origin).to_string(),
-            lineage: Hex(self.record.lineage).to_string(),
-            sequence: self.record.sequence,
-            name: Hex(self.name).to_string(),
-            epoch: self.record.epoch.into(),
-            left: Vec::new(),
-        }
-    }
-
-    /// Whether it is the state of the pin, or names it among those before.
-    fn follows(&self, pin: &Pin) -> bool {
-        let steps = self.record.sequence.checked_sub(pin.sequence);
-        let name = steps.and_then(|steps| self.before(steps));
-        name.is_some_and(|name| Hex(*name).to_string() == pin.name)
-    }
-
-    /// Whether it names as many before it as one can, and not the one so many steps before.
-    fn is_long_after(&self, steps: Option<u64>) -> bool {
-        let ancestors = self.record.ancestors.len();
-        ancestors >= ANCESTORS && steps.is_some_and(|steps| steps > ancestors as u64)
-    }
 }
 
 impl States {

@@ -1,5 +1,7 @@
 //! A server, and one collection on it. Nothing here holds a key.
 
+pub mod address;
+mod blobs;
 pub mod cache;
 pub mod database;
 mod fetching;
@@ -10,3 +12,4 @@ pub mod sending;
 pub mod session;
 pub mod sinks;
 pub mod store;
+mod uploading;

@@ -6,13 +6,12 @@
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use zeroize::Zeroizing;
 
 use crate::error::{Error, Result};
 use crate::host::{Head, Host, Later, Request};
-use crate::remote::problem::{Reply, error_of, loses_uploads, printable, words};
+use crate::remote::address::Token;
+use crate::remote::problem::{Reply, error_of, printable, words};
 use crate::remote::sinks::{Blob, Parted, Whole};
 use crate::store::Receiver;
 
@@ -22,31 +21,11 @@ const MAX_JSON: usize = 256 << 20;
 /// Of a listing of 700,000 segments: texts, and lists and objects.
 const MOST_TEXTS: usize = 1 << 23;
 const MOST_LISTS: usize = 1 << 22;
-/// Bytes of an upload that go in one request.
-const PIECE: usize = 4 << 20;
-const SMALLEST_PIECE: usize = 64 << 10;
 const LONGEST_ERROR: usize = 1 << 20;
 /// Bytes of a blob after which an attempt to read it counts as none that failed.
 const LEAST_PROGRESS: usize = 64 << 10;
 /// Answers after which the same request may succeed.
 const RETRIED: [u16; 4] = [429, 502, 503, 504];
-
-/// A bearer token. Its text is in the header of requests and nowhere else.
-pub struct Token(Zeroizing<String>);
-
-impl Token {
-    /// # Errors
-    /// [`Error::Input`] for what can't stand in a header; the message doesn't repeat it.
-    pub fn new(text: &str) -> Result<Self> {
-        let text = text.trim();
-        if !(1..=512).contains(&text.len()) || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
-            return Error::input(
-                "the token must be 1 to 512 visible ASCII characters without spaces, as `ciphervec token create` printed it.",
-            );
-        }
-        Ok(Token(Zeroizing::new(text.to_owned())))
-    }
-}
 
 /// What is sent, beside the path.
 #[derive(Default)]
@@ -77,7 +56,7 @@ pub struct Session {
     pub url: String,
     token: Option<Token>,
     timeout: Duration,
-    retries: u32,
+    pub(super) retries: u32,
     /// Whether something answered, or that nothing does was told: a wrong address is not to be waited for in silence.
     told: AtomicBool,
 }
@@ -287,110 +266,6 @@ impl Session {
         }
     }
 
-    /// Brings a blob to the server piece by piece, each acknowledged; the upload's id. `step(sent)` is called after each. After a lost
-    /// connection it goes on where the server says it is.
-    pub async fn upload(
-        &self,
-        host: &dyn Host,
-        path: &str,
-        data: &[u8],
-        doing: &str,
-        step: impl Fn(u64),
-    ) -> Result<String> {
-        for _ in 0..3 {
-            // A server that restarted may have forgotten the upload.
-            let upload = self.new_upload(host, path, data.len(), doing).await?;
-            if self.pieces(host, &format!("{path}/{upload}"), data, doing, &step).await? {
-                return Ok(upload);
-            }
-        }
-        Err(loses_uploads(doing, &self.url))
-    }
-
-    async fn new_upload(
-        &self,
-        host: &dyn Host,
-        path: &str,
-        length: usize,
-        doing: &str,
-    ) -> Result<String> {
-        #[derive(Deserialize)]
-        struct Made {
-            upload: String,
-        }
-        let body = format!("{{\"length\":{length}}}");
-        let headers = vec![("Content-Type", "application/json".to_owned())];
-        let call = Call {
-            body: Some(body.as_bytes()),
-            headers,
-            also: &[201],
-            not_200: true,
-            ..Call::default()
-        };
-        let reply = self.call(host, "POST", path, doing, call).await?;
-        let made: Made = self.json(&reply, doing)?;
-        if made.upload.len() != 32 || !made.upload.bytes().all(|byte| byte.is_ascii_alphanumeric())
-        {
-            let says = "named an upload in another way than by 32 hexadecimal digits";
-            return Err(Error::server(format!("{doing}: {} {says}.", self.url)));
-        }
-        Ok(made.upload)
-    }
-
-    /// Whether all of it arrived; not where the server does not know the upload any more.
-    async fn pieces(
-        &self,
-        host: &dyn Host,
-        path: &str,
-        data: &[u8],
-        doing: &str,
-        step: &impl Fn(u64),
-    ) -> Result<bool> {
-        let (mut offset, mut furthest, mut size, mut stuck) = (0, 0, PIECE, 0);
-        while offset < data.len() {
-            let headers = vec![
-                ("Upload-Offset", offset.to_string()),
-                ("Content-Type", "application/octet-stream".to_owned()),
-            ];
-            let body = Some(&data[offset..data.len().min(offset + size)]);
-            let call = Call {
-                body,
-                headers,
-                also: &[204, 404, 409, 413],
-                not_200: true,
-                ..Call::default()
-            };
-            let reply = self.call(host, "PATCH", path, doing, call).await?;
-            match reply.head.status {
-                404 => return Ok(false),
-                413 if size <= SMALLEST_PIECE => return Err(error_of(&reply, doing, &self.url)),
-                413 => {
-                    size /= 2;
-                    continue;
-                }
-                _ => {}
-            }
-            let now = reply.head.count("upload-offset").map(|now| now as usize);
-            let Some(now) = now.filter(|now| *now <= data.len()) else {
-                let says = "says that an upload is at no byte of it. Try again";
-                return Err(Error::server(format!("{doing}: {} {says}.", self.url)));
-            };
-            stuck = if now <= furthest { stuck + 1 } else { 0 };
-            if stuck > self.retries + 1 {
-                let says = format!(
-                    "{doing}: an upload stays at byte {now} on {}. Ask its operator.",
-                    self.url
-                );
-                return Err(Error::server(says));
-            }
-            furthest = furthest.max(now);
-            offset = now;
-            step(offset as u64);
-            host.check()?; // whoever was told may end it
-        }
-        Ok(true)
-    }
-
     /// The object in an answer.
     pub fn json<T: DeserializeOwned>(&self, reply: &Reply, doing: &str) -> Result<T> {
         few_names(&reply.body)
@@ -424,8 +299,8 @@ impl Session {
         mut headers: Vec<(&'static str, String)>,
     ) -> Request<'a> {
         headers.push(("Ciphervec-Api", API.to_owned()));
-        if let Some(Token(text)) = &self.token {
-            headers.push(("Authorization", format!("Bearer {}", **text)));
+        if let Some(token) = &self.token {
+            headers.push(("Authorization", token.bearer()));
         }
         Request { method, url: format!("{}{path}", self.url), headers, body }
     }
@@ -478,63 +353,18 @@ fn retry_after(head: &Head, now: Duration) -> Option<Duration> {
     Some(Duration::from_secs(when).saturating_sub(now).min(LONGEST))
 }
 
-/// Scheme, host and path without a slash at the end.
-///
-/// # Errors
-/// [`Error::Input`], also on plain HTTP to another machine unless `insecure`.
-pub fn base_url(given: &str, insecure: bool) -> Result<String> {
-    let starts = |scheme: &str| {
-        given.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme))
-    };
-    let scheme = ["https://", "http://"].into_iter().find(|scheme| starts(scheme));
-    let Some(scheme) = scheme else {
-        return Error::input(format!(
-            "the URL of a server starts with https:// (or http:// on this machine); got {given}."
-        ));
-    };
-    let rest = &given[scheme.len()..];
-    let (authority, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
-    if authority.contains('@') {
-        return Error::input(
-            "the URL holds a user or a password; take them out, and pass a token instead.",
-        );
-    }
-    if authority.is_empty() || path.contains(['?', '#']) {
-        return Error::input(format!(
-            "a server's URL has a host and no \"?\" or \"#\"; got {scheme}{authority}…"
-        ));
-    }
-    let host = match authority.strip_prefix('[') {
-        Some(rest) => rest.split(']').next().unwrap_or_default(),
-        None => authority.split(':').next().unwrap_or_default(),
-    };
-    if scheme == "http://" && !insecure && !is_loopback(&host.to_ascii_lowercase()) {
-        return Error::input(format!(
-            "{scheme}{authority} is plain HTTP to another machine: anybody in between reads the token and alters answers. Use https://, or \
-             say that it is insecure where the network itself is trusted."
-        ));
-    }
-    Ok(format!("{scheme}{}{}", authority.to_ascii_lowercase(), path.trim_end_matches('/')))
-}
-
-fn is_loopback(host: &str) -> bool {
-    host == "localhost"
-        || host.ends_with(".localhost")
-        || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
-}
-
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::host::Lost;
     use crate::host::fake::{Fake, Said};
     use futures_lite::future::block_on;
 
-    fn session(retries: u32) -> Session {
+    pub(in crate::remote) fn session(retries: u32) -> Session {
         Session::new("https://x".to_owned(), None, Duration::from_secs(60), retries)
     }
 
-    fn says(
+    pub(in crate::remote) fn says(
         status: u16,
         headers: &[(&'static str, &str)],
         body: &str,
@@ -548,7 +378,7 @@ mod tests {
         Ok((status, Vec::new(), 1024, vec![0; 64 << 10]))
     }
 
-    fn gone(sent: bool) -> core::result::Result<Said, Lost> {
+    pub(in crate::remote) fn gone(sent: bool) -> core::result::Result<Said, Lost> {
         Err(Lost { says: "the connection broke".to_owned(), sent, last: false, ended: false })
     }
 
@@ -644,47 +474,6 @@ mod tests {
     }
 
     #[test]
-    fn an_upload_goes_on_where_the_server_is_in_smaller_pieces_where_it_wants_them() {
-        let upload = "0".repeat(32);
-        let made = || says(201, &[], &format!("{{\"upload\":\"{upload}\"}}"));
-        let at = |offset: &str| says(204, &[("upload-offset", offset)], "");
-        let data = vec![7; 5 << 20];
-        let host = Fake::of([
-            made(),
-            says(413, &[], ""),
-            at("2097152"),
-            gone(true),
-            at("1048576"),
-            at("3145728"),
-            at("5242880"),
-        ]);
-        let steps = std::cell::RefCell::new(Vec::new());
-        let step = |sent| steps.borrow_mut().push(sent);
-        assert_eq!(
-            block_on(session(6).upload(&host, "/u", &data, "cannot", step)).unwrap(),
-            upload
-        );
-        assert_eq!(*steps.borrow(), [2 << 20, 1 << 20, 3 << 20, 5 << 20]);
-        let sizes: Vec<_> =
-            host.asked.borrow().iter().skip(1).map(|(_, _, length, _)| *length).collect();
-        assert_eq!(sizes, [4 << 20, 2 << 20, 2 << 20, 2 << 20, 2 << 20, 2 << 20]);
-        // Forgotten each time, stuck, or at no byte of it.
-        let forgets = || [made(), says(404, &[], "")];
-        let host = Fake::of(forgets().into_iter().chain(forgets()).chain(forgets()));
-        let error = block_on(session(6).upload(&host, "/u", &data, "cannot", |_| ())).unwrap_err();
-        assert!(error.to_string().contains("loses uploads"), "{error}");
-        let host = Fake::of([made()].into_iter().chain((0..20).map(|_| at("0"))));
-        let error = block_on(session(2).upload(&host, "/u", &data, "cannot", |_| ())).unwrap_err();
-        assert!(error.to_string().contains("stays at byte 0"), "{error}");
-        for wrong in ["5242881", "-1", "x", ""] {
-            let host = Fake::of([made(), at(wrong)]);
-            let error =
-                block_on(session(2).upload(&host, "/u", &data, "cannot", |_| ())).unwrap_err();
-            assert!(error.to_string().contains("at no byte of it"), "{error}");
-        }
-    }
-
-    #[test]
     fn what_a_server_says_is_repeated_in_one_line_and_redirects_are_not_followed() {
         let problem =
             r#"{"detail":"no\u0007\n way","hint":"ask again.","type":"urn:ciphervec:busy"}"#;
@@ -703,38 +492,5 @@ mod tests {
                 .to_string()
                 .contains("does not speak version 1")
         );
-    }
-
-    #[test]
-    fn urls_and_tokens_are_held_to_what_they_may_be() {
-        for (given, insecure, expected) in [
-            ("https://search.example/", false, "https://search.example"),
-            ("HTTPS://Search.Example:8443/a/b/", false, "https://search.example:8443/a/b"),
-            ("http://127.0.0.1:8707", false, "http://127.0.0.1:8707"),
-            ("http://[::1]:8707/", false, "http://[::1]:8707"),
-            ("http://db.localhost", false, "http://db.localhost"),
-            ("http://search.example", true, "http://search.example"),
-        ] {
-            assert_eq!(base_url(given, insecure).unwrap(), expected);
-        }
-        for given in [
-            "",
-            "ftp://x",
-            "search.example",
-            "https://",
-            "https://a:b@x",
-            "https://x?y",
-            "https://x/#y",
-            "http://search.example",
-            "http://127.0.0.1.evil.example",
-            "http://localhost.evil.example",
-        ] {
-            assert!(base_url(given, false).is_err(), "{given}");
-        }
-        for token in ["", " ", "a b", "a\nb", "ü", &"x".repeat(513)] {
-            let error = Token::new(token).err().unwrap().to_string();
-            assert!(token.trim().is_empty() || !error.contains(token), "{error}");
-        }
-        assert!(Token::new(" cv1_secret\n").is_ok());
     }
 }

@@ -15,10 +15,10 @@ use crate::face::Face;
 use crate::hex::Hex;
 use crate::host::{Host, Progress};
 use crate::remote::cache::BlobCache;
-use crate::remote::frame::{Upload, split_blobs};
+use crate::remote::frame::Upload;
 use crate::remote::listing::public_parameters;
 use crate::remote::problem::{error_of, is_problem};
-use crate::remote::session::{Call, Fetched, Session};
+use crate::remote::session::{Call, Session};
 use crate::store::{
     Asked, Check, CollectionStore, Committed, Evaluated, Fetching, Lineages, Receiver, Verified,
     answered_on,
@@ -27,33 +27,28 @@ use crate::store::{
 /// Bytes of blobs that go in the frame of a commit; the largest ones beyond that are uploaded first.
 const INLINE: usize = 24 << 20;
 const LEAST_INLINE: usize = 256 << 10;
-/// Bytes of blobs held until they are found right; beyond that they are kept as they come.
-const WAITING: usize = 64 << 20;
-/// Bytes of a blob that comes with others in one answer, and blobs that are asked for at once.
-const SMALL: u64 = 1 << 20;
-const SEVERAL: usize = 1024;
 const MAX_STATE: usize = 64 << 20;
 /// Faults of stored bytes that a message lists.
 const FAULTS: usize = 20;
 pub(super) const OCTETS: &str = "application/octet-stream";
 
 /// A blob's segment and name.
-type Blob = (SegmentId, String);
+pub(super) type Blob = (SegmentId, String);
 
 pub(super) struct Kept {
-    listing: Arc<Listing>,
+    pub(super) listing: Arc<Listing>,
     /// What is shown was found to be wrong: the next refresh reads it again, whatever it is called.
     doubted: bool,
     /// Fetched, and not found right yet.
-    fetched: HashMap<Blob, Arc<[u8]>>,
+    pub(super) fetched: HashMap<Blob, Arc<[u8]>>,
     /// Bytes of these.
-    waiting: usize,
+    pub(super) waiting: usize,
     /// From the cache, and not found right since.
-    used: HashSet<Blob>,
+    pub(super) used: HashSet<Blob>,
     /// By the hash of what they hold, of a change that others were faster than.
     pub(super) uploads: HashMap<[u8; 32], Upload>,
     /// Whether the server gives several blobs at once, as far as is known.
-    several: bool,
+    pub(super) several: bool,
     /// The keys that this client gave the collection in a change that may not have been made.
     given: Option<String>,
 }
@@ -62,7 +57,7 @@ pub(super) struct Kept {
 pub struct RemoteStore {
     face: Face,
     pub(super) session: Arc<Session>,
-    name: String,
+    pub(super) name: String,
     pub(super) path: String,
     trust: Trust,
     pub(super) cache: Arc<BlobCache>,
@@ -111,71 +106,6 @@ impl RemoteStore {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Holds what was fetched until it is found right; beyond some bytes it is kept as it comes.
-    async fn wait_for(
-        &self,
-        host: &dyn Host,
-        segment: SegmentId,
-        blob: &str,
-        data: &Arc<[u8]>,
-    ) -> Result<()> {
-        let place = (segment, blob.to_owned());
-        {
-            let kept = &mut *self.kept();
-            if kept.waiting + data.len() <= WAITING {
-                kept.forget(&place);
-                kept.waiting += data.len();
-                kept.fetched.insert(place, Arc::clone(data));
-                return Ok(());
-            }
-            kept.used.insert(place); // where it is wrong it is dropped, as others are
-        }
-        self.cache.put(host, &self.address(segment, blob), data).await
-    }
-
-    /// Takes out of the cache what this listing had and the present one has no more: rows that were erased are not to be found here.
-    async fn discard_gone(&self, host: &dyn Host, before: &Listing) -> Result<()> {
-        let now = self.listing();
-        for (id, segment) in &before.segments {
-            let there = now.segments.get(id);
-            for (name, length) in &segment.blobs {
-                if there.and_then(|there| there.blobs.get(name)) == Some(length) {
-                    continue;
-                }
-                let place = (*id, name.clone());
-                {
-                    let kept = &mut *self.kept();
-                    kept.forget(&place);
-                    kept.used.remove(&place);
-                }
-                self.cache.discard(host, &self.address(*id, name)).await?;
-            }
-        }
-        Ok(())
-    }
-
-    /// A blob; none where the server has none and had none. [`Error::Conflict`] where it is gone, or has become shorter, because the
-    /// collection has moved on: a server takes deleted rows out by itself.
-    async fn fetch(
-        &self,
-        host: &dyn Host,
-        path: &str,
-        length: u64,
-        doing: &str,
-    ) -> Result<Option<Vec<u8>>> {
-        match self.session.fetch(host, path, length, doing).await? {
-            Fetched::Blob(data) => Ok(Some(data)),
-            Fetched::Absent => {
-                self.refuse_if_moved(host, doing).await?;
-                Ok(None)
-            }
-            Fetched::Changed(error) => {
-                self.refuse_if_moved(host, doing).await?;
-                Err(error)
-            }
-        }
-    }
-
     pub(super) async fn refuse_if_moved(&self, host: &dyn Host, doing: &str) -> Result<()> {
         if self.newer(host).await?.is_some() {
             let says = "it changes faster than it can be read. Try again.";
@@ -222,17 +152,6 @@ impl RemoteStore {
             self.trust.follow(host, &shown, (self.lineage)(&listing.meta).as_ref()).await?;
         }
         self.trust.pin(host, &[(KEY_ID.to_owned(), shown)]).await
-    }
-
-    /// Whether a blob of this length was fetched by this process, and is in memory.
-    pub(super) fn has_fetched(&self, segment: SegmentId, blob: &str, length: u64) -> bool {
-        let kept = self.kept();
-        let fetched = kept.fetched.get(&(segment, blob.to_owned()));
-        fetched.is_some_and(|data| data.len() as u64 == length)
-    }
-
-    pub(super) fn address(&self, segment: SegmentId, blob: &str) -> String {
-        format!("{}\n{}\n{segment}\n{blob}", self.session.url, self.name)
     }
 
     pub(super) fn quoted(&self) -> String {
@@ -329,40 +248,7 @@ impl CollectionStore for RemoteStore {
     }
 
     async fn read(&self, host: &dyn Host, segment: SegmentId, blob: &str) -> Result<Arc<[u8]>> {
-        let (length, fetched) = {
-            let kept = self.kept();
-            let listed = kept.listing.segments.get(&segment);
-            let length = listed.and_then(|one| one.blobs.get(blob)).copied();
-            (length, kept.fetched.get(&(segment, blob.to_owned())).cloned())
-        };
-        let suits = |held: &Arc<[u8]>| length.is_none_or(|length| held.len() as u64 == length);
-        if let Some(held) = fetched.filter(suits) {
-            return Ok(held);
-        }
-        if let Some(held) = self.cache.get(host, &self.address(segment, blob)).await?.filter(suits)
-        {
-            self.kept().used.insert((segment, blob.to_owned()));
-            return Ok(held);
-        }
-        let doing = format!("cannot read {blob} of {}", self.quoted());
-        let Some(length) = length else {
-            return Err(Error::Authentication(format!(
-                "{doing}: {} shows no stored blob to this token, which has not the permission read. Ask its operator for one with it: \
-                 ciphervec token create --verb owner, or --verb query --verb read.",
-                self.session.url
-            )));
-        };
-        let path = format!("{}/segments/{segment}/{blob}", self.path);
-        let Some(data) = self.fetch(host, &path, length, &doing).await? else {
-            return Error::corrupt(format!(
-                "{doing}: {} lists segment {segment} but has no {blob} of it. Ask its operator to verify the collection, and use a token \
-                 with the permission read.",
-                self.session.url
-            ));
-        };
-        let data: Arc<[u8]> = data.into();
-        self.wait_for(host, segment, blob, &data).await?;
-        Ok(data)
+        self.read_blob(host, segment, blob).await
     }
 
     async fn prefetch(
@@ -371,69 +257,11 @@ impl CollectionStore for RemoteStore {
         segments: &[Arc<StoredSegment>],
         blob: &str,
     ) -> Result<()> {
-        let mut missing = Vec::new();
-        for one in segments {
-            let length = one.blobs.get(blob).copied().filter(|length| *length <= SMALL);
-            if let Some(length) = length.filter(|length| !self.has_fetched(one.id, blob, *length))
-                && self.cache.get(host, &self.address(one.id, blob)).await?.is_none()
-            {
-                missing.push((one.id, length));
-            }
-        }
-        let doing = format!("cannot read {blob} of {}", self.quoted());
-        let mut left = missing.as_slice();
-        while left.len() > 1 && self.kept().several {
-            let asked = &left[..left.len().min(SEVERAL)];
-            let ids: Vec<_> = asked.iter().map(|(id, _)| Hex(id.0)).collect();
-            let body = serde_json::json!({"blob": blob, "segments": ids}).to_string();
-            let headers = vec![("Content-Type", "application/json".to_owned())];
-            let limit = asked.iter().map(|(_, length)| *length as usize + 8).sum();
-            let call = Call {
-                body: Some(body.as_bytes()),
-                headers,
-                also: &[404, 405],
-                limit,
-                ..Call::default()
-            };
-            let reply = self
-                .session
-                .call(host, "POST", &format!("{}/blobs", self.path), &doing, call)
-                .await?;
-            if reply.head.status != 200 {
-                self.kept().several = false; // an older server
-                return Ok(());
-            }
-            let found = split_blobs(&reply.body);
-            if found.is_empty() || found.len() > asked.len() {
-                let says = "answered with other blobs. Open it again.";
-                return Err(Error::server(format!("{doing}: {} {says}", self.session.url)));
-            }
-            for ((id, length), data) in asked.iter().zip(&found) {
-                if let Some(data) = data.filter(|data| data.len() as u64 == *length) {
-                    self.wait_for(host, *id, blob, &data.into()).await?;
-                }
-            }
-            left = &left[found.len()..];
-        }
-        Ok(())
-    }
-
-    fn unkept(&self) -> Vec<Blob> {
-        let kept = self.kept();
-        kept.fetched.keys().chain(&kept.used).cloned().collect()
+        self.prefetch_blobs(host, segments, blob).await
     }
 
     async fn keep(&self, host: &dyn Host, segment: SegmentId, blob: &str) -> Result<()> {
-        let place = (segment, blob.to_owned());
-        let data = {
-            let kept = &mut *self.kept();
-            kept.used.remove(&place);
-            kept.forget(&place)
-        };
-        match data {
-            Some(data) => self.cache.put(host, &self.address(segment, blob), &data).await,
-            None => Ok(()),
-        }
+        self.keep_blob(host, segment, blob).await
     }
 
     async fn discard(
@@ -442,34 +270,12 @@ impl CollectionStore for RemoteStore {
         segment: Option<SegmentId>,
         blob: Option<&str>,
     ) -> Result<bool> {
-        let suits = |(of, name): &Blob| {
-            segment.is_none_or(|one| one == *of) && blob.is_none_or(|one| one == name)
-        };
-        let mut dropped: Vec<_> = self.unkept().into_iter().filter(suits).collect();
-        if let Some(segment) = segment {
-            // Found right before, in part: records are sealed one by one.
-            let listed = self
-                .listing()
-                .segments
-                .get(&segment)
-                .map(|one| one.blobs.keys().cloned().collect());
-            let names =
-                blob.map_or_else(|| listed.unwrap_or_default(), |blob| vec![blob.to_owned()]);
-            for name in names {
-                if self.cache.get(host, &self.address(segment, &name)).await?.is_some() {
-                    dropped.push((segment, name));
-                }
-            }
-        }
-        for place in &dropped {
-            {
-                let kept = &mut *self.kept();
-                kept.forget(place);
-                kept.used.remove(place);
-            }
-            self.cache.discard(host, &self.address(place.0, &place.1)).await?;
-        }
-        Ok(!dropped.is_empty())
+        self.discard_blobs(host, segment, blob).await
+    }
+
+    fn unkept(&self) -> Vec<Blob> {
+        let kept = self.kept();
+        kept.fetched.keys().chain(&kept.used).cloned().collect()
     }
 
     async fn attachment(&self, host: &dyn Host, name: &str) -> Result<Vec<u8>> {
@@ -657,13 +463,5 @@ impl CollectionStore for RemoteStore {
             pins.push(("key pair".to_owned(), pair.to_hex().to_string()));
         }
         self.trust.pin(host, &pins).await
-    }
-}
-
-impl Kept {
-    fn forget(&mut self, place: &Blob) -> Option<Arc<[u8]>> {
-        let data = self.fetched.remove(place)?;
-        self.waiting -= data.len();
-        Some(data)
     }
 }

@@ -1,7 +1,7 @@
 //! Answer opener: pieces of an answer enter as they come, hits leave at the end, without a thread that waits. Owner only.
 
 use super::answer_reader::Input;
-use super::directory::{SegmentDirectory, Selection};
+use super::directory::SegmentDirectory;
 use super::flood::Flood;
 use super::form::Runner;
 use super::open::OpenOptions;
@@ -10,6 +10,7 @@ use super::pieces::Pieces;
 use super::query::Query;
 use super::rank::Retrieval;
 use super::score::Opened;
+use super::selection::Selection;
 use crate::error::Result;
 use ciphervec_he_secret::wire::{Kind, Reader};
 use std::future::Future;

@@ -3,7 +3,7 @@
 
 use super::WORDS_VERSION;
 use super::answer_reader::{AnswerReader, Input};
-use super::directory::{Entry, SegmentDirectory, Selection};
+use super::directory::{Entry, SegmentDirectory};
 use super::flood::Flood;
 use super::form::{self, AnswerPart, Runner, expect_key};
 use super::message::{expect_params, read_bitmap};
@@ -12,6 +12,7 @@ use super::pieces::at_once;
 use super::query::Query;
 use super::rank::Retrieval;
 use super::score::{Asked, Opened, Scoring};
+use super::selection::Selection;
 use crate::error::{Error, Result};
 use ciphervec_he_secret::lattice::SegmentId;
 use ciphervec_he_secret::wire::{self, Reader};

@@ -3,8 +3,9 @@
 //! An estimate bounds a score from both sides. A row is dropped only when no value between the bounds could make it a hit,
 //! so that what is returned depends on the settled scores alone.
 
-use super::directory::{Entry, Selection};
+use super::directory::Entry;
 use super::form::{Estimates, ExactCosine, RowSum};
+use super::selection::Selection;
 use crate::index::metric::Metric;
 use crate::protect::id::Id;
 use ciphervec_he_secret::lattice::SegmentId;

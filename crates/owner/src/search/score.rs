@@ -1,11 +1,12 @@
 //! Scoring: the parts of an answer enter as they come; they are checked, ranked by estimates and settled; hits leave. Owner only.
 
-use super::directory::{Entry, SegmentDirectory, Selection};
+use super::directory::{Entry, SegmentDirectory};
 use super::flood::Flood;
 use super::form::{AnswerPart, Estimates, Exactness, Opening};
 use super::owner::Owner;
 use super::query::Query;
 use super::rank::{Checkpoint, Hit, Ranking, Reach, Retrieval};
+use super::selection::Selection;
 use super::stopwatch::Stopwatch;
 use crate::error::{Error, Result};
 use ciphervec_he_secret::lattice::SegmentId;

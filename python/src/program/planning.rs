@@ -1,112 +1,23 @@
-//! Programs for Python: circuits and bytes enter, plans, encrypted inputs and answers leave.
+//! What is computed and how: circuits, rings that were tried for one, and plans, which both halves of a program share.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use ciphervec_he_secret::ckks::{LookupTable, Polynomial, Sign};
 use ciphervec_he_secret::params::Security;
 use ciphervec_owner::program::{
-    Asked, Block, Candidate, Circuit, Clear, Client, Decoding, Domain, Input, Loop, Numbers,
-    Output, Placement, Plan, Reading, Refusal, Sealed, Server, Simulated, Step, Undecided, View,
-    candidates,
+    Asked, Candidate, Circuit, Clear, Domain, Input, Output, Plan, Refusal, Simulated, Step,
+    Undecided, View, candidates,
 };
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
+use super::raw::{
+    RawAnswer, RawInput, RawOutput, RawStep, RawView, decoding, decoding_name, numbers, placement,
+    raw_answers, reading, step,
+};
 use crate::ckks::work;
 use crate::errors::{InvalidInput, Raise};
-use crate::secret_file;
-
-/// `(element, place, [(count, element, place), …])`.
-type RawBlock = (u64, u64, Vec<(u32, i64, i64)>);
-/// Blocks, and whether places are coefficients.
-type RawPlacement = (Vec<RawBlock>, bool);
-/// `(step, low, high)`, a step of 0 for reals.
-type RawNumbers = (f64, f64, f64);
-/// What of an input's numbers stands in a view, if not they themselves.
-#[derive(FromPyObject)]
-enum Read {
-    /// `(count, terms, inner)`.
-    Counts(u32, u32, u32),
-    /// `(finer, low, bits, digits, below)`.
-    Digits(u32, i64, u32, u32, bool),
-}
-/// `(registers, unit, placement, reading)`.
-type RawView = (u32, f64, RawPlacement, Option<Read>);
-/// `(name, public, shape, numbers, views)`.
-type RawInput = (String, bool, Vec<u32>, RawNumbers, Vec<RawView>);
-/// `(name, shape, numbers, unit, registers, placement, decoding)`.
-type RawOutput = (String, Vec<u32>, RawNumbers, f64, Vec<u32>, RawPlacement, String);
-/// `(operation, a, b, number)`.
-type RawStep = (String, u32, u32, f64);
-/// A name, a shape, the decoding and the values of an output.
-type RawAnswer<'py> = (String, Vec<u32>, &'static str, Bound<'py, PyArray1<f64>>);
-
-fn placement((blocks, coefficients): RawPlacement) -> Placement {
-    let block = |(element, place, loops): RawBlock| {
-        let turn = |(count, element, place)| Loop { count, element, place };
-        Block { element, place, loops: loops.into_iter().map(turn).collect() }
-    };
-    let domain = if coefficients { Domain::Coefficients } else { Domain::Slots };
-    Placement { blocks: blocks.into_iter().map(block).collect(), domain }
-}
-
-fn reading(raw: Option<Read>) -> Reading {
-    match raw {
-        None => Reading::Numbers,
-        Some(Read::Counts(count, terms, inner)) => Reading::Counts { count, terms, inner },
-        Some(Read::Digits(finer, low, bits, digits, below)) => {
-            Reading::Digits { finer, low, bits, digits, below }
-        }
-    }
-}
-
-fn numbers((step, low, high): RawNumbers) -> Numbers {
-    Numbers { step, low, high }
-}
-
-fn decoding(name: &str) -> PyResult<Decoding> {
-    match name {
-        "numbers" => Ok(Decoding::Numbers),
-        "booleans" => Ok(Decoding::Booleans),
-        "one_hot" => Ok(Decoding::OneHot),
-        "largest" => Ok(Decoding::Largest),
-        "most" => Ok(Decoding::Most),
-        other => Err(InvalidInput::new_err(format!("unknown decoding {other:?}"))),
-    }
-}
-
-fn decoding_name(decoding: Decoding) -> &'static str {
-    match decoding {
-        Decoding::Numbers => "numbers",
-        Decoding::Booleans => "booleans",
-        Decoding::OneHot => "one_hot",
-        Decoding::Largest => "largest",
-        Decoding::Most => "most",
-    }
-}
-
-fn step((operation, a, b, number): RawStep) -> PyResult<Step> {
-    Ok(match operation.as_str() {
-        "add" => Step::Add(a, b),
-        "subtract" => Step::Subtract(a, b),
-        "negate" => Step::Negate(a),
-        "add_number" => Step::AddNumber(a, number),
-        "multiply_number" => Step::MultiplyNumber(a, number),
-        "multiply_integer" => Step::MultiplyInteger(a, number as i64),
-        "add_vector" => Step::AddVector(a, b),
-        "multiply_vector" => Step::MultiplyVector(a, b),
-        "multiply" => Step::Multiply(a, b),
-        "square" => Step::Square(a),
-        "rotate" => Step::Rotate(a, number as i32),
-        "polynomial" => Step::Polynomial(a, b),
-        "sign" => Step::Sign(a, b),
-        "bound" => Step::Bound(a, number),
-        "look_up" => Step::LookUp(a, b),
-        other => return Err(InvalidInput::new_err(format!("unknown step {other:?}"))),
-    })
-}
 
 /// Why a circuit cannot be, or a ring does not serve it.
 #[pyclass(name = "ProgramRefusal", module = "ciphervec._native", frozen)]
@@ -270,17 +181,6 @@ impl PyProgramCircuit {
     }
 }
 
-fn raw_answers(
-    py: Python<'_>,
-    answers: Vec<ciphervec_owner::program::Answer>,
-) -> Vec<RawAnswer<'_>> {
-    let raw = |answer: ciphervec_owner::program::Answer| {
-        let values = PyArray1::from_vec(py, answer.values);
-        (answer.name, answer.shape, decoding_name(answer.decoding), values)
-    };
-    answers.into_iter().map(raw).collect()
-}
-
 /// A ring that a circuit was tried in.
 #[pyclass(name = "ProgramCandidate", module = "ciphervec._native", frozen)]
 pub struct PyProgramCandidate(Candidate);
@@ -377,7 +277,7 @@ impl PyProgramCandidate {
 
 /// A circuit with parameters and the list of keys that it needs.
 #[pyclass(name = "ProgramPlan", module = "ciphervec._native", frozen)]
-pub struct PyProgramPlan(Arc<Plan>);
+pub struct PyProgramPlan(pub(super) Arc<Plan>);
 
 #[pymethods]
 impl PyProgramPlan {
@@ -539,129 +439,5 @@ impl PyProgramCandidate {
         let Some(refreshed) = &self.0.refreshed else { return place };
         let most = || refreshed.origins.iter().max().map_or(0, |last| last + 1);
         refreshed.origins.get(place).copied().unwrap_or_else(most)
-    }
-}
-
-/// The half of a program that holds the key.
-#[pyclass(name = "ProgramClient", module = "ciphervec._native", frozen)]
-pub struct PyProgramClient(Client);
-
-#[pymethods]
-impl PyProgramClient {
-    #[staticmethod]
-    fn generate(py: Python<'_>, plan: &PyProgramPlan) -> PyResult<Self> {
-        Ok(PyProgramClient(work(py, || Client::generate(plan.0.clone()))?))
-    }
-
-    #[staticmethod]
-    fn from_secret_bytes(py: Python<'_>, plan: &PyProgramPlan, bytes: &[u8]) -> PyResult<Self> {
-        Ok(PyProgramClient(work(py, || Client::from_secret_bytes(plan.0.clone(), bytes))?))
-    }
-
-    fn to_secret_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        PyBytes::new(py, &self.0.to_secret_bytes())
-    }
-
-    #[pyo3(signature = (path, passphrase = None, *, allow_plaintext = false))]
-    fn save(
-        &self,
-        py: Python<'_>,
-        path: &str,
-        passphrase: Option<&str>,
-        allow_plaintext: bool,
-    ) -> PyResult<()> {
-        let secret = || (self.0.to_secret_bytes(), label(&self.0));
-        secret_file::save(py, path, (passphrase, allow_plaintext), secret)
-    }
-
-    #[staticmethod]
-    #[pyo3(signature = (plan, path, passphrase = None))]
-    fn load(
-        py: Python<'_>,
-        plan: &PyProgramPlan,
-        path: &str,
-        passphrase: Option<&str>,
-    ) -> PyResult<Self> {
-        let (secret, found) = secret_file::load(py, path, passphrase)?;
-        let client = work(py, || Client::from_secret_bytes(plan.0.clone(), &secret))?;
-        secret_file::check_label(found, label(&client))?;
-        Ok(PyProgramClient(client))
-    }
-
-    #[getter]
-    fn key_id(&self) -> String {
-        self.0.key_id().to_string()
-    }
-
-    fn evaluation_keys<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        let keys = work(py, || self.0.evaluation_keys())?;
-        Ok(PyBytes::new(py, &keys))
-    }
-
-    fn encrypt<'py>(
-        &self,
-        py: Python<'py>,
-        name: &str,
-        values: PyReadonlyArray1<'py, f64>,
-    ) -> PyResult<Bound<'py, PyBytes>> {
-        let values = values.as_slice()?;
-        let bytes = work(py, || self.0.encrypt(name, values))?;
-        Ok(PyBytes::new(py, &bytes))
-    }
-
-    fn decrypt<'py>(&self, py: Python<'py>, bytes: &[u8]) -> PyResult<Vec<RawAnswer<'py>>> {
-        let answers = work(py, || self.0.decrypt(bytes))?;
-        Ok(raw_answers(py, answers))
-    }
-}
-
-/// The id of the key, which its file carries in clear.
-fn label(client: &Client) -> [u8; 16] {
-    let mut label = [0; 16];
-    label[..8].copy_from_slice(&client.key_id().0);
-    label
-}
-
-/// One input, encrypted or public, read and checked.
-#[pyclass(name = "ProgramInput", module = "ciphervec._native", frozen)]
-pub struct PyProgramInput(Sealed);
-
-/// The half of a program that computes.
-#[pyclass(name = "ProgramServer", module = "ciphervec._native", frozen)]
-pub struct PyProgramServer(Server);
-
-#[pymethods]
-impl PyProgramServer {
-    #[new]
-    fn new(py: Python<'_>, plan: &PyProgramPlan, keys: &[u8]) -> PyResult<Self> {
-        Ok(PyProgramServer(work(py, || Server::new(plan.0.clone(), keys))?))
-    }
-
-    #[getter]
-    fn key_id(&self) -> String {
-        self.0.key_id().to_string()
-    }
-
-    fn read(&self, py: Python<'_>, bytes: &[u8]) -> PyResult<PyProgramInput> {
-        Ok(PyProgramInput(work(py, || self.0.read(bytes))?))
-    }
-
-    /// The answer, and the milliseconds that every step took.
-    fn run<'py>(
-        &self,
-        py: Python<'py>,
-        inputs: Vec<PyRef<'py, PyProgramInput>>,
-    ) -> PyResult<(Bound<'py, PyBytes>, Vec<f64>)> {
-        let inputs: Vec<Sealed> = inputs.iter().map(|input| input.0.clone()).collect();
-        let (answer, times) = work(py, || {
-            let (mut times, mut last) = (Vec::new(), Instant::now());
-            let answer = self.0.run(&inputs, |_| {
-                let now = Instant::now();
-                times.push((now - last).as_secs_f64() * 1e3);
-                last = now;
-            })?;
-            Ok((answer, times))
-        })?;
-        Ok((PyBytes::new(py, &answer), times))
     }
 }

@@ -1,0 +1,248 @@
+//! Values of JavaScript to the core's and back. An option that is left out, or null, is the core's default.
+
+use ciphervec_client::{
+    Audience, Choices, Clusters, Explanation, Fetch, Info, OnZero, Parts, Records, Row, Selection,
+};
+use ciphervec_owner::Id;
+use js_sys::{Array, Float32Array, Object, Reflect};
+use wasm_bindgen::prelude::*;
+
+use crate::arrays::{self, object};
+use crate::errors::{Failure, Result};
+use crate::{ids, security};
+
+pub fn maybe(options: &JsValue, key: &str) -> Option<JsValue> {
+    let value = Reflect::get(options, &key.into()).ok()?;
+    (!value.is_undefined() && !value.is_null()).then_some(value)
+}
+
+pub fn text(options: &JsValue, key: &str) -> Option<String> {
+    maybe(options, key)?.as_string()
+}
+
+pub fn number(options: &JsValue, key: &str) -> Option<f64> {
+    maybe(options, key)?.as_f64()
+}
+
+pub fn whole(options: &JsValue, key: &str) -> Option<usize> {
+    number(options, key).map(|number| number as usize)
+}
+
+pub fn truth(options: &JsValue, key: &str) -> bool {
+    maybe(options, key).is_some_and(|value| value.is_truthy())
+}
+
+pub fn texts(options: &JsValue, key: &str) -> Vec<Option<String>> {
+    maybe(options, key)
+        .map_or_else(Vec::new, |list| arrays::items(&list).map(|one| one.as_string()).collect())
+}
+
+pub fn names(options: &JsValue, key: &str) -> Result<Option<Vec<Id>>> {
+    let Some(list) = maybe(options, key) else { return Ok(None) };
+    ids::all(&arrays::items(&list).collect::<Vec<_>>()).map(Some)
+}
+
+pub fn floats(options: &JsValue, key: &str) -> Result<Vec<f32>> {
+    let Some(array) = maybe(options, key) else { return Ok(Vec::new()) };
+    let array: Float32Array =
+        array.dyn_into().map_err(|_| Failure::input(format!("{key} must be a Float32Array")))?;
+    arrays::rows(&array, 1, None)
+}
+
+pub fn records(rows: &JsValue) -> Result<Records> {
+    Ok(Records {
+        ids: names(rows, "ids")?.unwrap_or_default(),
+        embeddings: floats(rows, "embeddings")?,
+        metadatas: texts(rows, "metadatas"),
+        documents: texts(rows, "documents"),
+        on_zero: match text(rows, "onZero").as_deref() {
+            Some("skip") => OnZero::Skip,
+            _ => OnZero::Refuse,
+        },
+    })
+}
+
+pub fn selection(which: &JsValue) -> Result<Selection> {
+    Ok(Selection {
+        ids: names(which, "ids")?,
+        filter: text(which, "where"),
+        document: text(which, "whereDocument"),
+    })
+}
+
+pub fn audience(question: &JsValue) -> Option<Audience> {
+    match text(question, "audience")?.as_str() {
+        "others" => Some(Audience::Others),
+        _ => Some(Audience::Owner),
+    }
+}
+
+pub fn parts(question: &JsValue) -> Parts {
+    let fetch = match text(question, "fetch").as_deref() {
+        Some("private") => Fetch::Private,
+        Some("rows") => Fetch::Rows,
+        Some("segments") => Fetch::Segments,
+        Some("collection") => Fetch::Collection,
+        _ => Fetch::Auto,
+    };
+    Parts { records: truth(question, "records"), embeddings: truth(question, "embeddings"), fetch }
+}
+
+pub fn clusters(given: &JsValue) -> Clusters {
+    let default = Clusters::default();
+    let count = |key: &str| number(given, key).map(|number| number as u32);
+    Clusters {
+        count: count("count"),
+        probes: count("probes"),
+        decoys: count("decoys"),
+        recall: number(given, "recall").unwrap_or(default.recall),
+        server_learns_queries: truth(given, "serverLearnsQueries"),
+    }
+}
+
+/// As [`clusters`] takes it.
+pub fn routing(routing: &Clusters) -> JsValue {
+    let count = |count: Option<u32>| count.map_or(JsValue::NULL, JsValue::from);
+    object(&[
+        ("count", count(routing.count)),
+        ("probes", count(routing.probes)),
+        ("decoys", count(routing.decoys)),
+        ("recall", routing.recall.into()),
+        ("serverLearnsQueries", routing.server_learns_queries.into()),
+    ])
+}
+
+pub fn there(rows: &JsValue) -> Option<Vec<bool>> {
+    maybe(rows, "there").map(|list| arrays::items(&list).map(|one| one.is_truthy()).collect())
+}
+
+pub fn choices(given: &JsValue) -> Result<Choices> {
+    let name = text(given, "name").unwrap_or_default();
+    let mut choices = Choices::new(name, whole(given, "dimension").unwrap_or_default());
+    if let Some(metric) = text(given, "metric") {
+        choices.metric = metric.parse()?;
+    }
+    if let Some(mode) = text(given, "mode") {
+        choices.mode = mode.parse()?;
+    }
+    if let Some(precision) = text(given, "precision") {
+        choices.precision = precision.parse()?;
+    }
+    choices.filterable = texts(given, "filterable").into_iter().flatten().collect();
+    choices.originals = maybe(given, "originals").map(|value| value.is_truthy());
+    choices.routing = maybe(given, "routing").map(|routing| clusters(&routing));
+    Ok(choices)
+}
+
+/// Ids, metadata as JSON text, documents and vectors, an entry a row; null where they were not read.
+pub fn listed(rows: &[Row], records: bool, embeddings: bool) -> Vec<(&'static str, JsValue)> {
+    let texts = |of: fn(&Row) -> &Option<String>| -> JsValue {
+        if !records {
+            return JsValue::NULL;
+        }
+        rows.iter()
+            .map(|row| of(row).as_deref().map_or(JsValue::NULL, JsValue::from_str))
+            .collect::<Array>()
+            .into()
+    };
+    let vector =
+        |row: &Row| JsValue::from(Float32Array::from(row.embedding.as_deref().unwrap_or_default()));
+    let vectors = match embeddings {
+        true => rows.iter().map(vector).collect::<Array>().into(),
+        false => JsValue::NULL,
+    };
+    vec![
+        ("ids", ids::outs(rows.iter().map(|row| Some(&row.id))).into()),
+        ("metadatas", texts(|row| &row.metadata)),
+        ("documents", texts(|row| &row.document)),
+        ("embeddings", vectors),
+    ]
+}
+
+pub fn strings<'a>(all: impl IntoIterator<Item = &'a String>) -> JsValue {
+    all.into_iter().map(|one| JsValue::from_str(one)).collect::<Array>().into()
+}
+
+pub fn table<'a, V: Into<JsValue>>(entries: impl IntoIterator<Item = (&'a String, V)>) -> JsValue {
+    let made = Object::new();
+    for (name, value) in entries {
+        // An object that was just made takes any property.
+        let _ = Reflect::set(&made, &name.as_str().into(), &value.into());
+    }
+    made.into()
+}
+
+/// What a question costs, as the page sees it.
+pub fn explained(told: &Explanation) -> JsValue {
+    let count = |count: usize| JsValue::from_f64(count as f64);
+    let routing = told.routing.as_ref().map_or(JsValue::NULL, |routing| {
+        object(&[
+            ("clusters", count(routing.clusters)),
+            ("rowsEach", count(routing.rows_each)),
+            ("probes", count(routing.probes)),
+            ("decoys", count(routing.decoys)),
+            ("padding", count(routing.padding)),
+            ("recall", routing.recall.into()),
+        ])
+    });
+    let traffic = told.traffic.as_ref().map_or(JsValue::NULL, |traffic| {
+        let fields = [("up", traffic.up), ("down", traffic.down), ("ahead", traffic.ahead)];
+        object(&fields.map(|(name, bytes)| (name, (bytes as f64).into())))
+    });
+    object(&[
+        ("rows", count(told.rows)),
+        ("rowsScanned", count(told.rows_scanned)),
+        ("unrouted", count(told.unrouted)),
+        ("routed", told.routed.into()),
+        ("routing", routing),
+        ("traffic", traffic),
+        ("tokens", count(told.tokens.0)),
+        ("tokenBytes", count(told.tokens.1)),
+        ("leak", told.leak.as_str().into()),
+        ("text", told.to_string().into()),
+    ])
+}
+
+pub fn described(info: &Info) -> JsValue {
+    let segment = |one: &ciphervec_client::SegmentInfo| {
+        object(&[
+            ("id", one.id.as_str().into()),
+            ("rows", one.rows.into()),
+            ("deleted", (one.deleted as f64).into()),
+            ("bytes", table(one.bytes.iter().map(|(name, bytes)| (name, *bytes as f64)))),
+            ("writer", one.writer.as_deref().map_or(JsValue::NULL, JsValue::from_str)),
+        ])
+    };
+    let state = info.state.as_ref().map_or(JsValue::NULL, |(sequence, lineage)| {
+        object(&[("sequence", (*sequence as f64).into()), ("lineage", lineage.as_str().into())])
+    });
+    let key = info.query_key.map_or(JsValue::NULL, |key| {
+        let session = key.session.map_or(JsValue::NULL, |session| f64::from(session).into());
+        object(&[
+            ("session", session),
+            ("queries", (key.queries as f64).into()),
+            ("most", (ciphervec_client::QUERIES_PER_KEY as f64).into()),
+            ("refused", key.refused.into()),
+        ])
+    });
+    let ignored = |(id, segment): &(Id, String)| {
+        object(&[("id", ids::out(id)), ("segment", segment.as_str().into())])
+    };
+    object(&[
+        ("rows", (info.rows as f64).into()),
+        ("keyId", info.key_id.as_str().into()),
+        ("rotatesFrom", info.rotates_from.as_deref().map_or(JsValue::NULL, JsValue::from_str)),
+        ("epoch", info.epoch.into()),
+        ("queryKey", key),
+        ("version", (info.version as f64).into()),
+        ("authenticated", info.authenticated.into()),
+        ("state", state),
+        ("security", security::statement(&info.security)),
+        ("segments", info.segments.iter().map(segment).collect::<Array>().into()),
+        ("writers", table(info.writers.iter().map(|(name, rows)| (name, *rows as f64)))),
+        ("appended", strings(&info.appended)),
+        ("refused", table(info.refused.iter().map(|(id, why)| (id, why.as_str())))),
+        ("quarantine", table(info.quarantine.iter().map(|(id, why)| (id, why.as_str())))),
+        ("ignored", info.ignored.iter().map(ignored).collect::<Array>().into()),
+    ])
+}
