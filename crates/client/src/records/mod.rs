@@ -9,5 +9,5 @@ mod table;
 mod value;
 
 pub use filter::{Bound, Filter};
-pub use table::{FieldKinds, Table};
+pub use table::{FieldKinds, Table, TableBuilder};
 pub use value::canonical;

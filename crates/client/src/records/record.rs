@@ -43,6 +43,14 @@ impl<'de> Deserialize<'de> for Fields<'de> {
     }
 }
 
+/// The metadata of the bytes of a record, whose document is not read.
+///
+/// # Errors
+/// [`Error::Corrupt`] for other bytes than a record's.
+pub(crate) fn metadata(bytes: &[u8]) -> Result<Fields<'_>> {
+    Ok(Record::read(bytes)?.metadata.unwrap_or_default())
+}
+
 /// A field's name, borrowed where it has no escapes.
 struct Name<'a>(Cow<'a, str>);
 

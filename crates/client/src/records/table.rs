@@ -2,9 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use indexmap::IndexMap;
+
 use crate::error::Result;
 use crate::records::filter::{Comparison, Filter, Operator, Part};
-use crate::records::record::Record;
+use crate::records::record;
 use crate::records::value::{Kind, Value};
 
 /// Fields that an explanation names.
@@ -48,30 +50,11 @@ impl Table {
     /// # Errors
     /// [`Error::Corrupt`](crate::Error::Corrupt) where bytes are no record.
     pub fn new<'a>(records: impl ExactSizeIterator<Item = &'a [u8]>) -> Result<Self> {
-        let rows = records.len();
-        let mut columns: BTreeMap<String, (Vec<u32>, HashMap<Value, u32>)> = BTreeMap::new();
+        let mut made = TableBuilder::new(records.len());
         for (row, record) in records.enumerate() {
-            for (name, json) in Record::read(record)?.metadata.unwrap_or_default().0 {
-                if !columns.contains_key(&*name) {
-                    columns.insert(name.clone().into_owned(), (vec![0; rows], HashMap::new()));
-                }
-                if let Some((places, values)) = columns.get_mut(&*name) {
-                    let next = 1 + values.len() as u32;
-                    places[row] = *values.entry(Value::read(json)).or_insert(next);
-                }
-            }
+            made.set(row, record)?;
         }
-        let column = |(places, known): (Vec<u32>, HashMap<Value, u32>)| {
-            let mut values = vec![Value::None; known.len()];
-            for (value, place) in known {
-                values[place as usize - 1] = value;
-            }
-            Column { places, values }
-        };
-        Ok(Self {
-            rows,
-            columns: columns.into_iter().map(|(name, found)| (name, column(found))).collect(),
-        })
+        Ok(made.table())
     }
 
     /// About how much memory it takes.
@@ -104,6 +87,71 @@ impl Table {
                 None => vec![one.matches(None); self.rows],
             },
         }
+    }
+}
+
+/// A field of a table that is being made.
+struct Growing {
+    places: Vec<u32>,
+    known: HashMap<Value, u32>,
+}
+
+/// A table that takes in its rows one after the other and keeps nothing else of them.
+pub struct TableBuilder {
+    rows: usize,
+    columns: IndexMap<String, Growing>,
+}
+
+impl TableBuilder {
+    /// Of so many rows, which have no metadata yet.
+    pub fn new(rows: usize) -> Self {
+        TableBuilder { rows, columns: IndexMap::new() }
+    }
+
+    /// Takes in the record of a row that had none.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`](crate::Error::Corrupt) where bytes are no record.
+    pub fn set(&mut self, row: usize, record: &[u8]) -> Result<()> {
+        let mut next = 0;
+        let metadata = record::metadata(record)?;
+        for (name, json) in &metadata.0 {
+            next = 1 + self.put(row, name, Value::read(json), next);
+        }
+        Ok(())
+    }
+
+    /// Where the field is. Records mostly have the same fields in the same order, so that it is looked for there first.
+    fn put(&mut self, row: usize, name: &str, value: Value, likely: usize) -> usize {
+        let there = self.columns.get_index(likely).is_some_and(|(known, _)| known == name);
+        let at = match there {
+            true => Some(likely),
+            false => self.columns.get_index_of(name),
+        };
+        let at = at.unwrap_or_else(|| {
+            let none = Growing { places: vec![0; self.rows], known: HashMap::new() };
+            self.columns.insert_full(name.to_owned(), none).0
+        });
+        if let Some((_, Growing { places, known })) = self.columns.get_index_mut(at)
+            && let Some(place) = places.get_mut(row)
+        {
+            let next = 1 + known.len() as u32;
+            *place = *known.entry(value).or_insert(next);
+        }
+        at
+    }
+
+    /// The table of the rows that were taken in.
+    pub fn table(self) -> Table {
+        let column = |Growing { places, known }: Growing| {
+            let mut values = vec![Value::None; known.len()];
+            for (value, place) in known {
+                values[place as usize - 1] = value;
+            }
+            Column { places, values }
+        };
+        let columns = self.columns.into_iter().map(|(name, found)| (name, column(found)));
+        Table { rows: self.rows, columns: columns.collect() }
     }
 }
 

@@ -123,14 +123,7 @@ impl Replica {
         if let Some(table) = self.payloads.tables.get(segment.id) {
             return Ok(table);
         }
-        let rows = self.live_rows(segment.id);
-        let mut records: Vec<Arc<[u8]>> = vec![Arc::from([]); segment.rows as usize];
-        for (row, record) in rows.iter().zip(self.records_at(host, segment, &rows).await?) {
-            if let Some(slot) = records.get_mut(*row as usize) {
-                *slot = record;
-            }
-        }
-        let table = Arc::new(Table::new(records.iter().map(|one| &**one))?);
+        let table = Arc::new(self.read_table(host, segment).await?);
         self.payloads.tables.keep(segment.id, Arc::clone(&table));
         Ok(table)
     }

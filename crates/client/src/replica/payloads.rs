@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use ciphervec_owner::protect::aead::EnvelopeError;
 use ciphervec_owner::protect::filter::FilterTags;
-use ciphervec_owner::protect::records::{Place, RecordBatch, open_record, seal_records};
+use ciphervec_owner::protect::records::{Place, RecordBatch, RecordOpener, seal_records};
 use ciphervec_owner::search::{Origin, Owner, SegmentDirectory, SegmentRootKey};
 use ciphervec_owner::{Error as SchemeError, Id, SegmentId};
 use indexmap::IndexMap;
@@ -14,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::host::Host;
 use crate::records::original::{original, read_original};
 use crate::records::record;
-use crate::records::{Bound, Filter};
+use crate::records::{Bound, Filter, Table, TableBuilder};
 use crate::replica::Replica;
 use crate::replica::batch::Batch;
 use crate::replica::fetch::Fetch;
@@ -90,40 +91,81 @@ impl Replica {
         let held = self.payloads.records.get(&segment.id).filter(|_| blob == RECORDS).cloned();
         let bytes = match held {
             Some(bytes) => bytes,
-            None => self.whole(host, segment, blob).await?,
+            None => {
+                let id = segment.id;
+                let check = |replica: &Self, bytes: &[u8]| replica.check_bytes(id, bytes);
+                self.whole(host, segment, blob, check).await?.0
+            }
         };
         self.open_bytes(segment.id, blob, &bytes, rows)
     }
 
-    /// A blob of sealed records of which all open: the one kept here, or if that is wrong one read anew.
-    async fn whole(
+    /// A blob of sealed records of which all open, and what `open` makes of them: the one kept here, or if that is wrong one read anew.
+    async fn whole<T>(
         &mut self,
         host: &dyn Host,
         segment: &StoredSegment,
         blob: &str,
-    ) -> Result<Arc<[u8]>> {
+        open: impl Fn(&Self, &[u8]) -> Result<T>,
+    ) -> Result<(Arc<[u8]>, T)> {
         if blob == RECORDS && self.fetch == Fetch::Collection {
             self.cover(host).await?;
         }
-        for turn in 0.. {
+        let mut last = false;
+        loop {
             let bytes = self.read(host, segment.id, blob).await?;
-            match self.check_bytes(segment.id, &bytes) {
-                Ok(()) => {
+            match open(self, &bytes) {
+                Ok(made) => {
                     if blob == RECORDS {
                         self.payloads.records.insert(segment.id, Arc::clone(&bytes));
                     }
                     self.store.keep(host, segment.id, blob).await?;
-                    return Ok(bytes);
+                    return Ok((bytes, made));
                 }
                 Err(error) => {
                     let again = self.store.discard(host, Some(segment.id), Some(blob)).await?;
-                    if !again || turn > 0 {
+                    if !again || last {
                         return Err(error);
                     }
+                    last = true;
                 }
             }
         }
-        Ok(Arc::from([]))
+    }
+
+    /// The metadata of every row of a segment that is there, from one pass over its records: each is opened once, into the room of the
+    /// one before.
+    pub async fn read_table(&mut self, host: &dyn Host, segment: &StoredSegment) -> Result<Table> {
+        if !segment.may_have(RECORDS) {
+            return Ok(TableBuilder::new(segment.rows as usize).table());
+        }
+        let (id, rows) = (segment.id, segment.rows as usize);
+        let opened = |replica: &Self, bytes: &[u8]| replica.open_table(id, rows, bytes);
+        match self.payloads.records.get(&id).cloned() {
+            Some(bytes) => opened(self, &bytes)?,
+            None => self.whole(host, segment, RECORDS, opened).await?.1,
+        }
+    }
+
+    /// What is no record, though its owner or a writer sealed it, is no matter of where it was kept: the inner error.
+    fn open_table(&self, segment: SegmentId, rows: usize, bytes: &[u8]) -> Result<Result<Table>> {
+        let mut table = TableBuilder::new(rows);
+        let mut done = Ok(());
+        let mut take = |row: u32, record: &[u8]| {
+            if done.is_ok() {
+                done = table.set(row as usize, record);
+            }
+        };
+        let names = live(&self.directory, segment);
+        if self.routing.cluster_of(segment).is_some() {
+            let all = self.open_bundle(segment, bytes)?;
+            for (row, _) in names {
+                take(row, row_of(&all, RECORDS, row)?);
+            }
+        } else {
+            each_row(&self.owner, &self.directory, segment, bytes, names, take)?;
+        }
+        Ok(done.map(|()| table.table()))
     }
 
     fn check_bytes(&self, segment: SegmentId, bytes: &[u8]) -> Result<()> {
@@ -152,12 +194,7 @@ impl Replica {
             return open_rows(owner, directory, segment, bytes, rows.iter().copied());
         }
         let all = self.open_bundle(segment, bytes)?;
-        let row = |(row, _): &(u32, &Id)| {
-            all.get(*row as usize).cloned().ok_or_else(|| {
-                Error::Corrupt(format!("the {blob} of this cluster have no row {row}"))
-            })
-        };
-        rows.iter().map(row).collect()
+        rows.iter().map(|(row, _)| row_of(&all, blob, *row).cloned()).collect()
     }
 
     /// Whether the absence of a tag means something.
@@ -180,9 +217,8 @@ impl Replica {
             return Ok(Some(Arc::clone(tags)));
         }
         let bytes = self.read(host, segment.id, TAGS).await?;
-        let tags = FilterTags::from_bytes(&bytes).map_err(|error| {
-            SchemeError::from(ciphervec_owner::protect::aead::EnvelopeError::from(error))
-        })?;
+        let tags = FilterTags::from_bytes(&bytes)
+            .map_err(|error| SchemeError::from(EnvelopeError::from(error)))?;
         let tags = Arc::new(tags);
         self.payloads.tags.insert(segment.id, Arc::clone(&tags));
         Ok(Some(tags))
@@ -235,9 +271,7 @@ impl Replica {
             for one in &batch.records {
                 let tags = record::tags(one, &self.description.filterable, tag)?;
                 any |= !tags.is_empty();
-                table.push(&tags).map_err(|error| {
-                    SchemeError::from(ciphervec_owner::protect::aead::EnvelopeError::from(error))
-                })?;
+                table.push(&tags).map_err(|error| SchemeError::from(EnvelopeError::from(error)))?;
             }
             if any {
                 blobs.insert(TAGS, table.to_bytes().into());
@@ -257,12 +291,24 @@ pub fn check_records(
     segment: SegmentId,
     bytes: &[u8],
 ) -> Result<()> {
-    let names = directory.names(segment).into_iter().flatten();
-    let rows = (0..).zip(names).filter_map(|(row, id)| Some((row, id?)));
-    open_rows(owner, directory, segment, bytes, rows).map(drop)
+    each_row(owner, directory, segment, bytes, live(directory, segment), |_, _| ())
 }
 
-/// Decrypts records of some rows, under the key that the directory has for the segment, or the owner's own.
+/// The rows of a segment that are there, by name.
+fn live(
+    directory: &SegmentDirectory,
+    segment: SegmentId,
+) -> impl Iterator<Item = (u32, &Id)> + use<'_> {
+    let names = directory.names(segment).into_iter().flatten();
+    (0..).zip(names).filter_map(|(row, id)| Some((row, id?)))
+}
+
+fn row_of<'a>(all: &'a [Arc<[u8]>], blob: &str, row: u32) -> Result<&'a Arc<[u8]>> {
+    all.get(row as usize)
+        .ok_or_else(|| Error::Corrupt(format!("the {blob} of this cluster have no row {row}")))
+}
+
+/// Decrypts records of some rows.
 fn open_rows<'a>(
     owner: &Owner,
     directory: &SegmentDirectory,
@@ -270,19 +316,32 @@ fn open_rows<'a>(
     bytes: &[u8],
     rows: impl Iterator<Item = (u32, &'a Id)>,
 ) -> Result<Vec<Arc<[u8]>>> {
-    let batch = RecordBatch::parse(bytes)
-        .map_err(ciphervec_owner::protect::aead::EnvelopeError::from)
-        .map_err(SchemeError::from)?;
+    let mut opened = Vec::with_capacity(rows.size_hint().0);
+    each_row(owner, directory, segment, bytes, rows, |_, record| opened.push(Arc::from(record)))?;
+    Ok(opened)
+}
+
+/// Decrypts records of some rows, under the key that the directory has for the segment, or the owner's own, and shows one after the other.
+fn each_row<'a>(
+    owner: &Owner,
+    directory: &SegmentDirectory,
+    segment: SegmentId,
+    bytes: &[u8],
+    rows: impl Iterator<Item = (u32, &'a Id)>,
+    mut show: impl FnMut(u32, &[u8]),
+) -> Result<()> {
+    let batch =
+        RecordBatch::parse(bytes).map_err(EnvelopeError::from).map_err(SchemeError::from)?;
     let binding = owner.spec().binding();
     let place = Place { collection: &binding, segment: &segment.0 };
     let root = directory.root(segment).cloned();
     let aead = root.as_deref().map_or_else(|| owner.aead(), SegmentRootKey::aead);
-    let open = |(row, id): (u32, &Id)| {
-        let Some(sealed) = batch.ciphertext(row) else {
+    let mut opener = RecordOpener::new(&batch, aead, place);
+    for (row, id) in rows {
+        if row >= batch.rows() {
             return Error::corrupt(format!("the sealed records of this segment have no row {row}"));
-        };
-        let opened = open_record(aead, place, id, row, sealed).map_err(SchemeError::Envelope)?;
-        Ok(Arc::from(opened.as_slice()))
-    };
-    rows.map(open).collect()
+        }
+        show(row, opener.open(id, row).map_err(SchemeError::Envelope)?);
+    }
+    Ok(())
 }

@@ -124,6 +124,33 @@ fn damaged_rows_show_in_no_request_whether_they_are_read() {
 }
 
 #[test]
+fn a_filter_reads_damaged_records_once_more_and_believes_none_of_them() {
+    let server = Server::start();
+    let (honest, _) = connection();
+    notes(&server, &honest);
+    let filtered = |times: usize| {
+        let left = std::cell::Cell::new(times);
+        let lies = Faulty::altering(|path, mut body| {
+            if path.ends_with("/records") && left.get() > 0 {
+                left.set(left.get() - 1);
+                let last = body.len() - 1; // of the last row, which no limit keeps from being opened
+                body[last] ^= 1;
+            }
+            body
+        });
+        let theirs =
+            block_on(server.client(&keys()).get_collection(&lies, "notes", false, None)).unwrap();
+        let filter = Some(r#"{"n": {"$gt": -1}}"#.to_owned());
+        let which = Selection { filter, ..Selection::default() };
+        let parts = Parts { records: true, embeddings: false, fetch: Fetch::Segments };
+        block_on(theirs.get(&lies, &which, parts, 0, None, None)).map(|found| found.rows.len())
+    };
+    let all = filtered(0).unwrap();
+    assert_eq!(filtered(1).unwrap(), all);
+    assert!(filtered(usize::MAX).is_err());
+}
+
+#[test]
 fn a_segment_in_quarantine_is_so_under_every_address_of_its_server() {
     let server = Server::start();
     let (honest, _) = connection();

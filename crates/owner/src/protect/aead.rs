@@ -87,21 +87,36 @@ impl AeadKey {
         associated: &[u8],
         sealed: &[u8],
     ) -> Result<Zeroizing<Vec<u8>>, EnvelopeError> {
+        let mut plain = Zeroizing::new(Vec::with_capacity(sealed.len().saturating_sub(OVERHEAD)));
+        self.open_to(what, associated, sealed, &mut plain)?;
+        Ok(plain)
+    }
+
+    /// As [`AeadKey::open`], into `plain`, whose former content goes. Where it has no room it is made anew and the old one is wiped.
+    pub(crate) fn open_to(
+        &self,
+        what: &'static str,
+        associated: &[u8],
+        sealed: &[u8],
+        plain: &mut Zeroizing<Vec<u8>>,
+    ) -> Result<(), EnvelopeError> {
         let unauthentic = EnvelopeError::Unauthentic { what };
         let Some((nonce, rest)) = sealed.split_first_chunk::<NONCE>() else {
             return Err(unauthentic);
         };
         let Some((body, tag)) = rest.split_last_chunk::<TAG>() else { return Err(unauthentic) };
-        let mut plain = Zeroizing::new(body.to_vec());
-        self.cipher()
-            .decrypt_inout_detached(
-                &(*nonce).into(),
-                associated,
-                plain.as_mut_slice().into(),
-                &(*tag).into(),
-            )
-            .map_err(|_| unauthentic)?;
-        Ok(plain)
+        if plain.capacity() < body.len() {
+            *plain = Zeroizing::new(Vec::with_capacity(body.len().next_power_of_two()));
+        }
+        plain.clear();
+        plain.extend_from_slice(body);
+        let opened = self.cipher().decrypt_inout_detached(
+            &(*nonce).into(),
+            associated,
+            plain.as_mut_slice().into(),
+            &(*tag).into(),
+        );
+        opened.map_err(|_| unauthentic)
     }
 
     fn cipher(&self) -> XChaCha20Poly1305 {
@@ -126,11 +141,15 @@ pub(crate) fn associated_data(context: &str, parts: &[&[u8]]) -> Vec<u8> {
     let mut out = Vec::with_capacity(
         8 + context.len() + parts.iter().map(|part| 8 + part.len()).sum::<usize>(),
     );
-    for part in std::iter::once(context.as_bytes()).chain(parts.iter().copied()) {
-        out.extend_from_slice(&(part.len() as u64).to_le_bytes());
-        out.extend_from_slice(part);
-    }
+    append_part(&mut out, context.as_bytes());
+    parts.iter().for_each(|part| append_part(&mut out, part));
     out
+}
+
+/// One more part of what [`associated_data`] joins.
+pub(crate) fn append_part(out: &mut Vec<u8>, part: &[u8]) {
+    out.extend_from_slice(&(part.len() as u64).to_le_bytes());
+    out.extend_from_slice(part);
 }
 
 #[cfg(test)]

@@ -22,8 +22,19 @@ pub struct Place<'a> {
 }
 
 fn associated(place: Place<'_>, id: &Id, row: u32) -> Vec<u8> {
-    let parts: [&[u8]; 4] = [place.collection, place.segment, &row.to_le_bytes(), &id.to_bytes()];
-    aead::associated_data("ciphervec v1 record", &parts)
+    let mut out = associated_start(place);
+    append_row(&mut out, id, row);
+    out
+}
+
+/// What is the same for all records of a place.
+fn associated_start(place: Place<'_>) -> Vec<u8> {
+    aead::associated_data("ciphervec v1 record", &[place.collection, place.segment])
+}
+
+fn append_row(out: &mut Vec<u8>, id: &Id, row: u32) {
+    aead::append_part(out, &row.to_le_bytes());
+    aead::append_part(out, &id.to_bytes());
 }
 
 /// Seals one record per row, in row order; a payload may be empty.
@@ -91,14 +102,46 @@ pub fn open_row(
     id: &Id,
     row: u32,
 ) -> Result<Zeroizing<Vec<u8>>, EnvelopeError> {
-    let Some(ciphertext) = batch.ciphertext(row) else {
-        return Err(EnvelopeError::Plaintext {
-            what: "record row",
-            expected: format!("below {}", batch.rows()),
-            actual: row.to_string(),
-        });
-    };
-    open_record(aead, place, id, row, ciphertext)
+    let mut opener = RecordOpener::new(batch, aead, place);
+    opener.open(id, row)?;
+    Ok(opener.plain)
+}
+
+/// Opens many records of one batch, one after the other and each into the room of the one before; wiped on drop.
+pub struct RecordOpener<'a> {
+    batch: &'a RecordBatch<'a>,
+    aead: &'a AeadKey,
+    associated: Vec<u8>,
+    /// Bytes of `associated` that stay.
+    start: usize,
+    plain: Zeroizing<Vec<u8>>,
+}
+
+impl<'a> RecordOpener<'a> {
+    /// Of the batch that was sealed for this place.
+    pub fn new(batch: &'a RecordBatch<'a>, aead: &'a AeadKey, place: Place<'_>) -> Self {
+        let associated = associated_start(place);
+        let (start, plain) = (associated.len(), Zeroizing::default());
+        RecordOpener { batch, aead, associated, start, plain }
+    }
+
+    /// The payload of `row`, until the next one is opened.
+    ///
+    /// # Errors
+    /// As [`open_row`].
+    pub fn open(&mut self, id: &Id, row: u32) -> Result<&[u8], EnvelopeError> {
+        let Some(sealed) = self.batch.ciphertext(row) else {
+            return Err(EnvelopeError::Plaintext {
+                what: "record row",
+                expected: format!("below {}", self.batch.rows()),
+                actual: row.to_string(),
+            });
+        };
+        self.associated.truncate(self.start);
+        append_row(&mut self.associated, id, row);
+        self.aead.open_to("record", &self.associated, sealed, &mut self.plain)?;
+        Ok(&self.plain)
+    }
 }
 
 /// Opens one sealed record that was fetched on its own; as [`open_row`].
@@ -143,6 +186,20 @@ mod tests {
             assert_eq!(open_row(&batch, &key(), HERE, &id, row)?.as_slice(), plain);
         }
         assert!(open_row(&batch, &key(), HERE, &Id::from("a"), 3).is_err());
+        Ok(())
+    }
+
+    #[test]
+    fn records_open_into_the_room_of_others_in_any_order() -> Result<(), EnvelopeError> {
+        let sealed = seal_records(&key(), HERE, &rows())?;
+        let (batch, key, rows) = (RecordBatch::parse(&sealed)?, key(), rows());
+        let mut opener = RecordOpener::new(&batch, &key, HERE);
+        for row in [0, 2, 1, 2, 0] {
+            let (id, plain) = &rows[row as usize];
+            assert!(opener.open(&Id::from("other"), row).is_err());
+            assert!(opener.open(id, row + 1).is_err());
+            assert_eq!(opener.open(id, row)?, plain);
+        }
         Ok(())
     }
 
