@@ -183,6 +183,15 @@ impl Host for Connection {
         Box::pin(async move { done })
     }
 
+    fn lengths<'a>(
+        &'a self,
+        _prefix: &'a str,
+        names: &'a [String],
+    ) -> Later<'a, Result<Vec<Option<u64>>>> {
+        let done = self.storage.lengths(names);
+        Box::pin(async move { done })
+    }
+
     fn lock<'a>(&'a self, name: &'a str) -> Later<'a, Result<Box<dyn core::any::Any>>> {
         let done = self.storage.lock(name);
         Box::pin(async move { done })

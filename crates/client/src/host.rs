@@ -1,5 +1,6 @@
 //! What a client needs of the world around it: a connection, a place to keep things, a clock. The rest of this crate does no I/O.
 
+use std::collections::HashMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
@@ -133,6 +134,19 @@ pub trait Host {
 
     /// Names that begin so, with the bytes of each, the ones unused for longest first.
     fn list<'a>(&'a self, prefix: &'a str) -> Later<'a, Result<Vec<(String, u64)>>>;
+
+    /// The bytes that are kept under each of these names, which begin with `prefix`; none where there are none. Left out, it lists all that
+    /// begin so; a storage that finds a name faster should.
+    fn lengths<'a>(
+        &'a self,
+        prefix: &'a str,
+        names: &'a [String],
+    ) -> Later<'a, Result<Vec<Option<u64>>>> {
+        Box::pin(async move {
+            let there: HashMap<_, _> = self.list(prefix).await?.into_iter().collect();
+            Ok(names.iter().map(|name| there.get(name).copied()).collect())
+        })
+    }
 
     /// Keeps others with the same storage from what is done under a name, until what it gives is dropped.
     fn lock<'a>(&'a self, name: &'a str) -> Later<'a, Result<Box<dyn core::any::Any>>>;

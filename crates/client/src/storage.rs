@@ -180,6 +180,26 @@ impl Storage {
         self.run(of_folder, of_memory)
     }
 
+    /// The bytes that are kept under each of these names; none where there are none.
+    ///
+    /// # Errors
+    /// [`Error::Storage`].
+    pub fn lengths(&self, names: &[String]) -> Result<Vec<Option<u64>>> {
+        let of_folder = |folder: &Path| {
+            let length = |name: &String| match fs::metadata(path_of(folder, name)) {
+                Ok(known) => Ok(known.is_file().then_some(known.len())),
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+                Err(error) => Err(error),
+            };
+            names.iter().map(length).collect()
+        };
+        let of_memory = |entries: &mut Entries| {
+            let length = |name: &String| Some(entries.held.get(name)?.1.len() as u64);
+            names.iter().map(length).collect()
+        };
+        self.run(of_folder, of_memory)
+    }
+
     /// Keeps others with the same storage from what is done under a name, until what it gives is dropped.
     ///
     /// # Errors
@@ -331,5 +351,7 @@ mod tests {
             found.sort();
             assert_eq!(found, expected, "{prefix}");
         }
+        let names = ["a/12", "a/1", "b/13", "b/12"].map(str::to_owned);
+        assert_eq!(kept.lengths(&names).unwrap(), [Some(1), None, None, Some(1)]);
     }
 }

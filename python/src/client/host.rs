@@ -202,6 +202,15 @@ impl Host for Calling<'_> {
         Box::pin(async move { done })
     }
 
+    fn lengths<'a>(
+        &'a self,
+        prefix: &'a str,
+        names: &'a [String],
+    ) -> Later<'a, Result<Vec<Option<u64>>>> {
+        let done = self.host.storage(prefix).lengths(names);
+        Box::pin(async move { done })
+    }
+
     fn lock<'a>(&'a self, name: &'a str) -> Later<'a, Result<Box<dyn Any>>> {
         let done = self.host.storage(name).lock(name);
         Box::pin(async move { done })

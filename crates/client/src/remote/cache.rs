@@ -1,7 +1,6 @@
 //! Sealed blobs of segments, so that the server is not asked for them again. A segment never changes, so its id and a blob's name are the
 //! blob's address for ever. What is put here was authenticated before, and is again whenever it is opened.
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::belief::vault::{Entry, Vault};
@@ -32,18 +31,17 @@ impl BlobCache {
         }
     }
 
-    /// Whether blobs of these lengths are all here, by what the storage lists.
+    /// Whether blobs of these lengths are all here, by what the storage says of each.
     pub async fn holds(&self, host: &dyn Host, blobs: &[(String, u64)]) -> Result<bool> {
-        let there = match host.list(PREFIX).await {
+        let names: Vec<_> = blobs.iter().map(|(address, _)| name(address)).collect();
+        let there = match host.lengths(PREFIX, &names).await {
             Err(Error::Storage(_)) => return Ok(false),
             there => there?,
         };
-        let there: HashMap<_, _> = there.into_iter().collect();
         let overhead = self.vault.overhead()?;
-        let is_there = |(address, length): &(String, u64)| {
-            there.get(&name(address)).copied() == length.checked_add(overhead)
-        };
-        Ok(blobs.iter().all(is_there))
+        let mut pairs = blobs.iter().zip(there);
+        Ok(pairs
+            .all(|((_, length), there)| there.is_some() && there == length.checked_add(overhead)))
     }
 
     /// Keeps a blob, unless it would take more than an eighth of the room. A storage without room only costs the saving.
