@@ -7,6 +7,8 @@ use ciphervec_owner::SegmentId;
 use indexmap::IndexMap;
 use serde::Deserialize;
 
+use crate::gathered::gathered;
+
 /// Blobs of a segment: sealed vectors, ids and norms, metadata and documents, filter tags, vectors as they were put in; and, in one that
 /// a writer sealed, its key, wrapped to the owner.
 pub const ROWS: &str = "rows";
@@ -78,7 +80,7 @@ impl SegmentInfo {
             id: segment.id.to_string(),
             rows: segment.rows,
             deleted: segment.deleted.len(),
-            bytes: segment.blobs.iter().map(|(name, bytes)| (name.clone(), *bytes)).collect(),
+            bytes: gathered(segment.blobs.iter().map(|(name, bytes)| (name.clone(), *bytes))),
             writer: None,
         }
     }

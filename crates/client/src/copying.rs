@@ -10,6 +10,7 @@ use crate::change::{
 };
 use crate::clusters::table::SLOTS;
 use crate::error::{Error, Result};
+use crate::gathered::gathered;
 use crate::host::{Host, Progress};
 use crate::store::{CollectionStore, Database, Lineages};
 
@@ -94,7 +95,7 @@ async fn filled(
         host.check()?;
     }
     let gone = segments.iter().filter(|one| !one.deleted.is_empty());
-    let delete_rows: BTreeMap<_, _> = gone.map(|one| (one.id, one.deleted.clone())).collect();
+    let delete_rows: BTreeMap<_, _> = gathered(gone.map(|one| (one.id, one.deleted.clone())));
     match delete_rows.is_empty() {
         true => Ok(()),
         false => made.commit(host, &Change { delete_rows, ..Change::default() }).await,

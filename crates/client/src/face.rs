@@ -34,7 +34,7 @@ impl Face {
         let first = words.next().unwrap_or_default().to_owned();
         words.fold(first, |name, word| {
             let (initial, rest) = word.split_at(word.len().min(1));
-            format!("{name}{}{rest}", initial.to_uppercase())
+            format!("{name}{}{rest}", initial.to_ascii_uppercase())
         })
     }
 

@@ -8,6 +8,7 @@ use ciphervec_owner::{Id, IndexSpec, Network, SecurityStatement};
 use crate::change::{SegmentInfo, WRAP};
 use crate::collection::Collection;
 use crate::error::Result;
+use crate::gathered::gathered;
 use crate::host::Host;
 use crate::replica::Replica;
 use crate::replica::explaining::RoutingCost;
@@ -253,7 +254,7 @@ impl Replica {
             appended: self.appended.iter().map(ToString::to_string).collect(),
             shadowed: directory.shadowed().count(),
             duplicates: directory.repeated().to_vec(),
-            refused: self.reasons.iter().map(|(id, why)| (id.to_string(), why.clone())).collect(),
+            refused: gathered(self.reasons.iter().map(|(id, why)| (id.to_string(), why.clone()))),
             quarantine: self.held(),
             outdated: outdated.map(|id| id.to_string()).collect(),
             unchecked_blocks: directory.unchecked_blocks(&self.owner),

@@ -17,9 +17,11 @@ mod connection;
 mod copying;
 mod error;
 mod face;
+mod gathered;
 mod hex;
 mod host;
 mod inventory;
+mod json;
 #[cfg(feature = "folder")]
 mod local;
 mod random;

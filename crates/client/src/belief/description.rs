@@ -21,7 +21,9 @@ use crate::change::{EVALUATION, KEY_PAIR};
 use crate::clusters::choice::Clusters;
 use crate::error::{Error, Result};
 use crate::face::Face;
+use crate::gathered::gathered;
 use crate::hex::Hex;
+use crate::json;
 use crate::threads::heavy;
 
 /// Format 1 knew the scheme `lattice` alone, by a former name, and did not name it; format 2 no change of keys, format 3 neither
@@ -285,8 +287,7 @@ impl Description {
         let keys = keys_for(face, keys, &public, spec.mode())?;
         let owner = under(face, &spec, keys, &key_id, rotation.as_ref(), None)?;
         let text = opened(face, &owner, &settings.0)?;
-        let settings: Settings =
-            serde_json::from_slice(&text).map_err(|error| damaged(face, name, error))?;
+        let settings: Settings = json::read(&text).map_err(|error| damaged(face, name, error))?;
         check_fields(&settings.filterable)?;
         let network =
             settings.network.unwrap_or(StoredNetwork { megabits: 1000.0, latency_ms: 0.5 });
@@ -337,13 +338,10 @@ impl Description {
     pub fn beside(&self, owner: &Owner) -> Result<BTreeMap<&'static str, Vec<u8>>> {
         if !self.has_key_pair() {
             let evaluation = heavy(|| owner.evaluation(self.epoch))?.map(|keys| keys.to_bytes());
-            return Ok(BTreeMap::from([(EVALUATION, evaluation.unwrap_or_default())]));
+            return Ok(gathered([(EVALUATION, evaluation.unwrap_or_default())]));
         }
         heavy(|| owner.generate_key_pair())?;
-        Ok(BTreeMap::from([
-            (EVALUATION, owner.public_key()?),
-            (KEY_PAIR, owner.sealed_key_pair()?),
-        ]))
+        Ok(gathered([(EVALUATION, owner.public_key()?), (KEY_PAIR, owner.sealed_key_pair()?)]))
     }
 
     /// Whether queries are encrypted, so that answers carry noise of the key.
@@ -487,14 +485,14 @@ fn stored(face: Face, data: &[u8], name: &str) -> Result<(Stored, IndexSpec)> {
         format: u64,
     }
     let unreadable = |error: serde_json::Error| damaged(face, name, error);
-    let Format { format } = serde_json::from_slice(data).map_err(unreadable)?;
+    let Format { format } = json::read(data).map_err(unreadable)?;
     if format > FORMAT {
         return Err(Error::Version(format!(
             "collection {} has format {format}; this ciphervec reads up to {FORMAT}. Upgrade ciphervec.",
             face.quoted(name)
         )));
     }
-    let mut stored: Stored = serde_json::from_slice(data).map_err(unreadable)?;
+    let mut stored: Stored = json::read(data).map_err(unreadable)?;
     let spec = IndexSpec::from_bytes(&stored.spec.0).map_err(|error| match error {
         SchemeError::Scheme(WireError::Version { .. }) => Error::Scheme(error),
         error => damaged(face, name, error),

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::belief::vault::{Entry, Vault};
 use crate::error::{Error, Result};
 use crate::host::Host;
+use crate::json;
 
 /// What became of private fetches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -89,7 +90,7 @@ impl FetchBook {
         let unknown = Failures { count: 1, ended: true };
         match self.vault.get(host, &self.entry).await {
             Ok(None) => Ok(Failures::default()),
-            Ok(Some(Entry::Data(data))) => Ok(serde_json::from_slice(&data).unwrap_or(unknown)),
+            Ok(Some(Entry::Data(data))) => Ok(json::read(&data).unwrap_or(unknown)),
             Ok(Some(Entry::OtherKeys(_))) | Err(Error::Corrupt(_) | Error::Version(_)) => {
                 Ok(unknown)
             }

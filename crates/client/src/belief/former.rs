@@ -5,6 +5,7 @@ use serde::Deserialize;
 
 use crate::belief::pins::Pin;
 use crate::belief::trust::Values;
+use crate::json;
 
 /// What they remembered of a collection on a server; `state` since format 2.
 #[derive(Deserialize)]
@@ -18,12 +19,10 @@ pub struct FormerTrust {
     pub state: Option<Pin>,
 }
 
-/// What they remembered of one in a folder.
+/// Beside what they remembered of one in a folder, a [`Pin`].
 #[derive(Deserialize)]
-struct FormerPin {
+struct Format {
     format: u64,
-    #[serde(flatten)]
-    pin: Pin,
 }
 
 /// The name that a host knows the first by.
@@ -43,13 +42,13 @@ pub fn of_consumed(origin: &str) -> String {
 
 /// Reads what was kept under [`of_server`]; none for what is no such thing.
 pub fn trust_of(data: &[u8], server: &str, collection: &str) -> Option<FormerTrust> {
-    let found: FormerTrust = serde_json::from_slice(data).ok()?;
+    let found: FormerTrust = json::read(data).ok()?;
     let here = (found.server == server) && (found.collection == collection);
     (here && [1, 2].contains(&found.format)).then_some(found)
 }
 
 /// Reads what was kept under [`of_origin`].
 pub fn pin_of(data: &[u8], origin: &str) -> Option<Pin> {
-    let FormerPin { format, pin } = serde_json::from_slice(data).ok()?;
+    let (Format { format }, pin): (_, Pin) = (json::read(data).ok()?, json::read(data).ok()?);
     (format == 1 && pin.origin == origin).then_some(pin)
 }

@@ -8,6 +8,7 @@ use ciphervec_owner::IndexSpec;
 
 use crate::belief::vault::{Entry, Vault};
 use crate::error::{Error, Result};
+use crate::gathered::gathered;
 use crate::host::Host;
 
 type Reasons = BTreeMap<String, String>;
@@ -41,12 +42,8 @@ impl QuarantineBook {
     /// All of them.
     pub fn held(&self) -> Reasons {
         let known = self.known();
-        known
-            .written
-            .iter()
-            .chain(&known.unwritten)
-            .map(|(id, why)| (id.clone(), why.clone()))
-            .collect()
+        let all = known.written.iter().chain(&known.unwritten);
+        gathered(all.map(|(id, why)| (id.clone(), why.clone())))
     }
 
     /// Whether a later session will know of a segment.

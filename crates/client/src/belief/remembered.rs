@@ -15,6 +15,7 @@ use crate::error::{Error, Result};
 use crate::face::Face;
 use crate::hex::Hex;
 use crate::host::Host;
+use crate::json;
 
 const FORMAT: u64 = 1;
 /// Bytes, more than what is remembered of a collection.
@@ -238,7 +239,7 @@ impl Trust {
 
     fn parse(&self, data: &[u8]) -> Result<Stored> {
         let (server, name) = (&self.server, self.name());
-        let stored = serde_json::from_slice::<Stored>(data).ok().filter(|stored| {
+        let stored = json::read::<Stored>(data).ok().filter(|stored| {
             stored.format == FORMAT
                 && self.address.get() == Some(&[stored.server.clone(), stored.collection.clone()])
         });

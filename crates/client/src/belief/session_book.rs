@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::belief::vault::{Entry, Vault};
 use crate::error::{Error, Result};
 use crate::host::Host;
+use crate::json;
 
 /// A session, and how many queries of it are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,7 +39,7 @@ impl SessionBook {
 
     async fn read(&self, host: &dyn Host, entry: &str) -> Result<Option<Session>> {
         match self.vault.get(host, entry).await {
-            Ok(Some(Entry::Data(data))) => Ok(serde_json::from_slice(&data).ok()),
+            Ok(Some(Entry::Data(data))) => Ok(json::read(&data).ok()),
             Ok(_) | Err(Error::Corrupt(_) | Error::Version(_)) => Ok(None),
             Err(error) => Err(error),
         }

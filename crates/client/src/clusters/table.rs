@@ -13,6 +13,7 @@ use shake::{ExtendableOutput, Shake256, Update, XofReader};
 
 use crate::clusters::ordered;
 use crate::error::{Error, Result};
+use crate::gathered::gathered;
 
 const VERSION: u32 = 1;
 /// The attachments that hold the centroids in use and those of the clusters being made, in turns.
@@ -168,7 +169,7 @@ impl RoutingTable {
     /// The segments made that don't count yet.
     pub fn staged(&self) -> BTreeSet<SegmentId> {
         let plan = self.plan.iter().flat_map(|plan| plan.segments.iter().chain(&plan.beside));
-        plan.filter(|id| **id != NOWHERE).copied().collect()
+        gathered(plan.filter(|id| **id != NOWHERE).copied())
     }
 
     /// Where the next centroids go.
@@ -180,7 +181,7 @@ impl RoutingTable {
     pub fn hidden(&self, cluster: usize) -> Vec<u32> {
         let Some(active) = &self.active else { return Vec::new() };
         let dead = self.dead.get(&(cluster as u32)).into_iter().flatten().copied();
-        let hidden: BTreeSet<_> = (active.live[cluster]..active.rows).chain(dead).collect();
+        let hidden: BTreeSet<_> = gathered((active.live[cluster]..active.rows).chain(dead));
         hidden.into_iter().collect()
     }
 

@@ -12,6 +12,7 @@ use serde::de::{self, Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use crate::error::{Error, Result};
+use crate::json;
 use crate::records::value::Value;
 
 /// An object's fields in their order, each with the text of its value. A name that comes twice has the later value.
@@ -95,8 +96,7 @@ impl<'a> Record<'a> {
         let corrupt = |reason: &str| {
             Error::Corrupt(format!("a stored record is not the JSON object expected: {reason}."))
         };
-        let fields: Fields<'a> =
-            serde_json::from_slice(bytes).map_err(|error| corrupt(&error.to_string()))?;
+        let fields: Fields<'a> = json::read(bytes).map_err(|error| corrupt(&error.to_string()))?;
         let mut record = Self::default();
         for (name, value) in fields.0 {
             match &*name {

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use indexmap::IndexMap;
 
 use crate::error::Result;
+use crate::gathered::gathered;
 use crate::records::filter::{Comparison, Filter, Operator, Part};
 use crate::records::record;
 use crate::records::value::{Kind, Value};
@@ -151,7 +152,7 @@ impl TableBuilder {
             Column { places, values }
         };
         let columns = self.columns.into_iter().map(|(name, found)| (name, column(found)));
-        Table { rows: self.rows, columns: columns.collect() }
+        Table { rows: self.rows, columns: gathered(columns) }
     }
 }
 
@@ -182,7 +183,7 @@ impl FieldKinds {
     }
 
     fn fault(&self, one: &Comparison) -> Option<String> {
-        let asked: BTreeSet<Kind> = one.operands.iter().map(Value::kind).collect();
+        let asked: BTreeSet<Kind> = gathered(one.operands.iter().map(Value::kind));
         if one.operator == Operator::Exists || asked.iter().eq([&Kind::None]) {
             return None;
         }

@@ -10,7 +10,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::change::{Change, NewSegment, RECORDS, ROWS, SIDECAR, WRAP};
 use crate::error::{Error, Result};
+use crate::gathered::gathered;
 use crate::hex::Hex;
+use crate::json;
 
 const MAGIC: &[u8] = b"CVCHANGE";
 const VERSION: u32 = 1;
@@ -90,13 +92,14 @@ pub fn encode(change: &Change, uploads: &HashMap<Place, Upload>) -> Vec<u8> {
     let content = Content {
         add: added.collect(),
         remove: change.remove.iter().map(|id| Hex(id.0)).collect(),
-        delete_rows: change
-            .delete_rows
-            .iter()
-            .chain(change.add.iter().map(|new| (&new.id, &new.deleted)))
-            .filter(|(_, rows)| !rows.is_empty())
-            .map(|(id, rows)| (id.to_string(), rows.as_slice()))
-            .collect(),
+        delete_rows: gathered(
+            change
+                .delete_rows
+                .iter()
+                .chain(change.add.iter().map(|new| (&new.id, &new.deleted)))
+                .filter(|(_, rows)| !rows.is_empty())
+                .map(|(id, rows)| (id.to_string(), rows.as_slice())),
+        ),
         attachments: attachments.map(|(name, data)| blob((None, name), data, true)).collect(),
         drop_attachments: [],
         meta: change.meta.as_ref().map(|meta| blob((None, ""), meta, false)),
@@ -133,7 +136,7 @@ pub fn decode_added(data: &[u8]) -> Result<Vec<NewSegment>> {
     let Some((json, mut blobs)) = rest.split_at_checked(word(length) as usize) else {
         return fail("they end early");
     };
-    let content: Written = match serde_json::from_slice(json) {
+    let content: Written = match json::read(json) {
         Ok(content) => content,
         Err(error) => return fail(&error.to_string()),
     };
@@ -233,7 +236,7 @@ mod tests {
         let length = u32::from_le_bytes(*frame[12..].first_chunk().unwrap()) as usize;
         assert_eq!(&frame[..8], MAGIC);
         assert_eq!(&frame[16 + length..], b"SIDEMETASTATE");
-        let content: serde_json::Value = serde_json::from_slice(&frame[16..16 + length]).unwrap();
+        let content: serde_json::Value = json::read(&frame[16..16 + length]).unwrap();
         assert_eq!(content["add"][0]["id"], "ab".repeat(16));
         assert_eq!(content["add"][0]["blobs"][0]["upload"], "0".repeat(32));
         assert_eq!(content["delete_rows"]["01".repeat(16)], serde_json::json!([2, 5]));

@@ -12,6 +12,7 @@ use crate::change::Listing;
 use crate::change::{Segments, StoredSegment};
 use crate::error::{Error, Result};
 use crate::hex::Hex;
+use crate::json;
 use crate::remote::problem::printable;
 use crate::remote::session::few_names;
 use crate::store::LARGEST;
@@ -44,7 +45,7 @@ struct Said {
 impl Listing {
     /// Of the body of an answer. Segments that are as they were `before` are the same objects again.
     pub fn read(body: &[u8], name: &str, server: &str, before: Option<&Self>) -> Result<Self> {
-        let read = |()| serde_json::from_slice(body).map_err(|error| error.to_string());
+        let read = |()| json::read(body).map_err(|error| error.to_string());
         let said = few_names(body).and_then(read);
         said.and_then(|said| Self::checked(said, name, before)).map_err(|why| {
             Error::server(format!(
@@ -105,6 +106,6 @@ pub fn public_parameters(meta: &[u8]) -> Option<(String, String)> {
         spec: String,
         key_id: String,
     }
-    let Parameters { spec, key_id } = serde_json::from_slice(meta).ok()?;
+    let Parameters { spec, key_id } = json::read(meta).ok()?;
     Some((spec, key_id))
 }

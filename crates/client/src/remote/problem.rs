@@ -4,6 +4,7 @@ use serde::Deserialize;
 
 use crate::error::Error;
 use crate::host::Head;
+use crate::json;
 
 /// Characters of a server's words that are repeated.
 const LONGEST: usize = 600;
@@ -28,7 +29,7 @@ struct Problem {
 
 fn problem_of(reply: &Reply) -> Problem {
     let read = &reply.body[..reply.body.len().min(MOST_READ)];
-    serde_json::from_slice(read).unwrap_or_default()
+    json::read(read).unwrap_or_default()
 }
 
 /// Whether an answer is the problem of that type, as docs/http-api.md names them.

@@ -10,6 +10,7 @@ use serde::de::DeserializeOwned;
 
 use crate::error::{Error, Result};
 use crate::host::{Head, Host, Later, Request};
+use crate::json;
 use crate::remote::address::Token;
 use crate::remote::problem::{Reply, error_of, printable, words};
 use crate::remote::sinks::{Blob, Parted, Whole};
@@ -270,7 +271,7 @@ impl Session {
     pub fn json<T: DeserializeOwned>(&self, reply: &Reply, doing: &str) -> Result<T> {
         few_names(&reply.body)
             .map_err(|why| Error::server(format!("{doing}: {} {why}", self.url)))?;
-        serde_json::from_slice(&reply.body).map_err(|error| {
+        json::read(&reply.body).map_err(|error| {
             let first = reply.body.iter().find(|byte| !byte.is_ascii_whitespace());
             let what = if first == Some(&b'{') {
                 let error = printable(&error.to_string(), 200);

@@ -393,15 +393,14 @@ impl CollectionStore for RemoteStore {
         #[derive(Deserialize)]
         struct Said {
             problems: Vec<Fault>,
-            #[serde(flatten)]
-            verified: Verified,
         }
         let doing = format!("cannot verify {}", self.quoted());
         let reply = self
             .session
             .call(host, "POST", &format!("{}/verify", self.path), &doing, Call::default())
             .await?;
-        let Said { problems, verified } = self.session.json(&reply, &doing)?;
+        let Said { problems } = self.session.json(&reply, &doing)?;
+        let verified: Verified = self.session.json(&reply, &doing)?;
         if problems.is_empty() {
             let (done, total) = (verified.bytes, Some(verified.bytes));
             host.progress(Progress { phase: "read", done, total, ms: None });

@@ -13,6 +13,7 @@ use crate::belief::trust::Trust;
 use crate::change::{Change, EVALUATION, KEY_PAIR, ROUTING, SIDECAR, StoredSegment, WRAP, union};
 use crate::clusters::table::RoutingTable;
 use crate::error::{Error, Result};
+use crate::gathered::gathered;
 use crate::host::Host;
 use crate::replica::Replica;
 
@@ -184,7 +185,7 @@ impl Replica {
     fn aside(&self, removed: &[SegmentId]) -> BTreeMap<SegmentId, Vec<u32>> {
         let removed: HashSet<_> = removed.iter().collect();
         let refused = self.directory.refused().iter().filter(|id| !removed.contains(id));
-        let mut rows: BTreeMap<_, Vec<u32>> = refused.map(|id| (*id, Vec::new())).collect();
+        let mut rows: BTreeMap<_, Vec<u32>> = gathered(refused.map(|id| (*id, Vec::new())));
         for (_, id, row) in self.directory.aside() {
             if !removed.contains(&id) {
                 rows.entry(id).or_default().push(row);

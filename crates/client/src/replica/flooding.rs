@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::host::{COUNTS, Host};
+use crate::json;
 use crate::replica::Replica;
 
 /// The standard deviation of the noise, as a cosine, unless the caller says otherwise.
@@ -92,7 +93,7 @@ impl Replica {
     async fn shown_to_others(&self, host: &dyn Host) -> Result<Shown> {
         let entry = self.flooding_entry();
         let Some(bytes) = host.get(&entry).await? else { return Ok(Shown::default()) };
-        serde_json::from_slice(&bytes).map_err(|error| {
+        json::read(&bytes).map_err(|error| {
             Error::Corrupt(format!(
                 "what this client has counted of {} under {entry} is damaged ({error}), and nothing is shown to others until it is there \
                  again. Seal the rows again with optimize and a new query key, and delete it, if there is no copy.",

@@ -7,6 +7,7 @@ use ciphervec_owner::SegmentId;
 
 use crate::change::Change;
 use crate::error::{Error, Result};
+use crate::gathered::gathered;
 use crate::hex::Hex;
 use crate::host::Host;
 use crate::replica::Replica;
@@ -18,7 +19,7 @@ impl Replica {
     pub fn held(&self) -> BTreeMap<String, String> {
         let stated =
             self.stated.iter().map(|id| (id.to_string(), "the owner's state says so".to_owned()));
-        stated.chain(self.quarantine.held()).collect()
+        gathered(stated.chain(self.quarantine.held()))
     }
 
     /// Segments that no query is about.

@@ -17,6 +17,7 @@ use crate::clusters::table::{
     Clustering, NOWHERE, RoutingTable, SLOTS, open_centroids, seal_centroids,
 };
 use crate::error::{Error, Result};
+use crate::gathered::gathered;
 use crate::host::{Host, Progress};
 use crate::random::{Draws, random};
 use crate::replica::batch::Batch;
@@ -264,7 +265,7 @@ impl Making<'_> {
             return Ok(false);
         }
         let mut parts: BTreeMap<usize, Vec<usize>> =
-            left.iter().map(|number| (*number, Vec::new())).collect();
+            gathered(left.iter().map(|number| (*number, Vec::new())));
         for (row, cluster) in assigned.iter().enumerate() {
             if let Some(part) = cluster.and_then(|cluster| parts.get_mut(&cluster)) {
                 part.push(row);
@@ -477,7 +478,7 @@ async fn switch(
 ) -> Result<bool> {
     let mut table = present(replica, begun)?;
     let Some(plan) = table.plan.take() else { return Err(others()) };
-    let sources: BTreeSet<_> = plan.sources.iter().copied().collect();
+    let sources: BTreeSet<_> = gathered(plan.sources.iter().copied());
     let whole = !plan.segments.contains(&NOWHERE) && done.len() == plan.count();
     let all = whole && kept.len() == plan.beside.len();
     if !all || !table.clusters().keys().all(|id| sources.contains(id)) {
@@ -492,8 +493,8 @@ async fn switch(
         (0u32..).zip(ids).filter(|(_, id)| !there(id)).map(|(row, _)| row).collect()
     };
     let dead = done.iter();
-    let dead = dead.map(|(number, ids)| (*number as u32, elsewhere(ids).into_iter().collect()));
-    let dead = dead.filter(|(_, gone): &(_, BTreeSet<_>)| !gone.is_empty()).collect();
+    let dead = dead.map(|(number, ids)| (*number as u32, gathered(elsewhere(ids))));
+    let dead = gathered(dead.filter(|(_, gone): &(_, BTreeSet<_>)| !gone.is_empty()));
     let remove =
         replica.entries().iter().map(|one| one.id).filter(|id| sources.contains(id)).collect();
     let mut change = Change { remove, ..Change::default() };

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::belief::pins::Pin;
 use crate::change::{Change, EVALUATION};
 use crate::error::{Error, Result};
+use crate::gathered::gathered;
 use crate::host::Host;
 use crate::replica::Replica;
 use crate::replica::committing::Following;
@@ -55,6 +56,6 @@ impl Replica {
     ) -> Result<BTreeMap<&'static str, Vec<u8>>> {
         let keys =
             heavy(|| owner.evaluation(epoch))?.map(|keys| keys.to_bytes()).unwrap_or_default();
-        Ok(BTreeMap::from([(EVALUATION, keys)]))
+        Ok(gathered([(EVALUATION, keys)]))
     }
 }

@@ -7,7 +7,6 @@ use crate::additive::{Decrypt, Messages};
 use crate::error::{Error, Result};
 use crate::wire::{self, Kind, Reader};
 use curve25519_dalek::Scalar;
-use curve25519_dalek::constants::RISTRETTO_BASEPOINT_TABLE;
 use curve25519_dalek::ristretto::RistrettoPoint;
 use rayon::prelude::*;
 use std::fmt;
@@ -84,7 +83,7 @@ impl Decrypt for SecretKey {
         let encrypt = |message: &i64| {
             let noise = random_scalar()?;
             let both = Zeroizing::new(*scalar(*message) + *noise * *self.scalar);
-            Ok([RISTRETTO_BASEPOINT_TABLE * &*noise, RISTRETTO_BASEPOINT_TABLE * &*both])
+            Ok([RistrettoPoint::mul_base(&noise), RistrettoPoint::mul_base(&both)])
         };
         let points: Result<Vec<Points<2>>> = messages.par_iter().map(encrypt).collect();
         Ok(Ciphertexts::new(self.public.key_id(), rows, columns, points?))

@@ -12,7 +12,6 @@
 //! this form is for answers that go back to the owner alone.
 
 use curve25519_dalek::Scalar;
-use curve25519_dalek::constants::RISTRETTO_BASEPOINT_TABLE;
 use curve25519_dalek::ristretto::RistrettoPoint;
 use rayon::prelude::*;
 use zeroize::{Zeroize, Zeroizing};
@@ -94,12 +93,12 @@ impl SharedNoiseKey {
         let point = |(index, message): (usize, &i64)| {
             let noise = &noises[index % columns];
             let both = Zeroizing::new(*scalar(*message) + **noise * self.secrets[index / columns]);
-            [RISTRETTO_BASEPOINT_TABLE * &*both]
+            [RistrettoPoint::mul_base(&both)]
         };
         Ok(SharedNoiseTable {
             key: self.id,
             rows,
-            common: noises.par_iter().map(|noise| RISTRETTO_BASEPOINT_TABLE * &**noise).collect(),
+            common: noises.par_iter().map(|noise| RistrettoPoint::mul_base(noise)).collect(),
             points: messages.par_iter().enumerate().map(point).collect(),
         })
     }

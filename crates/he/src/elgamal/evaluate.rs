@@ -3,7 +3,6 @@
 //! What the public key does, and what the secret key adds to it.
 
 use curve25519_dalek::Scalar;
-use curve25519_dalek::constants::RISTRETTO_BASEPOINT_TABLE;
 use curve25519_dalek::ristretto::RistrettoPoint;
 use curve25519_dalek::traits::{Identity, VartimeMultiscalarMul};
 use rayon::prelude::*;
@@ -25,7 +24,7 @@ impl PublicKey {
     /// A fresh encryption of zero, in constant time.
     fn noise(&self) -> Result<Points<2>> {
         let scalar = random_scalar()?;
-        Ok([RISTRETTO_BASEPOINT_TABLE * &*scalar, self.multiples() * &*scalar])
+        Ok([RistrettoPoint::mul_base(&scalar), self.multiples().times(&scalar)])
     }
 }
 

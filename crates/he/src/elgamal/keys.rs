@@ -3,9 +3,10 @@
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use curve25519_dalek::ristretto::{RistrettoBasepointTable, RistrettoPoint};
+use curve25519_dalek::ristretto::RistrettoPoint;
 
 use super::ciphertexts::{check_header, point};
+use super::multiples::Multiplied;
 use super::param_id;
 use crate::additive::SecurityStatement;
 use crate::error::{Error, Result};
@@ -28,7 +29,7 @@ pub struct PublicKey {
     encoded: [u8; 32],
     point: RistrettoPoint,
     /// Multiples of `H` for encryption, made when first needed.
-    multiples: Arc<OnceLock<RistrettoBasepointTable>>,
+    multiples: Arc<OnceLock<Multiplied>>,
 }
 
 impl PublicKey {
@@ -55,8 +56,8 @@ impl PublicKey {
         SECURITY
     }
 
-    pub(super) fn multiples(&self) -> &RistrettoBasepointTable {
-        self.multiples.get_or_init(|| RistrettoBasepointTable::create(&self.point))
+    pub(super) fn multiples(&self) -> &Multiplied {
+        self.multiples.get_or_init(|| Multiplied::new(&self.point))
     }
 
     /// The head of a frame that belongs to the key.

@@ -15,6 +15,7 @@ mod base_point;
 mod ciphertexts;
 mod evaluate;
 mod keys;
+mod multiples;
 mod scheme;
 
 /// What secret keys are made of in `ciphervec-he-secret`, and what they encrypt and decrypt with: no part of the

@@ -27,7 +27,7 @@ pub fn decode(text: &str) -> Result<Zeroizing<[u8; 32]>, PhraseError> {
     if actual != WORDS {
         return Err(PhraseError::Count { actual });
     }
-    let lower = Zeroizing::new(text.to_lowercase());
+    let lower = Zeroizing::new(text.to_ascii_lowercase());
     let mut words =
         Mnemonic::parse_in_normalized(Language::English, &lower).map_err(|error| match error {
             bip39::Error::UnknownWord(index) => PhraseError::UnknownWord { position: index + 1 },
