@@ -12,6 +12,7 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 SAYS = {
     "additive_gallery.py": "matches: [17], as in the clear: [17]",
+    "answers_to_users.py": 'ann: 429 {"detail":"ann has asked 5 questions today"}',
     "bootstrapping.py": "as close as planned: True",
     "client_server_split.py": "every question found its row; the server saw sizes and times",
     "embedding_bag.py": "same decision as in the clear: 400 of 400",
