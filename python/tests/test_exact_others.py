@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ciphervec import Client, Collection, HttpClient, Keys, PersistentClient
-from ciphervec.errors import InvalidInput, PoolExhausted
+from ciphervec import Client, HttpClient, Keys, PersistentClient, Writer
+from ciphervec.errors import InvalidInput
 from ciphervec.http import LocalServer
 
 D = 24
@@ -79,55 +79,92 @@ def test_as_many_answers_as_are_wanted(keys: Keys, vectors: Rows) -> None:
         assert docs.flooding_plan(2**-11) == plan
 
 
-def equal(client: Any, vectors: Rows, many: int) -> Collection:
+def test_equal_rows_come_in_the_order_of_their_ids(client: Any, vectors: Rows) -> None:
+    """However many there are, and wherever they lie."""
     docs = client.create_collection("equal", D)
+    one = vectors(1, D)
+    docs.add(range(200, 400), np.repeat(one, 200, axis=0))
+    docs.add(range(100, 200), np.repeat(one, 100, axis=0))
     docs.add(range(100), vectors(100, D))
-    docs.add(range(100, 100 + many), np.repeat(vectors(1, D), many, axis=0))
-    return docs
+    found = docs.query(one, 250, audience="others")
+    assert found["ids"] == [list(range(100, 350))] and found.flooding is None
+    for text, number in (("b", 509), ("a", 510)):
+        docs.add([text, number], np.repeat(-one, 2, axis=0))
+    assert docs.query(-one, 4, audience="others")["ids"] == [[509, 510, "a", "b"]]
 
 
-def test_what_can_not_be_told_is_refused_and_counted(keys: Keys, vectors: Rows, tmp_path: Path) -> None:
-    """More equal rows than are read: whether others are as close is for noise to say, sixteen times in a row's life."""
-    with PersistentClient(tmp_path, keys) as client:
-        docs = equal(client, vectors, 300)
-        query = docs.get([100], include=["embeddings"])["embeddings"][0]
-        other = docs.get([0], include=["embeddings"])["embeddings"][0]
-        for _ in range(15):
-            with pytest.raises(
-                InvalidInput, match=r"3 closest can't be told without noise: more than 256 .* flooding"
-            ):
-                docs.query(query, 3, audience="others")
-        assert docs.query(other, 1, audience="others")["ids"] == [[0]]
-    with PersistentClient(tmp_path, keys) as client:
-        docs = client.get_collection("equal")
-        with pytest.raises(InvalidInput, match="can't be told"):
-            docs.query(query, 3, audience="others")
-        for asked in (query, other):
-            with pytest.raises(PoolExhausted, match=r"optimize\(reseal=True\)"):
-                docs.query(asked, 3, audience="others")
-        docs.optimize(reseal=True)
-        assert docs.query(other, 1, audience="others")["ids"] == [[0]]
-        flooded = docs.query(query, 3, audience="others", flooding=2**-8)
-        assert flooded.flooding == 2**-8 and set(flooded["ids"][0]) < set(range(100, 400))
+def test_what_is_within_a_distance_is_exact_too(client: Any, vectors: Rows) -> None:
+    rows = vectors(200, D)
+    docs = client.create_collection("docs", D, metric="l2")
+    docs.add(range(200), rows)
+    exact = near("l2", rows, rows[3])
+    within = float(np.sort(exact)[11])
+    found = docs.query(rows[3], within=within, audience="others")
+    assert found["ids"] == [exact.argsort()[:12].tolist()] and found.flooding is None
+    assert docs.query(rows[3], 4, within=within, audience="others")["ids"] == [exact.argsort()[:4].tolist()]
+    assert docs.query(rows[3], within=-1.0, audience="others")["ids"] == [[]]
 
 
-def test_equal_rows_that_are_all_read_come_in_the_order_of_their_ids(client: Any, vectors: Rows) -> None:
-    docs = equal(client, vectors, 9)
-    query = docs.get([100], include=["embeddings"])["embeddings"][0]
-    assert docs.query(query, 12, audience="others")["ids"][0][:9] == list(range(100, 109))
+def test_rows_that_come_and_change_are_seen_at_once(client: Any, vectors: Rows) -> None:
+    docs = client.create_collection("docs", D)
+    docs.add(range(50), vectors(50, D))
+    new = vectors(2, D)
+    docs.add(["new"], new[:1])
+    docs.update([7], embeddings=new[1:])
+    assert docs.query(new, 1, audience="others")["ids"] == [["new"], [7]]
+    docs.delete(["new"])
+    docs.optimize(reseal=True)
+    found = docs.query(new, 1, audience="others")
+    assert found["ids"][1] == [7] and found["ids"][0] != ["new"] and found.flooding is None
 
 
 def test_where_there_is_no_other_way_scores_are_flooded(client: Any, vectors: Rows) -> None:
     docs = client.create_collection("docs", D)
     docs.add(range(200), vectors(200, D))
-    assert docs.query(vectors(1, D), within=2.5, audience="others").flooding == 2**-8
     assert docs.query(vectors(1, D), 5, audience="others", flooding=2**-6).flooding == 2**-6
     assert docs.query(vectors(1, D), 5, audience="owner").flooding is None
-    many = docs.query(vectors(1, D), 21, audience="others")
-    assert many.flooding == (2**-8 if isinstance(client, HttpClient) else None)
     bare = client.create_collection("bare", D, originals=False)
     bare.add(range(200), vectors(200, D))
     assert bare.query(vectors(1, D), 5, audience="others").flooding == 2**-8
+    signs = client.create_collection("signs", D, metric="hamming")
+    signs.add(range(20), np.sign(vectors(20, D)))
+    assert signs.query(np.sign(vectors(1, D)), 5, audience="others").flooding == 2**-8
+
+
+def test_rows_of_writers_are_flooded_once_they_are_adopted(keys: Keys, vectors: Rows, tmp_path: Path) -> None:
+    """Their vectors were never put in here: none are kept, of some rows of a segment neither after a merge."""
+    with LocalServer(tmp_path / "served") as server, HttpClient(server.url, keys=keys) as client:
+        docs = client.create_collection("docs", D)
+        docs.add(range(60), vectors(60, D))
+        Writer(docs.writer_card("door")).add_to(server.url, ["w"], vectors(1, D))
+        with pytest.raises(InvalidInput, match="adopt"):
+            docs.query(vectors(1, D), 5, audience="others")
+        docs.adopt()
+        assert docs.query(vectors(1, D), 5, audience="others").flooding == 2**-8
+        docs.optimize()
+        assert docs.query(vectors(1, D), 5, audience="others").flooding == 2**-8
+        docs.upsert(["w"], vectors(1, D))
+        docs.optimize()
+        assert docs.query(vectors(1, D), 5, audience="others").flooding is None
+
+
+def test_what_a_server_would_have_to_send_is_flooded_unless_it_is_here(
+    keys: Keys, vectors: Rows, tmp_path: Path
+) -> None:
+    """More than a megabyte of vectors. What was read before, for whatever reason, is here."""
+    rows = vectors(12_000, D)
+    with LocalServer(tmp_path / "served") as server, HttpClient(server.url, keys=keys) as client:
+        docs = client.create_collection("docs", D)
+        docs.add(range(12_000), rows)
+    with LocalServer(tmp_path / "served") as server:
+        with HttpClient(server.url, keys=keys, state=tmp_path / "other") as client:
+            docs = client.get_collection("docs")
+            assert docs.query(rows[5], 2, audience="others").flooding == 2**-8
+            docs.get([1], include=["embeddings"], fetch="segments")
+            found = docs.query(rows[5], 2, audience="others")
+            assert found.flooding is None and found["ids"] == [
+                near("cosine", rows, rows[5]).argsort()[:2].tolist()
+            ]
 
 
 def test_what_others_see_says_nothing_of_what_is_sealed(keys: Keys, vectors: Rows) -> None:

@@ -308,28 +308,21 @@ impl Collection {
         if others && parts.embeddings && alone.description.spec.mode() == Mode::Sealed {
             return alone.refuse_others("embeddings");
         }
-        let mut question = Question {
+        let question = Question {
             rows: embeddings,
             count: n_results.or(if within.is_none() { Some(10) } else { None }),
             within,
             filter: filter_of(&alone, &among)?,
             among: among.ids,
-            flood: None,
-            candidates: None,
+            flood: (others && noisy).then_some(deviation),
             skip_quarantined,
         };
-        if others && noisy {
-            if flooding.is_none() {
-                question.candidates = alone.candidates(host, &question, parts.fetch).await?;
-            }
-            question.flood = question.candidates.is_none().then_some(deviation);
-        }
-        let (question, flood) = (&question, question.flood);
+        let (flood, exact) = (question.flood, flooding.is_none());
         let ends = host.now() + PATIENCE;
         let mut turns = 0;
-        let (found, beside) = loop {
+        let (found, beside, flooding) = loop {
             turns += 1;
-            match asked(&mut alone, host, question, parts).await {
+            match asked(&mut alone, host, &question, exact, parts).await {
                 // Each turn of a question for others is counted: a server must not have many of them for one.
                 Err(Error::Conflict(_))
                     if host.now() < ends && (flood.is_none() || turns < FLOODED_TURNS) =>
@@ -348,14 +341,14 @@ impl Collection {
                 alone.name()
             ));
         }
-        let own = own || noisy && flood.is_none() && question.candidates.is_none();
+        let own = own || noisy && flood.is_none();
         let checked = found.iter().all(|one| one.checked);
         let hits = found.into_iter().zip(beside).map(|(matches, beside)| {
             let values = matches.distances.into_iter().zip(matches.scores);
             let found = beside.rows.into_iter().zip(values);
             found.map(|(row, (distance, score))| Found { row, distance, score }).collect()
         });
-        Ok(QueryResult { hits: hits.collect(), owners_only: own, checked, flooding: flood })
+        Ok(QueryResult { hits: hits.collect(), owners_only: own, checked, flooding })
     }
 
     /// What queries for others cost in mode `sealed` with noise of this standard deviation in every score, a cosine, and how much of it is
@@ -499,28 +492,28 @@ impl Collection {
     }
 }
 
-/// One attempt at a query, and the parts of its hits that are asked for.
+/// One attempt at a query, the parts of its hits that are asked for, and the noise that was added. A flood gives way to an `exact` result.
 async fn asked(
     alone: &mut Alone<'_>,
     host: &dyn Host,
     question: &Question,
+    exact: bool,
     parts: Parts,
-) -> Result<(Vec<Matches>, Vec<GetResult>)> {
+) -> Result<(Vec<Matches>, Vec<GetResult>, Option<f64>)> {
     let queries = question.rows.len() / alone.description.spec.dimension();
     let most = |replica: &Replica, count: usize| queries * count.min(replica.directory.len());
     // Before anything is asked: what is refused then depends on no hit.
     let bound = question.count.map_or(1, |count| most(alone, count));
     way(alone, host, parts, bound).await?;
-    let mut found = search(alone, host, question).await?;
-    if question.candidates.is_some() {
-        found = alone.ranked_by_vectors(host, question, found, parts.fetch).await?;
-    }
-    let nothing = !found.is_empty() && found.iter().all(|one| one.ids.is_empty());
-    if let (Some(filter), None, None, true) =
-        (&question.filter, question.within, &question.among, nothing)
-    {
-        alone.say_why(host, filter).await?;
-    }
+    let ranked = match question.flood {
+        Some(_) if exact => alone.ranked_by_vectors(host, question, parts.fetch).await?,
+        _ => None,
+    };
+    let flooding = if ranked.is_some() { None } else { question.flood };
+    let found = match ranked {
+        Some(found) => found,
+        None => searched(alone, host, question).await?,
+    };
     let ids: Vec<Id> = found.iter().flat_map(|one| one.ids.iter().cloned()).collect();
     let bound = question.count.map_or(ids.len(), |count| most(alone, count).max(ids.len()));
     let way = way(alone, host, parts, bound).await?;
@@ -530,7 +523,23 @@ async fn asked(
         .iter()
         .map(|one| GetResult { rows: rows.by_ref().take(one.ids.len()).collect(), owners_only });
     let beside = beside.collect();
-    Ok((found, beside))
+    Ok((found, beside, flooding))
+}
+
+/// What the server finds; where a filter leaves nothing, why.
+async fn searched(
+    alone: &mut Alone<'_>,
+    host: &dyn Host,
+    question: &Question,
+) -> Result<Vec<Matches>> {
+    let found = search(alone, host, question).await?;
+    let nothing = !found.is_empty() && found.iter().all(|one| one.ids.is_empty());
+    if let (Some(filter), None, None, true) =
+        (&question.filter, question.within, &question.among, nothing)
+    {
+        alone.say_why(host, filter).await?;
+    }
+    Ok(found)
 }
 
 fn each_once(ids: &[Id]) -> Vec<Id> {

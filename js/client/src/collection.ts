@@ -134,10 +134,9 @@ export interface QueryOptions extends Selection {
   skipQuarantined?: boolean;
   /**
    * Who will read it. Results that carry noise of the key (`ownersOnly`) are the key owner's own: JSON.stringify refuses them until
-   * `"owner"` is named. `"others"` gives, in mode `sealed`, what anybody may see: hits are ranked here by their own vectors, which are
-   * read. Where that can't be (`within`, vectors that were not kept, more than 20 results, a private fetch that takes a second or
-   * longer), and where `flooding` is named, scores carry noise that hides the key's, and are counted in the client's storage, see
-   * `floodingPlan`. Elsewhere it is refused for them.
+   * `"owner"` is named. `"others"` gives, in mode `sealed`, what anybody may see: hits are ranked here by their own vectors, where
+   * all of these may be read: up to a megabyte, or what was read before. Elsewhere, and where `flooding` is named, scores carry noise that
+   * hides the key's, and are counted in the client's storage, see `floodingPlan`. In `sealed-query` it is refused for them.
    */
   audience?: Audience;
   /** The standard deviation of that noise, as a cosine: 2^-12 to 2^-4. */

@@ -289,7 +289,7 @@ def query(
         float | None,
         typer.Option(
             help="For others, in mode sealed: add noise to scores that hides the key's, as a cosine. "
-            "Unless given, hits are ranked by their vectors."
+            "Unless given, hits are ranked by their vectors where all may be read."
         ),
     ] = None,
     skip_quarantined: Annotated[
@@ -312,8 +312,7 @@ def query(
 
     In modes sealed and sealed-query an answer carries noise of your key: it is for you, and enough
     of it in other hands, beside what the server stores, gives the key away. `--audience others`, in mode
-    sealed, reads the vectors of likely hits and ranks by them, or floods scores with noise and counts what
-    that tells.
+    sealed, ranks by kept vectors where it may read all, or floods scores with noise and counts what that tells.
 
     **Examples**
 

@@ -282,13 +282,12 @@ class Collection(Texts):
         In modes `sealed` and `sealed-query`, and from such segments, results carry noise of the key,
         are rounded as `Owner.open` says and are the owner's own: they come as an `OwnerResult`,
         which reads like the dict but is not written down, until `audience` is named. `"owner"`
-        gives the dict. `"others"` gives, in mode `sealed`, what anybody may see. The rows that may be
-        the closest are read as they were put in and ranked here: ids, scores and order are functions of
-        rows and query alone. Where that can't be (`within`, vectors that were not kept, over HTTP more than
-        20 results or a private fetch of 100 rows that takes a second or longer), and where `flooding` is
-        named, scores are flooded with noise of standard deviation `flooding` (a cosine, 2⁻⁸ unless named)
-        before they are ranked, and counted, see `flooding_plan`; `result.flooding` says so. In the other
-        modes results are for anybody.
+        gives the dict. `"others"` gives, in mode `sealed`, what anybody may see. Where all vectors
+        may be read as they were put in (in a folder or memory up to 128 MiB, on a server up to a megabyte or
+        what was read before), hits are ranked by these: ids, scores and order are functions of rows and
+        query alone. Elsewhere, and where `flooding` is named, scores are flooded with noise of standard
+        deviation `flooding` (a cosine, 2⁻⁸ unless named) before they are ranked, and counted, see
+        `flooding_plan`; `result.flooding` says so. In the other modes results are for anybody.
 
         `rerank` puts the closest 50 hits of each query in order again, here: any function of a query and its
         documents that returns a number for each, higher for closer, or a model with `predict(pairs)`; see `Rerank`. It

@@ -1,148 +1,122 @@
-//! Results for others in mode `sealed` that carry no noise: the rows that may be the closest are read as they were put in, and ranked here.
+//! Results for others in mode `sealed` without noise: where all vectors are here, or little to read, hits are chosen and ranked by the
+//! vectors themselves.
 //!
-//! Ids, order, distances and omissions are then functions of rows and queries alone. What noise still decides is whether a result can be
-//! told at all where others are nearly as close: that is counted, and refused once it was too often (`docs/sealed.md`, section 4.6).
+//! No sealed score has a part in it. Ids, order, distances and omissions are functions of rows and queries alone, and so is what is read.
 
-use ciphervec_owner::search::Reach;
-use ciphervec_owner::{Id, Metric, Mode};
-
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use ciphervec_owner::{Id, Metric, SegmentId};
+
 use crate::change::{ORIGINALS, StoredSegment};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::host::Host;
 use crate::replica::Replica;
 use crate::replica::fetch::Fetch;
-use crate::replica::fetching::MOST_PRIVATE;
-use crate::replica::read::Vectors;
+use crate::replica::rows::select;
 use crate::replica::search::{Matches, Question};
+use crate::threads::heavy;
 
-/// Results of which as many rows are read in private as one message asks for, and the most for which any are.
-const FEW: usize = 1;
-const MANY: usize = 20;
-/// Rows that are read then.
-const READ_OF_FEW: usize = 10;
-/// Rows that are read here, at least, and for each result.
-const READ_HERE: usize = 256;
-const READ_EACH: usize = 16;
+/// Bytes of vectors that are read for a query: beyond it scores are flooded.
+const MOST: usize = 128 << 20;
 
 impl Replica {
-    /// Rows to read for each query; `None` where results for others have to be flooded. It depends on no query.
+    /// What is asked, by the vectors as they were put in; `None` where scores have to be flooded instead.
     ///
     /// # Errors
-    /// [`Error::Exhausted`] where noise had a say in too many results.
-    pub async fn candidates(
-        &mut self,
-        host: &dyn Host,
-        question: &Question,
-        fetch: Fetch,
-    ) -> Result<Option<usize>> {
-        let Some(rows) = self.candidates_of(question) else { return Ok(None) };
-        match self.way(host, fetch, (false, true), rows).await {
-            Ok(_) => {}
-            Err(Error::Input(_)) => return Ok(None),
-            Err(error) => return Err(error),
-        }
-        self.expect_doubts(host).await?;
-        Ok(Some(rows))
-    }
-
-    fn candidates_of(&self, question: &Question) -> Option<usize> {
-        let spec = &self.description.spec;
-        let count = question.count.filter(|_| question.within.is_none())?;
-        // Each of several centres would have a ranking of its own, and of clusters that are named more is seen.
-        let simple = spec.mode() == Mode::Sealed
-            && spec.metric() != Metric::Hamming
-            && self.description.routing.is_none()
-            && self.directory.centres().len() < 2;
-        // Without incarnation or sums a server can shift scores further than is allowed for.
-        let checked =
-            spec.incarnation().is_some() && self.directory.unchecked(&self.owner).next().is_none();
-        let kept =
-            |one: &Arc<StoredSegment>| one.may_have(ORIGINALS) && self.writer(one.id).is_none();
-        if !simple || !checked || !self.read_entries().iter().all(kept) {
-            return None;
-        }
-        match self.store.fetching() {
-            None => Some(count.saturating_mul(READ_EACH).max(READ_HERE)),
-            Some(_) if count <= FEW => Some(READ_OF_FEW),
-            Some(_) if count <= MANY => Some(MOST_PRIVATE),
-            Some(_) => None,
-        }
-    }
-
-    /// The closest of some candidates by their own vectors, ties in the order of ids.
-    ///
-    /// # Errors
-    /// [`Error::Exhausted`] and [`Error::Input`] where rows that were not read may be as close.
+    /// [`crate::Error::Quarantined`], and what reading gives rise to.
     pub async fn ranked_by_vectors(
         &mut self,
         host: &dyn Host,
         question: &Question,
-        found: Vec<Matches>,
         fetch: Fetch,
-    ) -> Result<Vec<Matches>> {
-        let dimension = self.description.spec.dimension();
-        let (rows, count) = (question.candidates.unwrap_or(0), question.count.unwrap_or(0));
-        let way = self.way(host, fetch, (false, true), rows).await?;
-        let mut ranked = Vec::with_capacity(found.len());
-        for (query, found) in question.rows.chunks_exact(dimension).zip(found) {
-            let (_, vectors) = self.read_parts(host, &found.ids, (false, true), way).await?;
-            let Some(vectors) = vectors else { return Err(self.too_fast()) };
-            ranked.push(self.rank(host, query, found, &vectors, count).await?);
+    ) -> Result<Option<Vec<Matches>>> {
+        self.refresh(host).await?;
+        if !self.has_all_vectors(host, fetch).await? {
+            return Ok(None);
         }
-        Ok(ranked)
+        self.refuse_held(host, question.skip_quarantined, None).await?;
+        let names = question.among.as_ref().map(|ids| {
+            let here = ids.iter().filter(|id| self.directory.locate(id).is_some());
+            here.cloned().collect::<HashSet<_>>().into_iter().collect()
+        });
+        let ids = select(self, host, names, question.filter.as_ref(), usize::MAX).await?;
+        let mut segments: HashMap<SegmentId, Vec<Id>> = HashMap::new();
+        for id in ids {
+            let Some((segment, _)) = self.directory.locate(&id) else { continue };
+            if !self.directory.quarantined().contains(&segment) {
+                segments.entry(segment).or_default().push(id);
+            }
+        }
+        if self.store.fetching().is_some() {
+            let mut entries = self.read_entries();
+            entries.retain(|one| one.has(ORIGINALS));
+            Arc::clone(&self.store).prefetch(host, &entries, ORIGINALS).await?;
+        }
+        let (metric, dimension) =
+            (self.description.spec.metric(), self.description.spec.dimension());
+        let mut nearest = vec![Vec::new(); question.rows.len() / dimension];
+        for ids in segments.into_values() {
+            let vectors = self.read_vectors(host, &ids).await?;
+            if vectors.original.contains(&false) {
+                return Ok(None);
+            }
+            heavy(|| {
+                let queries = question.rows.chunks_exact(dimension);
+                for (query, nearest) in queries.zip(&mut nearest) {
+                    let keys =
+                        vectors.rows.chunks_exact(dimension).map(|row| key(metric, row, query));
+                    nearest.extend(keys.zip(ids.iter().cloned()));
+                    keep(question, metric, nearest);
+                }
+            });
+        }
+        Ok(Some(nearest.into_iter().map(|hits| matches(metric, hits)).collect()))
     }
 
-    async fn rank(
-        &self,
-        host: &dyn Host,
-        query: &[f32],
-        found: Matches,
-        vectors: &Vectors,
-        count: usize,
-    ) -> Result<Matches> {
-        let metric = self.description.spec.metric();
-        let dimension = self.description.spec.dimension();
-        let rows = vectors.rows.chunks_exact(dimension);
-        let mut ranked: Vec<(f64, Id)> =
-            rows.map(|row| key(metric, row, query)).zip(found.ids).collect();
-        ranked.sort_by(|a, b| a.0.total_cmp(&b.0).then_with(|| a.1.cmp(&b.1)));
-        ranked.truncate(count);
-        let last = ranked.last().map_or(f64::INFINITY, |(key, _)| *key);
-        let beyond = |value: f64| if metric.higher_is_closer() { -value } else { value };
-        let covered = |value: f64| ranked.len() == count && last < beyond(value);
-        let (told, surely) = match found.reach {
-            None => (true, true),
-            Some(Reach { closest, surely }) => (covered(closest), covered(surely)),
-        };
-        let kept = !vectors.original.contains(&false);
-        let told = told && kept;
-        if !told || !surely {
-            self.count_doubt(host).await?;
+    /// Whether the vectors of all rows may be read for a query. It depends on no query.
+    async fn has_all_vectors(&self, host: &dyn Host, fetch: Fetch) -> Result<bool> {
+        let spec = &self.description.spec;
+        let kept =
+            |one: &Arc<StoredSegment>| one.may_have(ORIGINALS) && self.writer(one.id).is_none();
+        let bytes = self.directory.len().saturating_mul(4 * spec.dimension());
+        // Of a routed collection other rows would be found than its clusters have.
+        let may = bytes <= MOST
+            && spec.metric() != Metric::Hamming
+            && self.description.routing.is_none()
+            && self.read_entries().iter().all(kept);
+        if !may || self.store.fetching().is_none() || self.holds(host, false, true).await? {
+            return Ok(may);
         }
-        if !told {
-            let why = match kept {
-                true => format!("more than {} are nearly as close", vectors.original.len()),
-                false => "vectors of some were not kept as they were put in".to_owned(),
-            };
-            return Error::input(format!(
-                "which rows of {} are the {count} closest can't be told without noise: {why}. Ask for fewer, or say with flooding how much \
-                 noise scores may carry.",
-                self.name()
-            ));
-        }
-        let mut matches = Matches { exact: true, checked: found.checked, ..Matches::default() };
-        for (key, id) in ranked {
-            let value = if metric.higher_is_closer() { -key } else { key };
-            let (distance, score) =
-                if metric.higher_is_closer() { (1.0 - value, value) } else { (value, -value) };
-            matches.ids.push(id);
-            matches.distances.push(distance);
-            matches.scores.push(score);
-        }
-        Ok(matches)
+        let fetch = if fetch == Fetch::Auto { self.fetch } else { fetch };
+        Ok(matches!(fetch, Fetch::Auto | Fetch::Collection) && self.is_little(false, true))
     }
+}
+
+/// Drops what is not asked for.
+fn keep(question: &Question, metric: Metric, nearest: &mut Vec<(f64, Id)>) {
+    if let Some(within) = question.within {
+        nearest.retain(|(key, _)| match metric.higher_is_closer() {
+            true => -key >= 1.0 - within,
+            false => *key <= within,
+        });
+    }
+    // Of equally close rows the first ids come first.
+    nearest.sort_by(|a, b| a.0.total_cmp(&b.0).then_with(|| a.1.cmp(&b.1)));
+    nearest.truncate(question.count.unwrap_or(usize::MAX));
+}
+
+fn matches(metric: Metric, hits: Vec<(f64, Id)>) -> Matches {
+    let mut found = Matches { exact: true, checked: true, ..Matches::default() };
+    for (key, id) in hits {
+        let value = if metric.higher_is_closer() { -key } else { key };
+        let (distance, score) =
+            if metric.higher_is_closer() { (1.0 - value, value) } else { (value, 0.0 - value) };
+        found.ids.push(id);
+        found.distances.push(distance);
+        found.scores.push(score);
+    }
+    found
 }
 
 /// Smaller is closer: a function of both vectors alone, to the last bit.

@@ -168,7 +168,12 @@ impl Replica {
     }
 
     /// Whether all of it is kept here.
-    async fn holds(&self, host: &dyn Host, records: bool, vectors: bool) -> Result<bool> {
+    pub(super) async fn holds(
+        &self,
+        host: &dyn Host,
+        records: bool,
+        vectors: bool,
+    ) -> Result<bool> {
         let Some(all) = self.blobs_of_all(records, vectors) else { return Ok(false) };
         match self.store.fetching() {
             Some(fetching) => fetching.holds(host, &all).await,
@@ -177,7 +182,7 @@ impl Replica {
     }
 
     /// Whether all rows, of which so much is wanted, are few enough bytes to be read at once. It depends on no row.
-    fn is_little(&self, records: bool, vectors: bool) -> bool {
+    pub(super) fn is_little(&self, records: bool, vectors: bool) -> bool {
         if vectors && !self.directory.quarantined().is_empty() {
             return false; // some may not open
         }

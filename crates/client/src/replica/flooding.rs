@@ -20,8 +20,6 @@ const WIDEST: f64 = 1.0 / 16.0;
 /// What hints may tell of a secret's variance, relative to what is known without them: by Hint-LWE a sealed row is then as hard to read as
 /// with noise of σ² over 2 (1 + 1/4) = 2.5.
 const SHARE: f64 = 0.25;
-/// How often noise of a row may have a say in whether exact results can be told, in its life: each time is a bit.
-const DOUBTS: u64 = 16;
 
 /// What flooding with a deviation allows, and what of it is left.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -54,19 +52,6 @@ fn cost(deviation: f64) -> u64 {
 /// How many scores with the widest noise may be shown of a secret that moves them by `noise`.
 fn allowance(noise: f64) -> u64 {
     (SHARE * (WIDEST / noise).powi(2)) as u64
-}
-
-/// Adds to what was used of something; `next` says what follows once it is used up.
-fn add(used: &mut u64, more: u64, allowed: u64, next: &str) -> Result<()> {
-    let now = used.saturating_add(more);
-    if now > allowed {
-        return Err(Error::Exhausted(format!(
-            "others have been shown as many scores {next} ({used} of {allowed} are used, in scores with noise of 2^-4), or flood with more \
-             noise."
-        )));
-    }
-    *used = now;
-    Ok(())
 }
 
 /// That noise of this deviation is neither too little to hide anything nor too much to rank by.
@@ -158,56 +143,6 @@ impl Replica {
         Ok(())
     }
 
-    /// That a doubt could be counted.
-    ///
-    /// # Errors
-    /// [`Error::Exhausted`] where there were too many, and those of [`Self::flood`].
-    pub async fn expect_doubts(&self, host: &dyn Host) -> Result<()> {
-        self.expect_counts(host)?;
-        self.with_doubt(self.shown_to_others(host).await?).map(drop)
-    }
-
-    /// Counts that noise may have a say in what follows, durably. Keys go after one: what it tells of them is told once.
-    ///
-    /// # Errors
-    /// [`Error::Exhausted`] where there were too many: nothing may follow then.
-    pub async fn count_doubt(&self, host: &dyn Host) -> Result<()> {
-        let _lock = host.lock(&self.flooding_entry()).await?;
-        let shown = self.with_doubt(self.shown_to_others(host).await?)?;
-        self.keep_shown(host, &shown).await?;
-        self.query_keys.end(host, self.owner.key_id()).await;
-        Ok(())
-    }
-
-    fn with_doubt(&self, mut shown: Shown) -> Result<Shown> {
-        let allowed = allowance(self.owner.hints(&self.directory)?.row);
-        for (id, ..) in self.directory.segments() {
-            let used = shown.segments.entry(id.to_string()).or_default();
-            self.add(used, allowed / DOUBTS, allowed)?;
-        }
-        Ok(shown)
-    }
-
-    fn expect_counts(&self, host: &dyn Host) -> Result<()> {
-        self.refuse_floods()?;
-        if self.store.lasts() && !host.counts() {
-            return Err(Error::Storage(
-                "what others are shown is counted where the next process finds it, and this client remembers nothing. Give it a folder."
-                    .to_owned(),
-            ));
-        }
-        Ok(())
-    }
-
-    /// Adds to what was used of some rows.
-    fn add(&self, used: &mut u64, more: u64, allowed: u64) -> Result<()> {
-        let next = format!(
-            "of these rows as their noise hides. Seal them again with optimize({})",
-            self.face.said("reseal")
-        );
-        add(used, more, allowed, &next)
-    }
-
     /// Counts what others are about to see, durably: every live row that is ranked, of every query. [`Error::Exhausted`] where that would be
     /// too much; nothing is counted then.
     pub async fn flood(
@@ -218,7 +153,13 @@ impl Replica {
         allow: Option<&Selection>,
     ) -> Result<Flood> {
         let flood = Flood::new(deviation)?;
-        self.expect_counts(host)?;
+        self.refuse_floods()?;
+        if self.store.lasts() && !host.counts() {
+            return Err(Error::Storage(
+                "what others are shown is counted where the next process finds it, and this client remembers nothing. Give it a folder."
+                    .to_owned(),
+            ));
+        }
         let asked = |id: &SegmentId| query.segments().is_none_or(|named| named.contains(id));
         let ranked: Vec<_> = match allow {
             None => {
@@ -244,9 +185,27 @@ impl Replica {
                  by a filter, or flood with more noise."
             )));
         }
+        let add = |used: &mut u64, more: u64, allowed: u64, next: &str| {
+            let now = used.saturating_add(more);
+            if now > allowed {
+                return Err(Error::Exhausted(format!(
+                    "others have been shown as many scores {next} ({used} of {allowed} are used, in scores with noise of 2^-4), or flood \
+                     with more noise."
+                )));
+            }
+            *used = now;
+            Ok(())
+        };
         for id in &segments {
-            let used = shown.segments.entry(id.to_string()).or_default();
-            self.add(used, queries * each, allowance(hints.row))?;
+            add(
+                shown.segments.entry(id.to_string()).or_default(),
+                queries * each,
+                allowance(hints.row),
+                &format!(
+                    "of these rows as their noise hides. Seal them again with optimize({})",
+                    self.face.said("reseal")
+                ),
+            )?;
         }
         add(
             shown.keys.entry(self.query_key(epoch)).or_default(),

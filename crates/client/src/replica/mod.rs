@@ -25,7 +25,6 @@ pub mod opened;
 pub mod opened_routing;
 pub mod overlay;
 pub mod padding;
-pub mod parts;
 pub mod payloads;
 pub mod prefetch;
 pub mod quarantine;

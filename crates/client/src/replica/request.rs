@@ -52,7 +52,7 @@ pub struct QueryRequest {
     /// Who will read them; left out, the key owner.
     pub audience: Option<Audience>,
     /// The standard deviation, as a cosine, of the noise that results for others carry in mode `sealed`. Left out, they are ranked by the
-    /// vectors themselves, which are read, and carry none; where that can't be, it is 2⁻⁸.
+    /// vectors themselves where all of these may be read, and carry none; elsewhere it is 2⁻⁸.
     pub flooding: Option<f64>,
     /// Ask about the others where segments failed a check before.
     pub skip_quarantined: bool,

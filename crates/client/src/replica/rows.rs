@@ -11,6 +11,7 @@ use crate::records::Filter;
 use crate::records::record::Record;
 use crate::replica::Replica;
 use crate::replica::fetching::Way;
+use crate::replica::read::Vectors;
 use crate::replica::request::{GetResult, Parts, Row, Selection};
 
 pub async fn way(
@@ -60,8 +61,29 @@ pub async fn rows_of(
     parts: Parts,
     way: Way,
 ) -> Result<GetResult> {
-    let wanted = (parts.records, parts.embeddings);
-    let (records, vectors) = replica.read_parts(host, &ids, wanted, way).await?;
+    let (vectors, records) = match way {
+        Way::Private(bound) => {
+            let wanted = (parts.records, parts.embeddings);
+            let (records, vectors) = replica.fetch_private(host, &ids, wanted, bound).await?;
+            let kept = Vectors { rows: vectors, original: vec![true; ids.len()] };
+            (parts.embeddings.then_some(kept), records)
+        }
+        Way::All => {
+            let wanted = (parts.records, parts.embeddings);
+            let (records, vectors) = replica.read_whole(host, &ids, wanted).await?;
+            (vectors, records)
+        }
+        Way::Segments | Way::Rows => {
+            let vectors =
+                if parts.embeddings { Some(replica.read_vectors(host, &ids).await?) } else { None };
+            let records = match (parts.records, way) {
+                (false, _) => Vec::new(),
+                (true, Way::Rows) => replica.fetch_rows(host, &ids).await?,
+                (true, _) => replica.read_records(host, &ids).await?,
+            };
+            (vectors, records)
+        }
+    };
     let spec = &replica.description.spec;
     let outdated = || {
         let mut segments = replica.directory.segments();

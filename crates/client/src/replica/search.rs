@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ciphervec_owner::protect::filter::FilterTag;
 use ciphervec_owner::search::{
-    AnswerFormat, AnswerOpener, Flood, Hit, OpenOptions, Opened, Owner, Query, QueryOptions, Reach,
+    AnswerFormat, AnswerOpener, Flood, Hit, OpenOptions, Opened, Owner, Query, QueryOptions,
     Retrieval, Selection, Token, WORDS_VERSION,
 };
 use ciphervec_owner::{Error as SchemeError, Id, Metric, Mode, SegmentId};
@@ -45,8 +45,6 @@ pub struct Matches {
     pub exact: bool,
     /// Whether every block of rows that this rests on was checked.
     pub checked: bool,
-    /// How far candidates reach.
-    pub reach: Option<Reach>,
 }
 
 /// What is asked.
@@ -58,8 +56,6 @@ pub struct Question {
     pub among: Option<Vec<Id>>,
     /// Of the noise that every score carries, for others.
     pub flood: Option<f64>,
-    /// Candidates that are found in place of hits, for others who are shown what their vectors give.
-    pub candidates: Option<usize>,
     /// Ask about the others where segments failed a check before.
     pub skip_quarantined: bool,
 }
@@ -263,12 +259,8 @@ async fn ask(
         }
     };
     pass_over(alone, host, &opened.disqualified).await?;
-    let Opened { hits, reaches, exact, checked, .. } = opened;
-    let count = message.question.candidates.or(*count);
-    let found = hits.into_iter().zip(reaches);
-    let found =
-        found.map(|(hits, reach)| Matches { reach, ..ranked(metric, hits, count, exact, checked) });
-    Ok(found.collect())
+    let Opened { hits, exact, checked, .. } = opened;
+    Ok(hits.into_iter().map(|hits| ranked(metric, hits, *count, exact, checked)).collect())
 }
 
 /// Puts writers' segments into quarantine that failed their check in an answer, and says so.
@@ -380,13 +372,10 @@ fn sealed<'a>(
     };
     let bytes = query.to_bytes().len() as u64;
     done(host, "encrypt", bytes, Some(bytes), began);
-    let Question { count, within, candidates, .. } = message.question;
-    let retrieval = match (threshold(alone, *within), candidates, count) {
-        (Some(threshold), ..) => Retrieval::Range(threshold),
-        (None, Some(candidates), _) => Retrieval::Candidates(*candidates),
-        (None, None, count) => {
-            Retrieval::TopK(count.unwrap_or_else(|| alone.directory.len().max(1)))
-        }
+    let Question { count, within, .. } = message.question;
+    let retrieval = match (threshold(alone, *within), count) {
+        (Some(threshold), _) => Retrieval::Range(threshold),
+        (None, count) => Retrieval::TopK(count.unwrap_or_else(|| alone.directory.len().max(1))),
     };
     Ok(Asked { message, query, owner: Arc::clone(&alone.owner), epoch, retrieval })
 }

@@ -41,7 +41,7 @@ pub use opened_sidecar::{OpenedSidecar, Origin, SealedSidecar};
 pub use owner::Owner;
 pub use probe::Probe;
 pub use query::{Query, QueryOptions};
-pub use rank::{Hit, Reach, Retrieval};
+pub use rank::{Hit, Retrieval};
 pub use root_key::{RotationState, SegmentRootKey};
 pub use score::{Opened, OwnerTimings};
 pub use seal::SealedSegment;

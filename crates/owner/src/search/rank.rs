@@ -29,19 +29,6 @@ pub enum Retrieval {
     /// near, for whoever times the answer: 64 of them. More only where the estimates leave more than that in doubt, whose
     /// number may show.
     Closest(f64),
-    /// So many records that may be the closest, those that may be it most first: for whoever ranks them by what the vectors
-    /// themselves give, which is then a function of rows and query alone. [`Reach`] says how far that can be told.
-    Candidates(usize),
-}
-
-/// How close a row may be that [`Retrieval::Candidates`] left out: values of the metric.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Reach {
-    /// No row that was left out is closer.
-    pub closest: f64,
-    /// The same, whatever the noise in the answer: where the last of the closest candidates is closer than this, that it can be told
-    /// says nothing of noise.
-    pub surely: f64,
 }
 
 /// One record found.
@@ -118,7 +105,6 @@ impl<'a> Ranking<'a> {
         };
         match retrieval {
             Retrieval::TopK(k) => ranking.room = 2 * k.max(16),
-            Retrieval::Candidates(k) => ranking.room = 2 * k.saturating_add(1).max(16),
             Retrieval::Closest(_) => ranking.room = 2 * EVEN,
             Retrieval::Range(threshold) => ranking.limit = ranking.sign(threshold),
         }
@@ -154,27 +140,9 @@ impl<'a> Ranking<'a> {
     fn cut(&self, estimates: &Estimates<'_>) -> f64 {
         match self.metric {
             // A smaller value is reported as one that is smaller by up to half a step less.
-            Metric::Cosine => -self.limit - self.lift(estimates, 3.0) - self.step - MARGIN,
+            Metric::Cosine => -self.limit - estimates.slack - self.step - MARGIN,
             Metric::InnerProduct | Metric::L2 | Metric::Hamming => f64::NEG_INFINITY,
         }
-    }
-
-    /// How far above its estimate a cosine may be; candidates, so many times that.
-    fn lift(&self, estimates: &Estimates<'_>, times: f64) -> f64 {
-        match self.retrieval {
-            Retrieval::Candidates(_) => times * (estimates.slack + estimates.doubt),
-            _ => estimates.slack,
-        }
-    }
-
-    /// What a stored norm, rounded to float32, may be off by in a key, several times over.
-    fn margin(&self, norm: f64) -> f64 {
-        let largest = match self.metric {
-            Metric::Cosine | Metric::Hamming => 1.0,
-            Metric::InnerProduct => norm * self.query_norm,
-            Metric::L2 => norm * norm + self.query_norm * self.query_norm,
-        };
-        MARGIN + largest * f64::from(f32::EPSILON)
     }
 
     /// Looks at the estimate of one row.
@@ -188,19 +156,9 @@ impl<'a> Ranking<'a> {
     ) {
         let entry = &self.entries[index];
         let exact = !estimates.sums.is_empty();
-        let row = estimates.first + place;
+        let (row, slack) = (estimates.first + place, estimates.slack);
         let norm = entry.norm(row);
-        let (closest, farthest) = match self.retrieval {
-            // The row itself is no closer than the second, whose noise may have moved it from there to the first.
-            Retrieval::Candidates(_) => {
-                let key = |times| self.key(cosine + self.lift(estimates, times), norm, exact);
-                (key(3.0) - self.margin(norm), key(1.0) - self.margin(norm))
-            }
-            _ => {
-                let slack = estimates.slack;
-                (self.key(cosine + slack, norm, exact), self.key(cosine - slack, norm, exact))
-            }
-        };
+        let closest = self.key(cosine + slack, norm, exact);
         let beyond = match self.retrieval {
             // Of equally close rows the first ones stay, which settling may tell apart.
             Retrieval::TopK(_) if !exact => closest >= self.limit,
@@ -213,6 +171,7 @@ impl<'a> Ranking<'a> {
         {
             return;
         }
+        let farthest = self.key(cosine - slack, norm, exact);
         let integer = if exact { estimates.sums[place] } else { 0 };
         let (entry, row) = (index as u32, row as u32);
         let open = exact;
@@ -220,7 +179,6 @@ impl<'a> Ranking<'a> {
         self.chosen = false;
         match self.retrieval {
             Retrieval::TopK(k) if self.kept.len() >= self.room => self.prune(k),
-            Retrieval::Candidates(k) if self.kept.len() >= self.room => self.prune(k + 1),
             Retrieval::Closest(_) if self.kept.len() >= self.room => self.choose(),
             _ => {}
         }
@@ -230,9 +188,12 @@ impl<'a> Ranking<'a> {
     fn key(&self, cosine: f64, norm: f64, exact: bool) -> f64 {
         match self.retrieval {
             // Whole bits tie too often to rank by: the cosine still knows better, or equally well.
+            Retrieval::TopK(_) | Retrieval::Closest(_) if self.metric.compares_signs() => -cosine,
+            Retrieval::TopK(_) | Retrieval::Closest(_) => {
+                self.sign(self.metric.value(cosine, norm, self.query_norm))
+            }
+            // A threshold compares what is reported, so that no answer depends on digits that are not shown.
             Retrieval::Range(_) => self.sign(self.value(cosine, norm, exact)),
-            _ if self.metric.compares_signs() => -cosine,
-            _ => self.sign(self.metric.value(cosine, norm, self.query_norm)),
         }
     }
 
@@ -296,7 +257,6 @@ impl<'a> Ranking<'a> {
     pub fn close(&mut self) {
         match self.retrieval {
             Retrieval::TopK(k) => self.prune(k),
-            Retrieval::Candidates(k) => self.prune(k + 1),
             Retrieval::Closest(_) if !self.chosen => self.choose(),
             _ => {}
         }
@@ -329,28 +289,15 @@ impl<'a> Ranking<'a> {
         }
     }
 
-    /// The hits, closest first; ties in the order of segments and rows. Of candidates also how far they reach, unless they are all rows.
-    pub fn finish(mut self) -> (Vec<Hit>, Option<Reach>) {
+    /// The hits, closest first; ties in the order of segments and rows.
+    pub fn finish(mut self) -> Vec<Hit> {
         self.kept.retain(|kept| kept.closest <= self.limit);
         self.kept.sort_by(|a, b| {
             let integers = b.integer.cmp(&a.integer);
             let places = (a.entry, a.row).cmp(&(b.entry, b.row));
-            let keys = match self.retrieval {
-                Retrieval::Candidates(_) => a.farthest.total_cmp(&b.farthest),
-                _ => a.closest.total_cmp(&b.closest),
-            };
-            keys.then(integers).then(places)
+            a.closest.total_cmp(&b.closest).then(integers).then(places)
         });
-        let reach = match self.retrieval {
-            Retrieval::Candidates(k) => self.kept.get(k).map(|first| {
-                let mut surely: Vec<f64> = self.kept.iter().map(|kept| kept.closest).collect();
-                let (_, &mut surely, _) = surely.select_nth_unstable_by(k, f64::total_cmp);
-                Reach { closest: self.sign(first.farthest), surely: self.sign(surely) }
-            }),
-            _ => None,
-        };
         match self.retrieval {
-            Retrieval::Candidates(k) => self.kept.truncate(k),
             Retrieval::TopK(k) => self.kept.truncate(k),
             Retrieval::Closest(_) => self.kept.truncate(1),
             Retrieval::Range(_) => {}
@@ -363,8 +310,8 @@ impl<'a> Ranking<'a> {
         });
         let near = |hit: &Hit| match self.retrieval {
             Retrieval::Closest(threshold) => self.sign(hit.value) <= self.sign(threshold),
-            _ => true,
+            Retrieval::TopK(_) | Retrieval::Range(_) => true,
         };
-        (hits.filter(near).collect(), reach)
+        hits.filter(near).collect()
     }
 }

@@ -5,7 +5,7 @@ use super::flood::Flood;
 use super::form::{AnswerPart, Estimates, Exactness, Opening};
 use super::owner::Owner;
 use super::query::Query;
-use super::rank::{Checkpoint, Hit, Ranking, Reach, Retrieval};
+use super::rank::{Checkpoint, Hit, Ranking, Retrieval};
 use super::selection::Selection;
 use super::stopwatch::Stopwatch;
 use crate::error::{Error, Result};
@@ -29,8 +29,6 @@ pub struct OwnerTimings {
 pub struct Opened {
     /// The hits.
     pub hits: Vec<Vec<Hit>>,
-    /// How far candidates reach, query by query; none where they are all that may be a hit, and of other retrievals.
-    pub reaches: Vec<Option<Reach>>,
     /// Whether all of it depends on rows and queries alone: every segment that was ranked is
     /// [`super::Exactness::Exact`].
     pub exact: bool,
@@ -251,11 +249,11 @@ impl<'a> Scoring<'a> {
             return Err(refused(self.asked.query, segments));
         }
         let start = Stopwatch::start();
-        let (hits, reaches) = self.rankings.into_iter().map(Ranking::finish).unzip();
+        let hits = self.rankings.into_iter().map(Ranking::finish).collect();
         let mut timings = self.timings;
         timings.rank += start.seconds();
         let Scoring { exact, checked, disqualified, .. } = self;
-        Ok(Opened { hits, reaches, exact, checked, disqualified, timings })
+        Ok(Opened { hits, exact, checked, disqualified, timings })
     }
 }
 

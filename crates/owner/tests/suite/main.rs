@@ -2,7 +2,6 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod additive_index;
-mod candidates;
 mod exact;
 mod fetch;
 mod hostile_bytes;

@@ -436,32 +436,3 @@ fn dot(row: &[i32], numbers: &[i64]) -> i64 {
         .zip(numbers)
         .fold(0i64, |sum, (x, y)| sum.wrapping_add(i64::from(*x).wrapping_mul(*y)))
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use ciphervec_he::lattice::ring::SHIFT;
-
-    /// log₂ of a bound on the chance that a group passes in which one row's score is off by `shift` deviations of
-    /// the noise: Chernoff's, over the row's weights and the noise of the others, as
-    /// R_i = ρ_i · shift + N(0, 21 n).
-    fn passes(rows: usize, shift: f64) -> f64 {
-        let noise = ENERGY * rows as f64;
-        let squares = [1.0, 9.0, 25.0, 49.0].map(|square| square * shift * shift / noise);
-        let bound = |tilt: f64| {
-            let spread = 1.0 + 2.0 * tilt;
-            let mean = squares.iter().map(|square| (-tilt * square / spread).exp()).sum::<f64>();
-            let each = (mean / 4.0).log2() - spread.log2() / 2.0;
-            tilt * limit(rows, true) * core::f64::consts::LOG2_E + CHECKS as f64 * each
-        };
-        (1..2000).map(|step| bound(f64::from(step) / 1000.0)).fold(0.0, f64::min)
-    }
-
-    #[test]
-    fn a_row_is_not_shifted_further_than_exact_results_allow_for() {
-        for rows in FEW + 1..=GROUP {
-            assert!(passes(rows, SHIFT) <= -64.0, "{rows}: 2^{}", passes(rows, SHIFT));
-        }
-        assert!(passes(GROUP, 0.9 * SHIFT) > -64.0, "no more than that is allowed for");
-    }
-}

@@ -88,13 +88,6 @@ impl Ring {
 /// (`docs/sealed.md`, section 4.5).
 const UNSEEN: f64 = 3.0;
 
-/// Deviations of a Gaussian that are exceeded with 2⁻⁶⁴.
-const DEVIATIONS: f64 = 9.5;
-/// Deviations of a score's noise by which a server may shift one row of a group and pass its check with 2⁻⁶⁴
-/// (`docs/sealed.md`, section 4.6).
-#[doc(hidden)]
-pub const SHIFT: f64 = 300.0;
-
 /// The noise of scores of one level that no sum of rows takes off, as variances of the integers
 /// that an answer opens to.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -172,16 +165,6 @@ impl ScoreNoise {
     #[doc(hidden)]
     pub fn largest(&self, rows: usize, deviations: f64) -> f64 {
         self.unit + self.slack + deviations * self.of_row(rows).sqrt()
-    }
-
-    /// How far a cosine, as an answer that passed its check has it, may be from that of the vectors, in a
-    /// block of so many rows: what noise and roundings do, and what whoever made the answer shifted it by
-    /// (`docs/sealed.md`, section 4.6). It is exceeded with 2⁻⁶³ a row at most. Dimensions have signs.
-    #[doc(hidden)]
-    pub fn uncertainty(&self, rows: usize) -> f64 {
-        let noise = DEVIATIONS * self.of_row(rows).sqrt();
-        let shift = SHIFT * self.variance(rows).sqrt();
-        (self.slack + noise + shift) / self.unit
     }
 }
 

@@ -34,8 +34,6 @@ pub mod inner {
     pub use super::params::unpack_poly;
 }
 
-#[doc(hidden)]
-pub use bound::SHIFT;
 pub use bound::{Hints, ScoreNoise, Vectors};
 pub use expand::{Expanded, expand, expand_halves};
 pub use galois::{Binding, EvaluationKeys};

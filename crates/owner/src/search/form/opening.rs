@@ -23,15 +23,13 @@ pub(in crate::search) struct Estimates<'a> {
     pub slack: f64,
     /// No row has a larger cosine, if the segment can say.
     pub largest: Option<f64>,
-    /// No cosine that settling leaves is further than this from that of the vectors, whatever passes the check.
-    pub doubt: f64,
 }
 
 impl<'a> Estimates<'a> {
     /// Cosines of all rows, which stay as they are.
     pub fn settled(cosines: &'a [f64]) -> Self {
         let extent = (f64::NEG_INFINITY, f64::INFINITY);
-        Estimates { first: 0, cosines, extent, sums: &[], slack: 0.0, largest: None, doubt: 0.0 }
+        Estimates { first: 0, cosines, extent, sums: &[], slack: 0.0, largest: None }
     }
 }
 

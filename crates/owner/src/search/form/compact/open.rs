@@ -131,7 +131,6 @@ impl Opening for CompactScores<'_> {
                     sums: if exact { &sums[here] } else { &[] },
                     slack: if exact { slack } else { 0.0 },
                     largest: exact.then_some(largest),
-                    doubt: 0.0,
                 };
                 visit(part.queries.start + query, &estimates)?;
             }

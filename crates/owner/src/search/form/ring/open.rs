@@ -140,10 +140,6 @@ impl Opening for RingScores<'_> {
         let words = answer_words(self.queries.words.as_ref(), level)?;
         let signed = self.spec.incarnation().is_some();
         let noise = ScoreNoise::of(&layout, vectors(self.rows), scales, words, signed);
-        let doubt = match &secrets.check {
-            Some(_) if signed => noise.uncertainty(layout.vectors_per_block()),
-            _ => f64::INFINITY,
-        };
         let mut cosines = Zeroizing::new(vec![0.0; rows.len()]);
         let mut sound = true;
         for query in part.queries.clone() {
@@ -157,8 +153,7 @@ impl Opening for RingScores<'_> {
             let answer = (first, part.answer(query));
             sound &= opener.open(&opened, &noise, integers, answer, &mut cosines);
             cosines.iter_mut().for_each(|cosine| *cosine *= inverse);
-            let settled = Estimates::settled(&cosines);
-            visit(query, &Estimates { first: rows.start, doubt, ..settled })?;
+            visit(query, &Estimates { first: rows.start, ..Estimates::settled(&cosines) })?;
         }
         if sound { Ok(()) } else { Err(Error::Tampered { segments: vec![segment.id] }) }
     }
