@@ -42,7 +42,9 @@ def machine(*stems: str) -> str:
     """Where these were measured, as the Markdown beside them says. Raises ValueError where that is not one machine."""
     found = set()
     for stem in stems:
-        said = MACHINE.search((RESULTS / f"{stem}.md").read_text(encoding="utf-8").partition("\n")[0])
+        said = MACHINE.search(
+            (RESULTS / f"{stem}.md").read_text(encoding="utf-8").partition("\n\n")[0].replace("\n", " ")
+        )
         found.add(said[1] if said else f"{stem}.md, which does not say")
     if len(found) != 1:
         raise ValueError(f"one table cannot hold figures of {', '.join(sorted(found))}")
@@ -372,22 +374,6 @@ SECTIONS: dict[str, dict[str, Callable[[], str]]] = {
 """By document: what fills the place between `<!-- results:NAME -->` and `<!-- results:end -->`."""
 
 
-def wrapped(text: str) -> str:
-    """Lines of prose at most 118 characters long, so that diffs can be read. Tables stay as they are."""
-    return "\n".join(
-        line
-        if line.startswith("|") or len(line) <= 118
-        else fill(
-            line,
-            118,
-            subsequent_indent="  " if line.startswith("- ") else "",
-            break_long_words=False,
-            break_on_hyphens=False,
-        )
-        for line in text.split("\n")
-    )
-
-
 def filled(document: str, text: str) -> str:
     """The document with every table in its place. Raises ValueError where one has none."""
     for name, section in SECTIONS[document].items():
@@ -396,7 +382,7 @@ def filled(document: str, text: str) -> str:
         _, closed, after = rest.partition(end)
         if not found or not closed:
             raise ValueError(f"{document} has no {begin} … {end}")
-        text = f"{before}{begin}\n{wrapped(section())}\n{end}{after}"
+        text = f"{before}{begin}\n{report.wrapped(section())}\n{end}{after}"
     return text
 
 
