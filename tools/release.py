@@ -21,6 +21,7 @@ PLACES = {
     "Cargo.lock": [CRATES],
     "fuzz/Cargo.lock": [CRATES],
     "benches/ntt/Cargo.lock": [CRATES],
+    "benches/timing/Cargo.lock": [CRATES],
     "CITATION.cff": [rf"(?m)^version: {NUMBER}$"],
     "deploy/chart/Chart.yaml": [rf"(?m)^(?:version|appVersion): {NUMBER}$"],
     "lab/pyproject.toml": [rf'(?m)^version = "{NUMBER}"$', rf'"ciphervec\[[\w,]+\]=={NUMBER}"'],
