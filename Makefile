@@ -5,7 +5,7 @@ PYTHON ?= python3
 STEPS = $(PYTHON) tools/steps.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check test release compat compat-chroma ray web site chromium demo-web bench-web nightly mutants ci bench reproduce faults pictures lint wheel wheels lock clean
+.PHONY: help demo check test release compat compat-chroma ray web site chromium demo-web bench-web nightly mutants ci bench reproduce faults pictures lint wheel wheels lock version clean
 
 help: ## What each command does
 	@$(STEPS) help
@@ -78,6 +78,9 @@ wheels: ## Build into dist/ the release wheels of every system that this machine
 
 lock: ## Resolve the lock files again from pyproject.toml
 	@$(STEPS) lock
+
+version: ## Write the number of a release in every file: make version V=0.2.0
+	@$(PYTHON) tools/release.py set $(V)
 
 clean: ## Remove .venv, target and the demo's folder
 	rm -rf .venv .venv-compat .venv-chroma .venv-ray .venv-site target demo-data js/node_modules js/*/dist js/client/src/wasm crates/server/console/assets crates/server/console/index.html*

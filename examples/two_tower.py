@@ -4,10 +4,10 @@ says match or no match.
     python examples/two_tower.py
 
 Four programs on this machine, with nothing but HTTP between them. The cloud (`ciphervec serve`)
-holds vectors that it cannot read, and a front that vouches for its answers. An enrolment desk adds
+holds vectors that it cannot read, and vouches for its answers. An enrolment desk adds
 people with a writer's card and can read none. The key owner runs the decrypt service: the keys, a
 threshold, a budget of queries. The camera has a token and no key; it learns one bit a query.
-`docs/two-tower.md` says who learns what.
+`docs/devices.md` says who learns what.
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ def main() -> None:
     faces = random.standard_normal((PEOPLE, DIMENSION)).astype(np.float32)
     with tempfile.TemporaryDirectory() as name:
         os.environ["CIPHERVEC_STATE"] = f"{name}/state"
-        with LocalServer(f"{name}/cloud") as cloud:
+        receipts = Path(name) / "receipts.key"
+        receipts.write_bytes(Receipts.generate_key())
+        with LocalServer(f"{name}/cloud", ["--receipt-key", str(receipts)]) as cloud:
             run(Path(name), cloud, faces, random)
 
 
@@ -46,7 +48,6 @@ def run(folder: Path, cloud: LocalServer, faces: np.ndarray, random: np.random.G
     with HttpClient(cloud.url, keys=keys) as client:
         gallery = client.create_collection("faces", DIMENSION, mode="sealed-index")
         card, spec = gallery.writer_card("desk"), gallery.spec
-    (folder / "receipts.key").write_bytes(Receipts.generate_key())
 
     # The enrolment desk: a card, no key.
     desk = ciphervec.Writer(card.to_bytes(), fingerprint=card.fingerprint)
@@ -55,13 +56,11 @@ def run(folder: Path, cloud: LocalServer, faces: np.ndarray, random: np.random.G
         f"{sent.rows} people enrolled in {sent.nbytes:,} sealed bytes, by a desk that can read none of them"
     )
 
-    # The cloud's front: it answers plain probes with encrypted scores, and vouches for them.
-    receipts = Receipts((folder / "receipts.key").read_bytes())
-
-    def front(query: bytes) -> tuple[bytes, bytes]:
+    # What the camera asks of the cloud: encrypted scores, and the cloud's receipt for them.
+    def asked(query: bytes) -> tuple[bytes, bytes]:
         reply = httpx.post(f"{cloud.url}/v1/collections/faces/query", content=query, trust_env=False)
         reply.raise_for_status()
-        return reply.content, receipts.issue("faces", query, reply.content)
+        return reply.content, bytes.fromhex(reply.headers["Ciphervec-Receipt"])
 
     # The camera: a token, the public description, no key.
     with DecryptService(folder, cloud.url) as service:
@@ -70,29 +69,29 @@ def run(folder: Path, cloud: LocalServer, faces: np.ndarray, random: np.random.G
 
         def seen(vector: np.ndarray) -> bool:
             query = probe.query(vector)
-            answer, receipt = front(query)
+            answer, receipt = asked(query)
             return edge.match("faces", query, answer, receipt).matched[0]
 
-        again = faces[17:27] + 0.4 * random.standard_normal((10, DIMENSION)).astype(np.float32)
+        known = faces[17:27] + 0.4 * random.standard_normal((10, DIMENSION)).astype(np.float32)
         strangers = random.standard_normal((10, DIMENSION)).astype(np.float32)
-        print(f"known people: {sum(map(seen, again))} of 10 match")
+        print(f"known people: {sum(map(seen, known))} of 10 match")
         print(f"strangers: {sum(map(seen, strangers))} of 10 match")
 
         # What a thief of the camera can do with it.
         query = probe.query(faces[3])
-        answer, receipt = front(query)
+        answer, receipt = asked(query)
         shifted = answer[:-1] + bytes([answer[-1] ^ 1])
         try:
             edge.match("faces", query, shifted, receipt)
         except ciphervec.ServerError:
             print("an answer that the edge altered is refused, and costs a query")
-        asked = 0
+        again = 0
         try:
             while True:
                 seen(faces[3])
-                asked += 1
+                again += 1
         except BudgetExhausted as error:
-            print(f"after {asked} more the budget of {BUDGET} is used up; again in {error.retry_after:,} s")
+            print(f"after {again} more the budget of {BUDGET} is used up; again in {error.retry_after:,} s")
 
 
 class DecryptService:

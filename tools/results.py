@@ -13,7 +13,7 @@ from pathlib import Path
 from textwrap import fill
 from typing import Any
 
-from ciphervec_lab.bench import additive_report, faces_report, lookup_report, programs_report, report
+from ciphervec_lab.bench import additive_report, lookup_report, programs_report, report
 from ciphervec_lab.bench.report import number, size
 from ciphervec_lab.bench.serving import faults_report, throughput_report
 
@@ -42,7 +42,9 @@ def machine(*stems: str) -> str:
     """Where these were measured, as the Markdown beside them says. Raises ValueError where that is not one machine."""
     found = set()
     for stem in stems:
-        said = MACHINE.search((RESULTS / f"{stem}.md").read_text(encoding="utf-8").partition("\n")[0])
+        said = MACHINE.search(
+            (RESULTS / f"{stem}.md").read_text(encoding="utf-8").partition("\n\n")[0].replace("\n", " ")
+        )
         found.add(said[1] if said else f"{stem}.md, which does not say")
     if len(found) != 1:
         raise ValueError(f"one table cannot hold figures of {', '.join(sorted(found))}")
@@ -116,10 +118,10 @@ def figures() -> str:
     )
     where = machine("search-1-query", "search-tenseal", "paillier-2048", "ckks-similarity", "ive-pel")
     says = (
-        f"{where}, one thread but for the server; beside it the same processor with ours and FAISS held to AVX2, which stands "
-        "in for one without AVX-512. A row's figures beside are of the same runs."
+        f"{where}. One thread, except in the server's row. The second column limits ciphervec and FAISS to AVX2, for "
+        "processors without AVX-512. All figures of a row are of the same runs."
     )
-    return f"{fill(says, 118)}\n\n{table((' ', 'ciphervec', 'on AVX2', 'beside it'), rows)}"
+    return f"{fill(says, 118)}\n\n{table((' ', 'ciphervec', 'on AVX2', 'for comparison'), rows)}"
 
 
 def text_record(strategy: str) -> Record:
@@ -178,7 +180,7 @@ def choices() -> str:
         ),
         (
             "two encrypted vectors, compared by a machine without a key",
-            "[`ckks`](ckks-similarity.md)",
+            "[`ckks`](pairs.md)",
             "encrypted",
             "encrypted",
             "sizes, operations",
@@ -187,7 +189,7 @@ def choices() -> str:
         ),
         (
             "private indices into a server's tables; texts classified encrypted",
-            "[`lookup`](lookup.md), [`text`](text.md)",
+            "[`lookup`](lookup.md), [`text`](lookup.md#texts)",
             "plain",
             "encrypted",
             "how many documents",
@@ -252,25 +254,19 @@ def similarity() -> str:
     )
 
 
-def ckks(stem: str) -> Callable[[], str]:
+def ckks() -> str:
     """A few operations with all primes left, size by size."""
-
-    def section() -> str:
-        found: dict[tuple[int, ...], dict[str, float]] = {}
-        for record in records(stem):
-            if record["level"] == record["primes"] - 1 and record["op"] in CKKS_OPS:
-                shape = record["log_n"], record["primes"], record["special_primes"], record["dnum"]
-                found.setdefault(shape, {})[record["op"]] = record["ms"]
-        rows = [
-            (f"2^{log_n}", str(primes), str(special), str(dnum), *(number(times[op]) for op in CKKS_OPS))
-            for (log_n, primes, special, dnum), times in found.items()
-        ]
-        heads = ("N", "primes", "special", "digits", *(op.replace("_", ", ") for op in CKKS_OPS))
-        return (
-            f"CKKS, milliseconds with all primes left, one thread, {machine(stem)}.\n\n{table(heads, rows)}"
-        )
-
-    return section
+    found: dict[tuple[int, ...], dict[str, float]] = {}
+    for record in records("ckks"):
+        if record["level"] == record["primes"] - 1 and record["op"] in CKKS_OPS:
+            shape = record["log_n"], record["primes"], record["special_primes"], record["dnum"]
+            found.setdefault(shape, {})[record["op"]] = record["ms"]
+    rows = [
+        (f"2^{log_n}", str(primes), str(special), str(dnum), *(number(times[op]) for op in CKKS_OPS))
+        for (log_n, primes, special, dnum), times in found.items()
+    ]
+    heads = ("N", "primes", "special", "digits", *(op.replace("_", ", ") for op in CKKS_OPS))
+    return f"CKKS, milliseconds with all primes left, one thread, {machine('ckks')}.\n\n{table(heads, rows)}"
 
 
 def lookup() -> str:
@@ -324,68 +320,24 @@ def faults() -> str:
     return faults_report.summary([records(f"faults-{name}")[0] for name in FAULTS])
 
 
-# docs/integrations.md -----------------------------------------------------------------------------
-
-
-def faces() -> str:
-    """Made-up faces as the bench says it, and a table of those of photographs."""
-    made_up = (RESULTS / "faces.md").read_text(encoding="utf-8").strip()
-    photographs = records("faces-photographs")
-    first = photographs[0]
-    return (
-        f"{made_up}\n\nThe same of Facenet512's embeddings of {first['faces'] + first['questions']:,} photographs of five "
-        f"people, {first['faces']:,} of them registered, which are not the project's to give away; "
-        f"{machine('faces-photographs')}:\n\n{faces_report.summary(photographs)}"
-    )
-
-
-# docs/browser.md ----------------------------------------------------------------------------------
-
-
-def web() -> str:
-    """A page beside the native module, as `make bench-web` wrote it."""
-    return (RESULTS / "web.md").read_text(encoding="utf-8").strip()
-
-
 SECTIONS: dict[str, dict[str, Callable[[], str]]] = {
     "README.md": {"figures": figures},
     "docs/api.md": {"choices": choices},
     "docs/benchmarks.md": {
         "search-1-query": search("search-1-query"),
         "search-64-queries": search("search-64-queries"),
-        "search-1-query-avx2": search("search-1-query-avx2"),
-        "search-64-queries-avx2": search("search-64-queries-avx2"),
         "search-tenseal": tenseal,
         "additive": additive,
         "similarity": similarity,
-        "ckks": ckks("ckks"),
-        "ckks-avx2": ckks("ckks-avx2"),
+        "ckks": ckks,
         "lookup": lookup,
         "programs": programs,
         "server": server,
         "faults": faults,
     },
-    "docs/browser.md": {"web": web},
-    "docs/deployment.md": {"sizing": sizing},
-    "docs/integrations.md": {"faces": faces},
+    "docs/server.md": {"sizing": sizing},
 }
 """By document: what fills the place between `<!-- results:NAME -->` and `<!-- results:end -->`."""
-
-
-def wrapped(text: str) -> str:
-    """Lines of prose at most 118 characters long, so that diffs can be read. Tables stay as they are."""
-    return "\n".join(
-        line
-        if line.startswith("|") or len(line) <= 118
-        else fill(
-            line,
-            118,
-            subsequent_indent="  " if line.startswith("- ") else "",
-            break_long_words=False,
-            break_on_hyphens=False,
-        )
-        for line in text.split("\n")
-    )
 
 
 def filled(document: str, text: str) -> str:
@@ -396,7 +348,7 @@ def filled(document: str, text: str) -> str:
         _, closed, after = rest.partition(end)
         if not found or not closed:
             raise ValueError(f"{document} has no {begin} … {end}")
-        text = f"{before}{begin}\n{wrapped(section())}\n{end}{after}"
+        text = f"{before}{begin}\n{report.wrapped(section())}\n{end}{after}"
     return text
 
 

@@ -24,6 +24,7 @@ from actions import (
     rust,
     setup,
     site,
+    timing,
     wasm,
     web,
 )
@@ -241,6 +242,9 @@ TARGETS: dict[str, list[Step]] = {
         ),
         Step("sets", "Rust tests of sizes to be used", rust.test("--release", "--", "--ignored")),
         NEON,
+        Step("timing", "that the time of what touches secrets does not depend on them", timing.run),
+        Step("timing-avx2", "the same on AVX2", on_backend("avx2", timing.run)),
+        Step("timing-portable", "the same on portable code", on_backend("portable", timing.run)),
         Step("compose", "the compose file, as docker compose reads it", deploy.compose),
         Step("chart", "the chart: helm's lint, and every branch rendered", deploy.chart),
         NPM,
@@ -369,7 +373,7 @@ TARGETS: dict[str, list[Step]] = {
         *BEGIN,
         Step(
             "lock",
-            "resolve requirements-dev.txt, -release.txt, -site.txt, -compat.txt, -chroma.txt and -ray.txt",
+            "resolve requirements-dev.txt, -release.txt, -site.txt, -compat.txt, -chroma.txt, -ray.txt and -peers.txt",
             setup.lock,
         ),
     ],

@@ -75,3 +75,12 @@ def test_what_has_no_picture_is_refused(tmp_path: Path, text: str, says: str) ->
     done = draw(tmp_path / "in.json")
     assert done.exit_code == 2
     assert says in " ".join(done.stderr.split())
+
+
+def test_markdown_is_wrapped_but_for_its_tables() -> None:
+    words, row = "word " * 40, "| " + "x" * 200 + " |"
+    made = report.wrapped(f"{words.strip()}\n\n{row}\n\n- {words.strip()}\n- short\n")
+    lines = made.split("\n")
+    assert row in lines and "- short" in lines and made.split() == f"{words} {row} - {words} - short".split()
+    assert [line for line in lines if len(line) > 120] == [row]
+    assert lines[lines.index(row) + 3].startswith("  word"), "an item goes on under its own text"

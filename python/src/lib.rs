@@ -26,6 +26,7 @@ mod pattern;
 mod precompute;
 mod probe;
 mod program;
+mod receipts;
 mod records;
 mod runtime;
 mod scheme;
@@ -93,6 +94,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<filter::PyFilter>()?;
     module.add_class::<filter::PyTable>()?;
     module.add_function(wrap_pyfunction!(filter::canonical, module)?)?;
+    module.add_class::<receipts::PyReceiptKey>()?;
     module.add_class::<records::PyRecordBatch>()?;
     module.add_class::<store::PyStore>()?;
     module.add_class::<store::PyStagedSegments>()?;

@@ -73,7 +73,8 @@ class Parties:
     def __init__(self, folder: Path, collection: Collection, **principal: Any) -> None:
         self.now = 1_000_000.0
         self.ledger = Ledger(folder / "ledger.db", clock=lambda: self.now)
-        self.receipts = Receipts(Receipts.generate_key())
+        self.receipt_key = Receipts.generate_key()
+        self.receipts = Receipts(self.receipt_key)
         self.collection = collection
         self.matcher = Matcher(collection, 0.2, receipts=self.receipts)
         public = collection.evaluation() if collection.scheme != "lattice" else None
@@ -153,7 +154,7 @@ def test_an_answer_counts_only_with_its_query_and_unchanged(parties: Parties, ro
     assert {reply.status_code for reply in replies} == {400}
     assert len({reply.text for reply in replies}) == 1 and parties.used() == 10
     assert parties.post(good.to_bytes()).json() == {"matched": [True]}
-    late = Receipts(parties.receipts._key, max_age=-1)
+    late = Receipts(parties.receipt_key, max_age=-1)
     assert not late.check(good.receipt, "faces", good.query, good.answer)
 
 
@@ -499,7 +500,7 @@ def test_score_recovery_curve_with_and_without_a_budget(
     tmp_path: Path, keys: Keys, rng: np.random.Generator, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Scores: d of them give the template. Matches: a few hundred do. A budget of 20 leaves the
-    thief with what it already had. docs/two-tower.md prints the curve."""
+    thief with what it already had. docs/devices.md prints the curve."""
     template = rng.normal(size=D)
     template /= np.linalg.norm(template)
     collection = gallery(keys, template[None].astype(np.float32))

@@ -134,6 +134,9 @@ def test_the_demo_reads_well_on_a_dumb_terminal(demo: Callable[..., str]) -> Non
         "ciphervec keygen my.key",
     ):
         assert part in text
+    lines = text.splitlines()
+    assert len(lines) <= 48, "a page, of which `make demo` prints fourteen lines more"
+    assert lines.index("How do I encode data as base64?") > len(lines) - 9, "the result stands last"
     # Run again over its own folder: the same key and the same collections, not an error.
     demo("--passages", "1500", "--json")
 

@@ -107,8 +107,8 @@ def test_checks_that_alerts_name_are_checks_of_doctor() -> None:
 
 @pytest.mark.parametrize(("dimension", "rows"), [(128, 1_000), (384, 1_000), (128, 10_000)])
 def test_answers_are_as_long_as_the_page_says(keys: Keys, dimension: int, rows: int) -> None:
-    """The table of bytes a row in docs/deployment.md, where that is quick to measure: of answers for the owner."""
-    page = (DEPLOY.parent / "docs/deployment.md").read_text(encoding="utf-8")
+    """The table of bytes a row in docs/server.md, where that is quick to measure: of answers for the owner."""
+    page = (DEPLOY.parent / "docs/server.md").read_text(encoding="utf-8")
     head = next(line for line in page.splitlines() if line.startswith("| dimensions |"))
     column = [cell.strip() for cell in head.split("|")].index(f"{rows:,} rows")
     line = next(line for line in page.splitlines() if line.startswith(f"| {dimension:,} |"))

@@ -156,15 +156,16 @@ def test_what_a_server_would_have_to_send_is_flooded_unless_it_is_here(
     with LocalServer(tmp_path / "served") as server, HttpClient(server.url, keys=keys) as client:
         docs = client.create_collection("docs", D)
         docs.add(range(12_000), rows)
-    with LocalServer(tmp_path / "served") as server:
-        with HttpClient(server.url, keys=keys, state=tmp_path / "other") as client:
-            docs = client.get_collection("docs")
-            assert docs.query(rows[5], 2, audience="others").flooding == 2**-8
-            docs.get([1], include=["embeddings"], fetch="segments")
-            found = docs.query(rows[5], 2, audience="others")
-            assert found.flooding is None and found["ids"] == [
-                near("cosine", rows, rows[5]).argsort()[:2].tolist()
-            ]
+    with (
+        LocalServer(tmp_path / "served") as server,
+        HttpClient(server.url, keys=keys, state=tmp_path / "other") as client,
+    ):
+        docs = client.get_collection("docs")
+        assert docs.query(rows[5], 2, audience="others").flooding == 2**-8
+        docs.get([1], include=["embeddings"], fetch="segments")
+        found = docs.query(rows[5], 2, audience="others")
+        closest = near("cosine", rows, rows[5]).argsort()[:2].tolist()
+        assert found.flooding is None and found["ids"] == [closest]
 
 
 def test_what_others_see_says_nothing_of_what_is_sealed(keys: Keys, vectors: Rows) -> None:

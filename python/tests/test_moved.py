@@ -96,9 +96,3 @@ def test_a_pickle_of_release_0_1_is_read() -> None:
     assert type(again) is EncryptedNearestNeighbors
     rows = again.unlock(fitted.keys_).kneighbors(np.eye(4, 8), 1, return_distance=False)
     assert rows.ravel().tolist() == [0, 1, 2, 3]
-
-
-def test_the_page_on_upgrading_lists_every_move() -> None:
-    text = (ROOT / "docs/upgrading.md").read_text(encoding="utf-8")
-    for old, new in _moved.MOVED.items():
-        assert f"| `ciphervec.{old}` | `ciphervec.{new}` |" in text, old

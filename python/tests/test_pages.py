@@ -72,6 +72,31 @@ def blocks(page: str) -> Iterator[Block]:
 ALL = [block for page in PAGES for block in blocks(page)]
 
 
+def long_lines(text: str) -> list[int]:
+    """Numbers of lines of more than 120 characters. Tables may be wider, and what a program printed."""
+    found, fence = [], None
+    for number, line in enumerate(text.splitlines(), 1):
+        if mark := re.match(r" *```(.*)", line):
+            fence = mark[1] if fence is None else None
+        if len(line) > 120 and not line.lstrip().startswith("|") and fence != "":
+            found.append(number)
+    return found
+
+
+def test_lines_can_be_read_in_a_diff() -> None:
+    long = "x" * 121
+    assert long_lines(f"{long}\n| {long} |\n```\n{long}\n```\n```bash\n{long}\n```\n{long}") == [1, 7, 9]
+    listed = subprocess.run(["git", "ls-files", "*.md"], cwd=ROOT, capture_output=True, text=True, check=True)
+    files = [ROOT / name for name in listed.stdout.splitlines()]
+    assert len(files) > 100
+    wide = {
+        path.relative_to(ROOT).as_posix(): lines
+        for path in files
+        if path.exists() and (lines := long_lines(path.read_text(encoding="utf-8")))
+    }
+    assert not wide, f"wrap these lines at 120 characters: {wide}"
+
+
 # Shell
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import importlib
 import os
 import re
@@ -93,6 +94,50 @@ def test_every_place_says_one_version() -> None:
     assert release.notes(said.pop())
     with pytest.raises(SystemExit, match=r"9\.9\.9 expected: .*Cargo\.toml says"):
         release.check("9.9.9")
+
+
+MANIFESTS = re.compile(
+    r"(?:^|/)(?:Cargo\.(?:toml|lock)|pyproject\.toml|package(?:-lock)?\.json|Chart\.yaml|CITATION\.cff)$"
+)
+
+
+def test_one_command_writes_the_version_everywhere(tmp_path: Path) -> None:
+    """In a copy of every manifest and lock file: afterwards none has the old number for anything of ours."""
+    release = imported("release")
+    old = release.found()[0][1]
+    listed = subprocess.run(
+        ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.split()
+    manifests = [name for name in listed if MANIFESTS.search(name) and not name.startswith("tools/")]
+    for name in (*manifests, "CHANGELOG.md"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / name)
+    changelog = (tmp_path / "CHANGELOG.md").read_text(encoding="utf-8")
+    (tmp_path / "CHANGELOG.md").write_text(
+        changelog.replace("\n## ", "\n## Unreleased\n\n- It.\n\n## Before: ", 1)
+    )
+
+    release.put("98.7.6", tmp_path, datetime.date(2031, 2, 3))
+    release.check("98.7.6", tmp_path)
+    assert release.notes("98.7.6", tmp_path) == "- It."
+    made = (tmp_path / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert "## 98.7.6 (03 February 2031)\n" in made
+    release.put("98.7.6", tmp_path)
+    assert (tmp_path / "CHANGELOG.md").read_text(encoding="utf-8") == made, "a section that is there stays"
+
+    named = re.compile(rf'ciphervec[^\n]*(?:\n *"?version"?[:= ]+)?"?{re.escape(old)}\b')
+    own = re.compile(rf'(?m)^version = "{re.escape(old)}"')
+    left = set()
+    for name in manifests:
+        text = (tmp_path / name).read_text(encoding="utf-8")
+        if named.search(text) or (not name.endswith(".lock") and own.search(text)):
+            left.add(name)
+    assert not left
+    shutil.copy(ROOT / "Cargo.lock", tmp_path / "Cargo.lock")
+    with pytest.raises(SystemExit, match=r"98\.7\.6 expected: .*Cargo\.lock says"):
+        release.check("98.7.6", tmp_path)
+    with pytest.raises(SystemExit, match="expected a version such as"):
+        release.put("2", tmp_path)
 
 
 def test_advisories_and_licences_are_held_to_one_list() -> None:

@@ -17,6 +17,15 @@ from ciphervec.http import LocalServer
 from program import Program
 
 
+def test_a_misspelt_folder_is_told_where_a_token_is_made_in_it(tmp_path: Path) -> None:
+    create = ("token", "create", "--collection", "*", "--verb", "read", "--expires", "1d", "--data")
+    program = Program(tmp_path)
+    first = program(*create, "typo", process=True)
+    assert "there was no folder typo: it was made" in first.stderr
+    assert first.stdout.startswith("cv1_") and first.stdout.count("\n") == 1
+    assert "there was no folder" not in program(*create, "typo", process=True).stderr
+
+
 def test_a_folder_that_is_served_is_not_served_again(tmp_path: Path, keys: Keys) -> None:
     data = tmp_path / "db"
     with LocalServer(data) as server:
@@ -69,7 +78,7 @@ def test_who_has_a_folder_is_named_to_another_process(tmp_path: Path, keys: Keys
     sys.platform == "win32" or not hasattr(os, "geteuid") or os.geteuid() != 0, reason="needs root"
 )
 def test_a_token_that_root_makes_is_the_servers_to_read(tmp_path: Path) -> None:
-    """As docs/deployment.md has it: the folder is the service's user's, and root makes tokens in it."""
+    """As docs/server.md has it: the folder is the service's user's, and root makes tokens in it."""
     data, user = tmp_path / "db", 61_234
     data.mkdir(mode=0o700)
     os.chown(data, user, user)

@@ -172,9 +172,9 @@ def test_every_target_of_the_makefile_has_steps(tools: dict[str, ModuleType]) ->
     assert called == set(tools["steps"].TARGETS) | {"help"}
 
 
-def test_the_page_of_chromas_suite_counts_what_it_lists(tools: dict[str, ModuleType]) -> None:
-    names = tools["steps"].chroma.deselected()
-    page = (ROOT / "docs" / "sidecar.md").read_text(encoding="utf-8")
+def test_the_page_of_chromas_suite_counts_what_is_left_out(tools: dict[str, ModuleType]) -> None:
+    names = tools["steps"].chroma.LEFT_OUT
+    page = (ROOT / "docs" / "integrations.md").read_text(encoding="utf-8")
     counts = re.findall(r"^\| the .+ \| (\d+) \| 0 \| (\d+) \| (\d+)", page, re.MULTILINE)
     passed, left_out, _ = (sum(map(int, column)) for column in zip(*counts, strict=True))
     assert left_out == 2 * len(names) == 2 * len(set(names))  # by the blocking and the asynchronous client
@@ -309,6 +309,7 @@ def test_actions_run_together_and_print_one_after_the_other(
             ),
         ),
         ("requirements-ray.txt", ("moto", "pyarrow", "pytest", "ray", "starlette")),
+        ("requirements-peers.txt", ("deepface", "gmpy2", "lightphe", "openfhe", "phe", "tenseal")),
     ],
 )
 def test_the_lock_files_pin_everything_and_name_no_host(file: str, names: tuple[str, ...]) -> None:
@@ -375,3 +376,37 @@ def test_the_wheel_carries_them() -> None:
     assert {"LICENSE-APACHE", "LICENSE-MIT", "LICENSE-THIRD-PARTY"} <= {file.name for file in files or ()}
     said = importlib.metadata.metadata("ciphervec").get_all("Classifier") or []
     assert "Operating System :: OS Independent" not in said
+
+
+def test_what_a_long_command_prints_is_shown_where_it_fails(
+    tools: dict[str, ModuleType], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Otherwise `make demo` shows a page of crates, and its result below."""
+    base = sys.modules["actions.base"]
+    prints = "import sys; [print('Compiling', i) for i in range(200)]; sys.exit(int(sys.argv[1]))"
+    base.watched([sys.executable, "-c", prints, "0"])
+    assert capsys.readouterr().out == ""
+    base.watched([sys.executable, "-c", prints, "0"], every=0.0)
+    assert "200 lines, now: Compiling 199" in capsys.readouterr().out
+    with pytest.raises(base.StepFailedError, match="exit code 3"):
+        base.watched([sys.executable, "-c", prints, "3"])
+    assert capsys.readouterr().out.splitlines() == [f"Compiling {i}" for i in range(200)]
+
+
+def test_a_leak_is_what_every_run_sees(tools: dict[str, ModuleType]) -> None:
+    timing = tools["steps"].timing
+    said = (
+        "running 2 benches\nbench powers seeded with 0x1f\nbench powers ... : n == +0.004M, max t = -3.25000, "
+        "max tau = -0.02, (5/tau)^2 = 2\nbench control_early_end seeded with 0x2\nbench control_early_end ... : "
+        "n == +0.020M, max t = +61.61472, max tau = +0.28863, (5/tau)^2 = 300\n"
+    )
+    run = timing.largest(said)
+    assert run == {"powers": 3.25, "control_early_end": 61.61472}
+    assert timing.complaints([run, run]) == []
+    loud = {**run, "powers": 40.0}
+    assert timing.complaints([run, loud]) == []
+    (leak,) = timing.complaints([loud, loud])
+    assert "powers depends on its secret" in leak
+    (blind,) = timing.complaints([run, {**run, "control_early_end": 2.0}])
+    assert "control_early_end leaks on purpose" in blind
+    assert timing.complaints([{"powers": float("nan")}]), "no number is no proof"

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
+import sys
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,6 +69,38 @@ def call(command: Command, /, cwd: Path = ROOT, environment: dict[str, str] | No
         code = done.returncode
     if code != 0:
         raise StepFailedError(f"`{' '.join(command)}` ended with exit code {code}")
+
+
+def watched(command: Command, /, environment: dict[str, str] | None = None, every: float = 30.0) -> None:
+    """Run one command that prints much: a line that moves on a terminal, elsewhere one a while. All of it if it fails."""
+    env = {**os.environ, **(environment or {})}
+    moving = _OUTPUT.kept is None and sys.stdout.isatty()
+    printed: list[str] = []
+    began = said = time.monotonic()
+    with subprocess.Popen(
+        command,
+        cwd=ROOT,
+        env=env,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+    ) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            printed.append(line)
+            now = time.monotonic()
+            how_far = f"  {int(now - began)} s, {len(printed)} lines, now: {line.strip()}"
+            if moving:
+                print(f"\r\x1b[K{how_far[: shutil.get_terminal_size().columns - 1]}", end="", flush=True)
+            elif now - said >= every:
+                said = now
+                say(how_far)
+    if moving:
+        print("\r\x1b[K", end="", flush=True)
+    if process.returncode != 0:
+        say("".join(printed).rstrip("\n"))
+        raise StepFailedError(f"`{' '.join(command)}` ended with exit code {process.returncode}")
 
 
 def quiet(command: Command, **environment: str) -> subprocess.CompletedProcess[str]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from .base import PYTHON, ROOT, Action, StepFailedError, StepSkippedError, call, quiet
 from .python import on_backend, program
-from .setup import install
+from .setup import PEERS_LOCK, install
 
 RESULTS = ROOT / "benches" / "results"
 BENCH_COMMON = ["--rows", "200000", "--dim", "512", "--threads", "1"]
@@ -71,7 +71,7 @@ def install_peers() -> None:
     failed = []
     for name, packages in PEERS.items():
         try:
-            install(f"peer-{name}", packages)
+            install(f"peer-{name}", ["--constraint", str(PEERS_LOCK), *packages], PEERS_LOCK)
         except StepFailedError:
             failed.append(name)
     if failed:

@@ -21,6 +21,7 @@ from .base import (
     quiet,
     say,
     together,
+    watched,
 )
 
 LOCK = ROOT / "requirements-dev.txt"
@@ -28,6 +29,7 @@ RELEASE_LOCK = ROOT / "requirements-release.txt"
 COMPAT_LOCK = ROOT / "requirements-compat.txt"
 CHROMA_LOCK = ROOT / "requirements-chroma.txt"
 RAY_LOCK = ROOT / "requirements-ray.txt"
+PEERS_LOCK = ROOT / "requirements-peers.txt"
 SITE_LOCK = ROOT / "requirements-site.txt"
 FRAMEWORKS = ["haystack", "langchain", "langgraph", "llama-index", "sklearn"]
 """The extras of the adapters."""
@@ -98,7 +100,7 @@ def install(stamp: str, arguments: Command, lock: Path = LOCK) -> None:
     if mark.exists() and mark.read_text() == state:
         say(f"already installed: {' '.join(arguments)}")
         return
-    call([str(PYTHON), "-m", "pip", "install", "--disable-pip-version-check", "--no-input",
+    call([str(PYTHON), "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--quiet",
           "--progress-bar", "off", *arguments])  # fmt: skip
     mark.write_text(state)
 
@@ -167,7 +169,7 @@ def wheel(options: Command, tools: Action = lambda: None) -> Action:
                  "--out", str(WHEELS), "--interpreter", str(PYTHON)]  # fmt: skip
         # Where zig is looked for; otherwise in whatever Python is first on the PATH.
         zig = {"CARGO_ZIGBUILD_PYTHON_PATH": str(PYTHON)}
-        together(lambda: call(build, environment=zig), tools)
+        together(lambda: watched(build, environment=zig), tools)
         wheels = list(WHEELS.glob("ciphervec-*.whl"))
         if len(wheels) != 1 or "-abi3-" not in wheels[0].name:
             raise StepFailedError(f"expected one abi3 wheel in {WHEELS}, found {[w.name for w in wheels]}")
@@ -202,7 +204,7 @@ def cross(target: str) -> Action:
         before = set(WHEELS.glob("*.whl"))
         build = [str(PYTHON), "-m", "maturin", "build", *RELEASE, *CROSS[target], "--target", target, "--locked",
                  "--out", str(WHEELS)]  # fmt: skip
-        call(build, environment={"CARGO_ZIGBUILD_PYTHON_PATH": str(PYTHON)})
+        watched(build, environment={"CARGO_ZIGBUILD_PYTHON_PATH": str(PYTHON)})
         for made in sorted({*WHEELS.glob("*.whl")} - before):
             say(f"{made.name}, {made.stat().st_size / 1e6:.1f} MB")
 
@@ -228,7 +230,7 @@ def cross_windows() -> None:
         "-p",
         "ciphervec-python",
     ]
-    call(build, environment={"CARGO_ZIGBUILD_PYTHON_PATH": str(PYTHON), "PYO3_NO_PYTHON": "1"})
+    watched(build, environment={"CARGO_ZIGBUILD_PYTHON_PATH": str(PYTHON), "PYO3_NO_PYTHON": "1"})
     target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
     library = target / WINDOWS / "release" / "_native.dll"
     call([str(PYTHON), "tools/wheel_windows.py", str(ours[0]), str(library)])
@@ -242,8 +244,8 @@ def check_wheel() -> None:
 
 
 def lock() -> None:
-    """What `make test` needs, what a release does, the site, `make compat`, Chroma's suite, and Ray; these are not for
-    everybody."""
+    """What `make test` needs, what a release does, the site, `make compat`, Chroma's suite, Ray, and the libraries beside
+    which benches measure; the last six are not for everybody."""
     install("uv", ["uv"])
     project = ["pyproject.toml"]  # the package's own needs; the tools of a release have none of them
     lab = ["lab/pyproject.toml", "--no-emit-package", "ciphervec"]  # which is the wheel of this tree
@@ -254,6 +256,7 @@ def lock() -> None:
         (COMPAT_LOCK, project, [*FRAMEWORKS, *SOURCES], "compat"),
         (CHROMA_LOCK, project, [], "chroma"),
         (RAY_LOCK, project, ["ray"], "ray"),
+        (PEERS_LOCK, [], [], "peers"),
     ]
     for file, source, extras, group in sets:
         oldest = "3.11" if group == "site" else "3.10"

@@ -218,7 +218,16 @@ fn token(command: TokenCommand) -> Result<(), String> {
                 }
             }
             let request = TokenRequest { name, collections, verbs: granted, lifetime };
+            let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
+            let absent = folder.filter(|folder| !folder.exists());
             let new = tokens::create(&file, request).map_err(|error| error.to_string())?;
+            if let Some(made) = absent {
+                let made = made.display();
+                let says = format!(
+                    "there was no folder {made}: it was made for the token file, and holds no collection"
+                );
+                let _ = writeln!(io::stderr(), "{says}");
+            }
             let says = format!(
                 "token {} for {}, kept as a hash in {}; it is shown only now:",
                 new.entry.id,

@@ -104,6 +104,10 @@ pub struct ServeOptions {
     /// Where audit lines are appended, as JSON. Left out: they go to the log.
     #[arg(long, env = "CIPHERVEC_AUDIT", value_name = "FILE")]
     pub audit: Option<PathBuf>,
+    /// A file of 32 bytes, as `ciphervec decrypt-service receipt-key` makes one: answers carry a receipt under
+    /// it, by which a decrypt service takes them from whoever brings them.
+    #[arg(long, env = "CIPHERVEC_RECEIPT_KEY", value_name = "FILE")]
+    pub receipt_key: Option<PathBuf>,
     /// How log lines look.
     #[arg(long, env = "CIPHERVEC_LOG_FORMAT", value_enum, default_value_t = LogFormat::Text)]
     pub log_format: LogFormat,

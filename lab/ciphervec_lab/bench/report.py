@@ -6,6 +6,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import textwrap
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,9 @@ from ciphervec.cli.plotting import pyplot, save
 Record = dict[str, Any]
 Table = tuple[list[str], list[list[str]]]
 """Heads and lines."""
+
+WIDTH = 120
+"""Of Markdown, outside of tables."""
 
 # Keys that every record has, whatever was measured.
 REQUIRED = (
@@ -42,6 +46,25 @@ def write_csv(records: Sequence[Record], path: Path) -> None:
 def write_text(text: str, path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
+
+
+def write_markdown(text: str, path: Path) -> None:
+    write_text(wrapped(text), path)
+
+
+def wrapped(text: str) -> str:
+    """Markdown whose lines have at most 120 characters, so that a diff can be read. Tables stay as they are; each other
+    line is a paragraph or an item of a list."""
+    lines = []
+    for line in text.split("\n"):
+        if len(line) <= WIDTH or line.startswith("|"):
+            lines.append(line)
+        else:
+            further = "  " if line.startswith("- ") else ""
+            lines += textwrap.wrap(
+                line, WIDTH, subsequent_indent=further, break_long_words=False, break_on_hyphens=False
+            )
+    return "\n".join(lines)
 
 
 def title(record: Record) -> str:

@@ -41,7 +41,7 @@ def hand_over(
         show()
     write(files.json, lambda path: report.write_json(records, path))
     write(files.csv, lambda path: report.write_csv(records if rows is None else rows, path))
-    write(files.markdown, lambda path: report.write_text(markdown(), path))
+    write(files.markdown, lambda path: report.write_markdown(markdown(), path))
     write(files.plot, plot)
 
 

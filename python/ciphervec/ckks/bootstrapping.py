@@ -2,7 +2,7 @@
 leave. Server side; the owner makes the keys.
 
 A refreshed array is as good as a new one, but for an error that `plan()` states, so that programs of
-any length can be computed. `docs/bootstrapping.md` says when that pays.
+any length can be computed. `docs/pairs.md` says when that pays.
 """
 
 from __future__ import annotations

@@ -46,8 +46,8 @@ def demo(
     """Search the docstrings of Python's standard library, encrypted, in every trust mode.
 
     Some ten thousand real passages are embedded, sealed, saved in a folder, opened again and
-    searched. The hits stand beside the plaintext ranking; then come what the server saw, the bytes,
-    the times, and how to do the same yourself.
+    searched. You see what the server saw, the bytes, the times, how to do the same yourself, and at the
+    end the hits beside the plaintext ranking.
 
     **Examples**
 
@@ -102,16 +102,18 @@ def demo(
         f"{sum(run.open_seconds for run in runs):.2f} s\n",
         highlight=False,
     )
-    demo_report.answers(screen, texts, questions, plain, runs)
     demo_report.server_view(screen, runs)
     demo_report.times(screen, runs, plain, len(texts))
     screen.print(
-        f"At {len(texts):,} rows an encrypted question's fixed cost, its expansion, weighs more than the scan.\n"
-        "docs/benchmarks.md has the times for 200,000 rows, and `ciphervec bench search` has yours.\n",
+        f"At {len(texts):,} rows a question's fixed cost weighs more than the scan: docs/benchmarks.md has 200,000.\n",
         style="dim",
     )
     screen.print(f"Another key on the same folder: {refusal}\n", highlight=False)
     demo_report.next_steps(screen, str(folder), model)
+    shown = questions if question else questions[:1]
+    demo_report.answers(screen, texts, shown, plain, runs)
+    if len(shown) < len(questions):
+        screen.print(f"{len(questions) - len(shown)} more were asked; --question asks yours.", style="dim")
     screen.print(Rule(f"done in {time.perf_counter() - began:.0f} s"))
 
 

@@ -29,8 +29,8 @@ def answers(
     plain: PlainRun,
     runs: Sequence[ModeRun],
 ) -> None:
-    """A block a question: the plaintext ranking, and every mode's score for the hit at the same
-    rank."""
+    """A block a question: the plaintext ranking, and every mode's score for the hit at the same rank; the text of the
+    first."""
     columns = ["plain", *(run.mode for run in runs)]
     widths = [max(len(name), 6) + 2 for name in columns]
     room = max(SHORTEST_NAME, min(console.width, 110) - 4 - sum(widths))
@@ -46,8 +46,8 @@ def answers(
             for run, width in zip(runs, widths[1:], strict=True):
                 line.append_text(cell(run, number, rank, want.row, width))
             console.print(line)
-            console.print(Text("    " + shorten(passage.text, room + sum(widths)), style="dim"))
-        console.print()
+            if rank == 0:
+                console.print(Text("    " + shorten(passage.text, room + sum(widths)), style="dim"))
 
 
 def cell(run: ModeRun, question: int, rank: int, want: int, width: int) -> Text:
@@ -108,8 +108,7 @@ def times(console: Console, runs: Sequence[ModeRun], plain: PlainRun, passages: 
     heads = ["", "prepare", "server", "open", "total", "plain", "ratio", "sealed/s", "ranks", "error"]
     grid(console, "Time of one question, in milliseconds", heads, rows, left=1)
     console.print(
-        "  plain: a float32 product and a sort of the same rows, in the same turns\n"
-        "  sealed/s: vectors with their texts, synced to disk\n"
+        "  plain: a float32 product and a sort of the same rows; sealed/s: with their texts, synced to disk;\n"
         "  ranks: hits at the plaintext rank; error: the largest difference of a cosine",
         style="dim",
         highlight=False,
@@ -117,52 +116,23 @@ def times(console: Console, runs: Sequence[ModeRun], plain: PlainRun, passages: 
 
 
 def next_steps(console: Console, folder: str, model: str | None = None) -> None:
-    """The same on the command line and in Python, with the reader's own vectors or texts."""
-    if model is not None:
-        _with_texts(console, folder, model)
-        return
-    console.print(Text("The same with your own vectors", style="bold"))
-    commands = f"""ciphervec keygen my.key
+    """The same on the command line, with the reader's own vectors or texts."""
+    kept = f"{folder} stdlib-sealed"
+    if model is None:
+        commands = f"""ciphervec keygen my.key
 ciphervec create db items --dim 512 --keys my.key
 ciphervec add db items vectors.npy --keys my.key
 ciphervec query db items probe.npy --keys my.key
-
-# what this demo left behind
-ciphervec info {folder}
-ciphervec query {folder} stdlib-sealed {folder}/questions.npy \\
-    -n 3 --keys {folder}/demo.key"""
-    python = """import ciphervec, numpy
-
-keys = ciphervec.Keys.generate()
-client = ciphervec.PersistentClient("db", keys)
-items = client.create_collection("items", dimension=512)
-vectors = numpy.load("vectors.npy")
-items.add(range(len(vectors)), vectors)
-print(items.query(vectors[:1], n_results=5)["ids"])"""
-    for block in (commands, python):
-        console.print(Padding(Text(block), (1, 0, 0, 2)))
-
-
-def _with_texts(console: Console, folder: str, model: str) -> None:
-    console.print(Text("The same with your own texts", style="bold"))
-    commands = f"""ciphervec keygen my.key
+ciphervec query {kept} {folder}/questions.npy --keys {folder}/demo.key  # what this demo left"""
+    else:
+        commands = f"""ciphervec keygen my.key
 ciphervec create db notes --model {model} --keys my.key
 ciphervec add db notes notes.txt --embed --keys my.key
 ciphervec query db notes --text "Where did we leave it?" --keys my.key
-
-# what this demo left behind
-ciphervec query {folder} stdlib-sealed --text "How do I read a CSV file?" \\
-    -n 3 --keys {folder}/demo.key"""
-    python = f"""import ciphervec
-
-keys = ciphervec.Keys.generate()
-client = ciphervec.PersistentClient("db", keys)
-model = "{model}"
-notes = client.create_collection("notes", embedding_function=model)
-notes.add(documents=["the keys are under the mat", "the cat is asleep"])
-print(notes.query(query_texts="How do I get in?", n_results=1)["documents"])"""
-    for block in (commands, python):
-        console.print(Padding(Text(block), (1, 0, 0, 2)))
+ciphervec query {kept} --text "How do I read a CSV file?" --keys {folder}/demo.key  # what this demo left"""
+    console.print(Text(f"The same with your own {'vectors' if model is None else 'texts'}", style="bold"))
+    console.print(Padding(Text(commands), (0, 0, 0, 2)))
+    console.print()
 
 
 def shade(says: str) -> Text:

@@ -3,7 +3,7 @@ match or no match leaves.
 
 It alone has the keys. The threshold is the owner's, every principal has a budget of queries that is
 charged before anything is opened, and what it opens must be the cloud's answer to that very query:
-see `docs/two-tower.md`.
+see `docs/devices.md`.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ Three stages, each from where the last one ended:
 3. *coded*: with the codes fixed, tables and classifier once more, to repair what the hardening broke.
 
 arXiv 2606.03191, appendix D, trains a relaxed model alone, from random tables and a free
-distribution for every token; docs/text.md has the comparison. Every stage keeps its start or the
+distribution for every token; docs/lookup.md has the comparison. Every stage keeps its start or the
 epoch with the lowest loss on validation documents, by hard codes, and ends when that has not fallen
 for `patience` epochs.
 """

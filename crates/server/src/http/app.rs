@@ -15,7 +15,9 @@ use crate::storage::{
     Collection, Database, DatabaseError, DatabaseOptions, Spool, UploadLimits, Uploads, valid_name,
 };
 use axum::extract::Request;
+use ciphervec::protect::receipt::{RECEIPT_KEY_BYTES, ReceiptKey};
 use std::io::ErrorKind;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -57,6 +59,8 @@ pub struct App {
     pub console: bool,
     /// Origins whose pages may ask.
     pub origins: Vec<Origin>,
+    /// What answers are vouched for by; none where nobody asks for it.
+    pub receipts: Option<ReceiptKey>,
     /// Who did what.
     pub audit: Audit,
     /// What happened.
@@ -84,6 +88,7 @@ impl App {
         };
         let audit = Audit::open(options.audit.as_deref())
             .map_err(|error| format!("cannot open the audit file: {error}; check --audit"))?;
+        let receipts = options.receipt_key.as_deref().map(receipt_key).transpose()?;
         let memory = MemoryPlan::of(options)?;
         metrics.budget.set(memory.budget);
         let database = Database::open(&DatabaseOptions {
@@ -138,6 +143,7 @@ impl App {
             console: !options.no_console,
             origins: options.allow_origins.clone(),
             in_flight: Arc::default(),
+            receipts,
             audit,
             uploads: Arc::new(uploads),
             buffers: Buffers::new(memory.bodies, metrics.clone()),
@@ -248,4 +254,17 @@ impl App {
         let (programs, name) = (self.programs.clone(), name.to_owned());
         self.blocking::<_, DatabaseError>(move || programs.get(&name)).await
     }
+}
+
+fn receipt_key(path: &Path) -> Result<ReceiptKey, String> {
+    let refused = |why: &str| format!("cannot use the receipt key {}: {why}", path.display());
+    let bytes = std::fs::read(path).map_err(|error| refused(&error.to_string()))?;
+    let found = bytes.len();
+    let bytes = bytes.try_into().map_err(|_| {
+        refused(&format!(
+            "it has {found} bytes, where {RECEIPT_KEY_BYTES} are expected; make one with \
+             `ciphervec decrypt-service receipt-key`"
+        ))
+    })?;
+    Ok(ReceiptKey::new(bytes))
 }

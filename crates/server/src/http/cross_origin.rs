@@ -26,7 +26,7 @@ const SENT: [HeaderName; 9] = [
     HeaderName::from_static("x-request-id"),
 ];
 /// What pages may read of answers, beside what every page may.
-const READ: [HeaderName; 13] = [
+const READ: [HeaderName; 14] = [
     header::ACCEPT_RANGES,
     header::ALLOW,
     header::CONTENT_LENGTH,
@@ -37,6 +37,7 @@ const READ: [HeaderName; 13] = [
     OFFSET_HEADER,
     HeaderName::from_static("ciphervec-evaluation"),
     HeaderName::from_static("ciphervec-head"),
+    HeaderName::from_static("ciphervec-receipt"),
     HeaderName::from_static("ciphervec-version"),
     HeaderName::from_static("server-timing"),
     HeaderName::from_static("x-request-id"),

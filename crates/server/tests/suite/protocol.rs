@@ -1,12 +1,14 @@
 //! The protocol as a client uses it: create, commit, query, read, upload, replay. Answers are
 //! opened by an owner.
 
-use crate::support::http::{Reply, Site, frame, raw_frame};
+use crate::support::http::{Reply, Site, frame, options, raw_frame};
 use crate::support::{Client, KINDS, id_of};
 use axum::body::Body;
+use ciphervec::protect::receipt::ReceiptKey;
 use ciphervec_owner::store::Change;
 use ciphervec_owner::{Mode, Precision, Scheme};
 use ciphervec_server::hex;
+use ciphervec_server::http::App;
 
 const KIND: (Mode, Precision, Scheme) = (Mode::SealedIndex, Precision::Standard, Scheme::Lattice);
 
@@ -47,6 +49,37 @@ async fn every_kind_of_collection_is_created_filled_and_searched() {
         assert_eq!(best.len(), 2);
         assert_eq!(best, client.best(&query, &direct.unwrap().bytes), "{kind:?}");
     }
+}
+
+#[tokio::test]
+async fn answers_carry_a_receipt_where_the_operator_has_a_key_for_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("receipts.key");
+    std::fs::write(&path, [3; 32]).unwrap();
+    let site = Site::open(&["--receipt-key", path.to_str().unwrap()]);
+    let mut client = Client::new("faces", KIND);
+    assert_eq!(create(&site, &client, KIND).await.status, 201);
+    let commits = "/v1/collections/faces/commits";
+    assert_eq!(site.send("POST", commits, &[], frame(&client.add(20))).await.status, 200);
+    let query = client.query(2, 7).to_bytes().to_vec();
+    let answer = site.send("POST", "/v1/collections/faces/query", &[], query.clone()).await;
+    let receipt = hex::parse::<40>(answer.header("ciphervec-receipt")).unwrap();
+    let asked = ReceiptKey::new([3; 32]).asked("faces", &query);
+    let now = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap().as_secs();
+    let issued = asked.issued(&receipt, &answer.body).unwrap();
+    assert!(now.abs_diff(issued) < 60, "{issued} at {now}");
+    assert_eq!(asked.issued(&receipt, &answer.body[1..]), None);
+
+    let without = Site::open(&[]);
+    assert_eq!(create(&without, &client, KIND).await.status, 201);
+    let answer = without.send("POST", "/v1/collections/faces/query", &[], query).await;
+    assert_eq!((answer.status.as_u16(), answer.headers.get("ciphervec-receipt")), (200, None));
+
+    std::fs::write(&path, [3; 31]).unwrap();
+    let refused =
+        App::open(&options(&folder.path().join("db"), &["--receipt-key", path.to_str().unwrap()]));
+    let says = refused.err().unwrap();
+    assert!(says.contains("has 31 bytes, where 32 are expected"), "{says}");
 }
 
 #[tokio::test]

@@ -38,7 +38,7 @@ def holder(uri: str) -> Wrapper:
     if row is None:
         known = ", ".join(SCHEMES)
         raise InvalidInput(
-            f"a wrapping key's URI begins with one of {known}, got {shown(uri)!r}. See docs/wrapped-keys.md"
+            f"a wrapping key's URI begins with one of {known}, got {shown(uri)!r}. See docs/keys-and-backups.md"
         )
     made: Wrapper = getattr(importlib.import_module(f"{__package__}.{row.module}"), row.name)(uri)
     return made

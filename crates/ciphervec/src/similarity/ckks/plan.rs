@@ -262,7 +262,7 @@ impl PlanRequest {
         self.error(params.spec())
     }
 
-    /// By the formulas of `docs/ckks-similarity.md`.
+    /// By the formulas of `docs/pairs.md`.
     fn error(&self, spec: &ParamsSpec) -> f64 {
         let degree = f64::exp2(f64::from(spec.log_degree));
         let scale = f64::exp2(f64::from(spec.scale_bits));

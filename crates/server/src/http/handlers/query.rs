@@ -1,6 +1,7 @@
 //! Query endpoint: a sealed query enters, a sealed answer leaves; which state that would be about. Server side.
 
 use crate::auth::Principal;
+use crate::auth::tokens::now;
 use crate::hex;
 use crate::http::app::App;
 use crate::http::body;
@@ -16,6 +17,7 @@ use std::time::Duration;
 const VERSION_HEADER: HeaderName = HeaderName::from_static("ciphervec-version");
 const HEAD_HEADER: HeaderName = HeaderName::from_static("ciphervec-head");
 const EVALUATION_HEADER: HeaderName = HeaderName::from_static("ciphervec-evaluation");
+const RECEIPT_HEADER: HeaderName = HeaderName::from_static("ciphervec-receipt");
 const TIMING_HEADER: HeaderName = HeaderName::from_static("server-timing");
 const TOKEN_HEADER: HeaderName = HeaderName::from_static("ciphervec-token");
 
@@ -28,6 +30,7 @@ const TOKEN_HEADER: HeaderName = HeaderName::from_static("ciphervec-token");
                headers(("Ciphervec-Version" = u64, description = "The version that was searched."),
                        ("Ciphervec-Head" = String, description = "Its head."),
                        ("Ciphervec-Evaluation" = String, description = "BLAKE3 of the collection's own evaluation keys: 64 hex digits; absent where there are none."),
+                       ("Ciphervec-Receipt" = String, description = "The server's word for this answer to this query, under `--receipt-key`: 80 hex digits; absent without one."),
                        ("Server-Timing" = String, description = "Milliseconds: queue, scan."))),
               (status = 409, description = "The query is of a session whose evaluation keys are not here.",
                   body = ProblemDetails, content_type = "application/problem+json")))]
@@ -42,11 +45,22 @@ pub async fn query(
     let body = app.incoming(request)?;
     let query = body.all(&mut share).await?;
     let _counting = Counting::new(&app.metrics.queries);
+    let asked = app.receipts.as_ref().map(|key| key.asked(&name, &query));
     let answer = collection.query_by(principal.id(), query).await?;
     let [queue, scan] = [answer.timings.queue, answer.timings.scan];
     let duration = |seconds: f64| Duration::try_from_secs_f64(seconds).unwrap_or_default();
     app.metrics.query(duration(queue), duration(scan), answer.degraded);
     let length = answer.bytes.len();
+    let receipt = match asked {
+        None => None,
+        Some(asked) => {
+            // Hashing a large answer takes a while: not for threads that serve connections.
+            let bytes = answer.bytes.clone();
+            let now = u64::try_from(now().as_second()).unwrap_or_default();
+            let issued = tokio::task::spawn_blocking(move || asked.issue(now, &bytes)).await;
+            Some((RECEIPT_HEADER, hex::show(&issued.map_err(|_| Problem::internal())?)))
+        }
+    };
     let timing = format!("queue;dur={:.3}, scan;dur={:.3}", queue * 1e3, scan * 1e3);
     let mut response = Response::new(body::pieces(answer.bytes));
     let headers = response.headers_mut();
@@ -56,7 +70,8 @@ pub async fn query(
     headers.insert(VERSION_HEADER, HeaderValue::from(answer.version));
     let evaluation = answer.evaluation.map(|keys| (EVALUATION_HEADER, hex::show(&keys)));
     let head = (HEAD_HEADER, hex::show(&answer.head));
-    for (name, text) in [head, (TIMING_HEADER, timing)].into_iter().chain(evaluation) {
+    for (name, text) in [head, (TIMING_HEADER, timing)].into_iter().chain(evaluation).chain(receipt)
+    {
         headers.insert(name, HeaderValue::from_str(&text).map_err(|_| Problem::internal())?);
     }
     Ok(response)
