@@ -138,6 +138,14 @@ pub enum Error {
     /// An id that is there already.
     #[error("id {0} exists already; use upsert to replace it")]
     DuplicateId(Id),
+    /// A key that two records of a keyed table have.
+    #[error("records {first} and {second} have the same key; a table has one record a key")]
+    KeyTwice {
+        /// The first of them, counted from 0.
+        first: usize,
+        /// The other one.
+        second: usize,
+    },
     /// An id outside its limits.
     #[error(transparent)]
     Id(#[from] crate::protect::id::IdError),

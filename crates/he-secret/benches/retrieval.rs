@@ -34,7 +34,7 @@ fn retrieval(criterion: &mut Criterion) {
     );
     for records in [200_000usize, 1_000_000] {
         let shape = Shape::new([0; 16], records, RECORD).unwrap();
-        let table = LazyCell::new(|| Table::new(&ring, shape, content));
+        let table = LazyCell::new(|| [Table::new(&ring, shape, content)]);
         let mut group = criterion.benchmark_group(format!("{records} records of {RECORD} bytes"));
         group.sample_size(10);
         for fetches in [1usize, 10] {
@@ -44,7 +44,7 @@ fn retrieval(criterion: &mut Criterion) {
                 let asked = key.ask(&ring, &shape, &wanted).unwrap().to_bytes(&shape);
                 let query = RetrievalQuery::from_bytes(&ring, &asked, &shape).unwrap();
                 told.call_once(|| {
-                    let answered = answer(&ring, &keys, &table, &query).unwrap();
+                    let answered = answer(&ring, &keys, &*table, &query).unwrap();
                     let opened = key.open(&ring, &shape, &wanted, &answered).unwrap();
                     for (&record, opened) in wanted.iter().zip(opened) {
                         let mut expected = vec![0; RECORD];
@@ -52,7 +52,7 @@ fn retrieval(criterion: &mut Criterion) {
                         assert!(*opened == expected, "record {record}");
                     }
                     let down = answered.to_bytes(&shape).len();
-                    let memory = table.bytes() as f64 / (records * RECORD) as f64;
+                    let memory = table[0].bytes() as f64 / (records * RECORD) as f64;
                     let noise = RetrievalNoise::of(&shape, fetches).unwrap();
                     println!(
                         "{} nodes, {} columns: {} bytes up, {down} down, {memory:.2} times the \
@@ -63,7 +63,7 @@ fn retrieval(criterion: &mut Criterion) {
                         noise.deviations()
                     );
                 });
-                b.iter(|| answer(&ring, &keys, &table, &query).unwrap());
+                b.iter(|| answer(&ring, &keys, &*table, &query).unwrap());
             });
         }
         group.finish();

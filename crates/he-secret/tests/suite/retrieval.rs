@@ -9,6 +9,7 @@ use ciphervec_he_secret::lattice::retrieval::{
 };
 use ciphervec_he_secret::lattice::ring::Ring;
 use ciphervec_he_secret::wire::{self, Kind};
+use std::slice::from_ref;
 use std::sync::LazyLock;
 
 struct Owner {
@@ -47,7 +48,7 @@ impl Owner {
         assert_eq!(asked.len(), 64 + 56 + shape.ciphertexts(records.len()) * 25_600);
         let query = RetrievalQuery::from_bytes(&self.ring, &asked, shape).unwrap();
         assert_eq!((query.fetches(), query.to_bytes(shape)), (records.len(), asked));
-        let answer = retrieval::answer(&self.ring, &self.keys, table, &query).unwrap();
+        let answer = retrieval::answer(&self.ring, &self.keys, from_ref(table), &query).unwrap();
         let answer = answer.to_bytes(shape);
         assert_eq!(answer.len(), 64 + 24 + records.len() * shape.layers() * ANSWER_BYTES);
         let read = RetrievalAnswer::from_bytes(&answer, shape, records.len()).unwrap();
@@ -149,7 +150,7 @@ fn keys_of_another_owner_epoch_or_collection_are_refused_or_decrypt_nothing() {
     let of_collection = other(5, b"elsewhere", 1 << 31);
     let answer = |key: &RetrievalKey| {
         let query = key.ask(ring, shape, &[3]).unwrap();
-        retrieval::answer(ring, &OWNER.keys, &table, &query)
+        retrieval::answer(ring, &OWNER.keys, from_ref(&table), &query)
     };
     assert!(answer(&of_master).is_err() && answer(&of_epoch).is_err());
     // Names of collections are in the keys alone.

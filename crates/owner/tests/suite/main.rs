@@ -6,6 +6,7 @@ mod candidates;
 mod exact;
 mod fetch;
 mod hostile_bytes;
+mod keyed;
 mod keyfile;
 mod lookup;
 #[cfg(feature = "hazmat")]
