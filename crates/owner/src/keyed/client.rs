@@ -9,12 +9,16 @@ use crate::fetch::{Asked, FetchSession};
 use crate::keys::Keys;
 use ciphervec::fetch::Shape;
 use ciphervec::keyed::{Description, Digest, LookupKey};
+use ciphervec_he_secret::lattice::retrieval::ANSWER_BYTES;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use zeroize::Zeroizing;
 
 /// How many keys a lookup looks as if it were of: the next of these, and whole hundreds above.
 pub const LOOKUP_CLASSES: [usize; 3] = [1, 10, 100];
 /// Keys of one query where a key has one place, and where it has more.
 const TOGETHER: [usize; 2] = [10, 5];
+/// Bytes of an answer that are no words: frame and head.
+const ANSWER_HEAD: usize = 64 + 24;
 
 /// A table as one client sees it, and the session in which it asks. Its key is drawn for the session: no other query is
 /// known by it.
@@ -23,7 +27,7 @@ pub struct KeyedClient {
     shape: Shape,
     /// Of tables that an owner sealed.
     sealed: Option<TableKeys>,
-    session: FetchSession,
+    session: Arc<Mutex<FetchSession>>,
     ended: bool,
 }
 
@@ -33,6 +37,19 @@ pub struct AskedKeys {
     digests: Vec<Digest>,
     wanted: usize,
     queries: Vec<Asked>,
+    /// In which it asked: there may be another one by now.
+    session: Arc<Mutex<FetchSession>>,
+}
+
+impl AskedKeys {
+    /// What the server needs to answer these queries.
+    pub fn evaluation_keys(&self) -> Vec<u8> {
+        locked(&self.session).evaluation_keys().to_vec()
+    }
+}
+
+fn locked(session: &Mutex<FetchSession>) -> MutexGuard<'_, FetchSession> {
+    session.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl core::fmt::Debug for AskedKeys {
@@ -73,8 +90,14 @@ impl KeyedClient {
     }
 
     /// What the server answers with: it needs these once a session.
-    pub fn evaluation_keys(&self) -> &[u8] {
-        self.session.evaluation_keys()
+    pub fn evaluation_keys(&self) -> Vec<u8> {
+        locked(&self.session).evaluation_keys().to_vec()
+    }
+
+    /// The most bytes that an answer to one query has.
+    pub fn longest_answer(&self) -> usize {
+        let fetches = self.together() * self.description.geometry().parts;
+        ANSWER_HEAD + fetches * self.shape.layers() * ANSWER_BYTES
     }
 
     /// Keys of one query, beside a query of one.
@@ -92,11 +115,20 @@ impl KeyedClient {
             return Err(Error::FetchEnded);
         }
         let queries = class(keys, bound)?.div_ceil(self.together());
-        let renew = !self.session.serves(queries);
+        let renew = !locked(&self.session).serves(queries);
         if renew {
-            self.session = begin(&self.description)?;
+            self.renew()?;
         }
         Ok(renew)
+    }
+
+    /// Begins another session, as a process that was forked does.
+    ///
+    /// # Errors
+    /// [`Error::Envelope`] if the system gives no randomness.
+    pub fn renew(&mut self) -> Result<()> {
+        self.session = begin(&self.description)?;
+        Ok(())
     }
 
     /// Asks for the records of keys, as if they were `bound`: queries, each of which is answered by itself. Their number and
@@ -127,11 +159,12 @@ impl KeyedClient {
         for some in digests.chunks(self.together()) {
             let places = some.iter().flat_map(|digest| self.description.buckets(digest));
             let places = Zeroizing::new(places.collect::<Vec<_>>());
-            let (asked, message) = self.session.ask_all(&self.shape, places)?;
+            let (asked, message) = locked(&self.session).ask_all(&self.shape, places)?;
             queries.push(asked);
             messages.push(message);
         }
-        Ok((AskedKeys { digests, wanted: keys.len(), queries }, messages))
+        let session = Arc::clone(&self.session);
+        Ok((AskedKeys { digests, wanted: keys.len(), queries, session }, messages))
     }
 
     /// The record of each key, in order; none where the table has no such key. Of another key of the same tag, one in 2^128,
@@ -163,13 +196,14 @@ impl KeyedClient {
         for ((digests, query), answer) in of_queries.zip(&asked.queries).zip(answers) {
             let description = &self.description;
             // All of them are looked at, so that no time tells which one failed.
-            let bodies = self.session.open_with(query, answer.as_ref(), |at, bucket| {
-                let (digest, part) = (&digests[at / parts], at % parts);
-                let place = description.buckets(digest).nth(part)?;
-                let right = description.is_bucket(part, place, bucket);
-                let (body, there) = description.body(digest, bucket);
-                Some((right, body, there))
-            })?;
+            let bodies =
+                locked(&asked.session).open_with(query, answer.as_ref(), |at, bucket| {
+                    let (digest, part) = (&digests[at / parts], at % parts);
+                    let place = description.buckets(digest).nth(part)?;
+                    let right = description.is_bucket(part, place, bucket);
+                    let (body, there) = description.body(digest, bucket);
+                    Some((right, body, there))
+                })?;
             failed |= bodies.iter().any(|(right, ..)| !right);
             for (digest, bodies) in digests.iter().zip(bodies.chunks(parts)) {
                 let mut body = Zeroizing::new(vec![0; self.description.geometry().body()]);
@@ -195,8 +229,9 @@ impl KeyedClient {
     }
 }
 
-fn begin(description: &Description) -> Result<FetchSession> {
-    FetchSession::begin(&Keys::generate()?, description.name())
+fn begin(description: &Description) -> Result<Arc<Mutex<FetchSession>>> {
+    let session = FetchSession::begin(&Keys::generate()?, description.name())?;
+    Ok(Arc::new(Mutex::new(session)))
 }
 
 /// How many keys a lookup looks as if it were of.
