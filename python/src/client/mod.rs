@@ -4,6 +4,7 @@ mod answers;
 mod collection;
 mod facts;
 mod host;
+mod keyed;
 mod values;
 
 use std::collections::BTreeMap;
@@ -17,11 +18,12 @@ use pyo3::types::{PyBytes, PyDict};
 
 pub use answers::PyQuery;
 pub use collection::PyCollection;
-pub use host::{PyCallHost, PyStorage, run};
+pub use host::{PyCallHost, PyStorage};
+pub use keyed::{PyAskedKeys, PyKeyedClient, PyKeyedRecords, PyKeyedTable, PyRemoteTable};
 
+use crate::client::host::run;
 use crate::client::values::{choices, fetch};
 use crate::errors::{InvalidInput, Raise};
-use crate::keyed::{self, PyRemoteTable};
 use crate::keys::PyKeys;
 use crate::runtime;
 

@@ -303,6 +303,9 @@ fn files_that_are_no_tables_are_refused() {
             assert!(table.verify().is_err() || elsewhere, "byte {at}");
         }
     }
+    let mut crowded = description.clone();
+    crowded[61..69].copy_from_slice(&1_000_000u64.to_le_bytes());
+    assert!(Description::from_bytes(&crowded).is_err());
     for cut in 0..description.len() {
         assert!(Description::from_bytes(&description[..cut]).is_err());
     }

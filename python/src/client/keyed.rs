@@ -17,7 +17,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyInt, PyString};
 
 use crate::ckks::work;
-use crate::client::{PyCallHost, run};
+use crate::client::host::{PyCallHost, run};
 use crate::errors::InvalidInput;
 use crate::keys::PyKeys;
 
