@@ -184,13 +184,20 @@ def test_a_wrong_answer_ends_a_client_and_what_is_no_answer_does_not() -> None:
     client = PrivateTableClient(table.description, table.fingerprint)
     asked, queries = client.ask([7, 99])
     answers = [table.answer(asked.evaluation_keys(), query) for query in queries]
-    for bad in ([], [answers[0][:-1]], [answers[0], answers[0]]):
+    for bad in ([], answers[:1], [answers[0][:-1], answers[1]], [b"", b""]):
         with pytest.raises(errors.CiphervecError) as caught:
             client.open(asked, bad)
         assert not isinstance(caught.value, errors.TamperedAnswer)
     with pytest.raises(CorruptData):  # of a table with other buckets
         other.answer(asked.evaluation_keys(), queries[0])
     assert client.open(asked, answers) == [records[7], None]
+    # One that was right for another query is wrong.
+    with pytest.raises(errors.TamperedAnswer):
+        client.open(asked, answers[:1] * 2)
+    with pytest.raises(errors.TamperedAnswer):
+        client.open(asked, answers)
+    with pytest.raises(errors.TamperedAnswer):
+        client.ask([7])
 
 
 def test_lookups_go_over_http(
@@ -203,7 +210,8 @@ def test_lookups_go_over_http(
     assert remote.get_many(asked) == [words.get(key) for key in asked]
     assert remote.get("word 5") == words["word 5"] and "word -1" not in remote
     assert (remote.name, len(remote), remote.fingerprint) == ("words", 20_000, table.fingerprint)
-    assert (remote.failures, remote.ended) == (0, False)
+    facts = {name: value for name, value in table.info().items() if name != "bytes"}
+    assert remote.info() == {**facts, "failures": 0, "ended": False}
     # The same fingerprint again, and none: the first one counts. Another table under the name is found out.
     client.get_table("words")
     table.save(tmp_path / "words.table")
@@ -258,7 +266,9 @@ def test_large_tables_go_in_pieces_and_lookups_wait(server_url: str) -> None:
             await client.put_table("large", table)
             remote = await client.get_table("large", table.fingerprint)
             assert (remote.name, len(remote), remote.fingerprint) == ("large", 14_000, table.fingerprint)
+            assert (remote.record_bytes, remote.sealed, (await remote.info())["failures"]) == (2000, False, 0)
             one, many = await asyncio.gather(remote.get(13_999), remote.get_many([0, 14_000]))
+            assert not await remote.contains(-1)
             await client.delete_table("large")
             return [one, *many]
 
@@ -324,13 +334,13 @@ def test_one_failure_ends_lookups_for_every_client_until_they_are_resumed(tmp_pa
                 with pytest.raises(errors.TamperedAnswer):
                     victim.get(8)
             assert len(lying.seen) == count, "nothing more is sent"
-            assert (victim.failures, victim.ended) == (1, True)
+            assert (victim.info()["failures"], victim.info()["ended"]) == (1, True)
         # Another client of this user's, of an honest server too.
         with pytest.raises(errors.TamperedAnswer):
             remote.get(8)
         remote.resume()
         assert remote.get(8) == records[8]
-        assert (remote.failures, remote.ended) == (1, False)
+        assert (remote.info()["failures"], remote.info()["ended"]) == (1, False)
 
 
 class Lying(Watched):
@@ -351,10 +361,10 @@ class Lying(Watched):
 
 def test_tokens_need_the_verbs(tmp_path: Path) -> None:
     table = PrivateTable.build({"a": b"1"})
-    file = tmp_path / "tokens.json"
-    admin, query, read = (token(file, "people", verb) for verb in ("admin", "query", "read"))
-    other = token(file, "others", "query")
-    with LocalServer(tmp_path / "db", "--tokens", str(file)) as server:
+    data, file = tmp_path / "db", tmp_path / "db" / "tokens.json"
+    admin, query, read = (token(data, "people", verb) for verb in ("admin", "query", "read"))
+    other = token(data, "others", "query")
+    with LocalServer(tmp_path / "db", ["--tokens", str(file)]) as server:
         with HttpClient(server.url, admin, state=None) as client:
             client.put_table("people", table)
         with HttpClient(server.url, query, state=None) as client:

@@ -222,9 +222,9 @@ pub enum Error {
     },
     /// A record of private fetch that is not what its owner sealed.
     #[error(
-        "private fetch has ended: a record is not what was sealed for its place. Nothing was returned and nothing more is \
-         asked for, as a second try would show the server which record it is. Compare the table with the owner's copy, \
-         and seal it anew"
+        "private fetch has ended: a record is not what was sealed or published for its place. Nothing was returned and \
+         nothing more is asked for, as a second try would show the server which record it is. Compare the table with the \
+         copy of its owner or publisher, and make it anew"
     )]
     FetchEnded,
     /// A segment that failed its check before.

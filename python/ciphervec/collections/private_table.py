@@ -7,7 +7,7 @@ import contextlib
 import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NoReturn, TypeAlias, cast
+from typing import Any, NoReturn, TypeAlias
 
 import ciphervec._native as _native
 
@@ -68,7 +68,7 @@ class PrivateTable(_Described):
     @classmethod
     def build(
         cls,
-        records: Mapping[Key, bytes | str] | Iterable[tuple[Key, bytes | str]],
+        records: Mapping[Any, bytes | str] | Iterable[tuple[Key, bytes | str]],
         *,
         path: StrPath | None = None,
         record_bytes: int = 0,
@@ -85,16 +85,18 @@ class PrivateTable(_Described):
 
         Raises InvalidInput for a key that comes twice, and for what is no key or record; StorageError.
         """
-        if isinstance(records, str | bytes):
+        given: Any = records
+        if isinstance(given, str | bytes):
             raise InvalidInput("records are a dict or pairs of key and record, got a text.")
         room = arrays.count(record_bytes, "record_bytes", least=0)
-        if seed is not None and (not isinstance(seed, bytes) or len(seed) != 32):
+        drawn: Any = seed
+        if drawn is not None and (not isinstance(drawn, bytes) or len(drawn) != 32):
             raise InvalidInput("seed must be 32 bytes, as secrets.token_bytes(32) gives.")
         held = None if keys is None else checked_keys(keys)._native
         made = _native.KeyedRecords(held, seed)
-        for index, pair in enumerate(records.items() if isinstance(records, Mapping) else records):
+        for index, pair in enumerate(given.items() if isinstance(given, Mapping) else given):
             try:
-                key, record = cast(tuple[Key, Any], pair)
+                key, record = pair
             except (TypeError, ValueError):
                 raise InvalidInput(f"record {index} must come as a pair of key and record.") from None
             made.push(key, _content(record, index))

@@ -21,6 +21,7 @@ from .._native import IndexSpec
 from ..collections.client import Client
 from ..collections.collection import Collection
 from ..collections.keys import Keys
+from ..collections.private_table import Key
 from ..collections.results import Fetch
 from ..collections.routing import Clusters
 from ..ingest.arrays import FloatArray, Id
@@ -164,9 +165,24 @@ class AsyncRemoteTable(_Twin):
         """As `RemoteTable.fingerprint`."""
         return self._blocking.fingerprint
 
+    @property
+    def record_bytes(self) -> int:
+        """As `RemoteTable.record_bytes`."""
+        return self._blocking.record_bytes
+
+    @property
+    def sealed(self) -> bool:
+        """As `RemoteTable.sealed`."""
+        return self._blocking.sealed
+
+    info = _coroutine(RemoteTable.info)
     get = _coroutine(RemoteTable.get)
     get_many = _coroutine(RemoteTable.get_many)
     resume = _coroutine(RemoteTable.resume)
+
+    async def contains(self, key: Key) -> bool:
+        """As `key in table`."""
+        return await self._runner.run(self._blocking.__contains__, key)
 
     def __len__(self) -> int:
         return len(self._blocking)

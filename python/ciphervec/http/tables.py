@@ -4,6 +4,7 @@ there. The core does the work."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import ciphervec._native as _native
 
@@ -26,16 +27,12 @@ class RemoteTable(TableLookups):
         """Its name on the server."""
         return self._native.name
 
-    @property
-    def failures(self) -> int:
-        """How many lookups failed a check, of all clients with this state: each may have told the server whether one bucket
-        was asked for."""
-        return self._native.failures(self._host)[0]
-
-    @property
-    def ended(self) -> bool:
-        """Whether nothing is looked up any more, as from the first failure on."""
-        return self._native.failures(self._host)[1]
+    def info(self) -> dict[str, Any]:
+        """What `PrivateTable.info` says but for `bytes`; how many `failures` there were, of all clients with this state,
+        each of which may have told the server whether one bucket was asked for; and whether lookups have `ended`, as they
+        do with the first. Raises StorageError."""
+        failures, ended = self._native.failures(self._host)
+        return {**self._facts, "fingerprint": self.fingerprint, "failures": failures, "ended": ended}
 
     def resume(self) -> None:
         """Look up again after a failure, once its cause was found. What was counted stays. Raises PinMismatch if the server has
