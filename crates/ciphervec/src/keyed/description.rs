@@ -66,11 +66,12 @@ impl Description {
     pub fn is_bucket(&self, part: usize, bucket: usize, bytes: &[u8]) -> bool {
         let number = part * self.geometry.buckets + bucket;
         let path = self.geometry.path();
-        let Some((slots, hashes)) = bytes.split_at_checked(self.geometry.slot_bytes()) else {
+        if bytes.len() != self.geometry.bucket() {
             return false;
-        };
+        }
+        let (slots, hashes) = bytes.split_at(self.geometry.slot_bytes());
         let top = tree::climb(tree::leaf(&self.name, number, slots), number, hashes);
-        hashes.len() == path * tree::NODE_BYTES && self.cap.get(number >> path) == Some(&top)
+        self.cap.get(number >> path) == Some(&top)
     }
 
     /// The body beside a tag in a bucket, in a time that does not depend on where or whether it is there; zeros and false
