@@ -113,18 +113,18 @@ impl Geometry {
     /// # Errors
     /// As [`Self::check`].
     pub(super) fn of(records: usize, content: usize, sealed: bool) -> Result<Self> {
-        let one = Geometry { content, sealed, parts: 1, buckets: 1 };
-        let parts = match one.slots() {
-            // Buckets of so many slots, filled by chance alone, are four fifths full.
-            MANY.. => 1,
-            2.. => 2,
-            _ => 3,
-        };
+        let mut fitting = Geometry { content, sealed, parts: 1, buckets: 1 };
         // Longer paths take room from slots; there is a length that suits the number of buckets which it leads to.
-        let mut fitting = Geometry { parts, ..one };
         for path in 0..=tree::MAX_PATH {
-            let needed = least_buckets(records, fitting.slots_with(path), parts);
-            fitting.buckets = needed.max(tree::least_leaves(path)).div_ceil(parts);
+            let slots = fitting.slots_with(path);
+            let parts = match slots {
+                // Buckets of so many slots, filled by chance alone, are more than half full.
+                MANY.. => 1,
+                2.. => 2,
+                _ => 3,
+            };
+            let needed = least_buckets(records, slots, parts).max(tree::least_leaves(path));
+            (fitting.parts, fitting.buckets) = (parts, needed.div_ceil(parts));
             if fitting.path() == path {
                 break;
             }
@@ -171,7 +171,8 @@ mod tests {
     #[test]
     fn tables_of_every_size_hold_their_records_and_paths() {
         for records in [0, 1, 2, 100, 434, 435, 10_000, 100_000, 1_000_000, 3_000_000] {
-            for content in [0, 1, 30, 40, 100, 900, 1024, 3000, 6000, 7130, 7200, MAX_CONTENT] {
+            for content in [0, 1, 30, 38, 40, 100, 1024, 3500, 3566, 6000, 7130, 7200, MAX_CONTENT]
+            {
                 for sealed in [false, true] {
                     let Ok(table) = Geometry::of(records, content, sealed) else {
                         assert!(records * content > 1 << 30, "{records} {content}");
@@ -180,6 +181,12 @@ mod tests {
                     let held = table.slots() * table.slot() + table.path() * tree::NODE_BYTES;
                     assert!(table.slots() >= 1 && held <= table.bucket(), "{table:?}");
                     assert!(table.slots() * table.all_buckets() >= records, "{table:?}");
+                    let places = match table.slots() {
+                        MANY.. => 1,
+                        2.. => 2,
+                        _ => 3,
+                    };
+                    assert_eq!(table.parts, places, "{table:?}");
                     // Of a thousand buckets the cap has each; of more, their path.
                     assert_eq!(table.path() > 0, table.all_buckets() > tree::CAP, "{table:?}");
                     if records >= 100_000 {

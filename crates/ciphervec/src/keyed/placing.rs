@@ -53,7 +53,7 @@ mod tests {
     #[test]
     fn every_record_is_in_a_bucket_that_its_key_names() {
         for (records, content) in
-            [(0, 5), (1, 5), (5_000, 0), (5_000, 900), (2_000, 3400), (700, 7000)]
+            [(0, 5), (1, 5), (5_000, 0), (5_000, 900), (2_000, 3400), (3_000, 3566), (700, 7000)]
         {
             let hash = KeyHash::new([9; 32]);
             let digests: Vec<Digest> =
