@@ -75,7 +75,7 @@ impl Digest {
         word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
         word ^= word >> 31;
-        (u128::from(word) * buckets as u128 >> 64) as usize
+        ((u128::from(word) * buckets as u128) >> 64) as usize
     }
 }
 

@@ -94,7 +94,9 @@ pub fn answer(
 ) -> Result<RetrievalAnswer> {
     query.check(keys)?;
     let turns = parts.len().max(1);
-    let Some(shape) = parts.first().map(Table::shape).filter(|_| query.fetches % turns == 0) else {
+    let Some(shape) =
+        parts.first().map(Table::shape).filter(|_| query.fetches.is_multiple_of(turns))
+    else {
         return Err(Error::Range {
             what: "fetches of a retrieval query",
             expected: format!("a multiple of {turns}, the parts of this table"),
