@@ -42,6 +42,7 @@ from .errors import (
     ServerError,
     StorageError,
     StoreLocked,
+    TableNotFound,
     UnknownId,
     UnsupportedVersion,
     WrongKey,
@@ -62,6 +63,7 @@ if TYPE_CHECKING:
     from .collections.matches import Matches
     from .collections.neighbors import EncryptedNearestNeighbors
     from .collections.owner import Owner
+    from .collections.private_table import PrivateTable, PrivateTableClient
     from .collections.probe import Probe
     from .collections.query import SealedQuery
     from .collections.reranking import Rerank
@@ -113,6 +115,8 @@ _NAMES = {
     "OwnerMatches": "collections.audience",
     "OwnerResult": "collections.audience",
     "PersistentClient": "collections.client",
+    "PrivateTable": "collections.private_table",
+    "PrivateTableClient": "collections.private_table",
     "Probe": "collections.probe",
     "Program": "programs.program",
     "QueryResult": "collections.results",
@@ -189,6 +193,8 @@ __all__ = [
     "PersistentClient",
     "PinMismatch",
     "PoolExhausted",
+    "PrivateTable",
+    "PrivateTableClient",
     "Probe",
     "Program",
     "ProgramError",
@@ -205,6 +211,7 @@ __all__ = [
     "SharedKeys",
     "StorageError",
     "StoreLocked",
+    "TableNotFound",
     "Threshold",
     "UnknownId",
     "UnsupportedVersion",

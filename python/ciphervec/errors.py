@@ -136,6 +136,10 @@ class ProgramNotFound(CiphervecError, ValueError):  # noqa: N818
     this token."""
 
 
+class TableNotFound(CiphervecError, ValueError):  # noqa: N818
+    """No table of records of that name is on the server, or not for this token."""
+
+
 class StoreLocked(CiphervecError):  # noqa: N818
     """Another writer has the folder open."""
 
@@ -203,6 +207,7 @@ __all__ = [
     "ServerError",
     "StorageError",
     "StoreLocked",
+    "TableNotFound",
     "TamperedAnswer",
     "UnknownId",
     "UnsupportedVersion",

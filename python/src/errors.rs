@@ -37,6 +37,7 @@ import_exception!(ciphervec.errors, PinMismatch);
 import_exception!(ciphervec.errors, Quarantined);
 import_exception!(ciphervec.errors, RollbackDetected);
 import_exception!(ciphervec.errors, ServerError);
+import_exception!(ciphervec.errors, TableNotFound);
 import_exception!(ciphervec.errors, UnknownId);
 import_exception!(ciphervec.errors, WrongKey);
 
@@ -65,6 +66,8 @@ impl Raise for ciphervec_client::Error {
             Self::UnknownId(_) => UnknownId::new_err(message),
             Self::DuplicateId(_) => DuplicateId::new_err(message),
             Self::CollectionNotFound(_) => CollectionNotFound::new_err(message),
+            Self::TableNotFound(_) => TableNotFound::new_err(message),
+            Self::FetchEnded(_) => TamperedAnswer::new_err((message, Vec::<[u8; 16]>::new())),
             Self::CollectionExists(_) => CollectionExists::new_err(message),
             Self::Corrupt(_) => CorruptData::new_err(message),
             Self::Version(_) => UnsupportedVersion::new_err(message),
@@ -223,6 +226,8 @@ impl Raise for Error {
             Self::NotShared { .. } => WrongKey::new_err(message),
             Self::Directory { .. } | Self::Consumed { .. } => CorruptData::new_err(message),
             Self::Token { .. } => Conflict::new_err(message),
+            Self::FetchEnded => TamperedAnswer::new_err((message, Vec::<[u8; 16]>::new())),
+            Self::Store(error) => error.raise(),
             Self::Tampered { segments } => TamperedAnswer::new_err((message, bytes(&segments))),
             Self::Unclear { output, detail } => UnclearOutput::new_err((message, output, detail)),
             Self::Mismatched { segments } => MismatchedAnswer::new_err((message, bytes(&segments))),

@@ -63,6 +63,11 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<client::PyClient>()?;
     module.add_class::<client::PyCollection>()?;
     module.add_class::<client::PyQuery>()?;
+    module.add_class::<client::PyKeyedRecords>()?;
+    module.add_class::<client::PyKeyedTable>()?;
+    module.add_class::<client::PyKeyedClient>()?;
+    module.add_class::<client::PyAskedKeys>()?;
+    module.add_class::<client::PyRemoteTable>()?;
     module.add_class::<keys::PyKeys>()?;
     module.add_class::<keys::PyEvaluationKeys>()?;
     module.add_class::<sharing::PyIdentity>()?;

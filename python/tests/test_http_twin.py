@@ -8,7 +8,14 @@ import inspect
 import pytest
 
 from ciphervec import AsyncHttpClient, Collection, HttpClient
-from ciphervec.http import AsyncHttpCollection, AsyncRemoteProgram, HttpCollection, RemoteProgram
+from ciphervec.http import (
+    AsyncHttpCollection,
+    AsyncRemoteProgram,
+    AsyncRemoteTable,
+    HttpCollection,
+    RemoteProgram,
+    RemoteTable,
+)
 
 # An asynchronous program does these with the blocking client: they are the owner's rare work, or
 # `async with` does it.
@@ -28,6 +35,7 @@ TWINS = [
     (HttpCollection, AsyncHttpCollection),
     (HttpClient, AsyncHttpClient),
     (RemoteProgram, AsyncRemoteProgram),
+    (RemoteTable, AsyncRemoteTable),
 ]
 
 
@@ -53,7 +61,11 @@ def test_twins_agree(blocking: type, twin: type) -> None:
         assert inspect.iscoroutinefunction(other), name
         wanted, found = inspect.signature(one), inspect.signature(other)
         assert wanted.parameters == found.parameters, name
-        made = {"Collection": "AsyncHttpCollection", "RemoteProgram": "AsyncRemoteProgram"}
+        made = {
+            "Collection": "AsyncHttpCollection",
+            "RemoteProgram": "AsyncRemoteProgram",
+            "RemoteTable": "AsyncRemoteTable",
+        }
         result = made.get(wanted.return_annotation, wanted.return_annotation)
         assert found.return_annotation == result, name
         if name != "close":

@@ -138,6 +138,14 @@ pub enum Error {
     /// An id that is there already.
     #[error("id {0} exists already; use upsert to replace it")]
     DuplicateId(Id),
+    /// A key that two records of a keyed table have.
+    #[error("records {first} and {second} have the same key; a table has one record a key")]
+    KeyTwice {
+        /// The first of them, counted from 0.
+        first: usize,
+        /// The other one.
+        second: usize,
+    },
     /// An id outside its limits.
     #[error(transparent)]
     Id(#[from] crate::protect::id::IdError),
@@ -214,9 +222,9 @@ pub enum Error {
     },
     /// A record of private fetch that is not what its owner sealed.
     #[error(
-        "private fetch has ended: a record is not what was sealed for its place. Nothing was returned and nothing more is \
-         asked for, as a second try would show the server which record it is. Compare the table with the owner's copy, \
-         and seal it anew"
+        "private fetch has ended: a record is not what was sealed or published for its place. Nothing was returned and \
+         nothing more is asked for, as a second try would show the server which record it is. Compare the table with the \
+         copy of its owner or publisher, and make it anew"
     )]
     FetchEnded,
     /// A segment that failed its check before.

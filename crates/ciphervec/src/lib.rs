@@ -9,6 +9,7 @@ pub mod decode;
 pub mod error;
 pub mod fetch;
 pub mod index;
+pub mod keyed;
 pub mod lookup;
 pub mod program;
 pub mod protect;

@@ -18,6 +18,7 @@ use crate::copying::copy;
 use crate::error::{Error, Result};
 use crate::face::Face;
 use crate::host::Host;
+use crate::keyed::{KeyedPlace, KeyedTable, TableRow, list_tables};
 #[cfg(feature = "folder")]
 use crate::local::{folder::FolderDatabase, memory::MemoryDatabase};
 use crate::remote::address::{Token, base_url};
@@ -92,6 +93,8 @@ pub struct Client {
     fetch: Fetch,
     queries_per_key: usize,
     database: Box<dyn Database>,
+    /// Of a server, what its keyed tables are asked through.
+    remote: Option<(Arc<Session>, Arc<Vault>)>,
 }
 
 impl Client {
@@ -122,8 +125,9 @@ impl Client {
         let token = token.as_deref().map(Token::new).transpose()?;
         let session = Arc::new(Session::new(base_url(&url, insecure)?, token, timeout, retries));
         let cache = Arc::new(BlobCache::new(Arc::clone(&vault), cache_bytes));
+        let remote = Some((Arc::clone(&session), Arc::clone(&vault)));
         let database = Box::new(RemoteDatabase { face, session, vault, cache });
-        Ok(Client { face, keys, fetch, queries_per_key, database })
+        Ok(Client { face, keys, fetch, queries_per_key, database, remote })
     }
 
     /// Collections in a folder, which this process searches itself; it is made if it is not there. One process writes to a collection at
@@ -146,6 +150,7 @@ impl Client {
             fetch: Fetch::Auto,
             queries_per_key: QUERIES_PER_KEY,
             database: Box::new(database),
+            remote: None,
         })
     }
 
@@ -157,7 +162,14 @@ impl Client {
     pub fn in_memory(face: Face, keys: Option<Arc<Keys>>) -> Result<Self> {
         let vault = Arc::new(Vault::new(keys.as_deref().unwrap_or(&Keys::public()))?);
         let database = Box::new(MemoryDatabase::new(face, vault));
-        Ok(Client { face, keys, fetch: Fetch::Auto, queries_per_key: QUERIES_PER_KEY, database })
+        Ok(Client {
+            face,
+            keys,
+            fetch: Fetch::Auto,
+            queries_per_key: QUERIES_PER_KEY,
+            database,
+            remote: None,
+        })
     }
 
     /// Where the collections are: a server's URL, or a folder.
@@ -249,6 +261,53 @@ impl Client {
         };
         collection.check_choices(self.face, choices).await?;
         Ok(collection)
+    }
+
+    fn remote(&self) -> Result<(Arc<Session>, Arc<Vault>)> {
+        let none =
+            || Error::input("keyed tables are looked up on a server; this client has a folder.");
+        self.remote
+            .as_ref()
+            .map_or_else(none, |(session, vault)| Ok((Arc::clone(session), Arc::clone(vault))))
+    }
+
+    /// Opens a keyed table to look records up in it without showing which. It must be the one that `fingerprint` names, from
+    /// its publisher; without one, the one that was seen there first.
+    ///
+    /// # Errors
+    /// [`Error::TableNotFound`]; [`Error::Mismatch`] for another table; [`Error::Scheme`] for one that other keys sealed.
+    pub async fn get_table(
+        &self,
+        host: &dyn Host,
+        name: &str,
+        fingerprint: Option<[u8; 32]>,
+    ) -> Result<KeyedTable> {
+        let place = KeyedPlace::new(self.remote()?, self.face, name)?;
+        KeyedTable::open(host, place, self.keys.as_deref(), fingerprint).await
+    }
+
+    /// Every keyed table that the token may see.
+    ///
+    /// # Errors
+    /// [`Error::Server`], [`Error::Authentication`].
+    pub async fn list_tables(&self, host: &dyn Host) -> Result<Vec<TableRow>> {
+        list_tables(host, &self.remote()?.0).await
+    }
+
+    /// Stores a keyed table on the server, in the place of one of that name. `progress` of the host counts the bytes.
+    ///
+    /// # Errors
+    /// [`Error::Input`] for bytes that are no table, [`Error::Server`], [`Error::Authentication`], [`Error::Storage`].
+    pub async fn put_table(&self, host: &dyn Host, name: &str, file: &[u8]) -> Result<TableRow> {
+        KeyedPlace::new(self.remote()?, self.face, name)?.put(host, file).await
+    }
+
+    /// Removes a keyed table from the server.
+    ///
+    /// # Errors
+    /// [`Error::TableNotFound`], [`Error::Server`], [`Error::Authentication`].
+    pub async fn delete_table(&self, host: &dyn Host, name: &str) -> Result<()> {
+        KeyedPlace::new(self.remote()?, self.face, name)?.delete(host).await
     }
 
     /// Name, rows and bytes of every collection that the token may see.

@@ -29,6 +29,9 @@ pub enum Error {
     /// A collection that is not there, or that the token may not see.
     #[error("{0}")]
     CollectionNotFound(String),
+    /// A keyed table that is not there, or that the token may not see.
+    #[error("{0}")]
+    TableNotFound(String),
     /// A collection that is there already.
     #[error("{0}")]
     CollectionExists(String),

@@ -22,6 +22,7 @@ mod hex;
 mod host;
 mod inventory;
 mod json;
+mod keyed;
 #[cfg(feature = "folder")]
 mod local;
 mod random;
@@ -49,6 +50,7 @@ pub use face::Face;
 pub use futures_lite::future::block_on;
 pub use host::{COUNTS, Head, Host, Later, Lost, Progress, Request, Sink};
 pub use inventory::{Info, Packing, RoutingInfo};
+pub use keyed::{KeyedTable, TableRow};
 pub use records::{Bound, FieldKinds, Filter, Table, canonical, record};
 pub use replica::batch::{OnZero, Records};
 pub use replica::explaining::{Explanation, RoutingCost};

@@ -9,7 +9,7 @@
 use ciphervec_arith::Backend;
 use ciphervec_he_secret::keys::MasterKey;
 use ciphervec_he_secret::lattice::retrieval::{
-    RetrievalKey, RetrievalNoise, RetrievalQuery, SelectorKeys, Shape, Table, answer,
+    PAYLOAD_BYTES, RetrievalKey, RetrievalNoise, RetrievalQuery, SelectorKeys, Shape, Table, answer,
 };
 use ciphervec_he_secret::lattice::ring::Ring;
 use criterion::{Criterion, criterion_group, criterion_main};
@@ -32,9 +32,10 @@ fn retrieval(criterion: &mut Criterion) {
         Backend::current().name(),
         SelectorKeys::BYTES
     );
+    two_places(criterion, (&ring, &key, &keys));
     for records in [200_000usize, 1_000_000] {
         let shape = Shape::new([0; 16], records, RECORD).unwrap();
-        let table = LazyCell::new(|| Table::new(&ring, shape, content));
+        let table = LazyCell::new(|| [Table::new(&ring, shape, content)]);
         let mut group = criterion.benchmark_group(format!("{records} records of {RECORD} bytes"));
         group.sample_size(10);
         for fetches in [1usize, 10] {
@@ -44,7 +45,7 @@ fn retrieval(criterion: &mut Criterion) {
                 let asked = key.ask(&ring, &shape, &wanted).unwrap().to_bytes(&shape);
                 let query = RetrievalQuery::from_bytes(&ring, &asked, &shape).unwrap();
                 told.call_once(|| {
-                    let answered = answer(&ring, &keys, &table, &query).unwrap();
+                    let answered = answer(&ring, &keys, &*table, &query).unwrap();
                     let opened = key.open(&ring, &shape, &wanted, &answered).unwrap();
                     for (&record, opened) in wanted.iter().zip(opened) {
                         let mut expected = vec![0; RECORD];
@@ -52,7 +53,7 @@ fn retrieval(criterion: &mut Criterion) {
                         assert!(*opened == expected, "record {record}");
                     }
                     let down = answered.to_bytes(&shape).len();
-                    let memory = table.bytes() as f64 / (records * RECORD) as f64;
+                    let memory = table[0].bytes() as f64 / (records * RECORD) as f64;
                     let noise = RetrievalNoise::of(&shape, fetches).unwrap();
                     println!(
                         "{} nodes, {} columns: {} bytes up, {down} down, {memory:.2} times the \
@@ -63,11 +64,44 @@ fn retrieval(criterion: &mut Criterion) {
                         noise.deviations()
                     );
                 });
-                b.iter(|| answer(&ring, &keys, &table, &query).unwrap());
+                b.iter(|| answer(&ring, &keys, &*table, &query).unwrap());
             });
         }
         group.finish();
     }
+}
+
+/// A lookup by key, of one and of ten: two buckets a key, each in a part of its own. 200,000 records of 1 KB are six a bucket,
+/// 95 % full.
+fn two_places(criterion: &mut Criterion, (ring, key, keys): (&Ring, &RetrievalKey, &SelectorKeys)) {
+    let shape = Shape::new([0; 16], 17_544, PAYLOAD_BYTES).unwrap();
+    let parts = [0, 1].map(|_| Table::new(ring, shape, content));
+    let mut group = criterion.benchmark_group("200000 records of 1024 bytes by key");
+    group.sample_size(10);
+    for lookups in [1usize, 5] {
+        let wanted: Vec<usize> =
+            (0..2 * lookups).map(|at| (at * 7919 + 5) % shape.records()).collect();
+        let asked = key.ask(ring, &shape, &wanted).unwrap().to_bytes(&shape);
+        let query = RetrievalQuery::from_bytes(ring, &asked, &shape).unwrap();
+        let answered = answer(ring, keys, &parts, &query).unwrap();
+        let opened = key.open(ring, &shape, &wanted, &answered).unwrap();
+        for (&record, opened) in wanted.iter().zip(opened) {
+            let mut expected = vec![0; PAYLOAD_BYTES];
+            content(record, &mut expected);
+            assert!(*opened == expected, "bucket {record}");
+        }
+        let down = answered.to_bytes(&shape).len();
+        println!(
+            "{} nodes, {} columns: {} bytes up, {down} down",
+            shape.nodes(),
+            shape.columns(),
+            asked.len()
+        );
+        group.bench_function(format!("{lookups} looked up"), |b| {
+            b.iter(|| answer(ring, keys, &parts, &query).unwrap());
+        });
+    }
+    group.finish();
 }
 
 criterion_group!(benches, retrieval);

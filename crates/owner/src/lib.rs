@@ -10,6 +10,7 @@
 )]
 
 pub mod fetch;
+pub mod keyed;
 pub mod keys;
 pub mod lookup;
 pub mod program;

@@ -117,7 +117,7 @@ impl From<ciphervec_client::Error> for Failure {
             Of::Input(_) => Sort::InvalidInput,
             Of::UnknownId(_) => Sort::UnknownId,
             Of::DuplicateId(_) => Sort::DuplicateId,
-            Of::CollectionNotFound(_) => Sort::CollectionNotFound,
+            Of::TableNotFound(_) | Of::CollectionNotFound(_) => Sort::CollectionNotFound,
             Of::CollectionExists(_) => Sort::CollectionExists,
             Of::Corrupt(_) => Sort::CorruptData,
             Of::Version(_) => Sort::UnsupportedVersion,

@@ -150,6 +150,7 @@ COMMANDS = {
         "service_app",
         "Open a cloud's answers for devices that hold no key: match or no match, and not too often.",
     ),
+    "table": Row("private_table", "table_app", "Look records up by key, so that the server sees no key."),
     "text": Row("text_encrypted", "text_app", "Train a text classifier that can be used on encrypted texts."),
     "program": Row("program", "program_app", "Run a plain NumPy function of yours on encrypted arrays."),
 }

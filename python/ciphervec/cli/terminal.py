@@ -73,6 +73,7 @@ _CODES: list[tuple[type[BaseException], ExitCode]] = [
     (errors.WrongKey, ExitCode.KEY),
     (errors.CollectionNotFound, ExitCode.MISSING),
     (errors.ProgramNotFound, ExitCode.MISSING),
+    (errors.TableNotFound, ExitCode.MISSING),
     (errors.UnknownId, ExitCode.MISSING),
     (FileNotFoundError, ExitCode.MISSING),
     (errors.CollectionExists, ExitCode.EXISTS),

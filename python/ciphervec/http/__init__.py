@@ -3,19 +3,22 @@ travel."""
 
 from __future__ import annotations
 
-from .aio import AsyncHttpClient, AsyncHttpCollection, AsyncRemoteProgram
+from .aio import AsyncHttpClient, AsyncHttpCollection, AsyncRemoteProgram, AsyncRemoteTable
 from .client import HttpClient, HttpCollection
 from .local import LocalServer
 from .programs import RemoteProgram
+from .tables import RemoteTable
 from .tokens import TokenScope
 
 __all__ = [
     "AsyncHttpClient",
     "AsyncHttpCollection",
     "AsyncRemoteProgram",
+    "AsyncRemoteTable",
     "HttpClient",
     "HttpCollection",
     "LocalServer",
     "RemoteProgram",
+    "RemoteTable",
     "TokenScope",
 ]

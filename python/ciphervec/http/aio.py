@@ -21,6 +21,7 @@ from .._native import IndexSpec
 from ..collections.client import Client
 from ..collections.collection import Collection
 from ..collections.keys import Keys
+from ..collections.private_table import Key
 from ..collections.results import Fetch
 from ..collections.routing import Clusters
 from ..ingest.arrays import FloatArray, Id
@@ -30,6 +31,7 @@ from ..ingest.remarks import Progress
 from .address import base_url, by_proxy
 from .client import CACHE_BYTES, HttpClient, verification
 from .programs import RemoteProgram
+from .tables import RemoteTable
 
 if TYPE_CHECKING:
     import httpx
@@ -126,6 +128,70 @@ def _programming(
     shown = inspect.signature(method).replace(return_annotation=AsyncRemoteProgram.__name__)
     setattr(call, "__signature__", shown)  # noqa: B010, no attribute of functions as mypy knows them
     return call
+
+
+def _looking(
+    method: Callable[Concatenate[HttpClient, P], RemoteTable],
+) -> Callable[Concatenate[_Twin, P], Coroutine[Any, Any, AsyncRemoteTable]]:
+    """As `_coroutine`; the table that comes is one of coroutines."""
+
+    @functools.wraps(method)
+    async def call(self: _Twin, /, *args: P.args, **kwargs: P.kwargs) -> AsyncRemoteTable:
+        blocking: Callable[P, RemoteTable] = getattr(self._blocking, method.__name__)
+        return AsyncRemoteTable(await self._runner.run(blocking, *args, **kwargs), self._runner)
+
+    shown = inspect.signature(method).replace(return_annotation=AsyncRemoteTable.__name__)
+    setattr(call, "__signature__", shown)  # noqa: B010, no attribute of functions as mypy knows them
+    return call
+
+
+class AsyncRemoteTable(_Twin):
+    """`RemoteTable` with coroutines for methods."""
+
+    _blocking: RemoteTable
+
+    def __init__(self, table: RemoteTable, runner: _Runner) -> None:
+        """Not for callers: use `AsyncHttpClient.get_table`."""
+        self._blocking = table
+        self._runner = runner
+
+    @property
+    def name(self) -> str:
+        """As `RemoteTable.name`."""
+        return self._blocking.name
+
+    @property
+    def fingerprint(self) -> str:
+        """As `RemoteTable.fingerprint`."""
+        return self._blocking.fingerprint
+
+    @property
+    def record_bytes(self) -> int:
+        """As `RemoteTable.record_bytes`."""
+        return self._blocking.record_bytes
+
+    @property
+    def sealed(self) -> bool:
+        """As `RemoteTable.sealed`."""
+        return self._blocking.sealed
+
+    info = _coroutine(RemoteTable.info)
+    get = _coroutine(RemoteTable.get)
+    get_many = _coroutine(RemoteTable.get_many)
+    resume = _coroutine(RemoteTable.resume)
+
+    async def contains(self, key: Key) -> bool:
+        """As `key in table`."""
+        return await self._runner.run(self._blocking.__contains__, key)
+
+    def __len__(self) -> int:
+        return len(self._blocking)
+
+    def __repr__(self) -> str:
+        return f"<ciphervec.AsyncRemoteTable {self.name!r} of {len(self):,} records>"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a client of a table holds a secret key and can't be pickled. Make one there.")
 
 
 class AsyncRemoteProgram(_Twin):
@@ -355,6 +421,10 @@ class AsyncHttpClient(_Twin):
     get_program = _programming(HttpClient.get_program)
     list_programs = _coroutine(HttpClient.list_programs)
     delete_program = _coroutine(HttpClient.delete_program)
+    put_table = _coroutine(HttpClient.put_table)
+    get_table = _looking(HttpClient.get_table)
+    list_tables = _coroutine(HttpClient.list_tables)
+    delete_table = _coroutine(HttpClient.delete_table)
     own_token = _coroutine(HttpClient.own_token)
     list_tokens = _coroutine(HttpClient.list_tokens)
     forget = _coroutine(HttpClient.forget)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import ssl
+import tempfile
 import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,15 +16,17 @@ import ciphervec._native as _native
 from ..collections.client import Client, checked_keys
 from ..collections.collection import Collection
 from ..collections.keys import Keys
+from ..collections.private_table import PrivateTable
 from ..collections.results import Fetch, check_fetch
-from ..collections.world import host_of
+from ..collections.world import host_of, told
 from ..errors import InvalidInput
-from ..ingest.files import StrPath, at_home
+from ..ingest.files import StrPath, at_home, read_file
 from ..ingest.remarks import Progress
 from ..ingest.state_folder import user_folder
 from .address import base_url, by_proxy, token_of
 from .programs import RemoteProgram, ServedProgram, get_program, program_rows, put_program
 from .session import Session
+from .tables import RemoteTable
 from .tokens import TokenScope, own_token, token_rows
 
 if TYPE_CHECKING:
@@ -167,6 +170,43 @@ class HttpClient(Client):
     def on_upload(self, progress: Progress | None) -> None:
         self._on_upload = progress
 
+    def put_table(self, name: str, table: PrivateTable | StrPath) -> dict[str, Any]:
+        """Store a table of records, or its file, under a name, in place of one that is there; what the server says of it. The
+        token needs the verb admin: whoever may store a table decides what is found. `on_upload` counts the bytes of large ones.
+
+        Raises InvalidInput for what is no table or more than the server has memory for; AuthenticationError, StorageError,
+        ServerError.
+        """
+        if isinstance(table, PrivateTable):
+            with tempfile.TemporaryDirectory() as folder:
+                path = Path(folder) / "table"
+                table.save(path)
+                return self.put_table(name, path)
+        with told(upload=self._on_upload):
+            return self._native.put_table(self._host, name, read_file(Path(at_home(table))))
+
+    def get_table(self, name: str, fingerprint: str | None = None) -> RemoteTable:
+        """A table on the server, to look records up in without showing which. The token needs the verb query.
+
+        `fingerprint` is that of its publisher, from elsewhere than the server: a server that knows which client asks could show
+        it another table. Without one the table must be the one that was seen first under the name. A table that its owner
+        sealed needs the client's `keys` to be the owner's.
+
+        Raises TableNotFound; PinMismatch for another table than expected; WrongKey or CorruptData for other keys.
+        """
+        pinned = None if fingerprint is None else _fingerprint(fingerprint)
+        native = self._native.get_table(self._host, name, pinned)
+        return RemoteTable(native, self._host, self._keys, self._url)
+
+    def list_tables(self) -> list[dict[str, Any]]:
+        """The tables that the token may see: `name`, `records`, `record_bytes`, `sealed`, `bytes`, and `fingerprint` by the
+        server's word."""
+        return self._native.list_tables(self._host)
+
+    def delete_table(self, name: str) -> None:
+        """Remove a table. The token needs the verb admin. Raises TableNotFound."""
+        self._native.delete_table(self._host, name)
+
     def put_program(self, name: str, plan: Plan) -> RemoteProgram:
         """Store a program's plan under a name; the same plan again is no change. The token needs the
         verb admin: whoever may store a program decides what is computed.
@@ -229,6 +269,16 @@ class HttpClient(Client):
 
     def __repr__(self) -> str:
         return f"<ciphervec.{type(self).__name__} of {self._url}>"
+
+
+def _fingerprint(text: str) -> bytes:
+    try:
+        found = bytes.fromhex(text.strip())
+    except (AttributeError, ValueError):
+        found = b""
+    if len(found) != 32:
+        raise InvalidInput(f"a table's fingerprint has 64 hexadecimal digits, got {text!r}.")
+    return found
 
 
 def verification(ca: StrPath | None, verify: bool | ssl.SSLContext, insecure: bool) -> bool | ssl.SSLContext:

@@ -4,6 +4,7 @@ mod answers;
 mod collection;
 mod facts;
 mod host;
+mod keyed;
 mod values;
 
 use std::collections::BTreeMap;
@@ -13,15 +14,16 @@ use std::time::Duration;
 
 use ciphervec_client::{Choices, Client, ClientOptions, Face};
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
+use pyo3::types::{PyBytes, PyDict};
 
 pub use answers::PyQuery;
 pub use collection::PyCollection;
 pub use host::{PyCallHost, PyStorage};
+pub use keyed::{PyAskedKeys, PyKeyedClient, PyKeyedRecords, PyKeyedTable, PyRemoteTable};
 
 use crate::client::host::run;
 use crate::client::values::{choices, fetch};
-use crate::errors::Raise;
+use crate::errors::{InvalidInput, Raise};
 use crate::keys::PyKeys;
 use crate::runtime;
 
@@ -173,6 +175,48 @@ impl PyClient {
         let segments = look.segments.into_iter();
         let segments = segments.map(|one| (one.id, one.rows, one.deleted, one.bytes));
         Ok((PyBytes::new(py, &look.meta), segments.collect()))
+    }
+
+    /// Opens a keyed table on the server. `fingerprint` is its publisher's; without one it must be that which was seen first.
+    fn get_table(
+        &self,
+        py: Python<'_>,
+        host: &PyCallHost,
+        name: &str,
+        fingerprint: Option<&[u8]>,
+    ) -> PyResult<PyRemoteTable> {
+        let fingerprint = fingerprint.map(<[u8; 32]>::try_from).transpose().map_err(|_| {
+            InvalidInput::new_err("a fingerprint has 32 bytes, 64 hexadecimal digits")
+        })?;
+        let get = async |host: &dyn ciphervec_client::Host| {
+            self.0.get_table(host, name, fingerprint).await
+        };
+        run(py, host, get).map(PyRemoteTable)
+    }
+
+    fn list_tables<'py>(
+        &self,
+        py: Python<'py>,
+        host: &PyCallHost,
+    ) -> PyResult<Vec<Bound<'py, PyDict>>> {
+        let rows = run(py, host, async |host| self.0.list_tables(host).await)?;
+        rows.iter().map(|row| keyed::row(py, row)).collect()
+    }
+
+    /// Stores a table's file on the server.
+    fn put_table<'py>(
+        &self,
+        py: Python<'py>,
+        host: &PyCallHost,
+        name: &str,
+        file: &[u8],
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let row = run(py, host, async |host| self.0.put_table(host, name, file).await)?;
+        keyed::row(py, &row)
+    }
+
+    fn delete_table(&self, py: Python<'_>, host: &PyCallHost, name: &str) -> PyResult<()> {
+        run(py, host, async |host| self.0.delete_table(host, name).await)
     }
 
     /// Files, bytes, files that nothing refers to. It takes no key. Raises CorruptData naming every fault.

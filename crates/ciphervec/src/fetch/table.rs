@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use ciphervec_arith::Backend;
 use ciphervec_he::lattice::retrieval::{self, RetrievalQuery, SelectorKeys, Shape, Table};
 use ciphervec_he::lattice::ring::Ring;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Evaluation keys of one session of a client's. Clones share them.
 #[derive(Clone)]
@@ -60,10 +60,12 @@ pub fn seconds(shape: &Shape, fetches: usize, threads: usize) -> f64 {
     fetches as f64 * (fixed + byte * shape.table_bytes() as f64) / threads.max(1) as f64
 }
 
-/// Sealed records, as answers are computed from them: some 3.6 times their bytes.
+/// Records, as answers are computed from them: some 3.6 times their bytes.
 pub struct FetchTable {
     ring: Ring,
-    table: Table,
+    shape: Shape,
+    /// One, or the parts of a keyed table, which have one shape.
+    parts: Vec<Table>,
 }
 
 impl FetchTable {
@@ -87,7 +89,7 @@ impl FetchTable {
         let table = Table::new(&ring, shape, |record, out| {
             out.copy_from_slice(records[record].as_ref());
         });
-        Ok(FetchTable { ring, table })
+        Ok(FetchTable { ring, shape, parts: vec![table] })
     }
 
     /// The table of the rows whose sealed bytes `row` gives by their places; what is longer than a place is left out.
@@ -97,17 +99,43 @@ impl FetchTable {
     pub fn of_rows<'a>(shape: Shape, row: impl Fn(usize) -> &'a [u8] + Sync) -> Result<Self> {
         let ring = Ring::new()?;
         let table = Table::new(&ring, shape, |place, out| rows::write(row(place), out));
-        Ok(FetchTable { ring, table })
+        Ok(FetchTable { ring, shape, parts: vec![table] })
+    }
+
+    /// Parts of one shape, of the records that `fill` writes: it is given the part, the record's number, and zeros.
+    ///
+    /// # Errors
+    /// The first that `fill` met.
+    pub fn of_parts(
+        shape: Shape,
+        parts: usize,
+        fill: impl Fn(usize, usize, &mut [u8]) -> Result<()> + Sync,
+    ) -> Result<Self> {
+        let ring = Ring::new()?;
+        let failed = Mutex::new(None);
+        let make = |part| {
+            let table = Table::new(&ring, shape, |record, out| {
+                if let Err(error) = fill(part, record, out) {
+                    failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+                }
+            });
+            match failed.lock().unwrap_or_else(PoisonError::into_inner).take() {
+                None => Ok(table),
+                Some(error) => Err(error),
+            }
+        };
+        let parts = (0..parts).map(make).collect::<Result<_>>()?;
+        Ok(FetchTable { ring, shape, parts })
     }
 
     /// Its shape.
     pub fn shape(&self) -> &Shape {
-        self.table.shape()
+        &self.shape
     }
 
     /// Bytes held.
     pub fn bytes(&self) -> usize {
-        self.table.bytes()
+        self.parts.iter().map(Table::bytes).sum()
     }
 
     /// Answers a query.
@@ -115,8 +143,8 @@ impl FetchTable {
     /// # Errors
     /// Damaged or foreign bytes, another table's or another state's, or keys of another session.
     pub fn answer(&self, keys: &FetchKeys, query: &[u8]) -> Result<Vec<u8>> {
-        let shape = self.table.shape();
-        let query = RetrievalQuery::from_bytes(&self.ring, query, shape)?;
-        Ok(retrieval::answer(&self.ring, &keys.0.0, &self.table, &query)?.to_bytes(shape))
+        let query = RetrievalQuery::from_bytes(&self.ring, query, &self.shape)?;
+        let answer = retrieval::answer(&self.ring, &keys.0.0, &self.parts, &query)?;
+        Ok(answer.to_bytes(&self.shape))
     }
 }

@@ -31,7 +31,7 @@ struct Known {
     owed: u32,
 }
 
-/// The failures of one collection.
+/// The failures of one collection, or keyed table.
 pub struct FetchBook {
     vault: Arc<Vault>,
     entry: String,
@@ -41,8 +41,13 @@ pub struct FetchBook {
 impl FetchBook {
     /// Read by the first [`Self::reload`].
     pub fn new(vault: Arc<Vault>, spec: &IndexSpec) -> Self {
-        let collection = blake3::hash(&spec.to_bytes()).to_hex();
-        let entry = format!("private-fetch/{}", &collection[..32]);
+        Self::of(vault, &spec.to_bytes())
+    }
+
+    /// Of what these bytes name.
+    pub fn of(vault: Arc<Vault>, named: &[u8]) -> Self {
+        let named = blake3::hash(named).to_hex();
+        let entry = format!("private-fetch/{}", &named[..32]);
         FetchBook { vault, entry, known: Mutex::default() }
     }
 

@@ -9,6 +9,7 @@ use ciphervec_he_secret::lattice::retrieval::{
 };
 use ciphervec_he_secret::lattice::ring::Ring;
 use ciphervec_he_secret::wire::{self, Kind};
+use std::slice::from_ref;
 use std::sync::LazyLock;
 
 struct Owner {
@@ -47,7 +48,7 @@ impl Owner {
         assert_eq!(asked.len(), 64 + 56 + shape.ciphertexts(records.len()) * 25_600);
         let query = RetrievalQuery::from_bytes(&self.ring, &asked, shape).unwrap();
         assert_eq!((query.fetches(), query.to_bytes(shape)), (records.len(), asked));
-        let answer = retrieval::answer(&self.ring, &self.keys, table, &query).unwrap();
+        let answer = retrieval::answer(&self.ring, &self.keys, from_ref(table), &query).unwrap();
         let answer = answer.to_bytes(shape);
         assert_eq!(answer.len(), 64 + 24 + records.len() * shape.layers() * ANSWER_BYTES);
         let read = RetrievalAnswer::from_bytes(&answer, shape, records.len()).unwrap();
@@ -113,6 +114,31 @@ fn columns_of_several_runs_are_folded() {
     OWNER.check(&table, &[66, 64]);
 }
 
+/// Four fetches share a ciphertext, so that a round of three begins in one and ends in the next.
+#[test]
+fn fetches_of_several_parts_take_turns_across_ciphertexts() {
+    let (owner, shape) = (&*OWNER, Shape::with_nodes([3; 16], 456, PAYLOAD_BYTES, 228).unwrap());
+    assert_eq!(shape.fetches_per_ciphertext(), 4);
+    let parts = [0, 1, 2].map(|part| {
+        Table::new(&owner.ring, shape, |record, out| content(record + 1000 * part, out))
+    });
+    let records: Vec<usize> = (0..15).map(|at| at * 29 % 456).collect();
+    for count in [3, 6, 15] {
+        let query = owner.key.ask(&owner.ring, &shape, &records[..count]).unwrap();
+        let answer = retrieval::answer(&owner.ring, &owner.keys, &parts, &query).unwrap();
+        let opened = owner.key.open(&owner.ring, &shape, &records[..count], &answer).unwrap();
+        for (at, opened) in opened.iter().enumerate() {
+            let mut expected = vec![0; PAYLOAD_BYTES];
+            content(records[at] + 1000 * (at % 3), &mut expected);
+            assert!(**opened == expected, "fetch {at} of {count}");
+        }
+    }
+    // No whole rounds, and no parts.
+    let query = owner.key.ask(&owner.ring, &shape, &records[..4]).unwrap();
+    assert!(retrieval::answer(&owner.ring, &owner.keys, &parts, &query).is_err());
+    assert!(retrieval::answer(&owner.ring, &owner.keys, &[], &query).is_err());
+}
+
 #[test]
 fn records_come_bit_for_bit_on_every_back_end() {
     for backend in Backend::available() {
@@ -149,7 +175,7 @@ fn keys_of_another_owner_epoch_or_collection_are_refused_or_decrypt_nothing() {
     let of_collection = other(5, b"elsewhere", 1 << 31);
     let answer = |key: &RetrievalKey| {
         let query = key.ask(ring, shape, &[3]).unwrap();
-        retrieval::answer(ring, &OWNER.keys, &table, &query)
+        retrieval::answer(ring, &OWNER.keys, from_ref(&table), &query)
     };
     assert!(answer(&of_master).is_err() && answer(&of_epoch).is_err());
     // Names of collections are in the keys alone.

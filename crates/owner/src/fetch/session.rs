@@ -81,13 +81,6 @@ impl FetchSession {
             expected,
             actual: actual.to_string(),
         };
-        if self.failed {
-            return Err(Error::FetchEnded);
-        }
-        if self.asked == QUERIES {
-            let expected = format!("at most {QUERIES}; begin another session");
-            return Err(range("queries of a fetch session", expected, self.asked + 1));
-        }
         if places.len() > bound {
             return Err(range("records of one fetch", format!("at most {bound}"), places.len()));
         }
@@ -97,10 +90,30 @@ impl FetchSession {
         let mut padded = Zeroizing::new(Vec::with_capacity(class));
         padded.extend_from_slice(places);
         padded.resize(class, 0);
-        let query = self.key.ask(&self.ring, shape, &padded)?;
+        let (asked, query) = self.ask_all(shape, padded)?;
+        Ok((Asked { wanted: places.len(), ..asked }, query))
+    }
+
+    /// Asks for these records, all of which are wanted: their number shows.
+    pub(crate) fn ask_all(
+        &mut self,
+        shape: &Shape,
+        places: Zeroizing<Vec<usize>>,
+    ) -> Result<(Asked, Vec<u8>)> {
+        if self.failed {
+            return Err(Error::FetchEnded);
+        }
+        if self.asked == QUERIES {
+            return Err(Error::Range {
+                what: "queries of a fetch session",
+                expected: format!("at most {QUERIES}; begin another session"),
+                actual: (self.asked + 1).to_string(),
+            });
+        }
+        let query = self.key.ask(&self.ring, shape, &places)?;
         self.asked += 1;
-        let asked = Asked { shape: *shape, places: padded, wanted: places.len() };
-        Ok((asked, query.to_bytes(shape)))
+        let wanted = places.len();
+        Ok((Asked { shape: *shape, places, wanted }, query.to_bytes(shape)))
     }
 
     /// Whether so many queries more may be asked.

@@ -5,6 +5,7 @@ mod additive_index;
 mod exact;
 mod fetch;
 mod hostile_bytes;
+mod keyed;
 mod keyfile;
 mod lookup;
 #[cfg(feature = "hazmat")]

@@ -12,7 +12,8 @@ use crate::metrics::Metrics;
 use crate::origin::Origin;
 use crate::storage::programs::{ProgramLimits, Programs, StoredProgram};
 use crate::storage::{
-    Collection, Database, DatabaseError, DatabaseOptions, Spool, UploadLimits, Uploads, valid_name,
+    Collection, Database, DatabaseError, DatabaseOptions, Spool, Tables, UploadLimits, Uploads,
+    valid_name,
 };
 use axum::extract::Request;
 use ciphervec::protect::receipt::{RECEIPT_KEY_BYTES, ReceiptKey};
@@ -49,6 +50,8 @@ pub struct App {
     pub database: Arc<Database>,
     /// The programs.
     pub programs: Arc<Programs>,
+    /// The keyed tables.
+    pub tables: Arc<Tables>,
     /// What a request may take.
     pub limits: Limits,
     /// The tokens; none where everyone may do everything.
@@ -131,6 +134,7 @@ impl App {
             uploads.and_then(|spool| Uploads::open(spool, upload_limits, metrics.clone()));
         let uploads = uploads.map_err(|error| format!("no folder for uploads: {error}"))?;
         Ok(Arc::new(App {
+            tables: Tables::open(&database),
             database,
             programs,
             limits: Limits {

@@ -5,8 +5,8 @@
 
 use super::app::App;
 use super::handlers::{
-    blobs, collections, commits, fetch, program_uploads, programs, query, service, tokens, upkeep,
-    uploads, verify,
+    blobs, collections, commits, fetch, program_uploads, programs, query, service, tables, tokens,
+    upkeep, uploads, verify,
 };
 use crate::auth::{Access, Verb};
 use axum::routing::{MethodFilter, MethodRouter, on};
@@ -117,6 +117,16 @@ pub fn endpoints() -> Vec<Endpoint> {
         upkeep::take => ADMIN, "snapshot";
         upkeep::drop_snapshot => ADMIN, "snapshot-drop";
         upkeep::restore => ADMIN, "restore";
+        tables::list => Access::Token, "tables";
+        tables::put => ADMIN, "table-put";
+        tables::describe => READ_OR_QUERY, "table";
+        tables::remove => ADMIN, "table-remove";
+        tables::put_keys => QUERY, "table-keys";
+        tables::look_up => QUERY, "table-lookup";
+        tables::create_upload => ADMIN, "table-upload";
+        tables::upload_progress => ADMIN, "table-upload-progress";
+        tables::append_upload => ADMIN, "table-upload-piece";
+        tables::remove_upload => ADMIN, "table-upload-delete";
         programs::list => Access::Token, "programs";
         programs::put => PROGRAM_ADMIN, "program-put";
         programs::describe => RUN_OR_KEEP, "program";

@@ -26,6 +26,8 @@ const IDLE_AFTER: Duration = Duration::from_secs(15 * 60);
 const LOOK_EVERY: Duration = Duration::from_secs(60);
 /// Where programs lie: under no collection's name.
 const PROGRAMS: &str = ".programs";
+/// Where keyed tables lie.
+const TABLES: &str = ".tables";
 
 /// Where a database lies and what it may use.
 #[derive(Clone, Debug)]
@@ -320,6 +322,19 @@ impl Database {
     /// Where programs lie beside the collections.
     pub(crate) fn programs(&self) -> Place {
         self.place.within(PROGRAMS)
+    }
+
+    /// Where keyed tables lie beside the collections; none in a bucket.
+    pub(crate) fn tables(&self) -> Option<PathBuf> {
+        match &self.place {
+            Place::Folder(root) => Some(root.join(TABLES)),
+            Place::Bucket(_) => None,
+        }
+    }
+
+    /// What the collections share.
+    pub(crate) fn engine(&self) -> &Arc<Engine> {
+        &self.engine
     }
 
     /// Threads that read and check what is stored.

@@ -4,8 +4,10 @@
 //! need them; what was used longest ago makes room.
 
 use super::error::DatabaseError;
-use ciphervec::fetch::{FetchKeys, FetchTable};
-use ciphervec::search::SessionStore;
+use bytes::Bytes;
+use ciphervec::fetch::{FetchKeys, FetchTable, session_of};
+use ciphervec::search::{OtherKeys, SessionStore};
+use rayon::ThreadPool;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,6 +21,10 @@ const WORK: u64 = 130 << 20;
 
 /// A collection's index and a table of its rows.
 pub(crate) type TableKey = ([u8; 8], [u8; 16]);
+
+pub(super) fn refused(error: impl ToString) -> DatabaseError {
+    DatabaseError::Invalid(error.to_string())
+}
 
 /// Tables, and when each was used last.
 type Held = HashMap<TableKey, (Arc<FetchTable>, Instant)>;
@@ -47,6 +53,17 @@ impl Drop for Making<'_> {
     fn drop(&mut self) {
         self.0.store(0, Ordering::Relaxed);
     }
+}
+
+/// An answer to a fetch.
+#[derive(Clone, Debug)]
+pub struct Fetched {
+    /// Which only the one who asked can open.
+    pub bytes: Bytes,
+    /// Seconds that it waited for its turn.
+    pub queue: f64,
+    /// Seconds of work, a table that was made for it included.
+    pub work: f64,
 }
 
 /// Counts one that waits, until this is dropped.
@@ -91,7 +108,7 @@ impl Fetching {
     ///
     /// # Errors
     /// [`DatabaseError::Busy`] when too many wait.
-    pub async fn turn(&self) -> Result<OwnedSemaphorePermit, DatabaseError> {
+    async fn turn(&self) -> Result<OwnedSemaphorePermit, DatabaseError> {
         let waiting = self.waiting.fetch_add(1, Ordering::Relaxed);
         let _waiting = Waiting(&self.waiting);
         let busy = || DatabaseError::Busy { retry_after: Duration::from_secs(1) };
@@ -99,6 +116,53 @@ impl Fetching {
             return Err(busy());
         }
         Arc::clone(&self.turn).acquire_owned().await.map_err(|_| busy())
+    }
+
+    /// Takes in the evaluation keys of a session of fetches, for those of this token from what `index` names.
+    ///
+    /// # Errors
+    /// [`DatabaseError::Invalid`] for bytes that are no such keys, [`DatabaseError::SessionExists`].
+    pub fn put_keys(
+        &self,
+        pool: &ThreadPool,
+        (token, index): (&str, [u8; 8]),
+        bytes: &[u8],
+    ) -> Result<(), DatabaseError> {
+        let keys = pool.install(|| FetchKeys::from_bytes(bytes)).map_err(refused)?;
+        let epoch = keys.epoch();
+        let put = self.sessions.put(token, index, keys);
+        put.map_err(|OtherKeys| DatabaseError::SessionExists(epoch))
+    }
+
+    /// Answers a token's query when its turn comes, from the table that `table` finds or makes then.
+    ///
+    /// # Errors
+    /// [`DatabaseError::FetchKeysMissing`], [`DatabaseError::Invalid`] for bytes that are no query of the table,
+    /// [`DatabaseError::Busy`]; those of `table`.
+    pub async fn answer(
+        &self,
+        pool: &Arc<ThreadPool>,
+        (token, index): (&str, [u8; 8]),
+        query: Bytes,
+        table: impl FnOnce() -> Result<Arc<FetchTable>, DatabaseError> + Send + 'static,
+    ) -> Result<Fetched, DatabaseError> {
+        let epoch = session_of(&query).map_err(refused)?;
+        let keys = self.sessions.get(token, index, epoch);
+        let keys = keys.ok_or(DatabaseError::FetchKeysMissing(epoch))?;
+        let came = Instant::now();
+        let turn = self.turn().await?;
+        let queue = came.elapsed().as_secs_f64();
+        let pool = Arc::clone(pool);
+        let work = move || {
+            let _turn = turn;
+            let began = Instant::now();
+            let table = table()?;
+            let answer = pool.install(|| table.answer(&keys, &query));
+            let bytes = answer.map_err(refused)?.into();
+            Ok(Fetched { bytes, queue, work: began.elapsed().as_secs_f64() })
+        };
+        let done = tokio::task::spawn_blocking(work).await;
+        done.map_err(|error| DatabaseError::Io(error.to_string()))?
     }
 
     /// Whether there may be room for a table of so many bytes, made of so many.
@@ -141,6 +205,11 @@ impl Fetching {
     /// Lets go of tables that nobody has asked for so long.
     pub fn let_go_of_idle(&self, after: Duration) {
         self.lock().retain(|_, (_, used)| used.elapsed() < after);
+    }
+
+    /// Lets go of one that is not to be asked for any more.
+    pub fn let_go(&self, key: &TableKey) {
+        self.lock().remove(key);
     }
 
     /// Keeps a table that there is room for.

@@ -364,6 +364,18 @@ impl Uploads {
     /// [`UploadError::NotFound`]; [`UploadError::Offset`] if some of it is still to come; those of
     /// the disk.
     pub fn read(&self, id: &UploadId, purpose: &Purpose) -> Result<Vec<u8>, UploadError> {
+        Ok(fs::read(self.finished(id, purpose)?)?)
+    }
+
+    /// The same as a file, of what may be larger than there is memory for.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub fn file(&self, id: &UploadId, purpose: &Purpose) -> Result<fs::File, UploadError> {
+        Ok(fs::File::open(self.finished(id, purpose)?)?)
+    }
+
+    fn finished(&self, id: &UploadId, purpose: &Purpose) -> Result<PathBuf, UploadError> {
         let upload = self.find(id, purpose)?;
         let offset = upload.state().0;
         if offset != upload.length {
@@ -371,7 +383,7 @@ impl Uploads {
             let detail = format!("upload {name} has {offset} of {length} bytes");
             return Err(UploadError::Offset { offset, detail });
         }
-        Ok(fs::read(self.part(id))?)
+        Ok(self.part(id))
     }
 
     /// Forgets one.

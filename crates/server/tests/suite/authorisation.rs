@@ -7,7 +7,7 @@ use ciphervec_server::auth::{Verb, tokens};
 use std::collections::BTreeMap;
 
 /// Who may use an endpoint. A new endpoint without a row here fails the test.
-const ROWS: [(&str, &str, &str); 45] = [
+const ROWS: [(&str, &str, &str); 55] = [
     ("GET", "/healthz", "public"),
     ("GET", "/readyz", "public"),
     ("GET", "/openapi.json", "public"),
@@ -40,6 +40,16 @@ const ROWS: [(&str, &str, &str); 45] = [
     ("PUT", "/v1/collections/{name}/snapshots/{snapshot}", "admin"),
     ("DELETE", "/v1/collections/{name}/snapshots/{snapshot}", "admin"),
     ("POST", "/v1/collections/{name}/snapshots/{snapshot}/restore", "admin"),
+    ("GET", "/v1/tables", "any"),
+    ("PUT", "/v1/tables/{name}", "admin"),
+    ("GET", "/v1/tables/{name}", "read query admin"),
+    ("DELETE", "/v1/tables/{name}", "admin"),
+    ("PUT", "/v1/tables/{name}/keys", "query admin"),
+    ("POST", "/v1/tables/{name}/lookup/{table}", "query admin"),
+    ("POST", "/v1/tables/{name}/uploads", "admin"),
+    ("GET", "/v1/tables/{name}/uploads/{upload}", "admin"),
+    ("PATCH", "/v1/tables/{name}/uploads/{upload}", "admin"),
+    ("DELETE", "/v1/tables/{name}/uploads/{upload}", "admin"),
     ("GET", "/v1/programs", "any"),
     ("PUT", "/v1/programs/{name}", "admin"),
     ("GET", "/v1/programs/{name}", "run keep admin"),

@@ -81,18 +81,28 @@ impl RetrievalAnswer {
     }
 }
 
-/// Answers every fetch of a query.
+/// Answers every fetch of a query. Of several `parts` of one table, all of one shape, the fetches take turns: fetch i is
+/// answered from part i modulo their number, so that a round of fetches scans each part once.
 ///
 /// # Errors
-/// If the keys are another owner's or another epoch's.
+/// If the keys are another owner's or another epoch's; [`Error::Range`] for fetches that are no whole rounds.
 pub fn answer(
     ring: &Ring,
     keys: &SelectorKeys,
-    table: &Table,
+    parts: &[Table],
     query: &RetrievalQuery,
 ) -> Result<RetrievalAnswer> {
     query.check(keys)?;
-    let shape = table.shape();
+    let turns = parts.len().max(1);
+    let Some(shape) =
+        parts.first().map(Table::shape).filter(|_| query.fetches.is_multiple_of(turns))
+    else {
+        return Err(Error::Range {
+            what: "fetches of a retrieval query",
+            expected: format!("a multiple of {turns}, the parts of this table"),
+            actual: query.fetches.to_string(),
+        });
+    };
     if query.ciphertexts.len() != shape.ciphertexts(query.fetches) {
         return Err(Error::Range {
             what: "ciphertexts of a retrieval query",
@@ -105,8 +115,8 @@ pub fn answer(
     let mut bytes = vec![0; query.fetches * layers * ANSWER_BYTES];
     // A few fetches keep the processor as busy as the memory: one ciphertext after the other costs no time, and their
     // trees are what takes room.
-    for (ciphertext, out) in
-        query.ciphertexts.iter().zip(bytes.chunks_mut(share * layers * ANSWER_BYTES))
+    for (index, (ciphertext, out)) in
+        query.ciphertexts.iter().zip(bytes.chunks_mut(share * layers * ANSWER_BYTES)).enumerate()
     {
         let fetches = out.len() / (layers * ANSWER_BYTES);
         let piece = core::slice::from_ref(ciphertext);
@@ -116,13 +126,22 @@ pub fn answer(
             .flat_map(|expanded| (0..fetches).map(move |fetch| (expanded, fetch)))
             .map(|(expanded, fetch)| Fetch::new(ring, keys, shape, expanded, fetch))
             .collect();
-        for layer in 0..layers {
-            let columns = select(ring, &table.layer(layer), &fetches);
-            for (column, out) in columns.iter().zip(out.chunks_mut(layers * ANSWER_BYTES)) {
-                let out = &mut out[layer * ANSWER_BYTES..][..ANSWER_BYTES];
-                let (linear, constant) = out.split_at_mut(LINEAR_BYTES);
-                write_words(ring, column.linear(0), ANSWER_BITS[1], linear);
-                write_words(ring, column.constant(0), ANSWER_BITS[0], constant);
+        for (part, table) in parts.iter().enumerate() {
+            // The first fetch of this ciphertext that is the part's, and every `turns`-th from there.
+            let first = (part + turns - index * share % turns) % turns;
+            let of_part: Vec<&Fetch<'_>> = fetches.iter().skip(first).step_by(turns).collect();
+            if of_part.is_empty() {
+                continue;
+            }
+            for layer in 0..layers {
+                let columns = select(ring, &table.layer(layer), &of_part);
+                let outs = out.chunks_mut(layers * ANSWER_BYTES).skip(first).step_by(turns);
+                for (column, out) in columns.iter().zip(outs) {
+                    let out = &mut out[layer * ANSWER_BYTES..][..ANSWER_BYTES];
+                    let (linear, constant) = out.split_at_mut(LINEAR_BYTES);
+                    write_words(ring, column.linear(0), ANSWER_BITS[1], linear);
+                    write_words(ring, column.constant(0), ANSWER_BITS[0], constant);
+                }
             }
         }
     }
@@ -167,7 +186,7 @@ impl<'a> Fetch<'a> {
 }
 
 /// The wanted column of a layer for each fetch, the first of those there.
-fn select(ring: &Ring, layer: &Grid<'_>, fetches: &[Fetch<'_>]) -> Vec<Sums> {
+fn select(ring: &Ring, layer: &Grid<'_>, fetches: &[&Fetch<'_>]) -> Vec<Sums> {
     let nodes: Vec<Nodes<'_>> = fetches.iter().map(|fetch| fetch.nodes(layer.nodes)).collect();
     let bits = (RUN / fetches.len().max(1)).max(GROUP).ilog2();
     let run = 1 << bits;

@@ -1,9 +1,9 @@
 //! Nothing enters, a small valid object of every kind leaves, with the decoder that reads it.
 
 use super::decoders::{
-    self, CKKS, Checksum, ELGAMAL, ELGAMAL_INDEX, FACTORING, Halves, LOOKUP, LOOKUP_TOKENS, OPEN,
-    PAIRS, PROGRAM, PUBLIC_PROGRAM, RETRIEVAL, SEALED, SEALED_INDEX, SEALED_QUERY, SIMILARITY,
-    WRITERS,
+    self, CKKS, Checksum, ELGAMAL, ELGAMAL_INDEX, FACTORING, Halves, KEYED, LOOKUP, LOOKUP_TOKENS,
+    OPEN, PAIRS, PROGRAM, PUBLIC_PROGRAM, RETRIEVAL, SEALED, SEALED_INDEX, SEALED_QUERY,
+    SIMILARITY, WRITERS,
 };
 use ciphervec_owner::protect::aead::AeadKey;
 use ciphervec_owner::protect::filter::FilterTags;
@@ -64,6 +64,14 @@ pub fn small() -> Result<Vec<Sample>, Box<dyn Error>> {
             Last32,
         ),
         sample("plaintext secret key file", "key_file", plain_secret, decoders::key_file, Last32),
+        sample("keyed table", "keyed_table", KEYED.file.clone(), |b| KEYED.read_file(b), None),
+        sample(
+            "keyed bucket",
+            "keyed_bucket",
+            KEYED.bucket.clone(),
+            |b| KEYED.read_bucket(b),
+            None,
+        ),
         sample("spec", "spec", spec.to_bytes(), decoders::spec, Frame),
         sample("additive spec", "spec", additive_spec()?, decoders::spec, Frame),
     ])

@@ -5,7 +5,7 @@ use crate::hex;
 use crate::http::app::App;
 use crate::http::body;
 use crate::http::problem::{Problem, ProblemDetails};
-use crate::storage::FetchOffer;
+use crate::storage::{FetchOffer, Fetched};
 use axum::Json;
 use axum::extract::{Extension, Path, Request, State};
 use axum::http::{HeaderName, HeaderValue, StatusCode, header as names};
@@ -103,6 +103,11 @@ pub async fn fetch(
     let mut share = app.buffers.share();
     let query = app.incoming(request)?.all(&mut share).await?;
     let answer = collection.fetch(principal.id(), (&blob, table), query).await?;
+    answered(&app, answer)
+}
+
+/// An answer with what it took.
+pub fn answered(app: &App, answer: Fetched) -> Result<Response, Problem> {
     let duration = |seconds: f64| Duration::try_from_secs_f64(seconds).unwrap_or_default();
     app.metrics.fetch(duration(answer.work));
     let timing = format!("queue;dur={:.3}, fetch;dur={:.3}", answer.queue * 1e3, answer.work * 1e3);

@@ -3,16 +3,14 @@
 use super::Collection;
 use crate::storage::blob_names::{FETCHED, ROUTING};
 use crate::storage::error::DatabaseError;
-use crate::storage::fetching::TableKey;
+use crate::storage::fetching::{Fetched, TableKey, refused};
 use bytes::Bytes;
-use ciphervec::fetch::{self, FetchKeys, FetchTable, FetchedRows, Shape, place_len};
+use ciphervec::fetch::{self, FetchTable, FetchedRows, Shape, place_len};
 use ciphervec::protect::records::{HEAD_START, RecordBatch, head_len, record_lens};
-use ciphervec::search::OtherKeys;
 use ciphervec::store::{self, SegmentId, StoreError};
 use rayon::prelude::*;
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError};
-use std::time::Instant;
 
 /// Fetches that a query may be made to look like, whose times an offer has.
 pub const CLASSES: [usize; 2] = [1, 10];
@@ -35,26 +33,11 @@ pub struct FetchOffer {
     pub seconds: [f64; 2],
 }
 
-/// An answer to a fetch.
-#[derive(Clone, Debug)]
-pub struct Fetched {
-    /// Which only the key owner can open.
-    pub bytes: Bytes,
-    /// Seconds that it waited for its turn.
-    pub queue: f64,
-    /// Seconds of work, a table that was made for it included.
-    pub work: f64,
-}
-
 struct Planned {
     rows: FetchedRows,
     shape: Shape,
     /// Bytes that it is made of.
     stored: u64,
-}
-
-fn refused(error: impl ToString) -> DatabaseError {
-    DatabaseError::Invalid(error.to_string())
 }
 
 impl Collection {
@@ -80,11 +63,8 @@ impl Collection {
     /// # Errors
     /// [`DatabaseError::Invalid`] for bytes that are no such keys, [`DatabaseError::SessionExists`].
     pub fn put_fetch_keys(&self, token: &str, bytes: &[u8]) -> Result<(), DatabaseError> {
-        let engine = &self.engine;
-        let keys = engine.pool.install(|| FetchKeys::from_bytes(bytes)).map_err(refused)?;
-        let (index, epoch) = (self.held().description.spec.id(), keys.epoch());
-        let put = engine.fetching.sessions.put(token, index, keys);
-        put.map_err(|OtherKeys| DatabaseError::SessionExists(epoch))?;
+        let (engine, index) = (&self.engine, self.held().description.spec.id());
+        engine.fetching.put_keys(&engine.pool, (token, index), bytes)?;
         engine.count_taken();
         Ok(())
     }
@@ -101,24 +81,10 @@ impl Collection {
         query: Bytes,
     ) -> Result<Fetched, DatabaseError> {
         let blob = fetched(blob)?;
-        let epoch = fetch::session_of(&query).map_err(refused)?;
         let key = (self.held().description.spec.id(), table);
-        let keys = self.engine.fetching.sessions.get(token, key.0, epoch);
-        let keys = keys.ok_or(DatabaseError::FetchKeysMissing(epoch))?;
-        let came = Instant::now();
-        let turn = self.engine.fetching.turn().await?;
-        let queue = came.elapsed().as_secs_f64();
-        let collection = Arc::clone(self);
-        let work = move || {
-            let _turn = turn;
-            let began = Instant::now();
-            let table = collection.table(blob, key)?;
-            let answer = collection.engine.pool.install(|| table.answer(&keys, &query));
-            let bytes = answer.map_err(refused)?.into();
-            Ok(Fetched { bytes, queue, work: began.elapsed().as_secs_f64() })
-        };
-        let done = tokio::task::spawn_blocking(work).await;
-        done.map_err(|error| DatabaseError::Io(error.to_string()))?
+        let (collection, engine) = (Arc::clone(self), &self.engine);
+        let table = move || collection.table(blob, key);
+        engine.fetching.answer(&engine.pool, (token, key.0), query, table).await
     }
 
     /// The table of that name.

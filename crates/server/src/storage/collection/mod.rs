@@ -8,7 +8,7 @@ mod home;
 mod loaded;
 mod upkeep;
 
-pub use fetch::{FetchOffer, Fetched};
+pub use fetch::FetchOffer;
 pub(crate) use home::Home;
 pub use upkeep::{Report, Statistics};
 

@@ -31,7 +31,7 @@ impl Retrieval {
         let shape = Shape::new([1; 16], 7, 3000)?;
         let table = Table::new(&ring, shape, |record, out| out.fill(record as u8));
         let query = key.ask(&ring, &shape, &WANTED)?;
-        let answered = answer(&ring, &keys, &table, &query)?;
+        let answered = answer(&ring, &keys, std::slice::from_ref(&table), &query)?;
         Ok(Retrieval {
             evaluation_keys: keys.to_bytes(),
             query: query.to_bytes(&shape),
@@ -57,7 +57,7 @@ impl Retrieval {
         RetrievalQuery::from_bytes(&self.ring, bytes, shape).is_ok_and(|query| {
             assert!(epoch.is_ok());
             assert_eq!(query.to_bytes(shape), bytes);
-            let _ = answer(&self.ring, &self.keys, &self.table, &query);
+            let _ = answer(&self.ring, &self.keys, std::slice::from_ref(&self.table), &query);
             true
         })
     }
