@@ -241,6 +241,15 @@ TARGETS: dict[str, list[Step]] = {
             on_backend("portable", pytest("-m", "core")),
         ),
         Step("sets", "Rust tests of sizes to be used", rust.test("--release", "--", "--ignored")),
+        Step("peers", "install the libraries beside which it is tested", measure.install_peers),
+        Step(
+            "beside",
+            "tests beside these libraries",
+            pytest(
+                *(f"python/tests/test_{name}.py" for name in ("additive", "ckks", "migration", "deepface")),
+                "lab/tests",
+            ),
+        ),
         NEON,
         Step("timing", "that the time of what touches secrets does not depend on them", timing.run),
         Step("timing-avx2", "the same on AVX2", on_backend("avx2", timing.run)),

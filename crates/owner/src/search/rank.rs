@@ -104,7 +104,7 @@ impl<'a> Ranking<'a> {
             chosen: false,
         };
         match retrieval {
-            Retrieval::TopK(k) => ranking.room = 2 * k.max(16),
+            Retrieval::TopK(k) => ranking.room = k.max(16).saturating_mul(2),
             Retrieval::Closest(_) => ranking.room = 2 * EVEN,
             Retrieval::Range(threshold) => ranking.limit = ranking.sign(threshold),
         }
