@@ -161,7 +161,12 @@ export class CollectionEngine {
       audience: checkAudience(question.audience),
       ...fetchOf(question.fetch),
     };
-    const { hits, ownersOnly, checked, flooding: flooded } = await this.#under(call, (host) => this.#native.query(host, asked));
+    const {
+      hits,
+      ownersOnly,
+      checked,
+      flooding: flooded,
+    } = await this.#under(call, (host) => this.#native.query(host, asked));
     const beside = hits.map((one) => listed(one, include as GetPart[]));
     const part = <T>(name: QueryPart, of: (i: number) => T) =>
       include.includes(name) ? hits.map((_, i) => of(i)) : null;

@@ -101,7 +101,12 @@ describe.skipIf(missing !== "")("options", () => {
     expect(after.rowsLeft).toBe(before.rowsAnEpoch - 2);
     const { flooding: _noise, ...exact } = q;
     const ranked = await docs.query(exact);
-    expect([ranked.ids, ranked.scores, ranked.flooding, found.flooding]).toEqual([[["b"]], [[1]], null, 2 ** -4]);
+    expect([ranked.ids, ranked.scores, ranked.flooding, found.flooding]).toEqual([
+      [["b"]],
+      [[1]],
+      null,
+      2 ** -4,
+    ]);
     expect((await docs.floodingPlan({ flooding: 2 ** -4 })).queriesLeft).toBe(after.queriesLeft);
     await expect(docs.query({ ...q, flooding: 1 })).rejects.toThrow("2^-12 to 2^-4");
     await expect(docs.query({ ...q, include: ["embeddings"] })).rejects.toThrow("owner's own");

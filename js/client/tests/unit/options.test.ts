@@ -165,6 +165,7 @@ test("results of the key owner's own are no JSON until that is asked for", async
     embeddings: [[new Float32Array(2)]],
     include: ["scores", "distances"],
     ownersOnly: true,
+    flooding: null,
   });
   answers.query = own();
   const found = await docs.query({ queryEmbeddings: v });
