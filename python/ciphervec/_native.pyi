@@ -56,6 +56,7 @@ __all__ = [
     "ProgramRefusal",
     "ProgramServer",
     "Query",
+    "ReceiptKey",
     "Recipient",
     "RecordBatch",
     "RemoteTable",
