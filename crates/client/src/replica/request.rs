@@ -21,7 +21,7 @@ pub enum Audience {
     /// The key owner.
     Owner,
     /// Anybody: results of mode `sealed` are functions of rows and queries alone, or flooded with noise that hides that of the key and
-    /// counted, as [`Collection::flooding_plan`] says; others that carry noise of the key are refused.
+    /// counted, as [`crate::Collection::flooding_plan`] says; others that carry noise of the key are refused.
     Others,
 }
 
@@ -36,7 +36,7 @@ pub struct Selection {
     pub document: Option<String>,
 }
 
-/// What [`Collection::query`] is asked.
+/// What [`crate::Collection::query`] is asked.
 #[derive(Clone, Debug, Default)]
 pub struct QueryRequest {
     /// Queries end to end.
