@@ -3,10 +3,11 @@
 //!
 //! No sealed score has a part in it. Ids, order, distances and omissions are functions of rows and queries alone, and so is what is read.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 
-use ciphervec_owner::{Id, Metric, SegmentId};
+use ciphervec_owner::Metric;
+use ciphervec_owner::search::Hit;
 
 use crate::change::{ORIGINALS, StoredSegment};
 use crate::error::Result;
@@ -14,7 +15,7 @@ use crate::host::Host;
 use crate::replica::Replica;
 use crate::replica::fetch::Fetch;
 use crate::replica::rows::select;
-use crate::replica::search::{Matches, Question};
+use crate::replica::search::{Matches, Question, ranked, threshold};
 use crate::threads::heavy;
 
 /// Bytes of vectors that are read for a query: beyond it scores are flooded.
@@ -40,14 +41,11 @@ impl Replica {
             let here = ids.iter().filter(|id| self.directory.locate(id).is_some());
             here.cloned().collect::<HashSet<_>>().into_iter().collect()
         });
-        let ids = select(self, host, names, question.filter.as_ref(), usize::MAX).await?;
-        let mut segments: HashMap<SegmentId, Vec<Id>> = HashMap::new();
-        for id in ids {
-            let Some((segment, _)) = self.directory.locate(&id) else { continue };
-            if !self.directory.quarantined().contains(&segment) {
-                segments.entry(segment).or_default().push(id);
-            }
-        }
+        let mut ids = select(self, host, names, question.filter.as_ref(), usize::MAX).await?;
+        let held = self.directory.quarantined();
+        ids.retain(|id| {
+            self.directory.locate(id).is_some_and(|(segment, _)| !held.contains(&segment))
+        });
         if self.store.fetching().is_some() {
             let mut entries = self.read_entries();
             entries.retain(|one| one.has(ORIGINALS));
@@ -55,23 +53,28 @@ impl Replica {
         }
         let (metric, dimension) =
             (self.description.spec.metric(), self.description.spec.dimension());
+        let threshold = threshold(self, question.within);
         let mut nearest = vec![Vec::new(); question.rows.len() / dimension];
-        for ids in segments.into_values() {
-            let vectors = self.read_vectors(host, &ids).await?;
-            if vectors.original.contains(&false) {
+        for (segment, places) in self.by_segment(&ids)? {
+            let rows: Vec<_> = places.iter().map(|(_, row, id)| (*row, *id)).collect();
+            let kept = self.originals(host, &segment, &rows).await?;
+            let Some(vectors) = kept.into_iter().collect::<Option<Vec<_>>>() else {
                 return Ok(None);
-            }
+            };
             heavy(|| {
                 let queries = question.rows.chunks_exact(dimension);
                 for (query, nearest) in queries.zip(&mut nearest) {
-                    let keys =
-                        vectors.rows.chunks_exact(dimension).map(|row| key(metric, row, query));
-                    nearest.extend(keys.zip(ids.iter().cloned()));
-                    keep(question, metric, nearest);
+                    let hits = rows.iter().zip(&vectors).map(|(&(row, id), vector)| {
+                        let value = value(metric, vector, query);
+                        Hit { id: id.clone(), segment: segment.id, row, value }
+                    });
+                    nearest.extend(hits);
+                    keep(metric, threshold, question.count, nearest);
                 }
             });
         }
-        Ok(Some(nearest.into_iter().map(|hits| matches(metric, hits)).collect()))
+        let found = nearest.into_iter().map(|hits| ranked(metric, hits, None, true, true));
+        Ok(Some(found.collect()))
     }
 
     /// Whether the vectors of all rows may be read for a query. It depends on no query.
@@ -93,43 +96,27 @@ impl Replica {
     }
 }
 
-/// Drops what is not asked for.
-fn keep(question: &Question, metric: Metric, nearest: &mut Vec<(f64, Id)>) {
-    if let Some(within) = question.within {
-        nearest.retain(|(key, _)| match metric.higher_is_closer() {
-            true => -key >= 1.0 - within,
-            false => *key <= within,
-        });
+/// Drops what is not asked for. Of equally close rows the first ids come first.
+fn keep(metric: Metric, threshold: Option<f64>, count: Option<usize>, nearest: &mut Vec<Hit>) {
+    let key = |value: f64| if metric.higher_is_closer() { -value } else { value };
+    if let Some(threshold) = threshold {
+        nearest.retain(|hit| key(hit.value) <= key(threshold));
     }
-    // Of equally close rows the first ids come first.
-    nearest.sort_by(|a, b| a.0.total_cmp(&b.0).then_with(|| a.1.cmp(&b.1)));
-    nearest.truncate(question.count.unwrap_or(usize::MAX));
+    nearest.sort_by(|a, b| key(a.value).total_cmp(&key(b.value)).then_with(|| a.id.cmp(&b.id)));
+    nearest.truncate(count.unwrap_or(usize::MAX));
 }
 
-fn matches(metric: Metric, hits: Vec<(f64, Id)>) -> Matches {
-    let mut found = Matches { exact: true, checked: true, ..Matches::default() };
-    for (key, id) in hits {
-        let value = if metric.higher_is_closer() { -key } else { key };
-        let (distance, score) =
-            if metric.higher_is_closer() { (1.0 - value, value) } else { (value, 0.0 - value) };
-        found.ids.push(id);
-        found.distances.push(distance);
-        found.scores.push(score);
-    }
-    found
-}
-
-/// Smaller is closer: a function of both vectors alone, to the last bit.
-fn key(metric: Metric, row: &[f32], query: &[f32]) -> f64 {
+/// The metric's value: a function of both vectors alone, to the last bit.
+fn value(metric: Metric, row: &[f32], query: &[f32]) -> f64 {
     let pairs = || row.iter().zip(query).map(|(x, y)| (f64::from(*x), f64::from(*y)));
     let dot = || pairs().map(|(x, y)| x * y).sum::<f64>();
     match metric {
         Metric::L2 => pairs().map(|(x, y)| (x - y) * (x - y)).sum(),
-        Metric::InnerProduct | Metric::Hamming => -dot(),
+        Metric::InnerProduct | Metric::Hamming => dot(),
         Metric::Cosine => {
             let (own, other) =
                 pairs().fold((0.0, 0.0), |(own, other), (x, y)| (own + x * x, other + y * y));
-            -(dot() / (own.sqrt() * other.sqrt())).clamp(-1.0, 1.0)
+            (dot() / (own.sqrt() * other.sqrt())).clamp(-1.0, 1.0)
         }
     }
 }

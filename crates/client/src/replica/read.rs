@@ -21,7 +21,7 @@ pub struct Vectors {
 type Group<'a> = (Arc<StoredSegment>, Vec<(usize, u32, &'a Id)>);
 
 impl Replica {
-    fn by_segment<'a>(&self, ids: &'a [Id]) -> Result<Vec<Group<'a>>> {
+    pub(super) fn by_segment<'a>(&self, ids: &'a [Id]) -> Result<Vec<Group<'a>>> {
         let listing = self.store.listing();
         let mut groups: Vec<Group<'a>> = Vec::new();
         let mut places: HashMap<SegmentId, usize> = HashMap::new();
