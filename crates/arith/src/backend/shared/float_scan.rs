@@ -44,10 +44,12 @@ macro_rules! float_products {
                     }
                 }
             }
+            // A copy is what leaves: sums that are borrowed below would be written to memory at every step.
+            let sums = sums.map(|sums| sums.map(|sums| $store(&sums)));
             let mut out = [[[0; 4]; Q]; R];
             for ((out, row), sums) in out.iter_mut().zip(rows).zip(&sums) {
                 for ((out, query), sums) in out.iter_mut().zip(queries).zip(sums) {
-                    *out = finish(&$store(sums), row, query);
+                    *out = finish(sums, row, query);
                 }
             }
             out
