@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from .collections.embedding.function import EmbeddingFunction
     from .collections.identity import Identity
     from .collections.index import Index
+    from .collections.keyring import KeyRing
     from .collections.keys import Keys
     from .collections.matches import Matches
     from .collections.neighbors import EncryptedNearestNeighbors
@@ -108,6 +109,7 @@ _NAMES = {
     "HttpClient": "http",
     "Identity": "collections.identity",
     "Index": "collections.index",
+    "KeyRing": "collections.keyring",
     "Keys": "collections.keys",
     "Matches": "collections.matches",
     "Network": "ingest.network",
@@ -183,6 +185,7 @@ __all__ = [
     "IndexSpec",
     "InvalidInput",
     "InvalidRows",
+    "KeyRing",
     "KeyShare",
     "Keys",
     "Matches",

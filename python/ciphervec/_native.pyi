@@ -14,6 +14,7 @@ __all__ = [
     "AdditiveSecretKey",
     "AnswerOpener",
     "AskedKeys",
+    "AuditLog",
     "CallHost",
     "Ciphertexts",
     "CkksArray",
@@ -77,6 +78,7 @@ __all__ = [
     "WriterCard",
     "__version__",
     "additive_packing",
+    "audit_verifying_key",
     "available_backends",
     "backend",
     "blake3",
@@ -94,6 +96,7 @@ __all__ = [
     "state_leaf",
     "time_small_lookup",
     "unwrap_locally",
+    "verify_audit",
     "wrap_locally",
 ]
 
@@ -136,6 +139,8 @@ class Keys:
     @staticmethod
     def from_recovery_phrase(words: str) -> Keys: ...
     def evaluation(self, spec: IndexSpec, epoch: int = 0) -> EvaluationKeys: ...
+    def for_tenant(self, name: str) -> Keys: ...
+    def for_collection(self, name: str) -> Keys: ...
     def same(self, other: Keys) -> bool: ...
     def __reduce__(self) -> NoReturn: ...
 
@@ -642,6 +647,17 @@ class Pattern:
 class Probe:
     def __new__(cls, spec: IndexSpec, public_key: bytes | None = None) -> Probe: ...
     def query(self, vectors: npt.NDArray[np.float32]) -> bytes: ...
+
+@final
+class AuditLog:
+    def __new__(cls, path: str | PathLike[str], key: bytes | None = None) -> AuditLog: ...
+    def append(self, object: str) -> None: ...
+    def sign(self) -> None: ...
+
+def audit_verifying_key(key: bytes) -> bytes: ...
+def verify_audit(
+    path: str | PathLike[str], key: bytes | None, marks: Sequence[tuple[int, bytes]]
+) -> tuple[int, tuple[int, bytes], int, tuple[int, bytes] | None]: ...
 
 @final
 class ReceiptKey:

@@ -95,6 +95,14 @@ impl PyKeys {
         Ok(PyEvaluationKeys { bytes, epoch, key_id: self.key_id() })
     }
 
+    fn for_tenant(&self, name: &str) -> PyResult<Self> {
+        self.0.for_tenant(name).map(Self::new).map_err(Raise::raise)
+    }
+
+    fn for_collection(&self, name: &str) -> PyResult<Self> {
+        self.0.for_collection(name).map(Self::new).map_err(Raise::raise)
+    }
+
     /// Whether they are the same keys in full.
     fn same(&self, other: &Self) -> bool {
         self.0.same(&other.0)

@@ -3,6 +3,7 @@
 
 mod additive;
 mod arrays;
+mod audit;
 mod bundle;
 mod ciphertexts;
 mod ckks;
@@ -79,6 +80,9 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(wrapped::wrap_locally, module)?)?;
     module.add_function(wrap_pyfunction!(wrapped::unwrap_locally, module)?)?;
     module.add_function(wrap_pyfunction!(wrapped::key_file_label, module)?)?;
+    module.add_function(wrap_pyfunction!(audit::audit_verifying_key, module)?)?;
+    module.add_function(wrap_pyfunction!(audit::verify_audit, module)?)?;
+    module.add_class::<audit::PyAuditLog>()?;
     module.add_class::<spec::PyIndexSpec>()?;
     module.add_class::<segment::PySealedSegment>()?;
     module.add_class::<segment_directory::PySegmentDirectory>()?;

@@ -40,6 +40,10 @@ pub enum Purpose {
     AnswerCheck,
     /// What an owner authenticates the states of a collection with.
     State,
+    /// The master key of a tenant.
+    Tenant,
+    /// The master key of one collection.
+    Collection,
 }
 
 impl Purpose {
@@ -59,6 +63,8 @@ impl Purpose {
             Purpose::SharedKeys => "ciphervec v1 shared-keys",
             Purpose::AnswerCheck => "ciphervec v1 answer-check",
             Purpose::State => "ciphervec v1 state",
+            Purpose::Tenant => "ciphervec v1 tenant",
+            Purpose::Collection => "ciphervec v1 collection",
         }
     }
 }
@@ -121,6 +127,12 @@ impl MasterKey {
         KeyId::of_hash(self.derive(Purpose::KeyId, &[]).expose())
     }
 
+    /// The master key of what is named so: whoever holds it learns nothing of this one, or of any other that is derived
+    /// of it.
+    pub fn subkey(&self, purpose: Purpose, name: &str) -> Self {
+        MasterKey(self.derive(purpose, &[name.as_bytes()]))
+    }
+
     /// Whether it is the same key, in a time that says nothing about either.
     pub fn same(&self, other: &Self) -> bool {
         self.0.expose().ct_eq(other.0.expose()).into()
@@ -156,6 +168,21 @@ mod tests {
         let mut near = [1; 32];
         near[31] ^= 128;
         assert!(!master.same(&MasterKey::from_bytes(near)));
+    }
+
+    /// BLAKE3's `derive_key` of the `blake3` package for Python over 32 ones, the name's length and the name.
+    #[test]
+    fn subkeys_are_those_of_the_formula() {
+        let of = |purpose, name| *MasterKey::from_bytes([1; 32]).subkey(purpose, name).expose();
+        let shown = |bytes: [u8; 32]| bytes.map(|byte| format!("{byte:02x}")).concat();
+        assert_eq!(
+            shown(of(Purpose::Tenant, "acme")),
+            "5da07a86be8c4452fceb96e6fc76be636eb2dbd421016641e3310fd07fa43d37"
+        );
+        assert_eq!(
+            shown(of(Purpose::Collection, "acme")),
+            "04df785fbebc1026d3f440e7cade03364230054620cb42639411af0d5bdd8194"
+        );
     }
 
     #[test]

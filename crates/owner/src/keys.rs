@@ -12,6 +12,9 @@ use std::path::Path;
 use std::sync::Arc;
 use zeroize::Zeroizing;
 
+/// Bytes of the longest name that keys are derived for.
+const MOST_NAME: usize = 255;
+
 /// A master key: 32 bytes that every secret of every collection is derived from.
 ///
 /// Cloning is not offered; [`crate::search::Owner`] shares it by reference count.
@@ -60,6 +63,34 @@ impl Keys {
     /// The public name of these keys.
     pub fn key_id(&self) -> KeyId {
         self.master.key_id()
+    }
+
+    /// The keys of a tenant, to be handed out alone: they open what is sealed under them, and nothing else. They are a function of
+    /// these keys and the name, so that there is nothing to keep, and nothing to destroy as long as these are there.
+    ///
+    /// # Errors
+    /// [`Error::Range`] for a name that has not 1 to 255 bytes.
+    pub fn for_tenant(&self, name: &str) -> Result<Self> {
+        self.derived(Purpose::Tenant, "a tenant's name", name)
+    }
+
+    /// The keys of one collection, in the same way.
+    ///
+    /// # Errors
+    /// As [`Self::for_tenant`].
+    pub fn for_collection(&self, name: &str) -> Result<Self> {
+        self.derived(Purpose::Collection, "a collection's name", name)
+    }
+
+    fn derived(&self, purpose: Purpose, what: &'static str, name: &str) -> Result<Self> {
+        if !(1..=MOST_NAME).contains(&name.len()) {
+            return Err(Error::Range {
+                what,
+                expected: format!("1 to {MOST_NAME} bytes"),
+                actual: name.len().to_string(),
+            });
+        }
+        Ok(Keys { master: Arc::new(self.master.subkey(purpose, name)) })
     }
 
     /// Whether they are the same keys, all 32 bytes of them, in a time that says nothing about either.

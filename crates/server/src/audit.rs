@@ -1,10 +1,10 @@
-//! Audit log: who did what enters; one JSON line leaves, never a token or a body. Server side.
+//! Audit log, for the server's operator: a JSON line a request, of who did what, never a token or a body.
 
+use ciphervec::protect::audit::{AUDIT_KEY_BYTES, AuditLog};
 use serde::Serialize;
-use std::fs::File;
-use std::io::{self, Write};
-use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::io;
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// One line.
 #[derive(Serialize)]
@@ -33,20 +33,17 @@ pub struct Line<'a> {
 
 /// Where audit lines go.
 pub struct Audit {
-    file: Option<(PathBuf, Mutex<File>)>,
+    log: Option<Mutex<AuditLog>>,
 }
 
 impl Audit {
-    /// Appends to a file, or writes to the log.
+    /// Appends to a file, which has no lines changed unseen and is signed by `key`; or writes to the log.
     ///
     /// # Errors
-    /// If the file cannot be opened.
-    pub fn open(path: Option<&Path>) -> io::Result<Self> {
-        let file = match path {
-            None => None,
-            Some(path) => Some((path.to_owned(), Mutex::new(append(path)?))),
-        };
-        Ok(Audit { file })
+    /// If the file cannot be opened, or another process writes to it.
+    pub fn open(path: Option<&Path>, key: Option<[u8; AUDIT_KEY_BYTES]>) -> io::Result<Self> {
+        let log = path.map(|path| AuditLog::open(path, key).map(Mutex::new)).transpose()?;
+        Ok(Audit { log })
     }
 
     /// Opens the file by its name again, after it was moved away.
@@ -54,32 +51,30 @@ impl Audit {
     /// # Errors
     /// If it cannot be opened: lines then go where they went.
     pub fn reopen(&self) -> io::Result<()> {
-        if let Some((path, file)) = &self.file {
-            let fresh = append(path)?;
-            *file.lock().unwrap_or_else(PoisonError::into_inner) = fresh;
+        self.held().map_or(Ok(()), |mut log| log.reopen())
+    }
+
+    /// Signs what came last, before the server ends.
+    pub fn close(&self) {
+        if let Some(Err(error)) = self.held().map(|mut log| log.sign()) {
+            tracing::error!(%error, "the audit log could not be signed at its end");
         }
-        Ok(())
     }
 
     /// Writes one line.
     pub fn write(&self, line: &Line<'_>) {
-        let mut text = serde_json::to_vec(line).unwrap_or_default();
-        let Some((_, file)) = &self.file else {
-            tracing::info!(target: "audit", "{}", String::from_utf8_lossy(&text));
-            return;
-        };
-        text.push(b'\n');
-        let written = file.lock().unwrap_or_else(PoisonError::into_inner).write_all(&text);
-        if let Err(error) = written {
-            tracing::error!(%error, "an audit line could not be written");
+        let text = serde_json::to_string(line).unwrap_or_default();
+        match self.held() {
+            None => tracing::info!(target: "audit", "{text}"),
+            Some(mut log) => {
+                if let Err(error) = log.append(&text) {
+                    tracing::error!(%error, "an audit line could not be written");
+                }
+            }
         }
     }
-}
 
-fn append(path: &Path) -> io::Result<File> {
-    let mut options = File::options();
-    options.append(true).create(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)
+    fn held(&self) -> Option<MutexGuard<'_, AuditLog>> {
+        Some(self.log.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner))
+    }
 }

@@ -104,6 +104,9 @@ pub struct ServeOptions {
     /// Where audit lines are appended, as JSON. Left out: they go to the log.
     #[arg(long, env = "CIPHERVEC_AUDIT", value_name = "FILE")]
     pub audit: Option<PathBuf>,
+    /// A file of 32 bytes, as `ciphervec audit key` makes one: audit lines are signed by it, every thousand of them or every minute.
+    #[arg(long, env = "CIPHERVEC_AUDIT_KEY", value_name = "FILE", requires = "audit")]
+    pub audit_key: Option<PathBuf>,
     /// A file of 32 bytes, as `ciphervec decrypt-service receipt-key` makes one: answers carry a receipt under
     /// it, by which a decrypt service takes them from whoever brings them.
     #[arg(long, env = "CIPHERVEC_RECEIPT_KEY", value_name = "FILE")]

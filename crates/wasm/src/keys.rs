@@ -72,6 +72,18 @@ impl JsKeys {
         Ok(JsKeys(Arc::new(Keys::from_recovery_phrase(&Zeroizing::new(words))?)))
     }
 
+    /// The keys of a tenant, to be handed out alone.
+    #[wasm_bindgen(js_name = forTenant)]
+    pub fn for_tenant(&self, name: &str) -> Result<JsKeys> {
+        Ok(JsKeys(Arc::new(self.0.for_tenant(name)?)))
+    }
+
+    /// The keys of one collection.
+    #[wasm_bindgen(js_name = forCollection)]
+    pub fn for_collection(&self, name: &str) -> Result<JsKeys> {
+        Ok(JsKeys(Arc::new(self.0.for_collection(name)?)))
+    }
+
     /// Whether they are the same keys in full.
     pub fn same(&self, other: &JsKeys) -> bool {
         self.0.same(&other.0)

@@ -135,6 +135,19 @@ export class Keys extends Secret {
     return this.engine.call(this.handle, "share", [people]);
   }
 
+  /**
+   * The keys of the tenant of this name, which can be handed out alone: they open what is sealed under them and nothing else. They
+   * follow from these keys and the name, so there is nothing to keep. Throws InvalidInput.
+   */
+  async forTenant(name: string): Promise<Keys> {
+    return new Keys(MADE, this.engine, await this.engine.call(this.handle, "forTenant", [String(name)]));
+  }
+
+  /** The keys of one collection, in the same way. */
+  async forCollection(name: string): Promise<Keys> {
+    return new Keys(MADE, this.engine, await this.engine.call(this.handle, "forCollection", [String(name)]));
+  }
+
   /** Whether two are the same key. */
   same(other: Keys): Promise<boolean> {
     return this.engine.call(this.handle, "same", [other.handle]);

@@ -27,6 +27,8 @@ export interface Keys extends Freed {
   readonly keyId: string;
   toFile(passphrase?: string, allowPlaintext?: boolean): Uint8Array;
   recoveryPhrase(): string;
+  forTenant(name: string): Keys;
+  forCollection(name: string): Keys;
   same(other: Keys): boolean;
 }
 

@@ -18,6 +18,7 @@ from ..ingest.counts import several
 from ..ingest.extras import needed
 from ..ingest.files import read_text
 from ..writer.pending_batch import is_url
+from .audit import read_key, write_secret
 from .tables import grid
 from .terminal import (
     ExpectedKey,
@@ -68,6 +69,10 @@ def serve(
     tls_cert: Annotated[Path | None, typer.Option(help="The service's own certificate.")] = None,
     tls_key: Annotated[Path | None, typer.Option(help="Its key.")] = None,
     audit: Annotated[Path | None, typer.Option(help="A file that gets a line of JSON a request.")] = None,
+    audit_key: Annotated[
+        Path | None,
+        typer.Option(help="Sign the audit file with this key, which `ciphervec audit key` makes."),
+    ] = None,
     max_queries: Annotated[int, typer.Option(help="Queries in one request, at most.")] = 16,
     max_body: Annotated[int, typer.Option(help="MiB of one request, at most.")] = 64,
     metrics: Annotated[
@@ -94,8 +99,12 @@ def serve(
     receipts = None if receipt_key is None else Receipts(receipt_key.read_bytes())
     with _client(place, keys, key_id, passphrase_file, token_file, ca) as client:
         matcher = Matcher(client.get_collection(name), within, receipts=receipts, max_queries=max_queries)
-        app = application([matcher], book, Audit(audit), max_body=max_body << 20, metrics=metrics)
-        serve(app, host, port, certificate=tls_cert, key=tls_key)
+        log = Audit(audit, None if audit_key is None else read_key(audit_key))
+        app = application([matcher], book, log, max_body=max_body << 20, metrics=metrics)
+        try:
+            serve(app, host, port, certificate=tls_cert, key=tls_key)
+        finally:
+            log.close()
 
 
 @service_app.command()
@@ -196,11 +205,7 @@ def make_receipt_key(
     path: Annotated[Path, typer.Argument(help="A new file, for the cloud as well.")],
 ) -> None:
     """Make the key by which the cloud vouches for answers that come by way of the edge."""
-    import os
-
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(handle, "wb") as file:
-        file.write(Receipts.generate_key())
+    write_secret(path, Receipts.generate_key())
     screen.print(f"receipt key written to {path}; give the cloud a copy, and the edge none", highlight=False)
 
 

@@ -1,4 +1,4 @@
-"""Commands `keys phrase`, `restore`, `pair`, `share`, `recipients` and `open`: key files enter; words on
+"""Commands `keys phrase`, `restore`, `derive`, `pair`, `share`, `recipients` and `open`: key files enter; words on
 paper, or a file that several people open, leave, and back. The key owner's side."""
 
 from __future__ import annotations
@@ -103,6 +103,42 @@ def restore(
     screen.print(f"key [bold]{keys.key_id}[/] written to {path}, readable by you alone", highlight=False)
     if key_id is None:
         ask_for_id("a word is wrong")
+
+
+@keys_app.command()
+@command
+def derive(
+    path: KeyPath,
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="The key file to write; none may be there.")],
+    tenant: Annotated[str | None, typer.Option(help="The tenant whose key it is to be.")] = None,
+    collection: Annotated[str | None, typer.Option(help="The collection that it is to open.")] = None,
+    key_id: KeyId = None,
+    passphrase_file: PassphraseFile = None,
+    no_passphrase: NoPassphrase = False,
+    by: WrappedBy = None,
+    as_json: Json = False,
+) -> None:
+    """Derive the key of a tenant or of one collection, to hand out alone.
+
+    It opens what is sealed under it and nothing else, and follows from KEY and the name: the same
+    command makes it again. With both names it is that of the tenant's collection.
+
+    **Examples**
+
+    - `ciphervec keys derive my.key acme.key --tenant acme`
+    - `ciphervec keys derive my.key books.key --collection books`
+    """
+    if tenant is None and collection is None:
+        raise InvalidInput("a derived key has a name: give --tenant, --collection or both.")
+    expect_new(out)
+    keys = load_there(path, passphrase_file, key_id)
+    keys = keys if tenant is None else keys.for_tenant(tenant)
+    keys = keys if collection is None else keys.for_collection(collection)
+    save_new(keys, out, passphrase_file, no_passphrase, by)
+    if as_json:
+        print_json({"path": str(out), "key_id": keys.key_id, "protected": not no_passphrase})
+        return
+    screen.print(f"key [bold]{keys.key_id}[/] written to {out}, readable by you alone", highlight=False)
 
 
 @keys_app.command("pair")

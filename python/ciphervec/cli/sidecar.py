@@ -10,11 +10,13 @@ import typer
 
 from ..collections.audience import check_audience
 from ..collections.client import Client
+from ..collections.keyring import KeyRing
+from ..collections.keys import Keys
 from ..errors import InvalidInput, ServerError
 from ..http.address import is_url
 from ..ingest.extras import needed
 from .place import Access, Authority, Fetched, Insecure, TokenFile, opened
-from .terminal import ExpectedKey, KeyFile, PassphraseFile, aside, command, load_keys
+from .terminal import ExpectedKey, KeyFile, PassphraseFile, aside, command, load_keys, passphrase
 
 SPEAKS = ("chroma",)
 MEMORY = ":memory:"
@@ -57,6 +59,20 @@ def sidecar(
             "sealed."
         ),
     ] = "owner",
+    tenant_keys: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Give each tenant that is made a key of its own, in a file in this folder.",
+        ),
+    ] = None,
+    tenant_keys_by: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URI",
+            help="What wraps these files, as in `keys wrap`. Unless given they are under the passphrase of --keys.",
+        ),
+    ] = None,
     allow_reset: Annotated[
         bool, typer.Option("--allow-reset", help="Let clients delete everything at once.")
     ] = False,
@@ -86,6 +102,7 @@ def sidecar(
 
     - `ciphervec sidecar --upstream db --keys my.key`
     - `ciphervec sidecar --upstream https://vectors.example --token-file token --keys my.key --listen 127.0.0.1:8001`
+    - `ciphervec sidecar --upstream db --keys my.key --tenant-keys tenants --tenant-keys-by awskms://alias/tenants`
     """
     if speak not in SPEAKS:
         raise InvalidInput(f"--speak {speak} is not known; there is: {', '.join(SPEAKS)}.")
@@ -112,6 +129,7 @@ def sidecar(
     )
     # --insecure is about both ends; a folder has none.
     access = Access(token_file, ca, insecure and remote, fetch)
+    ring = _ring(tenant_keys, tenant_keys_by, passphrase_file)
     with _client(upstream, keys, key_id, passphrase_file, access) as client:
         app = application(
             client,
@@ -120,6 +138,8 @@ def sidecar(
             allow_reset=allow_reset,
             origins=origins,
             max_body=max_body << 20,
+            tenant_keys=ring,
+            under=lambda of: _under(of, upstream, access),
         )
         try:
             app.state.catalog.open()
@@ -127,7 +147,10 @@ def sidecar(
             # It may come up later; until then clients are told so.
             aside.print("warning:", style="bold yellow", end=" ")
             aside.print(f"starting without the server: {error}", markup=False, highlight=False)
-        serve(app, host, port, certificate=tls_cert, key=tls_key)
+        try:
+            serve(app, host, port, certificate=tls_cert, key=tls_key)
+        finally:
+            app.state.catalog.close()
 
 
 def _client(
@@ -141,6 +164,20 @@ def _client(
             "the sidecar seals with a key: give --keys, the file that `ciphervec keygen` made."
         )
     return opened(upstream, load_keys(keys, passphrase_file, key_id), access, make=True)
+
+
+def _under(keys: Keys, upstream: str, access: Access) -> Client:
+    return Client(keys) if upstream == MEMORY else opened(upstream, keys, access)
+
+
+def _ring(folder: Path | None, by: str | None, passphrase_file: Path | None) -> KeyRing | None:
+    if folder is None:
+        if by is not None:
+            raise InvalidInput("--tenant-keys-by wraps the files of --tenant-keys: give that too.")
+        return None
+    return KeyRing(
+        folder, None if by else passphrase(passphrase_file, f"Passphrase of {folder}"), wrapped_by=by
+    )
 
 
 def address(listen: str) -> tuple[str, int]:

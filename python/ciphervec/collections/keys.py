@@ -4,7 +4,7 @@ the native module alone."""
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NoReturn, Protocol
 
@@ -147,6 +147,29 @@ class Keys:
         if not isinstance(words, str):
             raise InvalidInput(f"a recovery phrase is a text of 24 words, got {type(words).__name__}.")
         return _expected(cls(_native.Keys.from_recovery_phrase(words)), key_id, "these words are of")
+
+    def for_tenant(self, name: str) -> Keys:
+        """The keys of the tenant of this name, which can be handed out alone: they open what is sealed
+        under them and nothing else, neither these keys nor another tenant's.
+
+        They follow from these keys and the name, 1 to 255 bytes: there is nothing to keep, and whoever
+        holds these keys has them. Keys that can be destroyed one by one are those of a `KeyRing`.
+        Raises InvalidInput.
+        """
+        return self._derived(self._native.for_tenant, name)
+
+    def for_collection(self, name: str) -> Keys:
+        """The keys of one collection, in the same way as `for_tenant`: a client with them makes and opens
+        that collection, and `share` hands out nothing else."""
+        return self._derived(self._native.for_collection, name)
+
+    @classmethod
+    def _derived(cls, of: Callable[[str], _native.Keys], name: str) -> Keys:
+        if not isinstance(name, str):
+            raise InvalidInput(
+                f"keys are derived for a name, a text of 1 to 255 bytes, got {type(name).__name__}."
+            )
+        return cls(of(name))
 
     def share(self, recipients: Iterable[Recipient | bytes | StrPath]) -> SharedKeys:
         """Seal the key to several people (HPKE with X-Wing, ML-KEM-768 and X25519): each of them

@@ -1,41 +1,34 @@
-"""Audit log: what was asked and what came of it enters; a line of JSON leaves. Never vectors, ids,
-scores or tokens. Key owner's side."""
+"""Audit log of the decrypt service, for its operator: a line of JSON a request, of what was asked and what came of it, never
+vectors, ids, scores or tokens. Lines are chained, and signed where there is a key."""
 
 from __future__ import annotations
 
 import json
-import os
 import time
 from typing import Any
 
-from ..errors import StorageError
+from .._native import AuditLog
 from ..ingest.files import StrPath, at_home
 
 
 class Audit:
     """An append-only file, one JSON object a line, flushed to the system with each line."""
 
-    def __init__(self, path: StrPath | None) -> None:
-        """None writes nothing. Raises StorageError."""
-        self._path = None if path is None else at_home(path)
-        self.note(event="opened")
+    def __init__(self, path: StrPath | None, key: bytes | None = None) -> None:
+        """None writes nothing; `key` are 32 bytes that it is signed with. Raises StorageError, also where another
+        process writes to it."""
+        self._log = None if path is None else AuditLog(at_home(path), key)
 
     def note(self, **what: Any) -> None:
         """Append a line with the time. Raises StorageError: what can't be recorded is not
         answered."""
-        if self._path is None:
-            return
-        line = json.dumps({"time": round(time.time(), 3), **what}, ensure_ascii=False) + "\n"
-        try:
-            handle = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-            try:
-                os.write(handle, line.encode())
-            finally:
-                os.close(handle)
-        except OSError as error:
-            raise StorageError(
-                f"cannot write the audit log {self._path}: {error.strerror or error}."
-            ) from error
+        if self._log is not None:
+            self._log.append(json.dumps({"time": round(time.time(), 3), **what}, ensure_ascii=False))
+
+    def close(self) -> None:
+        """Sign what came last."""
+        if self._log is not None:
+            self._log.sign()
 
 
 __all__ = ["Audit"]

@@ -18,6 +18,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from ..collections.client import Client
+from ..collections.keyring import KeyRing
+from ..collections.keys import Keys
 from ..errors import CiphervecError
 from . import configuration, message, naming, problem
 from .access import Access
@@ -41,8 +43,17 @@ _log = logging.getLogger("ciphervec.sidecar")
 class Service:
     """What the routes share."""
 
-    def __init__(self, client: Client, choices: Choices, *, allow_reset: bool) -> None:
-        self.catalog = Catalog(client, allow_open=choices.mode == "open")
+    def __init__(
+        self,
+        client: Client,
+        choices: Choices,
+        *,
+        allow_reset: bool,
+        tenant_keys: KeyRing | None = None,
+        under: Callable[[Keys], Client] | None = None,
+    ) -> None:
+        allow_open = choices.mode == "open"
+        self.catalog = Catalog(client, allow_open=allow_open, tenant_keys=tenant_keys, under=under)
         self.rows = Rows(self.catalog, choices)
         self._allow_reset = allow_reset
 
@@ -190,10 +201,18 @@ def application(
     allow_reset: bool = False,
     origins: tuple[str, ...] = (),
     max_body: int = MAX_BODY,
+    tenant_keys: KeyRing | None = None,
+    under: Callable[[Keys], Client] | None = None,
 ) -> Starlette:
     """The ASGI application, for `serve` or any other server of such. Its `state.catalog` can be opened ahead of
-    the first request."""
-    service = Service(client, Choices() if choices is None else choices, allow_reset=allow_reset)
+    the first request. With `tenant_keys` each new tenant has a key, and a client that `under` makes of it."""
+    service = Service(
+        client,
+        Choices() if choices is None else choices,
+        allow_reset=allow_reset,
+        tenant_keys=tenant_keys,
+        under=under,
+    )
 
     def route(method: str, path: str, function: Callable[[Arguments], Any], status: int = 200) -> Route:
         async def endpoint(request: Request) -> Response:

@@ -17,6 +17,8 @@ from typing import Any, TypeVar
 
 from ..collections.client import Client
 from ..collections.collection import Collection
+from ..collections.keyring import KeyRing
+from ..collections.keys import Keys
 from ..errors import CollectionExists, CollectionNotFound, CorruptData, DuplicateId, ServerError
 from ..http.client import HttpClient
 from . import configuration, naming
@@ -79,10 +81,23 @@ class Entry:
 class Catalog:
     """What there is. Safe for threads; several sidecars of one server may change it."""
 
-    def __init__(self, client: Client, *, allow_open: bool = False) -> None:
-        """`allow_open`: collections were to be made in mode `open`."""
+    def __init__(
+        self,
+        client: Client,
+        *,
+        allow_open: bool = False,
+        tenant_keys: KeyRing | None = None,
+        under: Callable[[Keys], Client] | None = None,
+    ) -> None:
+        """`allow_open`: collections were to be made in mode `open`. With `tenant_keys` a tenant that is made gets a
+        key, under which its collections are sealed by the client that `under` makes."""
         client._alone = True  # what the catalogue keeps in memory another one must not change
         self._client, self._allow_open = client, allow_open
+        self._tenant_keys, self._under = tenant_keys, under
+        self._clients: dict[str, Client] = {}
+        """Of tenants with a key."""
+        self._key_ids: dict[str, str] = {}
+        """Of those tenants."""
         self._shared = isinstance(client, HttpClient)
         self._lock = threading.RLock()
         self._rows: Collection | None = None
@@ -115,7 +130,11 @@ class Catalog:
             self.fresh()
             if name in self._tenants:
                 raise Problem(409, f"Tenant [{name}] already exists")
-            self._add(json.dumps(["tenant", name]), "{}", f"Tenant [{name}] already exists")
+            content = {}
+            if self._tenant_keys is not None:
+                ring = self._tenant_keys
+                content["key"] = ring.key_id(name) if name in ring else ring.add(name).key_id
+            self._add(json.dumps(["tenant", name]), json.dumps(content), f"Tenant [{name}] already exists")
 
     def databases(self, tenant: str) -> dict[str, str]:
         """Names and ids, in the order of making."""
@@ -218,7 +237,7 @@ class Catalog:
             if entry.dimension is None:
                 return None
         try:
-            return self._client.get_collection(entry.sealed_name, allow_open=self._allow_open)
+            return self._of(entry.tenant).get_collection(entry.sealed_name, allow_open=self._allow_open)
         except CollectionNotFound:
             with self._lock:
                 self._entries.pop(entry.id, None)
@@ -229,11 +248,11 @@ class Catalog:
         with self._lock:
             entry = self.entry(entry.id, fresh=True)
             if entry.dimension is None:
-                metric = configuration.space(entry.schema)
+                metric, client = configuration.space(entry.schema), self._of(entry.tenant)
                 try:
-                    rows = self._client.create_collection(entry.sealed_name, dimension, metric, **choices)
+                    rows = client.create_collection(entry.sealed_name, dimension, metric, **choices)
                 except CollectionExists:  # another sidecar was first, or stopped half-way
-                    rows = self._client.get_collection(entry.sealed_name, allow_open=self._allow_open)
+                    rows = client.get_collection(entry.sealed_name, allow_open=self._allow_open)
                 self.change(entry, dimension=rows.dimension)
                 return rows
         found = self.rows_of(entry)
@@ -245,16 +264,50 @@ class Catalog:
         """Delete a collection, its row last, so that a crash leaves nothing that nobody names."""
         with self._lock:
             with contextlib.suppress(CollectionNotFound):
-                self._client.delete_collection(entry.sealed_name)
+                # Who has it open; removing takes no key.
+                client = self._clients.get(entry.tenant, self._client)
+                client.delete_collection(entry.sealed_name)
             self._delete(self._paths.get(entry.id, [entry.row]))
 
     def reset(self) -> None:
         """Delete everything that sidecars made here."""
         with self._lock:
+            self.close()
             for name in self._client.list_collections():
                 if name.startswith(PREFIX) and name != CATALOG:
                     self._client.delete_collection(name)
             self._delete(list(self._rows_now().get(include=[])["ids"]))
+
+    def close(self) -> None:
+        """Close the clients of tenants."""
+        with self._lock:
+            for client in self._clients.values():
+                client.close()
+            self._clients.clear()
+
+    def _of(self, tenant: str) -> Client:
+        """The client with the key of a tenant; the sidecar's own of one without. Raises Problem where the key is gone."""
+        with self._lock:
+            key_id = self._key_ids.get(tenant)
+            if key_id is None:
+                return self._client
+            if self._tenant_keys is None or self._under is None:
+                raise Problem(
+                    403, f"tenant [{tenant}] has a key of its own: start the sidecar with --tenant-keys."
+                )
+            if tenant not in self._tenant_keys:
+                if tenant in self._clients:
+                    self._clients.pop(tenant).close()
+                raise Problem(403, f"the key of tenant [{tenant}] was destroyed, or is in another folder.")
+            keys = self._tenant_keys[tenant]
+            if keys.key_id != key_id:
+                raise Problem(
+                    403, f"tenant [{tenant}] is under key {key_id}; --tenant-keys has {keys.key_id} for it."
+                )
+            if tenant not in self._clients:
+                self._clients[tenant] = self._under(keys)
+                self._clients[tenant]._alone = True
+            return self._clients[tenant]
 
     def _add(self, row: str, content: str, exists: str) -> None:
         try:
@@ -287,11 +340,14 @@ class Catalog:
         """Read the rows as they are now."""
         found = self._rows_now().get(include=["documents"])
         tenants: dict[str, dict[str, str]] = {naming.TENANT: {naming.DATABASE: _NONE}}
+        key_ids: dict[str, str] = {}
         entries: dict[str, Entry] = {}
         paths: dict[str, list[str]] = {}
         for path, content in _parsed(found["ids"], found["documents"] or []):
             if path[0] == "tenant":
                 tenants.setdefault(path[1], {})
+                if "key" in content:
+                    key_ids[path[1]] = content["key"]
             elif path[0] == "database":
                 tenants.setdefault(path[1], {})[path[2]] = content["id"]
             else:
@@ -300,7 +356,7 @@ class Catalog:
                 known = entries.get(entry.id)
                 if known is None or known.revision < entry.revision:
                     entries[entry.id] = entry
-        self._tenants, self._entries, self._paths = tenants, entries, paths
+        self._tenants, self._entries, self._paths, self._key_ids = tenants, entries, paths, key_ids
 
 
 def _parsed(ids: list[Any], documents: list[str | None]) -> Iterator[tuple[list[str], dict[str, Any]]]:

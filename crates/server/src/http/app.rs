@@ -89,9 +89,11 @@ impl App {
             None => None,
             Some(path) => Some(TokenFile::open(&path).map_err(|error| error.to_string())?),
         };
-        let audit = Audit::open(options.audit.as_deref())
+        let signing = options.audit_key.as_deref().map(|path| key_file(path, AUDIT)).transpose()?;
+        let audit = Audit::open(options.audit.as_deref(), signing)
             .map_err(|error| format!("cannot open the audit file: {error}; check --audit"))?;
-        let receipts = options.receipt_key.as_deref().map(receipt_key).transpose()?;
+        let receipts = options.receipt_key.as_deref().map(|path| key_file(path, RECEIPT));
+        let receipts = receipts.transpose()?.map(ReceiptKey::new);
         let memory = MemoryPlan::of(options)?;
         metrics.budget.set(memory.budget);
         let database = Database::open(&DatabaseOptions {
@@ -205,6 +207,7 @@ impl App {
 
     /// Gives all locks back.
     pub fn close(&self) {
+        self.audit.close();
         self.programs.close();
         self.database.close();
     }
@@ -260,15 +263,17 @@ impl App {
     }
 }
 
-fn receipt_key(path: &Path) -> Result<ReceiptKey, String> {
-    let refused = |why: &str| format!("cannot use the receipt key {}: {why}", path.display());
+/// What a file of 32 bytes is, and what makes one.
+const AUDIT: [&str; 2] = ["audit key", "ciphervec audit key"];
+const RECEIPT: [&str; 2] = ["receipt key", "ciphervec decrypt-service receipt-key"];
+
+fn key_file(path: &Path, [what, maker]: [&str; 2]) -> Result<[u8; RECEIPT_KEY_BYTES], String> {
+    let refused = |why: &str| format!("cannot use the {what} {}: {why}", path.display());
     let bytes = std::fs::read(path).map_err(|error| refused(&error.to_string()))?;
     let found = bytes.len();
-    let bytes = bytes.try_into().map_err(|_| {
+    bytes.try_into().map_err(|_| {
         refused(&format!(
-            "it has {found} bytes, where {RECEIPT_KEY_BYTES} are expected; make one with \
-             `ciphervec decrypt-service receipt-key`"
+            "it has {found} bytes, where {RECEIPT_KEY_BYTES} are expected; make one with `{maker}`"
         ))
-    })?;
-    Ok(ReceiptKey::new(bytes))
+    })
 }

@@ -166,7 +166,7 @@ class Server {
         made.free();
         throw new WrongKey(`these are the keys ${found}, not ${keyId}.`);
       }
-      return { handle: this.#holdKeys(made), keyId: made.keyId };
+      return this.#told(made);
     };
     return {
       about: () => ({ version: native.version(), backend: native.backend() }),
@@ -204,11 +204,17 @@ class Server {
     };
   }
 
+  #told(keys: Keys): { handle: Handle; keyId: string } {
+    return { handle: this.#holdKeys(keys), keyId: keys.keyId };
+  }
+
   #holdKeys(keys: Keys): Handle {
     const methods = {
       toFile: (_: Call, passphrase: string | undefined, plain: boolean | undefined) =>
         keys.toFile(passphrase, plain),
       recoveryPhrase: () => keys.recoveryPhrase(),
+      forTenant: (_: Call, name: string) => this.#told(keys.forTenant(name)),
+      forCollection: (_: Call, name: string) => this.#told(keys.forCollection(name)),
       share: async (_: Call, recipients: Uint8Array[]) => {
         const native = await (this.#native as Promise<Native>);
         const shared = native.SharedKeys.seal(keys, recipients);

@@ -263,7 +263,7 @@ result = [docs.count(), docs.get(["js 1", "js 2"])["documents"], docs.adopt()]
     const { Identity } = await import("@ciphervec/client");
     const alice = await Identity.generate("alice");
     await writeFile(join(folder, "alice.pub"), alice.recipient);
-    const shared = await inPython<{ shared: number[]; key: string; bob: number[] }>(
+    const shared = await inPython<{ shared: number[]; key: string; derived: string; bob: number[] }>(
       {},
       `
 from pathlib import Path
@@ -271,11 +271,14 @@ keys = ciphervec.Keys.generate()
 bob = ciphervec.Identity.generate("bob")
 bob.save(f"{given['folder']}/bob.key", passphrase="bob has four words")
 made = keys.share([Path(f"{given['folder']}/alice.pub").read_bytes()])
-result = {"shared": list(made.to_bytes()), "key": keys.key_id, "bob": list(bob.recipient.to_bytes())}
+derived = keys.for_tenant("naïve 名").for_collection("books").key_id
+result = {"shared": list(made.to_bytes()), "key": keys.key_id, "derived": derived, "bob": list(bob.recipient.to_bytes())}
 `,
     );
     const opened = await Keys.openShared(Uint8Array.from(shared.shared), alice);
     expect(opened.keyId).toBe(shared.key);
+    const derived = await (await opened.forTenant("naïve 名")).forCollection("books");
+    expect(derived.keyId).toBe(shared.derived);
     const back = await opened.share([Uint8Array.from(shared.bob)]);
     await writeFile(join(folder, "to-bob"), back);
     const there = await inPython<string>(

@@ -133,6 +133,18 @@ test("keys come back from files, words and shares", () => {
   expect(thrown(() => read.open(bob)).code).toBe("WrongKey");
 }, 60_000);
 
+/** The master keys are those of test_tenant_keys.py, of another implementation of BLAKE3. */
+test("keys for a tenant and a collection are those of the formula", () => {
+  const keys = search.Keys.fromMaster(new Uint8Array(32).fill(1));
+  const of = (master: string) => search.Keys.fromMaster(Uint8Array.from(Buffer.from(master, "hex")));
+  const tenant = of("5da07a86be8c4452fceb96e6fc76be636eb2dbd421016641e3310fd07fa43d37");
+  const collection = of("04df785fbebc1026d3f440e7cade03364230054620cb42639411af0d5bdd8194");
+  expect(keys.forTenant("acme").same(tenant)).toBe(true);
+  expect(keys.forCollection("acme").same(collection)).toBe(true);
+  expect(keys.forTenant("Acme").same(tenant)).toBe(false);
+  expect(thrown(() => keys.forTenant("")).message).toContain("1 to 255 bytes");
+});
+
 test("records open for their row, their id and their key alone", () => {
   const { owner, sealed, directory, spec } = half("sealed", ["a", "b"]);
   const payloads = [new Uint8Array([1, 2, 3]), new Uint8Array(0)];

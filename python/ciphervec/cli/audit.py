@@ -1,0 +1,151 @@
+"""Commands `audit key`, `verify` and `mark`, for operators of servers and for whoever checks their audit logs."""
+
+from __future__ import annotations
+
+import os
+from itertools import pairwise
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .. import _native
+from ..errors import CorruptData, InvalidInput
+from ..ingest.counts import several
+from ..ingest.files import read_file, write_file
+from .terminal import Json, command, existing, print_json, screen
+
+audit_app = typer.Typer(
+    no_args_is_help=True, help="Sign and check the audit logs of servers and decrypt services."
+)
+KEY_BYTES = 32
+Files = Annotated[
+    list[Path], typer.Argument(metavar="FILE...", help="Audit files, each the next one of those before it.")
+]
+
+
+def write_secret(path: Path, data: bytes) -> None:
+    """To a new file that its owner alone reads. Raises FileExistsError."""
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        file.write(data)
+
+
+def read_key(path: Path) -> bytes:
+    """The 32 bytes of an audit key. Raises InvalidInput for a file of another length."""
+    data = read_file(existing(path, "audit key"))
+    if len(data) != KEY_BYTES:
+        raise InvalidInput(
+            f"{path} has {len(data)} bytes, where an audit key has {KEY_BYTES}. Make one with: ciphervec audit key {path}"
+        )
+    return data
+
+
+@audit_app.command()
+@command
+def key(
+    path: Annotated[Path, typer.Argument(help="A new file, for `serve --audit-key`.")], as_json: Json = False
+) -> None:
+    """Make the key that an audit log is signed with; its public half, ending in .pub, is for who checks.
+
+    It decrypts nothing.
+
+    **Examples**
+
+    - `ciphervec audit key audit.key`  writes audit.key.pub too
+    """
+    secret, public = os.urandom(KEY_BYTES), path.with_name(path.name + ".pub")
+    write_secret(path, secret)
+    shown = _native.audit_verifying_key(secret).hex()
+    write_file(public, f"{shown}\n".encode())
+    if as_json:
+        print_json({"path": str(path), "public": str(public), "key": shown})
+        return
+    screen.print(f"audit key written to {path}; {public} is for who checks", highlight=False)
+
+
+@audit_app.command()
+@command
+def verify(
+    files: Files,
+    public: Annotated[
+        Path | None,
+        typer.Option("--key", help="The .pub file of the key that signs: every signature has to be its."),
+    ] = None,
+    seen: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--mark", metavar="LINE:CHAIN", help="What `audit mark` showed before, of the last file. Repeat."
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Check that no line of a log was changed, left out or put in, and who has signed it.
+
+    Whoever can write the file can cut off its end. --mark finds that out, with what was shown before.
+
+    **Examples**
+
+    - `ciphervec audit verify audit.log --key audit.key.pub`
+    - `ciphervec audit verify audit.log.1 audit.log --mark 1200:5da0…`
+    """
+    by = None if public is None else _public(public)
+    marks = [_mark(one) for one in seen or ()]
+    found = [
+        _native.verify_audit(existing(one, "audit file"), by, marks if one is files[-1] else [])
+        for one in files
+    ]
+    for (before, after), name in zip(pairwise(found), files[1:], strict=True):
+        if after[3] != before[1]:
+            raise CorruptData(
+                f"{name} does not begin where the file before it ends: one between them is missing, or its end."
+            )
+    unchained, (line, chain), signed, _ = found[-1]
+    total = sum(end for _, (end, _), _, _ in found)
+    if as_json:
+        print_json({"lines": total, "unchained": sum(one[0] for one in found), "line": line, "chain": chain.hex(),
+                    "signed": signed if by else None})  # fmt: skip
+        return
+    screen.print(f"{several(total, 'line')}: nothing was changed, left out or put in", highlight=False)
+    if unchained:
+        screen.print(
+            f"{several(unchained, 'line')} in front, of before there were chains: nothing is known of them"
+        )
+    if by is not None:
+        screen.print(f"signed up to line {signed} of {line} in {files[-1]}", highlight=False)
+    screen.print(f"mark {line}:{chain.hex()}", highlight=False, soft_wrap=True)
+
+
+@audit_app.command()
+@command
+def mark(path: Annotated[Path, typer.Argument(metavar="FILE", help="An audit file.")]) -> None:
+    """Show the last line's number and the chain there: publish it, and nobody can cut the log off before it.
+
+    **Examples**
+
+    - `ciphervec audit mark audit.log`
+    """
+    _, (line, chain), _, _ = _native.verify_audit(existing(path, "audit file"), None, [])
+    screen.print(f"{line}:{chain.hex()}", highlight=False, soft_wrap=True)
+
+
+def _public(path: Path) -> bytes:
+    return _hex(
+        read_file(existing(path, "public key")).decode(errors="replace").strip(), f"{path} is no .pub file"
+    )
+
+
+def _mark(text: str) -> tuple[int, bytes]:
+    line, colon, chain = text.partition(":")
+    if not colon or not line.isascii() or not line.isdigit() or len(line) > 18:
+        raise InvalidInput(f"--mark takes LINE:CHAIN, as `ciphervec audit mark` shows it; got {text!r}.")
+    return int(line), _hex(chain, "--mark takes LINE:CHAIN")
+
+
+def _hex(text: str, what: str) -> bytes:
+    try:
+        data = bytes.fromhex(text)
+    except ValueError:
+        data = b""
+    if len(data) != KEY_BYTES or data.hex() != text:
+        raise InvalidInput(f"{what}: 64 hexadecimal digits expected, got {text[:80]!r}.")
+    return data

@@ -1,0 +1,82 @@
+//! Audit logs, for Python's services and for whoever checks them. No secret of the collection's owner.
+
+use crate::errors::{CorruptData, InvalidInput, StorageError};
+use ciphervec_owner::protect::audit::{
+    AUDIT_KEY_BYTES, AuditLog, Broken, Mark, verify, verifying_key,
+};
+use pyo3::prelude::*;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+/// A log that is written.
+#[pyclass(name = "AuditLog", module = "ciphervec._native", frozen)]
+pub struct PyAuditLog {
+    path: PathBuf,
+    log: Mutex<AuditLog>,
+}
+
+impl PyAuditLog {
+    fn failed(path: &Path, error: &std::io::Error) -> PyErr {
+        StorageError::new_err(format!("cannot write the audit log {}: {error}.", path.display()))
+    }
+
+    fn change<T: Send>(
+        &self,
+        py: Python<'_>,
+        change: impl FnOnce(&mut AuditLog) -> std::io::Result<T> + Send,
+    ) -> PyResult<T> {
+        let changed =
+            py.detach(|| change(&mut self.log.lock().unwrap_or_else(PoisonError::into_inner)));
+        changed.map_err(|error| Self::failed(&self.path, &error))
+    }
+}
+
+#[pymethods]
+impl PyAuditLog {
+    #[new]
+    #[pyo3(signature = (path, key=None))]
+    fn new(path: PathBuf, key: Option<[u8; AUDIT_KEY_BYTES]>) -> PyResult<Self> {
+        match AuditLog::open(&path, key) {
+            Ok(log) => Ok(Self { path, log: Mutex::new(log) }),
+            Err(error) => Err(Self::failed(&path, &error)),
+        }
+    }
+
+    /// Appends a JSON object on one line. Raises StorageError: then nothing of it is in the log.
+    fn append(&self, py: Python<'_>, object: &str) -> PyResult<()> {
+        self.change(py, |log| log.append(object))
+    }
+
+    /// Signs what came last, if it has a key.
+    fn sign(&self, py: Python<'_>) -> PyResult<()> {
+        self.change(py, AuditLog::sign)
+    }
+}
+
+/// The half of an audit key that others check by.
+#[pyfunction]
+pub fn audit_verifying_key(key: [u8; AUDIT_KEY_BYTES]) -> [u8; AUDIT_KEY_BYTES] {
+    verifying_key(&key)
+}
+
+type Seen = (u64, [u8; 32]);
+
+/// Checks a log: lines before the chain, the last line and the chain there, the last line that is signed, and where the log before
+/// ended. Raises CorruptData, StorageError.
+#[pyfunction]
+#[pyo3(signature = (path, key, marks))]
+pub fn verify_audit(
+    py: Python<'_>,
+    path: PathBuf,
+    key: Option<[u8; AUDIT_KEY_BYTES]>,
+    marks: Vec<Seen>,
+) -> PyResult<(u64, Seen, u64, Option<Seen>)> {
+    let marks: Vec<Mark> = marks.into_iter().map(|(line, chain)| Mark { line, chain }).collect();
+    let seen = |mark: Mark| (mark.line, mark.chain);
+    match py.detach(|| verify(&path, key.as_ref(), &marks)) {
+        Ok(found) => Ok((found.unchained, seen(found.end), found.signed, found.after.map(seen))),
+        Err(broken @ Broken::Read { .. }) => Err(StorageError::new_err(format!("{broken}."))),
+        Err(Broken::Line { line: 0, why, .. }) => Err(InvalidInput::new_err(format!("{why}."))),
+        Err(broken) => Err(CorruptData::new_err(format!("{broken}."))),
+    }
+}
