@@ -9,7 +9,8 @@ from typing import Annotated
 
 import typer
 
-from .. import _native
+import ciphervec._native as _native
+
 from ..errors import CorruptData, InvalidInput
 from ..ingest.counts import several
 from ..ingest.files import read_file, write_file
