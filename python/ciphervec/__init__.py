@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from .collections.collection import Collection
     from .collections.embedding.encoders import register_embedding_function
     from .collections.embedding.function import EmbeddingFunction
+    from .collections.hybrid import BM25, Rrf, Weighted
     from .collections.identity import Identity
     from .collections.index import Index
     from .collections.keyring import KeyRing
@@ -99,6 +100,7 @@ _MODULES = {
 }
 _NAMES = {
     "AsyncHttpClient": "http",
+    "BM25": "collections.hybrid",
     "Client": "collections.client",
     "Clusters": "collections.routing",
     "Codebook": "codebooks.codebook",
@@ -124,8 +126,10 @@ _NAMES = {
     "QueryResult": "collections.results",
     "Rerank": "collections.reranking",
     "Roc": "collections.roc",
+    "Rrf": "collections.hybrid",
     "SealedQuery": "collections.query",
     "Threshold": "collections.roc",
+    "Weighted": "collections.hybrid",
     "Writer": "writer.writer",
     "WrittenBatch": "writer.pending_batch",
     "fold": "programs.helpers",
@@ -161,6 +165,7 @@ def __dir__() -> list[str]:
 _moved.install()
 
 __all__ = [
+    "BM25",
     "AsyncHttpClient",
     "AuthenticationError",
     "BoundExceeded",
@@ -207,6 +212,7 @@ __all__ = [
     "Rerank",
     "Roc",
     "RollbackDetected",
+    "Rrf",
     "SealedQuery",
     "SealedSegment",
     "ServerError",
@@ -218,6 +224,7 @@ __all__ = [
     "Threshold",
     "UnknownId",
     "UnsupportedVersion",
+    "Weighted",
     "Writer",
     "WriterCard",
     "WrittenBatch",

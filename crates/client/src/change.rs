@@ -9,16 +9,17 @@ use serde::Deserialize;
 
 use crate::gathered::gathered;
 
-/// Blobs of a segment: sealed vectors, ids and norms, metadata and documents, filter tags, vectors as they were put in; and, in one that
-/// a writer sealed, its key, wrapped to the owner.
+/// Blobs of a segment: sealed vectors, ids and norms, metadata and documents, filter tags, vectors as they were put in, the words of its
+/// documents; and, in one that a writer sealed, its key, wrapped to the owner.
 pub const ROWS: &str = "rows";
 pub const SIDECAR: &str = "sidecar";
 pub const RECORDS: &str = "records";
 pub const TAGS: &str = "tags";
 pub const ORIGINALS: &str = "originals";
+pub const TERMS: &str = "terms";
 pub const WRAP: &str = "wrap";
 /// All of them.
-pub const BLOBS: [&str; 6] = [ROWS, SIDECAR, RECORDS, TAGS, ORIGINALS, WRAP];
+pub const BLOBS: [&str; 7] = [ROWS, SIDECAR, RECORDS, TAGS, ORIGINALS, TERMS, WRAP];
 
 /// What a collection keeps beside its segments: the server's keys, the owner's key pair, what the owner says of all that with each commit,
 /// which segments of writers count no more, and which segments are clusters.

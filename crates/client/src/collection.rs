@@ -11,10 +11,12 @@ use crate::clusters::choice::Clusters;
 use crate::error::{Error, Result};
 use crate::face::Face;
 use crate::host::Host;
+use crate::records::bm25::Bm25;
 use crate::replica::alone::Alone;
 use crate::replica::batch::{Batch, Records, changed, check_rows, distinct};
 use crate::replica::fetch::Fetch;
 use crate::replica::flooding::{DEVIATION, FloodingPlan, check_deviation};
+use crate::replica::fusion::{Hybrid, fused};
 use crate::replica::overlay::{Changes, Known, Unknown, say_stale};
 use crate::replica::prefetch::prefetch;
 use crate::replica::recluster::{Clustered, recluster};
@@ -36,6 +38,7 @@ pub struct Collection {
     /// As they were seen last.
     settings: std::sync::Mutex<(Vec<String>, bool)>,
     routing: Option<Clusters>,
+    sparse: Option<Bm25>,
 }
 
 impl Collection {
@@ -43,8 +46,14 @@ impl Collection {
         let described = &replica.description;
         let (spec, settings) =
             (described.spec.clone(), (described.filterable.clone(), described.originals));
-        let routing = described.routing.clone();
-        Collection { spec, settings: settings.into(), routing, replica: Mutex::new(replica) }
+        let (routing, sparse) = (described.routing.clone(), described.sparse);
+        Collection {
+            spec,
+            settings: settings.into(),
+            routing,
+            sparse,
+            replica: Mutex::new(replica),
+        }
     }
 
     /// What the index is.
@@ -73,6 +82,11 @@ impl Collection {
     /// How its rows are put in clusters, which queries ask about.
     pub fn routing(&self) -> Option<&Clusters> {
         self.routing.as_ref()
+    }
+
+    /// How its rows are ranked by the words of their documents.
+    pub fn sparse(&self) -> Option<Bm25> {
+        self.sparse
     }
 
     /// That it was chosen so.
@@ -273,6 +287,7 @@ impl Collection {
         let QueryRequest {
             mut embeddings,
             n_results,
+            hybrid,
             within,
             among,
             parts,
@@ -300,6 +315,16 @@ impl Collection {
             return Error::input(format!("within must be a finite number, got {within}."));
         }
         let mut alone = self.alone(host).await?;
+        let count = n_results.or(if within.is_none() { Some(10) } else { None });
+        if let Some(hybrid) = &hybrid {
+            hybrid.check(embeddings.len() / self.spec.dimension())?;
+            alone.bm25()?;
+            if within.is_some() {
+                return Error::input(
+                    "within is a distance of vectors, which a fusion does not rank by. Leave one of both out.",
+                );
+            }
+        }
         let noisy = alone.description.encrypts_queries();
         let others = audience == Some(Audience::Others);
         if others && alone.description.spec.mode() == Mode::SealedQuery {
@@ -310,7 +335,7 @@ impl Collection {
         }
         let question = Question {
             rows: embeddings,
-            count: n_results.or(if within.is_none() { Some(10) } else { None }),
+            count: hybrid.as_ref().map_or(count, |hybrid| count.max(Some(hybrid.window))),
             within,
             filter: filter_of(&alone, &among)?,
             among: among.ids,
@@ -318,11 +343,12 @@ impl Collection {
             skip_quarantined,
         };
         let (flood, exact) = (question.flood, flooding.is_none());
+        let wanted = Wanted { count, hybrid, exact, parts };
         let ends = host.now() + PATIENCE;
         let mut turns = 0;
         let (found, beside, flooding) = loop {
             turns += 1;
-            match asked(&mut alone, host, &question, exact, parts).await {
+            match asked(&mut alone, host, &question, &wanted).await {
                 // Each turn of a question for others is counted: a server must not have many of them for one.
                 Err(Error::Conflict(_))
                     if host.now() < ends && (flood.is_none() || turns < FLOODED_TURNS) =>
@@ -492,21 +518,31 @@ impl Collection {
     }
 }
 
-/// One attempt at a query, the parts of its hits that are asked for, and the noise that was added. A flood gives way to an `exact` result.
+/// What is made of the hits of a question.
+struct Wanted {
+    /// The most of each query.
+    count: Option<usize>,
+    hybrid: Option<Hybrid>,
+    /// Whether a flood gives way to a result by the vectors themselves, where there is one.
+    exact: bool,
+    parts: Parts,
+}
+
+/// One attempt at a query, the parts of its hits that are asked for, and the noise that was added.
 async fn asked(
     alone: &mut Alone<'_>,
     host: &dyn Host,
     question: &Question,
-    exact: bool,
-    parts: Parts,
+    Wanted { count, hybrid, exact, parts }: &Wanted,
 ) -> Result<(Vec<Matches>, Vec<GetResult>, Option<f64>)> {
+    let (parts, count) = (*parts, *count);
     let queries = question.rows.len() / alone.description.spec.dimension();
     let most = |replica: &Replica, count: usize| queries * count.min(replica.directory.len());
     // Before anything is asked: what is refused then depends on no hit.
-    let bound = question.count.map_or(1, |count| most(alone, count));
+    let bound = count.map_or(1, |count| most(alone, count));
     way(alone, host, parts, bound).await?;
     let ranked = match question.flood {
-        Some(_) if exact => alone.ranked_by_vectors(host, question, parts.fetch).await?,
+        Some(_) if *exact => alone.ranked_by_vectors(host, question, parts.fetch).await?,
         _ => None,
     };
     let flooding = if ranked.is_some() { None } else { question.flood };
@@ -514,8 +550,14 @@ async fn asked(
         Some(found) => found,
         None => searched(alone, host, question).await?,
     };
+    let found = match (hybrid, count) {
+        (Some(hybrid), Some(count)) => {
+            with_words(alone, host, question, hybrid, found, count).await?
+        }
+        _ => found,
+    };
     let ids: Vec<Id> = found.iter().flat_map(|one| one.ids.iter().cloned()).collect();
-    let bound = question.count.map_or(ids.len(), |count| most(alone, count).max(ids.len()));
+    let bound = count.map_or(ids.len(), |count| most(alone, count).max(ids.len()));
     let way = way(alone, host, parts, bound).await?;
     let GetResult { rows, owners_only } = rows_of(alone, host, ids, parts, way).await?;
     let mut rows = rows.into_iter();
@@ -524,6 +566,24 @@ async fn asked(
         .map(|one| GetResult { rows: rows.by_ref().take(one.ids.len()).collect(), owners_only });
     let beside = beside.collect();
     Ok((found, beside, flooding))
+}
+
+/// The order of both, that of vectors and that of words.
+async fn with_words(
+    alone: &mut Alone<'_>,
+    host: &dyn Host,
+    question: &Question,
+    Hybrid { texts, fusion, window }: &Hybrid,
+    found: Vec<Matches>,
+    count: usize,
+) -> Result<Vec<Matches>> {
+    let looked_at = count.max(*window);
+    let words = alone.ranked_by_words(host, question, texts, &found, looked_at).await?;
+    Ok(found
+        .into_iter()
+        .zip(&words)
+        .map(|(near, said)| fused(*fusion, near, said, count))
+        .collect())
 }
 
 /// What the server finds; where a filter leaves nothing, why.

@@ -102,6 +102,7 @@ impl JsCollection {
         let request = QueryRequest {
             embeddings: floats(&question, "queryEmbeddings")?,
             n_results: whole(&question, "nResults"),
+            hybrid: None,
             within: number(&question, "within"),
             among: selection(&question)?,
             parts,

@@ -15,6 +15,7 @@ from ..ingest.metrics import METRICS
 from ..ingest.naming import check_name
 from ..ingest.network import Network, check_network
 from .embedding.function import SavedFunction
+from .hybrid import BM25, check_sparse
 from .routing import Clusters
 from .spec import filterable_names, index_spec
 
@@ -30,6 +31,7 @@ class Choices:
     embedding: SavedFunction | None = None
     routing: Clusters | None = None
     center: FloatArray | None = None
+    sparse: BM25 | None = None
 
     @classmethod
     def new(
@@ -47,6 +49,7 @@ class Choices:
         embedding: SavedFunction | None = None,
         routing: Clusters | None = None,
         center: Vectors | None = None,
+        sparse: BM25 | None = None,
     ) -> Choices:
         """Check what `create_collection` was given. Raises InvalidInput."""
         spec = index_spec(check_name(name), dimension, metric, mode, precision, scheme, bits)
@@ -57,7 +60,7 @@ class Choices:
             routing.check(spec, fields)
         over = None if network is None else check_network(network)
         around = None if center is None else _center(center, spec)
-        return cls(spec, fields, originals, over, embedding, routing, around)
+        return cls(spec, fields, originals, over, embedding, routing, around, check_sparse(sparse))
 
     def with_embedding(self, embedding: SavedFunction | None) -> Choices:
         """The same, embedded by this function, or by none that is known."""
@@ -84,6 +87,7 @@ class Choices:
             "bits": spec.bits,
             "network": None if self.network is None else self.network.native,
             "center": [] if self.center is None else self.center.tolist(),
+            "sparse": None if self.sparse is None else (self.sparse.k1, self.sparse.b),
             "embedding_function": None if self.embedding is None else self.embedding.to_text(),
         }
 

@@ -26,6 +26,7 @@ from ..ingest.state_folder import user_folder
 from .choices import Choices
 from .collection import Collection
 from .embedding.function import Embedder, EmbeddingFunction, SavedFunction
+from .hybrid import BM25
 from .keys import Keys
 from .routing import Clusters
 from .shared import OPENING, opened_in, register
@@ -96,6 +97,7 @@ class Client:
         embedding_function: EmbeddingFunction | None = None,
         routing: Clusters | None = None,
         center: Vectors | None = None,
+        sparse: BM25 | None = None,
     ) -> Collection:
         """Make an empty collection.
 
@@ -127,8 +129,10 @@ class Client:
 
         `center`: under `l2`, a vector of shape (dimension,) that rows and queries are taken less, which changes no
         distance and makes their errors smaller where data lies far from zero. Left out, it is the mean of the first rows
-        where that helps, and `optimize` follows it. Writers' cards have it, in clear. Raises CollectionExists,
-        InvalidInput, StorageError.
+        where that helps, and `optimize` follows it. Writers' cards have it, in clear.
+
+        `sparse=BM25()` ranks rows by the words of their documents too, which `query(fusion=...)` takes in; the words are
+        sealed beside the rows. Raises CollectionExists, InvalidInput, StorageError.
         """
         embedder = None if embedding_function is None else Embedder(embedding_function)
         with self._open():
@@ -139,7 +143,7 @@ class Client:
                 dimension = length
             choices = Choices.new(
                 name, _ANY if length is None else length, metric, mode, precision, filterable, scheme, bits, originals,
-                network, saved, routing, center,
+                network, saved, routing, center, sparse,
             )  # fmt: skip
             self._native.check_new(choices.native())
             self._refuse_unborn(name)
@@ -261,14 +265,15 @@ class Client:
         embedding_function: EmbeddingFunction | None = None,
         routing: Clusters | None = None,
         center: Vectors | None = None,
+        sparse: BM25 | None = None,
     ) -> Collection:
         """Open the collection, or make it. Raises InvalidInput when it is there with other
         choices; one that is there may keep `originals` or not, and be routed or not, unless that is
-        given, keeps its `network` and its `center`, and may have no `embedding_function` saved."""
+        given, keeps its `network`, its `center` and its `sparse`, and may have no `embedding_function` saved."""
         with self._open():
             wanted = Choices.new(
                 name, _ANY if dimension is None else dimension, metric, mode, precision, filterable, scheme, bits, originals,
-                network, routing=routing,
+                network, routing=routing, sparse=sparse,
             )  # fmt: skip
             embedder = None if embedding_function is None else Embedder(embedding_function)
             try:
@@ -279,7 +284,7 @@ class Client:
                     return self.create_collection(
                         name, dimension, metric, mode, precision, filterable,
                         scheme=scheme, bits=bits, originals=originals, network=network,
-                        embedding_function=embedding_function, routing=routing, center=center,
+                        embedding_function=embedding_function, routing=routing, center=center, sparse=sparse,
                     )  # fmt: skip
                 collection = self._get(name, allow_open=mode == "open")
             if isinstance(collection, UnbornCollection) and dimension is not None:
@@ -551,6 +556,7 @@ def _same_choices(wanted: Choices, there: Collection, *, any_dimension: bool = F
         "bits": (wanted.spec.bits, spec.bits),
         "filterable": (wanted.filterable, there.filterable),
         "originals": (there.originals if wanted.originals is None else wanted.kept, there.originals),
+        "sparse": (there.sparse if wanted.sparse is None else wanted.sparse, there.sparse),
         "routing": (there.routing if wanted.routing is None else wanted.routing, there.routing),
     }
     for what, (asked, found) in choices.items():

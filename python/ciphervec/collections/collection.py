@@ -20,6 +20,7 @@ from .audience import Audience, OwnerMatches, OwnerResult, check_audience
 from .batch import Batch, OnZero, without_zeros
 from .embedding.function import texts_of
 from .flooding import check_deviation
+from .hybrid import Fusion, check_fusion
 from .matches import Matches
 from .reranking import Rerank, RerankFunction
 from .results import (
@@ -256,6 +257,7 @@ class Collection(Texts):
         flooding: float | None = None,
         skip_quarantined: bool = False,
         rerank: Rerank | RerankFunction | None = None,
+        fusion: Fusion | None = None,
         fetch: Fetch | None = None,
     ) -> QueryResult:
         """The rows closest to each of n queries, closest first: vectors of shape (n, dimension) or
@@ -294,6 +296,11 @@ class Collection(Texts):
         gets the texts of `query_texts`, and the numbers come back as `rerank_scores`. Over HTTP the documents of these
         hits are fetched, as `include=["documents"]` does.
 
+        `fusion` makes one order of that by vectors and that by the words of `query_texts`, in collections made with
+        `sparse=BM25()`: `"rrf"`, `Rrf` or `Weighted`. `query_embeddings` may be given beside the texts. The order by words is
+        exact, and made here of the words of all rows; the server is asked about the vectors alone. `scores` are those of the
+        fusion then, and `distances` minus these. It goes with `where`, `ids`, `rerank` and `audience`, not with `within`.
+
         `fetch` is what a server may see of whose metadata, documents and vectors are read, see `HttpClient`.
 
         Raises TamperedAnswer for an answer that fails its check, and from then on Quarantined: its segments are in
@@ -307,13 +314,10 @@ class Collection(Texts):
         """
         named = check_audience(audience)
         deviation = None if flooding is None else check_deviation(flooding)
-        texts = (
-            texts_of(query_texts, "query_texts")
-            if rerank is not None and query_texts is not None
-            else query_texts
-        )
-        order = Rerank.of(rerank, texts)
-        query_embeddings = self._asked(query_embeddings, texts)
+        texts = None if query_texts is None else texts_of(query_texts, "query_texts")
+        order, hybrid = Rerank.of(rerank, texts), check_fusion(fusion, texts)
+        both = hybrid is not None and query_embeddings is not None
+        query_embeddings = self._asked(query_embeddings, None if both else texts)
         wanted = check_include(self._query_default if include is None else include, QUERY_INCLUDE)
         parts = wanted if order is None or "documents" in wanted else [*wanted, "documents"]
         queries = arrays.vectors(query_embeddings, self.dimension, self.metric, what="query_embeddings")
@@ -338,6 +342,7 @@ class Collection(Texts):
                 deviation,
                 skip_quarantined,
                 way,
+                hybrid,
             )
         hits = [
             {**_columns(rows, parts), "distances": distances.tolist(), "scores": scores.tolist()}

@@ -24,6 +24,7 @@ from .choices import Choices
 from .collection import Collection
 from .embedding.function import Embedder, EmbeddingFunction, SavedFunction, TextEmbedding, texts_of
 from .flooding import check_deviation
+from .hybrid import BM25, Fusion, check_fusion
 from .reranking import Rerank, RerankFunction
 from .results import (
     GET_DEFAULT,
@@ -95,6 +96,10 @@ class UnbornCollection(Collection):
     @property
     def routing(self) -> Clusters | None:
         return self._like.routing
+
+    @property
+    def sparse(self) -> BM25 | None:
+        return self._like.sparse
 
     @property
     def originals(self) -> bool:
@@ -223,16 +228,19 @@ class UnbornCollection(Collection):
         audience: Audience | None = None,
         flooding: float | None = None,
         rerank: Rerank | RerankFunction | None = None,
+        fusion: Fusion | None = None,
         **more: Any,
     ) -> QueryResult:
         self._alive()
-        order = Rerank.of(rerank, None if query_texts is None else texts_of(query_texts, "query_texts"))
+        texts = None if query_texts is None else texts_of(query_texts, "query_texts")
+        order = Rerank.of(rerank, texts)
+        both = check_fusion(fusion, texts) is not None and query_embeddings is not None
         check_audience(audience)
         if flooding is not None:
             check_deviation(flooding)
         parts = check_include(self._query_default if include is None else include, QUERY_INCLUDE)
         row_filter(where, where_document, self.filterable)
-        rows = self._asked(query_embeddings, query_texts)
+        rows = self._asked(query_embeddings, None if both else texts)
         asked = arrays.vectors(rows, _length(rows), self.metric, what="query_embeddings")
         if order is not None:
             order.check_queries(len(asked))

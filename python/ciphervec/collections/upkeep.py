@@ -23,6 +23,7 @@ from ..ingest.remarks import Progress, reporting
 from .embedding.function import Embedder, EmbeddingFunction, SavedFunction, TextEmbedding
 from .explaining import Clustered, Explanation
 from .flooding import DEVIATION, FloodingPlan, check_deviation
+from .hybrid import BM25
 from .inventory import inventory
 from .keys import Keys
 from .routing import Clusters
@@ -109,6 +110,13 @@ class Upkeep:
         with self._open() as native:
             found = native.routing
         return None if found is None else Clusters(*found)
+
+    @property
+    def sparse(self) -> BM25 | None:
+        """How rows are ranked by the words of their documents, as it was chosen; None: they are not."""
+        with self._open() as native:
+            found = native.sparse
+        return None if found is None else BM25(*found)
 
     @property
     def center(self) -> FloatArray | None:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Literal, NoReturn, ParamSpec
 from .._native import IndexSpec
 from ..collections.client import Client
 from ..collections.collection import Collection
+from ..collections.hybrid import BM25
 from ..collections.keys import Keys
 from ..collections.private_table import Key
 from ..collections.results import Fetch
@@ -297,6 +298,11 @@ class AsyncHttpCollection(_Twin):
     def routing(self) -> Clusters | None:
         """As `Collection.routing`."""
         return self._blocking.routing
+
+    @property
+    def sparse(self) -> BM25 | None:
+        """As `Collection.sparse`."""
+        return self._blocking.sparse
 
     add = _coroutine(Collection.add)
     upsert = _coroutine(Collection.upsert)

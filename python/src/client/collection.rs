@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use ciphervec_client::{
-    Clusters, Collection, Found, GetResult, Host, Known, QueryRequest, Row, Unknown, Wanted,
+    Bm25, Clusters, Collection, Found, GetResult, Host, Known, QueryRequest, Row, Unknown, Wanted,
 };
 use ciphervec_owner::SegmentId;
 use numpy::{PyArray1, PyArray2, PyReadonlyArray2};
@@ -15,7 +15,7 @@ use crate::arrays;
 use crate::client::answers::{Answered, PyQuery, answered, segments};
 use crate::client::facts;
 use crate::client::host::{PyCallHost, run};
-use crate::client::values::{PyRecords, PySelection, audience, names, network, parts};
+use crate::client::values::{PyHybrid, PyRecords, PySelection, audience, names, network, parts};
 use crate::errors::CiphervecError;
 use crate::ids::{self, PyId};
 use crate::keys::{PyEvaluationKeys, PyKeys};
@@ -144,6 +144,12 @@ impl PyCollection {
         Ok(open.routing().map(told))
     }
 
+    /// The k1 and b of ranking by words; None where there is none.
+    #[getter]
+    fn sparse(&self) -> PyResult<Option<(f64, f64)>> {
+        Ok(self.open()?.sparse().map(|Bm25 { k1, b }| (k1, b)))
+    }
+
     fn add<'py>(
         &self,
         py: Python<'py>,
@@ -227,7 +233,7 @@ impl PyCollection {
     }
 
     /// The hits of each query, whether their scores carry noise of the key, whether all was checked, and the noise that was added.
-    #[pyo3(signature = (host, embeddings, n_results, within, among, include, audience = None, flooding = None, skip_quarantined = false, fetch = "auto"))]
+    #[pyo3(signature = (host, embeddings, n_results, within, among, include, audience = None, flooding = None, skip_quarantined = false, fetch = "auto", hybrid = None))]
     #[expect(clippy::too_many_arguments, reason = "they are the arguments of one Python call")]
     fn query<'py>(
         &self,
@@ -242,10 +248,12 @@ impl PyCollection {
         flooding: Option<f64>,
         skip_quarantined: bool,
         fetch: &str,
+        hybrid: Option<PyHybrid>,
     ) -> PyResult<(Vec<Hits<'py>>, bool, bool, Option<f64>)> {
         let request = QueryRequest {
             embeddings: arrays::rows(&embeddings, self.dimension())?.to_vec(),
             n_results,
+            hybrid: hybrid.map(PyHybrid::read),
             within,
             among: among.read(),
             parts: parts(include, fetch)?,

@@ -2,7 +2,9 @@
 
 use std::str::FromStr;
 
-use ciphervec_client::{Audience, Choices, Clusters, Fetch, OnZero, Parts, Records, Selection};
+use ciphervec_client::{
+    Audience, Bm25, Choices, Clusters, Fetch, Fusion, Hybrid, OnZero, Parts, Records, Selection,
+};
 use ciphervec_owner::{Id, Network};
 use numpy::PyReadonlyArray2;
 use pyo3::prelude::*;
@@ -42,6 +44,7 @@ struct PyChoices {
     bits: Option<u32>,
     network: Option<(f64, f64)>,
     center: Vec<f32>,
+    sparse: Option<(f64, f64)>,
     embedding_function: Option<String>,
 }
 
@@ -70,6 +73,7 @@ pub fn choices(given: &Bound<'_, PyAny>) -> PyResult<Choices> {
         bits: given.bits,
         network: given.network.map(network),
         center: given.center,
+        sparse: given.sparse.map(|(k1, b)| Bm25 { k1, b }),
         embedding_function: given.embedding_function,
         ..Choices::new(given.name, given.dimension)
     })
@@ -118,6 +122,26 @@ impl PySelection {
             filter: self.r#where,
             document: self.where_document,
         }
+    }
+}
+
+/// What is asked of words beside vectors, as a dictionary has it.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub struct PyHybrid {
+    texts: Vec<String>,
+    k: Option<f64>,
+    alpha: f64,
+    window: usize,
+}
+
+impl PyHybrid {
+    pub fn read(self) -> Hybrid {
+        let fusion = match self.k {
+            Some(k) => Fusion::Ranks { k },
+            None => Fusion::Weighted { alpha: self.alpha },
+        };
+        Hybrid { texts: self.texts, fusion, window: self.window }
     }
 }
 

@@ -8,6 +8,7 @@ use crate::clusters::choice::Clusters;
 use crate::error::{Error, Result};
 use crate::face::Face;
 use crate::random::random;
+use crate::records::bm25::Bm25;
 
 const MAX_DIMENSION: usize = 16_384;
 
@@ -38,6 +39,8 @@ pub struct Choices {
     pub network: Option<Network>,
     /// What rows of metric `l2` are sealed around; where it is empty, rows tell.
     pub center: Vec<f32>,
+    /// That rows are ranked by the words of their documents too, and how.
+    pub sparse: Option<Bm25>,
     /// What embeds texts, as JSON: sealed, and never read here.
     pub embedding_function: Option<String>,
 }
@@ -58,6 +61,7 @@ impl Choices {
             bits: None,
             network: None,
             center: Vec::new(),
+            sparse: None,
             embedding_function: None,
         }
     }
@@ -75,6 +79,14 @@ impl Choices {
         let spec = IndexSpec::new(name, *dimension as u32, *metric, *mode, *precision)?
             .with_scheme(self.scheme, self.bits)?
             .with_incarnation(random()?);
+        if let Some(bm25) = &self.sparse {
+            bm25.check()?;
+            if self.routing.is_some() {
+                return Error::input(
+                    "sparse and routing exclude one another: a routed collection looks at a few clusters alone, and words are of all rows.",
+                );
+            }
+        }
         if let Some(routing) = &self.routing {
             routing.check(face, &spec, filterable)?;
         }

@@ -24,12 +24,13 @@ use crate::face::Face;
 use crate::gathered::gathered;
 use crate::hex::Hex;
 use crate::json;
+use crate::records::bm25::Bm25;
 use crate::threads::heavy;
 
 /// Format 1 knew the scheme `lattice` alone, by a former name, and did not name it; format 2 no change of keys, format 3 neither
-/// incarnations nor authenticated states, format 4 no routing, format 5 no center that was given. Written is the oldest that says
-/// what there is to say.
-const FORMAT: u64 = 6;
+/// incarnations nor authenticated states, format 4 no routing, format 5 no center that was given, format 6 no words. Written is the
+/// oldest that says what there is to say.
+const FORMAT: u64 = 7;
 const PLACE: [u8; 16] = [0; 16];
 const ID: &str = "ciphervec collection settings";
 /// Of settings that name a function for texts, so that their length does not tell which.
@@ -89,6 +90,8 @@ struct Settings {
     #[serde(skip_serializing_if = "Option::is_none")]
     center: Option<Bytes>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    sparse: Option<Bm25>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     embedding_function: Option<Box<RawValue>>,
 }
 
@@ -124,6 +127,8 @@ pub struct Description {
     pub routing: Option<Clusters>,
     /// What rows of metric `l2` are sealed around, where that was given.
     pub center: Vec<f32>,
+    /// How rows are ranked by the words of their documents; words lie beside the rows then.
+    pub sparse: Option<Bm25>,
     mask_seed: Option<[u8; 32]>,
     rotation: Option<Rotation>,
     /// What embeds texts, in the words of whoever wrote it.
@@ -149,6 +154,7 @@ impl Description {
             untagged: Vec::new(),
             routing: choices.routing.clone(),
             center: choices.center.clone(),
+            sparse: choices.sparse,
             mask_seed: None,
             rotation: None,
             embedding: to_save(choices.embedding_function.as_deref(), *mode)?,
@@ -171,6 +177,7 @@ impl Description {
             untagged: self.untagged.iter().map(|id| Hex(id.0)).collect(),
             routing: self.routing.clone(),
             center: (!self.center.is_empty()).then(|| floats(&self.center)),
+            sparse: self.sparse,
             embedding_function: self.embedding.clone(),
         };
         let mut text = face.json(&settings);
@@ -181,7 +188,9 @@ impl Description {
         let place = Place { collection: &binding, segment: &PLACE };
         let sealed = seal_records(owner.aead(), place, &[(ID.into(), text)])
             .map_err(SchemeError::Envelope)?;
-        let format = if !self.center.is_empty() {
+        let format = if self.sparse.is_some() {
+            7
+        } else if !self.center.is_empty() {
             6
         } else if self.routing.is_some() {
             5
@@ -313,6 +322,7 @@ impl Description {
             routing: settings.routing,
             embedding: settings.embedding_function,
             center: settings.center.map(floats).unwrap_or_default(),
+            sparse: settings.sparse,
             mask_seed: settings.mask_seed.map(|seed| seed.0),
             filterable: settings.filterable,
             spec,
@@ -361,10 +371,17 @@ impl Description {
     pub fn check_choices(&self, face: Face, choices: &Choices) -> Result<()> {
         let spec = &self.spec;
         let originals = choices.originals.unwrap_or(self.originals);
+        let sparse = choices.sparse.or(self.sparse);
         let listed = |fields: &[String]| format!("{fields:?}");
         let bits =
             |bits: Option<u32>| bits.map_or_else(|| "none".to_owned(), |bits| bits.to_string());
         let wanted_bits = spec.clone().with_scheme(choices.scheme, choices.bits)?.bits();
+        let by_words = |one: Option<Bm25>| {
+            one.map_or_else(
+                || "none".to_owned(),
+                |Bm25 { k1, b }| format!("BM25 of k1 {k1}, b {b}"),
+            )
+        };
         let routing = |one: Option<&Clusters>| {
             one.map_or_else(
                 || "none".to_owned(),
@@ -384,6 +401,7 @@ impl Description {
             ("bits", bits(wanted_bits), bits(spec.bits())),
             ("filterable", listed(&choices.filterable), listed(&self.filterable)),
             ("originals", originals.to_string(), self.originals.to_string()),
+            ("sparse", by_words(sparse), by_words(self.sparse)),
             (
                 "routing",
                 routing(choices.routing.as_ref().or(self.routing.as_ref())),

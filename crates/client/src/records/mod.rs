@@ -1,12 +1,15 @@
 //! What is sealed beside a vector, metadata and document, and filters on it.
 
+pub mod bm25;
 mod document;
 mod filter;
 mod number;
 pub mod original;
 pub mod record;
 mod table;
+pub mod terms;
 mod value;
+pub mod words;
 
 pub use filter::{Bound, Filter};
 pub use table::{FieldKinds, Table, TableBuilder};

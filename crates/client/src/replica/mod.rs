@@ -20,6 +20,7 @@ pub mod fetches;
 pub mod fetching;
 pub mod filtering;
 pub mod flooding;
+pub mod fusion;
 pub mod merging;
 pub mod opened;
 pub mod opened_routing;
@@ -41,6 +42,7 @@ pub mod spread;
 pub mod tables;
 pub mod taking_in;
 pub mod traffic;
+pub mod words;
 pub mod write;
 
 use std::collections::{HashMap, HashSet};

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use ciphervec_owner::SegmentId;
 use ciphervec_owner::protect::filter::FilterTags;
 
+use crate::records::terms::Terms;
 use crate::replica::tables::Tables;
 
 /// Bytes of opened records that are held, about.
@@ -16,6 +17,8 @@ pub struct Payloads {
     pub records: HashMap<SegmentId, Arc<[u8]>>,
     pub tags: HashMap<SegmentId, Arc<FilterTags>>,
     pub tables: Tables,
+    /// All of them, once a question was asked that ranks by words; those made of records with the rows, ascending, that they are of.
+    pub terms: HashMap<SegmentId, (Arc<Terms>, Option<Vec<u32>>)>,
     /// By row; all of them are forgotten where they grow too many.
     pub opened: HashMap<SegmentId, HashMap<u32, Arc<[u8]>>>,
     opened_bytes: usize,
@@ -27,6 +30,7 @@ impl Payloads {
         self.records.remove(&id);
         self.tags.remove(&id);
         self.opened.remove(&id);
+        self.terms.remove(&id);
         self.tables.forget(id);
     }
 

@@ -10,17 +10,21 @@ use ciphervec_owner::search::{Origin, Owner, SegmentDirectory, SegmentRootKey};
 use ciphervec_owner::{Error as SchemeError, Id, SegmentId};
 use indexmap::IndexMap;
 
-use crate::change::{ORIGINALS, RECORDS, StoredSegment, TAGS};
+use crate::change::{ORIGINALS, RECORDS, StoredSegment, TAGS, TERMS};
 use crate::error::{Error, Result};
 use crate::host::Host;
 use crate::records::original::{original, read_original};
 use crate::records::record;
+use crate::records::terms::{Terms, TermsBuilder};
 use crate::records::{Bound, Filter, Table, TableBuilder};
 use crate::replica::Replica;
 use crate::replica::batch::Batch;
 use crate::replica::fetch::Fetch;
 use crate::replica::padding::{BUNDLE, unpack};
 use crate::threads::heavy;
+
+/// The id that the words of a segment are sealed to, as its one record.
+const WORDS: &str = "ciphervec words of a segment";
 
 /// Rows of one segment, by the names that they have.
 pub type Rows<'a> = [(u32, &'a Id)];
@@ -147,6 +151,17 @@ impl Replica {
         }
     }
 
+    /// The words of a segment of the owner's that has them beside its rows.
+    pub async fn read_terms(&mut self, host: &dyn Host, segment: &StoredSegment) -> Result<Terms> {
+        let (id, rows, name) = (segment.id, segment.rows, Id::from(WORDS));
+        let open = |replica: &Self, bytes: &[u8]| {
+            let (owner, directory) = (&replica.owner, &replica.directory);
+            let one = open_rows(owner, directory, id, bytes, [(0, &name)].into_iter())?;
+            Terms::read(one.first().map_or(&[], |one| one), rows)
+        };
+        Ok(self.whole(host, segment, TERMS, open).await?.1)
+    }
+
     /// What is no record, though its owner or a writer sealed it, is no matter of where it was kept: the inner error.
     fn open_table(&self, segment: SegmentId, rows: usize, bytes: &[u8]) -> Result<Result<Table>> {
         let mut table = TableBuilder::new(rows);
@@ -246,16 +261,25 @@ impl Replica {
         batch: &Batch,
     ) -> Result<IndexMap<&'static str, Arc<[u8]>>> {
         let mut blobs = IndexMap::new();
-        let seal = |payloads: Vec<Vec<u8>>| -> Result<Arc<[u8]>> {
+        let seal_as = |ids: &[Id], payloads: Vec<Vec<u8>>| -> Result<Arc<[u8]>> {
             let binding = owner.spec().binding();
             let place = Place { collection: &binding, segment: &id.0 };
-            let rows: Vec<_> = batch.ids.iter().cloned().zip(payloads).collect();
+            let rows: Vec<_> = ids.iter().cloned().zip(payloads).collect();
             let sealed = heavy(|| seal_records(owner.aead(), place, &rows));
             let sealed = sealed.map_err(SchemeError::Envelope)?;
             Ok(sealed.into())
         };
+        let seal = |payloads| seal_as(&batch.ids, payloads);
         if batch.records.iter().any(|one| !one.is_empty()) {
             blobs.insert(RECORDS, seal(batch.records.iter().map(|one| one.to_vec()).collect())?);
+        }
+        if self.description.sparse.is_some() {
+            let mut terms = TermsBuilder::new(batch.ids.len() as u32);
+            heavy(|| {
+                let mut each = (0..).zip(&batch.records);
+                each.try_for_each(|(row, record)| terms.set(row, record))
+            })?;
+            blobs.insert(TERMS, seal_as(&[WORDS.into()], vec![terms.to_bytes()])?);
         }
         let kept = |row: usize| batch.original.as_ref().is_none_or(|original| original[row]);
         if self.description.originals && (0..batch.ids.len()).any(kept) {

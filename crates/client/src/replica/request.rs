@@ -3,6 +3,7 @@
 use ciphervec_owner::Id;
 
 use crate::replica::fetch::Fetch;
+use crate::replica::fusion::Hybrid;
 
 /// Which parts of rows are read, and how.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,6 +44,8 @@ pub struct QueryRequest {
     pub embeddings: Vec<f32>,
     /// The most hits of each; 10 where there is no `within` either.
     pub n_results: Option<usize>,
+    /// Texts that are asked beside the vectors, by their words; the collection has to be made with [`crate::Choices::sparse`].
+    pub hybrid: Option<Hybrid>,
     /// The largest distance.
     pub within: Option<f64>,
     /// Only rows among these.
@@ -76,9 +79,9 @@ pub struct Row {
 pub struct Found {
     /// The row.
     pub row: Row,
-    /// Lower is closer: 1 − cosine, 1 − inner product, squared Euclidean, or differing bits.
+    /// Lower is closer: 1 − cosine, 1 − inner product, squared Euclidean, or differing bits; minus the score of a fusion.
     pub distance: f64,
-    /// Higher is closer: cosine, inner product, or minus the distance.
+    /// Higher is closer: cosine, inner product, or minus the distance; of a [`crate::Fusion`] what that makes of both.
     pub score: f64,
 }
 

@@ -328,6 +328,7 @@ fn run(docs: &Collection, host: &Connection, step: &Step) -> Found {
             let request = QueryRequest {
                 embeddings: vectors(given, "query_embeddings")?.0,
                 n_results: number(given, "n_results")?,
+                hybrid: None,
                 within,
                 among: selection(given)?,
                 parts: parts(&include),
