@@ -36,7 +36,8 @@ fn stands_alone(word: &str) -> bool {
 }
 
 fn cut(word: &str) -> &str {
-    &word[..word.floor_char_boundary(LONGEST)]
+    let ends = |most: usize| (0..=most).rev().find(|end| word.is_char_boundary(*end));
+    if word.len() <= LONGEST { word } else { &word[..ends(LONGEST).unwrap_or(0)] }
 }
 
 #[cfg(test)]
