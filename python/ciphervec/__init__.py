@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from .collections.collection import Collection
     from .collections.embedding.encoders import register_embedding_function
     from .collections.embedding.function import EmbeddingFunction
-    from .collections.hybrid import BM25, Rrf, Weighted
+    from .collections.hybrid import BM25, Rrf, SparseVectors, Weighted
     from .collections.identity import Identity
     from .collections.index import Index
     from .collections.keyring import KeyRing
@@ -128,6 +128,7 @@ _NAMES = {
     "Roc": "collections.roc",
     "Rrf": "collections.hybrid",
     "SealedQuery": "collections.query",
+    "SparseVectors": "collections.hybrid",
     "Threshold": "collections.roc",
     "Weighted": "collections.hybrid",
     "Writer": "writer.writer",
@@ -218,6 +219,7 @@ __all__ = [
     "ServerError",
     "ServerIndex",
     "SharedKeys",
+    "SparseVectors",
     "StorageError",
     "StoreLocked",
     "TableNotFound",

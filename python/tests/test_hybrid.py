@@ -15,9 +15,10 @@ import httpx
 import numpy as np
 import numpy.typing as npt
 import pytest
+from scipy.sparse import csr_matrix
 
 import ciphervec
-from ciphervec import BM25, Client, Collection, InvalidInput, Rrf, Weighted
+from ciphervec import BM25, Client, Collection, InvalidInput, Rrf, SparseVectors, Weighted
 from ciphervec.collections.audience import OwnerResult
 from ciphervec.errors import CorruptData, RollbackDetected
 from network import Faulty, Make
@@ -83,7 +84,8 @@ def check(
     plain = docs.query(probe, n_results=max(how.window, 10), include=["scores"], **more)
     near = list(zip(plain["ids"][0], plain["scores"][0], strict=True))
     allowed = set(more.get("ids", rows))
-    said = {id: one for id, one in by_words(rows, asked, docs.sparse or BM25()).items() if id in allowed}
+    assert isinstance(docs.sparse, BM25)
+    said = {id: one for id, one in by_words(rows, asked, docs.sparse).items() if id in allowed}
     scores = expected(near, said, how, 10)
     found = docs.query(
         probe, n_results=10, query_texts=asked, fusion=fusion, include=["scores", "distances"], **more
@@ -424,3 +426,117 @@ def test_a_million_distinct_words(keys: ciphervec.Keys) -> None:
         for word in (0, 123_456, 999_999):
             found = docs.query(rows[0], n_results=2, query_texts=f"W{word}", fusion=Weighted(alpha=0))
             assert (found["ids"][0][0], found["scores"][0]) == (word // 100, [1.0, 0.0])
+
+
+def sparse(rng: np.random.Generator) -> dict[int, float]:
+    """Some of few indices, with weights that float32 holds."""
+    indices = rng.choice(30, int(rng.integers(0, 8)), replace=False)
+    return {int(index): float(np.float32(rng.exponential())) for index in indices}
+
+
+def test_sparse_vectors_are_ranked_by_inner_product_while_rows_come_change_and_go(client: Client) -> None:
+    rng = np.random.default_rng(6)
+    docs = client.create_collection("docs", D, mode="sealed-index", sparse=SparseVectors())
+    assert docs.sparse == SparseVectors()
+    rows: dict[str, dict[int, float]] = {}
+    for turn in range(10):
+        names = [f"t{turn}-{n}" for n in range(int(rng.integers(1, 12)))]
+        vectors = rng.standard_normal((len(names), D))
+        given = {name: sparse(rng) for name in names}
+        docs.add(names, vectors, documents=names, sparse_embeddings=list(given.values()))
+        rows.update(given)
+        one, other, third = (str(name) for name in rng.choice(list(rows), 3))
+        docs.update(
+            [one], documents=["another text"], embeddings=rng.standard_normal((1, D))
+        )  # which keeps its own
+        rows[other] = sparse(rng)
+        docs.merge([other, "new"], rng.standard_normal((2, D)), sparse_embeddings=[rows[other], {29: 0.5}])
+        rows["new"] = {29: 0.5}
+        rows.pop(third)
+        docs.delete([third])
+        if turn == 5:
+            docs.optimize(reseal=True)
+        asked = {n: float(np.float32(rng.exponential())) for n in range(0, 30, 3)}
+        said = {
+            name: sum(asked.get(at, 0) * weight for at, weight in row.items()) for name, row in rows.items()
+        }
+        found = docs.query(
+            rng.standard_normal(D),
+            n_results=len(rows),
+            sparse=[asked],
+            fusion=Weighted(alpha=0),
+            include=["scores"],
+        )
+        assert sorted(found["ids"][0]) == sorted(rows)
+        scores = dict(zip(found["ids"][0], found["scores"][0], strict=True))
+        most = max(said.values()) or 1.0
+        for name, value in said.items():
+            assert scores[name] == pytest.approx(value / most, rel=1e-12, abs=1e-12)
+        assert found["scores"][0] == sorted(scores.values(), reverse=True)
+
+
+def test_sparse_vectors_come_in_the_forms_of_others_and_wrong_ones_are_named(keys: ciphervec.Keys) -> None:
+    same: list[Any] = [
+        {7: 0.5, 3: 2},
+        {"indices": np.array([3, 7]), "values": np.array([2, 0.5], np.float32)},
+        ([7, 3, 9], [0.5, 2.0, 0.0]),
+        type("Sparse", (), {"indices": [3, 7], "values": [2.0, 0.5]})(),
+    ]
+    with Client(keys) as client:
+        docs = client.create_collection("docs", mode="sealed-index", sparse=SparseVectors())
+        ids = list(range(len(same)))
+        docs.add(ids, np.ones((len(same), D)), sparse_embeddings=same)
+        docs.add([10, 11], np.ones((2, D)), sparse_embeddings=csr_matrix([[0, 1, 0, 4.0], [0, 0, 0, 0]]))
+        docs.add(
+            [12, 13, 14],
+            [*np.ones((2, D)), np.zeros(D)],
+            on_zero="skip",
+            sparse_embeddings=[None, {3: 1}, {3: 9}],
+        )
+        found = docs.query(np.ones(D), sparse={3: 1.0}, fusion=Weighted(alpha=0), include=["scores"])
+        scores = dict(zip(found["ids"][0], found["scores"][0], strict=True))
+        assert scores == {10: 1.0, **dict.fromkeys(ids, 0.5), 13: 0.25, 11: 0.0, 12: 0.0}
+        for wrong, says in (
+            ([{1: -1.0}], "weights at least 0"),
+            ([{-1: 1.0}], "indices are 0"),
+            ([{2**32: 1.0}], "indices are 0"),
+            ([{"a": 1.0}], "whole numbers"),
+            ([{1: float("nan")}], "finite"),
+            ([([1, 1], [1.0, 2.0])], "each once"),
+            ([([1], [1.0, 2.0])], "1 indices and 2 values"),
+            (["text"], "sparse_embeddings"),
+            ([{1: 1.0}, {1: 1.0}], "expected 1, got 2"),
+        ):
+            with pytest.raises(InvalidInput, match=re.escape(says)):
+                docs.add([99], np.ones((1, D)), sparse_embeddings=wrong)
+        for more, says in (
+            ({"fusion": "rrf", "query_texts": "a"}, "ranks by sparse vectors"),
+            ({"sparse": [{1: 1.0}]}, "goes with fusion"),
+            ({"fusion": "rrf", "sparse": [None]}, "each query"),
+            ({"fusion": "rrf", "sparse": [{1: 1.0}] * 2}, "expected 1, got 2"),
+        ):
+            with pytest.raises(InvalidInput, match=says):
+                docs.query(np.ones(D), **cast(Any, more))
+        words = client.create_collection("words", D, mode="sealed-index", sparse=BM25())
+        with pytest.raises(InvalidInput, match="made with sparse vectors"):
+            words.add([1], np.ones((1, D)), sparse_embeddings=[{1: 1.0}])
+        assert words.count() == 0
+        words.add([1], np.ones((1, D)))
+        with pytest.raises(InvalidInput, match="words of documents"):
+            words.query(np.ones(D), sparse=[{1: 1.0}], fusion="rrf")
+
+
+def test_keys_change_and_collections_move_with_what_rows_are_ranked_by(
+    keys: ciphervec.Keys, tmp_path: Path
+) -> None:
+    rows: dict[Any, Row] = dict(enumerate(made(np.random.default_rng(7), 40)))
+    others = ciphervec.Keys.generate()
+    with ciphervec.PersistentClient(tmp_path / "db", keys) as client:
+        docs = client.create_collection("docs", D, mode="sealed-index", sparse=BM25())
+        put(docs, "add", rows)
+        client.snapshot("docs", tmp_path / "copy")
+        docs.rotate_keys(others)
+        check(docs, rows, "rrf", "alpha0 beta1")
+    with ciphervec.PersistentClient(tmp_path / "other", keys) as client:
+        client.restore("docs", tmp_path / "copy")
+        check(client.get_collection("docs"), rows, "rrf", "alpha0 beta1")

@@ -11,7 +11,7 @@ use crate::clusters::choice::Clusters;
 use crate::error::{Error, Result};
 use crate::face::Face;
 use crate::host::Host;
-use crate::records::bm25::Bm25;
+use crate::records::sparse::Sparse;
 use crate::replica::alone::Alone;
 use crate::replica::batch::{Batch, Records, changed, check_rows, distinct};
 use crate::replica::fetch::Fetch;
@@ -38,7 +38,7 @@ pub struct Collection {
     /// As they were seen last.
     settings: std::sync::Mutex<(Vec<String>, bool)>,
     routing: Option<Clusters>,
-    sparse: Option<Bm25>,
+    sparse: Option<Sparse>,
 }
 
 impl Collection {
@@ -84,9 +84,19 @@ impl Collection {
         self.routing.as_ref()
     }
 
-    /// How its rows are ranked by the words of their documents.
-    pub fn sparse(&self) -> Option<Bm25> {
+    /// What its rows are ranked by beside their vectors.
+    pub fn sparse(&self) -> Option<Sparse> {
         self.sparse
+    }
+
+    /// That it takes the sparse vectors of these rows, if they have some.
+    fn check_sparse(&self, rows: &Records) -> Result<()> {
+        if rows.sparse.iter().all(Option::is_none) || self.sparse == Some(Sparse::Vectors) {
+            return Ok(());
+        }
+        Error::input(
+            "sparse_embeddings are for collections that are made with sparse vectors; nothing was written.",
+        )
     }
 
     /// That it was chosen so.
@@ -102,6 +112,7 @@ impl Collection {
     /// # Errors
     /// [`Error::Rows`] naming all that is wrong, [`Error::DuplicateId`] for an id that is here; nothing was written then.
     pub async fn add(&self, host: &dyn Host, rows: Records) -> Result<Vec<Id>> {
+        self.check_sparse(&rows)?;
         let rows = rows.without_zeros(host, &self.spec);
         let mut batch = Batch::new(rows, self.spec.dimension(), self.spec.metric())?;
         let mut alone = self.alone(host).await?;
@@ -120,6 +131,7 @@ impl Collection {
     /// # Errors
     /// As [`Self::add`].
     pub async fn upsert(&self, host: &dyn Host, rows: Records) -> Result<Vec<Id>> {
+        self.check_sparse(&rows)?;
         let rows = rows.without_zeros(host, &self.spec);
         let mut batch = Batch::new(rows, self.spec.dimension(), self.spec.metric())?;
         let mut alone = self.alone(host).await?;
@@ -146,6 +158,7 @@ impl Collection {
         there: Option<Vec<bool>>,
         removed: &[String],
     ) -> Result<()> {
+        self.check_sparse(&rows)?;
         let dimension = self.spec.dimension();
         let rows = Changes::new(rows, there, dimension, self.spec.metric())?;
         let (Changes { ids, embeddings, there, .. }, changes) = (&rows, rows.beside()?);
@@ -158,8 +171,7 @@ impl Collection {
             let old = replica.read_records(host, ids).await?;
             let kept = replica.read_vectors(host, &stored).await?;
             let laid = old.iter().zip(&changes);
-            let records =
-                laid.map(|(old, (metadata, document))| changed(old, *metadata, *document, removed));
+            let records = laid.map(|(old, beside)| changed(old, *beside, removed));
             let records = records.collect::<Result<Vec<_>>>()?;
             let pairs = old.iter().zip(&records).zip(there).filter(|(_, there)| !**there);
             say_stale(host, pairs.map(|((old, new), _)| (&**old, &**new)))?;
@@ -193,6 +205,7 @@ impl Collection {
         known: Known,
         unknown: Unknown,
     ) -> Result<usize> {
+        self.check_sparse(&rows)?;
         let rows = Changes::new(rows, there, self.spec.dimension(), self.spec.metric())?;
         let mut alone = self.alone(host).await?;
         alone.refresh(host).await?;
@@ -318,7 +331,7 @@ impl Collection {
         let count = n_results.or(if within.is_none() { Some(10) } else { None });
         if let Some(hybrid) = &hybrid {
             hybrid.check(embeddings.len() / self.spec.dimension())?;
-            alone.bm25()?;
+            alone.check_asked(&hybrid.asked)?;
             if within.is_some() {
                 return Error::input(
                     "within is a distance of vectors, which a fusion does not rank by. Leave one of both out.",
@@ -573,12 +586,12 @@ async fn with_words(
     alone: &mut Alone<'_>,
     host: &dyn Host,
     question: &Question,
-    Hybrid { texts, fusion, window }: &Hybrid,
+    Hybrid { asked, fusion, window }: &Hybrid,
     found: Vec<Matches>,
     count: usize,
 ) -> Result<Vec<Matches>> {
     let looked_at = count.max(*window);
-    let words = alone.ranked_by_words(host, question, texts, &found, looked_at).await?;
+    let words = alone.ranked_by_words(host, question, asked, &found, looked_at).await?;
     Ok(found
         .into_iter()
         .zip(&words)

@@ -55,6 +55,7 @@ pub fn records(rows: &JsValue) -> Result<Records> {
         embeddings: floats(rows, "embeddings")?,
         metadatas: texts(rows, "metadatas"),
         documents: texts(rows, "documents"),
+        sparse: Vec::new(),
         on_zero: match text(rows, "onZero").as_deref() {
             Some("skip") => OnZero::Skip,
             _ => OnZero::Refuse,

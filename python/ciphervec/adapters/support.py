@@ -122,6 +122,7 @@ def recreated(client: Client, collection: Collection) -> Collection:
         "bits": spec.bits,
         "originals": collection.originals,
         "center": collection._given_center,
+        "sparse": collection.sparse,
     }
     client.delete_collection(name)
     return client.create_collection(name, spec.dimension, **choices)

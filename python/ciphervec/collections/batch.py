@@ -31,22 +31,28 @@ OnZero = Literal["refuse", "skip"]
 
 
 def without_zeros(
-    on_zero: OnZero, metric: str, ids: Any, embeddings: Any, metadatas: Any, documents: Any
-) -> tuple[Any, Any, Any, Any]:
+    on_zero: OnZero,
+    metric: str,
+    ids: Any,
+    embeddings: Any,
+    metadatas: Any,
+    documents: Any,
+    sparse: Any = None,
+) -> tuple[Any, Any, Any, Any, Any]:
     """Rows as a caller passes them, without those whose vector is zero if `on_zero` is "skip": a warning counts these.
     Raises InvalidInput."""
     if on_zero not in get_args(OnZero):
         raise InvalidInput(f"on_zero is 'refuse' or 'skip', got {on_zero!r}.")
-    given = (ids, embeddings, metadatas, documents)
+    given = (ids, embeddings, metadatas, documents, sparse)
     if on_zero == "refuse" or embeddings is None or not METRICS[metric].directed:
         return given
     rows = np.atleast_2d(arrays.numbers(embeddings, "embeddings"))
     zero = ~(rows != 0).any(axis=1)
     if not zero.any():
         return given
-    columns = [arrays.ids(ids, paired=True) if ids is not None else None, metadatas, documents]
+    columns = [arrays.ids(ids, paired=True) if ids is not None else None, metadatas, documents, sparse]
     columns = [one if one is None else [one] if isinstance(one, str | dict) else list(one) for one in columns]
-    for name, column in zip(("ids", "metadatas", "documents"), columns, strict=True):
+    for name, column in zip(("ids", "metadatas", "documents", "sparse_embeddings"), columns, strict=True):
         if column is not None and len(column) != len(rows):
             raise InvalidInput(f"{name} has {several(len(column), 'entry')} for {several(len(rows), 'row')}.")
     named = ""
@@ -58,10 +64,10 @@ def without_zeros(
         UserWarning,
         stacklevel=3,
     )
-    names, kept_metadatas, texts = (
+    names, kept_metadatas, texts, kept_sparse = (
         column if column is None else list(itertools.compress(column, ~zero)) for column in columns
     )
-    return names, rows[~zero], kept_metadatas, texts
+    return names, rows[~zero], kept_metadatas, texts, kept_sparse
 
 
 @dataclass

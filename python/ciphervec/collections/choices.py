@@ -15,7 +15,7 @@ from ..ingest.metrics import METRICS
 from ..ingest.naming import check_name
 from ..ingest.network import Network, check_network
 from .embedding.function import SavedFunction
-from .hybrid import BM25, check_sparse
+from .hybrid import Sparse, check_sparse, to_native
 from .routing import Clusters
 from .spec import filterable_names, index_spec
 
@@ -31,7 +31,7 @@ class Choices:
     embedding: SavedFunction | None = None
     routing: Clusters | None = None
     center: FloatArray | None = None
-    sparse: BM25 | None = None
+    sparse: Sparse | None = None
 
     @classmethod
     def new(
@@ -49,7 +49,7 @@ class Choices:
         embedding: SavedFunction | None = None,
         routing: Clusters | None = None,
         center: Vectors | None = None,
-        sparse: BM25 | None = None,
+        sparse: Sparse | None = None,
     ) -> Choices:
         """Check what `create_collection` was given. Raises InvalidInput."""
         spec = index_spec(check_name(name), dimension, metric, mode, precision, scheme, bits)
@@ -87,7 +87,7 @@ class Choices:
             "bits": spec.bits,
             "network": None if self.network is None else self.network.native,
             "center": [] if self.center is None else self.center.tolist(),
-            "sparse": None if self.sparse is None else (self.sparse.k1, self.sparse.b),
+            "sparse": to_native(self.sparse),
             "embedding_function": None if self.embedding is None else self.embedding.to_text(),
         }
 

@@ -26,7 +26,7 @@ from ..ingest.state_folder import user_folder
 from .choices import Choices
 from .collection import Collection
 from .embedding.function import Embedder, EmbeddingFunction, SavedFunction
-from .hybrid import BM25
+from .hybrid import Sparse
 from .keys import Keys
 from .routing import Clusters
 from .shared import OPENING, opened_in, register
@@ -97,7 +97,7 @@ class Client:
         embedding_function: EmbeddingFunction | None = None,
         routing: Clusters | None = None,
         center: Vectors | None = None,
-        sparse: BM25 | None = None,
+        sparse: Sparse | None = None,
     ) -> Collection:
         """Make an empty collection.
 
@@ -131,8 +131,8 @@ class Client:
         distance and makes their errors smaller where data lies far from zero. Left out, it is the mean of the first rows
         where that helps, and `optimize` follows it. Writers' cards have it, in clear.
 
-        `sparse=BM25()` ranks rows by the words of their documents too, which `query(fusion=...)` takes in; the words are
-        sealed beside the rows. Raises CollectionExists, InvalidInput, StorageError.
+        `sparse=BM25()` ranks rows by the words of their documents too, `sparse=SparseVectors()` by sparse vectors, which
+        `query(fusion=...)` takes in; they are sealed beside the rows. Raises CollectionExists, InvalidInput, StorageError.
         """
         embedder = None if embedding_function is None else Embedder(embedding_function)
         with self._open():
@@ -265,7 +265,7 @@ class Client:
         embedding_function: EmbeddingFunction | None = None,
         routing: Clusters | None = None,
         center: Vectors | None = None,
-        sparse: BM25 | None = None,
+        sparse: Sparse | None = None,
     ) -> Collection:
         """Open the collection, or make it. Raises InvalidInput when it is there with other
         choices; one that is there may keep `originals` or not, and be routed or not, unless that is

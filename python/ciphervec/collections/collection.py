@@ -20,7 +20,7 @@ from .audience import Audience, OwnerMatches, OwnerResult, check_audience
 from .batch import Batch, OnZero, without_zeros
 from .embedding.function import texts_of
 from .flooding import check_deviation
-from .hybrid import Fusion, check_fusion
+from .hybrid import Fusion, SparseRow, check_fusion, sparse_rows
 from .matches import Matches
 from .reranking import Rerank, RerankFunction
 from .results import (
@@ -68,20 +68,22 @@ class Collection(Texts):
         metadatas: object | None = None,
         documents: object | None = None,
         *,
+        sparse_embeddings: object | None = None,
         on_zero: OnZero = "refuse",
         progress: Progress | bool | None = None,
     ) -> list[Id]:
         """Seal and store n new rows; returns their ids, which are made up where none are given.
 
         `embeddings` has shape (n, dimension); `metadatas` (dicts of JSON values) and `documents`
-        (strings) have n entries, None where a row has none. Without `embeddings`, documents are
-        embedded by the collection's `embedding_function`, here. Under metric cosine a zero vector has no direction:
-        `on_zero` refuses the batch, or skips such rows with a warning. `progress(done, total)` is called
-        while rows are sealed; True prints a line on standard error. Raises DuplicateId when an id
-        repeats or is already here, InvalidInput, StorageError, and what the function raises;
+        (strings) have n entries, None where a row has none, and so have `sparse_embeddings`, in collections made with
+        `sparse=SparseVectors()`: dicts of indices and weights, pairs of both, or anything with `indices` and `values`.
+        Without `embeddings`, documents are embedded by the collection's `embedding_function`, here. Under metric cosine a
+        zero vector has no direction: `on_zero` refuses the batch, or skips such rows with a warning.
+        `progress(done, total)` is called while rows are sealed; True prints a line on standard error. Raises DuplicateId
+        when an id repeats or is already here, InvalidInput, StorageError, and what the function raises;
         nothing is added then.
         """
-        return self._put("add", ids, embeddings, metadatas, documents, on_zero, progress)
+        return self._put("add", ids, embeddings, metadatas, documents, sparse_embeddings, on_zero, progress)
 
     def upsert(
         self,
@@ -90,12 +92,15 @@ class Collection(Texts):
         metadatas: object | None = None,
         documents: object | None = None,
         *,
+        sparse_embeddings: object | None = None,
         on_zero: OnZero = "refuse",
         progress: Progress | bool | None = None,
     ) -> list[Id]:
         """As `add`, but a row whose id is already here is replaced: vector, metadata and
         document."""
-        return self._put("upsert", ids, embeddings, metadatas, documents, on_zero, progress)
+        return self._put(
+            "upsert", ids, embeddings, metadatas, documents, sparse_embeddings, on_zero, progress
+        )
 
     def _put(
         self,
@@ -104,16 +109,19 @@ class Collection(Texts):
         embeddings: Any,
         metadatas: Any,
         documents: Any,
+        sparse: Any,
         on_zero: OnZero,
         progress: Progress | bool | None,
     ) -> list[Id]:
         ids, embeddings, documents = self._embedded(ids, embeddings, documents)
-        given = without_zeros(on_zero, self.metric, ids, embeddings, metadatas, documents)
+        count = None if sparse is None or embeddings is None else len(np.atleast_2d(embeddings))
+        vectors = sparse_rows(sparse, "sparse_embeddings", count)
+        *given, vectors = without_zeros(on_zero, self.metric, ids, embeddings, metadatas, documents, vectors)
         report = reporting(progress, f"sealing into {self.name}")
         with self._open(write=True, seal=report) as native:
             batch = Batch.of(self.spec, *given)
             put = native.add if verb == "add" else native.upsert
-            return put(self._host, _rows(batch.ids, batch.rows, batch.records))
+            return put(self._host, _rows(batch.ids, batch.rows, batch.records, vectors))
 
     def update(
         self,
@@ -122,6 +130,7 @@ class Collection(Texts):
         metadatas: object | None = None,
         documents: object | None = None,
         *,
+        sparse_embeddings: object | None = None,
         remove_fields: Names[str] = (),
     ) -> None:
         """Change rows that are here: given metadata fields are laid over the old ones, those named in
@@ -139,7 +148,8 @@ class Collection(Texts):
             changes = records.check(names, metadatas, documents)
             gone = records.field_names(remove_fields, "remove_fields")
             rows, there = arrays.some_vectors(vectors, len(names), self.dimension, self.metric)
-            native.update(self._host, _rows(names, rows[there], changes), there.tolist(), gone)
+            sparse = sparse_rows(sparse_embeddings, "sparse_embeddings", len(names))
+            native.update(self._host, _rows(names, rows[there], changes, sparse), there.tolist(), gone)
 
     def merge(
         self,
@@ -148,6 +158,7 @@ class Collection(Texts):
         metadatas: object | None = None,
         documents: object | None = None,
         *,
+        sparse_embeddings: object | None = None,
         known: Known = "merge",
         unknown: Unknown = "add",
     ) -> int:
@@ -169,7 +180,8 @@ class Collection(Texts):
         with self._open(write=True) as native:
             changes = records.check(names, metadatas, documents)
             rows, there = arrays.some_vectors(vectors, len(names), self.dimension, self.metric)
-            given = _rows(names, rows[there], changes)
+            sparse = sparse_rows(sparse_embeddings, "sparse_embeddings", len(names))
+            given = _rows(names, rows[there], changes, sparse)
             return native.merge(self._host, given, there.tolist(), known == "keep", unknown == "skip")
 
     def delete(
@@ -250,6 +262,7 @@ class Collection(Texts):
         include: Names[str] | None = None,
         *,
         query_texts: str | Iterable[str] | None = None,
+        sparse: object | None = None,
         ids: Id | Iterable[Id] | None = None,
         where_document: Mapping[str, Any] | None = None,
         within: float | None = None,
@@ -297,7 +310,8 @@ class Collection(Texts):
         hits are fetched, as `include=["documents"]` does.
 
         `fusion` makes one order of that by vectors and that by the words of `query_texts`, in collections made with
-        `sparse=BM25()`: `"rrf"`, `Rrf` or `Weighted`. `query_embeddings` may be given beside the texts. The order by words is
+        `sparse=BM25()`: `"rrf"`, `Rrf` or `Weighted`. With `sparse=SparseVectors()` it is by inner product with `sparse`, a
+        sparse vector for each query. `query_embeddings` may be given beside the texts. The order by words is
         exact, and made here of the words of all rows; the server is asked about the vectors alone. `scores` are those of the
         fusion then, and `distances` minus these. It goes with `where`, `ids`, `rerank` and `audience`, not with `within`.
 
@@ -315,7 +329,7 @@ class Collection(Texts):
         named = check_audience(audience)
         deviation = None if flooding is None else check_deviation(flooding)
         texts = None if query_texts is None else texts_of(query_texts, "query_texts")
-        order, hybrid = Rerank.of(rerank, texts), check_fusion(fusion, texts)
+        order, hybrid = Rerank.of(rerank, texts), check_fusion(fusion, texts, sparse)
         both = hybrid is not None and query_embeddings is not None
         query_embeddings = self._asked(query_embeddings, None if both else texts)
         wanted = check_include(self._query_default if include is None else include, QUERY_INCLUDE)
@@ -453,7 +467,10 @@ class Collection(Texts):
 
 
 def _rows(
-    ids: list[Id], rows: Any, beside: Sequence[Record | tuple[dict[str, Any] | None, str | None]]
+    ids: list[Id],
+    rows: Any,
+    beside: Sequence[Record | tuple[dict[str, Any] | None, str | None]],
+    sparse: list[SparseRow | None] | None,
 ) -> dict[str, Any]:
     """Rows as the core takes them."""
     return {
@@ -464,6 +481,7 @@ def _rows(
             for metadata, _ in beside
         ],
         "documents": [document for _, document in beside],
+        "sparse": sparse,
         "skip_zeros": False,
     }
 

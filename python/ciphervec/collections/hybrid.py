@@ -1,14 +1,23 @@
-"""Words beside vectors, for the key owner: how rows are ranked by the words of their documents, and how that order and the
-one of vectors are made one. The core ranks; here are the checked choices."""
+"""Words and sparse vectors beside dense ones, for the key owner: what rows are ranked by, and how that order and the one of
+vectors are made one. The core ranks; here are the checked choices."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+import operator
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from ..errors import InvalidInput
-from ..ingest.arrays import count, finite
+import numpy as np
+
+from ..errors import InvalidInput, InvalidRows
+from ..ingest.arrays import count, finite, refuse_unordered, same_length
+
+_LAST = 2**32 - 1
+"""The largest index of a sparse vector."""
+SparseRow: TypeAlias = tuple[list[int], list[float]]
+"""Indices, ascending, and weights."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +43,16 @@ class BM25:
 
 
 @dataclass(frozen=True)
+class SparseVectors:
+    """`create_collection(..., sparse=SparseVectors())` ranks rows by sparse vectors too, such as SPLADE's, by inner product:
+    `add(..., sparse_embeddings=...)`, `query(..., sparse=..., fusion=...)`. They are sealed beside the rows."""
+
+
+Sparse: TypeAlias = BM25 | SparseVectors
+"""What rows are ranked by beside their vectors."""
+
+
+@dataclass(frozen=True)
 class Rrf:
     """Reciprocal rank fusion: a row's score is the sum of 1 / (k + rank) over the lists that have it, ranks from 1 on. Of each
     list the first `window` are looked at, or `n_results` where that is more."""
@@ -47,9 +66,9 @@ class Rrf:
             raise InvalidInput(f"k must be at least 0, got {self.k!r}.")
         count(self.window, "window")
 
-    def native(self, texts: Sequence[str]) -> dict[str, Any]:
-        """As the core takes it, with what is asked."""
-        return {"texts": list(texts), "k": float(self.k), "alpha": 0.0, "window": self.window}
+    def native(self) -> dict[str, Any]:
+        """As the core takes it."""
+        return {"k": float(self.k), "alpha": 0.0, "window": self.window}
 
 
 @dataclass(frozen=True)
@@ -67,33 +86,118 @@ class Weighted:
             raise InvalidInput(f"alpha must be 0 to 1, got {self.alpha!r}.")
         count(self.window, "window")
 
-    def native(self, texts: Sequence[str]) -> dict[str, Any]:
-        """As the core takes it, with what is asked."""
-        return {"texts": list(texts), "k": None, "alpha": float(self.alpha), "window": self.window}
+    def native(self) -> dict[str, Any]:
+        """As the core takes it."""
+        return {"k": None, "alpha": float(self.alpha), "window": self.window}
 
 
 Fusion: TypeAlias = Rrf | Weighted | Literal["rrf"]
 """How both orders are made one; `"rrf"` is `Rrf()`."""
 
 
-def check_sparse(given: object) -> BM25 | None:
-    """What `sparse=` may be. Raises InvalidInput."""
-    if given is None or isinstance(given, BM25):
+def check_sparse(given: object) -> Sparse | None:
+    """What `sparse=` of a new collection may be. Raises InvalidInput."""
+    if given is None or isinstance(given, BM25 | SparseVectors):
         return given
-    raise InvalidInput(f"sparse must be ciphervec.BM25() or None, got {type(given).__name__}.")
+    raise InvalidInput(
+        f"sparse must be ciphervec.BM25(), ciphervec.SparseVectors() or None, got {type(given).__name__}."
+    )
 
 
-def check_fusion(given: object, texts: Sequence[str] | None) -> dict[str, Any] | None:
-    """What `query(fusion=)` was given, as the core takes it. Raises InvalidInput."""
+def to_native(sparse: Sparse | None) -> tuple[tuple[float, float] | None] | None:
+    """As the core has it."""
+    if sparse is None:
+        return None
+    return ((sparse.k1, sparse.b) if isinstance(sparse, BM25) else None,)
+
+
+def from_native(found: tuple[tuple[float, float] | None] | None) -> Sparse | None:
+    """What `to_native` made."""
+    if found is None:
+        return None
+    return SparseVectors() if found[0] is None else BM25(*found[0])
+
+
+def sparse_rows(given: Any, what: str, length: int | None = None) -> list[SparseRow | None] | None:
+    """Sparse vectors as a caller passes them: dicts of indices and weights, dicts or objects with `indices` and `values`, a
+    sparse matrix of SciPy's, or one of them; None where a row has none. Raises InvalidInput."""
     if given is None:
+        return None
+    if hasattr(given, "tocsr"):
+        matrix = given.tocsr()
+        ends = matrix.indptr
+        cut = [slice(start, stop) for start, stop in itertools.pairwise(ends)]
+        rows: list[Any] = [{"indices": matrix.indices[at], "values": matrix.data[at]} for at in cut]
+    elif isinstance(given, Mapping) or hasattr(given, "indices"):
+        rows = [given]
+    elif isinstance(given, Iterable) and not isinstance(given, str | bytes):
+        refuse_unordered(given, what)
+        rows = list(given)
+    else:
+        raise InvalidInput(f"{what} must be a list of sparse vectors, got {type(given).__name__}.")
+    if length is not None:
+        same_length(length, rows, what)
+    found: list[SparseRow | None] = []
+    faults: dict[int, str] = {}
+    for at, one in enumerate(rows):
+        try:
+            found.append(None if one is None else _sparse_row(one, f"{what}[{at}]"))
+        except InvalidInput as error:
+            faults[at] = str(error)
+    if faults:
+        raise InvalidRows.of(faults)
+    return found
+
+
+def _sparse_row(one: Any, what: str) -> SparseRow:
+    """Raises InvalidInput."""
+    indices: Any = getattr(one, "indices", None)
+    values: Any = getattr(one, "values", None)
+    if isinstance(one, tuple) and len(one) == 2:
+        indices, values = one
+    elif isinstance(one, Mapping):
+        named = set(one) == {"indices", "values"}
+        indices, values = (one["indices"], one["values"]) if named else (one.keys(), one.values())
+    if not isinstance(indices, Iterable) or not isinstance(values, Iterable):
+        raise InvalidInput(
+            f"{what} must be a dict of indices and weights, or have `indices` and `values`; got {type(one).__name__}."
+        )
+    indices, values = list(indices), list(values)
+    if len(indices) != len(values):
+        raise InvalidInput(f"{what} has {len(indices)} indices and {len(values)} values.")
+    weights: dict[int, float] = {}
+    for index, value in zip(indices, values, strict=True):
+        try:
+            number = operator.index(index)
+        except TypeError:
+            raise InvalidInput(f"{what} has the index {index!r:.60}; indices are whole numbers.") from None
+        weight = float(np.float32(finite(value, f"{what}[{number}]")))
+        if not 0 <= number <= _LAST or weight < 0 or number in weights:
+            raise InvalidInput(
+                f"{what} has the weight {weight:g} at {number}; indices are 0 to {_LAST:,}, each once, weights at least 0."
+            )
+        weights[number] = weight
+    kept = sorted(index for index, weight in weights.items() if weight > 0)
+    return kept, [weights[index] for index in kept]
+
+
+def check_fusion(given: object, texts: Sequence[str] | None, sparse: Any) -> dict[str, Any] | None:
+    """What `query(fusion=, sparse=)` was given, as the core takes it. Raises InvalidInput."""
+    if given is None:
+        if sparse is not None:
+            raise InvalidInput("sparse= goes with fusion=, such as fusion='rrf'.")
         return None
     one = Rrf() if given == "rrf" else given
     if not isinstance(one, Rrf | Weighted):
         raise InvalidInput(
             f"fusion must be 'rrf', ciphervec.Rrf() or ciphervec.Weighted(), got {given!r:.80}."
         )
-    if texts is None:
+    if texts is None and sparse is None:
         raise InvalidInput(
-            "fusion= ranks by words too: ask with query_texts=[...], beside query_embeddings=... or instead of them."
+            "fusion= ranks by words or sparse vectors too: ask with query_texts=[...] or sparse=[...], beside "
+            "query_embeddings=... or instead of them."
         )
-    return one.native(texts)
+    vectors = sparse_rows(sparse, "sparse")
+    if vectors is not None and None in vectors:
+        raise InvalidInput("sparse= takes a sparse vector for each query, got None among them.")
+    return {"texts": None if texts is None else list(texts), "vectors": vectors, **one.native()}

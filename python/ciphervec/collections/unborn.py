@@ -24,7 +24,7 @@ from .choices import Choices
 from .collection import Collection
 from .embedding.function import Embedder, EmbeddingFunction, SavedFunction, TextEmbedding, texts_of
 from .flooding import check_deviation
-from .hybrid import BM25, Fusion, check_fusion
+from .hybrid import Fusion, Sparse, check_fusion, sparse_rows
 from .reranking import Rerank, RerankFunction
 from .results import (
     GET_DEFAULT,
@@ -98,7 +98,7 @@ class UnbornCollection(Collection):
         return self._like.routing
 
     @property
-    def sparse(self) -> BM25 | None:
+    def sparse(self) -> Sparse | None:
         return self._like.sparse
 
     @property
@@ -123,16 +123,20 @@ class UnbornCollection(Collection):
         metadatas: object | None = None,
         documents: object | None = None,
         *,
+        sparse_embeddings: object | None = None,
         on_zero: OnZero = "refuse",
         progress: Progress | bool | None = None,
     ) -> list[Id]:
         ids, embeddings, documents = self._embedded(ids, embeddings, documents)
-        ids, embeddings, metadatas, documents = without_zeros(
-            on_zero, self.metric, ids, embeddings, metadatas, documents
+        rows = sparse_rows(sparse_embeddings, "sparse_embeddings")
+        ids, embeddings, metadatas, documents, sparse = without_zeros(
+            on_zero, self.metric, ids, embeddings, metadatas, documents, rows
         )
         with self._lock:
             self._be(embeddings)
-            return self.add(ids, embeddings, metadatas, documents, progress=progress)
+            return self.add(
+                ids, embeddings, metadatas, documents, sparse_embeddings=sparse, progress=progress
+            )
 
     def upsert(
         self,
@@ -141,16 +145,20 @@ class UnbornCollection(Collection):
         metadatas: object | None = None,
         documents: object | None = None,
         *,
+        sparse_embeddings: object | None = None,
         on_zero: OnZero = "refuse",
         progress: Progress | bool | None = None,
     ) -> list[Id]:
         ids, embeddings, documents = self._embedded(ids, embeddings, documents)
-        ids, embeddings, metadatas, documents = without_zeros(
-            on_zero, self.metric, ids, embeddings, metadatas, documents
+        rows = sparse_rows(sparse_embeddings, "sparse_embeddings")
+        ids, embeddings, metadatas, documents, sparse = without_zeros(
+            on_zero, self.metric, ids, embeddings, metadatas, documents, rows
         )
         with self._lock:
             self._be(embeddings)
-            return self.upsert(ids, embeddings, metadatas, documents, progress=progress)
+            return self.upsert(
+                ids, embeddings, metadatas, documents, sparse_embeddings=sparse, progress=progress
+            )
 
     def merge(
         self,
@@ -228,13 +236,14 @@ class UnbornCollection(Collection):
         audience: Audience | None = None,
         flooding: float | None = None,
         rerank: Rerank | RerankFunction | None = None,
+        sparse: object | None = None,
         fusion: Fusion | None = None,
         **more: Any,
     ) -> QueryResult:
         self._alive()
         texts = None if query_texts is None else texts_of(query_texts, "query_texts")
         order = Rerank.of(rerank, texts)
-        both = check_fusion(fusion, texts) is not None and query_embeddings is not None
+        both = check_fusion(fusion, texts, sparse) is not None and query_embeddings is not None
         check_audience(audience)
         if flooding is not None:
             check_deviation(flooding)

@@ -23,7 +23,7 @@ from ..ingest.remarks import Progress, reporting
 from .embedding.function import Embedder, EmbeddingFunction, SavedFunction, TextEmbedding
 from .explaining import Clustered, Explanation
 from .flooding import DEVIATION, FloodingPlan, check_deviation
-from .hybrid import BM25
+from .hybrid import Sparse, from_native
 from .inventory import inventory
 from .keys import Keys
 from .routing import Clusters
@@ -112,11 +112,10 @@ class Upkeep:
         return None if found is None else Clusters(*found)
 
     @property
-    def sparse(self) -> BM25 | None:
-        """How rows are ranked by the words of their documents, as it was chosen; None: they are not."""
+    def sparse(self) -> Sparse | None:
+        """What rows are ranked by beside their vectors, as it was chosen; None: by nothing."""
         with self._open() as native:
-            found = native.sparse
-        return None if found is None else BM25(*found)
+            return from_native(native.sparse)
 
     @property
     def center(self) -> FloatArray | None:

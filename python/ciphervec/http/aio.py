@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Literal, NoReturn, ParamSpec
 from .._native import IndexSpec
 from ..collections.client import Client
 from ..collections.collection import Collection
-from ..collections.hybrid import BM25
+from ..collections.hybrid import Sparse
 from ..collections.keys import Keys
 from ..collections.private_table import Key
 from ..collections.results import Fetch
@@ -300,7 +300,7 @@ class AsyncHttpCollection(_Twin):
         return self._blocking.routing
 
     @property
-    def sparse(self) -> BM25 | None:
+    def sparse(self) -> Sparse | None:
         """As `Collection.sparse`."""
         return self._blocking.sparse
 

@@ -72,6 +72,7 @@ class Record(NamedTuple):
         try:
             content = json.loads(data)
             metadata, document = content.pop("metadata", None), content.pop("document", None)
+            content.pop("sparse", None)  # for ranking alone
             sound = not content and isinstance(metadata, dict | None) and isinstance(document, str | None)
         except (ValueError, AttributeError, TypeError, RecursionError) as error:
             raise CorruptData(f"a stored record is not the JSON object expected: {error}.") from error

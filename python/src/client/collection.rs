@@ -4,7 +4,8 @@ use std::cell::RefCell;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use ciphervec_client::{
-    Bm25, Clusters, Collection, Found, GetResult, Host, Known, QueryRequest, Row, Unknown, Wanted,
+    Bm25, Clusters, Collection, Found, GetResult, Host, Known, QueryRequest, Row, Sparse, Unknown,
+    Wanted,
 };
 use ciphervec_owner::SegmentId;
 use numpy::{PyArray1, PyArray2, PyReadonlyArray2};
@@ -15,7 +16,9 @@ use crate::arrays;
 use crate::client::answers::{Answered, PyQuery, answered, segments};
 use crate::client::facts;
 use crate::client::host::{PyCallHost, run};
-use crate::client::values::{PyHybrid, PyRecords, PySelection, audience, names, network, parts};
+use crate::client::values::{
+    PyHybrid, PyRecords, PySelection, PySparse, audience, names, network, parts,
+};
 use crate::errors::CiphervecError;
 use crate::ids::{self, PyId};
 use crate::keys::{PyEvaluationKeys, PyKeys};
@@ -144,10 +147,13 @@ impl PyCollection {
         Ok(open.routing().map(told))
     }
 
-    /// The k1 and b of ranking by words; None where there is none.
+    /// Within a tuple the k1 and b of BM25, or None for sparse vectors; None where rows are ranked by neither.
     #[getter]
-    fn sparse(&self) -> PyResult<Option<(f64, f64)>> {
-        Ok(self.open()?.sparse().map(|Bm25 { k1, b }| (k1, b)))
+    fn sparse(&self) -> PyResult<Option<PySparse>> {
+        Ok(self.open()?.sparse().map(|sparse| match sparse {
+            Sparse::Bm25(Bm25 { k1, b }) => (Some((k1, b)),),
+            Sparse::Vectors => (None,),
+        }))
     }
 
     fn add<'py>(

@@ -3,7 +3,8 @@
 use std::str::FromStr;
 
 use ciphervec_client::{
-    Audience, Bm25, Choices, Clusters, Fetch, Fusion, Hybrid, OnZero, Parts, Records, Selection,
+    Asked, Audience, Bm25, Choices, Clusters, Fetch, Fusion, Hybrid, OnZero, Parts, Records,
+    Selection, Sparse, SparseVector,
 };
 use ciphervec_owner::{Id, Network};
 use numpy::PyReadonlyArray2;
@@ -28,6 +29,16 @@ struct PyClusters {
     server_learns_queries: bool,
 }
 
+/// Within a tuple the k1 and b of BM25, or none for sparse vectors.
+pub type PySparse = (Option<(f64, f64)>,);
+
+/// Indices and weights of a sparse vector.
+type Pairs = (Vec<u32>, Vec<f32>);
+
+fn vector((indices, values): Pairs) -> SparseVector {
+    SparseVector { indices, values }
+}
+
 /// What a new collection is to be.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
@@ -44,7 +55,7 @@ struct PyChoices {
     bits: Option<u32>,
     network: Option<(f64, f64)>,
     center: Vec<f32>,
-    sparse: Option<(f64, f64)>,
+    sparse: Option<PySparse>,
     embedding_function: Option<String>,
 }
 
@@ -73,7 +84,10 @@ pub fn choices(given: &Bound<'_, PyAny>) -> PyResult<Choices> {
         bits: given.bits,
         network: given.network.map(network),
         center: given.center,
-        sparse: given.sparse.map(|(k1, b)| Bm25 { k1, b }),
+        sparse: given.sparse.map(|(bm25,)| match bm25 {
+            Some((k1, b)) => Sparse::Bm25(Bm25 { k1, b }),
+            None => Sparse::Vectors,
+        }),
         embedding_function: given.embedding_function,
         ..Choices::new(given.name, given.dimension)
     })
@@ -87,6 +101,7 @@ pub struct PyRecords<'py> {
     embeddings: Option<PyReadonlyArray2<'py, f32>>,
     metadatas: Option<Vec<Option<String>>>,
     documents: Option<Vec<Option<String>>>,
+    sparse: Option<Vec<Option<Pairs>>>,
     skip_zeros: bool,
 }
 
@@ -101,6 +116,12 @@ impl PyRecords<'_> {
             embeddings,
             metadatas: self.metadatas.unwrap_or_default(),
             documents: self.documents.unwrap_or_default(),
+            sparse: self
+                .sparse
+                .unwrap_or_default()
+                .into_iter()
+                .map(|one| one.map(vector))
+                .collect(),
             on_zero: if self.skip_zeros { OnZero::Skip } else { OnZero::Refuse },
         })
     }
@@ -129,7 +150,8 @@ impl PySelection {
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub struct PyHybrid {
-    texts: Vec<String>,
+    texts: Option<Vec<String>>,
+    vectors: Option<Vec<Pairs>>,
     k: Option<f64>,
     alpha: f64,
     window: usize,
@@ -141,7 +163,11 @@ impl PyHybrid {
             Some(k) => Fusion::Ranks { k },
             None => Fusion::Weighted { alpha: self.alpha },
         };
-        Hybrid { texts: self.texts, fusion, window: self.window }
+        let asked = match self.vectors {
+            Some(vectors) => Asked::Vectors(vectors.into_iter().map(vector).collect()),
+            None => Asked::Texts(self.texts.unwrap_or_default()),
+        };
+        Hybrid { asked, fusion, window: self.window }
     }
 }
 

@@ -8,7 +8,7 @@ use crate::clusters::choice::Clusters;
 use crate::error::{Error, Result};
 use crate::face::Face;
 use crate::random::random;
-use crate::records::bm25::Bm25;
+use crate::records::sparse::Sparse;
 
 const MAX_DIMENSION: usize = 16_384;
 
@@ -39,8 +39,8 @@ pub struct Choices {
     pub network: Option<Network>,
     /// What rows of metric `l2` are sealed around; where it is empty, rows tell.
     pub center: Vec<f32>,
-    /// That rows are ranked by the words of their documents too, and how.
-    pub sparse: Option<Bm25>,
+    /// What rows are ranked by beside their vectors.
+    pub sparse: Option<Sparse>,
     /// What embeds texts, as JSON: sealed, and never read here.
     pub embedding_function: Option<String>,
 }
@@ -79,11 +79,11 @@ impl Choices {
         let spec = IndexSpec::new(name, *dimension as u32, *metric, *mode, *precision)?
             .with_scheme(self.scheme, self.bits)?
             .with_incarnation(random()?);
-        if let Some(bm25) = &self.sparse {
-            bm25.check()?;
+        if let Some(sparse) = &self.sparse {
+            sparse.check()?;
             if self.routing.is_some() {
                 return Error::input(
-                    "sparse and routing exclude one another: a routed collection looks at a few clusters alone, and words are of all rows.",
+                    "sparse and routing exclude one another: a routed collection looks at a few clusters alone, and sparse at all rows.",
                 );
             }
         }

@@ -25,10 +25,11 @@ use crate::gathered::gathered;
 use crate::hex::Hex;
 use crate::json;
 use crate::records::bm25::Bm25;
+use crate::records::sparse::Sparse;
 use crate::threads::heavy;
 
 /// Format 1 knew the scheme `lattice` alone, by a former name, and did not name it; format 2 no change of keys, format 3 neither
-/// incarnations nor authenticated states, format 4 no routing, format 5 no center that was given, format 6 no words. Written is the
+/// incarnations nor authenticated states, format 4 no routing, format 5 no center that was given, format 6 no sparse half. Written is the
 /// oldest that says what there is to say.
 const FORMAT: u64 = 7;
 const PLACE: [u8; 16] = [0; 16];
@@ -90,7 +91,7 @@ struct Settings {
     #[serde(skip_serializing_if = "Option::is_none")]
     center: Option<Bytes>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    sparse: Option<Bm25>,
+    sparse: Option<Sparse>,
     #[serde(skip_serializing_if = "Option::is_none")]
     embedding_function: Option<Box<RawValue>>,
 }
@@ -127,8 +128,8 @@ pub struct Description {
     pub routing: Option<Clusters>,
     /// What rows of metric `l2` are sealed around, where that was given.
     pub center: Vec<f32>,
-    /// How rows are ranked by the words of their documents; words lie beside the rows then.
-    pub sparse: Option<Bm25>,
+    /// What rows are ranked by beside their vectors; it lies beside them, in order of words or indices.
+    pub sparse: Option<Sparse>,
     mask_seed: Option<[u8; 32]>,
     rotation: Option<Rotation>,
     /// What embeds texts, in the words of whoever wrote it.
@@ -376,11 +377,10 @@ impl Description {
         let bits =
             |bits: Option<u32>| bits.map_or_else(|| "none".to_owned(), |bits| bits.to_string());
         let wanted_bits = spec.clone().with_scheme(choices.scheme, choices.bits)?.bits();
-        let by_words = |one: Option<Bm25>| {
-            one.map_or_else(
-                || "none".to_owned(),
-                |Bm25 { k1, b }| format!("BM25 of k1 {k1}, b {b}"),
-            )
+        let named = |one: Option<Sparse>| match one {
+            None => "none".to_owned(),
+            Some(Sparse::Bm25(Bm25 { k1, b })) => format!("BM25 of k1 {k1}, b {b}"),
+            Some(Sparse::Vectors) => "sparse vectors".to_owned(),
         };
         let routing = |one: Option<&Clusters>| {
             one.map_or_else(
@@ -401,7 +401,7 @@ impl Description {
             ("bits", bits(wanted_bits), bits(spec.bits())),
             ("filterable", listed(&choices.filterable), listed(&self.filterable)),
             ("originals", originals.to_string(), self.originals.to_string()),
-            ("sparse", by_words(sparse), by_words(self.sparse)),
+            ("sparse", named(sparse), named(self.sparse)),
             (
                 "routing",
                 routing(choices.routing.as_ref().or(self.routing.as_ref())),

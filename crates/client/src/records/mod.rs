@@ -6,6 +6,7 @@ mod filter;
 mod number;
 pub mod original;
 pub mod record;
+pub mod sparse;
 mod table;
 pub mod terms;
 mod value;

@@ -13,6 +13,7 @@ use serde_json::value::RawValue;
 
 use crate::error::{Error, Result};
 use crate::json;
+use crate::records::sparse::SparseVector;
 use crate::records::value::Value;
 
 /// An object's fields in their order, each with the text of its value. A name that comes twice has the later value.
@@ -85,6 +86,7 @@ impl<'de> Deserialize<'de> for Name<'de> {
 pub(crate) struct Record<'a> {
     pub metadata: Option<Fields<'a>>,
     pub document: Option<String>,
+    pub sparse: Option<SparseVector>,
 }
 
 impl<'a> Record<'a> {
@@ -102,10 +104,16 @@ impl<'a> Record<'a> {
             match &*name {
                 "metadata" => record.metadata = read(value).map_err(|error| corrupt(&error))?,
                 "document" => record.document = read(value).map_err(|error| corrupt(&error))?,
-                _ => return Err(corrupt("it has other fields than metadata and document")),
+                "sparse" => record.sparse = read(value).map_err(|error| corrupt(&error))?,
+                _ => {
+                    return Err(corrupt("it has other fields than metadata, document and sparse"));
+                }
             }
         }
-        Ok(record)
+        match record.sparse.as_ref().and_then(SparseVector::fault) {
+            Some(fault) => Err(corrupt(&format!("its sparse vector {fault}"))),
+            None => Ok(record),
+        }
     }
 
     /// The text of its metadata, and its document.
@@ -115,7 +123,7 @@ impl<'a> Record<'a> {
     }
 
     fn write(&self) -> Vec<u8> {
-        if self.metadata.is_none() && self.document.is_none() {
+        if self.metadata.is_none() && self.document.is_none() && self.sparse.is_none() {
             return Vec::new();
         }
         let mut parts = Vec::new();
@@ -124,6 +132,9 @@ impl<'a> Record<'a> {
         }
         if let Some(document) = &self.document {
             parts.push(format!("\"document\":{}", quoted(document)));
+        }
+        if let Some(sparse) = self.sparse.as_ref().and_then(|one| serde_json::to_string(one).ok()) {
+            parts.push(format!("\"sparse\":{sparse}"));
         }
         format!("{{{}}}", parts.join(",")).into_bytes()
     }
@@ -169,6 +180,14 @@ pub fn merge(
         record.document = Some(document.to_owned());
     }
     Ok(record.write())
+}
+
+/// A record with this sparse vector in place of its own.
+///
+/// # Errors
+/// [`Error::Corrupt`] for other bytes than a record's.
+pub(crate) fn with_sparse(record: &[u8], sparse: &SparseVector) -> Result<Vec<u8>> {
+    Ok(Record { sparse: Some(sparse.clone()), ..Record::read(record)? }.write())
 }
 
 /// As [`merge`], but a field that `metadata` gives as null goes, and where no field is left so does the metadata.

@@ -1,31 +1,32 @@
-//! Terms: which words the documents of one segment have, and how often, for the key holder, who ranks by them. A table that was read
-//! has its words in ascending order, and of each its rows, each once and each within the segment.
+//! Terms: which words the documents of one segment have, and how often, for the key holder, who ranks by them; or which indices its
+//! sparse vectors have, with what weight. A table that was read has its words in ascending order, and of each its rows, each once and
+//! each within the segment.
 //!
-//! Stored: the layout, rows, then word after word its length and bytes, the length of its places, and these: by row, as the step from
-//! the row before, and times. All numbers but the layout are LEB128, in as few bytes as they need.
+//! Stored: the kind, rows, then word after word its length and bytes, the length of its places, and these: by row, as the step from
+//! the row before, and times. All numbers but the kind are LEB128, in as few bytes as they need. An index is a word of decimal digits,
+//! and the bits of its weight are how often it is there.
 
 use std::collections::HashMap;
 
 use crate::error::{Error, Result};
 use crate::records::record::Record;
+use crate::records::sparse::Kind;
 use crate::records::words::each_word;
-
-/// What the first byte says; records begin with another.
-const LAYOUT: u8 = 1;
 
 /// Rows that have a word, ascending, and how often each has it.
 type Places = Vec<(u32, u32)>;
 
 /// The words of a segment that is being made.
 pub struct TermsBuilder {
+    kind: Kind,
     rows: u32,
     places: HashMap<Box<str>, Places>,
 }
 
 impl TermsBuilder {
     /// Of so many rows, which have no words yet.
-    pub fn new(rows: u32) -> Self {
-        TermsBuilder { rows, places: HashMap::new() }
+    pub fn new(kind: Kind, rows: u32) -> Self {
+        TermsBuilder { kind, rows, places: HashMap::new() }
     }
 
     /// Takes in the record of a row, after those of the rows before it.
@@ -33,23 +34,31 @@ impl TermsBuilder {
     /// # Errors
     /// [`Error::Corrupt`] where bytes are no record.
     pub fn set(&mut self, row: u32, record: &[u8]) -> Result<()> {
-        let document = Record::read(record)?.document.unwrap_or_default();
-        each_word(&document, |word| {
-            let places = match self.places.get_mut(word) {
-                Some(places) => places,
-                None => self.places.entry(word.into()).or_default(),
-            };
-            match places.last_mut() {
-                Some((last, times)) if *last == row => *times = times.saturating_add(1),
-                _ => places.push((row, 1)),
-            }
-        });
+        let Record { document, sparse, .. } = Record::read(record)?;
+        match self.kind {
+            Kind::Words => each_word(&document.unwrap_or_default(), |word| {
+                self.put(word, |places| match places.last_mut() {
+                    Some((last, times)) if *last == row => *times = times.saturating_add(1),
+                    _ => places.push((row, 1)),
+                });
+            }),
+            Kind::Weights => sparse.unwrap_or_default().pairs().for_each(|(index, weight)| {
+                self.put(&index.to_string(), |places| places.push((row, weight.to_bits())));
+            }),
+        }
         Ok(())
+    }
+
+    fn put(&mut self, word: &str, change: impl FnOnce(&mut Places)) {
+        match self.places.get_mut(word) {
+            Some(places) => change(places),
+            None => change(self.places.entry(word.into()).or_default()),
+        }
     }
 
     /// As it is stored.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let mut out = vec![LAYOUT];
+        let mut out = vec![self.kind as u8];
         put(&mut out, self.rows.into());
         let mut packed = Vec::new();
         let mut words: Vec<_> = self.places.iter().collect();
@@ -86,14 +95,14 @@ impl Terms {
     ///
     /// # Errors
     /// [`Error::Corrupt`] for other bytes.
-    pub fn read(bytes: &[u8], rows: u32) -> Result<Self> {
-        let (starts, lengths) = checked(bytes, rows).map_err(|says| {
+    pub fn read(bytes: &[u8], kind: Kind, rows: u32) -> Result<Self> {
+        let (starts, lengths) = checked(bytes, kind, rows).map_err(|says| {
             Error::Corrupt(format!("the words of a segment of {rows} rows are damaged: {says}."))
         })?;
         Ok(Terms { bytes: bytes.into(), starts, lengths })
     }
 
-    /// Words of each row, as often as they are there.
+    /// Words of each row, as often as they are there; 0 for weights.
     pub fn lengths(&self) -> &[u32] {
         &self.lengths
     }
@@ -116,10 +125,14 @@ impl Terms {
 }
 
 /// Where words begin, and how many each row has.
-fn checked(bytes: &[u8], rows: u32) -> core::result::Result<(Vec<usize>, Vec<u32>), String> {
+fn checked(
+    bytes: &[u8],
+    kind: Kind,
+    rows: u32,
+) -> core::result::Result<(Vec<usize>, Vec<u32>), String> {
     let cut = || "they end within a word".to_owned();
-    let Some((&LAYOUT, mut rest)) = bytes.split_first() else {
-        return Err(format!("their first byte is {:?}, not {LAYOUT}", bytes.first()));
+    let Some((_, mut rest)) = bytes.split_first().filter(|(first, _)| **first == kind as u8) else {
+        return Err(format!("their first byte is {:?}, not {}", bytes.first(), kind as u8));
     };
     let told = number(&mut rest).ok_or_else(cut)?;
     if told != u64::from(rows) {
@@ -141,7 +154,14 @@ fn checked(bytes: &[u8], rows: u32) -> core::result::Result<(Vec<usize>, Vec<u32
         for place in EachPlace::of(places) {
             let (row, times) = place.ok_or("a row is none")?;
             let length = lengths.get_mut(row as usize).ok_or("a row is beyond the last")?;
-            *length = length.checked_add(times).ok_or("a row has too many words")?;
+            let weight = f32::from_bits(times);
+            match kind {
+                Kind::Words => {
+                    *length = length.checked_add(times).ok_or("a row has too many words")?;
+                }
+                Kind::Weights if weight.is_finite() && weight > 0.0 => {}
+                Kind::Weights => return Err(format!("a weight is {weight}")),
+            }
         }
     }
     Ok((starts, lengths))
@@ -221,7 +241,7 @@ mod tests {
     }
 
     fn made(documents: &[String]) -> Vec<u8> {
-        let mut builder = TermsBuilder::new(documents.len() as u32);
+        let mut builder = TermsBuilder::new(Kind::Words, documents.len() as u32);
         for (row, document) in (0..).zip(documents) {
             builder.set(row, &record(document)).unwrap();
         }
@@ -231,7 +251,7 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_read_is_what_the_documents_have(documents in proptest::collection::vec("[a-e ]{0,12}", 0..12)) {
-            let terms = Terms::read(&made(&documents), documents.len() as u32).unwrap();
+            let terms = Terms::read(&made(&documents), Kind::Words, documents.len() as u32).unwrap();
             let counts = |text: &str, word: &str| text.split_whitespace().filter(|one| *one == word).count() as u32;
             let all: Vec<&str> = documents.iter().flat_map(|text| text.split_whitespace()).collect();
             for word in all.iter().copied().chain(["zebra"]) {
@@ -244,11 +264,14 @@ mod tests {
         }
 
         #[test]
-        fn other_bytes_are_refused_or_written_the_same_way(mut bytes in proptest::collection::vec(any::<u8>(), 0..40)) {
-            if let Some(first) = bytes.first_mut() { *first = LAYOUT; }
+        fn other_bytes_are_refused_or_written_the_same_way(
+            mut bytes in proptest::collection::vec(any::<u8>(), 0..40),
+            kind in prop_oneof![Just(Kind::Words), Just(Kind::Weights)],
+        ) {
+            if let Some(first) = bytes.first_mut() { *first = kind as u8; }
             if let Some(rows) = bytes.get_mut(1) { *rows = 5; }
-            if let Ok(terms) = Terms::read(&bytes, 5) {
-                let mut builder = TermsBuilder::new(5);
+            if let Ok(terms) = Terms::read(&bytes, kind, 5) {
+                let mut builder = TermsBuilder::new(kind, 5);
                 for start in &terms.starts {
                     let word = core::str::from_utf8(terms.entry(*start).unwrap().0).unwrap();
                     builder.places.insert(word.into(), terms.places(word).collect());
@@ -265,7 +288,7 @@ mod tests {
             let mut flipped = bytes.clone();
             flipped[at.index(bytes.len())] ^= 1u8 << bit;
             let rows = documents.len() as u32;
-            let (before, now) = (Terms::read(&bytes, rows).unwrap(), Terms::read(&flipped, rows));
+            let (before, now) = (Terms::read(&bytes, Kind::Words, rows).unwrap(), Terms::read(&flipped, Kind::Words, rows));
             if let Ok(now) = now {
                 let all = |terms: &Terms| terms.starts.iter().map(|start| {
                     let word = core::str::from_utf8(terms.entry(*start).unwrap().0).unwrap().to_owned();

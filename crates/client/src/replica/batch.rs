@@ -9,6 +9,7 @@ use crate::error::{Error, Result};
 use crate::host::Host;
 use crate::random::random;
 use crate::records::record::{self, Fields};
+use crate::records::sparse::SparseVector;
 
 const MAX_RECORD: usize = 64 << 20;
 /// Rows that a warning names.
@@ -35,6 +36,8 @@ pub struct Records {
     pub metadatas: Vec<Option<String>>,
     /// Texts, or nothing for all rows.
     pub documents: Vec<Option<String>>,
+    /// Sparse vectors, or nothing for all rows: of collections that are made with [`crate::Sparse::Vectors`].
+    pub sparse: Vec<Option<SparseVector>>,
     /// What becomes of rows that are to be added and have no direction.
     pub on_zero: OnZero,
 }
@@ -47,7 +50,8 @@ impl Records {
         }
         let rows = self.embeddings.chunks(spec.dimension());
         let kept: Vec<_> = rows.map(|row| row.iter().any(|x| *x != 0.0)).collect();
-        let lengths = [self.ids.len(), self.metadatas.len(), self.documents.len()];
+        let lengths =
+            [self.ids.len(), self.metadatas.len(), self.documents.len(), self.sparse.len()];
         let zeros = kept.iter().filter(|kept| !**kept).count();
         if zeros == 0 || lengths.iter().any(|length| ![0, kept.len()].contains(length)) {
             return self;
@@ -68,6 +72,7 @@ impl Records {
         self.ids = those(self.ids, &kept);
         self.metadatas = those(self.metadatas, &kept);
         self.documents = those(self.documents, &kept);
+        self.sparse = those(self.sparse, &kept);
         self
     }
 }
@@ -94,19 +99,20 @@ pub struct Batch {
 impl Batch {
     /// Rows for a collection of this kind.
     pub fn new(given: Records, dimension: usize, metric: Metric) -> Result<Self> {
-        let Records { ids, mut embeddings, metadatas, documents, .. } = given;
+        let Records { ids, mut embeddings, metadatas, documents, sparse, .. } = given;
         let mut faults = Vec::new();
         let count = check_rows(&mut embeddings, dimension, metric, "embeddings", &mut faults)?;
         let ids = if ids.is_empty() { fresh_ids(count)? } else { ids };
         check_ids(&ids, &mut faults);
         same_length(ids.len(), count, "embeddings")?;
-        let changes = changes(ids.len(), &metadatas, &documents)?;
+        let changes = changes(ids.len(), &metadatas, &documents, &sparse)?;
         check_metadatas(&metadatas, &mut faults);
+        check_sparse(&sparse, &mut faults);
         if !faults.is_empty() {
             return Err(Error::rows(faults));
         }
         distinct(&ids)?;
-        let records = changes.map(|(metadata, document)| changed(&[], metadata, document, &[]));
+        let records = changes.map(|beside| changed(&[], beside, &[]));
         Ok(Batch {
             records: records.collect::<Result<_>>()?,
             ids,
@@ -235,38 +241,62 @@ pub fn same_length(expected: usize, length: usize, what: &str) -> Result<()> {
     Ok(())
 }
 
-/// The metadata and document of each row.
+/// That each sparse vector is as one has to be.
+pub fn check_sparse(sparse: &[Option<SparseVector>], faults: &mut Vec<(usize, String)>) {
+    for (row, one) in sparse.iter().enumerate() {
+        let fault = one.as_ref().and_then(SparseVector::fault);
+        faults.extend(fault.map(|fault| (row, format!("sparse_embeddings[{row}] {fault}."))));
+    }
+}
+
+/// The metadata, document and sparse vector that are given for a row.
+#[derive(Clone, Copy)]
+pub struct Beside<'a> {
+    metadata: Option<&'a str>,
+    document: Option<&'a str>,
+    sparse: Option<&'a SparseVector>,
+}
+
+/// What is given for each row.
 pub fn changes<'a>(
     count: usize,
     metadatas: &'a [Option<String>],
     documents: &'a [Option<String>],
-) -> Result<impl Iterator<Item = (Option<&'a str>, Option<&'a str>)>> {
-    for (what, given) in [("metadatas", metadatas), ("documents", documents)] {
-        if !given.is_empty() {
-            same_length(count, given.len(), what)?;
+    sparse: &'a [Option<SparseVector>],
+) -> Result<impl Iterator<Item = Beside<'a>>> {
+    for (what, given) in [
+        ("metadatas", metadatas.len()),
+        ("documents", documents.len()),
+        ("sparse_embeddings", sparse.len()),
+    ] {
+        if given > 0 {
+            same_length(count, given, what)?;
         }
     }
     let of =
         |given: &'a [Option<String>], row: usize| given.get(row).and_then(|one| one.as_deref());
-    Ok((0..count).map(move |row| (of(metadatas, row), of(documents, row))))
+    Ok((0..count).map(move |row| Beside {
+        metadata: of(metadatas, row),
+        document: of(documents, row),
+        sparse: sparse.get(row).and_then(Option::as_ref),
+    }))
 }
 
 /// The bytes of a record with a change laid over it, and without some fields of its metadata before.
-pub fn changed(
-    old: &[u8],
-    metadata: Option<&str>,
-    document: Option<&str>,
-    removed: &[String],
-) -> Result<Vec<u8>> {
-    fitting(record::merge(old, metadata, document, removed)?)
+pub fn changed(old: &[u8], beside: Beside<'_>, removed: &[String]) -> Result<Vec<u8>> {
+    fitting(record::merge(old, beside.metadata, beside.document, removed)?, beside)
 }
 
 /// As [`changed`], but a field that is given as null goes.
-pub fn laid(old: &[u8], metadata: Option<&str>, document: Option<&str>) -> Result<Vec<u8>> {
-    fitting(record::lay(old, metadata, document)?)
+pub fn laid(old: &[u8], beside: Beside<'_>) -> Result<Vec<u8>> {
+    fitting(record::lay(old, beside.metadata, beside.document)?, beside)
 }
 
-fn fitting(bytes: Vec<u8>) -> Result<Vec<u8>> {
+fn fitting(bytes: Vec<u8>, beside: Beside<'_>) -> Result<Vec<u8>> {
+    let bytes = match beside.sparse {
+        Some(sparse) => record::with_sparse(&bytes, sparse)?,
+        None => bytes,
+    };
     if bytes.len() > MAX_RECORD {
         return Error::input(format!(
             "the metadata and document of a row take {} bytes; the limit is {MAX_RECORD}. Store a reference to the document instead.",

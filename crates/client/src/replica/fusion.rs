@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use ciphervec_owner::Id;
 
 use crate::error::{Error, Result};
+use crate::records::sparse::SparseVector;
 use crate::replica::search::Matches;
 
 /// How many of each list are looked at, unless more hits are asked for.
@@ -27,11 +28,20 @@ pub enum Fusion {
     },
 }
 
-/// What is asked of words beside vectors.
+/// What is asked beside vectors: one entry a query.
+#[derive(Clone, Debug)]
+pub enum Asked {
+    /// Texts, by their words.
+    Texts(Vec<String>),
+    /// Sparse vectors.
+    Vectors(Vec<SparseVector>),
+}
+
+/// What is asked beside vectors, and how both orders are made one.
 #[derive(Clone, Debug)]
 pub struct Hybrid {
-    /// One text a query.
-    pub texts: Vec<String>,
+    /// What is asked.
+    pub asked: Asked,
     /// How both are made one.
     pub fusion: Fusion,
     /// How many hits of each list are looked at; at least as many as are asked for are.
@@ -40,6 +50,15 @@ pub struct Hybrid {
 
 impl Hybrid {
     pub(crate) fn check(&self, queries: usize) -> Result<()> {
+        let (what, count) = match &self.asked {
+            Asked::Texts(texts) => ("text", texts.len()),
+            Asked::Vectors(vectors) => ("sparse vector", vectors.len()),
+        };
+        if let Asked::Vectors(vectors) = &self.asked
+            && let Some(fault) = vectors.iter().find_map(SparseVector::fault)
+        {
+            return Error::input(format!("a sparse vector that is asked {fault}."));
+        }
         let within = match self.fusion {
             Fusion::Ranks { k } if !(k.is_finite() && k >= 0.0) => {
                 Err(format!("the k of reciprocal ranks is a finite number of at least 0, got {k}"))
@@ -48,9 +67,8 @@ impl Hybrid {
                 Err(format!("alpha is a number from 0 to 1, got {alpha}"))
             }
             _ if self.window == 0 => Err("a fusion looks at 1 hit or more, got 0".to_owned()),
-            _ if self.texts.len() != queries => Err(format!(
-                "a fusion takes one text for each query: expected {queries}, got {}",
-                self.texts.len()
+            _ if count != queries => Err(format!(
+                "a fusion takes one {what} for each query: expected {queries}, got {count}"
             )),
             _ => Ok(()),
         };

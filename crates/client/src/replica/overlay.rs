@@ -8,9 +8,11 @@ use indexmap::IndexMap;
 use crate::error::{Error, Result};
 use crate::host::Host;
 use crate::records::record::Record;
+use crate::records::sparse::SparseVector;
 use crate::replica::Replica;
 use crate::replica::batch::{
-    Batch, Records, changes, check_ids, check_metadatas, check_rows, laid, same_length, shown,
+    Batch, Beside, Records, changes, check_ids, check_metadatas, check_rows, check_sparse, laid,
+    same_length, shown,
 };
 
 /// What becomes of a row that is here already.
@@ -42,6 +44,7 @@ pub struct Changes {
     pub there: Vec<bool>,
     metadatas: Vec<Option<String>>,
     documents: Vec<Option<String>>,
+    sparse: Vec<Option<SparseVector>>,
 }
 
 /// A row as it is to be written.
@@ -58,25 +61,26 @@ impl Changes {
         dimension: usize,
         metric: Metric,
     ) -> Result<Self> {
-        let Records { ids, mut embeddings, metadatas, documents, .. } = rows;
+        let Records { ids, mut embeddings, metadatas, documents, sparse, .. } = rows;
         let mut faults = Vec::new();
         let count = check_rows(&mut embeddings, dimension, metric, "embeddings", &mut faults)?;
         check_ids(&ids, &mut faults);
         check_metadatas(&metadatas, &mut faults);
+        check_sparse(&sparse, &mut faults);
         if !faults.is_empty() {
             return Err(Error::rows(faults));
         }
         let there = there.unwrap_or_else(|| vec![!embeddings.is_empty(); ids.len()]);
         same_length(ids.len(), there.len(), "embeddings")?;
         same_length(there.iter().filter(|one| **one).count(), count, "embeddings")?;
-        let checked = Changes { ids, embeddings, there, metadatas, documents };
+        let checked = Changes { ids, embeddings, there, metadatas, documents, sparse };
         checked.beside()?;
         Ok(checked)
     }
 
-    /// The metadata and document of each row.
-    pub fn beside(&self) -> Result<Vec<(Option<&str>, Option<&str>)>> {
-        Ok(changes(self.ids.len(), &self.metadatas, &self.documents)?.collect())
+    /// What is given for each row beside its vector.
+    pub fn beside(&self) -> Result<Vec<Beside<'_>>> {
+        Ok(changes(self.ids.len(), &self.metadatas, &self.documents, &self.sparse)?.collect())
     }
 }
 
@@ -100,9 +104,7 @@ impl Replica {
         let present: HashSet<_> = here.iter().collect();
         let mut last: IndexMap<&Id, Row<'_>> = IndexMap::new();
         let mut vectors = rows.embeddings.chunks_exact(dimension);
-        for ((id, there), (metadata, document)) in
-            rows.ids.iter().zip(&rows.there).zip(rows.beside()?)
-        {
+        for ((id, there), beside) in rows.ids.iter().zip(&rows.there).zip(rows.beside()?) {
             let vector = if *there { vectors.next() } else { None };
             let stays = known == Known::Keep && (present.contains(id) || last.contains_key(id));
             if stays || unknown == Unknown::Skip && !present.contains(id) {
@@ -110,7 +112,7 @@ impl Replica {
             }
             let before = old.get(id).map_or(&[][..], |record| record);
             let row = last.entry(id).or_insert_with(|| Row { record: before.to_vec(), vector });
-            row.record = laid(&row.record, metadata, document)?;
+            row.record = laid(&row.record, beside)?;
             row.vector = vector.or(row.vector);
         }
         let left: Vec<Id> = last

@@ -15,6 +15,7 @@ use crate::error::{Error, Result};
 use crate::host::Host;
 use crate::records::original::{original, read_original};
 use crate::records::record;
+use crate::records::sparse::Kind;
 use crate::records::terms::{Terms, TermsBuilder};
 use crate::records::{Bound, Filter, Table, TableBuilder};
 use crate::replica::Replica;
@@ -152,12 +153,17 @@ impl Replica {
     }
 
     /// The words of a segment of the owner's that has them beside its rows.
-    pub async fn read_terms(&mut self, host: &dyn Host, segment: &StoredSegment) -> Result<Terms> {
+    pub async fn read_terms(
+        &mut self,
+        host: &dyn Host,
+        segment: &StoredSegment,
+        kind: Kind,
+    ) -> Result<Terms> {
         let (id, rows, name) = (segment.id, segment.rows, Id::from(WORDS));
         let open = |replica: &Self, bytes: &[u8]| {
             let (owner, directory) = (&replica.owner, &replica.directory);
             let one = open_rows(owner, directory, id, bytes, [(0, &name)].into_iter())?;
-            Terms::read(one.first().map_or(&[], |one| one), rows)
+            Terms::read(one.first().map_or(&[], |one| one), kind, rows)
         };
         Ok(self.whole(host, segment, TERMS, open).await?.1)
     }
@@ -273,8 +279,8 @@ impl Replica {
         if batch.records.iter().any(|one| !one.is_empty()) {
             blobs.insert(RECORDS, seal(batch.records.iter().map(|one| one.to_vec()).collect())?);
         }
-        if self.description.sparse.is_some() {
-            let mut terms = TermsBuilder::new(batch.ids.len() as u32);
+        if let Some(sparse) = self.description.sparse {
+            let mut terms = TermsBuilder::new(sparse.kind(), batch.ids.len() as u32);
             heavy(|| {
                 let mut each = (0..).zip(&batch.records);
                 each.try_for_each(|(row, record)| terms.set(row, record))

@@ -1,4 +1,4 @@
-//! Ranking by words: exact, at the key holder, from words that lie sealed beside the rows. The server is asked nothing about a question: it
+//! Ranking by words, or by sparse vectors: exact, at the key holder, from what lies sealed beside the rows. The server is asked nothing about a question: it
 //! sees that the words of all segments are read, once, whatever is looked for.
 
 use std::collections::{BTreeMap, HashMap};
@@ -10,11 +10,12 @@ use ciphervec_owner::{Id, SegmentId};
 use crate::change::{RECORDS, StoredSegment, TERMS};
 use crate::error::{Error, Result};
 use crate::host::Host;
-use crate::records::bm25::{Bm25, Corpus};
+use crate::records::bm25::Corpus;
+use crate::records::sparse::{Kind, Sparse, SparseVector};
 use crate::records::terms::{Terms, TermsBuilder};
 use crate::records::words::each_word;
 use crate::replica::Replica;
-use crate::replica::fusion::ByWords;
+use crate::replica::fusion::{Asked, ByWords};
 use crate::replica::search::{Matches, Question};
 use crate::threads::heavy;
 
@@ -26,38 +27,53 @@ struct Part {
     allowed: Option<Vec<bool>>,
 }
 
-/// A word of a question: how often it is asked, and how many rows have it.
-type Asked = (u32, u64);
+/// A word of a question, or an index, and how much it weighs there.
+type Word = (String, f64);
 
 impl Replica {
-    /// How rows are ranked by words.
-    ///
-    /// # Errors
-    /// [`Error::Input`] where they are not.
-    pub fn bm25(&self) -> Result<Bm25> {
+    /// What rows are ranked by beside vectors.
+    fn sparse(&self) -> Result<Sparse> {
         self.description.sparse.ok_or_else(|| {
             Error::Input(format!(
-                "{} was made without sparse, and has no ranking by words. Leave the fusion out, or put its rows into a collection with it.",
+                "{} was made without sparse, which a fusion needs. Leave the fusion out, or put its rows into a collection with it.",
                 self.name()
             ))
         })
     }
 
-    /// The highest rows by the words of each text, as many as `count`, and what words say of the rows that `found` has.
+    /// That rows are ranked by what is asked.
+    ///
+    /// # Errors
+    /// [`Error::Input`] where they are not.
+    pub fn check_asked(&self, asked: &Asked) -> Result<()> {
+        match (self.sparse()?, asked) {
+            (Sparse::Bm25(_), Asked::Texts(_)) | (Sparse::Vectors, Asked::Vectors(_)) => Ok(()),
+            (Sparse::Bm25(_), Asked::Vectors(_)) => Error::input(format!(
+                "{} ranks by the words of documents. Ask it with texts, not with sparse vectors.",
+                self.name()
+            )),
+            (Sparse::Vectors, Asked::Texts(_)) => Error::input(format!(
+                "{} ranks by sparse vectors. Ask it with such, not with texts alone.",
+                self.name()
+            )),
+        }
+    }
+
+    /// The highest rows by the words that are asked, as many as `count`, and what words say of the rows that `found` has.
     pub async fn ranked_by_words(
         &mut self,
         host: &dyn Host,
         question: &Question,
-        texts: &[String],
+        asked: &Asked,
         found: &[Matches],
         count: usize,
     ) -> Result<Vec<ByWords>> {
-        let bm25 = self.bm25()?;
+        let sparse = self.sparse()?;
         let parts = self.parts(host, question).await?;
         let corpus = heavy(|| corpus(&parts));
-        let mut ranked = Vec::with_capacity(texts.len());
-        for (text, found) in texts.iter().zip(found) {
-            let scores = heavy(|| scores(&bm25, &corpus, &parts, text));
+        let mut ranked = Vec::with_capacity(found.len());
+        for (words, found) in words_of(asked).iter().zip(found) {
+            let scores = heavy(|| scores(sparse, &corpus, &parts, words));
             let place = |id: &Id| {
                 let (segment, row) = self.directory.locate(id)?;
                 let part = parts.iter().position(|part| part.id == segment)?;
@@ -138,11 +154,12 @@ impl Replica {
         }
         let sealed =
             segment.has(TERMS) && matches!(self.directory.origin(segment.id), Some(Origin::Owner));
+        let kind = self.sparse()?.kind();
         let (terms, rows) = match sealed {
-            true => (self.read_terms(host, segment).await?, None),
+            true => (self.read_terms(host, segment, kind).await?, None),
             false => {
                 let rows = self.live_rows(segment.id);
-                (self.terms_of_records(host, segment, &rows).await?, Some(rows))
+                (self.terms_of_records(host, segment, kind, &rows).await?, Some(rows))
             }
         };
         let terms = Arc::new(terms);
@@ -154,9 +171,10 @@ impl Replica {
         &mut self,
         host: &dyn Host,
         segment: &StoredSegment,
+        kind: Kind,
         rows: &[u32],
     ) -> Result<Terms> {
-        let mut made = TermsBuilder::new(segment.rows);
+        let mut made = TermsBuilder::new(kind, segment.rows);
         if segment.may_have(RECORDS) {
             let names = self.ids_of(&[(segment.id, rows.to_vec())]);
             let rows: Vec<_> = rows.iter().copied().zip(&names).collect();
@@ -165,7 +183,7 @@ impl Replica {
                 made.set(*row, &record)?;
             }
         }
-        Terms::read(&made.to_bytes(), segment.rows)
+        Terms::read(&made.to_bytes(), kind, segment.rows)
     }
 
     /// Ids of rows that are there.
@@ -201,30 +219,46 @@ fn corpus(parts: &[Part]) -> Corpus {
     corpus
 }
 
-/// By part, what the words of a text say of each row.
-fn scores(bm25: &Bm25, corpus: &Corpus, parts: &[Part], text: &str) -> Vec<Vec<f64>> {
-    let mut words: Vec<(String, Asked)> = Vec::new();
-    each_word(text, |word| match words.iter_mut().find(|(known, _)| known == word) {
-        Some((_, (times, _))) => *times += 1,
-        None => words.push((word.to_owned(), (1, 0))),
-    });
-    for Part { terms, there, .. } in parts {
-        for (word, (_, having)) in &mut words {
-            *having += terms.places(word).filter(|(row, _)| there[*row as usize]).count() as u64;
-        }
+fn words_of(asked: &Asked) -> Vec<Vec<Word>> {
+    let of_text = |text: &String| {
+        let mut words: Vec<Word> = Vec::new();
+        each_word(text, |word| match words.iter_mut().find(|(known, _)| known == word) {
+            Some((_, times)) => *times += 1.0,
+            None => words.push((word.to_owned(), 1.0)),
+        });
+        words
+    };
+    let of_vector = |vector: &SparseVector| {
+        vector.pairs().map(|(index, weight)| (index.to_string(), f64::from(weight))).collect()
+    };
+    match asked {
+        Asked::Texts(texts) => texts.iter().map(of_text).collect(),
+        Asked::Vectors(vectors) => vectors.iter().map(of_vector).collect(),
     }
-    let of = |Part { terms, there, .. }: &Part| {
-        let mut scores = vec![0.0; there.len()];
-        for (word, (asked, having)) in &words {
-            for (row, times) in terms.places(word).filter(|(row, _)| there[*row as usize]) {
-                let length = terms.lengths()[row as usize];
-                scores[row as usize] +=
-                    f64::from(*asked) * bm25.weight(corpus, *having, times, length);
+}
+
+/// By part, what the words that are asked say of each row.
+fn scores(sparse: Sparse, corpus: &Corpus, parts: &[Part], words: &[Word]) -> Vec<Vec<f64>> {
+    let mut scores: Vec<_> = parts.iter().map(|part| vec![0.0; part.there.len()]).collect();
+    for (word, asked) in words {
+        let places = |part: &Part| -> Vec<(u32, u32)> {
+            part.terms.places(word).filter(|(row, _)| part.there[*row as usize]).collect()
+        };
+        let places: Vec<_> = parts.iter().map(places).collect();
+        let having = places.iter().map(|places| places.len() as u64).sum();
+        for ((Part { terms, .. }, places), scores) in parts.iter().zip(places).zip(&mut scores) {
+            for (row, times) in places {
+                let says = match sparse {
+                    Sparse::Bm25(bm25) => {
+                        bm25.weight(corpus, having, times, terms.lengths()[row as usize])
+                    }
+                    Sparse::Vectors => f64::from(f32::from_bits(times)),
+                };
+                scores[row as usize] += asked * says;
             }
         }
-        scores
-    };
-    parts.iter().map(of).collect()
+    }
+    scores
 }
 
 /// The highest rows that may be found, as many as `count`: part, row, score. Of equally high ones the first that were added.
