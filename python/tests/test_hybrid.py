@@ -234,6 +234,30 @@ def test_filters_choose_the_rows_and_not_the_figures(client: Client) -> None:
         assert set(found["ids"][0]) <= set(passing)
 
 
+def test_rows_that_are_there_already_are_ranked_too(client: Client, keys: ciphervec.Keys) -> None:
+    rows: dict[Any, Row] = dict(enumerate(made(np.random.default_rng(9), 50)))
+    docs = client.create_collection("docs", D, mode="sealed-index")
+    put(docs, "add", rows)
+    docs.set_sparse(BM25(k1=0.5))
+    assert docs.sparse == BM25(k1=0.5)
+    check(docs, rows, "rrf", "alpha0 beta1")
+    more: dict[Any, Row] = {f"n{n}": row for n, row in enumerate(made(np.random.default_rng(10), 20))}
+    put(docs, "add", more)
+    docs.delete([3, 4])
+    rows = {id: row for id, row in {**rows, **more}.items() if id not in (3, 4)}
+    check(docs, rows, Weighted(), "alpha0 beta1")
+    docs.set_sparse(BM25())
+    check(docs, rows, "rrf", "alpha0 beta1")
+    docs.optimize(reseal=True)
+    check(docs, rows, "rrf", "alpha0 beta1")
+    with pytest.raises(InvalidInput, match="stays"):
+        docs.set_sparse(SparseVectors())
+    unborn = client.create_collection("unborn", mode="sealed-index")
+    unborn.set_sparse(BM25())
+    unborn.add([1], np.ones((1, D)), documents=["one"])
+    assert unborn.sparse == BM25()
+
+
 SCRIPTS = {
     "機械学習の入門": "学習",
     "ภาษาไทยไม่มีช่องว่าง": "ไทย",

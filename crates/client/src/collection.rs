@@ -7,6 +7,7 @@ use async_lock::Mutex;
 use ciphervec_owner::{Id, IndexSpec, Mode};
 
 use crate::belief::choices::Choices;
+use crate::belief::description::Description;
 use crate::clusters::choice::Clusters;
 use crate::error::{Error, Result};
 use crate::face::Face;
@@ -16,15 +17,15 @@ use crate::replica::alone::Alone;
 use crate::replica::batch::{Batch, Records, changed, check_rows, distinct};
 use crate::replica::fetch::Fetch;
 use crate::replica::flooding::{DEVIATION, FloodingPlan, check_deviation};
-use crate::replica::fusion::{Hybrid, fused};
 use crate::replica::overlay::{Changes, Known, Unknown, say_stale};
 use crate::replica::prefetch::prefetch;
+use crate::replica::querying::{Wanted, asked};
 use crate::replica::recluster::{Clustered, recluster};
 use crate::replica::request::{
     Audience, Found, GetResult, Parts, QueryRequest, QueryResult, Selection,
 };
 use crate::replica::rows::{filter_of, rows_of, select, way};
-use crate::replica::search::{Matches, Question, search};
+use crate::replica::search::Question;
 use crate::replica::{PATIENCE, Replica};
 use crate::store::Verified;
 
@@ -36,24 +37,34 @@ pub struct Collection {
     replica: Mutex<Replica>,
     spec: IndexSpec,
     /// As they were seen last.
-    settings: std::sync::Mutex<(Vec<String>, bool)>,
+    settings: std::sync::Mutex<Settings>,
     routing: Option<Clusters>,
+}
+
+/// What of a collection may change, by its description.
+#[derive(Clone)]
+struct Settings {
+    filterable: Vec<String>,
+    originals: bool,
     sparse: Option<Sparse>,
+}
+
+impl Settings {
+    fn of(described: &Description) -> Self {
+        Settings {
+            filterable: described.filterable.clone(),
+            originals: described.originals,
+            sparse: described.sparse,
+        }
+    }
 }
 
 impl Collection {
     pub(crate) fn new(replica: Replica) -> Self {
         let described = &replica.description;
-        let (spec, settings) =
-            (described.spec.clone(), (described.filterable.clone(), described.originals));
-        let (routing, sparse) = (described.routing.clone(), described.sparse);
-        Collection {
-            spec,
-            settings: settings.into(),
-            routing,
-            sparse,
-            replica: Mutex::new(replica),
-        }
+        let (spec, settings) = (described.spec.clone(), Settings::of(described));
+        let routing = described.routing.clone();
+        Collection { spec, settings: settings.into(), routing, replica: Mutex::new(replica) }
     }
 
     /// What the index is.
@@ -68,15 +79,19 @@ impl Collection {
         Ok(alone)
     }
 
-    /// Fields whose equality a server may test by keyed tags, and whether vectors are kept as they were put in, as far as is known here.
-    pub fn settings(&self) -> (Vec<String>, bool) {
+    /// While a call goes on they are what they were before.
+    fn seen(&self) -> Settings {
         let mut known = self.settings.lock().unwrap_or_else(PoisonError::into_inner);
-        // While a call goes on they are what they were before.
         if let Some(replica) = self.replica.try_lock() {
-            let described = &replica.description;
-            *known = (described.filterable.clone(), described.originals);
+            *known = Settings::of(&replica.description);
         }
         known.clone()
+    }
+
+    /// Fields whose equality a server may test by keyed tags, and whether vectors are kept as they were put in, as far as is known here.
+    pub fn settings(&self) -> (Vec<String>, bool) {
+        let Settings { filterable, originals, .. } = self.seen();
+        (filterable, originals)
     }
 
     /// How its rows are put in clusters, which queries ask about.
@@ -84,14 +99,14 @@ impl Collection {
         self.routing.as_ref()
     }
 
-    /// What its rows are ranked by beside their vectors.
+    /// What its rows are ranked by beside their vectors, as far as is known here.
     pub fn sparse(&self) -> Option<Sparse> {
-        self.sparse
+        self.seen().sparse
     }
 
     /// That it takes the sparse vectors of these rows, if they have some.
     fn check_sparse(&self, rows: &Records) -> Result<()> {
-        if rows.sparse.iter().all(Option::is_none) || self.sparse == Some(Sparse::Vectors) {
+        if rows.sparse.iter().all(Option::is_none) || self.sparse() == Some(Sparse::Vectors) {
             return Ok(());
         }
         Error::input(
@@ -529,90 +544,6 @@ impl Collection {
     pub async fn purge(&self, host: &dyn Host) -> Result<()> {
         self.alone(host).await?.store.purge(host).await
     }
-}
-
-/// What is made of the hits of a question.
-struct Wanted {
-    /// The most of each query.
-    count: Option<usize>,
-    hybrid: Option<Hybrid>,
-    /// Whether a flood gives way to a result by the vectors themselves, where there is one.
-    exact: bool,
-    parts: Parts,
-}
-
-/// One attempt at a query, the parts of its hits that are asked for, and the noise that was added.
-async fn asked(
-    alone: &mut Alone<'_>,
-    host: &dyn Host,
-    question: &Question,
-    Wanted { count, hybrid, exact, parts }: &Wanted,
-) -> Result<(Vec<Matches>, Vec<GetResult>, Option<f64>)> {
-    let (parts, count) = (*parts, *count);
-    let queries = question.rows.len() / alone.description.spec.dimension();
-    let most = |replica: &Replica, count: usize| queries * count.min(replica.directory.len());
-    // Before anything is asked: what is refused then depends on no hit.
-    let bound = count.map_or(1, |count| most(alone, count));
-    way(alone, host, parts, bound).await?;
-    let ranked = match question.flood {
-        Some(_) if *exact => alone.ranked_by_vectors(host, question, parts.fetch).await?,
-        _ => None,
-    };
-    let flooding = if ranked.is_some() { None } else { question.flood };
-    let found = match ranked {
-        Some(found) => found,
-        None => searched(alone, host, question).await?,
-    };
-    let found = match (hybrid, count) {
-        (Some(hybrid), Some(count)) => {
-            with_words(alone, host, question, hybrid, found, count).await?
-        }
-        _ => found,
-    };
-    let ids: Vec<Id> = found.iter().flat_map(|one| one.ids.iter().cloned()).collect();
-    let bound = count.map_or(ids.len(), |count| most(alone, count).max(ids.len()));
-    let way = way(alone, host, parts, bound).await?;
-    let GetResult { rows, owners_only } = rows_of(alone, host, ids, parts, way).await?;
-    let mut rows = rows.into_iter();
-    let beside = found
-        .iter()
-        .map(|one| GetResult { rows: rows.by_ref().take(one.ids.len()).collect(), owners_only });
-    let beside = beside.collect();
-    Ok((found, beside, flooding))
-}
-
-/// The order of both, that of vectors and that of words.
-async fn with_words(
-    alone: &mut Alone<'_>,
-    host: &dyn Host,
-    question: &Question,
-    Hybrid { asked, fusion, window }: &Hybrid,
-    found: Vec<Matches>,
-    count: usize,
-) -> Result<Vec<Matches>> {
-    let looked_at = count.max(*window);
-    let words = alone.ranked_by_words(host, question, asked, &found, looked_at).await?;
-    Ok(found
-        .into_iter()
-        .zip(&words)
-        .map(|(near, said)| fused(*fusion, near, said, count))
-        .collect())
-}
-
-/// What the server finds; where a filter leaves nothing, why.
-async fn searched(
-    alone: &mut Alone<'_>,
-    host: &dyn Host,
-    question: &Question,
-) -> Result<Vec<Matches>> {
-    let found = search(alone, host, question).await?;
-    let nothing = !found.is_empty() && found.iter().all(|one| one.ids.is_empty());
-    if let (Some(filter), None, None, true) =
-        (&question.filter, question.within, &question.among, nothing)
-    {
-        alone.say_why(host, filter).await?;
-    }
-    Ok(found)
 }
 
 fn each_once(ids: &[Id]) -> Vec<Id> {

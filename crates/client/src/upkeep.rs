@@ -8,6 +8,7 @@ use crate::belief::choices::check_network;
 use crate::collection::Collection;
 use crate::error::Result;
 use crate::host::Host;
+use crate::records::sparse::Sparse;
 use crate::replica::Replica;
 use crate::replica::explaining::Explanation;
 use crate::replica::fetching::PrivateFetch;
@@ -140,6 +141,18 @@ impl Collection {
         let mut alone = self.alone(host).await?;
         alone.refresh(host).await?;
         let set = async |replica: &mut Replica| replica.embed_by(host, function).await;
+        alone.in_turn(host, set).await
+    }
+
+    /// Ranks rows by this beside their vectors, those that are here too; or by the same with other figures. Rows that come from now on have
+    /// what they are ranked by beside them, the others once they are sealed again.
+    ///
+    /// # Errors
+    /// [`crate::Error::Input`] where they are ranked by something else, or routed.
+    pub async fn set_sparse(&self, host: &dyn Host, sparse: Sparse) -> Result<()> {
+        let mut alone = self.alone(host).await?;
+        alone.refresh(host).await?;
+        let set = async |replica: &mut Replica| replica.rank_by(host, sparse).await;
         alone.in_turn(host, set).await
     }
 

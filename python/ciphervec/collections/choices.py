@@ -66,6 +66,10 @@ class Choices:
         """The same, embedded by this function, or by none that is known."""
         return replace(self, embedding=embedding)
 
+    def with_sparse(self, sparse: Sparse) -> Choices:
+        """The same, with rows ranked by this beside their vectors. Raises InvalidInput."""
+        return replace(self, sparse=check_sparse(sparse))
+
     @property
     def kept(self) -> bool:
         """Whether vectors are kept as they are put in; what is unsealed under hamming is what was put in."""

@@ -25,7 +25,7 @@ from ..ingest.remarks import Progress, reporting
 from ..ingest.state_folder import user_folder
 from .choices import Choices
 from .collection import Collection
-from .embedding.function import Embedder, EmbeddingFunction, SavedFunction
+from .embedding.function import Embedder, EmbeddingFunction
 from .hybrid import Sparse
 from .keys import Keys
 from .routing import Clusters
@@ -167,9 +167,9 @@ class Client:
         """A collection to be made with its first rows."""
         name = like.spec.collection
 
-        def make(dimension: int, embedding: SavedFunction | None, unborn: Collection) -> Collection:
+        def make(dimension: int, chosen: Choices, unborn: Collection) -> Collection:
             with self._open():
-                made = self._create(like.with_embedding(embedding), dimension)
+                made = self._create(chosen, dimension)
                 self._keep(name, unborn)  # which becomes it
                 return made
 

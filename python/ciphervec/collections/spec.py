@@ -19,7 +19,7 @@ from ..ingest.records import field_names
 
 T = TypeVar("T", bound=str)
 
-FORMAT = 6
+FORMAT = 7
 """Of descriptions: the latest that the core reads."""
 Mode: TypeAlias = Literal["sealed", "sealed-query", "sealed-index", "open"]
 Precision: TypeAlias = Literal["standard", "small", "wide"]

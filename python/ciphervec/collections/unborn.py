@@ -46,12 +46,12 @@ class UnbornCollection(Collection):
     def __init__(
         self,
         like: Choices,
-        make: Callable[[int, SavedFunction | None, Collection], Collection],
+        make: Callable[[int, Choices, Collection], Collection],
         on_close: Callable[[str], None],
         query_default: tuple[str, ...],
     ) -> None:
         """Not for callers: use a client. `like` has every choice but the dimension; `make` is called
-        with that and the embedding function, and what it leads to takes the place of this object."""
+        with that and what was chosen by then, and what it leads to takes the place of this object."""
         self._like, self._make, self._on_close = like, make, on_close
         self._lock = threading.RLock()
         open_in_child(self._lock)
@@ -100,6 +100,11 @@ class UnbornCollection(Collection):
     @property
     def sparse(self) -> Sparse | None:
         return self._like.sparse
+
+    def set_sparse(self, sparse: Sparse) -> None:
+        with self._lock:
+            self._alive()
+            self._like = self._like.with_sparse(sparse)
 
     @property
     def originals(self) -> bool:
@@ -291,7 +296,7 @@ class UnbornCollection(Collection):
             raise InvalidInput(NO_VECTORS)
         dimension = _length(embeddings, self.metric)
         arrays.vectors(embeddings, dimension, self.metric)
-        made = self._make(dimension, self._like.embedding, self)
+        made = self._make(dimension, self._like, self)
         made._texts = self._texts
         self.__class__ = type(made)  # type: ignore[assignment]
         self.__dict__ = made.__dict__

@@ -23,7 +23,7 @@ from ..ingest.remarks import Progress, reporting
 from .embedding.function import Embedder, EmbeddingFunction, SavedFunction, TextEmbedding
 from .explaining import Clustered, Explanation
 from .flooding import DEVIATION, FloodingPlan, check_deviation
-from .hybrid import Sparse, from_native
+from .hybrid import Sparse, check_sparse, from_native, to_native
 from .inventory import inventory
 from .keys import Keys
 from .routing import Clusters
@@ -116,6 +116,17 @@ class Upkeep:
         """What rows are ranked by beside their vectors, as it was chosen; None: by nothing."""
         with self._open() as native:
             return from_native(native.sparse)
+
+    def set_sparse(self, sparse: Sparse) -> None:
+        """Rank rows by the words of their documents, or by sparse vectors, beside their vectors from now on, or by BM25 of
+        other figures. Until `optimize(reseal=True)` seals rows that are here again, clients read the documents of these,
+        and not their words alone, for the first `query(fusion=...)`. Raises InvalidInput where rows are ranked by the other
+        already, or routed."""
+        chosen = to_native(check_sparse(sparse))
+        if chosen is None:
+            raise InvalidInput("set_sparse() takes ciphervec.BM25() or ciphervec.SparseVectors(), got None.")
+        with self._open(write=True) as native:
+            native.set_sparse(self._host, chosen)
 
     @property
     def center(self) -> FloatArray | None:

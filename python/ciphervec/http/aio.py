@@ -324,6 +324,7 @@ class AsyncHttpCollection(_Twin):
     rotate_query_key = _coroutine(Collection.rotate_query_key)
     extend_filterable = _coroutine(Collection.extend_filterable)
     set_embedding_function = _coroutine(Collection.set_embedding_function)
+    set_sparse = _coroutine(Collection.set_sparse)
     upgrade = _coroutine(Collection.upgrade)
     refresh = _coroutine(Collection.refresh)
     verify = _coroutine(Collection.verify)

@@ -17,7 +17,7 @@ use crate::client::answers::{Answered, PyQuery, answered, segments};
 use crate::client::facts;
 use crate::client::host::{PyCallHost, run};
 use crate::client::values::{
-    PyHybrid, PyRecords, PySelection, PySparse, audience, names, network, parts,
+    PyHybrid, PyRecords, PySelection, PySparse, audience, names, network, parts, sparse,
 };
 use crate::errors::CiphervecError;
 use crate::ids::{self, PyId};
@@ -517,6 +517,12 @@ impl PyCollection {
         function: Option<&str>,
     ) -> PyResult<()> {
         self.run(py, host, async |one, host| one.set_embedding_function(host, function).await)
+    }
+
+    /// `sparse` as of the choices of a new collection.
+    fn set_sparse(&self, py: Python<'_>, host: &PyCallHost, sparse: PySparse) -> PyResult<()> {
+        let sparse = self::sparse(sparse);
+        self.run(py, host, async |one, host| one.set_sparse(host, sparse).await)
     }
 
     fn adopt(&self, py: Python<'_>, host: &PyCallHost, take_over: bool) -> PyResult<usize> {

@@ -32,6 +32,14 @@ struct PyClusters {
 /// Within a tuple the k1 and b of BM25, or none for sparse vectors.
 pub type PySparse = (Option<(f64, f64)>,);
 
+/// As it is given.
+pub fn sparse((bm25,): PySparse) -> Sparse {
+    match bm25 {
+        Some((k1, b)) => Sparse::Bm25(Bm25 { k1, b }),
+        None => Sparse::Vectors,
+    }
+}
+
 /// Indices and weights of a sparse vector.
 type Pairs = (Vec<u32>, Vec<f32>);
 
@@ -84,10 +92,7 @@ pub fn choices(given: &Bound<'_, PyAny>) -> PyResult<Choices> {
         bits: given.bits,
         network: given.network.map(network),
         center: given.center,
-        sparse: given.sparse.map(|(bm25,)| match bm25 {
-            Some((k1, b)) => Sparse::Bm25(Bm25 { k1, b }),
-            None => Sparse::Vectors,
-        }),
+        sparse: given.sparse.map(sparse),
         embedding_function: given.embedding_function,
         ..Choices::new(given.name, given.dimension)
     })

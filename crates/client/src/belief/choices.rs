@@ -80,12 +80,7 @@ impl Choices {
             .with_scheme(self.scheme, self.bits)?
             .with_incarnation(random()?);
         if let Some(sparse) = &self.sparse {
-            sparse.check()?;
-            if self.routing.is_some() {
-                return Error::input(
-                    "sparse and routing exclude one another: a routed collection looks at a few clusters alone, and sparse at all rows.",
-                );
-            }
+            check_sparse(sparse, self.routing.as_ref())?;
         }
         if let Some(routing) = &self.routing {
             routing.check(face, &spec, filterable)?;
@@ -107,6 +102,16 @@ pub fn check_network(network: &Network) -> Result<()> {
     Error::input(format!(
         "a network has 1e3 to 1e12 bytes a second and at most 1e3 seconds there and back; got {bytes_per_second} and {round_trip}."
     ))
+}
+
+pub(super) fn check_sparse(sparse: &Sparse, routing: Option<&Clusters>) -> Result<()> {
+    sparse.check()?;
+    if routing.is_none() {
+        return Ok(());
+    }
+    Error::input(
+        "sparse and routing exclude one another: a routed collection looks at a few clusters alone, and sparse at all rows.",
+    )
 }
 
 fn check_center(face: Face, center: &[f32], spec: &IndexSpec) -> Result<()> {

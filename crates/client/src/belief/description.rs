@@ -16,7 +16,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use crate::belief::choices::{Choices, check_fields, to_save};
+use crate::belief::choices::{Choices, check_fields, check_sparse, to_save};
 use crate::change::{EVALUATION, KEY_PAIR};
 use crate::clusters::choice::Clusters;
 use crate::error::{Error, Result};
@@ -231,6 +231,19 @@ impl Description {
         self.refuse_former(face, "which would forget the function")?;
         let embedding = to_save(function, self.spec.mode())?;
         Ok(Description { embedding, ..self.clone() })
+    }
+
+    /// The same collection with rows ranked by this beside their vectors.
+    pub fn with_sparse(&self, face: Face, sparse: Sparse) -> Result<Self> {
+        self.refuse_former(face, "which would forget what rows are ranked by")?;
+        check_sparse(&sparse, self.routing.as_ref())?;
+        if self.sparse.is_some_and(|known| known.kind() != sparse.kind()) {
+            return Error::input(format!(
+                "rows of {} are ranked by words or by sparse vectors, which was chosen and stays. Put them into another collection.",
+                face.quoted(self.spec.collection())
+            ));
+        }
+        Ok(Description { sparse: Some(sparse), ..self.clone() })
     }
 
     /// What embeds texts, as it was saved.

@@ -8,6 +8,7 @@ use crate::belief::description::Description;
 use crate::change::Change;
 use crate::error::{Error, Result};
 use crate::host::Host;
+use crate::records::sparse::Sparse;
 use crate::replica::Replica;
 use crate::replica::committing::Following;
 
@@ -44,6 +45,12 @@ impl Replica {
         }
         let mut described = (*self.description).clone();
         described.network = network;
+        self.describe(host, described, Change::default()).await
+    }
+
+    /// Ranks rows by this beside their vectors: those that are here by their records until they are sealed again.
+    pub async fn rank_by(&mut self, host: &dyn Host, sparse: Sparse) -> Result<()> {
+        let described = self.description.with_sparse(self.face, sparse)?;
         self.describe(host, described, Change::default()).await
     }
 

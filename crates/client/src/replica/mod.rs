@@ -30,6 +30,7 @@ pub mod payloads;
 pub mod prefetch;
 pub mod quarantine;
 pub mod query_keys;
+pub mod querying;
 pub mod read;
 pub mod recluster;
 pub mod request;

@@ -5,8 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use ciphervec_client::{
-    Choices, Client, Clusters, Collection, Connection, Error, Face, Fetch, Parts, QueryRequest,
-    QueryResult, Selection, block_on,
+    Asked, Bm25, Choices, Client, Clusters, Collection, Connection, Error, Face, Fetch, Fusion,
+    Hybrid, Parts, QueryRequest, QueryResult, Records, Selection, Sparse, SparseVector, WINDOW,
+    block_on,
 };
 use ciphervec_owner::{Keys, Metric, Mode, Network, Precision};
 
@@ -439,4 +440,47 @@ fn a_reader_knows_that_it_is_behind() {
     block_on(beside.refresh(&host)).unwrap();
     assert_eq!(block_on(beside.version(&host)).unwrap(), (version + 1, None));
     assert_eq!(block_on(beside.center(&host)).unwrap(), (Vec::new(), false));
+}
+
+#[test]
+fn words_and_sparse_vectors_find_what_vectors_do_not() {
+    let (host, _warnings) = connection();
+    let folder = tempfile::tempdir().unwrap();
+    let client = in_folder(folder.path());
+    let sparse =
+        |row: usize| SparseVector { indices: vec![7, 1000 + row as u32], values: vec![1.0, 2.0] };
+    for (name, kind) in [("words", Sparse::Bm25(Bm25::default())), ("vectors", Sparse::Vectors)] {
+        let choices = Choices { sparse: Some(kind), ..Choices::new(name, DIMENSION) };
+        let docs = block_on(client.create_collection(&host, &choices)).unwrap();
+        assert_eq!(docs.sparse(), Some(kind));
+        let given = Records {
+            documents: (0..ROWS).map(|row| Some(format!("row r{row} of many"))).collect(),
+            sparse: match kind {
+                Sparse::Vectors => (0..ROWS).map(|row| Some(sparse(row))).collect(),
+                Sparse::Bm25(_) => Vec::new(),
+            },
+            ..rows(ROWS, DIMENSION, 3)
+        };
+        let ids = block_on(docs.add(&host, given)).unwrap();
+        let asked = match kind {
+            Sparse::Vectors => Asked::Vectors(vec![sparse(41), sparse(299)]),
+            Sparse::Bm25(_) => Asked::Texts(vec!["R41".to_owned(), "row r299".to_owned()]),
+        };
+        let fusion = Fusion::Weighted { alpha: 0.25 };
+        let request = QueryRequest {
+            embeddings: vectors(2, DIMENSION, 5),
+            n_results: Some(2),
+            hybrid: Some(Hybrid { asked, fusion, window: WINDOW }),
+            ..QueryRequest::default()
+        };
+        let found = block_on(docs.query(&host, request.clone())).unwrap();
+        assert_eq!(
+            names(&found).concat().iter().step_by(2).collect::<Vec<_>>(),
+            [&ids[41], &ids[299]]
+        );
+        assert!(found.owners_only && found.checked);
+        let wrong = Hybrid { asked: Asked::Texts(Vec::new()), fusion, window: WINDOW };
+        let wrong = QueryRequest { hybrid: Some(wrong), ..request };
+        assert!(matches!(block_on(docs.query(&host, wrong)), Err(Error::Input(_))));
+    }
 }

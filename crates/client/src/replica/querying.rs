@@ -1,0 +1,96 @@
+//! Querying: one attempt at a question, from what the server finds to the parts of rows that are asked for.
+
+use ciphervec_owner::Id;
+
+use crate::error::Result;
+use crate::host::Host;
+use crate::replica::Replica;
+use crate::replica::alone::Alone;
+use crate::replica::fusion::{Hybrid, fused};
+use crate::replica::request::{GetResult, Parts};
+use crate::replica::rows::{rows_of, way};
+use crate::replica::search::{Matches, Question, search};
+
+/// What is made of the hits of a question.
+pub struct Wanted {
+    /// The most of each query.
+    pub count: Option<usize>,
+    pub hybrid: Option<Hybrid>,
+    /// Whether a flood gives way to a result by the vectors themselves, where there is one.
+    pub exact: bool,
+    pub parts: Parts,
+}
+
+/// One attempt at a query, the parts of its hits that are asked for, and the noise that was added.
+pub async fn asked(
+    alone: &mut Alone<'_>,
+    host: &dyn Host,
+    question: &Question,
+    Wanted { count, hybrid, exact, parts }: &Wanted,
+) -> Result<(Vec<Matches>, Vec<GetResult>, Option<f64>)> {
+    let (parts, count) = (*parts, *count);
+    let queries = question.rows.len() / alone.description.spec.dimension();
+    let most = |replica: &Replica, count: usize| queries * count.min(replica.directory.len());
+    // Before anything is asked: what is refused then depends on no hit.
+    let bound = count.map_or(1, |count| most(alone, count));
+    way(alone, host, parts, bound).await?;
+    let ranked = match question.flood {
+        Some(_) if *exact => alone.ranked_by_vectors(host, question, parts.fetch).await?,
+        _ => None,
+    };
+    let flooding = if ranked.is_some() { None } else { question.flood };
+    let found = match ranked {
+        Some(found) => found,
+        None => searched(alone, host, question).await?,
+    };
+    let found = match (hybrid, count) {
+        (Some(hybrid), Some(count)) => {
+            with_words(alone, host, question, hybrid, found, count).await?
+        }
+        _ => found,
+    };
+    let ids: Vec<Id> = found.iter().flat_map(|one| one.ids.iter().cloned()).collect();
+    let bound = count.map_or(ids.len(), |count| most(alone, count).max(ids.len()));
+    let way = way(alone, host, parts, bound).await?;
+    let GetResult { rows, owners_only } = rows_of(alone, host, ids, parts, way).await?;
+    let mut rows = rows.into_iter();
+    let beside = found
+        .iter()
+        .map(|one| GetResult { rows: rows.by_ref().take(one.ids.len()).collect(), owners_only });
+    let beside = beside.collect();
+    Ok((found, beside, flooding))
+}
+
+/// The order of both, that of vectors and that of words.
+async fn with_words(
+    alone: &mut Alone<'_>,
+    host: &dyn Host,
+    question: &Question,
+    Hybrid { asked, fusion, window }: &Hybrid,
+    found: Vec<Matches>,
+    count: usize,
+) -> Result<Vec<Matches>> {
+    let looked_at = count.max(*window);
+    let words = alone.ranked_by_words(host, question, asked, &found, looked_at).await?;
+    Ok(found
+        .into_iter()
+        .zip(&words)
+        .map(|(near, said)| fused(*fusion, near, said, count))
+        .collect())
+}
+
+/// What the server finds; where a filter leaves nothing, why.
+async fn searched(
+    alone: &mut Alone<'_>,
+    host: &dyn Host,
+    question: &Question,
+) -> Result<Vec<Matches>> {
+    let found = search(alone, host, question).await?;
+    let nothing = !found.is_empty() && found.iter().all(|one| one.ids.is_empty());
+    if let (Some(filter), None, None, true) =
+        (&question.filter, question.within, &question.among, nothing)
+    {
+        alone.say_why(host, filter).await?;
+    }
+    Ok(found)
+}
