@@ -3,6 +3,7 @@ one that no row can pass."""
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -254,3 +255,75 @@ def test_no_explanation_reads_more_than_a_little(make: Make, net: Faulty) -> Non
         long = make(transport=net).get_collection("long")
         assert long.get(where={"year": "2004"}, include=[])["ids"] == []
     assert opened(long, net) == (0, 0)
+
+
+def _within(fields: dict[str, Any], path: str) -> list[Any]:
+    """What a name with dots names: one value, or none."""
+    if path in fields:
+        return [fields[path]]
+    cuts = sorted((at for at, letter in enumerate(path) if letter == "."), reverse=True)
+    for at in cuts:
+        inner = fields.get(path[:at])
+        found = _within(inner, path[at + 1 :]) if isinstance(inner, dict) else []
+        if found:
+            return found
+    return []
+
+
+def test_names_with_dots_look_into_objects_whatever_was_opened_before(keys: Keys) -> None:
+    rng = np.random.default_rng(11)
+
+    def nested(depth: int) -> dict[str, Any]:
+        names = rng.choice(["a", "b", "a.b", "b.a", "c"], int(rng.integers(0, 4)), replace=False)
+        return {
+            str(name): nested(depth - 1) if depth and rng.random() < 0.6 else int(rng.integers(0, 3))
+            for name in names
+        }
+
+    marks = [nested(3) for _ in range(200)]
+    with Client(keys) as client:
+        docs = client.create_collection("docs", D, filterable=["b.a"])
+        docs.add(range(200), rng.standard_normal((200, D)), marks)
+        for path in ("a.b", "a.b.a", "a.a.b.c", "c.a", "b.b.a", "a.b.a.b", "b.a"):
+            values = [
+                [one[path]] if path in one else [] if path == "b.a" else _within(one, path) for one in marks
+            ]
+            for where, passing in (
+                ({path: 1}, [value == [1] for value in values]),
+                ({path: {"$gte": 1}}, [bool(value) and value[0] in (1, 2) for value in values]),
+                ({path: {"$exists": True}}, [bool(value) for value in values]),
+                ({path: {"$ne": 2}}, [value != [2] for value in values]),
+                ({"$or": [{path: 0}, {"a": 2}]}, [
+                    value == [0] or one.get("a") == 2 for value, one in zip(values, marks, strict=True)
+                ]),
+            ):  # fmt: skip
+                expected = [row for row, passes in enumerate(passing) if passes]
+                assert docs.get(where=where)["ids"] == expected, where
+        assert docs.get(where={"a": {"$exists": True}})["ids"]  # from then on a table is held
+        again = [row for row, one in enumerate(marks) if _within(one, "a.b") == [1]]
+        assert docs.get(where={"a.b": 1})["ids"] == again
+
+
+@pytest.mark.filterwarnings("ignore:no row")
+def test_regular_expressions_search_metadata_and_documents(keys: Keys) -> None:
+    texts = [f"order {n:03d}\nfor {'Ann' if n % 3 else 'Bob'}" for n in range(30)]
+    with Client(keys) as client:
+        docs = client.create_collection("docs", D)
+        docs.add(
+            range(30),
+            np.random.default_rng(0).standard_normal((30, D)),
+            [{"t": {"x": one}} for one in texts],
+            texts,
+        )
+        for pattern in (r"order 0[12]\d", r"(?m)^for Bob$", "^for", r"0(0|2)[0-4]\s+for Ann"):
+            expected = [n for n, text in enumerate(texts) if re.search(pattern, text)]
+            others = [n for n in range(30) if n not in expected]
+            assert docs.get(where={"t.x": {"$regex": pattern}})["ids"] == expected
+            assert docs.get(where={"t.x": {"$not_regex": pattern}})["ids"] == others
+            assert docs.get(where_document={"$regex": pattern})["ids"] == expected
+            assert docs.get(where_document={"$not_regex": pattern})["ids"] == others
+        for wrong in ("(", "((a{99}){99}){99}", 1):
+            with pytest.raises(InvalidInput, match="regular expression"):
+                docs.get(where={"t.x": {"$regex": wrong}})
+            with pytest.raises(InvalidInput, match="regular expression"):
+                docs.get(where_document={"$regex": wrong})

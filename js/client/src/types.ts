@@ -43,6 +43,8 @@ export interface Condition {
   $nin?: readonly Scalar[];
   $contains?: Scalar;
   $not_contains?: Scalar;
+  $regex?: string;
+  $not_regex?: string;
   $exists?: boolean;
   $not?: Condition | Scalar;
 }
@@ -50,10 +52,12 @@ export interface Condition {
 /** A filter on metadata, as the Python package takes it: fields to values or conditions, `$and`, `$or`, `$not`. */
 export type Where = { [field: string]: Scalar | Condition | readonly Where[] | Where };
 
-/** A filter on documents: texts that are in them or not, `$and`, `$or`. It is tested here, never by the server. */
+/** A filter on documents: texts or regular expressions that are in them or not, `$and`, `$or`. It is tested here, never by the server. */
 export type WhereDocument =
   | { $contains: string }
   | { $not_contains: string }
+  | { $regex: string }
+  | { $not_regex: string }
   | { $and: readonly WhereDocument[] }
   | { $or: readonly WhereDocument[] };
 

@@ -221,8 +221,8 @@ class Collection(Texts):
         them.
 
         `where` is a filter on metadata: `{"lang": "en"}`, or one of `$eq $ne $gt $gte $lt $lte $in $nin
-        $contains $not_contains $exists $not` on a field, and `$and`, `$or`, `$not` of filters;
-        `where_document` one on documents: `$contains`, `$not_contains`, `$and`, `$or`.
+        $contains $not_contains $regex $not_regex $exists $not` on a field, or on `"field.name"` within an object, and `$and`, `$or`, `$not` of filters;
+        `where_document` one on documents: `$contains`, `$not_contains`, `$regex`, `$not_regex`, `$and`, `$or`.
 
         `include` may name `metadatas`, `documents` and `embeddings`: those are float32
         (n, dimension), as they were put in. `limit` and `offset` cut the list. `fetch` is what a server may see of which

@@ -3,6 +3,7 @@
 use serde_json::value::RawValue;
 
 use crate::error::{Error, Result};
+use crate::records::pattern::Pattern;
 use crate::records::record::Fields;
 use crate::records::value::shown;
 
@@ -12,6 +13,7 @@ pub enum DocumentFilter {
     All(Vec<DocumentFilter>),
     Any(Vec<DocumentFilter>),
     Contains { text: String, negated: bool },
+    Matches { pattern: Pattern, negated: bool },
 }
 
 impl DocumentFilter {
@@ -21,8 +23,8 @@ impl DocumentFilter {
             serde_json::from_str::<Fields<'_>>(json).map(|fields| fields.0).unwrap_or_default();
         let (Some((operator, operand)), 1) = (fields.first(), fields.len()) else {
             return Error::input(format!(
-                "where_document must be one of {{\"$contains\": \"…\"}}, {{\"$not_contains\": \"…\"}}, {{\"$and\": […]}}, \
-                 {{\"$or\": […]}}, got {}.",
+                "where_document must be one of {{\"$contains\": \"…\"}}, {{\"$not_contains\": \"…\"}}, {{\"$regex\": \"…\"}}, \
+                 {{\"$not_regex\": \"…\"}}, {{\"$and\": […]}}, {{\"$or\": […]}}, got {}.",
                 shown(json)
             ));
         };
@@ -49,8 +51,18 @@ impl DocumentFilter {
                     shown(operand.get())
                 )),
             },
+            "$regex" | "$not_regex" => match serde_json::from_str::<String>(operand.get()) {
+                Ok(text) => {
+                    let pattern = Pattern::new(&text, operator)?;
+                    Ok(Self::Matches { pattern, negated: operator == "$not_regex" })
+                }
+                Err(_) => Error::input(format!(
+                    "{operator} in where_document takes a regular expression, as a text, got {}.",
+                    shown(operand.get())
+                )),
+            },
             _ => Error::input(format!(
-                "where_document has {operator:?}; known are $contains, $not_contains, $and and $or."
+                "where_document has {operator:?}; known are $contains, $not_contains, $regex, $not_regex, $and and $or."
             )),
         }
     }
@@ -62,6 +74,9 @@ impl DocumentFilter {
             Self::Any(parts) => parts.iter().any(|part| part.matches(document)),
             Self::Contains { text, negated } => {
                 document.is_some_and(|document| document.contains(text)) != *negated
+            }
+            Self::Matches { pattern, negated } => {
+                document.is_some_and(|document| pattern.is_in(document)) != *negated
             }
         }
     }

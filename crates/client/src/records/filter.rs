@@ -1,10 +1,10 @@
 //! Filters: which rows a caller asks for, by their metadata and documents.
 //!
 //! The grammar: `{"lang": "en"}` or `{"lang": {"$eq": "en"}}`; `$ne $gt $gte $lt $lte $in $nin`; `$contains` and `$not_contains`
-//! look into a list, or a text; `$exists` takes true or false, `$not` a condition or a filter. Several fields in one object, or
+//! look into a list, or a text; `$regex` and `$not_regex` search a text by a regular expression; `$exists` takes true or false, `$not` a condition or a filter. Several fields in one object, or
 //! `{"$and": […]}`, must all hold; `{"$or": […]}` needs one. A field that is not there fails every comparison but `$ne`, `$nin`
 //! and `$not_contains`. Numbers compare with numbers, by all of their digits; texts with texts, by code point; booleans with
-//! booleans. In the JSON of a filter `1e999` stands for infinity.
+//! booleans. A name with dots that no field has looks into objects, but for filterable fields. In the JSON of a filter `1e999` stands for infinity.
 
 use std::collections::HashSet;
 
@@ -13,10 +13,12 @@ use serde_json::value::RawValue;
 
 use crate::error::{Error, Result};
 use crate::records::document::DocumentFilter;
-use crate::records::record::{Fields, Record};
+use crate::records::pattern::Pattern;
+use crate::records::record::{Fields, Record, value_at};
 use crate::records::value::{Kind, Value, shown};
 
-const OPERATORS: &str = "$eq $ne $gt $gte $lt $lte $in $nin $contains $not_contains $exists $not";
+const OPERATORS: &str = "$eq $ne $gt $gte $lt $lte $in $nin $contains $not_contains $regex $not_regex \
+     $exists $not";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operator {
@@ -26,6 +28,7 @@ pub enum Operator {
     Below,
     AtMost,
     Contains,
+    Matches,
     Exists,
 }
 
@@ -38,6 +41,8 @@ pub struct Comparison {
     pub negated: bool,
     /// The values of `$in` and `$nin`, else a single one.
     pub operands: HashSet<Value>,
+    /// What `$regex` searches for.
+    pattern: Option<Pattern>,
     /// As the caller wrote it.
     pub written: &'static str,
 }
@@ -57,6 +62,10 @@ impl Comparison {
                 .iter()
                 .any(|one| matches!(one, Value::Text(part) if text.contains(part))),
             (Operator::Contains, Some(_)) => false,
+            (Operator::Matches, Some(Value::Text(text))) => {
+                self.pattern.as_ref().is_some_and(|pattern| pattern.is_in(text))
+            }
+            (Operator::Matches, Some(_)) => false,
             (_, Some(value)) => self.operands.iter().any(|bound| self.in_order(value, bound)),
         };
         found != self.negated
@@ -73,7 +82,7 @@ impl Comparison {
             Operator::AtLeast => order.is_ge(),
             Operator::Below => order.is_lt(),
             Operator::AtMost => order.is_le(),
-            Operator::Equal | Operator::Contains | Operator::Exists => false,
+            Operator::Equal | Operator::Contains | Operator::Matches | Operator::Exists => false,
         }
     }
 }
@@ -94,14 +103,16 @@ impl Part {
         }
     }
 
-    fn matches(&self, fields: &Fields<'_>) -> bool {
+    /// Fields in `literal` are looked for by their whole name.
+    fn matches(&self, fields: &Fields<'_>, literal: &[String]) -> bool {
         match self {
-            Self::All(parts) => parts.iter().all(|part| part.matches(fields)),
-            Self::Any(parts) => parts.iter().any(|part| part.matches(fields)),
-            Self::Not(part) => !part.matches(fields),
-            Self::Comparison(one) => {
+            Self::All(parts) => parts.iter().all(|part| part.matches(fields, literal)),
+            Self::Any(parts) => parts.iter().any(|part| part.matches(fields, literal)),
+            Self::Not(part) => !part.matches(fields, literal),
+            Self::Comparison(one) if literal.contains(&one.field) => {
                 one.matches(fields.0.get(one.field.as_str()).map(|json| Value::read(json)).as_ref())
             }
+            Self::Comparison(one) => one.matches(value_at(fields, &one.field).as_ref()),
         }
     }
 
@@ -194,6 +205,16 @@ impl Filter {
         self.complete
     }
 
+    /// Names of what objects hold if they hold it.
+    pub(crate) fn paths(&self) -> Vec<&str> {
+        let mut found = Vec::new();
+        self.root.comparisons(&mut found);
+        let names = found.into_iter().map(|one| one.field.as_str());
+        names
+            .filter(|name| name.contains('.') && !self.filterable.iter().any(|one| one == name))
+            .collect()
+    }
+
     /// Whether documents are tested too.
     pub fn has_document(&self) -> bool {
         self.document.is_some()
@@ -206,7 +227,7 @@ impl Filter {
     pub fn matches(&self, record: &[u8]) -> Result<bool> {
         let record = Record::read(record)?;
         let document = self.document.as_ref();
-        Ok(self.root.matches(&record.metadata.unwrap_or_default())
+        Ok(self.root.matches(&record.metadata.unwrap_or_default(), &self.filterable)
             && document.is_none_or(|filter| filter.matches(record.document.as_deref())))
     }
 
@@ -342,6 +363,8 @@ fn read_comparison(field: &str, operator: &str, operand: &RawValue) -> Result<Pa
         "$lte" => (Operator::AtMost, false, "$lte"),
         "$contains" => (Operator::Contains, false, "$contains"),
         "$not_contains" => (Operator::Contains, true, "$not_contains"),
+        "$regex" => (Operator::Matches, false, "$regex"),
+        "$not_regex" => (Operator::Matches, true, "$not_regex"),
         "$exists" => (Operator::Exists, false, "$exists"),
         _ => {
             return Error::input(format!(
@@ -369,18 +392,25 @@ fn read_comparison(field: &str, operator: &str, operand: &RawValue) -> Result<Pa
         }
         match of {
             Operator::Equal | Operator::Contains => {}
+            Operator::Matches if kind == Kind::Text => {}
+            Operator::Matches => return on("takes a regular expression, as a text"),
             Operator::Exists if kind == Kind::Boolean => {}
             Operator::Exists => return on("takes true or false"),
             _ if matches!(kind, Kind::Number | Kind::Text) => {}
             _ => return on("compares with a number or a text"),
         }
     }
+    let pattern = match (of, operands.first()) {
+        (Operator::Matches, Some(Value::Text(text))) => Some(Pattern::new(text, operator)?),
+        _ => None,
+    };
     let operands = operands.into_iter().collect();
     Ok(Part::Comparison(Comparison {
         field: field.to_owned(),
         operator: of,
         negated,
         operands,
+        pattern,
         written,
     }))
 }

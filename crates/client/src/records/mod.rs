@@ -5,6 +5,7 @@ mod document;
 mod filter;
 mod number;
 pub mod original;
+mod pattern;
 pub mod record;
 pub mod sparse;
 mod table;

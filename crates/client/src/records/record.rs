@@ -210,6 +210,18 @@ pub(crate) fn lay(
     Ok(record.write())
 }
 
+/// The value of a field; of a name with dots that no field has, the value within objects that the parts name. A name within may have
+/// dots itself: the longest first.
+pub(crate) fn value_at(fields: &Fields<'_>, path: &str) -> Option<Value> {
+    if let Some(json) = fields.0.get(path) {
+        return Some(Value::read(json));
+    }
+    path.rmatch_indices('.').find_map(|(dot, _)| {
+        let inner = serde_json::from_str(fields.0.get(&path[..dot])?.get()).ok()?;
+        value_at(&inner, &path[dot + 1..])
+    })
+}
+
 /// The tags of a record's `filterable` fields, of which `tag` makes one from a field and a canonical value.
 ///
 /// # Errors

@@ -63,9 +63,22 @@ impl Table {
         self.columns.values().map(Column::nbytes).sum()
     }
 
-    /// By row, whether its metadata passes: what [`Filter::matches`] says of each, but for documents.
+    /// By row, whether its metadata passes: what [`Filter::matches`] says of each, but for documents, and for what it does not tell.
     pub fn matches(&self, filter: &Filter) -> Vec<bool> {
         self.part(&filter.root)
+    }
+
+    /// Whether it knows all that the filter asks of metadata: of what is within objects it knows nothing.
+    pub fn tells(&self, filter: &Filter) -> bool {
+        !filter.paths().into_iter().any(|path| self.may_hold(path))
+    }
+
+    /// Whether an object may hold what a name with dots names.
+    fn may_hold(&self, path: &str) -> bool {
+        path.match_indices('.').any(|(dot, _)| {
+            let column = self.columns.get(&path[..dot]);
+            column.is_some_and(|column| column.values.contains(&Value::Object))
+        })
     }
 
     fn part(&self, part: &Part) -> Vec<bool> {
@@ -187,7 +200,13 @@ impl FieldKinds {
         if one.operator == Operator::Exists || asked.iter().eq([&Kind::None]) {
             return None;
         }
-        let Some(kinds) = self.0.get(&one.field) else { return Some(self.unknown(&one.field)) };
+        let Some(kinds) = self.0.get(&one.field) else {
+            let objects = one.field.match_indices('.').any(|(dot, _)| {
+                let kinds = self.0.get(&one.field[..dot]);
+                kinds.is_some_and(|kinds| kinds.contains(&Kind::Object))
+            });
+            return (!objects).then(|| self.unknown(&one.field));
+        };
         if one.operator == Operator::Contains {
             let looks = kinds.contains(&Kind::List) || kinds.contains(&Kind::Text);
             return (!looks).then(|| {

@@ -37,7 +37,8 @@ impl Replica {
             let more = if most == usize::MAX { most } else { most - count };
             let mut rows = self.live_rows(segment.id);
             let mut decided = false;
-            if let Some(table) = self.payloads.tables.get(segment.id) {
+            let table = self.payloads.tables.get(segment.id);
+            if let Some(table) = table.filter(|table| table.tells(filter)) {
                 let passing = table.matches(filter);
                 rows.retain(|row| passing.get(*row as usize).copied().unwrap_or(false));
                 decided = !filter.has_document();
@@ -83,9 +84,11 @@ impl Replica {
         for some in rows.chunks(MANY) {
             if tabular && before + looked + some.len() > enough && most == usize::MAX {
                 let table = self.tabulate(host, segment).await?;
-                let passing = table.matches(filter);
-                let passes = |row: &u32| passing.get(*row as usize).copied().unwrap_or(false);
-                return Ok(rows.into_iter().filter(passes).collect());
+                if table.tells(filter) {
+                    let passing = table.matches(filter);
+                    let passes = |row: &u32| passing.get(*row as usize).copied().unwrap_or(false);
+                    return Ok(rows.into_iter().filter(passes).collect());
+                }
             }
             let records = self.records_at(host, segment, some).await?;
             for (row, record) in some.iter().zip(records) {

@@ -114,3 +114,80 @@ fn what_is_no_record_is_corrupt() -> Outcome {
     }
     Ok(())
 }
+
+#[test]
+fn names_with_dots_look_into_objects_and_a_table_says_where_it_cannot_tell() -> Outcome {
+    let rows = [
+        r#"{"a":{"b":1,"c":{"d":"x"}},"e.f":2}"#,
+        r#"{"a.b":2,"a":{"b":1}}"#,
+        r#"{"a":{"b.c":{"d":3}},"a.b":{"c.d":4}}"#,
+        r#"{"a":[{"b":1}],"e":{"f":null}}"#,
+        r#"{"a":"b"}"#,
+    ];
+    let records =
+        rows.iter().map(|row| merge(b"", Some(row), None, &[])).collect::<Result<Vec<_>, _>>()?;
+    let table = Table::new(records.iter().map(Vec::as_slice))?;
+    for (wanted, passing, tells) in [
+        (r#"{"a.b":1}"#, [true, false, false, false, false], false),
+        (r#"{"a.b":{"$gte":1}}"#, [true, true, false, false, false], false),
+        (r#"{"a.c.d":{"$contains":"x"}}"#, [true, false, false, false, false], false),
+        (r#"{"a.b.c.d":{"$gt":3}}"#, [false, false, true, false, false], false),
+        (r#"{"a.b.c.d":3}"#, [false, false, false, false, false], false),
+        (r#"{"a.b":{"$exists":false}}"#, [false, false, false, true, true], false),
+        (r#"{"e.f":2}"#, [true, false, false, false, false], false),
+        (r#"{"e.f":null}"#, [false, false, false, true, false], false),
+        (r#"{"a":{"$regex":"^b$"}}"#, [false, false, false, false, true], true),
+        (r#"{"z.y":{"$ne":1}}"#, [true, true, true, true, true], true),
+    ] {
+        let filter = Filter::new(Some(wanted), None, &[])?;
+        for (record, passes) in records.iter().zip(passing) {
+            assert_eq!(filter.matches(record)?, passes, "{wanted}");
+        }
+        assert_eq!(table.tells(&filter), tells, "{wanted}");
+        if tells {
+            assert_eq!(table.matches(&filter), passing, "{wanted}");
+        }
+    }
+    // What tags are made of is the field of the whole name.
+    let filter = Filter::new(Some(r#"{"a.b":1}"#), None, &["a.b".to_owned()])?;
+    assert!(!filter.matches(&records[0])? && table.tells(&filter));
+    assert_eq!(table.matches(&filter), [false; 5]);
+    Ok(())
+}
+
+#[test]
+fn regular_expressions_search_texts_and_wrong_ones_are_refused() -> Outcome {
+    let record = merge(b"", Some(r#"{"x":"Größe 42","n":42}"#), Some("line one\nline two"), &[])?;
+    for (wanted, passes) in [
+        (r#"{"x":{"$regex":"^Gr..e \\d+$"}}"#, true),
+        (r#"{"x":{"$regex":"(?i)gr"}}"#, true),
+        (r#"{"x":{"$not_regex":"43"}}"#, true),
+        (r#"{"x":{"$regex":"^42"}}"#, false),
+        (r#"{"n":{"$regex":"42"}}"#, false),
+        (r#"{"n":{"$not_regex":"42"}}"#, true),
+        (r#"{"y":{"$regex":""}}"#, false),
+        (r#"{"y":{"$not_regex":""}}"#, true),
+    ] {
+        assert_eq!(Filter::new(Some(wanted), None, &[])?.matches(&record)?, passes, "{wanted}");
+    }
+    for (wanted, passes) in [
+        (r#"{"$regex":"(?m)^line two$"}"#, true),
+        (r#"{"$regex":"^line two"}"#, false),
+        (r#"{"$not_regex":"three"}"#, true),
+    ] {
+        assert_eq!(Filter::new(None, Some(wanted), &[])?.matches(&record)?, passes, "{wanted}");
+    }
+    // Time is in proportion to the text, whatever the expression.
+    let long = merge(b"", Some(&format!("{{\"x\":\"{}\"}}", "a".repeat(10_000))), None, &[])?;
+    assert!(!Filter::new(Some(r#"{"x":{"$regex":"^(a+)+b"}}"#), None, &[])?.matches(&long)?);
+    for wrong in [
+        r#"{"x":{"$regex":"("}}"#,
+        r#"{"x":{"$regex":1}}"#,
+        r#"{"x":{"$regex":"((a{99}){99}){99}"}}"#,
+    ] {
+        let error = Filter::new(Some(wrong), None, &[]).err().ok_or("taken")?;
+        assert!(error.to_string().contains("regular expression"), "{error}");
+    }
+    assert!(Filter::new(None, Some(r#"{"$regex":"("}"#), &[]).is_err());
+    Ok(())
+}
