@@ -221,7 +221,8 @@ class Collection(Texts):
         them.
 
         `where` is a filter on metadata: `{"lang": "en"}`, or one of `$eq $ne $gt $gte $lt $lte $in $nin
-        $contains $not_contains $regex $not_regex $exists $not` on a field, or on `"field.name"` within an object, and `$and`, `$or`, `$not` of filters;
+        $contains $not_contains $regex $not_regex $exists $not` on a field, or on `"field.name"` within an object, and
+        `$and`, `$or`, `$not` of filters;
         `where_document` one on documents: `$contains`, `$not_contains`, `$regex`, `$not_regex`, `$and`, `$or`.
 
         `include` may name `metadatas`, `documents` and `embeddings`: those are float32
