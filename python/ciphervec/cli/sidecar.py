@@ -70,8 +70,12 @@ def sidecar(
         str | None,
         typer.Option(
             metavar="URI",
-            help="What wraps these files, as in `keys wrap`. Unless given they are under the passphrase of --keys.",
+            help="What wraps these files, as in `keys wrap`. Unless given they are under a passphrase of their own.",
         ),
+    ] = None,
+    tenant_passphrase_file: Annotated[
+        Path | None,
+        typer.Option(help="Read that passphrase from the first line of this file; else it is asked for."),
     ] = None,
     allow_reset: Annotated[
         bool, typer.Option("--allow-reset", help="Let clients delete everything at once.")
@@ -129,7 +133,7 @@ def sidecar(
     )
     # --insecure is about both ends; a folder has none.
     access = Access(token_file, ca, insecure and remote, fetch)
-    ring = _ring(tenant_keys, tenant_keys_by, passphrase_file)
+    ring = _ring(tenant_keys, tenant_keys_by, tenant_passphrase_file)
     with _client(upstream, keys, key_id, passphrase_file, access) as client:
         app = application(
             client,
@@ -172,12 +176,16 @@ def _under(keys: Keys, upstream: str, access: Access) -> Client:
 
 def _ring(folder: Path | None, by: str | None, passphrase_file: Path | None) -> KeyRing | None:
     if folder is None:
-        if by is not None:
-            raise InvalidInput("--tenant-keys-by wraps the files of --tenant-keys: give that too.")
+        if by is not None or passphrase_file is not None:
+            raise InvalidInput("there are no tenants' keys to protect: give --tenant-keys, too.")
         return None
-    return KeyRing(
-        folder, None if by else passphrase(passphrase_file, f"Passphrase of {folder}"), wrapped_by=by
-    )
+    if by is not None:
+        return KeyRing(folder, wrapped_by=by)
+    first = next(iter(KeyRing(folder)), None)
+    ring = KeyRing(folder, passphrase(passphrase_file, f"Passphrase of {folder}", confirm=first is None))
+    if first is not None:
+        ring[first]  # a mistyped one must not protect the next tenant's key
+    return ring
 
 
 def address(listen: str) -> tuple[str, int]:
