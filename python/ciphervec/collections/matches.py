@@ -21,7 +21,8 @@ from ..ingest.arrays import Id, ScoreArray
 M = TypeVar("M", bound="Matches")
 
 Answered: TypeAlias = tuple[list[tuple[list[Id], ScoreArray, ScoreArray]], bool, bool, list[bytes]]
-"""Ids, distances and scores of each query; whether all was checked; whether they carry noise of the key; segments passed over."""
+"""Ids, distances and scores of each query; whether all was checked; whether scores carry noise of the key; segments that
+were passed over."""
 Opened: TypeAlias = tuple[Answered, bool]
 """The same, and whether they depend on rows and queries alone."""
 

@@ -22,7 +22,6 @@ from .._native import EvaluationKeys, IndexSpec, SealedSegment
 from ..errors import InvalidInput
 from ..ingest import arrays
 from ..ingest.arrays import FloatArray, Id, Vectors
-from ..ingest.network import Network
 from .audience import Audience, OwnerMatches, check_audience
 from .flooding import DEVIATION, FloodingPlan
 from .keys import Keys, native_for
@@ -30,7 +29,9 @@ from .matches import Matches, Opened, matches_of
 from .query import AnswerOpener, Answers, SealedQuery
 from .world import host_of
 
-Wish: TypeAlias = tuple[int | None, float | None, Sequence[Id] | None, Audience | None, float, Sequence[bytes]]
+Wish: TypeAlias = tuple[
+    int | None, float | None, Sequence[Id] | None, Audience | None, float, Sequence[bytes]
+]
 """What an answer is opened for: count, distance, ids, audience, noise, segments that may be missing."""
 
 
@@ -282,7 +283,9 @@ class Owner(_native.Owner):
         many may still be shown, under the query key of this epoch. Raises InvalidInput in other modes than
         `sealed`."""
         epoch = self.epoch if epoch is None else epoch
-        return FloodingPlan(*self._flooding_plan(host_of(None, None), arrays.finite(flooding, "flooding"), epoch))
+        return FloodingPlan(
+            *self._flooding_plan(host_of(None, None), arrays.finite(flooding, "flooding"), epoch)
+        )
 
     def __contains__(self, id: object) -> bool:
         if type(id) is not str and type(id) is not int:

@@ -17,7 +17,7 @@ use ciphervec_owner::{Id, IndexSpec, Keys, Mode, SegmentId};
 use crate::error::{Error, Result};
 use crate::face::Face;
 use crate::host::Host;
-use crate::matches::{OpenedAnswer, Wanted, asked_of, ranked};
+use crate::matches::{OpenedAnswer, Wanted, asked_of, ranked, retrieval};
 use crate::replica::request::Audience;
 use crate::threads::heavy;
 use crate::view::View;
@@ -383,7 +383,11 @@ impl OwnersHalf {
             let counted = view.flood(host, *flooding, asked, selection.as_deref()).await?;
             flood = Some(Arc::new(counted));
         }
-        let retrieval = asked_of(self.owner.spec().metric(), wanted, known.live);
+        let metric = self.owner.spec().metric();
+        let retrieval = match flood {
+            Some(_) => retrieval(metric, wanted.count, wanted.within, known.live),
+            None => asked_of(metric, wanted, known.live),
+        };
         Ok(Opening { retrieval, count: wanted.count, selection, flood, others })
     }
 
