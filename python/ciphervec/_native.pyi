@@ -6,7 +6,7 @@ from typing import Any, ClassVar, NoReturn, SupportsIndex, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
-from typing_extensions import Self
+from typing_extensions import Self, disjoint_base
 
 __all__ = [
     "FLOODING",
@@ -457,6 +457,7 @@ class SealedQuery:
 @final
 class OpenedSidecar: ...
 
+@disjoint_base
 class KnownRows:
     @property
     def center(self) -> npt.NDArray[np.float32]: ...
@@ -500,6 +501,7 @@ _Opened: TypeAlias = tuple[
     bool,
 ]
 
+@disjoint_base
 class Owner(KnownRows):
     def __new__(
         cls,

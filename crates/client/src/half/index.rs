@@ -207,6 +207,13 @@ mod tests {
         (0..count * D).map(number).collect()
     }
 
+    fn cosine(a: &[f32], b: &[f32]) -> f64 {
+        let dot = |a: &[f32], b: &[f32]| -> f64 {
+            a.iter().zip(b).map(|(x, y)| f64::from(*x) * f64::from(*y)).sum()
+        };
+        dot(a, b) / (dot(a, a) * dot(b, b)).sqrt()
+    }
+
     /// The nearest by squared distance, in double precision.
     fn nearest_to(query: &[f32], all: &[f32]) -> usize {
         let distance = |row: &[f32]| -> f64 {
@@ -226,14 +233,20 @@ mod tests {
         let (half, server) = index(Metric::Cosine, &[&all[..600 * D], &all[600 * D..]]);
         let (host, asked) = (Fake::default(), &all[3 * D..8 * D]);
         let find = |whole| {
-            let found = half.search_whole(&host, &server, (asked, 0), &wish(4), whole);
+            let wish = wish(4);
+            let found = half.search_whole(&host, &server, (asked, 0), &wish, whole);
             block_on(found).unwrap().answer
         };
-        let (short, long) = (find(usize::MAX), find(0));
-        assert!(short.owners_only && long.owners_only && short.checked && long.checked);
-        for (number, (short, long)) in short.hits.iter().zip(&long.hits).enumerate() {
-            assert_eq!((&short.ids, &short.scores), (&long.ids, &long.scores));
-            assert_eq!(short.ids[0], Id::Number(number as i64 + 3));
+        // Each asks anew, with noise of its own.
+        for found in [find(usize::MAX), find(0)] {
+            assert!(found.owners_only && found.checked);
+            for (number, (query, hits)) in asked.chunks(D).zip(&found.hits).enumerate() {
+                assert_eq!((&hits.ids[0], hits.ids.len()), (&Id::Number(number as i64 + 3), 4));
+                for (id, score) in hits.ids.iter().zip(&hits.scores) {
+                    let Id::Number(row) = id else { panic!("{id:?}") };
+                    assert!((cosine(query, &all[*row as usize * D..][..D]) - score).abs() < 1e-3);
+                }
+            }
         }
     }
 
