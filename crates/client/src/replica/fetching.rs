@@ -352,7 +352,7 @@ impl Replica {
         (records, vectors): (bool, bool),
         bound: usize,
     ) -> Result<(Vec<Arc<[u8]>>, Vec<f32>)> {
-        let places = self.places(ids)?;
+        let places = self.view().places(ids)?;
         let (count, each) = messages(bound.max(ids.len()));
         let mut tables = Vec::new();
         for blob in blobs(records, vectors) {
@@ -393,7 +393,7 @@ impl Replica {
             Some(vector) => Ok(vector),
             None => self.refuse_private(&format!(
                 "does not give the vector of id {}, which was not kept as it was put in",
-                crate::replica::batch::shown(id)
+                crate::view::shown(id)
             )),
         };
         let vectors = originals.iter().zip(ids).map(vector).collect::<Result<Vec<Vec<f32>>>>()?;
@@ -534,7 +534,7 @@ impl Replica {
         let (listing, binding) = (self.store.listing(), self.description.spec.binding());
         let mut heads: HashMap<SegmentId, (u64, Vec<u64>)> = HashMap::new();
         let mut found = Vec::with_capacity(ids.len());
-        for ((segment, row), id) in self.places(ids)?.into_iter().zip(ids) {
+        for ((segment, row), id) in self.view().places(ids)?.into_iter().zip(ids) {
             let Some(one) = listing.segments.get(&segment).filter(|one| one.may_have(RECORDS))
             else {
                 found.push(Arc::from([]));

@@ -10,8 +10,9 @@ use crate::host::Host;
 use crate::records::record::Record;
 use crate::replica::Replica;
 use crate::replica::batch::{
-    Batch, Records, changes, check_ids, check_metadatas, check_rows, laid, same_length, shown,
+    Batch, Records, changes, check_ids, check_metadatas, check_rows, laid, same_length,
 };
+use crate::view::shown;
 
 /// What becomes of a row that is here already.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,5 +1,6 @@
 //! Endpoints of private fetch, for clients that do not say which rows they read. Nothing here tells the rows.
 
+use super::query::keep_keys;
 use crate::auth::Principal;
 use crate::hex;
 use crate::http::app::App;
@@ -68,15 +69,8 @@ pub async fn put_keys(
     request: Request,
 ) -> Result<StatusCode, Problem> {
     let collection = app.collection(&name).await?;
-    let mut share = app.buffers.share();
-    let bytes = app.incoming_keys(request)?.all(&mut share).await?;
-    let token = principal.id().to_owned();
-    app.blocking(move || {
-        let _held = share;
-        collection.put_fetch_keys(&token, &bytes)
-    })
-    .await?;
-    Ok(StatusCode::NO_CONTENT)
+    let keep = move |token: &str, bytes: &[u8]| collection.put_fetch_keys(token, bytes);
+    keep_keys(&app, &principal, request, keep).await
 }
 
 /// Answers a query for rows of a table, which are in no part of it in clear. The table is made for the first.
