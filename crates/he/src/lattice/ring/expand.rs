@@ -247,9 +247,9 @@ fn expand_into(
     Ok(())
 }
 
-/// Levels of a branch that is grown by itself: its 16 nodes fit the second-level cache, where a whole tree of a thousand
-/// would come from memory and go back once a level.
-const BRANCH: u8 = 4;
+/// Levels of a branch that is grown by itself: its 8 nodes fit the second-level cache beside the keys, where a whole tree of
+/// a thousand would come from memory and go back once a level.
+const BRANCH: u8 = 3;
 
 /// How trees are grown.
 struct Grown<'a> {
