@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use ciphervec_owner::KeyId;
-use ciphervec_owner::fetch::FetchSession;
+use ciphervec_owner::fetch::{FetchSession, FetchedRows, Shape};
 
 use crate::belief::fetch_book::FetchBook;
 use crate::store::FetchOffer;
@@ -19,5 +19,40 @@ pub struct Fetches {
 impl Fetches {
     pub fn new(book: FetchBook) -> Self {
         Fetches { book, session: None, offers: HashMap::new() }
+    }
+}
+
+/// A table of the present state, or both where long rows have one of their own.
+pub struct Table {
+    pub blob: &'static str,
+    pub rows: FetchedRows,
+    pub shape: Shape,
+    pub long: Option<Shape>,
+    pub offer: FetchOffer,
+}
+
+impl Table {
+    /// What is asked for rows: of each table as many, whichever the rows are in.
+    pub fn parts(&self) -> impl Iterator<Item = Part<'_>> {
+        let long = self.long.as_ref().map(|shape| Part { of: self, shape, long: true });
+        core::iter::once(Part { of: self, shape: &self.shape, long: false }).chain(long)
+    }
+}
+
+/// One of the tables that rows of a blob are in.
+pub struct Part<'a> {
+    pub of: &'a Table,
+    pub shape: &'a Shape,
+    pub long: bool,
+}
+
+impl Part<'_> {
+    /// Where a row of the first table is in this one; none where it is not in this one.
+    pub fn place(&self, first: usize) -> Option<usize> {
+        match (self.of.rows.long_place(first), self.long) {
+            (place, true) => place,
+            (None, false) => Some(first),
+            (Some(_), false) => None,
+        }
     }
 }
