@@ -20,7 +20,7 @@ use crate::records::original::read_original;
 use crate::records::record::Record;
 use crate::replica::Replica;
 use crate::replica::fetch::Fetch;
-use crate::replica::fetches::{Part, Table};
+use crate::replica::fetches::{Part, PrivateFetch, PrivateTable, Table};
 use crate::replica::read::Vectors;
 use crate::store::{FetchOffer, Fetched, Fetching, LARGEST, Offered};
 
@@ -34,36 +34,6 @@ const LITTLE: u64 = 1 << 20;
 const SENDS: usize = 4;
 /// Bytes of an answer to a fetch of a polynomial, and beside them, at most.
 const LAYER: usize = 24 << 10;
-
-/// A private fetch, as a server offers it.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct PrivateTable {
-    /// Rows that it is among, deleted ones included.
-    pub rows: usize,
-    /// Bytes that each has there, sealed: the size class of the longest that is not in the table of long rows.
-    pub place_bytes: usize,
-    /// Rows that are much longer than the others, and have a table of their own.
-    pub long_rows: usize,
-    /// Bytes that each has there; 0 where there is none.
-    pub long_place_bytes: usize,
-    /// Bytes that both tables take in the server's memory.
-    pub table_bytes: u64,
-    /// Seconds that one row is predicted to take.
-    pub seconds: f64,
-    /// The same of up to ten; up to a hundred take ten times as long.
-    pub seconds_of_ten: f64,
-}
-
-/// What there is to know of private fetches from a collection.
-#[derive(Clone, Debug, PartialEq)]
-pub struct PrivateFetch {
-    /// Of metadata and documents; or why there is none.
-    pub records: core::result::Result<PrivateTable, String>,
-    /// How many failed a check: each may have told a server whether one row was among those asked for.
-    pub failures: u32,
-    /// Whether none is made any more, because one failed.
-    pub ended: bool,
-}
 
 /// How rows are read, decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
