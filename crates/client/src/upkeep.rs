@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::host::Host;
 use crate::replica::Replica;
 use crate::replica::explaining::Explanation;
-use crate::replica::fetching::PrivateFetch;
+use crate::replica::fetches::PrivateFetch;
 use crate::replica::recluster::recluster_all;
 
 impl Collection {

@@ -77,8 +77,8 @@ struct Loading {
     done: Option<([u8; 32], Instant)>,
 }
 
-/// The longest sealed row of each blob of a segment, as far as it was looked at.
-type Longest = HashMap<(SegmentId, &'static str), u64>;
+/// The lengths of sealed rows in each blob of a segment, as far as it was looked at.
+type RowLengths = HashMap<(SegmentId, &'static str), Arc<[u32]>>;
 
 /// One open collection.
 pub struct Collection {
@@ -93,7 +93,7 @@ pub struct Collection {
     /// The most bytes that work on a query has taken beside segments.
     working: AtomicU64,
     loading: Mutex<Loading>,
-    longest: Mutex<Longest>,
+    row_lengths: Mutex<RowLengths>,
     /// When other writers of a shared place were last looked for.
     looked: Mutex<Instant>,
     used: Mutex<Instant>,
@@ -120,7 +120,7 @@ impl Collection {
             degraded: AtomicBool::new(false),
             working: AtomicU64::new(0),
             loading: Mutex::default(),
-            longest: Mutex::default(),
+            row_lengths: Mutex::default(),
         }))
     }
 
