@@ -60,9 +60,10 @@ pub fn audit_verifying_key(key: [u8; AUDIT_KEY_BYTES]) -> [u8; AUDIT_KEY_BYTES] 
 }
 
 type Seen = (u64, [u8; 32]);
+type Checked = (Seen, u64, u64, u64, Option<Seen>);
 
-/// Checks a log: lines before the chain, the last line and the chain there, the last line that is signed, and where the log before
-/// ended. Raises CorruptData, StorageError.
+/// Checks a log: the last line and the chain there, the last line that is signed, lines that were not when it was gone on with, lines
+/// that were lost, and where the log before ended. Raises CorruptData, StorageError.
 #[pyfunction]
 #[pyo3(signature = (path, key, marks))]
 pub fn verify_audit(
@@ -70,11 +71,14 @@ pub fn verify_audit(
     path: PathBuf,
     key: Option<[u8; AUDIT_KEY_BYTES]>,
     marks: Vec<Seen>,
-) -> PyResult<(u64, Seen, u64, Option<Seen>)> {
+) -> PyResult<Checked> {
     let marks: Vec<Mark> = marks.into_iter().map(|(line, chain)| Mark { line, chain }).collect();
     let seen = |mark: Mark| (mark.line, mark.chain);
     match py.detach(|| verify(&path, key.as_ref(), &marks)) {
-        Ok(found) => Ok((found.unchained, seen(found.end), found.signed, found.after.map(seen))),
+        Ok(found) => {
+            let after = found.after.map(seen);
+            Ok((seen(found.end), found.signed, found.unsigned, found.lost, after))
+        }
         Err(broken @ Broken::Read { .. }) => Err(StorageError::new_err(format!("{broken}."))),
         Err(Broken::Line { line: 0, why, .. }) => Err(InvalidInput::new_err(format!("{why}."))),
         Err(broken) => Err(CorruptData::new_err(format!("{broken}."))),

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::errors::Raise;
-use crate::owner::PyOwner;
+use crate::known_rows::PyKnownRows;
 
 type Mask<'py> = Bound<'py, PyArray1<bool>>;
 
@@ -82,7 +82,7 @@ impl PyFilter {
     fn bound<'py>(
         &self,
         py: Python<'py>,
-        owner: &PyOwner,
+        owner: &PyKnownRows,
         tags: Option<&PyFilterTags>,
         rows: usize,
     ) -> (Mask<'py>, bool) {

@@ -1,165 +1,172 @@
-//! Rows enter, sealed segments and queries leave; answers enter, ids and scores leave. Owner only.
+//! The owner's half for Python: what it seals, asks and opens; the core does the work.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use ciphervec_client::{Ask, Host, OwnersHalf, Wanted, Wish};
 use ciphervec_he_secret::wire::{self, Kind};
-use ciphervec_owner::protect::filter::FilterTag;
 use ciphervec_owner::protect::records::{self, Place, seal_records};
-use ciphervec_owner::search::{
-    AnswerFormat, Expected, Flood, Hit, OpenOptions, Opened, OpenedSidecar, Owner, OwnerTimings,
-    Query, QueryOptions, Retrieval, RotationState, SealedSidecar, SegmentRootKey, Standing,
-};
-use ciphervec_owner::{Network, SegmentId};
-use numpy::{PyArray1, PyArray2, PyReadonlyArray2};
+use ciphervec_owner::search::{AnswerFormat, Expected, RotationState, SegmentRootKey};
+use ciphervec_owner::{Network, Scheme, SegmentId};
+use numpy::{PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::pybacked::PyBackedBytes;
-use pyo3::types::{PyBytes, PyDict, PyList};
+use pyo3::types::{PyBytes, PyDict};
 
+use crate::client::{Answered, PyCallHost, answered, audience, run};
 use crate::errors::{CorruptData, InvalidInput, Raise};
 use crate::ids::{self, PyId};
 use crate::keys::{PyEvaluationKeys, PyKeys};
+use crate::known_rows::PyKnownRows;
+use crate::query::{PyAnswerOpener, PySealedQuery, noted};
 use crate::records::PyRecordBatch;
 use crate::segment::{self, PySealedSegment};
-use crate::segment_directory::PySegmentDirectory;
+use crate::server::PyServerIndex;
 use crate::spec::PyIndexSpec;
 use crate::state::{self, Facts};
 use crate::tokens::{PyTokenPool, PyTokenRequest};
 use crate::writer::PyWriterCard;
 use crate::{arrays, runtime};
 
-type Answer<'py> = (Bound<'py, PyList>, Bound<'py, PyArray1<f64>>);
-/// Every query's, whether they depend on rows and queries alone, whether all was checked, and which segments of writers were passed
-/// over.
-pub type Answers<'py> = (Vec<Answer<'py>>, bool, bool, Vec<Bound<'py, PyBytes>>);
+/// Deviation, queries, queries left, rows an epoch, rows left.
+type Plan = (f64, u64, u64, u64, u64);
 
-/// The sidecar of one segment, opened: a directory takes it in once.
-#[pyclass(name = "OpenedSidecar", module = "ciphervec._native", frozen)]
-pub struct PyOpenedSidecar(Mutex<Option<ciphervec_owner::Result<OpenedSidecar>>>);
+/// The half that holds the keys. `ciphervec.Owner` is this, with what callers pass checked.
+#[pyclass(name = "Owner", module = "ciphervec._native", frozen, subclass, extends = PyKnownRows)]
+pub struct PyOwner(pub Arc<OwnersHalf>);
 
-impl PyOpenedSidecar {
-    fn take(&self) -> PyResult<OpenedSidecar> {
-        let opened = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let opened =
-            opened.ok_or_else(|| InvalidInput::new_err("this sidecar was taken in before"))?;
-        opened.map_err(Raise::raise)
-    }
+/// The most hits, the largest distance, the only ids, who reads them, the noise for others, segments that may be missing.
+type PyWish = (Option<usize>, Option<f64>, Option<Vec<PyId>>, Option<String>, f64, Vec<[u8; 16]>);
+
+fn wish((count, within, among, audience, flooding, newer): PyWish) -> PyResult<Wish> {
+    let wanted = Wanted { count, within, among: among.map(ids::unwrap) };
+    let newer = newer.into_iter().map(SegmentId).collect();
+    Ok(Wish { wanted, audience: self::audience(audience.as_deref())?, flooding, newer })
 }
-
-/// The half that holds the keys.
-#[pyclass(name = "Owner", module = "ciphervec._native", frozen)]
-pub struct PyOwner(pub Owner);
 
 impl PyOwner {
-    /// The keyed hash of a filterable field's value.
-    pub fn tag(&self, field: &str, value: &[u8]) -> FilterTag {
-        self.0.filter_tag(field, value)
+    fn has_pair(&self) -> bool {
+        self.0.owner().spec().scheme() != Scheme::Lattice
     }
-}
-
-/// The key that one segment's records are sealed under: the directory knows it where it is not the owner's own.
-fn root_of(
-    directory: Option<&PySegmentDirectory>,
-    segment: SegmentId,
-) -> Option<Arc<SegmentRootKey>> {
-    directory.and_then(|directory| directory.read().root(segment).map(Arc::clone))
 }
 
 /// What rows are packed for; `network` is bytes a second and seconds there and back.
 fn expected_rows(rows: usize, network: Option<(f64, f64)>) -> Expected {
-    let network = network.map_or_else(Network::default, |(bytes_per_second, round_trip)| Network {
-        bytes_per_second,
-        round_trip,
-    });
-    Expected { rows, network }
+    Expected { rows, network: network.map_or_else(Network::default, crate::client::network) }
 }
 
 #[pymethods]
 impl PyOwner {
     #[new]
-    #[pyo3(signature = (keys, spec, mask_seed = None, previous = None))]
+    #[pyo3(signature = (keys, spec, mask_seed = None, previous = None, center = Vec::new()))]
     fn new(
         py: Python<'_>,
         keys: &PyKeys,
         spec: &PyIndexSpec,
         mask_seed: Option<[u8; 32]>,
         previous: Option<&PyKeys>,
-    ) -> PyResult<Self> {
+        center: Vec<f32>,
+    ) -> PyResult<PyClassInitializer<Self>> {
         let custody = RotationState { mask_seed, previous: previous.map(|keys| &*keys.0) };
-        py.detach(|| runtime::run(|| Owner::with_rotation(&keys.0, spec.0.clone(), &custody)))
-            .map(Self)
-            .map_err(Raise::raise)
+        let face = ciphervec_client::Face::Python;
+        let made = py.detach(|| OwnersHalf::new(face, &keys.0, spec.0.clone(), &custody, center));
+        let half = Arc::new(made.map_err(Raise::raise)?);
+        let known = PyClassInitializer::from(PyKnownRows(Arc::clone(&half)));
+        Ok(known.add_subclass(Self(half)))
     }
 
-    /// The seed of the public masks, which outlives the keys.
+    /// Name, dimension, metric, mode, precision and scheme.
+    #[getter]
+    fn spec(&self) -> PyIndexSpec {
+        PyIndexSpec(self.0.owner().spec().clone())
+    }
+
+    /// The public name of the key that seals here.
+    #[getter]
+    fn key_id(&self) -> String {
+        self.0.owner().key_id().to_string()
+    }
+
+    /// Whether the scheme is one with a key pair for each index, which is generated or opened before use.
+    #[getter]
+    fn has_key_pair(&self) -> bool {
+        self.has_pair()
+    }
+
+    /// The 32 bytes that the public masks come from; they outlive the keys.
     #[getter]
     fn mask_seed<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        PyBytes::new(py, self.0.mask_seed())
+        PyBytes::new(py, self.0.owner().mask_seed())
     }
 
-    /// What a server needs to answer encrypted queries of `epoch`; empty where queries are plain.
-    fn evaluation(&self, py: Python<'_>, epoch: u32) -> PyResult<PyEvaluationKeys> {
-        let made = py.detach(|| runtime::run(|| self.0.evaluation(epoch))).map_err(Raise::raise)?;
+    /// Make the key pair of a new index, once: some seconds for long keys. Raises InvalidInput.
+    fn generate_key_pair(&self, py: Python<'_>) -> PyResult<()> {
+        runtime::detached(py, || self.0.owner().generate_key_pair()).map_err(Raise::raise)
+    }
+
+    /// Take in what `sealed_key_pair` gave, after a restart. Raises CorruptData.
+    fn open_key_pair(&self, py: Python<'_>, sealed: &[u8]) -> PyResult<()> {
+        runtime::detached(py, || self.0.owner().open_key_pair(sealed)).map_err(Raise::raise)
+    }
+
+    /// The key pair, encrypted under the owner's key and bound to this index: to be kept beside it.
+    fn sealed_key_pair<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let owner = self.0.owner();
+        let sealed = runtime::detached(py, || owner.sealed_key_pair()).map_err(Raise::raise)?;
+        Ok(PyBytes::new(py, &sealed))
+    }
+
+    /// The evaluation keys of an epoch, to hand over before `epoch` is changed; the public key, if the index has a key pair.
+    fn evaluation_at(&self, py: Python<'_>, epoch: u32) -> PyResult<PyEvaluationKeys> {
+        let owner = self.0.owner();
+        if self.has_pair() {
+            let bytes = owner.public_key().map_err(Raise::raise)?;
+            let (header, _) = wire::open(Kind::PublicKey, &bytes).map_err(Raise::raise)?;
+            return Ok(PyEvaluationKeys::of_public_key(bytes, header.key.to_string()));
+        }
+        let made = runtime::detached(py, || owner.evaluation(epoch)).map_err(Raise::raise)?;
         let bytes = made.map(|keys| keys.to_bytes()).unwrap_or_default();
         Ok(PyEvaluationKeys::new(bytes, epoch, self.key_id()))
     }
 
-    /// Takes in the evaluation keys that a server holds, where they are not those of `evaluation`.
+    /// Take in the evaluation keys that a server was given, where they are not `evaluation()`'s: those of collections made before
+    /// 0.2. Answers are checked against what a server computes with them, so they must be known to be the owner's. Raises
+    /// CorruptData or WrongKey.
     fn hold_evaluation(&self, py: Python<'_>, data: &[u8]) -> PyResult<()> {
-        py.detach(|| runtime::run(|| self.0.hold_evaluation(data))).map_err(Raise::raise)
+        runtime::detached(py, || self.0.owner().hold_evaluation(data)).map_err(Raise::raise)
     }
 
-    /// A card for the writer of this name, who takes `centre` off the rows.
-    #[pyo3(signature = (writer, filterable, centre = Vec::new()))]
+    /// What the writer of this name needs in order to seal for this index, see `Writer`. The same name gives the same card.
+    #[pyo3(signature = (writer, filterable = Vec::new()))]
     fn writer_card(
         &self,
         py: Python<'_>,
         writer: &str,
         filterable: Vec<String>,
-        centre: Vec<f32>,
     ) -> PyResult<PyWriterCard> {
-        let make = || self.0.writer_card_around(writer, &filterable, &centre);
-        let card = runtime::detached(py, make);
-        card.map(PyWriterCard).map_err(Raise::raise)
+        let make = || self.0.owner().writer_card_around(writer, &filterable, &self.0.center());
+        runtime::detached(py, make).map(PyWriterCard).map_err(Raise::raise)
     }
 
-    /// Whether this owner made the card as it is.
+    /// Whether this owner made the card, and nothing of it was changed since.
     fn knows_card(&self, card: &PyWriterCard) -> bool {
-        self.0.knows_card(&card.0)
+        self.0.owner().knows_card(&card.0)
     }
 
-    #[getter]
-    fn key_id(&self) -> String {
-        self.0.key_id().to_string()
+    /// Looks at rows that are to be added, and warns once where their distances will not tell them apart.
+    #[pyo3(name = "_see")]
+    fn see(
+        &self,
+        py: Python<'_>,
+        host: &PyCallHost,
+        rows: PyReadonlyArray2<'_, f32>,
+    ) -> PyResult<()> {
+        let rows = arrays::rows(&rows, self.0.owner().spec().dimension())?;
+        run(py, host, async |host| self.0.see(host, rows))
     }
 
-    /// Makes the key pair of an additively homomorphic scheme. Once.
-    fn generate_key_pair(&self, py: Python<'_>) -> PyResult<()> {
-        py.detach(|| runtime::run(|| self.0.generate_key_pair())).map_err(Raise::raise)
-    }
-
-    /// Takes in what `sealed_key_pair` gave, instead.
-    fn open_key_pair(&self, py: Python<'_>, sealed: &[u8]) -> PyResult<()> {
-        py.detach(|| runtime::run(|| self.0.open_key_pair(sealed))).map_err(Raise::raise)
-    }
-
-    /// The pair, encrypted under the owner's key and bound to the index.
-    fn sealed_key_pair<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        let sealed = runtime::detached(py, || self.0.sealed_key_pair()).map_err(Raise::raise)?;
-        Ok(PyBytes::new(py, &sealed))
-    }
-
-    /// The public half, which is what the server needs.
-    fn public_key(&self) -> PyResult<PyEvaluationKeys> {
-        let bytes = self.0.public_key().map_err(Raise::raise)?;
-        let (header, _) = wire::open(Kind::PublicKey, &bytes).map_err(Raise::raise)?;
-        Ok(PyEvaluationKeys::of_public_key(bytes, header.key.to_string()))
-    }
-
-    /// Seals rows under a new nonce. `expected` is how many the index will hold, for the packing; unset, these.
-    /// `network` is what answers travel over: bytes a second, seconds there and back.
-    /// The rows are taken less `centre`, which may be empty.
-    #[pyo3(signature = (vectors, ids, expected = None, network = None, centre = Vec::new()))]
+    /// Seals rows under a new nonce. `expected` is how many the index will hold, for the packing; unset, these. `network` is what
+    /// answers travel over: bytes a second, seconds there and back. Without a center, around the one that suits the rows.
+    #[pyo3(name = "_seal", signature = (vectors, ids, expected = None, network = None, center = None))]
     fn seal(
         &self,
         py: Python<'_>,
@@ -167,259 +174,174 @@ impl PyOwner {
         ids: Vec<PyId>,
         expected: Option<usize>,
         network: Option<(f64, f64)>,
-        centre: Vec<f32>,
+        center: Option<Vec<f32>>,
     ) -> PyResult<PySealedSegment> {
-        let rows = arrays::rows(&vectors, self.0.spec().dimension())?;
+        let rows = arrays::rows(&vectors, self.0.owner().spec().dimension())?;
         let names = ids::unwrap(ids);
         let expected = expected_rows(expected.unwrap_or(names.len()), network);
-        let sealed =
-            py.detach(|| runtime::run(|| self.0.seal_around(rows, &names, &expected, &centre)));
+        let sealed = py.detach(|| self.0.seal(rows, &names, &expected, center.as_deref()));
         sealed.map(PySealedSegment).map_err(Raise::raise)
     }
 
-    /// How most rows of an index of `expected` are packed: level, bytes of an answer, seconds that it takes; None in modes
-    /// without a choice.
-    fn packing(
-        &self,
-        expected: usize,
-        network: Option<(f64, f64)>,
-    ) -> PyResult<Option<(u8, usize, f64)>> {
-        let choice = self.0.packing(&expected_rows(expected, network)).map_err(Raise::raise)?;
-        Ok(choice.map(|choice| (choice.level, choice.answer_len, choice.transfer)))
-    }
-
-    /// Opens sidecars on all threads, each of a segment, with the key that it is wrapped under, if a writer sealed it, and the
-    /// rows that it is listed with, if it is.
-    /// What keeps one from opening is raised when it is taken in.
-    fn open_sidecars(
-        &self,
-        py: Python<'_>,
-        stored: Vec<(PyBackedBytes, PyBackedBytes, Option<PyBackedBytes>, Option<u32>)>,
-    ) -> PyResult<Vec<PyOpenedSidecar>> {
-        let parts = stored.iter().map(|(id, sidecar, wrap, rows)| {
-            let (segment, wrap) = (segment::id(id)?, wrap.as_deref());
-            Ok(SealedSidecar { segment, sidecar, wrap, rows: *rows })
-        });
-        let parts: Vec<_> = parts.collect::<PyResult<_>>()?;
-        let opened = py.detach(|| runtime::run(|| self.0.open_sidecars(&parts)));
-        Ok(opened.into_iter().map(|one| PyOpenedSidecar(Mutex::new(Some(one)))).collect())
-    }
-
-    /// Takes a segment into the directory, with what its sidecar says. `standing` says what becomes of ids that are known: `new`
-    /// (an error where the owner sealed both), `stored` (the later row counts), `appended` (the authenticated row counts). Rows in
-    /// `aside` don't count.
-    #[pyo3(signature = (directory, opened, deleted_rows = Vec::new(), standing = "new", aside = Vec::new()))]
-    fn add_to(
-        &self,
-        py: Python<'_>,
-        directory: &PySegmentDirectory,
-        opened: &PyOpenedSidecar,
-        deleted_rows: Vec<u32>,
-        standing: &str,
-        aside: Vec<u32>,
-    ) -> PyResult<()> {
-        let opened = opened.take()?;
-        let standing = match (standing, opened.is_written()) {
-            ("new", false) => Standing::New,
-            ("appended", _) => Standing::Appended,
-            _ => Standing::Stored,
-        };
-        let attached = py.detach(|| {
-            let mut guard = directory.write();
-            let known = &mut *guard;
-            runtime::run(|| known.attach_opened(&self.0, opened, (&deleted_rows, &aside), standing))
-        });
-        attached.map_err(Raise::raise)
-    }
-
-    /// The rows of a segment, or those asked for, at unit length, as far as the seal keeps them.
-    #[pyo3(signature = (segment, directory, rows = None))]
-    fn unseal<'py>(
-        &self,
-        py: Python<'py>,
-        segment: &[u8],
-        directory: &PySegmentDirectory,
-        rows: Option<Vec<usize>>,
-    ) -> PyResult<Bound<'py, PyArray2<f32>>> {
-        let rows = py.detach(|| {
-            let guard = directory.read();
-            let known = &*guard;
-            runtime::run(|| self.0.unseal_rows(segment, rows.as_deref(), known))
-        });
-        let rows = rows.map_err(Raise::raise)?;
-        arrays::matrix(py, rows, self.0.spec().dimension())
-    }
-
-    /// The segments that these are of.
-    fn unchecked<'py>(
-        &self,
-        py: Python<'py>,
-        directory: &PySegmentDirectory,
-    ) -> Vec<Bound<'py, PyBytes>> {
-        directory.read().unchecked(&self.0).map(|id| PyBytes::new(py, &id.0)).collect()
-    }
-
-    /// Seals queries for the segments that the directory knows, or for those of them in `segments`. `tags` restrict the answer on
-    /// the server. `format` is that of the answer: "first", which every server knows, or "short". Where `tokens` has one for each row they are taken out and used; not with `segments`.
-    #[pyo3(signature = (vectors, directory, epoch = 0, tags = Vec::new(), segments = None, format = "short", tokens = None, centre = Vec::new()))]
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "they are the keyword arguments of one Python call"
-    )]
+    /// Seals queries for the segments that are known, or for those of them in `segments`. `tags` restrict the answer on the server.
+    /// Where `tokens` has one for each row they are taken out and used; not with `segments`.
+    #[pyo3(name = "_query")]
+    #[expect(clippy::too_many_arguments, reason = "they are the arguments of one Python call")]
     fn query(
         &self,
         py: Python<'_>,
         vectors: PyReadonlyArray2<'_, f32>,
-        directory: &PySegmentDirectory,
         epoch: u32,
         tags: Vec<[u8; 16]>,
         segments: Option<Vec<[u8; 16]>>,
-        format: &str,
+        answers: &str,
         tokens: Option<&PyTokenPool>,
-        centre: Vec<f32>,
+        center: Option<PyReadonlyArray1<'_, f32>>,
     ) -> PyResult<PySealedQuery> {
-        let format = answer_format(format);
+        let format = answer_format(answers)?;
         let segments = segments.map(|ids| ids.into_iter().map(SegmentId).collect::<Vec<_>>());
-        let rows = arrays::rows(&vectors, self.0.spec().dimension())?;
-        let query = py.detach(|| {
-            let guard = directory.read();
-            let known = &*guard;
-            let (tags, segments, centre) = (&*tags, segments.as_deref(), &*centre);
-            let count = rows.len() / self.0.spec().dimension();
-            let tokens = match tokens {
-                Some(pool) if segments.is_none() => {
-                    self.0.take_tokens(&pool.0, count, known, epoch, format)?
-                }
-                _ => None,
-            };
-            let options = QueryOptions { epoch, tags, segments, format, centre, tokens };
-            runtime::run(|| self.0.query(rows, known, options))
-        });
-        let query = query.map_err(Raise::raise)?;
-        Ok(PySealedQuery { query, opened: Mutex::new(None) })
+        let rows = arrays::rows(&vectors, self.0.owner().spec().dimension())?;
+        let center = center.map(|center| center.as_slice().map(<[f32]>::to_vec)).transpose()?;
+        let ask = Ask {
+            epoch,
+            tags: &tags,
+            segments: segments.as_deref(),
+            format,
+            tokens: tokens.map(|pool| &pool.0),
+            center: center.as_deref(),
+        };
+        py.detach(|| self.0.query(rows, ask)).map(PySealedQuery::new).map_err(Raise::raise)
     }
 
     /// Takes in a plain query that somebody else made, and checks that its probes are unit vectors.
-    fn read_query(&self, py: Python<'_>, query: &[u8]) -> PyResult<PySealedQuery> {
-        let query =
-            py.detach(|| runtime::run(|| self.0.read_query(query))).map_err(Raise::raise)?;
-        Ok(PySealedQuery { query, opened: Mutex::new(None) })
+    #[pyo3(name = "_read_query")]
+    fn read_query(&self, py: Python<'_>, query: &[u8], epoch: u32) -> PyResult<PySealedQuery> {
+        let read = py.detach(|| self.0.read_query(query, epoch));
+        read.map(PySealedQuery::new).map_err(Raise::raise)
     }
 
-    /// Does ahead what opening an answer to the query takes beside the answer itself, while a server works on it.
-    fn prepare(
-        &self,
-        py: Python<'_>,
-        query: &PySealedQuery,
-        directory: &PySegmentDirectory,
-    ) -> PyResult<()> {
-        let levels = directory.read().levels(query.query.segments());
-        runtime::detached(py, || self.0.prepare(&query.query, &levels)).map_err(Raise::raise)
-    }
-
-    /// Decrypts and ranks an answer: ids and scores per query, the `count` closest or those within `threshold`.
-    /// `closest`: of those within `threshold` the closest one, at work that does not depend on how many there are.
-    /// `allow` restricts it to some ids; segments in `newer` may be missing from the answer. With `flood`, noise of that
-    /// standard deviation comes first. Beside the answers: whether they depend on rows and queries alone, and which writers'
-    /// segments failed their check and were passed over.
-    #[pyo3(signature = (query, response, directory, count = None, threshold = None, allow = None, newer = Vec::new(), flood = None, closest = false))]
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "they are the keyword arguments of one Python call"
-    )]
+    /// Decrypts and ranks an answer: the hits of each query, whether all was checked, whether they carry noise of the key, the
+    /// segments passed over; and whether they depend on rows and queries alone.
+    #[pyo3(name = "_open")]
     fn open<'py>(
         &self,
         py: Python<'py>,
+        host: &PyCallHost,
         query: &PySealedQuery,
         response: &[u8],
-        directory: &PySegmentDirectory,
-        count: Option<usize>,
-        threshold: Option<f64>,
-        allow: Option<Vec<PyId>>,
-        newer: Vec<[u8; 16]>,
-        flood: Option<f64>,
-        closest: bool,
-    ) -> PyResult<Answers<'py>> {
-        let flood = flood.map(Flood::new).transpose().map_err(Raise::raise)?;
-        let newer: Vec<_> = newer.into_iter().map(SegmentId).collect();
-        let ask = match (closest, retrieval(count, threshold)?) {
-            (true, Retrieval::Range(threshold)) => Retrieval::Closest(threshold),
-            (_, asked) => asked,
-        };
-        let allow = allow.map(ids::unwrap);
-        let opened = py
-            .detach(|| {
-                let guard = directory.read();
-                let known = &*guard;
-                let selection = allow.as_ref().map(|names| known.select(names));
-                let selection = selection.as_ref();
-                let flood = flood.as_ref();
-                let options = OpenOptions { retrieval: ask, selection, newer: &newer, flood };
-                runtime::run(|| self.0.open(&query.query, response, known, options))
-            })
-            .map_err(Raise::raise)?;
-        query.note(opened.timings);
-        answers(py, opened, count)
+        wish: PyWish,
+    ) -> PyResult<(Answered<'py>, bool)> {
+        let wish = self::wish(wish)?;
+        let open = async |host: &dyn Host| self.0.open(host, &query.query, response, &wish).await;
+        noted(py, query, run(py, host, open)?)
     }
 
-    /// Draws the masks of `count` queries over the segments that the directory knows.
+    /// What opens an answer as it comes. `local`: what `ServerIndex.evaluate_into` writes in this process, which has no checksum.
+    #[pyo3(name = "_opener")]
+    fn opener(
+        slf: &Bound<'_, Self>,
+        host: &PyCallHost,
+        query: Py<PySealedQuery>,
+        wish: PyWish,
+        local: bool,
+    ) -> PyResult<PyAnswerOpener> {
+        let (wish, half) = (self::wish(wish)?, Arc::clone(&slf.get().0));
+        let asked = &query.get().query;
+        let receive = async |host: &dyn Host| half.receiver(host, asked, &wish, local).await;
+        let receiver = run(slf.py(), host, receive)?;
+        Ok(PyAnswerOpener::new(half, query, receiver))
+    }
+
+    /// The hits of each query by a server's half in this process, as `_open` gives them.
+    #[pyo3(name = "_search")]
+    fn search<'py>(
+        &self,
+        py: Python<'py>,
+        host: &PyCallHost,
+        server: &PyServerIndex,
+        vectors: PyReadonlyArray2<'py, f32>,
+        epoch: u32,
+        wish: PyWish,
+    ) -> PyResult<(Answered<'py>, bool)> {
+        let wish = self::wish(wish)?;
+        let rows = arrays::rows(&vectors, self.0.owner().spec().dimension())?;
+        let index = server.snapshot();
+        let found =
+            run(py, host, async |host| self.0.search(host, &index, (rows, epoch), &wish).await)?;
+        if let Some(timings) = found.timings {
+            server.note(timings);
+        }
+        let exact = found.answer.exact;
+        Ok((answered(py, found.answer)?, exact))
+    }
+
+    /// What flooding allows and what of it is left, under the query key of this epoch.
+    #[pyo3(name = "_flooding_plan")]
+    fn flooding_plan(
+        &self,
+        py: Python<'_>,
+        host: &PyCallHost,
+        deviation: f64,
+        epoch: u32,
+    ) -> PyResult<Plan> {
+        let plan = async |host: &dyn Host| self.0.flooding_plan(host, deviation, epoch).await;
+        let plan = run(py, host, plan)?;
+        let of_rows = (plan.queries, plan.queries_left);
+        Ok((plan.deviation, of_rows.0, of_rows.1, plan.rows_an_epoch, plan.rows_left))
+    }
+
+    /// Draws the masks of `count` queries over the segments that are known.
+    #[pyo3(name = "_request_tokens")]
     fn request_tokens(
         &self,
         py: Python<'_>,
         count: usize,
-        directory: &PySegmentDirectory,
         epoch: u32,
-        format: &str,
+        answers: &str,
     ) -> PyResult<PyTokenRequest> {
-        let format = answer_format(format);
+        let format = answer_format(answers)?;
         let drawn = py.detach(|| {
-            let guard = directory.read();
+            let guard = self.0.read();
             let known = &*guard;
-            runtime::run(|| self.0.request_tokens(count, known, epoch, format))
+            runtime::run(|| self.0.owner().request_tokens(count, known, epoch, format))
         });
         drawn.map(PyTokenRequest::of).map_err(Raise::raise)
     }
 
-    /// Puts the tokens that the server's answer to a request gives into a pool; returns how many. A request is read once.
+    /// Make tokens of the server's answer to a request, once, and put them into a pool; returns how many. Raises CorruptData for
+    /// damaged bytes, and where the server has other segments than are attached.
     fn read_tokens(
         &self,
         py: Python<'_>,
         request: &PyTokenRequest,
-        answer: &[u8],
-        directory: &PySegmentDirectory,
-        pool: &PyTokenPool,
+        response: &[u8],
+        into: &PyTokenPool,
     ) -> PyResult<usize> {
         let request = request.take()?;
         let tokens = py.detach(|| {
-            let guard = directory.read();
+            let guard = self.0.read();
             let known = &*guard;
-            runtime::run(|| self.0.read_tokens(request, answer, known))
+            runtime::run(|| self.0.owner().read_tokens(request, response, known))
         });
         let tokens = tokens.map_err(Raise::raise)?;
         let count = tokens.len();
-        pool.0.add(tokens);
+        into.0.add(tokens);
         Ok(count)
     }
 
     /// The whole answer to a query that has taken tokens, from the half that the server gave.
+    #[pyo3(name = "_complete")]
     fn complete<'py>(
         &self,
         py: Python<'py>,
         query: &PySealedQuery,
         answer: &[u8],
     ) -> PyResult<Bound<'py, PyBytes>> {
-        let whole = runtime::detached(py, || self.0.complete(&query.query, answer))
-            .map_err(Raise::raise)?;
-        Ok(PyBytes::new(py, &whole))
+        let whole = || self.0.owner().complete(query.query.query(), answer);
+        Ok(PyBytes::new(py, &runtime::detached(py, whole).map_err(Raise::raise)?))
     }
 
-    /// What one score says about noise that outlives it, as cosines: of its row, and of the epoch's keys.
-    fn hints(&self, directory: &PySegmentDirectory) -> PyResult<(f64, f64)> {
-        let hints = self.0.hints(&directory.read()).map_err(Raise::raise)?;
-        Ok((hints.row, hints.key))
-    }
-
-    /// Encrypts one payload per row of a segment, bound to the collection, the segment, the row and the id.
+    /// Encrypt one payload per id, each bound to this collection, segment, row and id.
     fn seal_records(
         &self,
         py: Python<'_>,
@@ -437,14 +359,15 @@ impl PyOwner {
         let rows: Vec<_> =
             names.into_iter().zip(payloads.iter().map(|bytes| bytes.as_bytes().to_vec())).collect();
         runtime::detached(py, || {
-            let binding = self.0.spec().binding();
+            let binding = self.0.owner().spec().binding();
             let place = Place { collection: &binding, segment: &id.0 };
-            PyRecordBatch::read(seal_records(self.0.aead(), place, &rows).map_err(Raise::raise)?)
+            PyRecordBatch::read(
+                seal_records(self.0.owner().aead(), place, &rows).map_err(Raise::raise)?,
+            )
         })
     }
 
-    /// Decrypts the payload of one row, under the key that the directory has for the segment, or the owner's own.
-    #[pyo3(signature = (segment_id, records, row, id, directory = None))]
+    /// Decrypt one payload. Raises CorruptData when it was sealed for another place, or changed.
     fn open_record<'py>(
         &self,
         py: Python<'py>,
@@ -452,13 +375,13 @@ impl PyOwner {
         records: &PyRecordBatch,
         row: usize,
         id: PyId,
-        directory: Option<&PySegmentDirectory>,
     ) -> PyResult<Bound<'py, PyBytes>> {
         let segment = segment::id(segment_id)?;
-        let binding = self.0.spec().binding();
+        let binding = self.0.owner().spec().binding();
         let place = Place { collection: &binding, segment: &segment.0 };
-        let root = root_of(directory, segment);
-        let aead = root.as_deref().map_or_else(|| self.0.aead(), SegmentRootKey::aead);
+        // A segment that is not the owner's own has a key of its own.
+        let root = self.0.read().root(segment).map(Arc::clone);
+        let aead = root.as_deref().map_or_else(|| self.0.owner().aead(), SegmentRootKey::aead);
         let (Some(sealed), Ok(row)) = (records.ciphertext(row), u32::try_from(row)) else {
             return Err(CorruptData::new_err(format!(
                 "the sealed records of this segment have no row {row}"
@@ -468,26 +391,19 @@ impl PyOwner {
         Ok(PyBytes::new(py, &plain))
     }
 
-    /// Who sealed a writer's segment of this wrap, and when in milliseconds since 1970; zero where it does not say.
-    fn written(&self, segment_id: &[u8], wrap: &[u8]) -> PyResult<(String, u64)> {
-        let id = segment::id(segment_id)?;
-        let written = self.0.written(id, wrap).map_err(Raise::raise)?;
-        Ok((written.writer, written.time))
-    }
-
-    /// Authenticates a state under the owner's key.
+    /// What the collection holds, authenticated under the owner's key. Raises InvalidInput in mode `open`.
     fn seal_state<'py>(&self, py: Python<'py>, facts: Facts) -> PyResult<Bound<'py, PyBytes>> {
-        Ok(PyBytes::new(py, &self.0.seal_state(&facts.record()).map_err(Raise::raise)?))
+        Ok(PyBytes::new(py, &self.0.owner().seal_state(&facts.record()).map_err(Raise::raise)?))
     }
 
-    /// What `seal_state` was given, and the `key` that it was authenticated under.
+    /// What `seal_state` was given, with the `key`. Raises WrongKey or CorruptData.
     fn open_state<'py>(&self, py: Python<'py>, sealed: &[u8]) -> PyResult<Bound<'py, PyDict>> {
-        state::facts(py, &self.0.open_state(sealed).map_err(Raise::raise)?)
+        state::facts(py, &self.0.owner().open_state(sealed).map_err(Raise::raise)?)
     }
 
-    /// The keyed hash of a filterable field's value.
+    /// The keyed hash under which the server can test `field == value` without learning either.
     fn filter_tag<'py>(&self, py: Python<'py>, field: &str, value: &[u8]) -> Bound<'py, PyBytes> {
-        PyBytes::new(py, &self.tag(field, value))
+        PyBytes::new(py, &self.0.owner().filter_tag(field, value))
     }
 
     fn __reduce__(&self) -> PyResult<()> {
@@ -498,100 +414,12 @@ impl PyOwner {
 }
 
 /// What an answer may look like.
-pub fn answer_format(format: &str) -> AnswerFormat {
-    match format {
-        "first" => AnswerFormat::First,
-        _ => AnswerFormat::Short,
-    }
-}
-
-/// The `count` closest, or those within a threshold.
-pub fn retrieval(count: Option<usize>, threshold: Option<f64>) -> PyResult<Retrieval> {
-    match (count, threshold) {
-        (_, Some(threshold)) => Ok(Retrieval::Range(threshold)),
-        (Some(count), None) => Ok(Retrieval::TopK(count)),
-        (None, None) => Err(InvalidInput::new_err("give a count, a threshold, or both")),
-    }
-}
-
-/// What an answer says, at most `count` of each query.
-pub fn answers<'py>(
-    py: Python<'py>,
-    mut opened: Opened,
-    count: Option<usize>,
-) -> PyResult<Answers<'py>> {
-    let answer = |hits: &mut Vec<Hit>| {
-        hits.truncate(count.unwrap_or(usize::MAX));
-        let names: PyResult<Vec<_>> = hits.iter().map(|hit| ids::to_python(py, &hit.id)).collect();
-        let scores = PyArray1::from_iter(py, hits.iter().map(|hit| hit.value));
-        Ok((PyList::new(py, names?)?, scores))
-    };
-    let found: PyResult<Vec<_>> = opened.hits.iter_mut().map(answer).collect();
-    let disqualified = opened.disqualified.iter().map(|id| PyBytes::new(py, &id.0)).collect();
-    Ok((found?, opened.exact, opened.checked, disqualified))
-}
-
-/// A batch of queries: bytes for the server, and what opening the answer needs.
-#[pyclass(name = "SealedQuery", module = "ciphervec._native", frozen)]
-pub struct PySealedQuery {
-    pub query: Query,
-    opened: Mutex<Option<OwnerTimings>>,
-}
-
-impl PySealedQuery {
-    /// Keeps what opening an answer took.
-    pub fn note(&self, timings: OwnerTimings) {
-        *self.opened.lock().unwrap_or_else(PoisonError::into_inner) = Some(timings);
-    }
-}
-
-#[pymethods]
-impl PySealedQuery {
-    #[getter]
-    fn nbytes(&self) -> usize {
-        self.query.to_bytes().len()
-    }
-
-    #[getter]
-    fn rows(&self) -> usize {
-        self.query.len()
-    }
-
-    /// Bytes of the halves of its answers that were fetched ahead; 0 where it is answered whole.
-    #[getter]
-    fn ahead(&self) -> usize {
-        self.query.ahead()
-    }
-
-    fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        PyBytes::new(py, self.query.to_bytes())
-    }
-
-    /// Which rows the filter chooses, by the owner's own tags: for each segment its id and a byte a row. Only the first word
-    /// counts.
-    fn expect_matching(&self, rows: Vec<([u8; 16], Vec<u8>)>) {
-        let rows = rows
-            .into_iter()
-            .map(|(id, rows)| (SegmentId(id), rows.into_iter().map(|one| one != 0).collect()));
-        self.query.expect_matching(rows);
-    }
-
-    /// Milliseconds: `prepare_ms`, and once the answer was opened `decrypt_ms` and `top_k_ms`; and how many rows' noise was taken off
-    /// for that, `settled_rows`.
-    fn timings<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let out = PyDict::new(py);
-        out.set_item("prepare_ms", self.query.seconds() * 1e3)?;
-        if let Some(opened) = *self.opened.lock().unwrap_or_else(PoisonError::into_inner) {
-            out.set_item("decrypt_ms", opened.decrypt * 1e3)?;
-            out.set_item("top_k_ms", opened.rank * 1e3)?;
-            out.set_item("settled_rows", opened.settled)?;
-        }
-        Ok(out)
-    }
-
-    fn __reduce__(&self) -> PyResult<()> {
-        Err(PyTypeError::new_err(
-            "a sealed query holds secrets and can't be pickled; send its to_bytes()",
-        ))
+fn answer_format(name: &str) -> PyResult<AnswerFormat> {
+    match name {
+        "first" => Ok(AnswerFormat::First),
+        "short" => Ok(AnswerFormat::Short),
+        _ => Err(InvalidInput::new_err(format!(
+            "answers must be one of first, short; got {name:?}."
+        ))),
     }
 }

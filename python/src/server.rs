@@ -44,6 +44,16 @@ impl PyServerIndex {
         self.held.write().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The index as it is now.
+    pub fn snapshot(&self) -> ServerIndex {
+        self.read().index.clone()
+    }
+
+    /// Keeps what an answer took.
+    pub fn note(&self, timings: ServerTimings) {
+        *self.timings.lock().unwrap_or_else(PoisonError::into_inner) = timings;
+    }
+
     fn empty(spec: IndexSpec) -> PyResult<Self> {
         let index = ServerIndex::new(spec).map_err(Raise::raise)?;
         let held = IndexState { index, tags: HashMap::new(), evaluation: BTreeMap::new() };
@@ -237,7 +247,7 @@ impl PyServerIndex {
             });
             answer.map_err(Raise::raise)
         })?;
-        *self.timings.lock().unwrap_or_else(PoisonError::into_inner) = answer.timings;
+        self.note(answer.timings);
         Ok(PyBytes::new(py, &answer.bytes))
     }
 
@@ -253,7 +263,7 @@ impl PyServerIndex {
         let mut raised = None;
         let timings = py.detach(|| {
             // A state of its own: whoever writes may wait for others, who may want to change this one.
-            let index = self.read().index.clone();
+            let index = self.snapshot();
             let mut piece = |bytes: &[u8]| {
                 let wrote =
                     Python::attach(|py| write.call1(py, (PyBytes::new(py, bytes),)).map(drop));
@@ -264,7 +274,7 @@ impl PyServerIndex {
             let mut sink = Sink { run: &run, write: &mut piece };
             index.evaluate_into(query, &mut sink).map_err(Raise::raise)
         })?;
-        *self.timings.lock().unwrap_or_else(PoisonError::into_inner) = timings;
+        self.note(timings);
         raised.map_or(Ok(()), Err)
     }
 

@@ -43,6 +43,7 @@ def running(client: Client, *, access: Access | None = None, **options: Any) -> 
         server.should_exit = True
         thread.join()
         bound.close()
+        app.state.catalog.close()
 
 
 def made(api: httpx.Client, name: str = "docs", **more: Any) -> str:

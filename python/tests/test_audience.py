@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import copy
+import hashlib
 import json
 import pickle
 import subprocess
@@ -28,12 +29,13 @@ from ciphervec import (
     OwnerMatches,
     OwnerResult,
     PersistentClient,
+    ServerIndex,
     StorageError,
     Writer,
 )
 from ciphervec.adapters.mteb import CiphervecSearchIndex
 from ciphervec.errors import PoolExhausted
-from ciphervec.ingest.uses import Uses
+from ciphervec.ingest.uses import Use, Uses
 from liar import post
 from network import Make
 from program import Program
@@ -248,6 +250,74 @@ def test_the_plan_says_what_is_allowed_and_left(keys: Keys, vectors: Rows) -> No
     assert items.flooding_plan() == plan
     with pytest.raises(InvalidInput, match="sealed-query"):
         sealed(keys, rows, "sealed-query").flooding_plan()
+
+
+def test_an_owner_and_a_collection_count_in_one_place(keys: Keys, vectors: Rows, tmp_path: Path) -> None:
+    """What one shows of a row the other has not left."""
+    rows = vectors(50, 64)
+    with PersistentClient(tmp_path, keys) as client:
+        items = client.create_collection("twice", 64)
+        items.add(range(50), rows)
+        narrow = 2.0**-11
+        plan = items.flooding_plan(narrow)
+        store, owner, server = native.Store.open_read_only(str(tmp_path / "twice")), *halves(keys, items)
+        ((segment, *_),) = store.segments()
+        owner.attach(segment, store.read(segment, "sidecar"))
+        server.add(store.read(segment, "rows"))
+        query = owner.query(rows[:3])
+        assert query.open(server.evaluate(query.to_bytes()), 2, audience="others", flooding=narrow)[0].ids
+        both = items.flooding_plan(narrow), owner.flooding_plan(narrow)
+        assert both[0].queries_left == plan.queries_left - 3
+        assert both[1].rows_left == both[1].rows_an_epoch - 150
+        # An owner's query key does not follow another by itself.
+        assert both[1].queries_left == both[1].rows_left // 50
+        with pytest.raises(PoolExhausted, match="rotate_query_key"):
+            for _ in range(both[1].queries_left + 1):
+                query = owner.query(rows[:1])
+                query.open(server.evaluate(query.to_bytes()), 2, audience="others", flooding=narrow)
+
+
+def halves(keys: Keys, items: Collection) -> tuple[Owner, ServerIndex]:
+    owner, server = Owner(keys, items.spec), ServerIndex(items.spec)
+    server.set_evaluation_keys(owner.evaluation().to_bytes())
+    return owner, server
+
+
+def test_what_clients_counted_before_the_core_did_counts_still(
+    keys: Keys, vectors: Rows, tmp_path: Path
+) -> None:
+    """As they wrote it down: by names, in a ledger of the user's state folder, in scores with noise of 2^-4."""
+    rows = vectors(50, 64)
+    with PersistentClient(tmp_path, keys) as client:
+        items = client.create_collection("ledger", 64)
+        items.add(range(50), rows)
+        before = items.flooding_plan(2.0**-8)
+        ((segment, *_),) = native.Store.open_read_only(str(tmp_path / "ledger")).segments()
+        owner, server = halves(keys, items)
+        store = native.Store.open_read_only(str(tmp_path / "ledger"))
+        owner.attach(segment, store.read(segment, "sidecar"))
+        server.add(store.read(segment, "rows"))
+        index = hashlib.sha256(items.spec.to_bytes()).hexdigest()[:16]
+        of_key = f"flooded scores under the query key of 'ledger' {index} of key {keys.key_id}, epoch 0"
+        of_other = f"flooded scores under the query key of 'ledger' {'0' * 16} of key {keys.key_id}, epoch 0"
+        everything = 1 << 40
+        Uses().reserve(
+            {
+                f"flooded scores of rows of segment {segment.hex()}": Use(7 * 256, everything, ""),
+                f"flooded scores of rows of segment {bytes(16).hex()}": Use(9 * 256, everything, ""),
+                of_key: Use(1000 * 256, everything, ""),
+                of_other: Use(2000 * 256, everything, ""),
+            }
+        )
+        assert items.flooding_plan(2.0**-8).queries_left == before.queries_left - 7
+        plan = owner.flooding_plan(2.0**-8)
+        assert plan.rows_left == plan.rows_an_epoch - 1000
+        items.query(rows[:2], 1, audience="others", flooding=2.0**-8)
+        assert items.flooding_plan(2.0**-8).queries_left == before.queries_left - 9
+        Uses().reserve({of_key: Use(plan.rows_left * 256, everything, "")})
+        query = owner.query(rows[:1])
+        with pytest.raises(PoolExhausted, match="query key of this epoch"):
+            query.open(server.evaluate(query.to_bytes()), 1, audience="others", flooding=2.0**-8)
 
 
 CHILD = """

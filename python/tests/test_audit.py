@@ -42,8 +42,8 @@ def test_what_a_server_did_is_checked(tmp_path: Path, program: Program, keys: Ke
             assert client.get_collection("books").count() == 1
     both = ("audit", "verify", "old.log", "audit.log", "--key", "audit.key.pub")
     found = json.loads(program(*both, "--json").stdout)
-    assert found["unchained"] == 0 and found["signed"] == found["line"] - 1  # at its end, too
-    assert "nothing was changed" in program("audit", "verify", "old.log", "--mark", mark).stdout
+    assert found["unsigned"] == found["lost"] == 0 and found["signed"] == found["line"] - 1  # at its end, too
+    assert "none was changed" in program("audit", "verify", "old.log", "--mark", mark).stdout
     text = (tmp_path / "old.log").read_text()
     assert "a secret" not in text and keys.key_id not in text
     lines = text.splitlines(keepends=True)
@@ -77,7 +77,7 @@ def test_bad_input_is_told(tmp_path: Path, program: Program) -> None:
     )
     assert program(*serve, "--audit-key", "short.key", code=None, process=True).returncode
     (tmp_path / "a.log").write_text("")
-    for mark in ("7", "x:" + "0" * 64, "7:zz", "7:" + "A" * 64):
+    for mark in ("7", "0:" + "0" * 64, "x:" + "0" * 64, "7:zz", "7:" + "A" * 64):
         assert "LINE:CHAIN" in program("audit", "verify", "a.log", "--mark", mark, code=2).stderr
     (tmp_path / "a.pub").write_text("no key")
     assert "64 hexadecimal digits" in program("audit", "verify", "a.log", "--key", "a.pub", code=2).stderr
@@ -94,7 +94,7 @@ def test_a_service_writes_one_log_and_says_why_not(tmp_path: Path) -> None:
         Audit(path)
     audit.note(event="held", segment="é\n")
     audit.close()
-    assert verify_audit(path, audit_verifying_key(bytes(32)), [])[1][0] == 4
+    assert verify_audit(path, audit_verifying_key(bytes(32)), [])[0][0] == 4
     with pytest.raises(StorageError, match="object on one line expected"):
         AuditLog(tmp_path / "other.log").append("{}")
     with pytest.raises(InvalidInput, match="is none"):

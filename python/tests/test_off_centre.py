@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 import warnings
 from typing import Any
 
@@ -10,7 +11,6 @@ import numpy as np
 import pytest
 
 from ciphervec import Client, EncryptedNearestNeighbors, Index, Keys
-from ciphervec.collections.off_centre import distance_error
 
 RNG = np.random.default_rng(0)
 DATA = {
@@ -142,10 +142,12 @@ def test_an_error_that_is_raised_comes_before_the_commit(keys: Keys) -> None:
 
 def test_what_is_said_is_what_is_measured(keys: Keys) -> None:
     x = DATA["temperatures"].astype(np.float32)
-    center = np.full(24, 200, np.float32)
-    said, distance = distance_error(x[:100] - center, "standard")
-    docs = Client(keys).create_collection("docs", 24, "l2", center=center)
-    docs.add(range(600), x[:600])
+    docs = Client(keys).create_collection("docs", 24, "l2", center=np.zeros(24))
+    with pytest.warns(UserWarning, match="off by some") as told:
+        docs.add(range(600), x[:600])
+    numbers = re.search(r"off by some (\S+), and half of them are below (\S+),", str(told[0].message))
+    assert numbers is not None
+    said, distance = float(numbers[1]), float(numbers[2])
     found = docs.query(x[:50], 600, include=["distances"], audience="owner")
     exact = np.stack([((x.astype(np.float64) - q) ** 2).sum(axis=1) for q in x[:50].astype(np.float64)])
     pairs = zip(found["ids"], found["distances"] or [], exact, strict=True)

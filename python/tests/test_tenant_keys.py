@@ -4,6 +4,7 @@ is destroyed without touching another one."""
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -119,6 +120,13 @@ def test_what_a_ring_refuses(tmp_path: Path) -> None:
     made.add("acme")
     with pytest.raises(WrongKey):
         ring(tmp_path, passphrase="another passphrase altogether")["acme"]
+    Keys.generate().save(tmp_path / "tenants" / "tenant-clear.key", allow_plaintext=True)
+    with pytest.raises(WrongKey, match="in clear, where this ring's are protected"):
+        made["clear"]
+    shutil.copy(tmp_path / "tenants" / "tenant-acme.key", tmp_path / "tenants" / "tenant-beta.key")
+    with pytest.raises(CorruptData, match="'beta' and 'acme' have the same key"):
+        ring(tmp_path)["beta"]
+    (tmp_path / "tenants" / "tenant-beta.key").unlink()
     (tmp_path / "tenants" / "tenant-%zz.key").write_bytes(b"")
     with pytest.raises(CorruptData, match="no file of a key ring"):
         list(made)
@@ -136,8 +144,10 @@ def test_a_ring_is_wrapped_and_wrapped_anew(tmp_path: Path, monkeypatch: pytest.
     ids = {name: made.add(name).key_id for name in ("acme", "beta")}
     done = Keys.rewrap(sorted((tmp_path / "tenants").glob("*.key")))
     assert [one.error for one in done] == [None, None]
-    again = KeyRing(tmp_path / "tenants")
-    assert {name: again[name].key_id for name in again} == ids
+    for again in (KeyRing(tmp_path / "tenants"), ring(tmp_path, passphrase=None, wrapped_by=InMemory.uri)):
+        assert {name: again[name].key_id for name in again} == ids
+    with pytest.raises(WrongKey, match="not by keyring:other"):
+        ring(tmp_path, passphrase=None, wrapped_by="keyring:other")["acme"]
     holder.restore()
 
 
@@ -200,9 +210,30 @@ def test_tenants_of_a_sidecar_have_keys_of_their_own(make: Make, tmp_path: Path,
                 other.get_collection(sealed["acme"])
         assert api.delete("/tenants/acme/databases/records").status_code == 200  # what nobody reads can go
         assert sealed["acme"] not in client.list_collections()
+        anew = tenant(api, "acme")  # of the same name, after the key is gone
+        assert asked(api, anew + "/get", {"include": ["documents"]})["documents"] == ["note of acme"]
+        assert api.post("/tenants", json={"name": "acme"}).status_code == 409
+        base = "/tenants/early/databases"  # a database before its tenant
+        assert api.post(base, json={"name": "records"}).status_code == 200
+        assert api.post("/tenants", json={"name": "early"}).status_code == 409
+        path = f"{base}/records/collections"
+        path += "/" + api.post(path, json={"name": "notes"}).json()["id"]
+        asked(api, path + "/add", {"ids": ["one"], "embeddings": [[1, 2]], "documents": ["early"]}, 201)
+        assert "early" in made
+        # Whoever can write the folder puts a key of their own there, or another tenant's.
+        Keys.generate().save(tmp_path / "tenants" / "tenant-gamma.key", allow_plaintext=True)
+        refused = api.post("/tenants", json={"name": "gamma"})
+        assert refused.status_code == 409 and "move its file away" in refused.text
+        shutil.copy(tmp_path / "tenants" / "tenant-beta.key", tmp_path / "tenants" / "tenant-acme.key")
+        refused = asked(api, anew + "/get", {}, 403)
+        assert "the same key" in refused["message"] or "is under key" in refused["message"]
+        (tmp_path / "tenants" / "tenant-acme.key").unlink()
     with under(owner) as client, running(client) as api:  # without the folder
         refused = asked(api, paths["beta"] + "/get", {}, 403)
         assert "start the sidecar with --tenant-keys" in refused["message"]
+    for keys in (owner, made["beta"]):
+        with under(keys) as other, pytest.raises(WrongKey):
+            other.get_collection(f"chroma-{path.rpartition('/')[2]}")
 
 
 def test_the_command_line_derives_keys(tmp_path: Path) -> None:

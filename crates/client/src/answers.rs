@@ -3,17 +3,18 @@
 
 use std::sync::Arc;
 
-use ciphervec_owner::search::{OpenOptions, Opened, Query, QueryOptions, Retrieval, asked_in};
-use ciphervec_owner::{Id, SegmentId};
+use ciphervec_owner::SegmentId;
+use ciphervec_owner::search::{OpenOptions, Opened, Query, QueryOptions, asked_in};
 
 use crate::collection::Collection;
 use crate::error::{Error, Result};
 use crate::host::Host;
+use crate::matches::{OpenedAnswer, Wanted, asked_of, ranked};
 use crate::replica::Replica;
 use crate::replica::alone::Alone;
 use crate::replica::asking::{Sent, fetched, query_epoch};
 use crate::replica::batch::check_rows;
-use crate::replica::search::{format_of, pass_over, ranked, threshold};
+use crate::replica::search::{format_of, pass_over};
 use crate::threads::heavy;
 
 /// A batch of queries: its bytes are for a server, and what opens the answer stays in it.
@@ -39,41 +40,6 @@ impl SealedQuery {
     pub fn is_empty(&self) -> bool {
         self.query.is_empty()
     }
-}
-
-/// What an answer is opened for.
-#[derive(Clone, Debug, Default)]
-pub struct Wanted {
-    /// The most hits of each query; left out, all of them.
-    pub count: Option<usize>,
-    /// The largest distance. With a `count` of one, the time that opening takes does not tell how many rows are that near.
-    pub within: Option<f64>,
-    /// The only rows.
-    pub among: Option<Vec<Id>>,
-}
-
-/// The hits of one query, the closest first.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Hits {
-    /// Their ids.
-    pub ids: Vec<Id>,
-    /// Lower is closer.
-    pub distances: Vec<f64>,
-    /// Higher is closer.
-    pub scores: Vec<f64>,
-}
-
-/// An answer, opened.
-#[derive(Clone, Debug)]
-pub struct OpenedAnswer {
-    /// Of each query.
-    pub hits: Vec<Hits>,
-    /// Whether every block of rows that it rests on was checked.
-    pub checked: bool,
-    /// Whether scores carry noise of the key, and so are the owner's own.
-    pub owners_only: bool,
-    /// Writers' segments that were passed over: they failed their check or, in an answer to a query of somebody else's, have none.
-    pub disqualified: Vec<SegmentId>,
 }
 
 impl Collection {
@@ -186,12 +152,10 @@ impl Collection {
         let metric = self.spec().metric();
         let Opened { hits, exact, checked, mut disqualified, .. } = opened;
         disqualified.extend(bare);
-        let hits = hits.into_iter().map(|hits| {
-            let found = ranked(metric, hits, wanted.count, exact, checked);
-            Hits { ids: found.ids, distances: found.distances, scores: found.scores }
-        });
+        let hits = hits.into_iter();
+        let hits = hits.map(|hits| ranked(metric, hits, wanted.count, exact, checked).into());
         let owners_only = alone.description.encrypts_queries() || !exact;
-        Ok(OpenedAnswer { hits: hits.collect(), checked, owners_only, disqualified })
+        Ok(OpenedAnswer { hits: hits.collect(), exact, checked, owners_only, disqualified })
     }
 
     /// Puts segments into quarantine that failed a check elsewhere, as a failed answer does.
@@ -250,11 +214,7 @@ fn opened(
     answer: &[u8],
     wanted: &Wanted,
 ) -> core::result::Result<Opened, ciphervec_owner::Error> {
-    let retrieval = match (threshold(replica, wanted.within), wanted.count) {
-        (Some(threshold), Some(1)) => Retrieval::Closest(threshold),
-        (Some(threshold), _) => Retrieval::Range(threshold),
-        (None, count) => Retrieval::TopK(count.unwrap_or_else(|| replica.directory.len().max(1))),
-    };
+    let retrieval = asked_of(replica.description.spec.metric(), wanted, replica.directory.len());
     let selection = wanted.among.as_ref().map(|names| replica.directory.select(names));
     let options = OpenOptions { selection: selection.as_ref(), ..OpenOptions::new(retrieval) };
     let (owner, directory) = (&replica.owner, &replica.directory);

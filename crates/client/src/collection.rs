@@ -16,7 +16,6 @@ use crate::records::sparse::Sparse;
 use crate::replica::alone::Alone;
 use crate::replica::batch::{Batch, Records, changed, check_rows, distinct};
 use crate::replica::fetch::Fetch;
-use crate::replica::flooding::{DEVIATION, FloodingPlan, check_deviation};
 use crate::replica::overlay::{Changes, Known, Unknown, say_stale};
 use crate::replica::prefetch::prefetch;
 use crate::replica::querying::{Wanted, asked};
@@ -28,6 +27,7 @@ use crate::replica::rows::{filter_of, rows_of, select, way};
 use crate::replica::search::Question;
 use crate::replica::{PATIENCE, Replica};
 use crate::store::Verified;
+use crate::view::flooding::{DEVIATION, FloodingPlan, check_deviation};
 
 /// How often a question for others is asked, where others commit meanwhile.
 const FLOODED_TURNS: u32 = 3;
@@ -134,7 +134,7 @@ impl Collection {
         alone.see(host, &batch.rows)?;
         let replica: &mut Replica = &mut alone;
         let write = async |replica: &mut Replica| {
-            replica.refuse_known(&batch.ids)?;
+            replica.view().refuse_known(&batch.ids)?;
             replica.write(host, &mut batch, &[]).await
         };
         replica.in_turn(host, write).await?;
@@ -254,7 +254,7 @@ impl Collection {
                 Some(names) if missing_ok => {
                     names.retain(|id| replica.directory.locate(id).is_some())
                 }
-                Some(names) => drop(replica.places(names)?),
+                Some(names) => drop(replica.view().places(names)?),
                 None => {}
             }
             let passing = select(replica, host, there, filter.as_ref(), usize::MAX).await?;
@@ -301,7 +301,7 @@ impl Collection {
         };
         let found = alone.in_turn(host, get).await?;
         if found.owners_only && audience == Some(Audience::Others) {
-            return alone.refuse_others("vectors");
+            return alone.view().refuse_others("vectors");
         }
         Ok(found)
     }
@@ -356,10 +356,10 @@ impl Collection {
         let noisy = alone.description.encrypts_queries();
         let others = audience == Some(Audience::Others);
         if others && alone.description.spec.mode() == Mode::SealedQuery {
-            return alone.refuse_others("results");
+            return alone.view().refuse_others("results");
         }
         if others && parts.embeddings && alone.description.spec.mode() == Mode::Sealed {
-            return alone.refuse_others("embeddings");
+            return alone.view().refuse_others("embeddings");
         }
         let question = Question {
             rows: embeddings,
@@ -389,11 +389,7 @@ impl Collection {
         let outdated = !noisy && found.iter().any(|one| !one.exact);
         let own = outdated || beside.iter().any(|one| one.owners_only);
         if own && others {
-            return Error::input(format!(
-                "{} has segments of release 0.1, whose results carry noise of the key and are the key owner's own. optimize() seals them \
-                 again.",
-                alone.name()
-            ));
+            return alone.view().refuse_outdated();
         }
         let own = own || noisy && flood.is_none();
         let checked = found.iter().all(|one| one.checked);

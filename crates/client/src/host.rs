@@ -103,6 +103,10 @@ pub struct Progress {
 /// wherever each remembers the rest: with every place of its own the same rows could be shown as often again.
 pub const COUNTS: &str = "flooding/";
 
+/// What names begin with under which a host finds the same as a client of an earlier release counted it: of the index whose description
+/// follows, in hexadecimal digits. It counts beside what is counted since.
+pub const FORMER_COUNTS: &str = "former/counts\n";
+
 /// What a client runs on, for one call or for many.
 pub trait Host {
     /// One attempt at a request, within that time: nothing is followed, cached or decompressed, and the body of the answer goes to

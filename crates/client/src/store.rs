@@ -104,10 +104,13 @@ pub struct Asked<'a> {
 }
 
 /// A table that rows are fetched from in private, as a server says it is.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct FetchOffer {
     pub table: [u8; 16],
     pub place_bytes: usize,
+    /// Places of rows that have a table of their own.
+    pub long_rows: Vec<u32>,
+    pub long_place_bytes: usize,
     pub table_bytes: u64,
     /// For one row, and for ten.
     pub seconds: [f64; 2],

@@ -11,7 +11,7 @@ use crate::host::Host;
 use crate::records::sparse::Sparse;
 use crate::replica::Replica;
 use crate::replica::explaining::Explanation;
-use crate::replica::fetching::PrivateFetch;
+use crate::replica::fetches::PrivateFetch;
 use crate::replica::recluster::recluster_all;
 
 impl Collection {

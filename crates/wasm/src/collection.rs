@@ -219,6 +219,8 @@ impl JsCollection {
                 let of = [
                     ("rows", table.rows as f64),
                     ("placeBytes", table.place_bytes as f64),
+                    ("longRows", table.long_rows as f64),
+                    ("longPlaceBytes", table.long_place_bytes as f64),
                     ("tableBytes", table.table_bytes as f64),
                     ("seconds", table.seconds),
                     ("secondsOfTen", table.seconds_of_ten),

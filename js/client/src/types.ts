@@ -66,11 +66,14 @@ export type Fetch = "private" | "rows" | "segments" | "collection";
 
 /** What there is to know of private fetches of metadata and documents. */
 export interface PrivateFetch {
-  /** The table that rows are fetched from: rows in it, bytes of each, its bytes in the server's memory, and what one row, and ten, are
-   * predicted to take. Null where there is none. */
+  /** The table that rows are fetched from: rows in it, bytes of each, how many rows are much longer and have a table of their own,
+   * bytes of each there, the bytes of both in the server's memory, and what one row, and ten, are predicted to take. Null where
+   * there is none. */
   table: {
     rows: number;
     placeBytes: number;
+    longRows: number;
+    longPlaceBytes: number;
     tableBytes: number;
     seconds: number;
     secondsOfTen: number;

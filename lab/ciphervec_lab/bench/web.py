@@ -23,9 +23,8 @@ MODES = ("sealed-index", "sealed")
 BATCH = 25_000
 SEALED = 5_000
 COUNT = 10
-EPOCH = 0
 # A page's bench has no secret: both halves know this key.
-MASTER = bytes(range(32))
+KEYS = ciphervec.Keys(_native.Keys._from_master(bytes(range(32))))
 LINE = (12_500_000.0, 0.05)
 """What segments are packed for: a network of 100 Mbit/s, 50 ms."""
 PREFIX = "/v1/bench/"
@@ -75,16 +74,16 @@ def seal(folder: Path, mode: str, rows: int, dimension: int) -> ciphervec.Server
     """So many random rows, sealed in segments of 25,000; what an owner needs goes to the folder."""
     generator = np.random.default_rng(17)
     spec = ciphervec.IndexSpec("bench", dimension, mode=mode)
-    owner = _native.Owner(_native.Keys._from_master(MASTER), spec)
+    owner = ciphervec.Owner(KEYS, spec)
     index = ciphervec.ServerIndex(spec)
     if mode == "sealed":
-        index.set_evaluation_keys(owner.evaluation(EPOCH).to_bytes())
+        index.set_evaluation_keys(owner.evaluation().to_bytes())
     folder.mkdir(parents=True, exist_ok=True)
     segments = []
     for start in range(0, rows, BATCH):
         stop = min(start + BATCH, rows)
         vectors = generator.standard_normal((stop - start, dimension)).astype(np.float32)
-        sealed = owner.seal(vectors, list(range(start, stop)), rows, LINE)
+        sealed = owner._seal(vectors, list(range(start, stop)), rows, LINE)
         index.add(sealed)
         (folder / f"{sealed.id.hex()}.sidecar").write_bytes(sealed.sidecar)
         segments.append(sealed.id.hex())
@@ -98,23 +97,19 @@ def seal(folder: Path, mode: str, rows: int, dimension: int) -> ciphervec.Server
 
 def measure(url: str, repeats: int) -> dict[str, Any]:
     """Milliseconds of the native module's work over what an evaluator holds, one thread: of the fastest runs."""
-    keys = _native.Keys._from_master(MASTER)
     found: dict[str, Any] = {"backend": ciphervec.backend(), **machine.describe()}
     with machine.threads(1):
         for mode in MODES:
-            found[mode] = _measure_mode(f"{url}{PREFIX}{mode}", keys, repeats)
+            found[mode] = _measure_mode(f"{url}{PREFIX}{mode}", repeats)
     return found
 
 
-def _measure_mode(url: str, keys: _native.Keys, repeats: int) -> dict[str, float]:
+def _measure_mode(url: str, repeats: int) -> dict[str, float]:
     head = json.loads(_get(f"{url}/head.json"))
     spec = ciphervec.IndexSpec.from_bytes(_get(f"{url}/spec"))
-    owner = _native.Owner(keys, spec, _get(f"{url}/seed"))
-    directory = _native.SegmentDirectory()
+    owner = ciphervec.Owner(KEYS, spec, mask_seed=_get(f"{url}/seed"))
     for segment in head["segments"]:
-        sealed = (bytes.fromhex(segment), _get(f"{url}/{segment}.sidecar"), None, None)
-        [opened] = owner.open_sidecars([sealed])
-        owner.add_to(directory, opened, standing="stored")
+        owner.attach(bytes.fromhex(segment), _get(f"{url}/{segment}.sidecar"), standing="stored")
     generator = np.random.default_rng(18)
     question = generator.standard_normal((1, spec.dimension)).astype(np.float32)
     vectors = generator.standard_normal((SEALED, spec.dimension)).astype(np.float32)
@@ -123,15 +118,15 @@ def _measure_mode(url: str, keys: _native.Keys, repeats: int) -> dict[str, float
 
     def opening() -> Callable[[], Any]:
         nonlocal answered
-        query = owner.query(question, directory, EPOCH)
+        query = owner.query(question)
         response = _get(url, query.to_bytes())
         answered = len(response)
-        return lambda: owner.open(query, response, directory, COUNT)
+        return lambda: owner.open(query, response, COUNT)
 
     return {
-        "ms_query": _best(repeats, lambda: lambda: owner.query(question, directory, EPOCH).to_bytes()),
+        "ms_query": _best(repeats, lambda: lambda: owner.query(question).to_bytes()),
         "ms_open": _best(repeats, opening),
-        "vectors_per_second": 1e3 * SEALED / _best(5, lambda: lambda: owner.seal(vectors, names, SEALED)),
+        "vectors_per_second": 1e3 * SEALED / _best(5, lambda: lambda: owner._seal(vectors, names, SEALED)),
         "response_bytes": float(answered),
     }
 

@@ -31,7 +31,7 @@ from .bench_server import bench_server
 from .bench_sidecar import bench_sidecar
 from .bench_text import bench_text
 from .bench_web import bench_web
-from .measuring import CsvFile, JsonFile, MarkdownFile, PlotFile, watching, whole_numbers
+from .measuring import CsvFile, JsonFile, MarkdownFile, PlotFile, Seed, watching, whole_numbers
 from .outcome import Files, hand_over
 
 bench_app = typer.Typer(no_args_is_help=True, help="Measure, beside a peer in the same run.")
@@ -54,7 +54,7 @@ def search(
         str, typer.Option(help="Comma-separated, e.g. 'sealed,sealed-index:small'. All of them if left out.")
     ] = "",
     accuracy_queries: Annotated[int, typer.Option(help="Queries behind recall@10.")] = 200,
-    seed: Annotated[int, typer.Option(help="Of the random vectors.")] = 0,
+    seed: Seed = 0,
     peer: Annotated[
         str | None, typer.Option(help="Another encrypted library to time on the same rows: tenseal.")
     ] = None,
@@ -131,7 +131,7 @@ def paillier(
     repeats: Annotated[
         int, typer.Option(help="Runs of ours per operation, and of peers that are quick; medians.")
     ] = 5,
-    seed: Annotated[int, typer.Option(help="Of the random vectors.")] = 0,
+    seed: Seed = 0,
     peer: Annotated[
         str,
         typer.Option(help="Libraries to time in the same run, comma-separated: lightphe, phe (with gmpy2)."),

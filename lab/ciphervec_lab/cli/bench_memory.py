@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import importlib.util
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from ciphervec import InvalidInput
-from ciphervec.cli.measuring import at_least, each_of, write
+from ciphervec.cli.measuring import at_least, each_of
 from ciphervec.cli.tables import grid
-from ciphervec.cli.terminal import aside, command, print_json, screen
-from ciphervec.ingest.extras import needed
+from ciphervec.cli.terminal import command, screen
 
-from ..bench import memory, report
-from .measuring import JsonFile
+from ..bench import memory
+from .measuring import Folder, JsonFile, Seed, measured, present
 
 _NEEDED = ("mcp", "onnxruntime")
 
@@ -30,10 +27,8 @@ def bench_memory(
     transports: Annotated[
         str, typer.Option(help="How the agent asks, comma-separated: " + ", ".join(memory.TRANSPORTS) + ".")
     ] = ",".join(memory.TRANSPORTS),
-    seed: Annotated[int, typer.Option(help="Of the random vectors.")] = 0,
-    folder: Annotated[
-        Path | None, typer.Option(help="Where temporary data lies: the disk that is measured.")
-    ] = None,
+    seed: Seed = 0,
+    folder: Folder = None,
     json_file: JsonFile = None,
 ) -> None:
     """The time in which an agent recalls, remembers and forgets: round trips of the Model Context Protocol to `ciphervec mcp`.
@@ -46,9 +41,7 @@ def bench_memory(
     - `ciphervec bench memory --memories 100000 --json out.json`
     - `ciphervec bench memory --memories 5000 --places folder --transports stdio`
     """
-    missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
-    if missing:
-        raise needed("the memory", ", ".join(missing), "mcp")
+    present("the memory", "mcp", _NEEDED)
     settings = memory.Settings(
         memories=at_least(memories, 0, "--memories"),
         calls=at_least(calls, 1, "--calls"),
@@ -59,11 +52,8 @@ def bench_memory(
     )
     if not settings.places or not settings.transports:
         raise InvalidInput("--places and --transports need at least one each, e.g. folder and stdio.")
-    with aside.status("starting") as status:
-        records = memory.run(settings, status.update if aside.is_terminal else lambda message: None)
-    if json_file == Path("-"):
-        print_json(records)
-    else:
+    records = measured(lambda tell: memory.run(settings, tell), json_file)
+    if records is not None:
         columns = [
             "place",
             "by",
@@ -75,4 +65,3 @@ def bench_memory(
             "forget and shred",
         ]
         grid(screen, f"{memories:,} memories; milliseconds, medians", columns, memory.lines(records), left=2)
-    write(json_file, lambda path: report.write_json(records, path))

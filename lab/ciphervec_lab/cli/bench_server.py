@@ -13,7 +13,7 @@ from ciphervec.cli.terminal import command, screen
 from ciphervec.collections.spec import MODES, PRECISIONS
 
 from ..bench.serving import throughput, throughput_report
-from .measuring import CsvFile, JsonFile, MarkdownFile, PlotFile, watching
+from .measuring import CsvFile, JsonFile, MarkdownFile, PlotFile, Seed, watching
 from .outcome import Files, hand_over
 
 
@@ -33,7 +33,7 @@ def bench_server(
             help="Of the server for segments, e.g. 100MiB: less than they take shows what that costs."
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Of the random vectors.")] = 0,
+    seed: Seed = 0,
     folder: Annotated[
         Path | None, typer.Option(help="Where the server's temporary data lies: the disk that is measured.")
     ] = None,

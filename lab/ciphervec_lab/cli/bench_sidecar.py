@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import importlib
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from ciphervec import InvalidInput
-from ciphervec.cli.measuring import at_least, each_of, write
+from ciphervec.cli.measuring import at_least, each_of
 from ciphervec.cli.tables import grid
-from ciphervec.cli.terminal import aside, command, print_json, screen
-from ciphervec.ingest.extras import needed
+from ciphervec.cli.terminal import command, screen
 
-from ..bench import report, sidecar
-from .measuring import JsonFile
+from ..bench import sidecar
+from .measuring import Folder, JsonFile, Seed, measured, present
 
 _NEEDED = ("orjson", "starlette", "uvicorn")
 
@@ -32,10 +29,8 @@ def bench_sidecar(
     places: Annotated[
         str, typer.Option(help="Upstream of the sidecar, comma-separated: " + ", ".join(sidecar.PLACES) + ".")
     ] = ",".join(sidecar.PLACES),
-    seed: Annotated[int, typer.Option(help="Of the random vectors.")] = 0,
-    folder: Annotated[
-        Path | None, typer.Option(help="Where temporary data lies: the disk that is measured.")
-    ] = None,
+    seed: Seed = 0,
+    folder: Folder = None,
     json_file: JsonFile = None,
 ) -> None:
     """Adds a second and the time of a question through the sidecar, with vectors in base64, as Chroma's Python client sends
@@ -49,9 +44,7 @@ def bench_sidecar(
     - `ciphervec bench sidecar --rows 100000 --dim 384 --json out.json`
     - `ciphervec bench sidecar --rows 20000 --documents --places server`
     """
-    missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
-    if missing:
-        raise needed("the sidecar", ", ".join(missing), "sidecar")
+    present("the sidecar", "sidecar", _NEEDED)
     settings = sidecar.Settings(
         rows=at_least(rows, 1, "--rows"),
         dim=at_least(dim, 1, "--dim"),
@@ -64,11 +57,7 @@ def bench_sidecar(
     )
     if not settings.places:
         raise InvalidInput("--places is empty; give at least one, e.g. server.")
-    with aside.status("starting") as status:
-        records = sidecar.run(settings, status.update if aside.is_terminal else lambda message: None)
-    if json_file == Path("-"):
-        print_json(records)
-    else:
+    records = measured(lambda tell: sidecar.run(settings, tell), json_file)
+    if records is not None:
         title = f"{rows:,} vectors of {dim} numbers, {batch:,} a request"
         grid(screen, title, ["", "through", "adds a second", "question, ms"], sidecar.lines(records), left=2)
-    write(json_file, lambda path: report.write_json(records, path))

@@ -2,22 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import importlib.util
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, TypeVar
 
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from ciphervec import InvalidInput
-from ciphervec.cli.measuring import at_least
-from ciphervec.cli.terminal import aside
+from ciphervec.cli.measuring import at_least, write
+from ciphervec.cli.terminal import aside, print_json
+from ciphervec.ingest.extras import needed
+
+from ..bench import report
+
+R = TypeVar("R", bound=dict[str, Any])
 
 JsonFile = Annotated[Path | None, typer.Option("--json", help="Write every record here; '-' prints them.")]
 CsvFile = Annotated[Path | None, typer.Option("--csv", help="Write the records here, a line each.")]
 MarkdownFile = Annotated[Path | None, typer.Option("--markdown", help="Write the tables and the notes here.")]
+Seed = Annotated[int, typer.Option(help="Of the random vectors.")]
+Folder = Annotated[Path | None, typer.Option(help="Where temporary data lies: the disk that is measured.")]
 PlotFile = Annotated[Path | None, typer.Option("--plot", help="Write a PNG here.")]
+
+
+def present(what: str, extra: str, modules: Sequence[str]) -> None:
+    """Raise what says how to install the extra that has these modules, where one is missing."""
+    missing = [name for name in modules if importlib.util.find_spec(name) is None]
+    if missing:
+        raise needed(what, ", ".join(missing), extra)
+
+
+def measured(run: Callable[[Callable[[str], None]], list[R]], json_file: Path | None) -> list[R] | None:
+    """The records that `run` makes while a terminal says how far it is, in a file if one is named; None where they are
+    printed as JSON instead of a table."""
+    with aside.status("starting") as status:
+        records = run(status.update if aside.is_terminal else lambda message: None)
+    if json_file == Path("-"):
+        print_json(records)
+        return None
+    write(json_file, lambda path: report.write_json(records, path))
+    return records
 
 
 @contextmanager

@@ -95,24 +95,37 @@ def verify(
         _native.verify_audit(existing(one, "audit file"), by, marks if one is files[-1] else [])
         for one in files
     ]
-    for (before, after), name in zip(pairwise(found), files[1:], strict=True):
-        if after[3] != before[1]:
+    for (one, other), name in zip(pairwise(found), files[1:], strict=True):
+        if other[4] != one[0]:
             raise CorruptData(
                 f"{name} does not begin where the file before it ends: one between them is missing, or its end."
             )
-    unchained, (line, chain), signed, _ = found[-1]
-    total = sum(end for _, (end, _), _, _ in found)
+    (line, chain), signed, *_ = found[-1]
+    total, unsigned, lost = (
+        sum(one[0][0] for one in found),
+        sum(one[2] for one in found),
+        sum(one[3] for one in found),
+    )
+    before = found[0][4]
     if as_json:
-        print_json({"lines": total, "unchained": sum(one[0] for one in found), "line": line, "chain": chain.hex(),
-                    "signed": signed if by else None})  # fmt: skip
+        print_json({"lines": total, "line": line, "chain": chain.hex(), "signed": signed if by else None,
+                    "unsigned": unsigned if by else None, "lost": lost, "after": before and before[0]})  # fmt: skip
         return
-    screen.print(f"{several(total, 'line')}: nothing was changed, left out or put in", highlight=False)
-    if unchained:
+    screen.print(f"{several(total, 'line')}: none was changed, left out or put in", highlight=False)
+    if before is not None:
         screen.print(
-            f"{several(unchained, 'line')} in front, of before there were chains: nothing is known of them"
+            f"{files[0]} goes on after line {before[0]} of a file that was not given", highlight=False
         )
+    if lost:
+        screen.print(f"{several(lost, 'line')} could not be written, as the log says", highlight=False)
     if by is not None:
         screen.print(f"signed up to line {signed} of {line} in {files[-1]}", highlight=False)
+        if unsigned:
+            screen.print(
+                f"{several(unsigned, 'line')} had no signature when the log was gone on with, after a crash say: whoever can "
+                "write the file may have changed these before",
+                highlight=False,
+            )
     screen.print(f"mark {line}:{chain.hex()}", highlight=False, soft_wrap=True)
 
 
@@ -125,7 +138,7 @@ def mark(path: Annotated[Path, typer.Argument(metavar="FILE", help="An audit fil
 
     - `ciphervec audit mark audit.log`
     """
-    _, (line, chain), _, _ = _native.verify_audit(existing(path, "audit file"), None, [])
+    (line, chain), *_ = _native.verify_audit(existing(path, "audit file"), None, [])
     screen.print(f"{line}:{chain.hex()}", highlight=False, soft_wrap=True)
 
 
@@ -137,7 +150,7 @@ def _public(path: Path) -> bytes:
 
 def _mark(text: str) -> tuple[int, bytes]:
     line, colon, chain = text.partition(":")
-    if not colon or not line.isascii() or not line.isdigit() or len(line) > 18:
+    if not colon or not line.isascii() or not line.isdigit() or not 0 < int(line[:19]) < 10**18:
         raise InvalidInput(f"--mark takes LINE:CHAIN, as `ciphervec audit mark` shows it; got {text!r}.")
     return int(line), _hex(chain, "--mark takes LINE:CHAIN")
 

@@ -28,7 +28,7 @@ from .column_types import Types, named, whole_object
 from .ids import IdType
 from .keygen import scheme_named
 from .network import NetworkOption, network_named
-from .place import Access, Authority, Fetched, Insecure, Place, TokenFile, opened
+from .place import ANYHOW, ANYWHERE, Access, Place, Reading, opened
 from .readers import (
     DocumentColumn,
     EmbeddingColumn,
@@ -42,20 +42,7 @@ from .readers import (
     vector_columns,
 )
 from .row_table import Columns, Table
-from .terminal import (
-    ExpectedKey,
-    Json,
-    KeyFile,
-    PassphraseFile,
-    command,
-    load_keys,
-    plain,
-    print_json,
-    progress,
-    say_next,
-    screen,
-    shown,
-)
+from .terminal import NO_KEYS, Json, KeyOptions, command, plain, print_json, progress, say_next, screen, shown
 
 Name = Annotated[str, typer.Argument(help="The collection's name.")]
 
@@ -67,9 +54,7 @@ def create(
     dim: Annotated[
         int | None, typer.Option("--dim", "-d", help="Numbers per vector, 1 to 16384; with --model, its own.")
     ] = None,
-    keys: KeyFile = None,
-    key_id: ExpectedKey = None,
-    passphrase_file: PassphraseFile = None,
+    holder: KeyOptions = NO_KEYS,
     metric: Annotated[str, typer.Option(help="cosine, ip, l2 or hamming.")] = "cosine",
     mode: Annotated[
         str,
@@ -107,9 +92,7 @@ def create(
         ),
     ] = None,
     network: NetworkOption = None,
-    token_file: TokenFile = None,
-    ca: Authority = None,
-    insecure: Insecure = False,
+    access: Access = ANYWHERE,
     as_json: Json = False,
 ) -> None:
     """Make an empty collection, in a folder (made if it isn't there) or on a server.
@@ -123,13 +106,12 @@ def create(
     - `ciphervec create https://vectors.example faces --dim 512 --network 50,30 --keys my.key --token-file admin.token`
     """
     over = network_named(network)
-    access = Access(token_file, ca, insecure)
     embedder = None if model is None else encoders.named(model)
     if dim is None:
         if embedder is None:
             raise InvalidInput("say how many numbers a vector has, --dim, or what embeds texts, --model.")
         dim = len(embedder([name])[0])
-    with opened(place, load_keys(keys, passphrase_file, key_id), access, make=True) as client:
+    with opened(place, holder.load(), access, make=True) as client:
         collection = client.create_collection(
             name,
             dim,
@@ -149,7 +131,7 @@ def create(
     by = "" if scheme == LATTICE else f" by {scheme}"
     screen.print(f"[bold]{name}[/]: {dim} dimensions, {metric}, {mode}{by}, in {place}", highlight=False)
     file = "vectors.npy" if model is None else "notes.jsonl --embed"
-    say_next(f"ciphervec add {place} {name} {file}{_again(keys=keys, token_file=token_file, ca=ca)}")
+    say_next(f"ciphervec add {place} {name} {file}{_again(holder, access)}")
 
 
 @command
@@ -157,9 +139,7 @@ def add(
     place: Place,
     name: Name,
     file: VectorFile,
-    keys: KeyFile = None,
-    key_id: ExpectedKey = None,
-    passphrase_file: PassphraseFile = None,
+    holder: KeyOptions = NO_KEYS,
     ids: IdsFile = None,
     embedding_column: EmbeddingColumn = "embedding",
     id_column: IdColumn = "id",
@@ -188,9 +168,7 @@ def add(
             help="Zero vectors, which have no direction under metric cosine: refuse the file, or skip them."
         ),
     ] = "refuse",
-    token_file: TokenFile = None,
-    ca: Authority = None,
-    insecure: Insecure = False,
+    access: Access = ANYWHERE,
     as_json: Json = False,
 ) -> None:
     """Seal the vectors of a file, or of its texts, and store them, all or none.
@@ -220,8 +198,7 @@ def add(
         leave_out or (),
     )
     table = read(file, columns, quiet=as_json)
-    access = Access(token_file, ca, insecure)
-    with opened(place, load_keys(keys, passphrase_file, key_id), access) as client:
+    with opened(place, holder.load(), access) as client:
         collection = client.get_collection(name)
         names = _ids(table, ids, id_type, collection, file, append=append, upsert=upsert)
         began = time.perf_counter()
@@ -250,7 +227,7 @@ def add(
         highlight=False,
     )
     probe = '--text "..."' if embed else "probe.npy"
-    say_next(f"ciphervec query {place} {name} {probe}{_again(keys=keys, token_file=token_file, ca=ca)}")
+    say_next(f"ciphervec query {place} {name} {probe}{_again(holder, access)}")
 
 
 @command
@@ -265,9 +242,7 @@ def query(
             help="A question, instead of a file; the model that the collection was made with embeds it here. Repeat."
         ),
     ] = None,
-    keys: KeyFile = None,
-    key_id: ExpectedKey = None,
-    passphrase_file: PassphraseFile = None,
+    holder: KeyOptions = NO_KEYS,
     count: Annotated[
         int | None, typer.Option("--count", "-n", help="Hits per query; 10 unless --within is given.")
     ] = None,
@@ -298,10 +273,7 @@ def query(
     ] = False,
     embedding_column: EmbeddingColumn = "embedding",
     vector_columns_: VectorColumns = None,
-    token_file: TokenFile = None,
-    ca: Authority = None,
-    insecure: Insecure = False,
-    fetch: Fetched = None,
+    access: Reading = ANYHOW,
     as_json: Json = False,
 ) -> None:
     """Find the rows closest to each query vector, or to a text.
@@ -325,8 +297,7 @@ def query(
     columns = Columns(embedding_column, vectors=vector_columns(vector_columns_), alone=True, questions=True)
     questions = _questions(file, vector, columns, text)
     filters = filter_of(where)
-    access = Access(token_file, ca, insecure, fetch)
-    with opened(place, load_keys(keys, passphrase_file, key_id), access, read_only=True) as client:
+    with opened(place, holder.load(), access, read_only=True) as client:
         collection = client.get_collection(name)
         began = time.perf_counter()
         found = collection.query(
@@ -382,8 +353,9 @@ def say_types(types: Mapping[str, str]) -> None:
         screen.print(f"read as {read_as}; --types says otherwise", style="dim", markup=False, highlight=False)
 
 
-def _again(**options: Path | str | None) -> str:
-    """These options as they were given, for the next command."""
+def _again(holder: KeyOptions, access: Access) -> str:
+    """Keys, token and authority as they were given, for the next command."""
+    options = {"keys": holder.keys, "token_file": access.token_file, "ca": access.ca}
     return "".join(f" --{name.replace('_', '-')} {path}" for name, path in options.items() if path)
 
 

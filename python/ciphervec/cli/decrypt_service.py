@@ -20,18 +20,7 @@ from ..ingest.files import read_text
 from ..writer.pending_batch import is_url
 from .audit import read_key, write_secret
 from .tables import grid
-from .terminal import (
-    ExpectedKey,
-    Json,
-    KeyFile,
-    PassphraseFile,
-    aside,
-    command,
-    existing,
-    load_keys,
-    print_json,
-    screen,
-)
+from .terminal import NO_KEYS, Json, KeyOptions, aside, command, existing, print_json, screen
 
 service_app = typer.Typer(
     no_args_is_help=True,
@@ -51,9 +40,7 @@ def serve(
         float, typer.Option(help="What matches: a distance of at most this, 1 − cosine or differing bits.")
     ],
     ledger: Annotated[Path, typer.Option(help="The file that `allow` made.")],
-    keys: KeyFile = None,
-    key_id: ExpectedKey = None,
-    passphrase_file: PassphraseFile = None,
+    holder: KeyOptions = NO_KEYS,
     listen: Annotated[
         str, typer.Option(help="Address and port; port 0 takes a free one.")
     ] = "127.0.0.1:8708",
@@ -97,7 +84,7 @@ def serve(
     except ModuleNotFoundError as error:
         raise needed("the decrypt service", str(error.name), "service") from error
     receipts = None if receipt_key is None else Receipts(receipt_key.read_bytes())
-    with _client(place, keys, key_id, passphrase_file, token_file, ca) as client:
+    with _client(place, holder, token_file, ca) as client:
         matcher = Matcher(client.get_collection(name), within, receipts=receipts, max_queries=max_queries)
         log = Audit(audit, None if audit_key is None else read_key(audit_key))
         app = application([matcher], book, log, max_body=max_body << 20, metrics=metrics)
@@ -209,15 +196,8 @@ def make_receipt_key(
     screen.print(f"receipt key written to {path}; give the cloud a copy, and the edge none", highlight=False)
 
 
-def _client(
-    place: str,
-    keys: str | None,
-    key_id: str | None,
-    passphrase_file: Path | None,
-    token_file: Path | None,
-    ca: Path | None,
-) -> Client:
-    held = load_keys(keys, passphrase_file, key_id)
+def _client(place: str, holder: KeyOptions, token_file: Path | None, ca: Path | None) -> Client:
+    held = holder.load()
     if not is_url(place):
         return PersistentClient(place, held, read_only=True)
     from ..http import HttpClient

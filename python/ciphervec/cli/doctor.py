@@ -28,20 +28,9 @@ from .doctor_checks import (
     of_server,
     of_writable,
 )
-from .place import Access, Authority, Insecure, Place, TokenFile, opened, stored
+from .place import ANYWHERE, Access, Place, opened, stored
 from .tables import grid
-from .terminal import (
-    ExitCode,
-    ExpectedKey,
-    Json,
-    KeyFile,
-    PassphraseFile,
-    command,
-    key_file,
-    load_keys,
-    print_json,
-    screen,
-)
+from .terminal import NO_KEYS, ExitCode, Json, KeyOptions, command, key_file, print_json, screen
 
 _COLOURS = {"ok": "green", "warn": "yellow", "fail": "bold red"}
 
@@ -50,12 +39,8 @@ _COLOURS = {"ok": "green", "warn": "yellow", "fail": "bold red"}
 def doctor(
     place: Place,
     name: Annotated[str | None, typer.Argument(help="One collection; all of them if left out.")] = None,
-    keys: KeyFile = None,
-    key_id: ExpectedKey = None,
-    passphrase_file: PassphraseFile = None,
-    token_file: TokenFile = None,
-    ca: Authority = None,
-    insecure: Insecure = False,
+    holder: KeyOptions = NO_KEYS,
+    access: Access = ANYWHERE,
     metrics: Annotated[
         Path | None,
         typer.Option(
@@ -76,9 +61,8 @@ def doctor(
     - `ciphervec doctor https://vectors.example --keys my.key --token-file read.token --json`
     - `ciphervec doctor db --keys my.key --metrics /var/lib/node_exporter/ciphervec.prom`
     """
-    access = Access(token_file, ca, insecure)
-    held = load_keys(keys, passphrase_file, key_id)
-    findings = list(_findings(place, name, keys, held, access))
+    held = holder.load()
+    findings = list(_findings(place, name, holder.keys, held, access))
     if metrics is not None:
         write_file(metrics, _metrics(findings, time.time()).encode())
     worst = "fail" if any(f.verdict == "fail" for f in findings) else "ok"

@@ -14,19 +14,8 @@ from ..collections.collection import Collection
 from ..collections.keys import Keys, shred
 from ..errors import InvalidInput, WrongKey
 from ..ingest.counts import several
-from .place import Access, Authority, Insecure, Place, TokenFile, opened
-from .terminal import (
-    ExpectedKey,
-    Json,
-    KeyFile,
-    PassphraseFile,
-    command,
-    existing,
-    load_keys,
-    print_json,
-    progress,
-    screen,
-)
+from .place import ANYWHERE, Access, Place, opened
+from .terminal import NO_KEYS, Json, KeyOptions, command, existing, load_keys, print_json, progress, screen
 
 Name = Annotated[str, typer.Argument(help="The collection's name.")]
 
@@ -44,9 +33,7 @@ def rotate(
     new_key_id: Annotated[
         str | None, typer.Option(help="Refuse other new keys than those of this id, which keygen showed.")
     ] = None,
-    keys: KeyFile = None,
-    key_id: ExpectedKey = None,
-    passphrase_file: PassphraseFile = None,
+    holder: KeyOptions = NO_KEYS,
     new_passphrase_file: Annotated[
         Path | None, typer.Option(help="The new key file's passphrase, if it is another one.")
     ] = None,
@@ -54,9 +41,7 @@ def rotate(
         bool,
         typer.Option("--overlap", help="Let the old keys work until the end. Not if others may know them."),
     ] = False,
-    token_file: TokenFile = None,
-    ca: Authority = None,
-    insecure: Insecure = False,
+    access: Access = ANYWHERE,
     as_json: Json = False,
 ) -> None:
     """Seal a collection again under new keys. Interrupted, the same command goes on where it
@@ -67,11 +52,10 @@ def rotate(
     - `ciphervec keys rotate db faces --keys old.key --new-keys new.key`
     - `ciphervec keys rotate https://vectors.example faces --keys old.key --new-keys new.key --token-file token`
     """
-    following = load_keys(new_keys, new_passphrase_file or passphrase_file, new_key_id)
+    following = load_keys(new_keys, new_passphrase_file or holder.passphrase_file, new_key_id)
     if following is None:
         raise InvalidInput("--new-keys names no key file.")
-    held = load_keys(keys, passphrase_file, key_id)
-    access = Access(token_file, ca, insecure)
+    held = holder.load()
     with _opened(place, name, [one for one in (held, following) if one is not None], access) as collection:
         with progress(f"sealing {name} again", collection.count(), quiet=as_json) as step:
             collection.rotate_keys(following, overlap=overlap, progress=step)

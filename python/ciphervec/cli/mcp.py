@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, cast
 
@@ -13,9 +14,9 @@ from ..collections.results import Fetch, check_fetch
 from ..errors import InvalidInput
 from ..http.address import is_url
 from ..ingest.extras import needed
-from .place import Access, Authority, Fetched, Insecure, Place, TokenFile, opened
+from .place import ANYHOW, Access, Place, Reading, opened
 from .sidecar import address
-from .terminal import ExpectedKey, KeyFile, PassphraseFile, command, load_keys, say_aside
+from .terminal import NO_KEYS, KeyOptions, command, load_keys, say_aside
 
 _PATIENCE = 20.0
 """Seconds that a server has to answer; agents' programs wait for a minute or so."""
@@ -27,9 +28,7 @@ def mcp(
     name: Annotated[
         str, typer.Argument(help="The collection; made if it isn't there, which takes a token with admin.")
     ] = "memories",
-    keys: KeyFile = None,
-    key_id: ExpectedKey = None,
-    passphrase_file: PassphraseFile = None,
+    holder: KeyOptions = NO_KEYS,
     team: Annotated[
         str | None, typer.Option(help="A collection that a team shares: agents recall it, and share into it.")
     ] = None,
@@ -79,10 +78,7 @@ def mcp(
     ] = None,
     tls_cert: Annotated[Path | None, typer.Option(help="For --http: its certificate.")] = None,
     tls_key: Annotated[Path | None, typer.Option(help="For --http: the certificate's key.")] = None,
-    token_file: TokenFile = None,
-    ca: Authority = None,
-    insecure: Insecure = False,
-    fetch: Fetched = None,
+    access: Reading = ANYHOW,
 ) -> None:
     """Give an agent a memory that its host stores encrypted: a server of the Model Context Protocol.
 
@@ -114,7 +110,7 @@ def mcp(
         raise InvalidInput(
             "a team's memory takes its name and the key that the team shares: --team and --team-keys."
         )
-    if keys is None:
+    if holder.keys is None:
         raise InvalidInput(
             "a memory is sealed with a key: give --keys, the file that `ciphervec keygen` made."
         )
@@ -131,27 +127,27 @@ def mcp(
     host, port = address(http) if http is not None else ("127.0.0.1", 0)
     agents = Agents(host, read_tokens(client_tokens))
     if http is not None:
-        check_exposure(host, read_tokens(client_tokens), tls_cert, insecure=insecure)
-    remote = Access(token_file, ca, insecure, fetch, _PATIENCE)
+        check_exposure(host, read_tokens(client_tokens), tls_cert, insecure=access.insecure)
+    remote = replace(access, timeout=_PATIENCE)
     at = team_place or place
     if not is_url(place) and not is_url(at):
-        Access(token_file, ca, False, fetch).nothing_for_folders()
-    wanted = [(place, name, load_keys(keys, passphrase_file, key_id))]
+        replace(access, insecure=False).nothing_for_folders()
+    wanted = [(place, name, holder.load())]
     if team is not None:
-        wanted.append((at, team, load_keys(team_keys, team_passphrase_file or passphrase_file)))
-    check_fetch(fetch)
+        wanted.append((at, team, load_keys(team_keys, team_passphrase_file or holder.passphrase_file)))
+    check_fetch(access.fetch)
     with ExitStack() as stack:
         memories = []
         for where, collection, secret in wanted:
-            access = remote if is_url(where) else Access()
+            reach = remote if is_url(where) else Access()
             memories.append(
                 Memory.open(
-                    stack.enter_context(opened(where, secret, access, make=True)),
+                    stack.enter_context(opened(where, secret, reach, make=True)),
                     collection,
                     embedding_function=model,
                     by=by,
                     audience=check_audience(audience) or "owner",
-                    fetch=cast(Fetch, fetch or "collection"),
+                    fetch=cast(Fetch, access.fetch or "collection"),
                 )
             )
         speaks = server(*memories)

@@ -16,6 +16,7 @@ from ..errors import InvalidInput
 from ..http import HttpClient
 from ..http.address import is_url
 from ..ingest.files import at_home, read_text
+from .terminal import options
 
 Place = Annotated[
     str, typer.Argument(metavar="PLACE", help="The database folder, or the URL of a server: https://…")
@@ -43,12 +44,13 @@ Fetched = Annotated[
 ]
 
 
+@options
 @dataclass(frozen=True)
-class Access:
-    """How to reach a server; nothing of it is for folders."""
+class Sending:
+    """How to reach a server over TLS; nothing of it is for folders."""
 
-    token_file: Path | None = None
-    ca: Path | None = None
+    token_file: TokenFile = None
+    ca: Authority = None
     insecure: bool = False
     fetch: str | None = None
     timeout: float = field(default=120.0, compare=False)
@@ -73,10 +75,31 @@ class Access:
 
     def nothing_for_folders(self) -> None:
         """Raises InvalidInput: whoever gave these meant a server."""
-        if self != Access():
+        if self != type(self)():
             raise InvalidInput(
                 "--token-file, --ca, --insecure and --fetch are for servers; the place given is a folder."
             )
+
+
+@options
+@dataclass(frozen=True)
+class Access(Sending):
+    """The same, of a command that may do without TLS."""
+
+    insecure: Insecure = False
+
+
+@options
+@dataclass(frozen=True)
+class Reading(Access):
+    """The same, of a command that reads rows."""
+
+    fetch: Fetched = None
+
+
+OVER_TLS = Sending()
+ANYWHERE = Access()
+ANYHOW = Reading()
 
 
 def _folder(place: str) -> Path:

@@ -14,21 +14,9 @@ from ..collections.private_table import Key, PrivateTable, parquet_records
 from ..errors import InvalidInput, UnknownId
 from ..http.address import is_url
 from ..ingest.files import at_home, open_text, text_lines
-from .place import Access, Authority, Insecure, TokenFile
+from .place import ANYWHERE, Access
 from .tables import grid
-from .terminal import (
-    ExpectedKey,
-    Json,
-    KeyFile,
-    PassphraseFile,
-    command,
-    existing,
-    load_keys,
-    print_json,
-    say_next,
-    screen,
-    size,
-)
+from .terminal import NO_KEYS, Json, KeyOptions, command, existing, print_json, say_next, screen, size
 
 table_app = typer.Typer(no_args_is_help=True, help="Look records up by key, so that the server sees no key.")
 
@@ -72,9 +60,7 @@ def build(
     ] = 0,
     integers: IntegerKeys = False,
     seal: Sealing = False,
-    keys: KeyFile = None,
-    key_id: ExpectedKey = None,
-    passphrase_file: PassphraseFile = None,
+    holder: KeyOptions = NO_KEYS,
     as_json: Json = False,
 ) -> None:
     """Make a table of records by key.
@@ -88,7 +74,7 @@ def build(
     - `ciphervec table build people.parquet people.table --key-column phone --record-column contact --seal --keys my.key`
     """
     records = _records(existing(source, "file of records"), key_column, record_column or None, integers)
-    held = load_keys(keys, passphrase_file, key_id) if seal else None
+    held = holder.load() if seal else None
     if seal and held is None:
         raise InvalidInput("--seal needs the key file that seals: --keys FILE, or CIPHERVEC_KEYS.")
     table = PrivateTable.build(records, path=path, record_bytes=record_bytes, keys=held)
@@ -126,12 +112,8 @@ def get(
     fingerprint: Fingerprint = None,
     bound: Annotated[int | None, typer.Option(help="Look as if up to so many keys were looked up.")] = None,
     integers: IntegerKeys = False,
-    keys: KeyFile = None,
-    key_id: ExpectedKey = None,
-    passphrase_file: PassphraseFile = None,
-    token_file: TokenFile = None,
-    ca: Authority = None,
-    insecure: Insecure = False,
+    holder: KeyOptions = NO_KEYS,
+    access: Access = ANYWHERE,
     as_json: Json = False,
 ) -> None:
     """Look records up: on a server in private, in a file directly.
@@ -146,12 +128,12 @@ def get(
     """
     words = [line.rstrip("\r\n") for line in sys.stdin] if names == ["-"] else names
     wanted = [_key(word, integers) for word in words]
-    held = None if keys is None else load_keys(keys, passphrase_file, key_id)
+    held = holder.load()
     if is_url(place):
         url, _, name = place.rstrip("/").rpartition("/v1/tables/")
         if not url:
             raise InvalidInput(f"a table's URL ends in /v1/tables/NAME, got {place}.")
-        with Access(token_file, ca, insecure).client(url, held) as client:
+        with access.client(url, held) as client:
             found = client.get_table(name, fingerprint).get_many(wanted, bound=bound)
     else:
         table = PrivateTable.load(existing(Path(at_home(place)), "table"))
@@ -176,9 +158,7 @@ def put(
     url: Url,
     name: Name,
     path: TableFile,
-    token_file: TokenFile = None,
-    ca: Authority = None,
-    insecure: Insecure = False,
+    access: Access = ANYWHERE,
     as_json: Json = False,
 ) -> None:
     """Store a table on a server, in place of one of that name. The token needs the verb admin.
@@ -187,7 +167,7 @@ def put(
 
     - `ciphervec table put https://example.org breached breached.table --token-file token`
     """
-    with Access(token_file, ca, insecure).client(url, None) as client:
+    with access.client(url, None) as client:
         _show(client.put_table(name, existing(path, "table")), as_json)
 
 
@@ -195,9 +175,7 @@ def put(
 @command
 def list_(
     url: Url,
-    token_file: TokenFile = None,
-    ca: Authority = None,
-    insecure: Insecure = False,
+    access: Access = ANYWHERE,
     as_json: Json = False,
 ) -> None:
     """The tables of a server.
@@ -206,7 +184,7 @@ def list_(
 
     - `ciphervec table list https://example.org`
     """
-    with Access(token_file, ca, insecure).client(url, None) as client:
+    with access.client(url, None) as client:
         rows = client.list_tables()
     if as_json:
         print_json(rows)
@@ -232,16 +210,14 @@ def list_(
 
 @table_app.command()
 @command
-def remove(
-    url: Url, name: Name, token_file: TokenFile = None, ca: Authority = None, insecure: Insecure = False
-) -> None:
+def remove(url: Url, name: Name, access: Access = ANYWHERE) -> None:
     """Remove a table from a server. The token needs the verb admin.
 
     **Examples**
 
     - `ciphervec table remove https://example.org breached`
     """
-    with Access(token_file, ca, insecure).client(url, None) as client:
+    with access.client(url, None) as client:
         client.delete_table(name)
     screen.print(f"{name} is removed", markup=False, highlight=False)
 

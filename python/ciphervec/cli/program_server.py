@@ -12,7 +12,7 @@ from ..errors import InvalidInput
 from ..http.programs import ServedProgram, key_of
 from ..ingest.files import read_file
 from ..programs import Plan
-from .place import Access, Authority, Insecure, TokenFile
+from .place import ANYWHERE, Access
 from .program_halves import PlanFile
 from .tables import grid
 from .terminal import command, existing, print_json, screen, size
@@ -36,9 +36,7 @@ def push(
         Path | None, typer.Option(help="The server's keys that `program keygen` wrote, to be sent too.")
     ] = None,
     keep: Kept = None,
-    token_file: TokenFile = None,
-    ca: Authority = None,
-    insecure: Insecure = False,
+    access: Access = ANYWHERE,
 ) -> None:
     """Store a plan on a server; send keys, and keep encrypted inputs there.
 
@@ -53,7 +51,7 @@ def push(
     plan = Plan.from_bytes(content)
     keys = None if server_keys is None else read_file(existing(server_keys, "file of keys"))
     inputs = {path.stem: read_file(existing(path, "encrypted input")) for path in keep or ()}
-    with Access(token_file, ca, insecure).client(url, None) as client:
+    with access.client(url, None) as client:
         remote: ServedProgram
         # Who may send keys need not be who may store plans.
         if name in client.list_programs():
@@ -83,9 +81,7 @@ def list_(
     url: Url,
     name: Annotated[str | None, typer.Argument(help="Show all that is known of this one.")] = None,
     json_out: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    token_file: TokenFile = None,
-    ca: Authority = None,
-    insecure: Insecure = False,
+    access: Access = ANYWHERE,
 ) -> None:
     """The programs of a server, or whose keys and which inputs one of them has.
 
@@ -94,7 +90,7 @@ def list_(
     - `ciphervec program list --url https://example.org`
     - `ciphervec program list verify --url https://example.org`
     """
-    with Access(token_file, ca, insecure).client(url, None) as client:
+    with access.client(url, None) as client:
         if name is None:
             rows = client._program_rows()
             if json_out:
@@ -134,9 +130,7 @@ def ask(
         list[str] | None, typer.Option("--kept", help="The name of a kept input. Once for each.")
     ] = None,
     key: Annotated[str | None, typer.Option(help="The key's id; needed where all inputs are kept.")] = None,
-    token_file: TokenFile = None,
-    ca: Authority = None,
-    insecure: Insecure = False,
+    access: Access = ANYWHERE,
 ) -> None:
     """Run a program on a server, on encrypted inputs that are sent and on kept ones.
 
@@ -145,7 +139,7 @@ def ask(
     - `ciphervec program ask verify asked/probe.enc --kept template --url https://example.org --out answer.enc`
     """
     sealed = [read_file(existing(path, "encrypted input")) for path in inputs or ()]
-    with Access(token_file, ca, insecure).client(url, None) as client:
+    with access.client(url, None) as client:
         answer = client._served_program(name).run_bytes(sealed, *(kept or ()), key_id=key)
     out.write_bytes(answer)
     screen.print(f"answer written to {out}, {size(len(answer))}", highlight=False)
@@ -161,9 +155,7 @@ def remove(
     kept: Annotated[
         list[str] | None, typer.Option("--kept", help="With --key: remove this kept input. Once for each.")
     ] = None,
-    token_file: TokenFile = None,
-    ca: Authority = None,
-    insecure: Insecure = False,
+    access: Access = ANYWHERE,
 ) -> None:
     """Remove a program from a server, or a client's keys, or inputs that are kept under them.
 
@@ -174,7 +166,7 @@ def remove(
     """
     if kept and key is None:
         raise InvalidInput("--kept is an input under a key; name that with --key.")
-    with Access(token_file, ca, insecure).client(url, None) as client:
+    with access.client(url, None) as client:
         program = client._served_program(name)
         if key is None:
             program.delete()

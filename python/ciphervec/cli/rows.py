@@ -26,7 +26,7 @@ from .column_types import Types, named
 from .ids import Ids, IdType, asked_ids
 from .moving import Wanted, metric_for, move
 from .network import NetworkOption, network_named
-from .place import Access, Authority, Fetched, Insecure, Place, TokenFile, opened
+from .place import ANYHOW, ANYWHERE, Access, Place, Reading, opened
 from .readers import (
     DocumentColumn,
     EmbeddingColumn,
@@ -37,19 +37,7 @@ from .readers import (
     vector_columns,
 )
 from .row_table import Columns
-from .terminal import (
-    ExpectedKey,
-    Json,
-    KeyFile,
-    PassphraseFile,
-    command,
-    load_keys,
-    plain,
-    print_json,
-    progress,
-    screen,
-    shown,
-)
+from .terminal import NO_KEYS, Json, KeyOptions, command, plain, print_json, progress, screen, shown
 
 Filter = Annotated[str | None, typer.Option(help='A filter on metadata as JSON, e.g. \'{"lang": "en"}\'.')]
 Audience = Annotated[
@@ -71,19 +59,14 @@ def get(
     place: Place,
     name: Name,
     ids: Ids = None,
-    keys: KeyFile = None,
-    key_id: ExpectedKey = None,
-    passphrase_file: PassphraseFile = None,
+    holder: KeyOptions = NO_KEYS,
     where: Filter = None,
     limit: Annotated[
         int | None, typer.Option("--limit", "-n", help="At most so many rows; on a terminal 100.")
     ] = None,
     offset: Annotated[int, typer.Option(help="Pass over so many rows first.")] = 0,
     id_type: IdType = None,
-    token_file: TokenFile = None,
-    ca: Authority = None,
-    insecure: Insecure = False,
-    fetch: Fetched = None,
+    access: Reading = ANYHOW,
     as_json: Json = False,
 ) -> None:
     """Show the documents and metadata of rows: of these ids, those that pass a filter, or all.
@@ -93,8 +76,7 @@ def get(
     - `ciphervec get db docs note-1 note-2 --keys my.key`
     - `ciphervec get db docs --where '{"year": {"$gte": 2010}}' --limit 5 --keys my.key`
     """
-    access = Access(token_file, ca, insecure, fetch)
-    with opened(place, load_keys(keys, passphrase_file, key_id), access, read_only=True) as client:
+    with opened(place, holder.load(), access, read_only=True) as client:
         collection = client.get_collection(name)
         asked = asked_ids(collection, ids, id_type) if ids else None
         short = screen.is_terminal and not as_json and limit is None and asked is None
@@ -129,17 +111,13 @@ def delete(
     place: Place,
     name: Name,
     ids: Ids = None,
-    keys: KeyFile = None,
-    key_id: ExpectedKey = None,
-    passphrase_file: PassphraseFile = None,
+    holder: KeyOptions = NO_KEYS,
     where: Filter = None,
     missing_ok: Annotated[
         bool, typer.Option("--missing-ok", help="Pass over ids that are not there.")
     ] = False,
     id_type: IdType = None,
-    token_file: TokenFile = None,
-    ca: Authority = None,
-    insecure: Insecure = False,
+    access: Access = ANYWHERE,
     as_json: Json = False,
 ) -> None:
     """Delete rows, all of them or none: of these ids, or those that pass a filter.
@@ -155,8 +133,7 @@ def delete(
         raise InvalidInput(
             "say which rows: by their ids, or with --where. `ciphervec drop` deletes a collection."
         )
-    access = Access(token_file, ca, insecure)
-    with opened(place, load_keys(keys, passphrase_file, key_id), access) as client:
+    with opened(place, holder.load(), access) as client:
         collection = client.get_collection(name)
         asked = asked_ids(collection, ids, id_type, missing_ok=True) if ids else None
         gone = collection.delete(asked, filter_of(where), missing_ok=missing_ok)
@@ -178,15 +155,11 @@ def export(
             help="A .jsonl, .jsonl.gz or .parquet file to be made, or a folder or server of Chroma's; - is standard output.",
         ),
     ],
-    keys: KeyFile = None,
-    key_id: ExpectedKey = None,
-    passphrase_file: PassphraseFile = None,
+    holder: KeyOptions = NO_KEYS,
     where: Filter = None,
     audience: Audience = None,
     source_token_file: SourceTokenFile = None,
-    token_file: TokenFile = None,
-    ca: Authority = None,
-    insecure: Insecure = False,
+    access: Access = ANYWHERE,
 ) -> None:
     """Write rows, decrypted, as lines of JSON or a Parquet file, or into a collection of Chroma's.
 
@@ -214,8 +187,7 @@ def export(
             f"{file} would hold rows as lines of JSON, .jsonl, or as columns, .parquet: other kinds of file don't tell a text "
             "from a number or none from empty in every place. Name it so."
         )
-    access = Access(token_file, ca, insecure)
-    with opened(place, load_keys(keys, passphrase_file, key_id), access, read_only=True) as client:
+    with opened(place, holder.load(), access, read_only=True) as client:
         collection = client.get_collection(name)
         names = collection.get(where=filter_of(where), include=[])["ids"]
         rows = exporting.Rows(collection, names, audience)
@@ -243,9 +215,7 @@ def import_(
             help="A file of vectors, as `ciphervec add` takes them, or the address of another vector store.",
         ),
     ],
-    keys: KeyFile = None,
-    key_id: ExpectedKey = None,
-    passphrase_file: PassphraseFile = None,
+    holder: KeyOptions = NO_KEYS,
     metric: Annotated[
         str | None,
         typer.Option(
@@ -279,9 +249,7 @@ def import_(
         typer.Option(help="Of another store: how many of its rows are asked of both afterwards, 0 for none."),
     ] = 1_000,
     source_token_file: SourceTokenFile = None,
-    token_file: TokenFile = None,
-    ca: Authority = None,
-    insecure: Insecure = False,
+    access: Access = ANYWHERE,
     as_json: Json = False,
 ) -> None:
     """Seal and store the rows of a file or of another vector store, in a collection that is made if it isn't there.
@@ -324,7 +292,6 @@ def import_(
         vectors=vector_columns(vector_columns_),
         leave_out=leave_out or (),
     )
-    access = Access(token_file, ca, insecure)
     checked_metric = None if metric is None else chosen("metric", metric, METRIC_NAMES)
 
     def made(client: Client, of: MetricName, dimension: int | None = None) -> Collection:
@@ -343,7 +310,7 @@ def import_(
         token = sources.token(source_token_file)
         with (
             contextlib.closing(sources.opened(source, columns, checked_metric, token)) as of_another,
-            opened(place, load_keys(keys, passphrase_file, key_id), access, make=True) as client,
+            opened(place, holder.load(), access, make=True) as client,
         ):
             of = metric_for(of_another, checked_metric)
             wanted = Wanted(name, of, lambda dimension: made(client, of, dimension), mode == "open", upsert,
@@ -352,7 +319,7 @@ def import_(
         return
     file = Path(at_home(source))
     table = read(file, columns, quiet=as_json)
-    with opened(place, load_keys(keys, passphrase_file, key_id), access, make=True) as client:
+    with opened(place, holder.load(), access, make=True) as client:
         there = None
         try:
             collection = there = client.get_collection(name, allow_open=mode == "open")

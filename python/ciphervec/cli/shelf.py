@@ -12,19 +12,8 @@ from ..errors import InvalidInput
 from ..ingest.counts import several
 from .collections import Name
 from .network import NetworkOption, network_named
-from .place import Access, Authority, Insecure, Place, TokenFile, opened
-from .terminal import (
-    ExpectedKey,
-    Json,
-    KeyFile,
-    PassphraseFile,
-    command,
-    load_keys,
-    print_json,
-    progress,
-    say_next,
-    screen,
-)
+from .place import ANYWHERE, Access, Place, opened
+from .terminal import NO_KEYS, Json, KeyOptions, command, print_json, progress, say_next, screen
 
 Copies = Annotated[str, typer.Argument(metavar="FOLDER", help="The folder of copies.")]
 
@@ -32,9 +21,7 @@ Copies = Annotated[str, typer.Argument(metavar="FOLDER", help="The folder of cop
 @command
 def list_(
     place: Place,
-    token_file: TokenFile = None,
-    ca: Authority = None,
-    insecure: Insecure = False,
+    access: Access = ANYWHERE,
     as_json: Json = False,
 ) -> None:
     """The names of the collections in a folder or on a server, a line each. Needs no key.
@@ -44,7 +31,7 @@ def list_(
     - `ciphervec list db`
     - `ciphervec list https://vectors.example --token-file read.token --json`
     """
-    with opened(place, None, Access(token_file, ca, insecure), read_only=True) as client:
+    with opened(place, None, access, read_only=True) as client:
         names = client.list_collections()
     if as_json:
         print_json(names)
@@ -58,9 +45,7 @@ def drop(
     place: Place,
     name: Name,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Don't ask.")] = False,
-    token_file: TokenFile = None,
-    ca: Authority = None,
-    insecure: Insecure = False,
+    access: Access = ANYWHERE,
     as_json: Json = False,
 ) -> None:
     """Delete a collection and everything in it. Needs no key; on a server the verb admin.
@@ -74,7 +59,7 @@ def drop(
         raise InvalidInput("there is no keyboard to ask at whether it may go. Say --yes.")
     if not yes and not typer.confirm(f"Delete {name} in {place}, and everything in it?", err=True):
         raise InvalidInput(f"{name} stays as it is.")
-    with opened(place, None, Access(token_file, ca, insecure)) as client:
+    with opened(place, None, access) as client:
         client.delete_collection(name)
     if as_json:
         print_json({"dropped": name})
@@ -86,14 +71,10 @@ def drop(
 def optimize(
     place: Place,
     name: Name,
-    keys: KeyFile = None,
-    key_id: ExpectedKey = None,
-    passphrase_file: PassphraseFile = None,
+    holder: KeyOptions = NO_KEYS,
     reseal: Annotated[bool, typer.Option("--reseal", help="Seal every row again, with new noise.")] = False,
     network: NetworkOption = None,
-    token_file: TokenFile = None,
-    ca: Authority = None,
-    insecure: Insecure = False,
+    access: Access = ANYWHERE,
     as_json: Json = False,
 ) -> None:
     """Merge small segments, adopt writers' rows, and take what was deleted off the disk.
@@ -107,7 +88,7 @@ def optimize(
     - `ciphervec optimize db docs --network 50,30 --keys my.key`
     """
     over = network_named(network)
-    with opened(place, load_keys(keys, passphrase_file, key_id), Access(token_file, ca, insecure)) as client:
+    with opened(place, holder.load(), access) as client:
         collection = client.get_collection(name)
         before = collection.info()
         with progress(f"merging {name}", before["count"], quiet=as_json) as step:
@@ -133,9 +114,7 @@ def snapshot(
     place: Place,
     name: Name,
     folder: Copies,
-    token_file: TokenFile = None,
-    ca: Authority = None,
-    insecure: Insecure = False,
+    access: Access = ANYWHERE,
     as_json: Json = False,
 ) -> None:
     """Copy one state of a collection into a folder, sealed as it is, while others work on it.
@@ -147,7 +126,6 @@ def snapshot(
     - `ciphervec snapshot db docs backup-monday`
     - `ciphervec snapshot https://vectors.example docs backup --token-file read.token`
     """
-    access = Access(token_file, ca, insecure)
     with (
         opened(place, None, access, read_only=True) as client,
         progress(f"copying {name}", 1, quiet=as_json) as step,
@@ -165,12 +143,8 @@ def restore(
     place: Place,
     name: Name,
     folder: Copies,
-    keys: KeyFile = None,
-    key_id: ExpectedKey = None,
-    passphrase_file: PassphraseFile = None,
-    token_file: TokenFile = None,
-    ca: Authority = None,
-    insecure: Insecure = False,
+    holder: KeyOptions = NO_KEYS,
+    access: Access = ANYWHERE,
     as_json: Json = False,
 ) -> None:
     """Take a collection back from a copy that `ciphervec snapshot` made.
@@ -182,9 +156,7 @@ def restore(
     - `ciphervec restore db docs backup-monday --keys my.key`
     """
     with (
-        opened(
-            place, load_keys(keys, passphrase_file, key_id), Access(token_file, ca, insecure), make=True
-        ) as client,
+        opened(place, holder.load(), access, make=True) as client,
         progress(f"restoring {name}", 1, quiet=as_json) as step,
     ):
         count = client.restore(name, folder, progress=step).count()

@@ -3,6 +3,7 @@ stopped, leaves. Key owner's side."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -15,8 +16,8 @@ from ..collections.keys import Keys
 from ..errors import InvalidInput, ServerError
 from ..http.address import is_url
 from ..ingest.extras import needed
-from .place import Access, Authority, Fetched, Insecure, TokenFile, opened
-from .terminal import ExpectedKey, KeyFile, PassphraseFile, aside, command, load_keys, passphrase
+from .place import ANYHOW, Access, Reading, opened
+from .terminal import NO_KEYS, KeyOptions, aside, command, passphrase
 
 SPEAKS = ("chroma",)
 MEMORY = ":memory:"
@@ -32,9 +33,7 @@ def sidecar(
         ),
     ],
     speak: Annotated[str, typer.Option(help="Whose API to speak: chroma.")] = "chroma",
-    keys: KeyFile = None,
-    key_id: ExpectedKey = None,
-    passphrase_file: PassphraseFile = None,
+    holder: KeyOptions = NO_KEYS,
     listen: Annotated[
         str, typer.Option(help="Address and port; port 0 takes a free one.")
     ] = "127.0.0.1:8000",
@@ -70,8 +69,12 @@ def sidecar(
         str | None,
         typer.Option(
             metavar="URI",
-            help="What wraps these files, as in `keys wrap`. Unless given they are under the passphrase of --keys.",
+            help="What wraps these files, as in `keys wrap`. Unless given they are under a passphrase of their own.",
         ),
+    ] = None,
+    tenant_passphrase_file: Annotated[
+        Path | None,
+        typer.Option(help="Read that passphrase from the first line of this file; else it is asked for."),
     ] = None,
     allow_reset: Annotated[
         bool, typer.Option("--allow-reset", help="Let clients delete everything at once.")
@@ -88,10 +91,7 @@ def sidecar(
     tls_cert: Annotated[Path | None, typer.Option(help="The sidecar's own certificate.")] = None,
     tls_key: Annotated[Path | None, typer.Option(help="Its key.")] = None,
     max_body: Annotated[int, typer.Option(help="MiB of one request, at most.")] = 1024,
-    token_file: TokenFile = None,
-    ca: Authority = None,
-    insecure: Insecure = False,
-    fetch: Fetched = None,
+    access: Reading = ANYHOW,
 ) -> None:
     """Speak Chroma's HTTP API to applications on this machine, and seal what they store.
 
@@ -118,7 +118,7 @@ def sidecar(
     except ModuleNotFoundError as error:
         raise needed("the sidecar", str(error.name), "sidecar") from error
     tokens = read_tokens(client_tokens)
-    check_exposure(host, tokens, tls_cert, insecure=insecure)
+    check_exposure(host, tokens, tls_cert, insecure=access.insecure)
     origins = tuple(allow_origin or ())
     remote = is_url(upstream)
     choices = Choices(
@@ -128,9 +128,9 @@ def sidecar(
         check_audience(audience) or "owner",
     )
     # --insecure is about both ends; a folder has none.
-    access = Access(token_file, ca, insecure and remote, fetch)
-    ring = _ring(tenant_keys, tenant_keys_by, passphrase_file)
-    with _client(upstream, keys, key_id, passphrase_file, access) as client:
+    access = replace(access, insecure=access.insecure and remote)
+    ring = _ring(tenant_keys, tenant_keys_by, tenant_passphrase_file)
+    with _client(upstream, holder, access) as client:
         app = application(
             client,
             Clients(host, tokens, origins),
@@ -153,17 +153,15 @@ def sidecar(
             app.state.catalog.close()
 
 
-def _client(
-    upstream: str, keys: str | None, key_id: str | None, passphrase_file: Path | None, access: Access
-) -> Client:
+def _client(upstream: str, holder: KeyOptions, access: Access) -> Client:
     if upstream == MEMORY:
         access.nothing_for_folders()
-        return Client(load_keys(keys, passphrase_file, key_id) if keys is not None else None)
-    if keys is None:
+        return Client(holder.load())
+    if holder.keys is None:
         raise InvalidInput(
             "the sidecar seals with a key: give --keys, the file that `ciphervec keygen` made."
         )
-    return opened(upstream, load_keys(keys, passphrase_file, key_id), access, make=True)
+    return opened(upstream, holder.load(), access, make=True)
 
 
 def _under(keys: Keys, upstream: str, access: Access) -> Client:
@@ -172,12 +170,16 @@ def _under(keys: Keys, upstream: str, access: Access) -> Client:
 
 def _ring(folder: Path | None, by: str | None, passphrase_file: Path | None) -> KeyRing | None:
     if folder is None:
-        if by is not None:
-            raise InvalidInput("--tenant-keys-by wraps the files of --tenant-keys: give that too.")
+        if by is not None or passphrase_file is not None:
+            raise InvalidInput("there are no tenants' keys to protect: give --tenant-keys, too.")
         return None
-    return KeyRing(
-        folder, None if by else passphrase(passphrase_file, f"Passphrase of {folder}"), wrapped_by=by
-    )
+    if by is not None:
+        return KeyRing(folder, wrapped_by=by)
+    first = next(iter(KeyRing(folder)), None)
+    ring = KeyRing(folder, passphrase(passphrase_file, f"Passphrase of {folder}", confirm=first is None))
+    if first is not None:
+        ring[first]  # a mistyped one must not protect the next tenant's key
+    return ring
 
 
 def address(listen: str) -> tuple[str, int]:

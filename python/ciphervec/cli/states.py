@@ -9,8 +9,8 @@ import typer
 from ..collections.collection import Collection
 from ..http.address import is_url
 from ..ingest.counts import several
-from .place import Access, Authority, Insecure, Place, TokenFile, opened
-from .terminal import ExpectedKey, Json, KeyFile, PassphraseFile, command, load_keys, print_json, screen
+from .place import ANYWHERE, Access, Place, opened
+from .terminal import NO_KEYS, Json, KeyOptions, command, print_json, screen
 
 Name = Annotated[str, typer.Argument(help="The collection's name.")]
 
@@ -19,12 +19,8 @@ Name = Annotated[str, typer.Argument(help="The collection's name.")]
 def upgrade(
     place: Place,
     name: Name,
-    keys: KeyFile = None,
-    key_id: ExpectedKey = None,
-    passphrase_file: PassphraseFile = None,
-    token_file: TokenFile = None,
-    ca: Authority = None,
-    insecure: Insecure = False,
+    holder: KeyOptions = NO_KEYS,
+    access: Access = ANYWHERE,
     as_json: Json = False,
 ) -> None:
     """Authenticate a collection of release 0.1, from its present state on. Release 0.1 can't open
@@ -34,7 +30,7 @@ def upgrade(
 
     - `ciphervec upgrade db faces --keys my.key`
     """
-    with opened(place, load_keys(keys, passphrase_file, key_id), Access(token_file, ca, insecure)) as client:
+    with opened(place, holder.load(), access) as client:
         collection = client.get_collection(name)
         done = collection.upgrade()
         _show(collection, "is authenticated from here on" if done else "was authenticated already", as_json)
@@ -44,12 +40,8 @@ def upgrade(
 def accept_restore(
     place: Place,
     name: Name,
-    keys: KeyFile = None,
-    key_id: ExpectedKey = None,
-    passphrase_file: PassphraseFile = None,
-    token_file: TokenFile = None,
-    ca: Authority = None,
-    insecure: Insecure = False,
+    holder: KeyOptions = NO_KEYS,
+    access: Access = ANYWHERE,
     as_json: Json = False,
 ) -> None:
     """Go on from an older state of a collection, put back from a copy on purpose.
@@ -61,7 +53,7 @@ def accept_restore(
     - `ciphervec accept-restore db faces --keys my.key`
     - `ciphervec accept-restore https://vectors.example faces --keys my.key --token-file owner.token`
     """
-    with opened(place, load_keys(keys, passphrase_file, key_id), Access(token_file, ca, insecure)) as client:
+    with opened(place, holder.load(), access) as client:
         _show(client.accept_restore(name), "goes on from the state that was restored", as_json)
 
 
@@ -72,12 +64,8 @@ def checkpoint(
     expect: Annotated[
         str | None, typer.Option(help="A checkpoint that somebody else sees, to be found in this history.")
     ] = None,
-    keys: KeyFile = None,
-    key_id: ExpectedKey = None,
-    passphrase_file: PassphraseFile = None,
-    token_file: TokenFile = None,
-    ca: Authority = None,
-    insecure: Insecure = False,
+    holder: KeyOptions = NO_KEYS,
+    access: Access = ANYWHERE,
     as_json: Json = False,
 ) -> None:
     """Print 24 characters that two people compare, to know that they are shown one history.
@@ -90,10 +78,7 @@ def checkpoint(
     - `ciphervec checkpoint https://vectors.example faces --keys my.key`
     - `ciphervec checkpoint db faces --keys my.key --expect 0000-0005-...`
     """
-    access = Access(token_file, ca, insecure)
-    with opened(
-        place, load_keys(keys, passphrase_file, key_id), access, read_only=not is_url(place)
-    ) as client:
+    with opened(place, holder.load(), access, read_only=not is_url(place)) as client:
         collection = client.get_collection(name, expect=expect)
         present = collection.checkpoint()
         if as_json:

@@ -4,8 +4,10 @@ command."""
 from __future__ import annotations
 
 import codecs
+import dataclasses
 import enum
 import functools
+import inspect
 import io
 import json
 import os
@@ -14,8 +16,9 @@ import unicodedata
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ParamSpec
+from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, TypeVar, get_origin, get_type_hints
 
 import typer
 from rich.console import Console
@@ -39,6 +42,9 @@ if TYPE_CHECKING:
 
 
 P = ParamSpec("P")
+Kind = TypeVar("Kind")
+
+_OPTIONS: set[type[Any]] = set()
 
 
 class ExitCode(enum.IntEnum):
@@ -136,14 +142,26 @@ def exit_code(error: BaseException) -> ExitCode:
     return next((code for kind, code in _CODES if isinstance(error, kind)), ExitCode.FAILED)
 
 
+def options(kind: type[Kind]) -> type[Kind]:
+    """A dataclass whose fields are options: a command that has a parameter of this type has all of them."""
+    _OPTIONS.add(kind)
+    return kind
+
+
 def command(function: Callable[P, None]) -> Callable[P, None]:
     """Turn the errors ciphervec raises on purpose, and those of files, into a message and an exit
-    code."""
+    code. A parameter of a type of `options` stands for these."""
+    signature = inspect.signature(function, eval_str=True)
+    typed = {one.name: one.annotation for one in signature.parameters.values()}
+    groups = {name: kind for name, kind in typed.items() if isinstance(kind, type) and kind in _OPTIONS}
 
     @functools.wraps(function)
     def guarded(*args: P.args, **kwargs: P.kwargs) -> None:
         # A shell leaves `~` alone in `--keys=~/my.key`, and who starts this without a shell has none.
         kwargs.update({name: _at_home(value) for name, value in kwargs.items()})
+        for name, kind in groups.items():
+            given = {one.name: kwargs.pop(one.name) for one in _options_of(kind) if one.name in kwargs}
+            kwargs.setdefault(name, kind(**given))
         try:
             with _notes():
                 function(*args, **kwargs)
@@ -164,7 +182,26 @@ def command(function: Callable[P, None]) -> Callable[P, None]:
                 say_aside("error:", "bold red", str(error))
             raise typer.Exit(int(code)) from None
 
+    asked = [
+        parameter
+        for one in signature.parameters.values()
+        for parameter in ([one] if one.name not in groups else _options_of(groups[one.name]))
+    ]
+    # What typer reads.
+    guarded.__signature__ = signature.replace(parameters=asked)  # type: ignore[attr-defined]
+    guarded.__annotations__ = {one.name: one.annotation for one in asked}
     return guarded
+
+
+def _options_of(kind: type[Any]) -> list[inspect.Parameter]:
+    """The fields of a dataclass that are options."""
+    hints = get_type_hints(kind, include_extras=True)
+    fields = [one for one in dataclasses.fields(kind) if get_origin(hints[one.name]) is Annotated]
+    keyword = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    return [
+        inspect.Parameter(one.name, keyword, default=one.default, annotation=hints[one.name])
+        for one in fields
+    ]
 
 
 def say_next(step: str) -> None:
@@ -252,6 +289,23 @@ def passphrase(file: Path | None, prompt: str, *, confirm: bool = False) -> str:
         )
     typed: str = typer.prompt(prompt, hide_input=True, confirmation_prompt=confirm, err=True)
     return typed
+
+
+@options
+@dataclass(frozen=True)
+class KeyOptions:
+    """Which key file, and what opens it."""
+
+    keys: KeyFile = None
+    key_id: ExpectedKey = None
+    passphrase_file: PassphraseFile = None
+
+    def load(self) -> Keys | None:
+        """The keys; None when none was named."""
+        return load_keys(self.keys, self.passphrase_file, self.key_id)
+
+
+NO_KEYS = KeyOptions()
 
 
 def load_keys(source: str | None, passphrase_file: Path | None, key_id: str | None = None) -> Keys | None:

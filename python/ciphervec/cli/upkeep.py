@@ -16,7 +16,7 @@ from ..errors import CollectionNotFound, CorruptData, InvalidInput
 from ..ingest.counts import several
 from ..ingest.network import Network
 from .network import NetworkOption, network_named, network_words
-from .place import Access, Authority, Insecure, Place, TokenFile, opened, stored
+from .place import ANYWHERE, Access, Place, opened, stored
 from .tables import grid
 from .terminal import (
     ExitCode,
@@ -46,9 +46,7 @@ OneName = Annotated[str | None, typer.Argument(help="One collection; all of them
 def info(
     place: Place,
     name: OneName = None,
-    token_file: TokenFile = None,
-    ca: Authority = None,
-    insecure: Insecure = False,
+    access: Access = ANYWHERE,
     keys: OwnersKeys = None,
     key_id: ExpectedKey = None,
     passphrase_file: PassphraseFile = None,
@@ -68,7 +66,7 @@ def info(
     - `ciphervec info db faces --keys my.key --network 50,30`
     - `ciphervec info https://vectors.example --token-file read.token`
     """
-    access, over = Access(token_file, ca, insecure), network_named(network)
+    over = network_named(network)
     if (over is not None or keys is not None) and (name is None or keys is None):
         raise InvalidInput(
             "how rows are packed is told of one collection, to its owner: name it, and say --keys."
@@ -130,9 +128,7 @@ def flat(row: dict[str, Any]) -> list[tuple[str, str]]:
 def verify(
     place: Place,
     name: OneName = None,
-    token_file: TokenFile = None,
-    ca: Authority = None,
-    insecure: Insecure = False,
+    access: Access = ANYWHERE,
     as_json: Json = False,
 ) -> None:
     """Read every stored block and check it. Needs no key; ends with code 6 if one is damaged.
@@ -145,7 +141,6 @@ def verify(
     - `ciphervec verify db faces --json`
     - `ciphervec verify https://vectors.example faces --token-file admin.token`
     """
-    access = Access(token_file, ca, insecure)
     with stored(place, access) as client:
         reports = [check(one, client, quiet=as_json) for one in _names(client, name)]
     if as_json:

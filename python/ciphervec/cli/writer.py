@@ -15,7 +15,7 @@ from ..writer.pending_batch import is_url
 from ..writer.writer import Writer, WrittenBatch
 from .column_types import Types, named
 from .ids import IdType
-from .place import Access, Authority, Insecure, Place, TokenFile, opened
+from .place import ANYWHERE, OVER_TLS, Access, Place, Sending, opened
 from .readers import (
     DocumentColumn,
     EmbeddingColumn,
@@ -28,19 +28,7 @@ from .readers import (
     vector_columns,
 )
 from .row_table import Columns
-from .terminal import (
-    ExpectedKey,
-    Json,
-    KeyFile,
-    PassphraseFile,
-    command,
-    existing,
-    load_keys,
-    print_json,
-    progress,
-    say_next,
-    screen,
-)
+from .terminal import NO_KEYS, Json, KeyOptions, command, existing, print_json, progress, say_next, screen
 
 writer_app = typer.Typer(no_args_is_help=True, help="Add rows without being able to read any.")
 
@@ -57,12 +45,8 @@ def card(
     place: Place,
     name: Annotated[str, typer.Argument(help="The collection's name.")],
     path: Annotated[Path, typer.Argument(help="Where to write the card.")],
-    keys: KeyFile = None,
-    key_id: ExpectedKey = None,
-    passphrase_file: PassphraseFile = None,
-    token_file: TokenFile = None,
-    ca: Authority = None,
-    insecure: Insecure = False,
+    holder: KeyOptions = NO_KEYS,
+    access: Access = ANYWHERE,
     writer: Annotated[
         str, typer.Option(help="The writer's name, which its rows are listed under.")
     ] = "writer",
@@ -76,8 +60,7 @@ def card(
     - `ciphervec writer card db faces door3.card --writer "door 3" --keys my.key`
     - `ciphervec writer card https://vectors.example faces door3.card --keys my.key --token-file token`
     """
-    access = Access(token_file, ca, insecure)
-    with opened(place, load_keys(keys, passphrase_file, key_id), access, read_only=True) as client:
+    with opened(place, holder.load(), access, read_only=True) as client:
         made = client.get_collection(name).writer_card(writer)
     with path.open("xb") as file:
         file.write(made.to_bytes())
@@ -106,8 +89,7 @@ def add(
     leave_out: LeaveOut = None,
     types: Types = None,
     id_type: IdType = None,
-    token_file: TokenFile = None,
-    ca: Authority = None,
+    access: Sending = OVER_TLS,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -144,7 +126,7 @@ def add(
         batch = sealer.seal(names, table.embeddings, table.metadatas, table.documents, progress=step)
     if out is not None:
         batch.save(out)
-    _send(sealer, place, batch, Access(token_file, ca))
+    _send(sealer, place, batch, access)
     _report(batch.rows, sealer.spec.collection, time.perf_counter() - began, as_json)
 
 
@@ -155,19 +137,18 @@ def send(
     place: Place,
     batch: Annotated[Path, typer.Argument(help="What `writer add --out` kept.")],
     fingerprint: Fingerprint = None,
-    token_file: TokenFile = None,
-    ca: Authority = None,
+    access: Sending = OVER_TLS,
     as_json: Json = False,
 ) -> None:
     """Send what was sealed before, as after an error, or for a device that has no connection
     itself."""
     sealer, began = Writer(card, fingerprint=fingerprint), time.perf_counter()
     sealed = WrittenBatch.load(existing(batch, "batch"))
-    _send(sealer, place, sealed, Access(token_file, ca))
+    _send(sealer, place, sealed, access)
     _report(sealed.rows, sealer.spec.collection, time.perf_counter() - began, as_json)
 
 
-def _send(sealer: Writer, place: str, batch: WrittenBatch, access: Access) -> None:
+def _send(sealer: Writer, place: str, batch: WrittenBatch, access: Sending) -> None:
     if not is_url(place):
         access.nothing_for_folders()
     sealer.send(place, batch, token=access.token(), ca=access.ca)

@@ -419,9 +419,10 @@ class Collection(Texts):
 
     def private_fetch(self) -> dict[str, Any]:
         """What reading rows in private is like (`fetch="private"`): `table`, with `rows`, `place_bytes`, `table_bytes`,
-        and the predicted `seconds` of one row and `seconds_of_ten`, or None, and why in `refused`; how many `failures`
-        there were, each of which may have told the server whether one row was read; and whether it has `ended`, as it
-        does with the first."""
+        `long_rows` and `long_place_bytes` of rows that are much longer and have a table of their own, and the predicted
+        `seconds` of one row and `seconds_of_ten`, or None, and why in `refused`; how many `failures` there were, each
+        of which may have told the server whether one row was read; and whether it has `ended`, as it does with the
+        first."""
         with self._open() as native:
             return native.private_fetch(self._host)
 

@@ -28,10 +28,9 @@ from .audience import Audience
 from .flooding import DEVIATION
 from .keys import Keys
 from .matches import Matches
-from .off_centre import OffCentre
 from .owner import Owner
-from .search import around, is_long, message_rows, nearest_of
 from .spec import check_key, index_spec, open_refused
+from .world import host_of
 
 
 class Index:
@@ -62,7 +61,6 @@ class Index:
         if secret_keys is None and mode != "open":
             secret_keys = Keys.generate()
         self._spec = spec
-        self._off_centre = OffCentre(spec)
         self._server = _native.ServerIndex(spec)
         self._parts: list[index_file.Part] = []
         self._state = b""
@@ -122,7 +120,7 @@ class Index:
         arrays.distinct(labels)
         if labels:
             self.owner.refuse_known(labels)
-            self._off_centre.see(rows)
+            self.owner._see(host_of(None, None), rows)
             segment = self.owner.seal(labels, rows, attach=False)
             self._server.add(segment)
             self.owner.attach(segment.id, segment.sidecar)
@@ -160,32 +158,9 @@ class Index:
         flooding: float = DEVIATION,
     ) -> list[Matches]:
         """As `search`, always a list: one `Matches` per row."""
-
-        def ask_all(center: FloatArray | None, allow: list[Id] | None) -> list[Matches]:
-            found: list[Matches] = []
-            step = message_rows(self.owner)
-            for start in range(0, len(vectors), step):
-                query = self.owner.query(vectors[start : start + step], center=center)
-                if is_long(self.owner, query.rows):
-                    opener = self.owner.opener(
-                        query, count, within=within, allow=allow, audience=audience, flooding=flooding,
-                        local=True,
-                    )  # fmt: skip
-                    self._server.evaluate_into(query.to_bytes(), opener.write)
-                    found += opener.finish()
-                else:
-                    answer = self._server.evaluate(query.to_bytes())
-                    found += query.open(
-                        answer, count, within=within, allow=allow, audience=audience, flooding=flooding
-                    )
-            return found
-
-        centers = self.owner.centers()
-        if len(centers) < 2:
-            return ask_all(None, None)
-        # Rows that lie far from the first were sealed around a center of their own, and are asked for around it.
-        parts = [ask_all(one, names) for one in centers if (names := around(self.owner, one))]
-        return [nearest_of([part[i] for part in parts], count) for i in range(len(vectors))]
+        return self.owner.search(
+            self._server, vectors, count, within=within, audience=audience, flooding=flooding
+        )
 
     def remove(self, keys: Id | Iterable[Id]) -> None:
         """Leave these labels out of every answer. Raises UnknownId; nothing is removed then."""
@@ -223,7 +198,6 @@ class Index:
         index = cls.__new__(cls)
         index._key_id, index._server, index._parts, index._key_pair, index._state = parts
         index._spec = parts.server.spec
-        index._off_centre = OffCentre(index._spec)
         index._secret_keys, index._owner = None, None
         index._authenticated = False
         if index._spec.mode == "open" and secret_keys is not None and not allow_open:

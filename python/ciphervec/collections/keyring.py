@@ -10,7 +10,7 @@ from string import ascii_lowercase, digits
 
 import ciphervec._native as _native
 
-from ..errors import CorruptData, InvalidInput, StorageError
+from ..errors import CorruptData, InvalidInput, StorageError, WrongKey
 from ..ingest.files import StrPath, at_home
 from .keys import Keys, shred
 
@@ -61,19 +61,34 @@ class KeyRing:
             return keys
 
     def __getitem__(self, name: str) -> Keys:
-        """The key of a tenant; a file is opened once. Raises InvalidInput where it has none, and what `Keys.load`
+        """The key of a tenant; a file is opened once. Raises InvalidInput where it has none, CorruptData where two
+        tenants' files hold one key, WrongKey for a file that is not protected as the ring's are, and what `Keys.load`
         raises."""
         with self._lock:
             # Another process may have destroyed it, or made another one.
             key_id = self._key_id(name)
             known = self._opened.get(name)
-            if known is None or known.key_id != key_id:
-                self._opened.pop(name, None)
-                path = self._path(name)
-                protection, *_ = _native.key_file_label(str(path))
-                secret = self._passphrase if protection == "passphrase" else None
-                known = self._opened[name] = Keys.load(path, secret, key_id=key_id)
-            return known
+            if known is not None and known.key_id == key_id:
+                return known
+            self._opened.pop(name, None)
+        opened = self._load(name, key_id)  # a wrapper may take long, and others need not wait
+        with self._lock:
+            return self._opened.setdefault(name, opened)
+
+    def _load(self, name: str, key_id: str) -> Keys:
+        path = self._path(name)
+        for other in self:
+            if other != name and self._key_id(other) == key_id:
+                raise CorruptData(
+                    f"tenants {name!r} and {other!r} have the same key in {self._folder}: one file was put in another's place."
+                )
+        protection, *_ = _native.key_file_label(str(path))
+        if protection == "clear" and (self._passphrase is not None or self._wrapped_by is not None):
+            raise WrongKey(
+                f"{path} holds its key in clear, where this ring's are protected: somebody put it there."
+            )
+        source = path if self._wrapped_by is None else f"{self._wrapped_by}#{path}"
+        return Keys.load(source, self._passphrase if protection == "passphrase" else None, key_id=key_id)
 
     def key_id(self, name: str) -> str:
         """The id of a tenant's key, as its file says; it is not opened. Raises InvalidInput where it has none."""

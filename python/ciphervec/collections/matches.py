@@ -1,5 +1,4 @@
-"""Matches: a metric's raw scores enter; distances, scores and the answer to one query leave. Runs
-on the key owner's side.
+"""Matches: the answer to one query, with distances and scores. Runs on the key owner's side.
 
 | metric    | distance (lower is closer)      | score (higher is closer)  |
 |-----------|---------------------------------|---------------------------|
@@ -13,14 +12,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
 from ..ingest.arrays import Id, ScoreArray
-from ..ingest.metrics import METRICS
 
 M = TypeVar("M", bound="Matches")
+
+Answered: TypeAlias = tuple[list[tuple[list[Id], ScoreArray, ScoreArray]], bool, bool, list[bytes]]
+"""Ids, distances and scores of each query; whether all was checked; whether scores carry noise of the key; segments that
+were passed over."""
+Opened: TypeAlias = tuple[Answered, bool]
+"""The same, and whether they depend on rows and queries alone."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,33 +75,7 @@ class Matches:
     __hash__ = None  # type: ignore[assignment]
 
 
-def of_raw(
-    metric: str,
-    ids: list[Id],
-    raw: ScoreArray,
-    exact: bool,
-    checked: bool,
-    of: type[Matches] = Matches,
-) -> Matches:
-    """Read the native scores: the similarity under cosine and ip, the distance under l2 and
-    hamming.
-
-    Rows that are not `exact` are ranked at full precision and reported rounded. Under ip and l2 the
-    lengths scale the rounding, so neighbours closer than it could stand in the wrong order; they
-    are put in the reported one.
-    """
-    kind = METRICS[metric]
-    if kind.directed:
-        raw = np.clip(raw, -1, 1)  # a perfect match may decode one rounding step beyond
-    elif not kind.similar:
-        raw = np.maximum(raw, 0)  # so may two equal vectors, to below zero
-    distances, scores = (1.0 - raw, raw) if kind.similar else (raw, 0.0 - raw)
-    if np.any(distances[1:] < distances[:-1]):
-        order = np.argsort(distances, kind="stable")
-        ids, distances, scores = [ids[i] for i in order], distances[order], scores[order]
-    return of(ids, distances, scores, exact, checked)
-
-
-def raw_threshold(metric: str, within: float) -> float:
-    """The native threshold that keeps the rows at a distance of at most `within`."""
-    return 1.0 - within if METRICS[metric].similar else within
+def matches_of(found: Opened, kind: type[Matches]) -> list[Matches]:
+    """One of each query, as the native half gives them."""
+    (hits, checked, _, _), exact = found
+    return [kind(ids, distances, scores, exact, checked) for ids, distances, scores in hits]

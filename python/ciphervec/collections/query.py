@@ -1,36 +1,21 @@
-"""Query: what was asked enters; bytes for the server leave, and what opens its answer, whole or as it
-comes. The key owner's half."""
+"""Query: bytes for the server, and what opens its answer, whole or as it comes. For the key owner alone: a query holds
+the secrets that open its answer."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Literal, NamedTuple, NoReturn, Protocol
-
-import numpy as np
-import numpy.typing as npt
+from typing import Literal, NoReturn, Protocol
 
 import ciphervec._native as _native
 
 from ..ingest.arrays import Id
 from .audience import Audience
 from .flooding import DEVIATION
-from .matches import Matches
+from .matches import Matches, Opened
+from .world import host_of
 
 Answers = Literal["first", "short"]
-ANSWERS: tuple[Answers, ...] = ("first", "short")
 """What comes back, see `Owner.query`."""
-
-Found = list[tuple[list[Id], npt.NDArray[np.float64]]]
-"""Ids and values as the form has them, of each query."""
-
-
-class Wanted(NamedTuple):
-    """What an answer is opened for."""
-
-    most: int | None
-    threshold: float | None
-    audience: Audience | None
-    flood: float | None
 
 
 class AnswerOpener:
@@ -40,7 +25,7 @@ class AnswerOpener:
     def __init__(
         self,
         native: _native.AnswerOpener,
-        finish: Callable[[tuple[Found, bool, bool, list[bytes]]], list[Matches]],
+        finish: Callable[[Opened], list[Matches]],
     ) -> None:
         """Not for callers: `Owner.opener` makes these."""
         self._native = native
@@ -57,13 +42,11 @@ class AnswerOpener:
 
     def finish(self) -> list[Matches]:
         """The matches, once all of the answer was written; raises as `Owner.open`."""
-        return self._finish(self._native.finish())
+        return self._finish(self._native.finish(host_of(None, None)))
 
 
 class Opens(Protocol):
     """Whoever can open answers: an `Owner`."""
-
-    epoch: int
 
     def open(
         self,
@@ -88,21 +71,24 @@ class SealedQuery:
         self,
         owner: Opens,
         native: _native.SealedQuery,
-        foreign: bool = False,
-        segments: Sequence[bytes] | None = None,
-        epoch: int | None = None,
     ) -> None:
         """Not for callers: `Owner.query` makes these, and `Owner.read_query`, which somebody else
         made."""
         self._owner = owner
         self._native = native
-        self.epoch = owner.epoch if epoch is None else epoch
         self.disqualified: list[bytes] = []
         """Writers' segments that were passed over when the answer was opened: they failed their
         check."""
-        self._foreign = foreign
-        self.segments = segments
+
+    @property
+    def epoch(self) -> int:
+        """That of its query key."""
+        return self._native.epoch
+
+    @property
+    def segments(self) -> Sequence[bytes] | None:
         """The segments that it names; None where it is about all of them."""
+        return self._native.segments
 
     def expect_matching(self, rows: Sequence[tuple[bytes, bytes]]) -> None:
         """Which rows its filter chooses, by the owner's own tags: of every segment its id and a byte a row. An answer about

@@ -16,6 +16,7 @@ import ciphervec._native as _native
 from ..errors import StorageError
 from ..ingest.remarks import Progress, remark
 from ..ingest.state_folder import STATE_VARIABLE, state_errors, user_folder
+from ..ingest.uses import former_counts
 
 _NONE: Mapping[str, Progress] = MappingProxyType({})
 _REPORTS = contextvars.ContextVar("ciphervec_reports", default=_NONE)
@@ -64,6 +65,10 @@ class World:
     def warn(self, text: str) -> None:
         """A UserWarning at the caller's own line."""
         remark(text)
+
+    def former_counts(self, spec: str) -> bytes | None:
+        """See `ingest.uses.former_counts`; of a description in hexadecimal digits."""
+        return former_counts(bytes.fromhex(spec))
 
     def progress(self, phase: str, done: int, total: int | None) -> None:
         """To whoever wants to hear of this phase, see `told`."""

@@ -10,6 +10,9 @@ no file of this machine can know is what was shown on another one.
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import json
+import re
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -27,6 +30,10 @@ CREATE TABLE IF NOT EXISTS uses (
 """
 _VERSION = 1
 _FILE = "uses.db"
+_FLOODED_ROWS = re.compile(r"flooded scores of rows of segment ([0-9a-f]{32})")
+_FLOODED_KEY = re.compile(
+    r"flooded scores under the query key of .* ([0-9a-f]{16}) of key (\S+), epoch (\d+)", re.DOTALL
+)
 
 
 class Use(NamedTuple):
@@ -120,6 +127,26 @@ def user_uses() -> Path:
     return folder / _FILE
 
 
+def former_counts(spec: bytes) -> bytes | None:
+    """What was counted here of results for others, before the core counted them: as it keeps that, of an index of this
+    description. None where nothing was counted. Raises StorageError."""
+    try:
+        path = user_folder() / _FILE
+    except RuntimeError:  # a user without a home
+        return None
+    if not path.exists():
+        return None
+    index = hashlib.sha256(spec).hexdigest()[:16]
+    counts = Uses([path]).list()
+    rows = {found[1]: one.used for one in counts if (found := _FLOODED_ROWS.fullmatch(one.name))}
+    keys = {
+        f"{found[2]} epoch {found[3]}": one.used
+        for one in counts
+        if (found := _FLOODED_KEY.fullmatch(one.name)) and found[1] == index
+    }
+    return json.dumps({"keys": keys, "segments": rows}).encode()
+
+
 def _rows(files: Sequence[sqlite3.Connection], name: str) -> Iterator[sqlite3.Row]:
     for file in files:
         row = file.execute("SELECT * FROM uses WHERE name = ?", (name,)).fetchone()
@@ -127,4 +154,4 @@ def _rows(files: Sequence[sqlite3.Connection], name: str) -> Iterator[sqlite3.Ro
             yield row
 
 
-__all__ = ["Count", "Use", "Uses", "user_uses"]
+__all__ = ["Count", "Use", "Uses", "former_counts", "user_uses"]

@@ -19,7 +19,15 @@ from ..collections.client import Client
 from ..collections.collection import Collection
 from ..collections.keyring import KeyRing
 from ..collections.keys import Keys
-from ..errors import CollectionExists, CollectionNotFound, CorruptData, DuplicateId, ServerError
+from ..errors import (
+    CollectionExists,
+    CollectionNotFound,
+    CorruptData,
+    DuplicateId,
+    InvalidInput,
+    ServerError,
+    WrongKey,
+)
 from ..http.client import HttpClient
 from . import configuration, naming
 from .problem import Problem, invalid, no_collection
@@ -125,16 +133,28 @@ class Catalog:
             return name in self._tenants
 
     def add_tenant(self, name: str) -> None:
-        """Raises Problem where it is there."""
+        """With a key of its own, if tenants have such. One whose key was destroyed is made anew: what it had goes. Raises
+        Problem where it is there."""
         with self._lock:
             self.fresh()
+            ring = self._tenant_keys
             if name in self._tenants:
-                raise Problem(409, f"Tenant [{name}] already exists")
-            content = {}
-            if self._tenant_keys is not None:
-                ring = self._tenant_keys
-                content["key"] = ring.key_id(name) if name in ring else ring.add(name).key_id
-            self._add(json.dumps(["tenant", name]), json.dumps(content), f"Tenant [{name}] already exists")
+                if ring is None or name not in self._key_ids or name in ring:
+                    raise Problem(409, f"Tenant [{name}] already exists")
+                for database in list(self._tenants[name]):
+                    self.drop_database(name, database)
+                self._delete([_tenant_row(name)])
+            self._add(_tenant_row(name), json.dumps(self._new_key(name)), f"Tenant [{name}] already exists")
+
+    def _new_key(self, tenant: str) -> dict[str, str]:
+        """What the tenant's row says. A file that is there already may be anybody's, and is not taken."""
+        if self._tenant_keys is None:
+            return {}
+        if tenant in self._tenant_keys:
+            raise Problem(
+                409, f"there is a key for tenant [{tenant}] in --tenant-keys already: move its file away."
+            )
+        return {"key": self._tenant_keys.add(tenant).key_id}
 
     def databases(self, tenant: str) -> dict[str, str]:
         """Names and ids, in the order of making."""
@@ -155,6 +175,8 @@ class Catalog:
             exists = f"Database [{name}] already exists"
             if name in self.databases(tenant):
                 raise Problem(409, exists)
+            if self._tenant_keys is not None and tenant not in self._tenants:
+                self.add_tenant(tenant)  # before there are rows of it under another key
             content = json.dumps({"id": str(uuid.uuid4())})
             self._add(json.dumps(["database", tenant, name]), content, exists)
 
@@ -245,10 +267,11 @@ class Catalog:
 
     def begin(self, entry: Entry, dimension: int, **choices: Any) -> Collection:
         """The sealed collection of a first vector, whoever was first. Raises Problem for another dimension."""
+        client = self._of(entry.tenant)  # a wrapper may take long, and others need not wait
         with self._lock:
             entry = self.entry(entry.id, fresh=True)
             if entry.dimension is None:
-                metric, client = configuration.space(entry.schema), self._of(entry.tenant)
+                metric = configuration.space(entry.schema)
                 try:
                     rows = client.create_collection(entry.sealed_name, dimension, metric, **choices)
                 except CollectionExists:  # another sidecar was first, or stopped half-way
@@ -270,12 +293,16 @@ class Catalog:
             self._delete(self._paths.get(entry.id, [entry.row]))
 
     def reset(self) -> None:
-        """Delete everything that sidecars made here."""
+        """Delete everything that sidecars made here, the keys of its tenants too."""
         with self._lock:
             self.close()
             for name in self._client.list_collections():
                 if name.startswith(PREFIX) and name != CATALOG:
                     self._client.delete_collection(name)
+            ring = self._tenant_keys
+            for tenant, key_id in self._key_ids.items():
+                if ring is not None and tenant in ring and ring.key_id(tenant) == key_id:
+                    ring.destroy(tenant, key_id)
             self._delete(list(self._rows_now().get(include=[])["ids"]))
 
     def close(self) -> None:
@@ -286,28 +313,43 @@ class Catalog:
             self._clients.clear()
 
     def _of(self, tenant: str) -> Client:
-        """The client with the key of a tenant; the sidecar's own of one without. Raises Problem where the key is gone."""
+        """The client with the key of a tenant; the sidecar's own of one without. Raises Problem where the key is gone, or
+        another one is in its place."""
         with self._lock:
             key_id = self._key_ids.get(tenant)
-            if key_id is None:
-                return self._client
-            if self._tenant_keys is None or self._under is None:
-                raise Problem(
-                    403, f"tenant [{tenant}] has a key of its own: start the sidecar with --tenant-keys."
-                )
-            if tenant not in self._tenant_keys:
-                if tenant in self._clients:
-                    self._clients.pop(tenant).close()
+        if key_id is None:
+            return self._client
+        ring, under = self._tenant_keys, self._under
+        if ring is None or under is None:
+            raise Problem(
+                403, f"tenant [{tenant}] has a key of its own: start the sidecar with --tenant-keys."
+            )
+        keys = None
+        try:
+            if tenant in ring:
+                keys = ring[tenant]
+        except (CorruptData, InvalidInput, WrongKey) as error:
+            raise Problem(403, f"the key of tenant [{tenant}] can't be used: {error}") from error
+        if keys is None or keys.key_id != key_id:
+            self._close(tenant)
+            if keys is None:
                 raise Problem(403, f"the key of tenant [{tenant}] was destroyed, or is in another folder.")
-            keys = self._tenant_keys[tenant]
-            if keys.key_id != key_id:
-                raise Problem(
-                    403, f"tenant [{tenant}] is under key {key_id}; --tenant-keys has {keys.key_id} for it."
-                )
-            if tenant not in self._clients:
-                self._clients[tenant] = self._under(keys)
-                self._clients[tenant]._alone = True
-            return self._clients[tenant]
+            raise Problem(
+                403, f"tenant [{tenant}] is under key {key_id}; --tenant-keys has {keys.key_id} for it."
+            )
+        with self._lock:
+            known = self._clients.get(tenant)
+            if known is not None and known.keys == keys:
+                return known
+            self._close(tenant)
+            made = self._clients[tenant] = under(keys)
+            made._alone = True
+            return made
+
+    def _close(self, tenant: str) -> None:
+        with self._lock:
+            if tenant in self._clients:
+                self._clients.pop(tenant).close()
 
     def _add(self, row: str, content: str, exists: str) -> None:
         try:
@@ -357,6 +399,10 @@ class Catalog:
                 if known is None or known.revision < entry.revision:
                     entries[entry.id] = entry
         self._tenants, self._entries, self._paths, self._key_ids = tenants, entries, paths, key_ids
+
+
+def _tenant_row(name: str) -> str:
+    return json.dumps(["tenant", name])
 
 
 def _parsed(ids: list[Any], documents: list[str | None]) -> Iterator[tuple[list[str], dict[str, Any]]]:

@@ -59,6 +59,8 @@ pub fn fetched(py: Python<'_>, told: PrivateFetch) -> PyResult<Bound<'_, PyDict>
             let of = PyDict::new(py);
             of.set_item("rows", table.rows)?;
             of.set_item("place_bytes", table.place_bytes)?;
+            of.set_item("long_rows", table.long_rows)?;
+            of.set_item("long_place_bytes", table.long_place_bytes)?;
             of.set_item("table_bytes", table.table_bytes)?;
             of.set_item("seconds", table.seconds)?;
             of.set_item("seconds_of_ten", table.seconds_of_ten)?;

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use ciphervec_client::{
-    COUNTS, Error, Head, Host, Later, Lost, Progress, Request, Result, Sink, Storage, block_on,
+    COUNTS, Error, FORMER_COUNTS, Head, Host, Later, Lost, Progress, Request, Result, Sink,
+    Storage, block_on,
 };
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -58,7 +59,8 @@ impl PyCallHost {
 impl PyCallHost {
     /// `object` has `send(method, url, headers, body, seconds)`, which returns an answer with `status`, `headers`, `read()` and `close()`
     /// or raises Lost; `sleep(seconds)`; `check()`, which raises what ends a call; `warn(text)`; `progress(phase, done, total)`.
-    /// `counts` is where it is counted what others were shown.
+    /// `former_counts(spec)` gives what a former release counted of that, of the index of this description in hexadecimal digits; or None.
+    /// `counts` is where it is counted now what others were shown.
     #[new]
     fn new(object: Py<PyAny>, storage: &PyStorage, counts: &PyStorage) -> Self {
         let (storage, counts) = (Arc::clone(&storage.0), Arc::clone(&counts.0));
@@ -183,7 +185,13 @@ impl Host for Calling<'_> {
     }
 
     fn get<'a>(&'a self, name: &'a str) -> Later<'a, Result<Option<Vec<u8>>>> {
-        let done = self.host.storage(name).get(name);
+        let done = match name.strip_prefix(FORMER_COUNTS) {
+            Some(spec) => Python::attach(|py| {
+                let found = self.host.object.bind(py).call_method1("former_counts", (spec,));
+                found.and_then(|found| found.extract()).map_err(|error| self.ended(error))
+            }),
+            None => self.host.storage(name).get(name),
+        };
         Box::pin(async move { done })
     }
 

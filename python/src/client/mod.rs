@@ -16,12 +16,12 @@ use ciphervec_client::{Choices, Client, ClientOptions, Face};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
-pub use answers::PyQuery;
+pub use answers::{Answered, PyQuery, answered};
 pub use collection::PyCollection;
-pub use host::{PyCallHost, PyStorage};
+pub use host::{PyCallHost, PyStorage, run};
 pub use keyed::{PyAskedKeys, PyKeyedClient, PyKeyedRecords, PyKeyedTable, PyRemoteTable};
 
-use crate::client::host::run;
+pub use crate::client::values::{audience, network};
 use crate::client::values::{choices, fetch};
 use crate::errors::{InvalidInput, Raise};
 use crate::keys::PyKeys;
@@ -43,6 +43,12 @@ fn shared(keys: Option<&PyKeys>) -> Option<Arc<ciphervec_owner::Keys>> {
 /// Has the core do its work on this module's threads.
 pub fn start() {
     ciphervec_client::run_on(|work| runtime::run(work));
+}
+
+/// That this is a standard deviation of the noise that scores for others may carry. Raises InvalidInput.
+#[pyfunction]
+pub fn check_flooding(deviation: f64) -> PyResult<()> {
+    ciphervec_client::check_deviation(deviation).map_err(Raise::raise)
 }
 
 #[pymethods]

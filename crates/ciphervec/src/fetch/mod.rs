@@ -8,5 +8,5 @@ mod rows;
 mod table;
 
 pub use ciphervec_he::lattice::retrieval::{RetrievalNoise, Shape};
-pub use rows::{FetchedRows, place_len, sealed_row};
+pub use rows::{FetchedRows, Lengths, MOST_LONG, place_len, sealed_row};
 pub use table::{FetchKeys, FetchTable, seconds, session_of};

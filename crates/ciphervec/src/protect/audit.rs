@@ -20,6 +20,11 @@ const LINES: u64 = 1000;
 const PAUSE: Duration = Duration::from_secs(60);
 /// Bytes of the longest line that is read.
 const MOST: u64 = 1 << 20;
+// How lines begin that say something of the log itself.
+const FOLLOWING: &str = "{\"event\":\"begun\",\"after_line\":";
+const CONTINUED: &str = "{\"event\":\"continued\",\"unsigned\":";
+const LOST: &str = "{\"event\":\"lost\",\"lines\":";
+const SIGNATURE: &str = "{\"event\":\"signed\",\"key\":\"";
 
 /// How many lines there are, and the value of the chain after them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -67,26 +72,38 @@ impl Mark {
 pub struct AuditLog {
     path: PathBuf,
     key: Option<SigningKey>,
-    file: File,
-    /// Bytes of whole lines.
-    length: u64,
-    mark: Mark,
+    open: Open,
     signed: (u64, Instant),
+    /// Lines that could not be written.
+    lost: u64,
+}
+
+/// The file, as far as it has come.
+struct Open {
+    file: File,
+    /// Bytes of whole lines; none where it is a pipe or a device.
+    length: Option<u64>,
+    mark: Mark,
 }
 
 impl AuditLog {
-    /// Goes on with the log in a file, or begins one. A line that was not written to its end goes; lines of before there were chains
-    /// stay in front.
+    /// Goes on with the log in a file, or begins one. All of it is checked, by the key's signatures too, and the next line says how
+    /// many lines were not signed: these may have been changed meanwhile. A line that was not written to its end goes.
     ///
     /// # Errors
-    /// If the file can't be read or written, or another process writes to it.
+    /// If the file can't be read or written, holds anything but a log that stands, or another process writes to it.
     pub fn open(path: &Path, key: Option<[u8; AUDIT_KEY_BYTES]>) -> io::Result<Self> {
         let key = key.map(|bytes| SigningKey::from_bytes(&bytes));
-        let (file, length, mark) = opened(path)?;
-        let signed = (mark.line, Instant::now());
-        let mut log = AuditLog { path: path.to_owned(), key, file, length, mark, signed };
-        let more = if mark.line == 0 { "begun" } else { "continued" };
-        log.append(&format!("{{\"event\":\"{more}\"}}"))?;
+        let public = key.as_ref().map(|key| key.verifying_key().to_bytes());
+        let (open, signed) = Open::at(path, public.as_ref())?;
+        let line = open.mark.line;
+        let mut log =
+            AuditLog { path: path.to_owned(), key, open, signed: (line, Instant::now()), lost: 0 };
+        log.write(&match line {
+            0 => "{\"event\":\"begun\"".to_owned(),
+            // A signature is not signed itself.
+            _ => format!("{CONTINUED}{}", line - (signed + u64::from(signed > 0)).min(line)),
+        })?;
         log.sign()?;
         Ok(log)
     }
@@ -94,46 +111,48 @@ impl AuditLog {
     /// Goes on in the file of this name, after it was moved away: its first line says where the other one ended.
     ///
     /// # Errors
-    /// As [`Self::open`]; then lines go where they went.
+    /// As [`Self::open`], and for a file that has something in it; then lines go where they went.
     pub fn reopen(&mut self) -> io::Result<()> {
-        if same_file(&self.file, &self.path)? {
+        if same_file(&self.open.file, &self.path)? {
             return Ok(());
         }
-        let (file, length, mark) = opened(&self.path)?;
+        if std::fs::metadata(&self.path).is_ok_and(|found| found.len() > 0) {
+            return Err(io::Error::other(
+                "there is something in the new file already; move it away",
+            ));
+        }
+        let (mut fresh, _) = Open::at(&self.path, None)?;
         self.sign()?;
-        let Mark { line, chain } = core::mem::replace(&mut self.mark, mark);
-        (self.file, self.length) = (file, length);
-        let after = Hash::from_bytes(chain);
-        self.append(&format!(
-            "{{\"event\":\"begun\",\"after_line\":{line},\"after\":\"{after}\"}}"
-        ))?;
+        let Mark { line, chain } = self.open.mark;
+        fresh.write(&format!("{FOLLOWING}{line},\"after\":\"{}\"", Hash::from_bytes(chain)))?;
+        (self.open, self.signed) = (fresh, (0, Instant::now()));
         self.sign()
     }
 
-    /// Appends a JSON object, which has no line break and at least one field.
+    /// Appends a JSON object, which has no line break and at least one field. What could not be written before is counted in a line
+    /// in front of it.
     ///
     /// # Errors
     /// If it can't be written: then nothing of it is in the log.
     pub fn append(&mut self, object: &str) -> io::Result<()> {
         let text = object.strip_suffix('}').filter(|text| text.len() > 1 && !text.contains('\n'));
-        let Some(text) = text else {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidInput,
-                "a JSON object on one line expected",
-            ));
+        let Some(text) = text.filter(|text| (text.len() as u64) < MOST / 2) else {
+            let why = "a JSON object on one line expected, of less than 512 KiB";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
         };
-        let next = self.mark.after(text.as_bytes());
-        let line = format!("{text}{}\n", next.ending());
-        if let Err(error) = self.file.write_all(line.as_bytes()) {
-            // Half a line is none.
-            self.file.set_len(self.length)?;
+        let written =
+            if self.lost == 0 { Ok(()) } else { self.write(&format!("{LOST}{}", self.lost)) };
+        if let Err(error) = written.and_then(|()| {
+            self.lost = 0;
+            self.write(text)
+        }) {
+            self.lost += 1;
             return Err(error);
         }
-        self.length += line.len() as u64;
-        self.mark = next;
         let (line, then) = self.signed;
-        if self.mark.line - line.min(self.mark.line) > LINES || then.elapsed() > PAUSE {
-            self.sign()?;
+        if self.open.mark.line - line > LINES || then.elapsed() > PAUSE {
+            // The next line tries again.
+            let _ = self.sign();
         }
         Ok(())
     }
@@ -141,23 +160,26 @@ impl AuditLog {
     /// Signs where it has come to, if it has a key and something came since.
     ///
     /// # Errors
-    /// As [`Self::append`].
+    /// If the signature can't be written.
     pub fn sign(&mut self) -> io::Result<()> {
-        let Some(key) = &self.key else { return Ok(()) };
-        if self.signed.0 == self.mark.line {
+        let (Some(key), mark) = (&self.key, self.open.mark) else { return Ok(()) };
+        if self.signed.0 == mark.line {
             return Ok(());
         }
-        let signature = key.sign(&self.mark.signed());
+        let signature = key.sign(&mark.signed());
         let [key, signature] = [hex(key.verifying_key().as_bytes()), hex(&signature.to_bytes())];
-        self.signed = (self.mark.line + 1, Instant::now());
-        self.append(&format!(
-            "{{\"event\":\"signed\",\"key\":\"{key}\",\"signature\":\"{signature}\"}}"
-        ))
+        self.write(&format!("{SIGNATURE}{key}\",\"signature\":\"{signature}\""))?;
+        self.signed = (self.open.mark.line, Instant::now());
+        Ok(())
     }
 
     /// Where it has come to.
     pub fn mark(&self) -> Mark {
-        self.mark
+        self.open.mark
+    }
+
+    fn write(&mut self, text: &str) -> io::Result<()> {
+        self.open.write(text)
     }
 }
 
@@ -168,40 +190,63 @@ impl Drop for AuditLog {
     }
 }
 
+impl Open {
+    /// The file, locked and at its end, and the last line in it that `key` has signed for.
+    fn at(path: &Path, key: Option<&[u8; AUDIT_KEY_BYTES]>) -> io::Result<(Self, u64)> {
+        let mut options = OpenOptions::new();
+        options.append(true).create(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        if std::fs::metadata(path).is_ok_and(|found| !found.is_file()) {
+            let open = Open { file: options.open(path)?, length: None, mark: Mark::default() };
+            return Ok((open, 0));
+        }
+        let file = options.read(true).open(path)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                let why = "another process writes to it; give each process a file of its own";
+                return Err(io::Error::new(io::ErrorKind::ResourceBusy, why));
+            }
+            Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => {}
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
+        let end = file.metadata()?.len();
+        let start = end.saturating_sub(MOST);
+        let (mut tail, mut reader) = (Vec::new(), &file);
+        reader.seek(SeekFrom::Start(start))?;
+        Read::take(reader, MOST).read_to_end(&mut tail)?;
+        let torn = tail.len() - tail.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        let length = end - torn as u64;
+        if torn > 0 && (length > 0 || start == 0) {
+            file.set_len(length)?;
+        }
+        let found = verified(path, key, &[]).map_err(|broken| {
+            let why = format!(
+                "{broken}. It is not gone on with: move the file away, and keep it if nobody of yours changed it"
+            );
+            io::Error::new(io::ErrorKind::InvalidData, why)
+        })?;
+        Ok((Open { file, length: Some(length), mark: found.end }, found.signed))
+    }
+
+    fn write(&mut self, text: &str) -> io::Result<()> {
+        let next = self.mark.after(text.as_bytes());
+        let line = format!("{text}{}\n", next.ending());
+        if let Err(error) = self.file.write_all(line.as_bytes()) {
+            // Half a line is none.
+            self.length.map_or(Ok(()), |length| self.file.set_len(length))?;
+            return Err(error);
+        }
+        self.length = self.length.map(|length| length + line.len() as u64);
+        self.mark = next;
+        Ok(())
+    }
+}
+
 /// The half of a signing key that signatures are checked by.
 pub fn verifying_key(key: &[u8; AUDIT_KEY_BYTES]) -> [u8; AUDIT_KEY_BYTES] {
     SigningKey::from_bytes(key).verifying_key().to_bytes()
-}
-
-/// The file, locked and at its end, the length of its whole lines, and what the last one says.
-fn opened(path: &Path) -> io::Result<(File, u64, Mark)> {
-    let mut options = OpenOptions::new();
-    options.read(true).append(true).create(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut file = options.open(path)?;
-    match file.try_lock() {
-        Ok(()) => {}
-        Err(TryLockError::WouldBlock) => {
-            let why = "another process writes to it; give each process a file of its own";
-            return Err(io::Error::new(io::ErrorKind::ResourceBusy, why));
-        }
-        Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => {}
-        Err(TryLockError::Error(error)) => return Err(error),
-    }
-    let end = file.seek(SeekFrom::End(0))?;
-    let start = end.saturating_sub(MOST);
-    file.seek(SeekFrom::Start(start))?;
-    let mut tail = Vec::new();
-    Read::take(&file, MOST).read_to_end(&mut tail)?;
-    let whole = tail.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-    let length = if whole == 0 && start > 0 { end } else { start + whole as u64 };
-    if length < end {
-        file.set_len(length)?;
-    }
-    let lines = tail[..whole].strip_suffix(b"\n").unwrap_or_default();
-    let last = lines.rsplit(|byte| *byte == b'\n').next().unwrap_or_default();
-    Ok((file, length, Mark::split(last).map(|(_, mark)| mark).unwrap_or_default()))
 }
 
 #[cfg(unix)]
@@ -224,12 +269,14 @@ fn same_file(_file: &File, path: &Path) -> io::Result<bool> {
 /// What a log that holds is about.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Verified {
-    /// Lines in front, of before there were chains: nothing is known of them.
-    pub unchained: u64,
     /// Where it ends.
     pub end: Mark,
     /// The last line that the key has signed for; 0 where there is none, or no key was given.
     pub signed: u64,
+    /// Lines that were not signed when the log was gone on with: they may have been changed before.
+    pub unsigned: u64,
+    /// Lines that could not be written, as the log says.
+    pub lost: u64,
     /// Where the log before this one ended, as the first line says.
     pub after: Option<Mark>,
 }
@@ -257,11 +304,25 @@ pub enum Broken {
     },
 }
 
-/// Checks every line of a log; with `key` the signatures, each of which has to be its; and that it passes `marks` that others have seen.
+/// Checks every line of a log; with `key` the signatures, each of which has to be its, and one there; and that it passes `marks` that
+/// others have seen.
 ///
 /// # Errors
 /// [`Broken`], at the first line that does not follow from those before it.
 pub fn verify(
+    path: &Path,
+    key: Option<&[u8; AUDIT_KEY_BYTES]>,
+    marks: &[Mark],
+) -> Result<Verified, Broken> {
+    let found = verified(path, key, marks)?;
+    if key.is_some() && found.signed == 0 {
+        let (path, why) = (path.display().to_string(), "the given key has signed none".to_owned());
+        return Err(Broken::Line { path, line: found.end.line.max(1), why });
+    }
+    Ok(found)
+}
+
+fn verified(
     path: &Path,
     key: Option<&[u8; AUDIT_KEY_BYTES]>,
     marks: &[Mark],
@@ -284,14 +345,10 @@ pub fn verify(
             return Err(broken(number, "it has no end, or is longer than a line can be"));
         };
         let Some((text, mark)) = Mark::split(whole) else {
-            if found.end.line > 0 {
-                return Err(broken(
-                    number,
-                    "it has no number and value of the chain, as those before it",
-                ));
-            }
-            found.unchained += 1;
-            continue;
+            return Err(broken(
+                number,
+                "it is no line of a chained log: it lacks its number and the chain",
+            ));
         };
         let due = found.end.after(text);
         if mark.line != due.line {
@@ -301,9 +358,8 @@ pub fn verify(
         if mark != due {
             return Err(broken(number, "it, or a line before it, was changed"));
         }
-        if let Some(signed) = field(text, b"{\"event\":\"signed\",\"key\":\"").zip(key.as_ref()) {
-            let (by, key) = signed;
-            let after = &text[by.len() + b"{\"event\":\"signed\",\"key\":\"".len()..];
+        if let Some((by, key)) = field(text, SIGNATURE.as_bytes()).zip(key.as_ref()) {
+            let after = &text[SIGNATURE.len() + by.len()..];
             let signature = field(after, b"\",\"signature\":\"").and_then(unhex::<64>);
             let is_own = unhex::<32>(by).as_ref() == Some(key.as_bytes());
             let holds = signature.is_some_and(|signature| {
@@ -317,10 +373,10 @@ pub fn verify(
         if mark.line == 1 {
             found.after = followed(text);
         }
+        found.unsigned = found.unsigned.saturating_add(counted(text, CONTINUED));
+        found.lost = found.lost.saturating_add(counted(text, LOST));
         found.end = mark;
-        if let Some(seen) = marks.iter().find(|seen| seen.line == mark.line)
-            && *seen != mark
-        {
+        if marks.iter().any(|seen| seen.line == mark.line && *seen != mark) {
             return Err(broken(number, "its value of the chain is not the one that was seen"));
         }
     }
@@ -338,9 +394,15 @@ fn field<'a>(text: &'a [u8], start: &[u8]) -> Option<&'a [u8]> {
     text.strip_prefix(start)?.split(|byte| *byte == b'"').next()
 }
 
+/// The number after `start`.
+fn counted(text: &[u8], start: &str) -> u64 {
+    let number = text.strip_prefix(start.as_bytes()).unwrap_or_default();
+    core::str::from_utf8(number).ok().and_then(|number| number.parse().ok()).unwrap_or_default()
+}
+
 /// The end of the log before this one, from its first line.
 fn followed(text: &[u8]) -> Option<Mark> {
-    let rest = text.strip_prefix(b"{\"event\":\"begun\",\"after_line\":")?;
+    let rest = text.strip_prefix(FOLLOWING.as_bytes())?;
     let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let line = core::str::from_utf8(&rest[..digits]).ok()?.parse().ok()?;
     let chain = unhex(field(&rest[digits..], b",\"after\":\"")?)?;

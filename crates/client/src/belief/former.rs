@@ -1,10 +1,12 @@
 //! What Python clients remembered before this crate did it for them, in the user's state folder and in clear. It counts where nothing was
 //! remembered since: a server must not gain a clean record by an upgrade of its client.
 
+use ciphervec_owner::IndexSpec;
 use serde::Deserialize;
 
 use crate::belief::pins::Pin;
 use crate::belief::trust::Values;
+use crate::host::FORMER_COUNTS;
 use crate::json;
 
 /// What they remembered of a collection on a server; `state` since format 2.
@@ -33,6 +35,13 @@ pub fn of_server(server: &str, collection: &str) -> String {
 /// The second.
 pub fn of_origin(origin: &str) -> String {
     format!("former/origin\n{origin}")
+}
+
+/// What they counted of results for others, of an index of this description: as [`crate::view::flooding`] keeps it. It counts beside what is
+/// counted since.
+pub fn of_counts(spec: &IndexSpec) -> String {
+    let digits = spec.to_bytes().iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    format!("{FORMER_COUNTS}{digits}")
 }
 
 /// And the list of consumed segments.

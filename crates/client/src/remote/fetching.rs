@@ -19,6 +19,10 @@ const PART: u64 = 512 << 10;
 struct SaidOffer {
     table: Hex<16>,
     place_bytes: u32,
+    #[serde(default)]
+    long_rows: Vec<u32>,
+    #[serde(default)]
+    long_place_bytes: u32,
     table_bytes: u64,
     seconds: f64,
     seconds_of_ten: f64,
@@ -48,6 +52,8 @@ impl Fetching for RemoteStore {
         Ok(Offered::Table(FetchOffer {
             table: said.table.0,
             place_bytes: said.place_bytes as usize,
+            long_rows: said.long_rows,
+            long_place_bytes: said.long_place_bytes as usize,
             table_bytes: said.table_bytes,
             seconds,
         }))

@@ -10,6 +10,7 @@ use crate::host::Host;
 use crate::random::random;
 use crate::records::record::{self, Fields};
 use crate::records::sparse::SparseVector;
+use crate::view::shown;
 
 const MAX_RECORD: usize = 64 << 20;
 /// Rows that a warning names.
@@ -317,12 +318,4 @@ fn fresh_ids(count: usize) -> Result<Vec<Id>> {
         Ok(Id::Text(format!("{a}-{b}-{c}-{d}-{e}")))
     };
     (0..count).map(fresh).collect()
-}
-
-/// An id as messages have it.
-pub fn shown(id: &Id) -> String {
-    match id {
-        Id::Number(number) => number.to_string(),
-        Id::Text(text) => format!("{text:?}"),
-    }
 }

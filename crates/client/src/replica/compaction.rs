@@ -12,8 +12,8 @@ use crate::error::{Error, Result};
 use crate::hex::Hex;
 use crate::host::{Host, Progress};
 use crate::replica::batch::Batch;
-use crate::replica::spread::{moved, suits};
 use crate::replica::{KEY_PAIR_ROWS, Replica, SEGMENT_ROWS};
+use crate::view::spread::{moved, suits};
 
 /// Segments, and rows of each, whose mean is looked at.
 const SEGMENTS: usize = 16;
@@ -227,7 +227,7 @@ impl Replica {
         for ((vector, kept), (_, id)) in each {
             match kept {
                 Some(kept) => vector.copy_from_slice(kept),
-                None => self.rescale(segment.id, id, vector),
+                None => self.view().rescale(segment.id, id, vector),
             }
         }
         Ok(Batch {

@@ -12,10 +12,11 @@ use ciphervec_owner::search::Hit;
 use crate::change::{ORIGINALS, StoredSegment};
 use crate::error::Result;
 use crate::host::Host;
+use crate::matches::{Matches, ranked, threshold};
 use crate::replica::Replica;
 use crate::replica::fetch::Fetch;
 use crate::replica::rows::select;
-use crate::replica::search::{Matches, Question, ranked, threshold};
+use crate::replica::search::Question;
 use crate::threads::heavy;
 
 /// Bytes of vectors that are read for a query: beyond it scores are flooded.
@@ -53,7 +54,8 @@ impl Replica {
         }
         let (metric, dimension) =
             (self.description.spec.metric(), self.description.spec.dimension());
-        let threshold = threshold(self, question.within);
+        let threshold =
+            question.within.map(|within| threshold(self.description.spec.metric(), within));
         let mut nearest = vec![Vec::new(); question.rows.len() / dimension];
         for (segment, places) in self.by_segment(&ids)? {
             let rows: Vec<_> = places.iter().map(|(_, row, id)| (*row, *id)).collect();

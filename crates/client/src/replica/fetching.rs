@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use ciphervec_owner::fetch::{Asked, FetchSession, FetchedRows, MAX_FETCHED, Shape, sealed_row};
+use ciphervec_owner::fetch::{Asked, FetchSession, FetchedRows, MAX_FETCHED, sealed_row};
 use ciphervec_owner::protect::aead::EnvelopeError;
 use ciphervec_owner::protect::records::{HEAD_START, Place, head_len, open_record, record_lens};
 use ciphervec_owner::search::SegmentRootKey;
@@ -20,6 +20,7 @@ use crate::records::original::read_original;
 use crate::records::record::Record;
 use crate::replica::Replica;
 use crate::replica::fetch::Fetch;
+use crate::replica::fetches::{Part, PrivateFetch, PrivateTable, Table};
 use crate::replica::read::Vectors;
 use crate::store::{FetchOffer, Fetched, Fetching, LARGEST, Offered};
 
@@ -34,32 +35,6 @@ const SENDS: usize = 4;
 /// Bytes of an answer to a fetch of a polynomial, and beside them, at most.
 const LAYER: usize = 24 << 10;
 
-/// A private fetch, as a server offers it.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct PrivateTable {
-    /// Rows that it is among, deleted ones included.
-    pub rows: usize,
-    /// Bytes that each has there, sealed: the size class of the longest.
-    pub place_bytes: usize,
-    /// Bytes that the table takes in the server's memory.
-    pub table_bytes: u64,
-    /// Seconds that one row is predicted to take.
-    pub seconds: f64,
-    /// The same of up to ten; up to a hundred take ten times as long.
-    pub seconds_of_ten: f64,
-}
-
-/// What there is to know of private fetches from a collection.
-#[derive(Clone, Debug, PartialEq)]
-pub struct PrivateFetch {
-    /// Of metadata and documents; or why there is none.
-    pub records: core::result::Result<PrivateTable, String>,
-    /// How many failed a check: each may have told a server whether one row was among those asked for.
-    pub failures: u32,
-    /// Whether none is made any more, because one failed.
-    pub ended: bool,
-}
-
 /// How rows are read, decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
@@ -69,14 +44,6 @@ pub enum Way {
     All,
     /// As if there were so many.
     Private(usize),
-}
-
-/// A table of the present state.
-struct Table {
-    blob: &'static str,
-    rows: FetchedRows,
-    shape: Shape,
-    offer: FetchOffer,
 }
 
 /// Messages for as many rows as that at most, and rows of each.
@@ -303,9 +270,18 @@ impl Replica {
         let segments = self.entries();
         let segments = segments.iter().map(|one| (one.id, one.rows));
         let rows = FetchedRows::new(&self.description.spec.binding(), blob, segments);
-        let known = self.fetches.offers.get(blob).filter(|offer| offer.table == *rows.name());
-        let offer = match known {
-            Some(offer) => *offer,
+        let wrong = |error: SchemeError| {
+            Error::server(format!(
+                "the server of {} offers no table there is: {error}",
+                self.name()
+            ))
+        };
+        // Where long rows are is the server's word, as the lengths of places are: a wrong one opens nothing.
+        let parted = |offer: &FetchOffer| rows.clone().with_long(offer.long_rows.clone());
+        let known = self.fetches.offers.get(blob).cloned();
+        let known = known.and_then(|offer| Some((parted(&offer).ok()?, offer)));
+        let (rows, offer) = match known.filter(|(rows, offer)| offer.table == *rows.name()) {
+            Some(known) => known,
             None => {
                 let store = Arc::clone(&self.store);
                 let Some(fetching) = store.fetching() else {
@@ -313,19 +289,20 @@ impl Replica {
                 };
                 match fetching.offer(host, blob).await? {
                     Offered::Refused(why) => return Ok(Err(why)),
-                    Offered::Table(offer) if offer.table == *rows.name() => offer,
-                    Offered::Table(_) => return Err(self.too_fast()),
+                    Offered::Table(offer) => {
+                        let rows = parted(&offer).map_err(wrong)?;
+                        if offer.table != *rows.name() {
+                            return Err(self.too_fast());
+                        }
+                        (rows, offer)
+                    }
                 }
             }
         };
-        let shape = rows.shape(offer.place_bytes).map_err(|error| {
-            Error::server(format!(
-                "the server of {} offers no table there is: {error}",
-                self.name()
-            ))
-        })?;
-        self.fetches.offers.insert(blob, offer);
-        Ok(Ok(Table { blob, rows, shape, offer }))
+        let shape = rows.shape(offer.place_bytes).map_err(wrong)?;
+        let long = rows.long_shape(offer.long_place_bytes).map_err(wrong)?;
+        self.fetches.offers.insert(blob, offer.clone());
+        Ok(Ok(Table { blob, rows, shape, long, offer }))
     }
 
     /// What there is to know of private fetches.
@@ -336,6 +313,8 @@ impl Replica {
         let records = self.fetch_table(host, RECORDS).await?.map(|table| PrivateTable {
             rows: table.rows.len(),
             place_bytes: table.offer.place_bytes,
+            long_rows: table.rows.long().len(),
+            long_place_bytes: table.offer.long_place_bytes,
             table_bytes: table.offer.table_bytes,
             seconds: table.offer.seconds[0],
             seconds_of_ten: table.offer.seconds[1],
@@ -352,7 +331,7 @@ impl Replica {
         (records, vectors): (bool, bool),
         bound: usize,
     ) -> Result<(Vec<Arc<[u8]>>, Vec<f32>)> {
-        let places = self.places(ids)?;
+        let places = self.view().places(ids)?;
         let (count, each) = messages(bound.max(ids.len()));
         let mut tables = Vec::new();
         for blob in blobs(records, vectors) {
@@ -360,11 +339,14 @@ impl Replica {
                 self.fetch_table(host, blob).await?.or_else(|why| self.refuse_private(&why))?;
             tables.push(table);
         }
-        let (key, mut session) = self.session(host, count * tables.len()).await?;
-        let asked = self.ask_all(host, &mut session, &tables, &places, (count, each)).await;
+        let parts: Vec<Part<'_>> = tables.iter().flat_map(Table::parts).collect();
+        let (key, mut session) = self.session(host, count * parts.len()).await?;
+        let asked = self.ask_all(host, &mut session, &parts, &places, (count, each)).await;
         let answers = match asked {
             Ok(answers) => answers,
             Err(error) => {
+                // A server may have made other tables of the same rows since.
+                self.fetches.offers.clear();
                 self.fetches.session = Some((key, session));
                 return Err(error);
             }
@@ -393,7 +375,7 @@ impl Replica {
             Some(vector) => Ok(vector),
             None => self.refuse_private(&format!(
                 "does not give the vector of id {}, which was not kept as it was put in",
-                crate::replica::batch::shown(id)
+                crate::view::shown(id)
             )),
         };
         let vectors = originals.iter().zip(ids).map(vector).collect::<Result<Vec<Vec<f32>>>>()?;
@@ -430,22 +412,24 @@ impl Replica {
         &self,
         host: &dyn Host,
         session: &mut FetchSession,
-        tables: &[Table],
+        parts: &[Part<'_>],
         places: &[(SegmentId, u32)],
         (count, each): (usize, usize),
     ) -> Result<Vec<(Asked, Vec<u8>)>> {
         let store = Arc::clone(&self.store);
         let Some(fetching) = store.fetching() else { return Err(self.too_fast()) };
-        let mut answers = Vec::with_capacity(tables.len() * count);
-        for table in tables {
+        let mut answers = Vec::with_capacity(parts.len() * count);
+        for part in parts {
+            // Of rows that are in the other table, what fills up is asked for.
             let place = |(segment, row): &(SegmentId, u32)| {
-                table.rows.place(*segment, *row).ok_or_else(|| self.too_fast())
+                let first = part.of.rows.place(*segment, *row).ok_or_else(|| self.too_fast())?;
+                Ok(part.place(first).unwrap_or(0))
             };
             let wanted: Vec<_> = places.iter().map(place).collect::<Result<_>>()?;
             for message in 0..count {
-                let part = wanted.chunks(each).nth(message).unwrap_or_default();
-                let (asked, query) = session.ask(&table.shape, part, each)?;
-                let answer = self.answer(host, fetching, session, table, (&query, each)).await?;
+                let wanted = wanted.chunks(each).nth(message).unwrap_or_default();
+                let (asked, query) = session.ask(part.shape, wanted, each)?;
+                let answer = self.answer(host, fetching, session, part, (&query, each)).await?;
                 answers.push((asked, answer));
             }
         }
@@ -457,12 +441,12 @@ impl Replica {
         host: &dyn Host,
         fetching: &dyn Fetching,
         session: &FetchSession,
-        table: &Table,
+        part: &Part<'_>,
         (query, each): (&[u8], usize),
     ) -> Result<Vec<u8>> {
-        let most = LAYER * (each * table.shape.layers() + 1);
+        let most = LAYER * (each * part.shape.layers() + 1);
         for _ in 0..SENDS {
-            match fetching.fetch(host, table.blob, table.rows.name(), query, most).await? {
+            match fetching.fetch(host, part.of.blob, part.shape.name(), query, most).await? {
                 Fetched::Answer(answer) => return Ok(answer),
                 Fetched::KeysMissing => {
                     fetching.bring_keys(host, session.evaluation_keys()).await?;
@@ -476,7 +460,7 @@ impl Replica {
         )))
     }
 
-    /// What came, of each table; an error, which says nothing, where anything is wrong.
+    /// What came, of each blob; an error, which says nothing, where anything is wrong.
     fn open_fetched(
         &self,
         session: &mut FetchSession,
@@ -489,13 +473,14 @@ impl Replica {
         let listing = self.store.listing();
         let (binding, dimension) =
             (self.description.spec.binding(), self.description.spec.dimension());
-        let mut opened = Vec::with_capacity(tables.len());
+        let mut opened: Vec<Vec<Arc<[u8]>>> = Vec::with_capacity(tables.len());
         // What fills up is opened like the others, and fails unseen.
         let filler = (SegmentId([0; 16]), 0);
         let nobody = Id::from(0);
         let mut failed = None;
-        for (table, answers) in tables.iter().zip(answers.chunks(count)) {
-            let mut found = Vec::with_capacity(ids.len());
+        let parts = tables.iter().flat_map(Table::parts);
+        for (part, answers) in parts.zip(answers.chunks(count)) {
+            let (table, mut found) = (part.of, Vec::with_capacity(ids.len()));
             for (message, (asked, answer)) in answers.iter().enumerate() {
                 let row = |at: usize, bytes: &[u8]| -> Option<Arc<[u8]>> {
                     let at = message * each + at;
@@ -509,20 +494,37 @@ impl Replica {
                     let aead =
                         root.map_or_else(|| self.owner.aead(), |root| SegmentRootKey::aead(root));
                     let id = ids.get(at).unwrap_or(&nobody);
-                    let record = open_record(aead, place, id, row, sealed_row(bytes)?).ok()?;
-                    // A writer who seals what is no record sees its readers fail as well.
-                    let reads = match table.blob {
-                        ORIGINALS => read_original(&record, dimension).is_ok(),
-                        _ => Record::read(&record).is_ok(),
+                    let open = || {
+                        let record = open_record(aead, place, id, row, sealed_row(bytes)?).ok()?;
+                        // A writer who seals what is no record sees its readers fail as well.
+                        let reads = match table.blob {
+                            ORIGINALS => read_original(&record, dimension).is_ok(),
+                            _ => Record::read(&record).is_ok(),
+                        };
+                        reads.then(|| Arc::from(record.as_slice()))
                     };
-                    reads.then(|| Arc::from(record.as_slice()))
+                    let opened = open();
+                    // What fills up for a row of the other table fails unseen too.
+                    let first = table.rows.place(segment, row);
+                    let elsewhere = first.is_some_and(|first| part.place(first).is_none());
+                    if elsewhere { Some(Arc::from([])) } else { opened }
                 };
                 match session.open_with(asked, answer, row) {
                     Ok(rows) => found.extend(rows),
                     Err(error) => failed = Some(error),
                 }
             }
-            opened.push(found);
+            match opened.last_mut().filter(|_| part.long) {
+                None => opened.push(found),
+                // Each row was in one of both.
+                Some(of_first) => {
+                    for (first, found) in of_first.iter_mut().zip(found) {
+                        if first.is_empty() {
+                            *first = found;
+                        }
+                    }
+                }
+            }
         }
         failed.map_or(Ok(opened), Err)
     }
@@ -534,7 +536,7 @@ impl Replica {
         let (listing, binding) = (self.store.listing(), self.description.spec.binding());
         let mut heads: HashMap<SegmentId, (u64, Vec<u64>)> = HashMap::new();
         let mut found = Vec::with_capacity(ids.len());
-        for ((segment, row), id) in self.places(ids)?.into_iter().zip(ids) {
+        for ((segment, row), id) in self.view().places(ids)?.into_iter().zip(ids) {
             let Some(one) = listing.segments.get(&segment).filter(|one| one.may_have(RECORDS))
             else {
                 found.push(Arc::from([]));

@@ -35,7 +35,7 @@ impl Replica {
                 break;
             }
             let more = if most == usize::MAX { most } else { most - count };
-            let mut rows = self.live_rows(segment.id);
+            let mut rows = self.view().live_rows(segment.id);
             let mut decided = false;
             let table = self.payloads.tables.get(segment.id);
             if let Some(table) = table.filter(|table| table.tells(filter)) {
@@ -129,12 +129,6 @@ impl Replica {
         let table = Arc::new(self.read_table(host, segment).await?);
         self.payloads.tables.keep(segment.id, Arc::clone(&table));
         Ok(table)
-    }
-
-    /// The rows of a segment that are there.
-    pub fn live_rows(&self, id: SegmentId) -> Vec<u32> {
-        let names = self.directory.names(id).into_iter().flatten().enumerate();
-        names.filter_map(|(row, name)| name.map(|_| row as u32)).collect()
     }
 
     /// Which rows have all of these tags, as their owner authenticated them: of every segment, so that no read tells which rows were

@@ -6,8 +6,8 @@ use std::collections::HashMap;
 use ciphervec_owner::Id;
 
 use crate::error::{Error, Result};
+use crate::matches::Matches;
 use crate::records::sparse::SparseVector;
-use crate::replica::search::Matches;
 
 /// How many of each list are looked at, unless more hits are asked for.
 pub const WINDOW: usize = 100;

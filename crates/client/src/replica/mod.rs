@@ -19,11 +19,11 @@ pub mod fetch;
 pub mod fetches;
 pub mod fetching;
 pub mod filtering;
-pub mod flooding;
 pub mod fusion;
 pub mod merging;
 pub mod opened;
 pub mod opened_routing;
+mod others;
 pub mod overlay;
 pub mod padding;
 pub mod payloads;
@@ -39,7 +39,6 @@ pub mod rotation;
 pub mod routing;
 pub mod rows;
 pub mod search;
-pub mod spread;
 pub mod tables;
 pub mod taking_in;
 pub mod traffic;
@@ -52,7 +51,7 @@ use std::time::Duration;
 
 use ciphervec_owner::protect::consumed::Consumed;
 use ciphervec_owner::search::{Origin, Owner, SegmentDirectory, TokenPool};
-use ciphervec_owner::{Id, Keys, SegmentId};
+use ciphervec_owner::{Keys, SegmentId};
 
 use crate::belief::description::Description;
 use crate::belief::quarantine_book::QuarantineBook;
@@ -67,9 +66,10 @@ use crate::replica::fetches::Fetches;
 use crate::replica::opened::Payloads;
 use crate::replica::opened_routing::OpenedRouting;
 use crate::replica::query_keys::QueryKeys;
-use crate::replica::spread::OffCenter;
 use crate::replica::traffic::Traffic;
 use crate::store::CollectionStore;
+use crate::view::View;
+use crate::view::spread::OffCenter;
 
 /// Rows after which another segment begins; under the additively homomorphic schemes, which take seconds for so many.
 pub const SEGMENT_ROWS: usize = 65_536;
@@ -180,6 +180,11 @@ impl Replica {
         self.face.quoted(self.description.spec.collection())
     }
 
+    /// What its owner knows of it.
+    pub fn view(&self) -> View<'_> {
+        View { face: self.face, owner: &self.owner, directory: &self.directory }
+    }
+
     /// The committed segments, oldest first.
     pub fn entries(&self) -> Vec<Arc<StoredSegment>> {
         self.store.listing().segments.values().cloned().collect()
@@ -201,20 +206,6 @@ impl Replica {
     /// Segments taken in, those that are passed over included.
     pub fn attached(&self) -> HashSet<SegmentId> {
         self.deleted.keys().copied().collect()
-    }
-
-    /// Where ids are.
-    pub fn places(&self, ids: &[Id]) -> Result<Vec<(SegmentId, u32)>> {
-        let place = |id: &Id| {
-            self.directory.locate(id).ok_or_else(|| {
-                Error::UnknownId(format!(
-                    "id {} is not in {}; nothing was changed. Ids are typed: 1 and \"1\" are different.",
-                    batch::shown(id),
-                    self.name()
-                ))
-            })
-        };
-        ids.iter().map(place).collect()
     }
 
     /// Looks at rows that are to be added, before they are.

@@ -12,8 +12,9 @@ use crate::records::sparse::SparseVector;
 use crate::replica::Replica;
 use crate::replica::batch::{
     Batch, Beside, Records, changes, check_ids, check_metadatas, check_rows, check_sparse, laid,
-    same_length, shown,
+    same_length,
 };
+use crate::view::shown;
 
 /// What becomes of a row that is here already.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

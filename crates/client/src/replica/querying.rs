@@ -4,12 +4,13 @@ use ciphervec_owner::Id;
 
 use crate::error::Result;
 use crate::host::Host;
+use crate::matches::Matches;
 use crate::replica::Replica;
 use crate::replica::alone::Alone;
 use crate::replica::fusion::{Hybrid, fused};
 use crate::replica::request::{GetResult, Parts};
 use crate::replica::rows::{rows_of, way};
-use crate::replica::search::{Matches, Question, search};
+use crate::replica::search::{Question, search};
 
 /// What is made of the hits of a question.
 pub struct Wanted {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use ciphervec_owner::{Error as SchemeError, Id, Metric, SegmentId};
+use ciphervec_owner::{Error as SchemeError, Id, SegmentId};
 
 use crate::change::{ROWS, StoredSegment};
 use crate::error::{Error, Result};
@@ -25,7 +25,7 @@ impl Replica {
         let listing = self.store.listing();
         let mut groups: Vec<Group<'a>> = Vec::new();
         let mut places: HashMap<SegmentId, usize> = HashMap::new();
-        for (position, (segment, row)) in self.places(ids)?.into_iter().enumerate() {
+        for (position, (segment, row)) in self.view().places(ids)?.into_iter().enumerate() {
             let Some(entry) = listing.segments.get(&segment) else { continue };
             let at = *places.entry(segment).or_insert_with(|| {
                 groups.push((Arc::clone(entry), Vec::new()));
@@ -74,7 +74,7 @@ impl Replica {
             let rows: Vec<_> = left.iter().map(|(_, row, _)| *row as usize).collect();
             let mut unsealed = self.unseal(host, segment.id, &rows).await?;
             for ((position, _, id), row) in left.iter().zip(unsealed.chunks_exact_mut(dimension)) {
-                self.rescale(segment.id, id, row);
+                self.view().rescale(segment.id, id, row);
                 found.rows[position * dimension..][..dimension].copy_from_slice(row);
             }
         }
@@ -108,22 +108,6 @@ impl Replica {
         match self.hold(host, &segments, &message).await {
             Ok(()) => Error::Tampered { message, segments },
             Err(error) => error,
-        }
-    }
-
-    /// Puts an unsealed row where it was put in: with its length, which `ip` and `l2` keep, and its center; else at unit length.
-    pub(super) fn rescale(&self, segment: SegmentId, id: &Id, row: &mut [f32]) {
-        if self.description.spec.metric() == Metric::Hamming {
-            return;
-        }
-        let center = self.directory.centre(segment).unwrap_or_default();
-        let length = row.iter().map(|x| f64::from(*x).powi(2)).sum::<f64>().sqrt();
-        let norm = self.directory.norm(id).unwrap_or_default();
-        let scale = if length > 0.0 { norm / length } else { 0.0 };
-        for (column, x) in row.iter_mut().enumerate() {
-            *x = (f64::from(*x) * scale
-                + f64::from(center.get(column).copied().unwrap_or_default()))
-                as f32;
         }
     }
 }

@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use ciphervec_owner::protect::filter::FilterTag;
 use ciphervec_owner::search::{
-    AnswerFormat, AnswerOpener, Flood, Hit, OpenOptions, Opened, Owner, Query, QueryOptions,
-    Retrieval, Selection, Token, WORDS_VERSION,
+    AnswerFormat, AnswerOpener, Flood, OpenOptions, Opened, Owner, Query, QueryOptions, Retrieval,
+    Selection, Token, WORDS_VERSION,
 };
-use ciphervec_owner::{Error as SchemeError, Id, Metric, Mode, SegmentId};
+use ciphervec_owner::{Error as SchemeError, Id, Mode, SegmentId};
 
 use crate::error::Result;
 use crate::host::{Host, Progress};
+use crate::matches::{Matches, nearest, ranked, retrieval};
 use crate::records::Filter;
 use crate::replica::Replica;
 use crate::replica::alone::Alone;
@@ -23,29 +24,17 @@ use crate::replica::traffic::Traffic;
 use crate::threads::{heavy, runner};
 
 /// Queries sent in one message; a longer batch takes several.
-const QUERY_ROWS: usize = 1024;
+pub const QUERY_ROWS: usize = 1024;
 /// Bytes of an answer that are held as a whole; a longer one is opened as it comes.
 const WHOLE: usize = 4 << 20;
 /// Bytes of an answer that this process computes.
-const LOCAL: usize = 16 << 20;
+pub const LOCAL: usize = 16 << 20;
 /// The same of one that is opened as it comes, under schemes whose answers say how long they are.
 const MAX_ANSWER: u64 = 1 << 40;
 /// Attempts at a question about clusters, where segments come faster than they are asked about.
 const ROUTED: usize = 3;
 /// Bytes of an answer, a row, nearly.
-const LEAST_WORD: usize = 3;
-
-/// The hits of one query, the closest first.
-#[derive(Clone, Debug, Default)]
-pub struct Matches {
-    pub ids: Vec<Id>,
-    pub distances: Vec<f64>,
-    pub scores: Vec<f64>,
-    /// Whether ids, order and scores depend on rows and query alone.
-    pub exact: bool,
-    /// Whether every block of rows that this rests on was checked.
-    pub checked: bool,
-}
+pub const LEAST_WORD: usize = 3;
 
 /// What is asked.
 pub struct Question {
@@ -145,7 +134,7 @@ pub async fn search(
         let mut parts = vec![Vec::new(); count];
         let mut traffic: Option<Traffic> = None;
         for center in centers {
-            let rows = alone.around(&center, allowed.as_deref());
+            let rows = alone.view().around(&center, allowed.as_deref());
             if rows.counts().next().is_some() {
                 (message.allow, message.center) = (Some(Arc::new(rows)), center);
                 let found = ask_all(alone, host, &message).await?;
@@ -202,37 +191,6 @@ async fn ask_all(
     Ok(found)
 }
 
-/// The nearest of several answers to one question, about different rows.
-fn nearest(parts: Vec<Matches>, count: Option<usize>) -> Matches {
-    let (exact, checked) = (parts.iter().all(|one| one.exact), parts.iter().all(|one| one.checked));
-    let hits = parts
-        .into_iter()
-        .flat_map(|one| one.ids.into_iter().zip(one.distances.into_iter().zip(one.scores)));
-    sorted(
-        hits.map(|(id, (distance, score))| (id, distance, score)).collect(),
-        count,
-        exact,
-        checked,
-    )
-}
-
-fn sorted(
-    mut hits: Vec<(Id, f64, f64)>,
-    count: Option<usize>,
-    exact: bool,
-    checked: bool,
-) -> Matches {
-    hits.sort_by(|a, b| a.1.total_cmp(&b.1)); // stable
-    hits.truncate(count.unwrap_or(usize::MAX));
-    let mut found = Matches { exact, checked, ..Matches::default() };
-    for (id, distance, score) in hits {
-        found.ids.push(id);
-        found.distances.push(distance);
-        found.scores.push(score);
-    }
-    found
-}
-
 /// One message to the server and back. [`Error::Conflict`] when the collection has changed too much meanwhile.
 async fn ask(
     alone: &mut Alone<'_>,
@@ -274,37 +232,9 @@ pub async fn pass_over(
     }
     alone.hold(host, disqualified, "a writer's segment failed its check").await?;
     for id in disqualified {
-        host.warn(&format!(
-            "segment {id} of writer {} failed its check and was passed over: its rows were not sealed as they should be, or the answer \
-             about them was changed.",
-            alone.face.quoted(alone.writer(*id).unwrap_or_default())
-        ));
+        host.warn(&alone.view().passed_over(*id));
     }
     Ok(())
-}
-
-/// Reads the scores of a metric: the similarity under cosine and ip, the distance under l2 and hamming. Rows that are not exact are
-/// ranked at full precision and reported rounded; under ip and l2 neighbours closer than that are put in the reported order.
-pub fn ranked(
-    metric: Metric,
-    mut hits: Vec<Hit>,
-    count: Option<usize>,
-    exact: bool,
-    checked: bool,
-) -> Matches {
-    hits.truncate(count.unwrap_or(usize::MAX));
-    let value = |raw: f64| match metric {
-        Metric::Cosine => raw.clamp(-1.0, 1.0), // a perfect match may decode one rounding step beyond
-        Metric::InnerProduct => raw,
-        Metric::L2 | Metric::Hamming => raw.max(0.0), // so may two equal vectors, to below zero
-    };
-    let hit = |hit: Hit| {
-        let value = value(hit.value);
-        let (distance, score) =
-            if metric.higher_is_closer() { (1.0 - value, value) } else { (value, 0.0 - value) };
-        (hit.id, distance, score)
-    };
-    sorted(hits.into_iter().map(hit).collect(), None, exact, checked)
 }
 
 /// To be called right before an answer is opened: which rows its filter chooses is the owner's word, and nothing is passed over that
@@ -343,12 +273,6 @@ pub fn format_of(replica: &Replica) -> AnswerFormat {
     if known < u64::from(WORDS_VERSION) { AnswerFormat::First } else { AnswerFormat::Short }
 }
 
-/// The value of the metric at a distance.
-pub fn threshold(replica: &Replica, within: Option<f64>) -> Option<f64> {
-    let higher = replica.description.spec.metric().higher_is_closer();
-    within.map(|within| if higher { 1.0 - within } else { within })
-}
-
 /// The query of a message.
 fn sealed<'a>(
     alone: &Alone<'_>,
@@ -373,10 +297,8 @@ fn sealed<'a>(
     let bytes = query.to_bytes().len() as u64;
     done(host, "encrypt", bytes, Some(bytes), began);
     let Question { count, within, .. } = message.question;
-    let retrieval = match (threshold(alone, *within), count) {
-        (Some(threshold), _) => Retrieval::Range(threshold),
-        (None, count) => Retrieval::TopK(count.unwrap_or_else(|| alone.directory.len().max(1))),
-    };
+    let metric = alone.description.spec.metric();
+    let retrieval = retrieval(metric, *count, *within, alone.directory.len());
     Ok(Asked { message, query, owner: Arc::clone(&alone.owner), epoch, retrieval })
 }
 

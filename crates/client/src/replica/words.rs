@@ -10,13 +10,14 @@ use ciphervec_owner::{Id, SegmentId};
 use crate::change::{RECORDS, StoredSegment, TERMS};
 use crate::error::{Error, Result};
 use crate::host::Host;
+use crate::matches::Matches;
 use crate::records::bm25::Corpus;
 use crate::records::sparse::{Kind, Sparse, SparseVector};
 use crate::records::terms::{Terms, TermsBuilder};
 use crate::records::words::each_word;
 use crate::replica::Replica;
 use crate::replica::fusion::{Asked, ByWords};
-use crate::replica::search::{Matches, Question};
+use crate::replica::search::Question;
 use crate::threads::heavy;
 
 /// Rows of a segment that are there, and may be found.
@@ -132,7 +133,7 @@ impl Replica {
                 mask
             };
             let (id, terms) = (one.id, self.terms(host, one).await?);
-            let there = mask(&self.live_rows(id));
+            let there = mask(&self.view().live_rows(id));
             let of = |all: &HashMap<SegmentId, Vec<u32>>| {
                 mask(all.get(&id).map_or(&[][..], Vec::as_slice))
             };
@@ -146,7 +147,7 @@ impl Replica {
         if let Some((terms, rows)) = self.payloads.terms.get(&segment.id) {
             // Rows that others hid may be there again.
             let of_all = rows.as_ref().is_none_or(|rows| {
-                self.live_rows(segment.id).iter().all(|row| rows.binary_search(row).is_ok())
+                self.view().live_rows(segment.id).iter().all(|row| rows.binary_search(row).is_ok())
             });
             if of_all {
                 return Ok(Arc::clone(terms));
@@ -158,7 +159,7 @@ impl Replica {
         let (terms, rows) = match sealed {
             true => (self.read_terms(host, segment, kind).await?, None),
             false => {
-                let rows = self.live_rows(segment.id);
+                let rows = self.view().live_rows(segment.id);
                 (self.terms_of_records(host, segment, kind, &rows).await?, Some(rows))
             }
         };

@@ -6,9 +6,9 @@ use ciphervec_owner::search::{Expected, Owner};
 use ciphervec_owner::{Id, SegmentId};
 
 use crate::change::{Change, NewSegment, ROWS, SIDECAR};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::host::{Host, Progress};
-use crate::replica::batch::{Batch, shown};
+use crate::replica::batch::Batch;
 use crate::replica::{KEY_PAIR_ROWS, Replica, SEGMENT_ROWS};
 use crate::threads::heavy;
 
@@ -71,18 +71,6 @@ impl Replica {
         self.commit(host, change, ids).await
     }
 
-    /// That none of the ids is here.
-    pub fn refuse_known(&self, ids: &[Id]) -> Result<()> {
-        match ids.iter().find(|id| self.directory.locate(id).is_some()) {
-            None => Ok(()),
-            Some(known) => Err(Error::DuplicateId(format!(
-                "id {} is already in {}; nothing was written. Use upsert to replace it, or update to change it.",
-                shown(known),
-                self.name()
-            ))),
-        }
-    }
-
     pub(super) fn seal(
         &self,
         batch: &Batch,
@@ -112,7 +100,8 @@ impl Replica {
     /// the later row goes. A segment left without rows is removed altogether.
     pub(super) fn drop_rows(&self, change: &mut Change, ids: &[Id]) -> Result<()> {
         let mut dropped: HashMap<SegmentId, Vec<u32>> = HashMap::new();
-        for (segment, row) in self.places(ids)?.into_iter().chain(self.directory.shadowed()) {
+        for (segment, row) in self.view().places(ids)?.into_iter().chain(self.directory.shadowed())
+        {
             dropped.entry(segment).or_default().push(row);
         }
         let listing = self.store.listing();

@@ -345,6 +345,47 @@ fn what_can_t_be_private_is_refused_by_name_before_anything_is_asked() {
 }
 
 /// A server that answers with something else, from another table of the same shape: the very failure of a changed record.
+/// A long row has a place in a table of its own, and leaves those of the others short; which table a row is in shows in no request.
+#[test]
+fn long_rows_leave_others_short_and_do_not_show() {
+    let server = Server::start();
+    let (host, _) = connection();
+    let mut lengths: Vec<usize> = (0..80).map(|row| row % 50).collect();
+    (lengths[5], lengths[60]) = (60_000, 55_000);
+    let docs = filled(&server.client(&keys()), &host, &sealed("docs"), documents(&lengths, 0));
+    let all: Vec<i64> = (0..80).collect();
+    for ids in [&[0][..], &[5], &[60], &[5, 60], &[4, 60, 79, 5, 5, 77], &all] {
+        let private = get(&docs, &host, ids, PRIVATE).unwrap();
+        assert_eq!(private, get(&docs, &host, ids, PLAIN).unwrap(), "{ids:?}");
+    }
+    let table = block_on(docs.private_fetch(&host)).unwrap().records.unwrap();
+    assert_eq!((table.rows, table.long_rows), (80, 2));
+    assert!(table.place_bytes < 200 && table.long_place_bytes >= 60_000, "{table:?}");
+    // Of one width they take 80 times nine polynomials.
+    assert!(table.table_bytes < 40 * 9 * 25_600, "{table:?}");
+    for same in [
+        vec![vec![0], vec![5], vec![60], vec![777]],
+        vec![vec![0, 1], vec![5, 60], vec![60; 10], (1..8).collect()],
+    ] {
+        let views: Vec<_> = same
+            .iter()
+            .map(|ids| view(|host| drop(get(&docs, host, ids, PRIVATE).unwrap())))
+            .collect();
+        assert!(views.iter().all(|view| *view == views[0]), "{views:?}");
+        let fetches = views[0].iter().filter(|(what, ..)| what.contains("/fetch/")).count();
+        assert_eq!(fetches, 2, "one from each table");
+    }
+    // Rows that come and go make other tables, whose rows come as they are.
+    let ids = [5, 79].map(Id::from).into();
+    let which = Selection { ids: Some(ids), ..Selection::default() };
+    assert_eq!(block_on(docs.delete(&host, &which, false)).unwrap(), 2);
+    block_on(docs.add(&host, documents(&[70_000, 3], 7))).unwrap();
+    for ids in [&[60, 7000][..], &[7001, 0, 5]] {
+        let private = get(&docs, &host, ids, PRIVATE).unwrap();
+        assert_eq!(private, get(&docs, &host, ids, PLAIN).unwrap(), "{ids:?}");
+    }
+}
+
 #[test]
 fn one_failure_ends_private_fetches_for_good_and_shows_in_no_request() {
     let (keys, server) = (keys(), Server::start());

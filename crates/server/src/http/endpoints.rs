@@ -5,8 +5,8 @@
 
 use super::app::App;
 use super::handlers::{
-    blobs, collections, commits, fetch, program_uploads, programs, query, service, tables, tokens,
-    upkeep, uploads, verify,
+    blobs, collections, commits, fetch, program_uploads, programs, query, service, table_uploads,
+    tables, tokens, upkeep, uploads, verify,
 };
 use crate::auth::{Access, Verb};
 use axum::routing::{MethodFilter, MethodRouter, on};
@@ -123,10 +123,10 @@ pub fn endpoints() -> Vec<Endpoint> {
         tables::remove => ADMIN, "table-remove";
         tables::put_keys => QUERY, "table-keys";
         tables::look_up => QUERY, "table-lookup";
-        tables::create_upload => ADMIN, "table-upload";
-        tables::upload_progress => ADMIN, "table-upload-progress";
-        tables::append_upload => ADMIN, "table-upload-piece";
-        tables::remove_upload => ADMIN, "table-upload-delete";
+        table_uploads::create => ADMIN, "table-upload";
+        table_uploads::progress => ADMIN, "table-upload-progress";
+        table_uploads::append => ADMIN, "table-upload-piece";
+        table_uploads::remove => ADMIN, "table-upload-delete";
         programs::list => Access::Token, "programs";
         programs::put => PROGRAM_ADMIN, "program-put";
         programs::describe => RUN_OR_KEEP, "program";

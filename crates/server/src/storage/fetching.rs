@@ -16,8 +16,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// The share of the memory budget that tables may take, with the work on a fetch and what a table is made of.
 const SHARE: u64 = 2;
-/// What an answer takes while it is computed: trees of one ciphertext, and sums.
-const WORK: u64 = 130 << 20;
+/// What an answer to ten fetches takes while it is computed: nodes, selectors, and sums.
+const WORK: u64 = 300 << 20;
 
 /// A collection's index and a table of its rows.
 pub(crate) type TableKey = ([u8; 8], [u8; 16]);

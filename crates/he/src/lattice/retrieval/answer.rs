@@ -19,8 +19,11 @@ const LINEAR_BYTES: usize = DEGREE * ANSWER_BITS[1] as usize / 8;
 /// Bytes of the answer to one fetch, a layer.
 pub const ANSWER_BYTES: usize = DEGREE * ANSWER_BITS[0] as usize / 8 + LINEAR_BYTES;
 
-/// Columns of all fetches at hand that are added up before they are folded: 16 MB of sums.
-const RUN: usize = 256;
+/// Ciphertexts whose fetches share a pass over the table: ten fetches are three. Their nodes take 64 MB each.
+const TOGETHER: usize = 3;
+/// Columns of all fetches at hand that are added up before they are folded: 84 MB of sums. A scan reads the nodes again
+/// with every run of columns.
+const RUN: usize = 1280;
 
 /// What a server answers a [`RetrievalQuery`] with.
 pub struct RetrievalAnswer {
@@ -113,22 +116,21 @@ pub fn answer(
     let layers = shape.layers();
     let share = shape.fetches_per_ciphertext();
     let mut bytes = vec![0; query.fetches * layers * ANSWER_BYTES];
-    // A few fetches keep the processor as busy as the memory: one ciphertext after the other costs no time, and their
-    // trees are what takes room.
-    for (index, (ciphertext, out)) in
-        query.ciphertexts.iter().zip(bytes.chunks_mut(share * layers * ANSWER_BYTES)).enumerate()
-    {
-        let fetches = out.len() / (layers * ANSWER_BYTES);
-        let piece = core::slice::from_ref(ciphertext);
-        let expanded = expand_under(ring, keys.tree(), piece, &[shape.layout(fetches)?])?;
-        let fetches: Vec<Fetch<'_>> = expanded
-            .iter()
-            .flat_map(|expanded| (0..fetches).map(move |fetch| (expanded, fetch)))
-            .map(|(expanded, fetch)| Fetch::new(ring, keys, shape, expanded, fetch))
+    let outs = bytes.chunks_mut(TOGETHER * share * layers * ANSWER_BYTES);
+    for (index, (ciphertexts, out)) in query.ciphertexts.chunks(TOGETHER).zip(outs).enumerate() {
+        let expanded = ciphertexts.iter().zip(out.chunks(share * layers * ANSWER_BYTES));
+        let expanded = expanded.map(|(ciphertext, out)| {
+            let layout = shape.layout(out.len() / (layers * ANSWER_BYTES))?;
+            expand_under(ring, keys.tree(), core::slice::from_ref(ciphertext), &[layout])
+        });
+        let expanded: Vec<Expanded> =
+            expanded.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect();
+        let fetches: Vec<Fetch<'_>> = (0..out.len() / (layers * ANSWER_BYTES))
+            .map(|at| Fetch::new(ring, keys, shape, &expanded[at / share], at % share))
             .collect();
         for (part, table) in parts.iter().enumerate() {
-            // The first fetch of this ciphertext that is the part's, and every `turns`-th from there.
-            let first = (part + turns - index * share % turns) % turns;
+            // The first of these fetches that is the part's, and every `turns`-th from there.
+            let first = (part + turns - index * TOGETHER * share % turns) % turns;
             let of_part: Vec<&Fetch<'_>> = fetches.iter().skip(first).step_by(turns).collect();
             if of_part.is_empty() {
                 continue;
@@ -196,7 +198,6 @@ fn select(ring: &Ring, layer: &Grid<'_>, fetches: &[&Fetch<'_>]) -> Vec<Sums> {
         let columns = first..layer.blocks.min(first + run);
         let mut sums = layer.products(ring, columns, &nodes);
         for ((fetch, sums), kept) in fetches.iter().zip(&mut sums).zip(&mut kept) {
-            sums.inverse_transform(ring);
             let low = fetch.selectors.len().min(bits as usize);
             fold(ring, &fetch.selectors[..low], sums);
             kept.copy_block(index, sums, 0);
@@ -205,6 +206,7 @@ fn select(ring: &Ring, layer: &Grid<'_>, fetches: &[&Fetch<'_>]) -> Vec<Sums> {
     for (fetch, kept) in fetches.iter().zip(&mut kept) {
         let low = fetch.selectors.len().min(bits as usize);
         fold(ring, &fetch.selectors[low..], kept);
+        kept.parts_mut().into_iter().for_each(|part| ring.tables()[0].inverse(&mut part[..DEGREE]));
     }
     kept
 }

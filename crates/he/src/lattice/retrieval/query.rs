@@ -17,7 +17,7 @@ pub struct RetrievalQuery {
 }
 
 impl RetrievalQuery {
-    /// Most fetches of one query. A ciphertext of them at a time takes 130 MB while it is answered.
+    /// Most fetches of one query. Ten take up to 300 MB while they are answered.
     pub const MAX_FETCHES: usize = 16;
 
     /// Of ciphertexts whose c1 are the streams of `seed`. Hidden: a retrieval key encrypts.

@@ -5,11 +5,12 @@
 //! ciphertext (u, v) it gives a ciphertext of m times its message: external product, `m ⊡ (u, v)`.
 
 use super::SelectorKeys;
-use crate::lattice::ring::{DEGREE, Expanded, Ring, STRIDE, Scratch, Sums, times_secret};
+use crate::lattice::ring::{Buffer, DEGREE, Expanded, Ring, STRIDE, Scratch, Sums, times_secret};
 use ciphervec_arith::convert::SignedDigits;
 use ciphervec_arith::modulus::Modulus;
 use ciphervec_arith::parallel::*;
 use ciphervec_arith::poly;
+use core::ops::Range;
 
 /// Digits of v, whose rounding t multiplies.
 pub const GADGET: SignedDigits = SignedDigits { bits: 7, count: 4 };
@@ -28,8 +29,8 @@ pub fn first_message(q: &Modulus, index: u32, steps: u8) -> u64 {
 
 /// A gadget encryption of one bit, NTT form.
 pub(super) struct Selector {
-    /// c0 and c1 of the rows for u, then of those for v.
-    rows: [Vec<Vec<u64>>; 2],
+    /// c0 of the rows for u, then of those for v; then c1.
+    rows: Buffer,
 }
 
 impl Selector {
@@ -41,64 +42,68 @@ impl Selector {
         first: usize,
         scratch: &mut Scratch,
     ) -> Self {
-        let mut rows = [Vec::with_capacity(ROWS), Vec::with_capacity(ROWS)];
-        let mut lower = Vec::with_capacity(ROWS);
+        let mut rows = Buffer::take(2 * ROWS * DEGREE);
+        let [mut constant, mut linear] = [Buffer::take(DEGREE), Buffer::take(DEGREE)];
+        let (constants, linears) = rows.split_at_mut(ROWS * DEGREE);
         for digit in 0..GADGET.count as usize {
-            let mut row = [vec![0; DEGREE], vec![0; DEGREE]];
-            let [constant, linear] = &mut row;
-            query.node(first + digit, constant, linear);
-            lower.push(times_secret(ring, keys.square(), [constant, linear], scratch));
+            query.node(first + digit, &mut constant, &mut linear);
+            let lower = row(UPPER.count as usize + digit);
+            let out = [&mut constants[lower.clone()], &mut linears[lower]];
+            times_secret(ring, keys.square(), [&constant, &linear], out, scratch);
             if digit >= LOWER {
-                rows.iter_mut().zip(row).for_each(|(rows, part)| rows.push(part));
+                constants[row(digit - LOWER)].copy_from_slice(&constant);
+                linears[row(digit - LOWER)].copy_from_slice(&linear);
             }
-        }
-        for row in lower {
-            rows.iter_mut().zip(row).for_each(|(rows, part)| rows.push(part));
         }
         Selector { rows }
     }
 
-    /// x + m ⊡ (y − x), the message of x if m is 0 and of y if it is 1. Coefficient form; y is overwritten.
+    /// x + m ⊡ (y − x), the message of x if m is 0 and of y if it is 1. NTT form; y is overwritten.
     fn choose(&self, ring: &Ring, x: [&mut [u64]; 2], y: [&mut [u64]; 2], work: &mut Products) {
         let (table, q) = (ring.tables()[0], ring.modulus());
-        let (upper, lower) = work.digits.split_at_mut(UPPER.count as usize);
+        let (upper, lower) = work.digits.split_at_mut(UPPER.count as usize * DEGREE);
         for ((digits, gadget), (x, y)) in
             [(upper, UPPER), (lower, GADGET)].into_iter().zip(x.iter().zip(y))
         {
             poly::sub_assign(y, x, q);
-            for (index, digit) in digits.iter_mut().enumerate() {
+            table.inverse(y);
+            for (index, digit) in digits.chunks_exact_mut(DEGREE).enumerate() {
                 gadget.cut(index as u32, digit, y, q);
                 table.forward(digit);
             }
         }
-        let digits: [&[u64]; ROWS] = core::array::from_fn(|row| &work.digits[row][..]);
-        let [constant, linear] = &self.rows;
-        let rows = [constant, linear]
-            .map(|part| -> [&[u64]; ROWS] { core::array::from_fn(|row| &part[row][..]) });
-        let [u, v] = &mut work.sums;
-        poly::dot_pair(u, v, &digits, &rows[0], &rows[1], q);
+        let rows = |polys| -> [&[u64]; ROWS] {
+            core::array::from_fn(|at| &<[u64]>::as_ref(polys)[row(at)])
+        };
+        let (constants, linears) = self.rows.split_at(ROWS * DEGREE);
+        let [digits, constants, linears] = [&work.digits, constants, linears].map(rows);
+        let (u, v) = work.sums.split_at_mut(DEGREE);
+        poly::dot_pair(u, v, &digits, &constants, &linears, q);
         for (x, product) in x.into_iter().zip([u, v]) {
-            table.inverse(product);
             poly::add_assign(x, product, q);
         }
     }
 }
 
+/// Where a row's words are among those of a component.
+fn row(index: usize) -> Range<usize> {
+    index * DEGREE..(index + 1) * DEGREE
+}
+
 /// What one thread needs for an external product.
 struct Products {
-    digits: [Vec<u64>; ROWS],
-    sums: [Vec<u64>; 2],
+    digits: Buffer,
+    sums: Buffer,
 }
 
 impl Products {
     fn new() -> Self {
-        let poly = || vec![0; DEGREE];
-        Products { digits: core::array::from_fn(|_| poly()), sums: [poly(), poly()] }
+        Products { digits: Buffer::take(ROWS * DEGREE), sums: Buffer::take(2 * DEGREE) }
     }
 }
 
-/// Folds columns in pairs, as the bits of the wanted one's number say, and leaves that in the first column. What stands
-/// alone passes: no number has a bit that would choose what is not there.
+/// Folds columns in NTT form in pairs, as the bits of the wanted one's number say, and leaves that in the first column. What
+/// stands alone passes: no number has a bit that would choose what is not there.
 pub(super) fn fold(ring: &Ring, selectors: &[Selector], columns: &mut Sums) {
     for (level, selector) in selectors.iter().enumerate() {
         let half = STRIDE << level;

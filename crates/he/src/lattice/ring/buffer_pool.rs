@@ -8,9 +8,9 @@ use ciphervec_arith::buffer::prefer_huge_pages;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Words kept between queries: ten megabytes for each of eight ring queries in flight, and one tree
-/// that grows; or what a ciphertext of fetches takes, a tree, its strips and 16 MB of sums.
-const KEPT_WORDS: usize = 16 << 20;
+/// Words kept between queries: ten megabytes for each of some ring queries in flight; or what ten fetches
+/// take, their nodes, selectors and sums.
+const KEPT_WORDS: usize = 36 << 20;
 
 static POOL: Mutex<Vec<Vec<u64>>> = Mutex::new(Vec::new());
 
@@ -19,7 +19,7 @@ fn pool() -> MutexGuard<'static, Vec<Vec<u64>>> {
 }
 
 /// A borrowed buffer.
-pub(super) struct Buffer {
+pub(in crate::lattice) struct Buffer {
     words: Vec<u64>,
     length: usize,
 }
@@ -28,7 +28,9 @@ impl Buffer {
     /// `length` words with whatever was in them last.
     pub fn take(length: usize) -> Self {
         let mut pool = pool();
-        let fits = pool.iter().enumerate().filter(|(_, words)| words.len() >= length);
+        // What is much longer is left to whoever needs that: it would be the dearest to get again.
+        let fits = pool.iter().enumerate();
+        let fits = fits.filter(|(_, words)| (length..=2 * length).contains(&words.len()));
         let best = fits.min_by_key(|(_, words)| words.len()).map(|(index, _)| index);
         let words = best.map(|index| pool.swap_remove(index));
         drop(pool);

@@ -62,13 +62,12 @@ impl Expanded {
         Expanded { layout: *layout, strips: Buffer::take(Layout::STRIPS * length) }
     }
 
-    /// Puts `components` of the nodes, 0 for c0 and 1 for c1, where each is to be scanned; where there is none, zeros.
-    fn gather(&mut self, trees: &[Tree], components: [Component; 2]) {
+    /// Puts `components` of some nodes, given by their places, where each is to be scanned.
+    fn gather(&mut self, nodes: &[(usize, &[u64])], components: [Component; 2]) {
         let length = self.layout.nodes() * 2 * STRIP;
         self.strips.par_chunks_mut(GATHERED * length).enumerate().for_each(|(index, out)| {
             let (first, strips) = (index * GATHERED * STRIP, out.len() / length);
-            let nodes = trees.iter().flat_map(Tree::nodes);
-            for (place, node) in nodes.enumerate() {
+            for (place, node) in nodes {
                 for (half, component) in components.into_iter().enumerate() {
                     let at = (2 * place + half) * STRIP;
                     let out = out.chunks_exact_mut(length).map(|strip| &mut strip[at..][..STRIP]);
@@ -114,43 +113,46 @@ enum Component {
     Kept,
 }
 
-/// The tree of one piece, grown in place: node r of a level stays where it is and its sibling r +
-/// 2^level moves in behind.
+/// The tree of one piece, or a branch of it, grown in place: of the nodes that it has, node r of a level stays where it is
+/// and its sibling r + 2^level moves in behind.
 struct Tree {
     words: Buffer,
     dims: usize,
-    level: u8,
+    /// Levels from where it starts.
+    height: u8,
 }
 
+/// A step's node, and where its sibling goes if it has one.
+type Step<'a> = (&'a mut [u64], Option<&'a mut [u64]>);
+
 impl Tree {
-    fn new(piece: &Ciphertext, dims: usize, deepest: u8) -> Self {
-        let mut words = Buffer::take(dims.min(1 << deepest) * NODE);
-        words[..DEGREE].copy_from_slice(&piece.constant);
-        words[DEGREE..NODE].copy_from_slice(&piece.linear);
-        Tree { words, dims, level: 0 }
+    /// Room for a tree that grows by so many levels.
+    fn vacant(dims: usize, levels: u8) -> Self {
+        Tree { words: Buffer::take(dims.min(1 << levels) * NODE), dims, height: 0 }
+    }
+
+    /// Starts from a root of so many dimensions.
+    fn plant(&mut self, dims: usize, root: [&[u64]; 2]) {
+        (self.dims, self.height) = (dims, 0);
+        let (constant, linear) = self.words[..NODE].split_at_mut(DEGREE);
+        constant.copy_from_slice(root[0]);
+        linear.copy_from_slice(root[1]);
     }
 
     /// The nodes of the present level; those that would hold no dimension do not exist.
     fn nodes(&self) -> impl Iterator<Item = &[u64]> {
-        self.words.chunks_exact(NODE).take(self.dims.min(1 << self.level))
+        self.words.chunks_exact(NODE).take(self.dims.min(1 << self.height))
     }
 
-    fn grow(&mut self, ring: &Ring, keys: &TreeKeys, parts: [bool; 2]) {
-        let (level, step) = (self.level, 1usize << self.level);
-        self.level += 1;
+    /// What is to be done for the next level.
+    fn steps(&mut self) -> Vec<Step<'_>> {
+        let step = 1usize << self.height;
+        self.height += 1;
         let (present, wanted) = (self.dims.min(step), self.dims.min(2 * step));
         let (low, high) = self.words.split_at_mut(present * NODE);
-        let siblings = &mut high[..(wanted - present) * NODE];
-        let (paired, alone) = low.split_at_mut(siblings.len());
-        paired
-            .par_chunks_exact_mut(NODE)
-            .zip(siblings.par_chunks_exact_mut(NODE))
-            .for_each_init(Scratch::new, |scratch, (even, odd)| {
-                keys.split(ring, level, parts, even, Some(odd), scratch)
-            });
-        alone.par_chunks_exact_mut(NODE).for_each_init(Scratch::new, |scratch, even| {
-            keys.split(ring, level, parts, even, None, scratch)
-        });
+        let siblings = high.chunks_exact_mut(NODE).take(wanted - present).map(Some);
+        let siblings = siblings.chain(core::iter::repeat_with(|| None));
+        low.chunks_exact_mut(NODE).zip(siblings).collect()
     }
 }
 
@@ -234,19 +236,90 @@ fn expand_into(
             actual: pieces.len().to_string(),
         });
     }
-    let mut trees: Vec<Tree> = pieces
-        .iter()
-        .enumerate()
-        .map(|(chunk, piece)| Tree::new(piece, deepest.chunk_size(chunk), deepest.level()))
-        .collect();
-    for level in 0..=deepest.level() {
-        if level > 0 {
-            let wanted = wanted[usize::from(level == deepest.level())];
-            trees.iter_mut().for_each(|tree| tree.grow(ring, keys, wanted));
-        }
-        for kept in kept.iter_mut().filter(|kept| kept.layout.level() == level) {
-            kept.gather(&trees, components);
-        }
+    let grown = Grown { ring, keys, deepest: deepest.level(), wanted, components };
+    // Of a level, the nodes of the pieces before.
+    let mut before = vec![0; usize::from(deepest.level()) + 1];
+    for (chunk, piece) in pieces.iter().enumerate() {
+        let dims = deepest.chunk_size(chunk);
+        grown.piece(piece, dims, &before, kept);
+        before.iter_mut().enumerate().for_each(|(level, nodes)| *nodes += dims.min(1 << level));
     }
     Ok(())
+}
+
+/// Levels of a branch that is grown by itself: its 8 nodes fit the second-level cache beside the keys, where a whole tree of
+/// a thousand would come from memory and go back once a level.
+const BRANCH: u8 = 3;
+
+/// How trees are grown.
+struct Grown<'a> {
+    ring: &'a Ring,
+    keys: &'a TreeKeys,
+    deepest: u8,
+    wanted: [[bool; 2]; 2],
+    components: [Component; 2],
+}
+
+impl Grown<'_> {
+    /// Grows the tree of one piece: the trunk level by level, then its branches, as many at a time as there are threads.
+    fn piece(&self, piece: &Ciphertext, dims: usize, before: &[usize], kept: &mut [Expanded]) {
+        let threads = current_num_threads();
+        // Every thread has some branches.
+        let busy = (4 * threads).next_power_of_two().trailing_zeros() as u8;
+        let low = if threads > 1 { busy.min(self.deepest) } else { 0 };
+        let fork = self.deepest.saturating_sub(BRANCH).max(low);
+        let mut trunk = Tree::vacant(dims, fork);
+        trunk.plant(dims, [&piece.constant, &piece.linear]);
+        for level in 0..=fork {
+            if level > 0 {
+                self.step(level, trunk.steps());
+            }
+            let nodes = trunk.nodes().enumerate();
+            self.keep(level, nodes.map(|(r, node)| (before[usize::from(level)] + r, node)), kept);
+        }
+        let step = 1usize << fork;
+        let roots: Vec<&[u64]> = trunk.nodes().collect();
+        let mut branches: Vec<Tree> = (0..threads.min(roots.len()))
+            .map(|_| Tree::vacant(dims.div_ceil(step), self.deepest - fork))
+            .collect();
+        for (batch, roots) in roots.chunks(threads).enumerate() {
+            let first = batch * threads;
+            let branches = &mut branches[..roots.len()];
+            for (at, (branch, root)) in branches.iter_mut().zip(roots).enumerate() {
+                let (constant, linear) = root.split_at(DEGREE);
+                branch.plant((dims - first - at).div_ceil(step), [constant, linear]);
+            }
+            for level in fork + 1..=self.deepest {
+                self.step(level, branches.iter_mut().flat_map(Tree::steps).collect());
+                let place = before[usize::from(level)] + first;
+                let nodes = branches.iter().enumerate().flat_map(|(at, branch)| {
+                    let nodes = branch.nodes().enumerate();
+                    nodes.map(move |(i, node)| (place + at + step * i, node))
+                });
+                self.keep(level, nodes, kept);
+            }
+        }
+    }
+
+    /// Takes a step to this level.
+    fn step(&self, level: u8, steps: Vec<Step<'_>>) {
+        let wanted = self.wanted[usize::from(level == self.deepest)];
+        steps.into_par_iter().for_each_init(Scratch::new, |scratch, (even, odd)| {
+            self.keys.split(self.ring, level - 1, wanted, even, odd, scratch);
+        });
+    }
+
+    /// Keeps nodes of this level, given by their places, for whoever scans with them.
+    fn keep<'a>(
+        &self,
+        level: u8,
+        nodes: impl Iterator<Item = (usize, &'a [u64])>,
+        kept: &mut [Expanded],
+    ) {
+        let mut wanting = kept.iter_mut().filter(|kept| kept.layout.level() == level).peekable();
+        if wanting.peek().is_some() {
+            let nodes: Vec<_> = nodes.collect();
+            wanting.for_each(|kept| kept.gather(&nodes, self.components));
+        }
+    }
 }

@@ -5,11 +5,13 @@
 //! first steps, which are few, take two digits of 25 bits; the many later ones take a whole residue
 //! as their only digit.
 
+use super::buffer_pool::Buffer;
 use super::{DEGREE, Layout, POLY_BYTES, Ring, pack_poly, unpack_poly};
 use crate::error::{Error, Result};
 use crate::wire::{self, Header, KeyId, Kind, Reader, Scheme};
 use ciphervec_arith::sample::Stream;
 use ciphervec_arith::{convert, poly};
+use core::ops::Range;
 
 /// Steps whose key switching takes two digits.
 pub const FINE_LEVELS: u8 = 3;
@@ -215,26 +217,31 @@ impl TreeKeys {
         let permutation = &ring.automorphisms[usize::from(level)];
         let q = ring.ciphertext.modulus();
         let (constant, linear) = even.split_at_mut(DEGREE);
-        poly::permute(&mut scratch.rotated, linear, permutation);
-        scratch.decompose(ring, keys.len());
+        scratch.decompose(ring, keys.len(), |rotated| poly::permute(rotated, linear, permutation));
         if wanted[0] {
             poly::permute(&mut scratch.rotated, constant, permutation);
         }
         let mut odd = odd.map(|odd| odd.split_at_mut(DEGREE));
         for part in (0..2).filter(|&part| wanted[part]) {
-            scratch.switch(ring, keys, part);
-            let Scratch { low, rotated, .. } = &mut *scratch;
             let whole: &mut [u64] = if part == 0 { constant } else { linear };
-            if part == 0 {
-                poly::add_assign(low, rotated, q);
-            }
-            if let Some((odd_constant, odd_linear)) = &mut odd {
-                let odd: &mut [u64] = if part == 0 { odd_constant } else { odd_linear };
-                odd.copy_from_slice(whole);
-                poly::sub_assign(odd, low, q);
-                poly::mul_assign(odd, &ring.monomials[usize::from(level)], q);
-            }
-            poly::add_assign(whole, low, q);
+            let mut odd = odd.as_mut().map(
+                |(constant, linear)| {
+                    if part == 0 { &mut **constant } else { &mut **linear }
+                },
+            );
+            scratch.switch(ring, keys, part, |at, switched, rotated| {
+                if part == 0 {
+                    poly::add_assign(switched, rotated, q);
+                }
+                let whole = &mut whole[at.clone()];
+                if let Some(odd) = &mut odd {
+                    let odd = &mut odd[at.clone()];
+                    odd.copy_from_slice(whole);
+                    poly::sub_assign(odd, switched, q);
+                    poly::mul_assign(odd, &ring.monomials[usize::from(level)][at], q);
+                }
+                poly::add_assign(whole, switched, q);
+            });
         }
     }
 }
@@ -245,81 +252,97 @@ pub(in crate::lattice) fn times_secret(
     ring: &Ring,
     keys: &[SwitchingKey],
     row: [&[u64]; 2],
+    out: [&mut [u64]; 2],
     scratch: &mut Scratch,
-) -> [Vec<u64>; 2] {
-    scratch.rotated.copy_from_slice(row[1]);
-    scratch.decompose(ring, keys.len());
-    scratch.switch(ring, keys, 0);
-    let constant = scratch.low.clone();
-    scratch.switch(ring, keys, 1);
-    poly::add_assign(&mut scratch.low, row[0], ring.modulus());
-    [constant, scratch.low.clone()]
+) {
+    scratch.decompose(ring, keys.len(), |whole| whole.copy_from_slice(row[1]));
+    for (part, out) in out.into_iter().enumerate() {
+        scratch.switch(ring, keys, part, |at, switched, _| {
+            if part == 1 {
+                poly::add_assign(switched, &row[0][at.clone()], ring.modulus());
+            }
+            out[at].copy_from_slice(switched);
+        });
+    }
 }
 
-/// A polynomial modulo q (NTT form, overwritten) as digits, each modulo q and modulo P in NTT form:
-/// Σ_i B^i digit_i.
-fn decompose(ring: &Ring, poly: &mut [u64], digits: &mut [[Vec<u64>; 2]]) {
-    let (q, p) = (&ring.ciphertext, &ring.special);
-    if let [[low, high]] = digits {
-        low.copy_from_slice(poly);
-        high.copy_from_slice(poly);
-        q.inverse(high);
-        convert::recentre(high, q.modulus(), p.modulus());
-        p.forward(high);
-        return;
-    }
-    q.inverse(poly);
-    for (index, [low, high]) in digits.iter_mut().enumerate() {
-        let shift = DIGIT_BITS * index as u32;
-        low.iter_mut()
-            .zip(&*poly)
-            .for_each(|(low, value)| *low = value >> shift & ((1 << DIGIT_BITS) - 1));
-        high.copy_from_slice(low);
-        q.forward(low);
-        p.forward(high);
-    }
-}
+/// Words that a step works on from one end to the other before the next ones: what it needs of them stays in the
+/// first-level cache.
+const PIECE: usize = 512;
 
 /// What one thread needs for a step.
 pub(in crate::lattice) struct Scratch {
-    /// Modulo q and modulo P.
-    digits: [[Vec<u64>; 2]; 2],
-    high: Vec<u64>,
-    low: Vec<u64>,
-    rotated: Vec<u64>,
+    /// Of what was decomposed, modulo q and modulo P, NTT form: Σ_i B^i digit_i.
+    digits: [[Buffer; 2]; 2],
+    high: Buffer,
+    rotated: Buffer,
 }
 
 impl Scratch {
     pub fn new() -> Self {
-        let poly = || vec![0; DEGREE];
+        let poly = || Buffer::take(DEGREE);
         let digits = [[poly(), poly()], [poly(), poly()]];
-        Scratch { digits, high: poly(), low: poly(), rotated: poly() }
+        Scratch { digits, high: poly(), rotated: poly() }
     }
 
-    /// Cuts what was rotated into so many digits.
-    fn decompose(&mut self, ring: &Ring, digits: usize) {
-        decompose(ring, &mut self.rotated, &mut self.digits[..digits]);
-    }
-
-    /// Leaves in `low` one component, 0 for c0 and 1 for c1, of the switched ciphertext.
-    fn switch(&mut self, ring: &Ring, keys: &[SwitchingKey], part: usize) {
-        let (q, p) = (ring.ciphertext.modulus(), ring.special.modulus());
-        let Scratch { digits, high, low, .. } = self;
-        for (index, (key, [digit_low, digit_high])) in keys.iter().zip(&*digits).enumerate() {
-            let [key_low, key_high] = if part == 0 { &key.constant } else { &key.linear };
-            if index == 0 {
-                poly::mul(low, digit_low, key_low, q);
-                poly::mul(high, digit_high, key_high, p);
-            } else {
-                poly::mul_add_assign(low, digit_low, key_low, q);
-                poly::mul_add_assign(high, digit_high, key_high, p);
-            }
+    /// Cuts what `fill` writes, a polynomial modulo q in NTT form, into so many digits.
+    fn decompose(&mut self, ring: &Ring, digits: usize, fill: impl FnOnce(&mut [u64])) {
+        let (q, p) = (&ring.ciphertext, &ring.special);
+        let Scratch { digits: out, rotated, .. } = self;
+        if let [[low, high]] = &mut out[..digits] {
+            fill(low);
+            high.copy_from_slice(low);
+            q.inverse(high);
+            convert::recentre(high, q.modulus(), p.modulus());
+            p.forward(high);
+            return;
         }
+        fill(rotated);
+        q.inverse(rotated);
+        for (index, [low, high]) in out[..digits].iter_mut().enumerate() {
+            let shift = DIGIT_BITS * index as u32;
+            low.iter_mut()
+                .zip(&**rotated)
+                .for_each(|(low, value)| *low = value >> shift & ((1 << DIGIT_BITS) - 1));
+            high.copy_from_slice(low);
+            q.forward(low);
+            p.forward(high);
+        }
+    }
+
+    /// Gives one component, 0 for c0 and 1 for c1, of the switched ciphertext to `take`, piece by piece: where it is, its
+    /// words, and those of `rotated` beside them.
+    fn switch(
+        &mut self,
+        ring: &Ring,
+        keys: &[SwitchingKey],
+        part: usize,
+        mut take: impl FnMut(Range<usize>, &mut [u64], &[u64]),
+    ) {
+        let (q, p) = (ring.ciphertext.modulus(), ring.special.modulus());
+        let Scratch { digits, high, rotated } = self;
+        let products = |out: &mut [u64], which: usize, at: Range<usize>, m| {
+            for (index, (key, digit)) in keys.iter().zip(&*digits).enumerate() {
+                let key = if part == 0 { &key.constant } else { &key.linear };
+                let (digit, key) = (&digit[which][at.clone()], &key[which][at.clone()]);
+                match index {
+                    0 => poly::mul(out, digit, key, m),
+                    _ => poly::mul_add_assign(out, digit, key, m),
+                }
+            }
+        };
+        products(high, 1, 0..DEGREE, p);
         // Key switching divides by P: subtract the value modulo P, then multiply by P⁻¹ modulo q.
         ring.special.inverse(high);
         convert::recentre(high, p, q);
         ring.ciphertext.forward(high);
-        poly::sub_assign(low, high, q);
-        poly::scalar_mul_assign(low, ring.special_inverse, q);
+        let inverse = q.shoup(ring.special_inverse);
+        let mut low = [0; PIECE];
+        for first in (0..DEGREE).step_by(PIECE) {
+            let at = first..first + PIECE;
+            products(&mut low, 0, at.clone(), q);
+            poly::sub_scale_assign(&mut low, &high[at.clone()], &inverse, q);
+            take(at.clone(), &mut low, &rotated[at]);
+        }
     }
 }

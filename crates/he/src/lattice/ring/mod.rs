@@ -47,6 +47,7 @@ pub use scan::{Sums, scan};
 pub use signs::{RowSigns, dimension_signs};
 
 pub(super) use bound::noise_of_tree;
+pub(super) use buffer_pool::Buffer;
 pub(super) use expand::{Nodes, expand_under};
 pub(super) use galois::{Scratch, times_secret};
 pub(super) use layout::deal_strips;

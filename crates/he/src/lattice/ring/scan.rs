@@ -27,7 +27,7 @@ impl Sums {
     }
 
     /// From NTT form.
-    pub(in crate::lattice) fn inverse_transform(&mut self, ring: &Ring) {
+    fn inverse_transform(&mut self, ring: &Ring) {
         for part in [&mut self.constant, &mut self.linear] {
             part.par_chunks_exact_mut(STRIDE)
                 .for_each(|poly| ring.ciphertext.inverse(&mut poly[..DEGREE]));
@@ -142,8 +142,7 @@ impl Grid<'_> {
         let block_strip = nodes * STRIP_BYTES;
         let strip_words = queries.len() * count * STRIP;
         // [strip of the batch][query][block][8]
-        let mut u = vec![0u64; BATCH * strip_words];
-        let mut v = u.clone();
+        let [mut u, mut v] = [(); 2].map(|()| Buffer::take(BATCH * strip_words));
         for first_strip in (0..Layout::STRIPS).step_by(BATCH) {
             let strips = first_strip..(first_strip + BATCH).min(Layout::STRIPS);
             let sums = u.chunks_exact_mut(strip_words).zip(v.chunks_exact_mut(strip_words));

@@ -1,11 +1,12 @@
 //! Endpoints of private fetch, for clients that do not say which rows they read. Nothing here tells the rows.
 
+use super::query::keep_keys;
 use crate::auth::Principal;
 use crate::hex;
 use crate::http::app::App;
 use crate::http::body;
 use crate::http::problem::{Problem, ProblemDetails};
-use crate::storage::{FetchOffer, Fetched};
+use crate::storage::Fetched;
 use axum::Json;
 use axum::extract::{Extension, Path, Request, State};
 use axum::http::{HeaderName, HeaderValue, StatusCode, header as names};
@@ -25,11 +26,15 @@ pub struct FetchTable {
     table: String,
     /// Rows in it, deleted ones included.
     rows: u64,
-    /// Bytes that each row has in it: the size class of the longest.
+    /// Bytes that each row has in it: the size class of the longest, or of the longest that is not in `long_rows`.
     place_bytes: u64,
-    /// Bytes that it takes in the server's memory.
+    /// Rows that have a table of their own, much longer than the others: their places in this one, ascending.
+    long_rows: Vec<u32>,
+    /// Bytes that each row has in that table; 0 where there is none.
+    long_place_bytes: u64,
+    /// Bytes that it takes in the server's memory, with that of long rows.
     table_bytes: u64,
-    /// Seconds that a fetch of one row is predicted to take.
+    /// Seconds that a fetch of one row from both tables is predicted to take.
     seconds: f64,
     /// The same of ten rows.
     seconds_of_ten: f64,
@@ -47,10 +52,17 @@ pub async fn offer(
 ) -> Result<Json<FetchTable>, Problem> {
     let collection = app.collection(&name).await?;
     let offer = app.blocking(move || collection.fetch_offer(&blob)).await?;
-    let FetchOffer { table, rows, place_bytes, table_bytes, seconds } = offer;
-    let [seconds, seconds_of_ten] = seconds;
-    let table = hex::show(&table);
-    Ok(Json(FetchTable { table, rows, place_bytes, table_bytes, seconds, seconds_of_ten }))
+    let [seconds, seconds_of_ten] = offer.seconds;
+    Ok(Json(FetchTable {
+        table: hex::show(&offer.table),
+        rows: offer.rows,
+        place_bytes: offer.place_bytes,
+        long_rows: offer.long_rows,
+        long_place_bytes: offer.long_place_bytes,
+        table_bytes: offer.table_bytes,
+        seconds,
+        seconds_of_ten,
+    }))
 }
 
 /// Brings the evaluation keys of a session of fetches. They serve the token that brings them, and are let go of when room is needed or
@@ -68,15 +80,8 @@ pub async fn put_keys(
     request: Request,
 ) -> Result<StatusCode, Problem> {
     let collection = app.collection(&name).await?;
-    let mut share = app.buffers.share();
-    let bytes = app.incoming_keys(request)?.all(&mut share).await?;
-    let token = principal.id().to_owned();
-    app.blocking(move || {
-        let _held = share;
-        collection.put_fetch_keys(&token, &bytes)
-    })
-    .await?;
-    Ok(StatusCode::NO_CONTENT)
+    let keep = move |token: &str, bytes: &[u8]| collection.put_fetch_keys(token, bytes);
+    keep_keys(&app, &principal, request, keep).await
 }
 
 /// Answers a query for rows of a table, which are in no part of it in clear. The table is made for the first.

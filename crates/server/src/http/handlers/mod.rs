@@ -8,6 +8,7 @@ pub mod program_uploads;
 pub mod programs;
 pub mod query;
 pub mod service;
+pub mod table_uploads;
 pub mod tables;
 pub mod tokens;
 pub mod upkeep;

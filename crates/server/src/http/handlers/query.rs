@@ -77,6 +77,24 @@ pub async fn query(
     Ok(response)
 }
 
+/// Takes in evaluation keys of a session, which are kept for the token that brings them.
+pub async fn keep_keys(
+    app: &App,
+    principal: &Principal,
+    request: Request,
+    keep: impl FnOnce(&str, &[u8]) -> Result<(), DatabaseError> + Send + 'static,
+) -> Result<StatusCode, Problem> {
+    let mut share = app.buffers.share();
+    let bytes = app.incoming_keys(request)?.all(&mut share).await?;
+    let token = principal.id().to_owned();
+    app.blocking(move || {
+        let _held = share;
+        keep(&token, &bytes)
+    })
+    .await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
 /// Brings the evaluation keys of a session: those that queries whose epoch is 2^31 or more are answered with. They serve the
 /// token that brings them, and are let go of when room is needed or the server ends: the query is told so then.
 #[utoipa::path(put, path = "/v1/collections/{name}/query-keys", tag = "collections", operation_id = "put_query_keys",
@@ -93,15 +111,8 @@ pub async fn put_query_keys(
     request: Request,
 ) -> Result<StatusCode, Problem> {
     let collection = app.collection(&name).await?;
-    let mut share = app.buffers.share();
-    let bytes = app.incoming_keys(request)?.all(&mut share).await?;
-    let token = principal.id().to_owned();
-    app.blocking(move || {
-        let _held = share;
-        collection.put_session_keys(&token, &bytes)
-    })
-    .await?;
-    Ok(StatusCode::NO_CONTENT)
+    let keep = move |token: &str, bytes: &[u8]| collection.put_session_keys(token, bytes);
+    keep_keys(&app, &principal, request, keep).await
 }
 
 /// The state that a query would be answered from, for those who may ask one: what answers queries in this server's place asks

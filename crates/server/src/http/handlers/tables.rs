@@ -2,13 +2,15 @@
 //! whether it was there.
 
 use super::fetch::answered;
-use super::uploads::{UploadRequest, UploadState, begin, id, look, piece};
+use super::query::keep_keys;
+use super::table_uploads::purpose;
+use super::uploads::id;
 use crate::auth::Principal;
 use crate::hex;
 use crate::http::app::App;
 use crate::http::problem::{Problem, ProblemDetails};
 use crate::http::query_string::QueryString;
-use crate::storage::{DatabaseError, Purpose, StoredTable, check_name};
+use crate::storage::{DatabaseError, StoredTable};
 use axum::Json;
 use axum::extract::{Extension, Path, RawQuery, Request, State};
 use axum::http::{StatusCode, header};
@@ -54,11 +56,6 @@ impl TableState {
             fingerprint: hex::show(&description.fingerprint()),
         }
     }
-}
-
-/// Who an upload of a table is for: no collection has such a name.
-fn purpose(name: &str, principal: &Principal) -> Purpose {
-    Purpose { collection: format!("table {name}"), token: principal.id().to_owned() }
 }
 
 async fn table(app: &App, name: &str) -> Result<Arc<StoredTable>, Problem> {
@@ -171,15 +168,9 @@ pub async fn put_keys(
     request: Request,
 ) -> Result<StatusCode, Problem> {
     let table = table(&app, &name).await?;
-    let mut share = app.buffers.share();
-    let bytes = app.incoming_keys(request)?.all(&mut share).await?;
-    let (tables, token) = (app.tables.clone(), principal.id().to_owned());
-    let put = move || {
-        let _held = share;
-        tables.put_keys(&table, &token, &bytes)
-    };
-    app.blocking::<_, DatabaseError>(put).await?;
-    Ok(StatusCode::NO_CONTENT)
+    let tables = app.tables.clone();
+    let keep = move |token: &str, bytes: &[u8]| tables.put_keys(&table, token, bytes);
+    keep_keys(&app, &principal, request, keep).await
 }
 
 /// Answers a query for buckets of a table, which are in no part of it in clear.
@@ -205,68 +196,4 @@ pub async fn look_up(
     let query = app.incoming(request)?.all(&mut share).await?;
     let answer = app.tables.look_up(table, (principal.id(), of), query).await?;
     answered(&app, answer)
-}
-
-/// Starts an upload of a table, for the token that asks.
-#[utoipa::path(post, path = "/v1/tables/{name}/uploads", tag = "tables", operation_id = "table_upload",
-    request_body = UploadRequest,
-    params(("name" = String, Path)),
-    responses((status = 201, description = "Send pieces.", body = UploadState,
-               headers(("Location" = String, description = "Where pieces go.")))))]
-pub async fn create_upload(
-    State(app): State<Arc<App>>,
-    Extension(principal): Extension<Principal>,
-    Path(name): Path<String>,
-    request: Request,
-) -> Result<Response, Problem> {
-    check_name(&name)?;
-    let path = format!("/v1/tables/{name}");
-    begin(&app, purpose(&name, &principal), &path, request).await
-}
-
-/// How far an upload is: where to go on after a break.
-#[utoipa::path(get, path = "/v1/tables/{name}/uploads/{upload}", tag = "tables",
-    operation_id = "table_upload_progress",
-    params(("name" = String, Path), ("upload" = String, Path)),
-    responses((status = 200, description = "Where it is.", body = UploadState)))]
-pub async fn upload_progress(
-    State(app): State<Arc<App>>,
-    Extension(principal): Extension<Principal>,
-    Path((name, upload)): Path<(String, String)>,
-) -> Result<Json<UploadState>, Problem> {
-    look(&app, &purpose(&name, &principal), &upload)
-}
-
-/// Appends a piece. What came of a piece that broke off stays: ask for the offset and go on there.
-#[utoipa::path(patch, path = "/v1/tables/{name}/uploads/{upload}", tag = "tables",
-    operation_id = "table_upload_piece",
-    request_body(content = Vec<u8>, content_type = "application/octet-stream", description = "The piece."),
-    params(("name" = String, Path), ("upload" = String, Path),
-           ("Upload-Offset" = u64, Header, description = "Where the piece starts.")),
-    responses((status = 204, description = "It is there.",
-                  headers(("Upload-Offset" = u64, description = "Where the next piece starts."))),
-              (status = 409, description = "It does not start where the upload is.", body = ProblemDetails,
-                  content_type = "application/problem+json",
-                  headers(("Upload-Offset" = u64, description = "Where the upload is.")))))]
-pub async fn append_upload(
-    State(app): State<Arc<App>>,
-    Extension(principal): Extension<Principal>,
-    Path((name, upload)): Path<(String, String)>,
-    request: Request,
-) -> Result<Response, Problem> {
-    piece(&app, &purpose(&name, &principal), &upload, request).await
-}
-
-/// Forgets an upload.
-#[utoipa::path(delete, path = "/v1/tables/{name}/uploads/{upload}", tag = "tables",
-    operation_id = "table_upload_delete",
-    params(("name" = String, Path), ("upload" = String, Path)),
-    responses((status = 204, description = "It is gone.")))]
-pub async fn remove_upload(
-    State(app): State<Arc<App>>,
-    Extension(principal): Extension<Principal>,
-    Path((name, upload)): Path<(String, String)>,
-) -> Result<StatusCode, Problem> {
-    app.uploads.delete(&id(&upload)?, &purpose(&name, &principal))?;
-    Ok(StatusCode::NO_CONTENT)
 }

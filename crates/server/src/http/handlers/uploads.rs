@@ -46,8 +46,8 @@ impl From<Progress> for UploadState {
 }
 
 /// Who an upload of a collection is for.
-fn purpose(name: String, principal: &Principal) -> Purpose {
-    Purpose { collection: name, token: principal.id().to_owned() }
+fn purpose(name: &str, principal: &Principal) -> Purpose {
+    Purpose { collection: name.to_owned(), token: principal.id().to_owned() }
 }
 
 /// The id that a path or a query names.
@@ -55,7 +55,7 @@ pub fn id(text: &str) -> Result<UploadId, Problem> {
     hex::parse(text).ok_or_else(Problem::not_found)
 }
 
-/// Starts an upload whose pieces go below `path`.
+/// Starts an upload, of those at `path`.
 pub async fn begin(
     app: &App,
     purpose: Purpose,
@@ -66,7 +66,7 @@ pub async fn begin(
     let UploadRequest { length } = body.json("{\"length\": bytes in all}").await?;
     let uploads = app.uploads.clone();
     let progress = app.blocking(move || uploads.create(purpose, length)).await?;
-    let location = format!("{path}/uploads/{}", hex::show(&progress.id));
+    let location = format!("{path}/{}", hex::show(&progress.id));
     let location = HeaderValue::from_str(&location).map_err(|_| Problem::internal())?;
     let body = Json(UploadState::from(progress));
     Ok((StatusCode::CREATED, [(names::LOCATION, location)], body).into_response())
@@ -93,67 +93,87 @@ pub async fn piece(
     Ok((StatusCode::NO_CONTENT, [(OFFSET_HEADER, HeaderValue::from(offset))]).into_response())
 }
 
-/// Starts an upload, for the token that asks and the collection that it names.
-#[utoipa::path(post, path = "/v1/collections/{name}/uploads", tag = "uploads", operation_id = "upload",
-    request_body = UploadRequest,
-    params(("name" = String, Path)),
-    responses((status = 201, description = "Send pieces.", body = UploadState,
-               headers(("Location" = String, description = "Where pieces go.")))))]
-pub async fn create(
-    State(app): State<Arc<App>>,
-    Extension(principal): Extension<Principal>,
-    Path(name): Path<String>,
-    request: Request,
-) -> Result<Response, Problem> {
-    // The collection must be there: an upload for another is disk space for nothing.
-    app.collection(&name).await?;
-    let path = format!("/v1/collections/{name}");
-    begin(&app, purpose(name, &principal), &path, request).await
-}
+/// The four endpoints of uploads of one kind of thing: their tag, paths, operations and what the first of them says; what has to be
+/// there. `purpose(&name, &principal)` of the module says whom an upload is for.
+macro_rules! upload_endpoints {
+    (
+        $tag:tt, $all:tt, $one:tt, [$create:tt, $progress:tt, $append:tt, $remove:tt],
+        $starts:tt, |$app:ident, $name:ident| $there:block
+    ) => {
+        #[doc = $starts]
+        #[utoipa::path(post, path = $all, tag = $tag, operation_id = $create,
+            request_body = UploadRequest,
+            params(("name" = String, Path)),
+            responses((status = 201, description = "Send pieces.",
+                       body = UploadState,
+                       headers(("Location" = String, description = "Where pieces go.")))))]
+        pub async fn create(
+            State($app): State<Arc<App>>,
+            Extension(principal): Extension<Principal>,
+            Path($name): Path<String>,
+            request: Request,
+        ) -> Result<Response, Problem> {
+            $there;
+            let path = $all.replace("{name}", &$name);
+            begin(&$app, purpose(&$name, &principal), &path, request).await
+        }
 
-/// How far an upload is: where to go on after a break.
-#[utoipa::path(get, path = "/v1/collections/{name}/uploads/{upload}", tag = "uploads",
-    operation_id = "upload_progress",
-    params(("name" = String, Path), ("upload" = String, Path)),
-    responses((status = 200, description = "Where it is.", body = UploadState)))]
-pub async fn progress(
-    State(app): State<Arc<App>>,
-    Extension(principal): Extension<Principal>,
-    Path((name, upload)): Path<(String, String)>,
-) -> Result<Json<UploadState>, Problem> {
-    look(&app, &purpose(name, &principal), &upload)
-}
+        /// How far an upload is: where to go on after a break.
+        #[utoipa::path(get, path = $one, tag = $tag, operation_id = $progress,
+            params(("name" = String, Path), ("upload" = String, Path)),
+            responses((status = 200, description = "Where it is.",
+                       body = UploadState)))]
+        pub async fn progress(
+            State(app): State<Arc<App>>,
+            Extension(principal): Extension<Principal>,
+            Path((name, upload)): Path<(String, String)>,
+        ) -> Result<Json<UploadState>, Problem> {
+            look(&app, &purpose(&name, &principal), &upload)
+        }
 
-/// Appends a piece. What came of a piece that broke off stays: ask for the offset and go on there.
-#[utoipa::path(patch, path = "/v1/collections/{name}/uploads/{upload}", tag = "uploads",
-    operation_id = "upload_piece",
-    request_body(content = Vec<u8>, content_type = "application/octet-stream", description = "The piece."),
-    params(("name" = String, Path), ("upload" = String, Path),
-           ("Upload-Offset" = u64, Header, description = "Where the piece starts.")),
-    responses((status = 204, description = "It is there.",
-                  headers(("Upload-Offset" = u64, description = "Where the next piece starts."))),
-              (status = 409, description = "It does not start where the upload is.", body = ProblemDetails,
-                  content_type = "application/problem+json",
-                  headers(("Upload-Offset" = u64, description = "Where the upload is.")))))]
-pub async fn append(
-    State(app): State<Arc<App>>,
-    Extension(principal): Extension<Principal>,
-    Path((name, upload)): Path<(String, String)>,
-    request: Request,
-) -> Result<Response, Problem> {
-    piece(&app, &purpose(name, &principal), &upload, request).await
-}
+        /// Appends a piece. What came of a piece that broke off stays: ask for the offset and go on there.
+        #[utoipa::path(patch, path = $one, tag = $tag, operation_id = $append,
+            request_body(content = Vec<u8>, content_type = "application/octet-stream", description = "The piece."),
+            params(("name" = String, Path), ("upload" = String, Path),
+                   ("Upload-Offset" = u64, Header, description = "Where the piece starts.")),
+            responses((status = 204, description = "It is there.",
+                          headers(("Upload-Offset" = u64, description = "Where the next piece starts."))),
+                      (status = 409, description = "It does not start where the upload is.", body = ProblemDetails,
+                          content_type = "application/problem+json",
+                          headers(("Upload-Offset" = u64, description = "Where the upload is.")))))]
+        pub async fn append(
+            State(app): State<Arc<App>>,
+            Extension(principal): Extension<Principal>,
+            Path((name, upload)): Path<(String, String)>,
+            request: Request,
+        ) -> Result<Response, Problem> {
+            piece(&app, &purpose(&name, &principal), &upload, request).await
+        }
 
-/// Forgets an upload.
-#[utoipa::path(delete, path = "/v1/collections/{name}/uploads/{upload}", tag = "uploads",
-    operation_id = "upload_delete",
-    params(("name" = String, Path), ("upload" = String, Path)),
-    responses((status = 204, description = "It is gone.")))]
-pub async fn remove(
-    State(app): State<Arc<App>>,
-    Extension(principal): Extension<Principal>,
-    Path((name, upload)): Path<(String, String)>,
-) -> Result<StatusCode, Problem> {
-    app.uploads.delete(&id(&upload)?, &purpose(name, &principal))?;
-    Ok(StatusCode::NO_CONTENT)
+        /// Forgets an upload.
+        #[utoipa::path(delete, path = $one, tag = $tag, operation_id = $remove,
+            params(("name" = String, Path), ("upload" = String, Path)),
+            responses((status = 204, description = "It is gone.")))]
+        pub async fn remove(
+            State(app): State<Arc<App>>,
+            Extension(principal): Extension<Principal>,
+            Path((name, upload)): Path<(String, String)>,
+        ) -> Result<StatusCode, Problem> {
+            app.uploads.delete(&id(&upload)?, &purpose(&name, &principal))?;
+            Ok(StatusCode::NO_CONTENT)
+        }
+    };
 }
+pub(super) use upload_endpoints;
+
+upload_endpoints!(
+    "uploads",
+    "/v1/collections/{name}/uploads",
+    "/v1/collections/{name}/uploads/{upload}",
+    ["upload", "upload_progress", "upload_piece", "upload_delete"],
+    "Starts an upload, for the token that asks and the collection that it names.",
+    |app, name| {
+        // The collection must be there: an upload for another is disk space for nothing.
+        app.collection(&name).await?;
+    }
+);

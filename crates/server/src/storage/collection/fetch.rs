@@ -5,7 +5,7 @@ use crate::storage::blob_names::{FETCHED, ROUTING};
 use crate::storage::error::DatabaseError;
 use crate::storage::fetching::{Fetched, TableKey, refused};
 use bytes::Bytes;
-use ciphervec::fetch::{self, FetchTable, FetchedRows, Shape, place_len};
+use ciphervec::fetch::{self, FetchTable, FetchedRows, Lengths, Shape};
 use ciphervec::protect::records::{HEAD_START, RecordBatch, head_len, record_lens};
 use ciphervec::store::{self, SegmentId, StoreError};
 use rayon::prelude::*;
@@ -27,7 +27,11 @@ pub struct FetchOffer {
     pub rows: u64,
     /// Bytes that each has in it.
     pub place_bytes: u64,
-    /// Bytes that it takes in memory.
+    /// Rows that have a table of their own, by their places in the first.
+    pub long_rows: Vec<u32>,
+    /// Bytes that each has in that; 0 where there is none.
+    pub long_place_bytes: u64,
+    /// Bytes that both take in memory.
     pub table_bytes: u64,
     /// Seconds that a query for one row takes here, and one for ten, as predicted.
     pub seconds: [f64; 2],
@@ -36,8 +40,20 @@ pub struct FetchOffer {
 struct Planned {
     rows: FetchedRows,
     shape: Shape,
-    /// Bytes that it is made of.
+    /// Of long rows, where they have a table of their own.
+    long: Option<Shape>,
+    /// Bytes that they are made of.
     stored: u64,
+}
+
+impl Planned {
+    fn shapes(&self) -> impl Iterator<Item = &Shape> {
+        core::iter::once(&self.shape).chain(&self.long)
+    }
+
+    fn table_bytes(&self) -> u64 {
+        self.shapes().map(Shape::table_bytes).sum()
+    }
 }
 
 impl Collection {
@@ -47,14 +63,18 @@ impl Collection {
     /// [`DatabaseError::Limit`] where none is offered, with why; as [`Collection::blob`].
     pub fn fetch_offer(&self, blob: &str) -> Result<FetchOffer, DatabaseError> {
         self.catch_up();
-        let Planned { rows, shape, .. } = self.plan(fetched(blob)?)?;
+        let planned = self.plan(fetched(blob)?)?;
         let threads = self.engine.pool.current_num_threads();
+        let seconds =
+            |fetches| planned.shapes().map(|shape| fetch::seconds(shape, fetches, threads)).sum();
         Ok(FetchOffer {
-            table: *rows.name(),
-            rows: rows.len() as u64,
-            place_bytes: shape.record_len() as u64,
-            table_bytes: shape.table_bytes(),
-            seconds: CLASSES.map(|fetches| fetch::seconds(&shape, fetches, threads)),
+            table: *planned.rows.name(),
+            rows: planned.rows.len() as u64,
+            place_bytes: planned.shape.record_len() as u64,
+            long_rows: planned.rows.long().to_vec(),
+            long_place_bytes: planned.long.map_or(0, |long| long.record_len() as u64),
+            table_bytes: planned.table_bytes(),
+            seconds: CLASSES.map(seconds),
         })
     }
 
@@ -87,18 +107,19 @@ impl Collection {
         engine.fetching.answer(&engine.pool, (token, key.0), query, table).await
     }
 
-    /// The table of that name.
+    /// The table of that name, made with the other of its rows.
     fn table(&self, blob: &'static str, key: TableKey) -> Result<Arc<FetchTable>, DatabaseError> {
         let fetching = &self.engine.fetching;
         if let Some(table) = fetching.get(&key) {
             return Ok(table);
         }
         self.catch_up();
-        let Planned { rows, shape, stored } = self.plan(blob)?;
-        if *rows.name() != key.1 {
+        let planned = self.plan(blob)?;
+        let Planned { rows, shape, long, stored } = &planned;
+        if *rows.name() != key.1 && rows.long_name() != Some(&key.1) {
             return Err(DatabaseError::TableMoved);
         }
-        let making = fetching.make_room(shape.table_bytes() + stored);
+        let making = fetching.make_room(planned.table_bytes() + stored);
         self.engine.count_taken();
         let of = |entry: &store::SegmentEntry| (entry.id, entry.blob(blob).copied());
         let read = |view: &store::View| {
@@ -119,17 +140,24 @@ impl Collection {
             let (segment, row) = rows.row(place)?;
             batches[segment].as_ref()?.ciphertext(row)
         };
-        let made = || FetchTable::of_rows(shape, |place| row(place).unwrap_or_default());
-        let table = Arc::new(self.engine.pool.install(made).map_err(refused)?);
-        fetching.keep(key, Arc::clone(&table));
+        let of_long = |place: usize| row(rows.long()[place] as usize).unwrap_or_default();
+        let made = || {
+            let first = FetchTable::of_rows(*shape, |place| row(place).unwrap_or_default())?;
+            Ok((first, long.map(|long| FetchTable::of_rows(long, of_long)).transpose()?))
+        };
+        let made: Result<_, ciphervec::Error> = self.engine.pool.install(made);
+        let (first, long) = made.map_err(refused)?;
+        for table in core::iter::once(first).chain(long) {
+            fetching.keep((key.0, *table.shape().name()), Arc::new(table));
+        }
         drop(making);
         self.engine.count_taken();
-        Ok(table)
+        fetching.get(&key).ok_or(DatabaseError::TableMoved)
     }
 
     /// The table that the present state has.
     fn plan(&self, blob: &'static str) -> Result<Planned, DatabaseError> {
-        let known = self.longest.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let known = self.row_lengths.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let (view, found) = self.read(|view| {
             let news = view.manifest().segments.par_iter().filter_map(|entry| {
                 let blob_ref = entry.blob(blob)?;
@@ -146,28 +174,37 @@ impl Collection {
                 "a routed collection keeps the records of each cluster as one: its rows can't be fetched in private".to_owned(),
             ));
         }
-        let mut longest = known;
+        let mut lengths = known;
         for (place, length, head) in found {
             // A writer may have sent what is no batch of records: its own rows alone have empty places then.
-            let longer = record_lens(&head).ok().and_then(|lens| lens.into_iter().max());
-            longest.insert(place, longer.filter(|longer| *longer <= length).unwrap_or(0));
+            let lens = record_lens(&head).unwrap_or_default();
+            let there = lens.iter().all(|one| *one <= length);
+            let lens = lens.into_iter().map(|one| u32::try_from(one).unwrap_or(u32::MAX));
+            lengths.insert(place, if there { lens.collect() } else { Arc::from([]) });
         }
         let listed: HashMap<_, _> =
             manifest.segments.iter().map(|entry| (entry.id, entry)).collect();
-        longest.retain(|(id, _), _| listed.contains_key(id));
-        let of_blob = longest.iter().filter(|((_, name), _)| *name == blob);
-        let most = of_blob.map(|(_, longest)| *longest).max().unwrap_or(0);
-        *self.longest.lock().unwrap_or_else(PoisonError::into_inner) = longest;
+        lengths.retain(|(id, _), _| listed.contains_key(id));
         let segments =
             manifest.segments.iter().map(|entry| (ciphervec::SegmentId(entry.id), entry.rows));
         let binding = self.held().description.spec.binding();
         let rows = FetchedRows::new(&binding, blob, segments);
+        let of = |id: ciphervec::SegmentId| {
+            let count = listed.get(&id.0).map_or(0, |entry| entry.rows as usize);
+            let lens = lengths.get(&(id.0, blob)).into_iter().flat_map(|lens| lens.iter().copied());
+            lens.chain(core::iter::repeat(0)).take(count)
+        };
         let limit = |error: ciphervec::Error| DatabaseError::Limit(error.to_string());
-        let each = place_len(usize::try_from(most).unwrap_or(usize::MAX)).map_err(limit)?;
-        let shape = rows.shape(each).map_err(limit)?;
+        let all: Vec<u32> = rows.segments().flat_map(of).collect();
+        let Lengths { place, long_place, long } = Lengths::of(&all).map_err(limit)?;
+        let rows = rows.with_long(long).map_err(limit)?;
+        let shape = rows.shape(place).map_err(limit)?;
+        let long = rows.long_shape(long_place).map_err(limit)?;
         let stored = listed.values().filter_map(|entry| Some(entry.blob(blob)?.length)).sum();
-        self.engine.fetching.check(shape.table_bytes(), stored)?;
-        Ok(Planned { rows, shape, stored })
+        *self.row_lengths.lock().unwrap_or_else(PoisonError::into_inner) = lengths;
+        let planned = Planned { rows, shape, long, stored };
+        self.engine.fetching.check(planned.table_bytes(), stored)?;
+        Ok(planned)
     }
 }
 

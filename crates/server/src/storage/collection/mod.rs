@@ -3,6 +3,7 @@
 //! Readers hold one committed state behind an `Arc` and never wait for a commit; commits wait for
 //! each other.
 
+mod answering;
 mod fetch;
 mod home;
 mod loaded;
@@ -17,9 +18,9 @@ use super::check;
 use super::description::Description;
 use super::error::DatabaseError;
 use super::fetching::Fetching;
-use super::scan_queue::{Answer, Asked, QueryTimings, ScanQueue, Searchable};
+use super::scan_queue::ScanQueue;
 use bytes::Bytes;
-use ciphervec::search::{Evaluation, OtherKeys, ServerIndex, SessionStore};
+use ciphervec::search::SessionStore;
 use ciphervec::store::{
     self, Change, CommitKey, Committed, Manifest, SegmentId, Store, StoreError,
 };
@@ -29,7 +30,6 @@ use rayon::prelude::*;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
-use std::thread;
 use std::time::{Duration, Instant};
 
 /// One committed state; cheap to clone.
@@ -45,6 +45,9 @@ pub struct State {
 
 /// Reads of states whose files went meanwhile before a client is asked to come back.
 const LOOKS: u32 = 16;
+
+/// When to ask again for what changed faster than it could be read.
+const COME_BACK: Duration = Duration::from_secs(1);
 
 /// What other writers of a shared place have done is seen this much later at most.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
@@ -67,17 +70,6 @@ impl Engine {
     }
 }
 
-/// When to ask again for what changed faster than it could be read.
-const COME_BACK: Duration = Duration::from_secs(1);
-
-/// Bytes that the answers of one pass may take together; a single query whose answer takes more is
-/// refused.
-const MOST_ANSWERED: u64 = 1 << 30;
-
-/// What was loaded is not loaded again for so long: where collections push each other out of
-/// memory, that would be all that is ever done.
-const LOAD_EVERY: Duration = Duration::from_secs(30);
-
 /// Whether rows are on their way into memory, and of which state they were last.
 #[derive(Default)]
 struct Loading {
@@ -85,8 +77,8 @@ struct Loading {
     done: Option<([u8; 32], Instant)>,
 }
 
-/// The longest sealed row of each blob of a segment, as far as it was looked at.
-type Longest = HashMap<(SegmentId, &'static str), u64>;
+/// The lengths of sealed rows in each blob of a segment, as far as it was looked at.
+type RowLengths = HashMap<(SegmentId, &'static str), Arc<[u32]>>;
 
 /// One open collection.
 pub struct Collection {
@@ -101,7 +93,7 @@ pub struct Collection {
     /// The most bytes that work on a query has taken beside segments.
     working: AtomicU64,
     loading: Mutex<Loading>,
-    longest: Mutex<Longest>,
+    row_lengths: Mutex<RowLengths>,
     /// When other writers of a shared place were last looked for.
     looked: Mutex<Instant>,
     used: Mutex<Instant>,
@@ -128,7 +120,7 @@ impl Collection {
             degraded: AtomicBool::new(false),
             working: AtomicU64::new(0),
             loading: Mutex::default(),
-            longest: Mutex::default(),
+            row_lengths: Mutex::default(),
         }))
     }
 
@@ -367,218 +359,12 @@ impl Collection {
         self.read(|view| view.attachment(name)).map(Into::into)
     }
 
-    /// Answers a sealed query over all segments. Dropping the future takes the query out of the
-    /// queue.
-    ///
-    /// # Errors
-    /// [`DatabaseError::Busy`] when too many wait, [`DatabaseError::Invalid`] for bytes that are no
-    /// query of this collection, [`DatabaseError::Corrupt`] and [`DatabaseError::Io`] when a
-    /// segment cannot be read.
-    pub async fn query(self: &Arc<Self>, query: Bytes) -> Result<Answer, DatabaseError> {
-        self.ask(Asked { query, keys: None }).await
-    }
-
-    /// The same for a token, which may have begun sessions.
-    ///
-    /// # Errors
-    /// As [`Collection::query`]; [`DatabaseError::KeysMissing`] for a query of a session whose keys are not here.
-    pub async fn query_by(
-        self: &Arc<Self>,
-        token: &str,
-        query: Bytes,
-    ) -> Result<Answer, DatabaseError> {
-        let held = self.held();
-        let index = held.description.spec.id();
-        let keys_of = |epoch| {
-            let found = self.engine.sessions.get(token, index, epoch);
-            found.ok_or(DatabaseError::KeysMissing(epoch))
-        };
-        let keys = held.index.session_of(&query).map(keys_of).transpose()?;
-        self.ask(Asked { query, keys }).await
-    }
-
-    /// Takes in the evaluation keys of a session, for this token's queries.
-    ///
-    /// # Errors
-    /// [`DatabaseError::Invalid`] for bytes that are no such keys of this collection's owner,
-    /// [`DatabaseError::SessionExists`].
-    pub fn put_session_keys(&self, token: &str, bytes: &[u8]) -> Result<(), DatabaseError> {
-        self.catch_up();
-        let (held, engine) = (self.held(), &self.engine);
-        let keys = engine.pool.install(|| held.index.session_keys(bytes));
-        let keys = keys.map_err(|error| DatabaseError::Invalid(error.to_string()))?;
-        let (index, epoch) = (held.description.spec.id(), keys.epoch());
-        let put = engine.sessions.put(token, index, keys);
-        put.map_err(|OtherKeys| DatabaseError::SessionExists(epoch))?;
-        engine.count_taken();
-        Ok(())
-    }
-
-    async fn ask(self: &Arc<Self>, query: Asked) -> Result<Answer, DatabaseError> {
-        for _ in 0..LOOKS {
-            let head = self.held().view.head();
-            let answer = self.engine.queue.enter(self.clone(), query.clone())?;
-            let ended = |_| Err(DatabaseError::Io("the scan thread ended".to_owned()));
-            match answer.await.unwrap_or_else(ended) {
-                Err(DatabaseError::Moved(text)) => {
-                    let missing = DatabaseError::Corrupt(text);
-                    let collection = Arc::clone(self);
-                    let waited =
-                        tokio::task::spawn_blocking(move || collection.moved_on(head, missing));
-                    waited.await.map_err(|error| DatabaseError::Io(error.to_string()))??;
-                }
-                answer => return answer,
-            }
-        }
-        Err(DatabaseError::Busy { retry_after: COME_BACK })
-    }
-
-    fn answer_from(
-        &self,
-        held: &LoadedState,
-        queries: &[&Asked],
-    ) -> Vec<Result<Answer, ciphervec::Error>> {
-        let (version, head) = (held.view.manifest().version, held.view.head());
-        let keys = held.evaluation;
-        let cache = &self.engine.cache;
-        let before = cache.streamed();
-        let pushed_out = self.has_been_loaded(head) && held.index.missing().next().is_some();
-        let mut answers = Vec::with_capacity(queries.len());
-        let mut rest = queries;
-        while !rest.is_empty() {
-            let mut total = 0;
-            let fits = rest.iter().take_while(|query| {
-                // What does not parse is refused below, in a few bytes.
-                total += held.index.answer_len(&query.query).unwrap_or(0);
-                total <= MOST_ANSWERED
-            });
-            let fits = fits.count();
-            let (group, later) = rest.split_at(fits.max(1));
-            rest = later;
-            if fits == 0 {
-                answers.push(Err(ciphervec::Error::Range {
-                    what: "the length of an answer",
-                    expected: format!("at most {MOST_ANSWERED} bytes; send fewer queries at once"),
-                    actual: total.to_string(),
-                }));
-                continue;
-            }
-            // Those of the ring form are answered one after another: the trees of one at a time.
-            let working =
-                group.iter().map(|asked| held.index.working_len(&asked.query).unwrap_or(0));
-            let working = working.max().unwrap_or(0);
-            self.working.fetch_max(working, Ordering::Relaxed);
-            cache.begin(!self.fits(held));
-            let _trees = cache.set_aside(working);
-            answers.extend(evaluated(&held.index, group).into_iter().map(|evaluation| {
-                let (bytes, timings) = (evaluation?.bytes.into(), QueryTimings::default());
-                Ok(Answer { bytes, version, head, evaluation: keys, timings, degraded: false })
-            }));
-        }
-        let degraded = pushed_out || cache.streamed() > before;
-        if degraded && !self.degraded.swap(degraded, Ordering::Relaxed) {
-            tracing::warn!(
-                collection = self.name,
-                bytes = held.index.bytes(),
-                budget = cache.budget(),
-                "the collection does not fit the memory budget: queries read from the store, slower; \
-                 raise --memory-budget"
-            );
-        }
-        self.degraded.store(degraded, Ordering::Relaxed);
-        answers.iter_mut().flatten().for_each(|answer| answer.degraded = degraded);
-        answers
-    }
-
-    /// Whether all of it may be in memory at once, beside the work on its queries.
-    fn fits(&self, held: &LoadedState) -> bool {
-        let bytes = held.index.bytes() as u64 + self.working.load(Ordering::Relaxed);
-        bytes <= self.engine.cache.budget()
-    }
-
-    fn loading(&self) -> MutexGuard<'_, Loading> {
-        self.loading.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Whether all of that state was brought into memory once: what is missing has made room for
-    /// others since.
-    fn has_been_loaded(&self, head: [u8; 32]) -> bool {
-        self.loading().done.is_some_and(|(of, _)| of == head)
-    }
-
-    /// Loads what is not in memory while queries are answered from the store. One segment at a
-    /// time: the passes come between.
-    fn load_behind(self: &Arc<Self>) {
-        {
-            let mut loading = self.loading();
-            let head = self.held().view.head();
-            let lately = |(of, at): (_, Instant)| of == head && at.elapsed() < LOAD_EVERY;
-            if loading.busy || loading.done.is_some_and(lately) {
-                return;
-            }
-            loading.busy = true;
-        }
-        let collection = Arc::clone(self);
-        let load = move || {
-            let held = collection.held();
-            for source in held.index.missing() {
-                if collection.closed.load(Ordering::Acquire) {
-                    break;
-                }
-                collection.engine.pool.install(|| source.load(&held.index));
-            }
-            let done = Some((held.view.head(), Instant::now()));
-            *collection.loading() = Loading { busy: false, done };
-        };
-        if let Err(error) = thread::Builder::new().name("ciphervec-load".to_owned()).spawn(load) {
-            self.loading().busy = false;
-            tracing::warn!(collection = self.name, %error, "no thread to load it: queries read from the store");
-        }
-    }
-
     /// Gives the lock back; queries that hold the state are still answered.
     pub(crate) fn close(&self) {
         let mut writer = self.writer();
         self.closed.store(true, Ordering::Release);
         *writer = None;
     }
-}
-
-impl Searchable for Collection {
-    fn answer(self: Arc<Self>, queries: &[&Asked]) -> Vec<Result<Answer, DatabaseError>> {
-        self.catch_up();
-        let mut held = self.held();
-        loop {
-            let answers = self.answer_from(&held, queries);
-            let gone = |answer: &Result<Answer, ciphervec::Error>| {
-                matches!(answer, Err(ciphervec::Error::Store(StoreError::Missing { .. })))
-            };
-            let newest = self.held();
-            // Files go when no state names them any more: whoever still read the old one asks the
-            // new one.
-            if answers.iter().any(gone) && newest.view.head() != held.view.head() {
-                held = newest;
-                continue;
-            }
-            if self.fits(&held) && held.index.missing().next().is_some() {
-                self.load_behind();
-            }
-            return answers.into_iter().map(|answer| answer.map_err(refused)).collect();
-        }
-    }
-}
-
-/// Queries of sessions share no pass, and so are answered alone.
-fn evaluated(index: &ServerIndex, group: &[&Asked]) -> Vec<ciphervec::Result<Evaluation>> {
-    if group.iter().all(|asked| asked.keys.is_none()) {
-        let queries: Vec<&[u8]> = group.iter().map(|asked| &*asked.query).collect();
-        return index.evaluate_many(&queries);
-    }
-    let answer = |asked: &&Asked| match &asked.keys {
-        Some(keys) => index.evaluate_with(&asked.query, keys),
-        None => index.evaluate(&asked.query),
-    };
-    group.iter().map(answer).collect()
 }
 
 /// After a failure that leaves unknown what is on disk, the writer goes: the next use opens the
@@ -595,15 +381,4 @@ fn settle<T>(writer: &mut Option<Store>, done: Result<T, StoreError>) -> Result<
         *writer = None;
     }
     done.map_err(Into::into)
-}
-
-/// An error of a query is the query's, unless the store is to blame.
-fn refused(error: ciphervec::Error) -> DatabaseError {
-    match error {
-        ciphervec::Error::Store(error @ StoreError::Missing { .. }) => {
-            DatabaseError::Moved(error.to_string())
-        }
-        ciphervec::Error::Store(error) => error.into(),
-        other => DatabaseError::Invalid(other.to_string()),
-    }
 }

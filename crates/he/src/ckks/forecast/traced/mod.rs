@@ -5,6 +5,8 @@
 //! errors of a product's factors, of powers of one number, of what is added to itself, are those of
 //! common [`Origins`].
 
+mod polynomials;
+
 use std::cell::{Cell, Ref, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -17,15 +19,12 @@ use super::super::modulus_chain::ModulusChain;
 use super::super::noise::Noise;
 use super::super::params::Params;
 use super::super::plaintext::Encoding;
-use super::super::polynomial::Polynomial;
-use super::super::sign::Sign;
 use super::super::spec::ParamsSpec;
 use super::super::tail::{Deviation, Tail};
-use super::course::added;
 use super::names::{did, hashed, named};
 use super::origins::{Maker, Origin, Origins};
 use super::{EncryptionKey, Forecast};
-use crate::error::{Error, Result};
+use crate::error::Result;
 
 /// What errors may be over their forecast: those of one key are, by some hundredths.
 const MARGIN: f64 = 1.1;
@@ -395,72 +394,6 @@ impl TracedForecast {
         }
         let name = a.name.mapped(&[did::ROTATE, by as u64, a.expected.level as u64]);
         self.one(a, (name, Own::Step), run, |error| error.rotated(by, slots))
-    }
-
-    /// A polynomial of every slot.
-    ///
-    /// # Errors
-    /// As [`Forecast::polynomial`].
-    pub fn polynomial(&self, x: &Traced, polynomial: &Polynomial) -> Result<Traced> {
-        let expected = self.forecast.polynomial(&x.expected, polynomial)?;
-        let own = self.evaluated(x, polynomial)?;
-        let most = polynomial.steepest(x.expected.magnitude, self.within(x));
-        let name = x.name.function(named(polynomial.coefficients()));
-        let [error] = self.read([x]);
-        let own = self.of_step((name, Own::Step), own);
-        Ok(self.made(expected, name, error.times(most).plus(&own)))
-    }
-
-    /// What evaluating adds.
-    fn evaluated(&self, x: &Traced, polynomial: &Polynomial) -> Result<Deviation> {
-        if !self.tracing.dependent {
-            let own = self.own.polynomial(&silent(&x.expected), polynomial)?;
-            return Ok(Deviation { std: self.std(&own), keyed: 1.0 });
-        }
-        let Expected { level, scale, magnitude, .. } = x.expected;
-        let (low, high) = polynomial.domain(magnitude);
-        let name = hashed(&[
-            named(polynomial.coefficients()),
-            level as u64,
-            x.expected.degree as u64,
-            named(&[scale, magnitude, low, high]),
-        ]);
-        let known = self.added.borrow().get(&name).copied();
-        let std = match known {
-            Some(std) => std,
-            None => added(&self.own, &x.expected, polynomial)?,
-        };
-        self.added.borrow_mut().insert(name, std);
-        Ok(Deviation { std, keyed: 1.0 })
-    }
-
-    /// About the sign of every slot.
-    ///
-    /// # Errors
-    /// As [`Forecast::sign`], and [`Error::TooNoisy`] for what is off by more than the sign was built
-    /// for, with the chance that was asked for.
-    pub fn sign(&self, x: &Traced, sign: &Sign) -> Result<Traced> {
-        (0..sign.stages().len()).try_fold(x.clone(), |x, stage| self.sign_stage(&x, sign, stage))
-    }
-
-    /// One polynomial of a sign.
-    ///
-    /// # Errors
-    /// As [`Self::sign`].
-    pub fn sign_stage(&self, x: &Traced, sign: &Sign, stage: usize) -> Result<Traced> {
-        let x = self.normalise(x)?;
-        let expected = self.forecast.sign_stage(&x.expected, sign, stage)?;
-        let (off, most) = (self.within(&x), sign.stands()[stage]);
-        if off > most {
-            return Err(Error::TooNoisy {
-                off: format!("2^{:.1} with a chance of 2^-{:.0}", off.log2(), self.tracing.bits),
-                most: format!("2^{:.1}", most.log2()),
-            });
-        }
-        let polynomial = &sign.stages()[stage];
-        let name = x.name.function(named(polynomial.coefficients()));
-        let own = self.evaluated(&x, polynomial)?;
-        Ok(self.made(expected, name, self.of_step((name, Own::Step), own)))
     }
 
     /// What another operation makes of it, `run` on what is expected, which makes the error that is

@@ -5,14 +5,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use ciphervec_he_secret::lattice::ring::Hints;
 use ciphervec_owner::search::{Flood, Origin, Query, Selection};
 use ciphervec_owner::{Mode, SegmentId};
 use serde::{Deserialize, Serialize};
 
+use crate::belief::former;
 use crate::error::{Error, Result};
 use crate::host::{COUNTS, Host};
 use crate::json;
-use crate::replica::Replica;
+use crate::view::View;
 
 /// The standard deviation of the noise, as a cosine, unless the caller says otherwise.
 pub const DEVIATION: f64 = 1.0 / 256.0;
@@ -28,7 +30,7 @@ pub struct FloodingPlan {
     pub deviation: f64,
     /// How many queries, each alone, may rank every live row in its life: 0 where one is more than a query key hides.
     pub queries: u64,
-    /// The same for the row that was ranked most.
+    /// How many of them are left: for the row that was ranked most, and under the present query key unless another begins by itself.
     pub queries_left: u64,
     /// How many rows may be ranked, over all queries, under one query key.
     pub rows_an_epoch: u64,
@@ -38,6 +40,7 @@ pub struct FloodingPlan {
 
 /// Scores that others were shown, counted in such with the widest noise: hints add up by 1/deviation².
 #[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
 struct Shown {
     /// Under one query key, by keys and epoch.
     keys: BTreeMap<String, u64>,
@@ -54,7 +57,18 @@ fn allowance(noise: f64) -> u64 {
     (SHARE * (WIDEST / noise).powi(2)) as u64
 }
 
+/// What is said where nothing of it would be known to a later process.
+pub fn uncounted() -> Error {
+    Error::Storage(
+        "what others are shown is counted where the next process finds it, and this client remembers nothing. Give it a folder."
+            .to_owned(),
+    )
+}
+
 /// That noise of this deviation is neither too little to hide anything nor too much to rank by.
+///
+/// # Errors
+/// [`Error::Input`].
 pub fn check_deviation(deviation: f64) -> Result<()> {
     match Flood::new(deviation) {
         Ok(_) => Ok(()),
@@ -65,9 +79,30 @@ pub fn check_deviation(deviation: f64) -> Result<()> {
     }
 }
 
-impl Replica {
+/// What is counted of one index: here, and by a client of an earlier release in a place of its own.
+struct Counted {
+    here: Shown,
+    before: Shown,
+}
+
+impl Counted {
+    fn of_rows(&self, id: SegmentId) -> u64 {
+        self.sum(|shown| &shown.segments, &id.to_string())
+    }
+
+    fn of_key(&self, name: &str) -> u64 {
+        self.sum(|shown| &shown.keys, name)
+    }
+
+    fn sum(&self, of: impl Fn(&Shown) -> &BTreeMap<String, u64>, name: &str) -> u64 {
+        let used = |shown| of(shown).get(name).copied().unwrap_or(0);
+        used(&self.here).saturating_add(used(&self.before))
+    }
+}
+
+impl View<'_> {
     fn flooding_entry(&self) -> String {
-        let spec = blake3::hash(&self.description.spec.to_bytes()).to_hex();
+        let spec = blake3::hash(&self.owner.spec().to_bytes()).to_hex();
         format!("{COUNTS}{}", &spec[..32])
     }
 
@@ -75,16 +110,19 @@ impl Replica {
         format!("{} epoch {epoch}", self.owner.key_id())
     }
 
-    async fn shown_to_others(&self, host: &dyn Host) -> Result<Shown> {
-        let entry = self.flooding_entry();
-        let Some(bytes) = host.get(&entry).await? else { return Ok(Shown::default()) };
-        json::read(&bytes).map_err(|error| {
-            Error::Corrupt(format!(
-                "what this client has counted of {} under {entry} is damaged ({error}), and nothing is shown to others until it is there \
-                 again. Seal the rows again with optimize and a new query key, and delete it, if there is no copy.",
-                self.name()
-            ))
-        })
+    async fn shown_to_others(&self, host: &dyn Host) -> Result<Counted> {
+        let read = async |entry: &str| {
+            let Some(bytes) = host.get(entry).await? else { return Ok(Shown::default()) };
+            json::read(&bytes).map_err(|error| {
+                Error::Corrupt(format!(
+                    "what this client has counted of {} under {entry} is damaged ({error}), and nothing is shown to others until it is \
+                     there again. Seal the rows again with optimize and a new query key, and delete it, if there is no copy.",
+                    self.name()
+                ))
+            })
+        };
+        let here = read(&self.flooding_entry()).await?;
+        Ok(Counted { here, before: read(&former::of_counts(self.owner.spec())).await? })
     }
 
     async fn keep_shown(&self, host: &dyn Host, shown: &Shown) -> Result<()> {
@@ -92,55 +130,34 @@ impl Replica {
         host.put(&self.flooding_entry(), &bytes).await
     }
 
-    /// What results for others cost with noise of this deviation, and how many may still be shown, of rows under the query key of this epoch.
-    async fn plan_under(
+    /// What results for others cost with noise of this deviation, and how many may still be shown, of so many rows under the query key of
+    /// this epoch. Where another key `follows` by itself, one that is used up keeps no query back but those that no key has room for.
+    pub async fn flooding_plan(
         &self,
         host: &dyn Host,
         deviation: f64,
-        epoch: u32,
+        live: usize,
+        (epoch, follows): (u32, bool),
     ) -> Result<FloodingPlan> {
         check_deviation(deviation)?;
-        self.refuse_floods()?;
-        let hints = self.owner.hints(&self.directory)?;
+        let hints = self.hints()?;
         let shown = self.shown_to_others(host).await?;
         let (each, rows, keys) = (cost(deviation), allowance(hints.row), allowance(hints.key));
-        let used = |id: SegmentId| shown.segments.get(&id.to_string()).copied().unwrap_or(0);
-        let most = self.directory.segments().map(|(id, ..)| used(id)).max().unwrap_or(0);
-        let under = shown.keys.get(&self.query_key(epoch)).copied().unwrap_or(0);
+        let most = self.directory.segments().map(|(id, ..)| shown.of_rows(id)).max().unwrap_or(0);
+        let under = shown.of_key(&self.query_key(epoch));
         let (rows_an_epoch, rows_left) = (keys / each, keys.saturating_sub(under) / each);
-        // A session that is used up ends by itself: only a query that no session has room for is refused for its key.
-        let rows = if rows_an_epoch < self.directory.len() as u64 { 0 } else { rows };
+        let live = live.max(1) as u64;
+        let whole = |rows_of_a_key: u64| match follows {
+            true if rows_an_epoch >= live => u64::MAX,
+            _ => rows_of_a_key / live,
+        };
         Ok(FloodingPlan {
             deviation,
-            queries: rows / each,
-            queries_left: rows.saturating_sub(most) / each,
+            queries: (rows / each).min(whole(rows_an_epoch)),
+            queries_left: (rows.saturating_sub(most) / each).min(whole(rows_left)),
             rows_an_epoch,
             rows_left,
         })
-    }
-
-    /// The same under the query key that queries are asked under by now.
-    pub async fn flooding_plan(&self, host: &dyn Host, deviation: f64) -> Result<FloodingPlan> {
-        let session = self.query_keys.next(host, self.owner.key_id()).await?;
-        let epoch = session.unwrap_or(self.description.epoch);
-        self.plan_under(host, deviation, epoch).await
-    }
-
-    /// Ends a session that has not as many flooded scores left as so many queries of every row take, if a new one has.
-    pub async fn renew_for_others(
-        &self,
-        host: &dyn Host,
-        queries: usize,
-        deviation: f64,
-    ) -> Result<()> {
-        let key = self.owner.key_id();
-        let Some(epoch) = self.query_keys.next(host, key).await? else { return Ok(()) };
-        let plan = self.plan_under(host, deviation, epoch).await?;
-        let wanted = (queries * self.directory.len()) as u64;
-        if plan.rows_left < wanted && wanted <= plan.rows_an_epoch {
-            self.query_keys.end(host, key).await;
-        }
-        Ok(())
     }
 
     /// Counts what others are about to see, durably: every live row that is ranked, of every query. [`Error::Exhausted`] where that would be
@@ -153,13 +170,7 @@ impl Replica {
         allow: Option<&Selection>,
     ) -> Result<Flood> {
         let flood = Flood::new(deviation)?;
-        self.refuse_floods()?;
-        if self.store.lasts() && !host.counts() {
-            return Err(Error::Storage(
-                "what others are shown is counted where the next process finds it, and this client remembers nothing. Give it a folder."
-                    .to_owned(),
-            ));
-        }
+        let hints = self.hints()?;
         let asked = |id: &SegmentId| query.segments().is_none_or(|named| named.contains(id));
         let ranked: Vec<_> = match allow {
             None => {
@@ -173,7 +184,6 @@ impl Replica {
             segments.insert(id);
             rows += live as u64;
         }
-        let hints = self.owner.hints(&self.directory)?;
         let (queries, each) = (query.len() as u64, cost(deviation));
         let _lock = host.lock(&self.flooding_entry()).await?;
         let mut shown = self.shown_to_others(host).await?;
@@ -185,52 +195,52 @@ impl Replica {
                  by a filter, or flood with more noise."
             )));
         }
-        let add = |used: &mut u64, more: u64, allowed: u64, next: &str| {
-            let now = used.saturating_add(more);
-            if now > allowed {
-                return Err(Error::Exhausted(format!(
-                    "others have been shown as many scores {next} ({used} of {allowed} are used, in scores with noise of 2^-4), or flood \
-                     with more noise."
-                )));
+        let check = |used: u64, more: u64, allowed: u64, next: &str| {
+            if used.saturating_add(more) <= allowed {
+                return Ok(());
             }
-            *used = now;
-            Ok(())
+            Err(Error::Exhausted(format!(
+                "others have been shown as many scores {next} ({used} of {allowed} are used, in scores with noise of 2^-4), or flood with \
+                 more noise."
+            )))
         };
+        let (of_rows, of_key) = (queries.saturating_mul(each), asked.saturating_mul(each));
         for id in &segments {
-            add(
-                shown.segments.entry(id.to_string()).or_default(),
-                queries * each,
-                allowance(hints.row),
-                &format!(
-                    "of these rows as their noise hides. Seal them again with optimize({})",
-                    self.face.said("reseal")
-                ),
-            )?;
+            let again = self.face.said("reseal");
+            let next = format!(
+                "of these rows as their noise hides. Seal them again with optimize({again})"
+            );
+            check(shown.of_rows(*id), of_rows, allowance(hints.row), &next)?;
         }
-        add(
-            shown.keys.entry(self.query_key(epoch)).or_default(),
-            asked.saturating_mul(each),
+        let key = self.query_key(epoch);
+        check(
+            shown.of_key(&key),
+            of_key,
             allowance(hints.key),
             "as the query key of this epoch hides. Begin another with rotate_query_key(), rank fewer rows",
         )?;
-        self.keep_shown(host, &shown).await?;
+        let Shown { keys, segments: rows } = &mut shown.here;
+        *keys.entry(key).or_default() += of_key;
+        segments.iter().for_each(|id| *rows.entry(id.to_string()).or_default() += of_rows);
+        self.keep_shown(host, &shown.here).await?;
         Ok(flood)
     }
 
-    fn refuse_floods(&self) -> Result<()> {
-        if self.description.spec.mode() != Mode::Sealed {
+    /// Refuses a flood where it hides nothing.
+    fn hints(&self) -> Result<Hints> {
+        if self.owner.spec().mode() != Mode::Sealed {
             return self.refuse_others("results");
         }
-        let mut segments = self.directory.segments();
-        let written: BTreeSet<_> = segments
-            .by_ref()
+        let written: BTreeSet<_> = self
+            .directory
+            .segments()
             .filter_map(|(id, ..)| match self.directory.origin(id) {
                 Some(Origin::Writer(name)) => Some(name.as_str()),
                 _ => None,
             })
             .collect();
         if written.is_empty() {
-            return Ok(());
+            return Ok(self.owner.hints(self.directory)?);
         }
         let names: Vec<_> = written.into_iter().collect();
         Error::input(format!(
@@ -248,8 +258,16 @@ impl Replica {
             "{what} of {}, mode {}, are the key owner's own: they carry noise of the key that can't be taken off or hidden. Others can be \
              shown ids, or a match through the decrypt service; for results that are for anybody, keep the rows in mode {}.",
             self.name(),
-            self.face.quoted(self.description.spec.mode().as_str()),
+            self.face.quoted(self.owner.spec().mode().as_str()),
             self.face.quoted("sealed-index")
+        ))
+    }
+
+    /// Nor is what segments of release 0.1 give.
+    pub fn refuse_outdated<T>(&self) -> Result<T> {
+        Error::input(format!(
+            "{} has segments of release 0.1, whose results carry noise of the key and are the key owner's own. optimize() seals them again.",
+            self.name()
         ))
     }
 }

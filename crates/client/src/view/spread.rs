@@ -16,6 +16,11 @@ const WORTH: f64 = 1e-4;
 /// How many times smaller a center has to make them.
 const BETTER: f64 = 2.0;
 
+/// Whether rows of such an index are sealed less something.
+pub fn centred(spec: &IndexSpec) -> bool {
+    spec.metric() == Metric::L2 && spec.mode() != Mode::Open
+}
+
 /// What to seal rows around: the present center, one of the others that segments have where that one leaves these rows apart from each
 /// other no more, or their mean.
 pub fn chosen(spec: &IndexSpec, rows: &[f32], present: &[f32], others: &[&[f32]]) -> Vec<f32> {
@@ -48,8 +53,7 @@ pub struct OffCenter {
 impl OffCenter {
     /// Rows that are to be added, around a center that was given, or the best one where it is empty.
     pub fn see(&mut self, host: &dyn Host, spec: &IndexSpec, given: &[f32], rows: &[f32]) {
-        let centred = spec.metric() == Metric::L2 && spec.mode() != Mode::Open;
-        if self.done || !centred || rows.is_empty() {
+        if self.done || !centred(spec) || rows.is_empty() {
             return;
         }
         let dimension = spec.dimension();
@@ -90,7 +94,7 @@ impl OffCenter {
 /// The mean of these rows where it is so much better than the present center, else that.
 pub fn moved(spec: &IndexSpec, rows: &[f32], present: &[f32]) -> Vec<f32> {
     let (dimension, count) = (spec.dimension(), rows.len() / spec.dimension());
-    if spec.metric() != Metric::L2 || spec.mode() == Mode::Open || count < 2 {
+    if !centred(spec) || count < 2 {
         return present.to_vec();
     }
     let mut sums = vec![0f64; dimension];
