@@ -248,15 +248,16 @@ class Owner(_native.Owner):
     def search(
         self,
         server: _native.ServerIndex,
-        rows: FloatArray,
+        embeddings: Vectors,
         count: int | None = 10,
         *,
         within: float | None = None,
         audience: Audience | None = None,
         flooding: float = DEVIATION,
     ) -> list[Matches]:
-        """The rows closest to each of these queries, float32 (n, d), by a server's half in this process that has the segments
+        """The rows closest to each of these queries, (d,) or (n, d), by a server's half in this process that has the segments
         attached; as `open`."""
+        rows = arrays.vectors(embeddings, self.spec.dimension, self.spec.metric, what="query_embeddings")
         wish = self._wish(count, within, None, audience, flooding)
         return _read(self._search(host_of(None, None), server, rows, self.epoch, wish), audience)
 
