@@ -13,7 +13,7 @@ impl TracedForecast {
     /// A polynomial of every slot.
     ///
     /// # Errors
-    /// As [`Forecast::polynomial`].
+    /// As [`Forecast::polynomial`](super::super::Forecast::polynomial).
     pub fn polynomial(&self, x: &Traced, polynomial: &Polynomial) -> Result<Traced> {
         let expected = self.forecast.polynomial(&x.expected, polynomial)?;
         let own = self.evaluated(x, polynomial)?;
@@ -50,7 +50,7 @@ impl TracedForecast {
     /// About the sign of every slot.
     ///
     /// # Errors
-    /// As [`Forecast::sign`], and [`Error::TooNoisy`] for what is off by more than the sign was built
+    /// As [`Forecast::sign`](super::super::Forecast::sign), and [`Error::TooNoisy`] for what is off by more than the sign was built
     /// for, with the chance that was asked for.
     pub fn sign(&self, x: &Traced, sign: &Sign) -> Result<Traced> {
         (0..sign.stages().len()).try_fold(x.clone(), |x, stage| self.sign_stage(&x, sign, stage))
