@@ -47,7 +47,7 @@ def test_what_a_server_did_is_checked(tmp_path: Path, program: Program, keys: Ke
     text = (tmp_path / "old.log").read_text()
     assert "a secret" not in text and keys.key_id not in text
     lines = text.splitlines(keepends=True)
-    assert {"event", "time"} & set(json.loads(lines[2]))
+    assert [json.loads(line)["line"] for line in lines] == list(range(1, len(lines) + 1))
     at = next(number for number, line in enumerate(lines) if '"action":"commit"' in line)
     for changed in (
         [
@@ -102,3 +102,21 @@ def test_a_service_writes_one_log_and_says_why_not(tmp_path: Path) -> None:
     with pytest.raises(CorruptData, match="not the one that was seen"):
         verify_audit(path, None, [(4, bytes(32))])
     Audit(None).note(event="x")
+
+
+def test_lines_that_a_full_disk_took_are_counted(tmp_path: Path) -> None:
+    resource = pytest.importorskip("resource")
+    log = AuditLog(tmp_path / "audit.log", bytes(32))
+    usual = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, ((tmp_path / "audit.log").stat().st_size + 10, usual[1]))
+    try:
+        for _ in range(3):
+            with pytest.raises(StorageError, match="File too large"):
+                log.append('{"a":1}')
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, usual)
+    log.append('{"a":2}')
+    log.sign()
+    # begun, signed, lost, the line, signed.
+    assert verify_audit(tmp_path / "audit.log", audit_verifying_key(bytes(32)), [])[0][0] == 5
+    assert verify_audit(tmp_path / "audit.log", None, [])[3] == 3

@@ -21,6 +21,7 @@ const PAUSE: Duration = Duration::from_secs(60);
 /// Bytes of the longest line that is read.
 const MOST: u64 = 1 << 20;
 // How lines begin that say something of the log itself.
+const BEGUN: &str = "{\"event\":\"begun\"";
 const FOLLOWING: &str = "{\"event\":\"begun\",\"after_line\":";
 const CONTINUED: &str = "{\"event\":\"continued\",\"unsigned\":";
 const LOST: &str = "{\"event\":\"lost\",\"lines\":";
@@ -99,8 +100,8 @@ impl AuditLog {
         let line = open.mark.line;
         let mut log =
             AuditLog { path: path.to_owned(), key, open, signed: (line, Instant::now()), lost: 0 };
-        log.write(&match line {
-            0 => "{\"event\":\"begun\"".to_owned(),
+        log.open.write(&match line {
+            0 => BEGUN.to_owned(),
             // A signature is not signed itself.
             _ => format!("{CONTINUED}{}", line - (signed + u64::from(signed > 0)).min(line)),
         })?;
@@ -141,10 +142,10 @@ impl AuditLog {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
         };
         let written =
-            if self.lost == 0 { Ok(()) } else { self.write(&format!("{LOST}{}", self.lost)) };
+            if self.lost == 0 { Ok(()) } else { self.open.write(&format!("{LOST}{}", self.lost)) };
         if let Err(error) = written.and_then(|()| {
             self.lost = 0;
-            self.write(text)
+            self.open.write(text)
         }) {
             self.lost += 1;
             return Err(error);
@@ -168,7 +169,7 @@ impl AuditLog {
         }
         let signature = key.sign(&mark.signed());
         let [key, signature] = [hex(key.verifying_key().as_bytes()), hex(&signature.to_bytes())];
-        self.write(&format!("{SIGNATURE}{key}\",\"signature\":\"{signature}\""))?;
+        self.open.write(&format!("{SIGNATURE}{key}\",\"signature\":\"{signature}\""))?;
         self.signed = (self.open.mark.line, Instant::now());
         Ok(())
     }
@@ -176,10 +177,6 @@ impl AuditLog {
     /// Where it has come to.
     pub fn mark(&self) -> Mark {
         self.open.mark
-    }
-
-    fn write(&mut self, text: &str) -> io::Result<()> {
-        self.open.write(text)
     }
 }
 
@@ -218,15 +215,22 @@ impl Open {
         Read::take(reader, MOST).read_to_end(&mut tail)?;
         let torn = tail.len() - tail.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
         let length = end - torn as u64;
-        if torn > 0 && (length > 0 || start == 0) {
-            file.set_len(length)?;
-        }
-        let found = verified(path, key, &[]).map_err(|broken| {
+        // Nothing is taken off a file before it is known to be a log.
+        let found = verified(path, Some(length), key, &[]).map_err(|broken| {
             let why = format!(
                 "{broken}. It is not gone on with: move the file away, and keep it if nobody of yours changed it"
             );
             io::Error::new(io::ErrorKind::InvalidData, why)
         })?;
+        if torn > 0 {
+            let first = BEGUN.as_bytes();
+            let is_own = length > 0 || start == 0 && tail.iter().zip(first).all(|(a, b)| a == b);
+            if !is_own {
+                let why = "it is no audit log; move the file away";
+                return Err(io::Error::new(io::ErrorKind::InvalidData, why));
+            }
+            file.set_len(length)?;
+        }
         Ok((Open { file, length: Some(length), mark: found.end }, found.signed))
     }
 
@@ -314,7 +318,7 @@ pub fn verify(
     key: Option<&[u8; AUDIT_KEY_BYTES]>,
     marks: &[Mark],
 ) -> Result<Verified, Broken> {
-    let found = verified(path, key, marks)?;
+    let found = verified(path, None, key, marks)?;
     if key.is_some() && found.signed == 0 {
         let (path, why) = (path.display().to_string(), "the given key has signed none".to_owned());
         return Err(Broken::Line { path, line: found.end.line.max(1), why });
@@ -322,8 +326,10 @@ pub fn verify(
     Ok(found)
 }
 
+/// As [`verify`], of the first `length` bytes, or of all.
 fn verified(
     path: &Path,
+    length: Option<u64>,
     key: Option<&[u8; AUDIT_KEY_BYTES]>,
     marks: &[Mark],
 ) -> Result<Verified, Broken> {
@@ -332,7 +338,8 @@ fn verified(
     let unread = |source| Broken::Read { path: shown.clone(), source };
     let key = key.map(VerifyingKey::from_bytes).transpose();
     let key = key.map_err(|_| broken(0, "the key that signatures are to be checked by is none"))?;
-    let mut reader = BufReader::new(File::open(path).map_err(unread)?);
+    let file = File::open(path).map_err(unread)?;
+    let mut reader = BufReader::new(file.take(length.unwrap_or(u64::MAX)));
     let (mut found, mut line, mut number) = (Verified::default(), Vec::new(), 0);
     loop {
         line.clear();

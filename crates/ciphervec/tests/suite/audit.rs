@@ -87,7 +87,8 @@ fn torn_lines_go_and_what_is_no_log_is_not_gone_on_with() {
     let found = verify(&path, Some(&verifying_key(&KEY)), &[]).unwrap();
     assert_eq!((found.end.line, found.signed, found.unsigned), (7, 6, 0));
     let changed = whole.replacen("query", "qvery", 1);
-    for other in ["{\"old\":1}\n".to_owned(), format!("{whole}\n"), changed] {
+    let others = ["{\"old\":1}\n", "no log", "a text\nof two lines"].map(str::to_owned);
+    for other in others.into_iter().chain([format!("{whole}\n"), changed]) {
         std::fs::write(&path, &other).unwrap();
         let error = AuditLog::open(&path, Some(KEY)).err().unwrap();
         assert!(error.to_string().contains("move the file away"), "{error}");

@@ -1,5 +1,5 @@
-//! Ranking by words, or by sparse vectors: exact, at the key holder, from what lies sealed beside the rows. The server is asked nothing about a question: it
-//! sees that the words of all segments are read, once, whatever is looked for.
+//! Ranking by words, or by sparse vectors: exact, at the key holder, from what lies sealed beside the rows. The server is asked
+//! nothing about a question: it sees that the words of all segments are read, once, whatever is looked for.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
