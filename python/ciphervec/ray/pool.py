@@ -248,9 +248,7 @@ class ScannerPool:
                 plan = await asyncio.wait_for(work, self._patience + _SLACK)
                 break
             except ray.exceptions.RayTaskError as error:
-                if isinstance(error.cause, CiphervecError):
-                    raise error.cause from None
-                raise
+                raise _failure(error) from None
             except (ray.exceptions.RayError, TimeoutError, asyncio.TimeoutError) as error:
                 # Ray starts it anew, and it finds everything out again.
                 if time.monotonic() > until:
@@ -279,15 +277,27 @@ class ScannerPool:
         return f"<ciphervec.ray.ScannerPool of {self.collection!r}, version {version}>"
 
 
-async def _told(scanner: Any, version: int, token: str, keys: Any) -> Exception | None:
+async def _told(scanner: Any, version: int, token: str, keys: Any) -> CiphervecError | None:
     """Give a scanner session keys; what it raised, Moved where it went away, None where it has them."""
     try:
         await scanner.put_keys.remote(version, token, keys)
     except ray.exceptions.RayTaskError as error:
-        return error.cause if isinstance(error.cause, CiphervecError) else error
+        return _failure(error)
     except ray.exceptions.RayError as error:  # it died, or its node left
         return Moved(str(error))
     return None
+
+
+def _failure(error: ray.exceptions.RayTaskError) -> CiphervecError:
+    """What an actor of the pool raised; as a ServerError where it's the cluster's own (a full object store
+    or disk, an object that was lost)."""
+    cause = error.cause
+    if isinstance(cause, CiphervecError):
+        return cause
+    said = next(iter(str(cause).splitlines()), "")
+    return ServerError(
+        f"an actor of the pool failed with {type(cause).__name__}: {said}. Look at the cluster."
+    )
 
 
 async def _answers(plan: Plan, query: bytes, token: str) -> AsyncIterator[bytes]:
@@ -302,7 +312,7 @@ async def _answers(plan: Plan, query: bytes, token: str) -> AsyncIterator[bytes]
                 await arrived.put(await reference)
             await arrived.put(None)
         except ray.exceptions.RayTaskError as error:
-            await arrived.put(error.cause if isinstance(error.cause, CiphervecError) else error)
+            await arrived.put(_failure(error))
         except ray.exceptions.RayError as error:  # it died, or its node left
             await arrived.put(Moved(str(error)))
 

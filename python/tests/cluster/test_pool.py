@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -174,6 +174,28 @@ def test_a_query_sees_one_version_while_versions_change_and_scanners_die(cluster
         # `optimize` makes more than one commit; those in between are states as well.
         if answer.version in states:
             assert answer.data == states[answer.version].evaluate(query), answer.version
+
+
+def test_a_cluster_that_has_no_room_is_a_server_error(cluster: Any, owner: Make) -> None:
+    import ray
+
+    class Full:
+        """A scanner whose node's object store and disk are full."""
+
+        def answer(self, version: int, query: bytes, token: str) -> Iterator[bytes]:
+            yield query
+            raise ray.exceptions.OutOfDiskError("Local disk is full")
+
+    books = owner("sealed")
+    with ScannerPool.start(books.folder, "books") as pool:
+        query = books.query()
+        pool.answer(query)
+        assert pool._plan is not None
+        full = ray.remote(num_cpus=0)(Full).remote()
+        pool._plan = pool._plan._replace(scanners=[full])
+        with pytest.raises(ServerError, match="OutOfDiskError: Local disk is full") as failed:
+            pool.answer(query, at_least=0)
+        assert type(failed.value) is ServerError
 
 
 def test_nodes_come_and_go(cluster: Any, owner: Make) -> None:
