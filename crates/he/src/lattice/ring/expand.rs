@@ -32,7 +32,13 @@ impl Expanded {
     /// Words of one strip.
     fn strip(&self, strip: usize) -> &[u64] {
         let length = self.layout.nodes() * 2 * STRIP;
-        &self.strips[strip * length..][..length]
+        &self.strips[strip * Self::stride(&self.layout)..][..length]
+    }
+
+    /// Words from one strip to the next. A line more than there are: a power of two apart, the lines of one node
+    /// would all fall into the same sets of the caches.
+    fn stride(layout: &Layout) -> usize {
+        (layout.nodes() + 1) * 2 * STRIP
     }
 
     /// Some of the nodes.
@@ -58,13 +64,13 @@ impl Expanded {
 
     /// Room for the nodes of a level.
     fn vacant(layout: &Layout) -> Self {
-        let length = layout.nodes() * 2 * STRIP;
-        Expanded { layout: *layout, strips: Buffer::take(Layout::STRIPS * length) }
+        let length = Layout::STRIPS * Self::stride(layout);
+        Expanded { layout: *layout, strips: Buffer::take(length) }
     }
 
     /// Puts `components` of some nodes, given by their places, where each is to be scanned.
     fn gather(&mut self, nodes: &[(usize, &[u64])], components: [Component; 2]) {
-        let length = self.layout.nodes() * 2 * STRIP;
+        let length = Self::stride(&self.layout);
         self.strips.par_chunks_mut(GATHERED * length).enumerate().for_each(|(index, out)| {
             let (first, strips) = (index * GATHERED * STRIP, out.len() / length);
             for (place, node) in nodes {
