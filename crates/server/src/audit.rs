@@ -15,6 +15,9 @@ pub struct Line<'a> {
     pub request: &'a str,
     /// The token's id; `-` without a valid one.
     pub token: &'a str,
+    /// Whom an issuer's token names; absent for other tokens.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub subject: Option<&'a str>,
     /// The verb that the request needs.
     pub verb: &'a str,
     /// What was done, such as `commit` or `query`.

@@ -35,6 +35,10 @@ pub struct ServeOptions {
     /// The token file. Left out: tokens.json in a data folder, if it is there.
     #[arg(long, env = "CIPHERVEC_TOKENS", value_name = "FILE")]
     pub tokens: Option<PathBuf>,
+    /// A file of identity providers (OIDC) whose signed tokens are accepted, and of what they are granted. SIGHUP
+    /// reads it again.
+    #[arg(long, env = "CIPHERVEC_ISSUERS", value_name = "FILE")]
+    pub issuers: Option<PathBuf>,
     /// Memory for segments and the work on queries. Larger collections are answered too, more
     /// slowly, and the log says so. Left out: 4GiB, or less where the system allows less.
     #[arg(long, env = "CIPHERVEC_MEMORY_BUDGET", value_parser = size, value_name = "SIZE")]

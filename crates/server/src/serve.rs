@@ -1,5 +1,6 @@
 //! Listener: options enter; a server that answers until it is told to stop leaves. Server side.
 
+use crate::auth::issuers::Issuers;
 use crate::auth::tokens;
 use crate::claim::Claim;
 use crate::config::{ServeOptions, data_folder};
@@ -85,7 +86,8 @@ pub fn check_exposure(options: &ServeOptions) -> Result<(), String> {
     let file = options.token_file();
     if options.listen.ip().is_loopback() {
         let foreign = options.allow_origins.iter().find(|origin| !origin.is_local());
-        if let (None, Some(origin)) = (&file, foreign) {
+        let open = file.is_none() && options.issuers.is_none();
+        if let (true, Some(origin)) = (open, foreign) {
             return Err(format!(
                 "refusing to let pages of {} in without tokens: whatever such a page runs could do everything.\n\
                  Make one: ciphervec token create --data {} --collection '*' --verb owner --expires 30d",
@@ -93,7 +95,7 @@ pub fn check_exposure(options: &ServeOptions) -> Result<(), String> {
                 options.data
             ));
         }
-        if file.is_none() {
+        if open {
             tracing::warn!(
                 "no token file: every program on this machine may do everything; ciphervec token create makes one"
             );
@@ -116,7 +118,7 @@ pub fn check_exposure(options: &ServeOptions) -> Result<(), String> {
         Some(path) => tokens::load(path).map_err(|error| error.to_string())?,
     };
     let now = jiff::Timestamp::now();
-    if !entries.iter().any(|entry| entry.is_live(now)) {
+    if options.issuers.is_none() && !entries.iter().any(|entry| entry.is_live(now)) {
         return Err(format!(
             "refusing to listen on {address} without a live token: anyone could do everything.\n\
              Make one:            ciphervec token create --data {} --collection '*' --verb admin --expires 90d\n\
@@ -160,6 +162,7 @@ async fn run(
     let scheme = if tls.is_some() { "https" } else { "http" };
     let stopping = tokio::spawn(stop(app.clone(), handle.clone(), options.drain));
     let sweeping = tokio::spawn(sweep(app.clone()));
+    let asking = tokio::spawn(ask_issuers(app.clone()));
     let announcing = tokio::spawn(announce(app.clone(), handle.clone(), scheme, log));
     let _files = outlive_file_limits();
     #[cfg(unix)]
@@ -196,6 +199,7 @@ async fn run(
     };
     stopping.abort();
     sweeping.abort();
+    asking.abort();
     announcing.abort();
     #[cfg(unix)]
     reloading.abort();
@@ -246,7 +250,14 @@ async fn signalled() {
     }
 }
 
-/// On SIGHUP: certificates are read again, and the audit file is opened by its name again.
+/// Asks for the keys of issuers before the first token comes.
+async fn ask_issuers(app: Arc<App>) {
+    if let Some(issuers) = &app.issuers {
+        issuers.warm().await;
+    }
+}
+
+/// On SIGHUP: certificates and issuers are read again, and the audit file is opened by its name again.
 #[cfg(unix)]
 async fn reload(app: Arc<App>, tls: Option<RustlsConfig>, options: ServeOptions) {
     use tokio::signal::unix::{SignalKind, signal};
@@ -254,6 +265,9 @@ async fn reload(app: Arc<App>, tls: Option<RustlsConfig>, options: ServeOptions)
     while hangup.recv().await.is_some() {
         if let Err(error) = app.audit.reopen() {
             tracing::error!(%error, "the audit file could not be opened again");
+        }
+        if let Some(Err(error)) = app.issuers.as_ref().map(Issuers::reload) {
+            tracing::error!(%error, "the file of issuers could not be read again; the one before holds");
         }
         if let (Some(tls), Some(cert), Some(key)) = (&tls, &options.tls_cert, &options.tls_key) {
             match read_tls(cert, key) {

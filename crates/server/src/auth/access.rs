@@ -1,5 +1,7 @@
 //! Access rule: an endpoint's need and a token's entry enter, yes or no leaves. Server side.
 
+use super::issuers::Identity;
+use super::scope::Scope;
 use super::tokens::TokenEntry;
 use super::verb::Verb;
 use ciphervec::search::SessionStore;
@@ -36,14 +38,23 @@ impl Access {
     }
 }
 
-/// Who sent a request; without a token file anyone, who may do everything.
+/// Who sent a request; anyone, who may do everything, where none has to say.
 #[derive(Clone)]
-pub struct Principal(Option<Arc<TokenEntry>>);
+pub struct Principal(Option<Sender>);
+
+/// What vouches for a sender.
+#[derive(Clone)]
+pub enum Sender {
+    /// A token of the token file.
+    Token(Arc<TokenEntry>),
+    /// A token that an issuer signed.
+    Identity(Arc<Identity>),
+}
 
 impl Principal {
-    /// Whoever that token was made for.
-    pub fn of(entry: Arc<TokenEntry>) -> Self {
-        Principal(Some(entry))
+    /// Whoever that is.
+    pub fn of(sender: Sender) -> Self {
+        Principal(Some(sender))
     }
 
     /// Anyone.
@@ -51,19 +62,40 @@ impl Principal {
         Principal(None)
     }
 
-    /// The entry of the token, where one is asked for.
-    pub fn token(&self) -> Option<&TokenEntry> {
-        self.0.as_deref()
+    /// What vouches, where anything has to.
+    pub fn sender(&self) -> Option<&Sender> {
+        self.0.as_ref()
     }
 
-    /// The token's id; `-` where none is asked for.
+    /// The id of the token or the identity; `-` where none is asked for.
     pub fn id(&self) -> &str {
-        self.token().map_or(SessionStore::ANYONE, |entry| &entry.id)
+        match &self.0 {
+            None => SessionStore::ANYONE,
+            Some(Sender::Token(entry)) => &entry.id,
+            Some(Sender::Identity(identity)) => &identity.id,
+        }
+    }
+
+    /// Whom an issuer named, as audit lines say it.
+    pub fn subject(&self) -> Option<&str> {
+        match &self.0 {
+            Some(Sender::Identity(identity)) => Some(&identity.subject),
+            _ => None,
+        }
+    }
+
+    /// Whether one of its scopes is such; anyone has all.
+    fn any(&self, is: impl Fn(Scope<'_>) -> bool) -> bool {
+        match &self.0 {
+            None => true,
+            Some(Sender::Token(entry)) => is(entry.scope()),
+            Some(Sender::Identity(identity)) => identity.scopes().any(is),
+        }
     }
 
     /// Whether it may do `verb` on that collection.
     pub fn allows(&self, verb: Verb, collection: &str) -> bool {
-        self.token().is_none_or(|entry| entry.allows(verb, collection))
+        self.any(|scope| scope.allows(verb, collection))
     }
 
     /// Whether it may do anything at all with that collection.
@@ -82,8 +114,8 @@ impl Principal {
     pub fn meets(&self, access: Access, collection: &str) -> bool {
         match access {
             Access::Public | Access::Token => true,
-            Access::Metrics => self.token().is_none_or(TokenEntry::allows_metrics),
-            Access::Operator => self.token().is_none_or(TokenEntry::is_operator),
+            Access::Metrics => self.any(|scope| scope.allows_metrics()),
+            Access::Operator => self.any(|scope| scope.is_operator()),
             Access::Collection(verbs) | Access::Program(verbs) => {
                 verbs.iter().any(|&verb| self.allows(verb, collection))
             }

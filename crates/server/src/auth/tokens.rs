@@ -4,6 +4,7 @@
 //! hash only, so that who reads the file cannot use it. It is replaced in one step and read again
 //! as soon as it changes: a revoked token stops at the next request.
 
+use super::scope::{Scope, is_pattern};
 use super::verb::Verb;
 use crate::hex;
 use base64::Engine;
@@ -70,29 +71,9 @@ impl TokenEntry {
         self.created.duration_since(now) > SKEW
     }
 
-    /// Whether its collections include that name.
-    pub fn covers(&self, collection: &str) -> bool {
-        self.collections.iter().any(|pattern| match pattern.strip_suffix('*') {
-            Some(prefix) => collection.starts_with(prefix),
-            None => collection == pattern,
-        })
-    }
-
-    /// Whether it may do `verb` on that collection.
-    pub fn allows(&self, verb: Verb, collection: &str) -> bool {
-        let has = self.verbs.contains(&verb) || self.verbs.contains(&Verb::Admin);
-        has && self.covers(collection)
-    }
-
-    /// Whether it may read the metrics: the verb, or admin on every collection.
-    pub fn allows_metrics(&self) -> bool {
-        self.verbs.contains(&Verb::Metrics) || self.is_operator()
-    }
-
-    /// Whether it allows admin on every collection.
-    pub fn is_operator(&self) -> bool {
-        let everywhere = self.collections.iter().any(|pattern| pattern == "*");
-        everywhere && self.verbs.contains(&Verb::Admin)
+    /// What it may do.
+    pub fn scope(&self) -> Scope<'_> {
+        Scope { collections: &self.collections, verbs: &self.verbs }
     }
 }
 
@@ -308,12 +289,6 @@ fn keep_owner(_: &File, _: &Path) -> io::Result<()> {
     Ok(())
 }
 
-fn is_pattern(pattern: &str) -> bool {
-    let name = pattern.strip_suffix('*').unwrap_or(pattern);
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
-    !pattern.is_empty() && name.len() <= 128 && name.bytes().all(plain)
-}
-
 /// Now, in whole seconds.
 pub fn now() -> Timestamp {
     let now = Timestamp::now();
@@ -518,12 +493,22 @@ mod tests {
             create(&path, request(collections, verbs)).expect("created").entry
         };
         let one = entry(&["faces", "text-*"], &[Verb::Query]);
-        assert!(one.allows(Verb::Query, "faces") && one.allows(Verb::Query, "text-a"));
-        assert!(!one.allows(Verb::Query, "faces2") && !one.allows(Verb::Query, "text"));
-        assert!(!one.allows(Verb::Read, "faces") && !one.allows_metrics());
+        assert!(
+            one.scope().allows(Verb::Query, "faces") && one.scope().allows(Verb::Query, "text-a")
+        );
+        assert!(
+            !one.scope().allows(Verb::Query, "faces2") && !one.scope().allows(Verb::Query, "text")
+        );
+        assert!(!one.scope().allows(Verb::Read, "faces") && !one.scope().allows_metrics());
         let admin = entry(&["faces"], &[Verb::Admin]);
-        assert!(admin.allows(Verb::Write, "faces") && !admin.allows(Verb::Write, "text"));
-        assert!(!admin.allows_metrics() && entry(&["*"], &[Verb::Admin]).allows_metrics());
+        assert!(
+            admin.scope().allows(Verb::Write, "faces")
+                && !admin.scope().allows(Verb::Write, "text")
+        );
+        assert!(
+            !admin.scope().allows_metrics()
+                && entry(&["*"], &[Verb::Admin]).scope().allows_metrics()
+        );
         for bad in ["", "a b", "a/b", "*a", "é"] {
             assert!(create(&path, request(&[bad], &[Verb::Read])).is_err(), "{bad}");
         }

@@ -4,6 +4,7 @@ use super::body::{Buffers, Incoming};
 use super::problem::Problem;
 use crate::audit::Audit;
 use crate::auth::InFlight;
+use crate::auth::issuers::Issuers;
 use crate::auth::tokens::TokenFile;
 use crate::config::ServeOptions;
 use crate::descriptors;
@@ -56,6 +57,8 @@ pub struct App {
     pub limits: Limits,
     /// The tokens; none where everyone may do everything.
     pub tokens: Option<TokenFile>,
+    /// Who else may vouch for senders.
+    pub issuers: Option<Issuers>,
     /// Requests in flight of each token.
     pub in_flight: Arc<InFlight>,
     /// Whether the console is served at `/`.
@@ -79,6 +82,11 @@ pub struct App {
 }
 
 impl App {
+    /// Whether anybody has to say who he is.
+    pub fn needs_token(&self) -> bool {
+        self.tokens.is_some() || self.issuers.is_some()
+    }
+
     /// Opens everything that the options name.
     ///
     /// # Errors
@@ -89,6 +97,8 @@ impl App {
             None => None,
             Some(path) => Some(TokenFile::open(&path).map_err(|error| error.to_string())?),
         };
+        let issuers = options.issuers.as_deref().map(Issuers::open).transpose();
+        let issuers = issuers.map_err(|error| error.to_string())?;
         let signing = options.audit_key.as_deref().map(|path| key_file(path, AUDIT)).transpose()?;
         let audit = Audit::open(options.audit.as_deref(), signing)
             .map_err(|error| format!("cannot open the audit file: {error}; check --audit"))?;
@@ -146,6 +156,7 @@ impl App {
                 patience: options.patience,
             },
             tokens,
+            issuers,
             console: !options.no_console,
             origins: options.allow_origins.clone(),
             in_flight: Arc::default(),

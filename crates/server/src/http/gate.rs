@@ -9,8 +9,9 @@ use super::host_check;
 use super::middleware::{RequestId, Stranger};
 use super::problem::Problem;
 use crate::audit::Line;
+use crate::auth::issuers::{Issuers, Verified};
 use crate::auth::tokens::Lookup;
-use crate::auth::{Access, InFlightGuard, Principal};
+use crate::auth::{Access, InFlightGuard, Principal, Sender};
 use crate::metrics::Counting;
 use axum::extract::{FromRequestParts, RawPathParams, Request, State};
 use axum::http::request::Parts;
@@ -51,11 +52,12 @@ pub async fn check(State(gate): State<Gate>, request: Request, next: Next) -> Re
     let collection = collection.unwrap_or_default();
     let id = parts.extensions.get::<RequestId>().cloned().unwrap_or_default();
     let meter = parts.extensions.get::<Arc<Meter>>().cloned().unwrap_or_default();
-    let principal = gate.principal(&parts);
+    let principal = gate.principal(&parts).await;
     let mut record = Record {
         gate: gate.clone(),
         id,
         token: principal.as_ref().map_or("-", Principal::id).to_owned(),
+        subject: principal.as_ref().ok().and_then(Principal::subject).map(str::to_owned),
         collection: collection.clone(),
         meter,
         outcome: "left",
@@ -102,6 +104,7 @@ struct Record {
     gate: Gate,
     id: RequestId,
     token: String,
+    subject: Option<String>,
     collection: String,
     meter: Arc<Meter>,
     outcome: &'static str,
@@ -115,6 +118,7 @@ impl Drop for Record {
             time: jiff::Timestamp::now(),
             request: self.id.as_str(),
             token: &self.token,
+            subject: self.subject.as_deref(),
             verb: self.gate.access.verb(),
             action: self.gate.action,
             collection: &self.collection,
@@ -127,22 +131,36 @@ impl Drop for Record {
 }
 
 impl Gate {
-    fn principal(&self, parts: &Parts) -> Result<Principal, Problem> {
-        let Some(tokens) = &self.app.tokens else {
+    async fn principal(&self, parts: &Parts) -> Result<Principal, Problem> {
+        if !self.app.needs_token() {
             host_check::check(parts)?;
             return Ok(Principal::anyone());
-        };
+        }
         let mut values = parts.headers.get_all(header::AUTHORIZATION).iter();
         let presented = match (values.next(), values.next()) {
             (Some(value), None) => value.to_str().ok().and_then(bearer),
             _ => None,
         };
-        match tokens.find(presented.unwrap_or_default()) {
-            Lookup::Known(entry) => Ok(Principal::of(entry)),
-            Lookup::Unknown => Err(Problem::unauthorized()),
-            Lookup::Unreadable => {
+        let presented = presented.unwrap_or_default();
+        if let Some(issuers) = self.app.issuers.as_ref().filter(|_| Issuers::is_signed(presented)) {
+            return match issuers.verify(presented).await {
+                Verified::Known(identity) => Ok(Principal::of(Sender::Identity(identity))),
+                Verified::Refused(why) => {
+                    tracing::debug!(why, "refused a token of an issuer");
+                    Err(Problem::unauthorized())
+                }
+                Verified::Unreachable => Err(Problem::busy(
+                    "the issuer of this token does not answer",
+                    Duration::from_secs(5),
+                )),
+            };
+        }
+        match self.app.tokens.as_ref().map(|tokens| tokens.find(presented)) {
+            Some(Lookup::Known(entry)) => Ok(Principal::of(Sender::Token(entry))),
+            Some(Lookup::Unreadable) => {
                 Err(Problem::busy("the token file cannot be read", Duration::from_secs(5)))
             }
+            None | Some(Lookup::Unknown) => Err(Problem::unauthorized()),
         }
     }
 
@@ -161,9 +179,11 @@ impl Gate {
     }
 
     fn enter(&self, principal: &Principal) -> Result<Option<InFlightGuard>, Problem> {
-        let Some(entry) = principal.token() else { return Ok(None) };
+        if principal.sender().is_none() {
+            return Ok(None);
+        }
         let limit = self.app.limits.per_token;
-        let guard = self.app.in_flight.enter(&entry.id, limit);
+        let guard = self.app.in_flight.enter(principal.id(), limit);
         guard.map(Some).ok_or_else(|| {
             self.app.metrics.reject("token");
             let says = format!("this token has {limit} requests in flight already");

@@ -11,6 +11,7 @@ mod console;
 mod cross_origin;
 mod fetching;
 mod hostile;
+mod issuers;
 mod no_secrets;
 #[cfg(unix)]
 mod process;

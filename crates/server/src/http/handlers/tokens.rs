@@ -1,8 +1,9 @@
 //! Token endpoints: what tokens may do, and until when, leaves; never a token, nor its hash. Server
 //! side.
 
+use crate::auth::issuers::Identity;
 use crate::auth::tokens::TokenEntry;
-use crate::auth::{Access, Principal, Verb};
+use crate::auth::{Access, Principal, Sender, Verb};
 use crate::http::app::App;
 use crate::http::problem::Problem;
 use axum::Json;
@@ -55,6 +56,48 @@ impl TokenState {
     }
 }
 
+/// Whom an issuer's token names.
+#[derive(Serialize, ToSchema)]
+pub struct IdentityState {
+    /// What audit lines call it: 16 hex digits.
+    #[schema(pattern = "^[0-9a-f]{16}$")]
+    id: String,
+    /// Who vouches for it.
+    issuer: String,
+    /// What the issuer calls it.
+    subject: String,
+    /// What it may do, where.
+    grants: Vec<GrantState>,
+    /// When the token stops, RFC 3339.
+    #[schema(format = "date-time")]
+    expires: String,
+}
+
+/// Permissions on some collections.
+#[derive(Serialize, ToSchema)]
+pub struct GrantState {
+    /// Exact names of collections and programs, prefixes that end in `*`, or `*`.
+    collections: Vec<String>,
+    /// What may be done there.
+    verbs: Vec<Verb>,
+}
+
+impl IdentityState {
+    fn of(identity: &Identity) -> Self {
+        let grants = identity.scopes().map(|scope| GrantState {
+            collections: scope.collections.to_vec(),
+            verbs: scope.verbs.to_vec(),
+        });
+        IdentityState {
+            id: identity.id.clone(),
+            issuer: identity.issuer.clone(),
+            subject: identity.subject.clone(),
+            grants: grants.collect(),
+            expires: identity.expires.to_string(),
+        }
+    }
+}
+
 /// Who asks.
 #[derive(Serialize, ToSchema)]
 pub struct OwnToken {
@@ -64,10 +107,14 @@ pub struct OwnToken {
     metrics: bool,
     /// Whether the sender has admin on every collection.
     operator: bool,
-    /// The token that came; absent where none is needed.
+    /// The token that came; absent where none is needed, and where an issuer signed it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     token: Option<TokenState>,
+    /// Whom the token names that an issuer signed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    identity: Option<IdentityState>,
 }
 
 /// The tokens of this server.
@@ -86,11 +133,17 @@ pub async fn own(
     State(app): State<Arc<App>>,
     Extension(principal): Extension<Principal>,
 ) -> Json<OwnToken> {
+    let (token, identity) = match principal.sender() {
+        None => (None, None),
+        Some(Sender::Token(entry)) => (Some(TokenState::of(entry)), None),
+        Some(Sender::Identity(identity)) => (None, Some(IdentityState::of(identity))),
+    };
     Json(OwnToken {
-        required: app.tokens.is_some(),
+        required: app.needs_token(),
         metrics: principal.meets(Access::Metrics, ""),
         operator: principal.meets(Access::Operator, ""),
-        token: principal.token().map(TokenState::of),
+        token,
+        identity,
     })
 }
 
@@ -100,7 +153,7 @@ pub async fn own(
     responses((status = 200, description = "In the order in which they were made.", body = TokenListing)))]
 pub async fn list(State(app): State<Arc<App>>) -> Result<Json<TokenListing>, Problem> {
     let Some(file) = &app.tokens else {
-        return Ok(Json(TokenListing { required: false, tokens: Vec::new() }));
+        return Ok(Json(TokenListing { required: app.needs_token(), tokens: Vec::new() }));
     };
     let unreadable = || Problem::busy("the token file cannot be read", Duration::from_secs(5));
     let entries = file.list().ok_or_else(unreadable)?;

@@ -1,0 +1,227 @@
+//! Keys of an issuer, from its URL or a file: held for an hour, asked for anew where a token names one that is not
+//! there, and never more often than every half minute, whoever sends what.
+
+use super::file::IssuerEntry;
+use futures_util::StreamExt;
+use jsonwebtoken::jwk::{Jwk, KeyAlgorithm, PublicKeyUse};
+use jsonwebtoken::{Algorithm, DecodingKey};
+use reqwest::{Certificate, Client, Url, redirect::Policy};
+use serde::Deserialize;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+use tokio::sync::Mutex;
+
+/// After which keys are asked for anew, and after which those that were had are not believed any more.
+const FRESH: Duration = Duration::from_secs(3600);
+const STALE: Duration = Duration::from_secs(24 * 3600);
+/// Between two attempts.
+const PAUSE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(10);
+/// Bytes of a document, and keys in it, at most.
+const DOCUMENT: usize = 1 << 20;
+const KEYS: usize = 64;
+
+/// Where keys come from, and those that came.
+pub struct KeySource {
+    from: From,
+    held: RwLock<Option<Arc<Held>>>,
+    /// When they were asked for last.
+    asked: Mutex<Option<Instant>>,
+}
+
+enum From {
+    File(PathBuf),
+    Url(Client, Url),
+    /// The issuer's discovery document names their URL.
+    Discovery(Client, String),
+}
+
+struct Held {
+    since: Instant,
+    keys: Vec<Key>,
+}
+
+struct Key {
+    kid: Option<String>,
+    algorithm: Option<KeyAlgorithm>,
+    key: DecodingKey,
+}
+
+/// The keys cannot be had.
+#[derive(Debug)]
+pub struct NoKeys;
+
+impl KeySource {
+    /// Where `entry` says, files beside its own.
+    ///
+    /// # Errors
+    /// What is no URL that can be trusted.
+    pub fn new(entry: &IssuerEntry, folder: &Path) -> Result<Self, String> {
+        let from = match entry.jwks.as_deref() {
+            Some(path) if !path.contains("://") => From::File(folder.join(path)),
+            Some(url) => From::Url(client(entry.ca.as_deref(), folder)?, trusted(url)?),
+            None => {
+                let url = format!(
+                    "{}/.well-known/openid-configuration",
+                    entry.issuer.trim_end_matches('/')
+                );
+                trusted(&url)?;
+                From::Discovery(client(entry.ca.as_deref(), folder)?, entry.issuer.clone())
+            }
+        };
+        Ok(KeySource { from, held: RwLock::default(), asked: Mutex::default() })
+    }
+
+    /// Keys by which a token may be signed that names `kid`.
+    pub async fn of(
+        &self,
+        kid: Option<&str>,
+        algorithm: Algorithm,
+    ) -> Result<Vec<DecodingKey>, NoKeys> {
+        let held = self.held();
+        let suits = |held: &Held| held.fitting(kid, algorithm);
+        let found = held.as_deref().map(suits).unwrap_or_default();
+        let is_fresh = held.as_ref().is_some_and(|held| held.since.elapsed() < FRESH);
+        if is_fresh && !found.is_empty() {
+            return Ok(found);
+        }
+        // Who has keys does not wait for somebody else's attempt.
+        let attempt = match &held {
+            Some(_) => self.asked.try_lock().ok(),
+            None => Some(self.asked.lock().await),
+        };
+        if let Some(mut asked) = attempt
+            && asked.is_none_or(|asked| asked.elapsed() >= PAUSE)
+        {
+            *asked = Some(Instant::now());
+            if let Err(error) = self.fetch().await {
+                tracing::warn!(%error, "the keys of an issuer could not be had");
+            }
+        }
+        let held = self.held().filter(|held| held.since.elapsed() < STALE).ok_or(NoKeys)?;
+        Ok(suits(&held))
+    }
+
+    /// Asks for the keys now.
+    pub async fn refresh(&self) -> Result<(), String> {
+        let mut asked = self.asked.lock().await;
+        *asked = Some(Instant::now());
+        self.fetch().await
+    }
+
+    async fn fetch(&self) -> Result<(), String> {
+        let bytes = match &self.from {
+            From::File(path) => tokio::fs::read(path)
+                .await
+                .map_err(|error| format!("cannot read {}: {error}", path.display()))?,
+            From::Url(client, url) => get(client, url.clone()).await?,
+            From::Discovery(client, issuer) => {
+                let url =
+                    format!("{}/.well-known/openid-configuration", issuer.trim_end_matches('/'));
+                let document = get(client, trusted(&url)?).await?;
+                let document: Discovered = serde_json::from_slice(&document)
+                    .map_err(|error| format!("{url} is no discovery document: {error}"))?;
+                if document.issuer != *issuer {
+                    return Err(format!("{url} is of issuer {:?}", document.issuer));
+                }
+                get(client, trusted(&document.jwks_uri)?).await?
+            }
+        };
+        let keys = read(&bytes)?;
+        let held = Arc::new(Held { since: Instant::now(), keys });
+        *self.held.write().unwrap_or_else(PoisonError::into_inner) = Some(held);
+        Ok(())
+    }
+
+    fn held(&self) -> Option<Arc<Held>> {
+        self.held.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Held {
+    fn fitting(&self, kid: Option<&str>, algorithm: Algorithm) -> Vec<DecodingKey> {
+        let suits = |key: &&Key| {
+            let named = kid.is_none() || key.kid.as_deref() == kid;
+            let signs = key.algorithm.is_none_or(|wanted| wanted == KeyAlgorithm::from(algorithm));
+            named && signs && key.key.family() == algorithm.family()
+        };
+        self.keys.iter().filter(suits).map(|key| key.key.clone()).collect()
+    }
+}
+
+#[derive(Deserialize)]
+struct Discovered {
+    issuer: String,
+    jwks_uri: String,
+}
+
+#[derive(Deserialize)]
+struct KeySet {
+    keys: Vec<serde_json::Value>,
+}
+
+/// The keys of a set that sign; others, and those that this server knows nothing of, are left out.
+fn read(bytes: &[u8]) -> Result<Vec<Key>, String> {
+    let set: KeySet = serde_json::from_slice(bytes)
+        .map_err(|error| format!("what came is no set of keys (JWKS): {error}"))?;
+    let keys = set.keys.into_iter().take(KEYS).filter_map(|one| {
+        let jwk: Jwk = serde_json::from_value(one).ok()?;
+        let signs =
+            jwk.common.public_key_use.as_ref().is_none_or(|used| *used == PublicKeyUse::Signature);
+        let key = DecodingKey::from_jwk(&jwk).ok().filter(|_| signs)?;
+        Some(Key { kid: jwk.common.key_id, algorithm: jwk.common.key_algorithm, key })
+    });
+    Ok(keys.collect())
+}
+
+fn client(ca: Option<&Path>, folder: &Path) -> Result<Client, String> {
+    // Whoever was first has installed the same.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let mut builder = Client::builder().redirect(Policy::none()).timeout(TIMEOUT);
+    if let Some(ca) = ca {
+        let path = folder.join(ca);
+        let unusable = |error: String| format!("cannot use {}: {error}", path.display());
+        let bytes = std::fs::read(&path).map_err(|error| unusable(error.to_string()))?;
+        let certificate =
+            Certificate::from_pem(&bytes).map_err(|error| unusable(error.to_string()))?;
+        builder = builder.add_root_certificate(certificate);
+    }
+    builder.build().map_err(|error| error.to_string())
+}
+
+/// A URL whose answer nobody in between has changed.
+fn trusted(url: &str) -> Result<Url, String> {
+    let parsed = Url::parse(url).map_err(|error| format!("{url:?} is no URL: {error}"))?;
+    let own = match parsed.host_str() {
+        Some("localhost") => true,
+        Some(host) => host
+            .trim_matches(['[', ']'])
+            .parse::<std::net::IpAddr>()
+            .is_ok_and(|address| address.is_loopback()),
+        None => false,
+    };
+    if parsed.scheme() == "https" || (parsed.scheme() == "http" && own) {
+        return Ok(parsed);
+    }
+    Err(format!(
+        "{url} has to start with https://: who changes its keys on the way lets himself in"
+    ))
+}
+
+async fn get(client: &Client, url: Url) -> Result<Vec<u8>, String> {
+    let failed = |error: reqwest::Error| format!("{url} failed: {error}");
+    let reply = client.get(url.clone()).send().await.map_err(failed)?;
+    if !reply.status().is_success() {
+        return Err(format!("{url} answered {}", reply.status()));
+    }
+    let mut bytes = Vec::new();
+    let mut pieces = reply.bytes_stream();
+    while let Some(piece) = pieces.next().await {
+        bytes.extend_from_slice(&piece.map_err(failed)?);
+        if bytes.len() > DOCUMENT {
+            return Err(format!("{url} sends more than {DOCUMENT} bytes"));
+        }
+    }
+    Ok(bytes)
+}
