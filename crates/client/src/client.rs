@@ -177,6 +177,18 @@ impl Client {
         self.database.place()
     }
 
+    /// Shows the server another token from now on: one that an identity provider signs is valid for minutes.
+    ///
+    /// # Errors
+    /// [`Error::Input`] for a token that is none, and where there is no server.
+    pub fn set_token(&self, token: &str) -> Result<()> {
+        let Some((session, _)) = &self.remote else {
+            return Error::input("a token is for a server; this client has a folder or memory.");
+        };
+        session.set_token(Token::new(token)?);
+        Ok(())
+    }
+
     /// That a collection may be made of these choices.
     ///
     /// # Errors

@@ -266,8 +266,12 @@ async fn reload(app: Arc<App>, tls: Option<RustlsConfig>, options: ServeOptions)
         if let Err(error) = app.audit.reopen() {
             tracing::error!(%error, "the audit file could not be opened again");
         }
-        if let Some(Err(error)) = app.issuers.as_ref().map(Issuers::reload) {
-            tracing::error!(%error, "the file of issuers could not be read again; the one before holds");
+        match app.issuers.as_ref().map(Issuers::reload) {
+            None => {}
+            Some(Ok(())) => ask_issuers(app.clone()).await,
+            Some(Err(error)) => {
+                tracing::error!(%error, "the file of issuers could not be read again; the one before holds");
+            }
         }
         if let (Some(tls), Some(cert), Some(key)) = (&tls, &options.tls_cert, &options.tls_key) {
             match read_tls(cert, key) {

@@ -8,7 +8,7 @@ from .client import HttpClient, HttpCollection
 from .local import LocalServer
 from .programs import RemoteProgram
 from .tables import RemoteTable
-from .tokens import TokenScope
+from .tokens import IdentityScope, TokenScope
 
 __all__ = [
     "AsyncHttpClient",
@@ -17,6 +17,7 @@ __all__ = [
     "AsyncRemoteTable",
     "HttpClient",
     "HttpCollection",
+    "IdentityScope",
     "LocalServer",
     "RemoteProgram",
     "RemoteTable",

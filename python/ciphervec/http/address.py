@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from ..errors import InvalidInput
 
 TOKEN_VARIABLE = "CIPHERVEC_TOKEN"  # noqa: S105, the name of a variable
-_TOKEN = re.compile(r"[\x21-\x7e]{1,512}")
+_TOKEN = re.compile(r"[\x21-\x7e]{1,16384}")
 
 
 class Token:
@@ -24,8 +24,8 @@ class Token:
         """Raises InvalidInput on what can't stand in a header; the message doesn't repeat it."""
         if not _TOKEN.fullmatch(text):
             raise InvalidInput(
-                "the token must be 1 to 512 visible ASCII characters without spaces, as `ciphervec token create` "
-                "printed it."
+                "the token must be 1 to 16,384 visible ASCII characters without spaces, as `ciphervec token create` "
+                "printed it or an identity provider signed it."
             )
         self._text = text
 

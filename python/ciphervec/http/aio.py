@@ -432,6 +432,7 @@ class AsyncHttpClient(_Twin):
     get_table = _looking(HttpClient.get_table)
     list_tables = _coroutine(HttpClient.list_tables)
     delete_table = _coroutine(HttpClient.delete_table)
+    set_token = _coroutine(HttpClient.set_token)
     own_token = _coroutine(HttpClient.own_token)
     list_tokens = _coroutine(HttpClient.list_tokens)
     forget = _coroutine(HttpClient.forget)

@@ -23,11 +23,11 @@ from ..errors import InvalidInput
 from ..ingest.files import StrPath, at_home, read_file
 from ..ingest.remarks import Progress
 from ..ingest.state_folder import user_folder
-from .address import base_url, by_proxy, token_of
+from .address import Token, base_url, by_proxy, token_of
 from .programs import RemoteProgram, ServedProgram, get_program, program_rows, put_program
 from .session import Session
 from .tables import RemoteTable
-from .tokens import TokenScope, own_token, token_rows
+from .tokens import IdentityScope, TokenScope, own_token, token_rows
 
 if TYPE_CHECKING:
     import httpx
@@ -238,8 +238,16 @@ class HttpClient(Client):
         """Every program that the token may see, as the server describes it."""
         return program_rows(self._session)
 
-    def own_token(self) -> TokenScope | None:
-        """What this client's token may do, and until when; None where the server asks for no token.
+    def set_token(self, token: str) -> None:
+        """Show the server another token from now on: one that an identity provider signs is valid for minutes. Collections
+        of this client use it too. Raises InvalidInput."""
+        text = Token(token.strip())
+        self._native.set_token(token)
+        self._session.set_token(text)
+
+    def own_token(self) -> TokenScope | IdentityScope | None:
+        """What this client's token may do, and until when; an IdentityScope where an identity provider signed it; None
+        where the server asks for no token.
         Raises AuthenticationError, ServerError."""
         return own_token(self._session)
 

@@ -54,6 +54,10 @@ class Session:
         self._told = False
         """Whether something answered, or that nothing does was told: a wrong address is not to be waited for in silence."""
 
+    def set_token(self, token: Token) -> None:
+        """Show another token from now on."""
+        self._token = token
+
     def call(
         self,
         method: str,

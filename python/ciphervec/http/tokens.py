@@ -28,12 +28,36 @@ class TokenScope:
     state: str
 
 
-def own_token(session: Session) -> TokenScope | None:
+@dataclass(frozen=True)
+class IdentityScope:
+    """Whom a token names that an identity provider signed, and what the server's file of issuers grants: pairs of
+    collections and permissions, as those of a TokenScope."""
+
+    id: str
+    issuer: str
+    subject: str
+    grants: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]
+    expires: datetime
+
+
+def own_token(session: Session) -> TokenScope | IdentityScope | None:
     """The scope of the session's own token; None where the server asks for none. Raises
     AuthenticationError, ServerError."""
     doing = "cannot look at the token"
     content = session.json(session.call("GET", "/v1/token", doing), doing)
     try:
+        identity = content.get("identity")
+        if identity is not None:
+            return IdentityScope(
+                id=str(identity["id"]),
+                issuer=str(identity["issuer"]),
+                subject=str(identity["subject"]),
+                grants=tuple(
+                    (tuple(map(str, one["collections"])), tuple(map(str, one["verbs"])))
+                    for one in identity["grants"]
+                ),
+                expires=_time(identity["expires"]),
+            )
         token = content.get("token")
         return None if token is None else _scope(token)
     except _UNCLEAR as error:

@@ -104,6 +104,11 @@ impl PyClient {
         Client::in_memory(Face::Python, shared(keys)).map(Self).map_err(Raise::raise)
     }
 
+    /// Shows the server another token from now on. Raises InvalidInput.
+    fn set_token(&self, token: &str) -> PyResult<()> {
+        self.0.set_token(token).map_err(Raise::raise)
+    }
+
     /// A server's URL, or a folder.
     #[getter]
     fn place(&self) -> &str {

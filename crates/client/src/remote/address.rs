@@ -4,6 +4,9 @@ use zeroize::Zeroizing;
 
 use crate::error::{Error, Result};
 
+/// Characters of a token at most, as of the server.
+const MAX_TOKEN: usize = 16 << 10;
+
 /// A bearer token. Its text is in the header of requests and nowhere else.
 pub struct Token(Zeroizing<String>);
 impl Token {
@@ -11,9 +14,12 @@ impl Token {
     /// [`Error::Input`] for what can't stand in a header; the message doesn't repeat it.
     pub fn new(text: &str) -> Result<Self> {
         let text = text.trim();
-        if !(1..=512).contains(&text.len()) || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+        if !(1..=MAX_TOKEN).contains(&text.len())
+            || !text.bytes().all(|byte| byte.is_ascii_graphic())
+        {
             return Error::input(
-                "the token must be 1 to 512 visible ASCII characters without spaces, as `ciphervec token create` printed it.",
+                "the token must be 1 to 16,384 visible ASCII characters without spaces, as `ciphervec token create` printed it \
+                 or an identity provider signed it.",
             );
         }
         Ok(Token(Zeroizing::new(text.to_owned())))
@@ -100,7 +106,7 @@ mod tests {
         ] {
             assert!(base_url(given, false).is_err(), "{given}");
         }
-        for token in ["", " ", "a b", "a\nb", "ü", &"x".repeat(513)] {
+        for token in ["", " ", "a b", "a\nb", "ü", &"x".repeat(MAX_TOKEN + 1)] {
             let error = Token::new(token).err().unwrap().to_string();
             assert!(token.trim().is_empty() || !error.contains(token), "{error}");
         }

@@ -4,6 +4,7 @@
 //! server knows it again, and the others change nothing twice.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
 
 use serde::de::DeserializeOwned;
@@ -55,7 +56,7 @@ pub enum Fetched {
 /// A server, a token, and how patient to be.
 pub struct Session {
     pub url: String,
-    token: Option<Token>,
+    token: RwLock<Option<Token>>,
     timeout: Duration,
     pub(super) retries: u32,
     /// Whether something answered, or that nothing does was told: a wrong address is not to be waited for in silence.
@@ -102,7 +103,12 @@ impl Attempts {
 
 impl Session {
     pub fn new(url: String, token: Option<Token>, timeout: Duration, retries: u32) -> Self {
-        Session { url, token, timeout, retries, told: AtomicBool::new(false) }
+        Session { url, token: RwLock::new(token), timeout, retries, told: AtomicBool::new(false) }
+    }
+
+    /// Shows another token from now on.
+    pub fn set_token(&self, token: Token) {
+        *self.token.write().unwrap_or_else(PoisonError::into_inner) = Some(token);
     }
 
     /// Sends a request until it is answered. Other statuses than those of `call` are the errors of [`error_of`]. `doing` starts the
@@ -300,7 +306,7 @@ impl Session {
         mut headers: Vec<(&'static str, String)>,
     ) -> Request<'a> {
         headers.push(("Ciphervec-Api", API.to_owned()));
-        if let Some(token) = &self.token {
+        if let Some(token) = &*self.token.read().unwrap_or_else(PoisonError::into_inner) {
             headers.push(("Authorization", token.bearer()));
         }
         Request { method, url: format!("{}{path}", self.url), headers, body }

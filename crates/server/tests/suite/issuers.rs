@@ -322,6 +322,21 @@ async fn keys_are_discovered_once_and_strangers_cannot_have_them_asked_for_again
 }
 
 #[tokio::test]
+async fn a_sender_who_leaves_does_not_end_the_request_for_keys() {
+    let signer = Signer::new("one");
+    let (base, state) = provider(vec![signer.jwk()]).await;
+    let site = discovered(&base);
+    let token = signer.sign(&with("iss", json!(base)));
+    let header = format!("Bearer {token}");
+    let headers = [("authorization", &header[..])];
+    let asking = site.send("GET", "/v1/token", &headers, "");
+    // Polled once: the request for keys is on its way when its sender goes.
+    assert!(futures_util::FutureExt::now_or_never(asking).is_none());
+    assert_eq!(status(&site, "GET", "/v1/token", &token).await, 200);
+    assert_eq!(state.asked.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
 async fn an_issuer_that_is_away_is_said_to_be_busy_and_one_that_is_another_has_no_keys() {
     let signer = Signer::new("one");
     let (base, state) = provider(vec![signer.jwk()]).await;

@@ -8,9 +8,9 @@ export class Token {
 
   /** Throws InvalidInput on what can't stand in a header; the message doesn't repeat it. */
   constructor(text: string) {
-    if (!/^[\x21-\x7e]{1,512}$/.test(text))
+    if (!/^[\x21-\x7e]{1,16384}$/.test(text))
       throw new InvalidInput(
-        "the token must be 1 to 512 visible ASCII characters without spaces, as `ciphervec token create` printed it.",
+        "the token must be 1 to 16,384 visible ASCII characters without spaces, as `ciphervec token create` printed it or an identity provider signed it.",
       );
     this.#text = text;
   }

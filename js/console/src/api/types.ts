@@ -46,12 +46,28 @@ export interface TokenState {
   state: "live" | "expired" | "revoked" | "not yet valid";
 }
 
+/** Permissions on some collections. */
+export interface Grant {
+  collections: string[];
+  verbs: Verb[];
+}
+
+/** Whom a token names that an identity provider signed. */
+export interface IdentityState {
+  id: string;
+  issuer: string;
+  subject: string;
+  grants: Grant[];
+  expires: string;
+}
+
 export interface OwnToken {
   /** Whether the server asks for a token at all. */
   required: boolean;
   metrics: boolean;
   operator: boolean;
   token?: TokenState;
+  identity?: IdentityState;
 }
 
 export interface Verification {

@@ -45,17 +45,21 @@ export function CollectionsPage() {
       {asked.value !== null && all.length === 0 && (
         <Empty title="No collection yet">
           <p>
-            {own.token === undefined || own.operator
+            {!own.required || own.operator
               ? "Collections are made by whoever has the keys, from a program of their own. The server never makes one."
               : "None that this token may see. It covers the names below."}
           </p>
-          {own.token === undefined || own.operator ? (
+          {!own.required || own.operator ? (
             <p>
               <a href={linkTo({ page: "new" })}>What they run</a>
             </p>
           ) : (
             <p>
-              {own.token.collections.map((name) => (
+              {(
+                own.token?.collections ??
+                own.identity?.grants.flatMap((grant) => grant.collections) ??
+                []
+              ).map((name) => (
                 <code key={name} className="tag">
                   {name}
                 </code>

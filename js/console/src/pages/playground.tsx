@@ -20,7 +20,7 @@ export function PlaygroundPage() {
   return (
     <>
       <Title
-        note={`Requests to this server${own.token === undefined ? "" : ", with your token"}. Nothing is sent before you press Send.`}
+        note={`Requests to this server${own.required ? ", with your token" : ""}. Nothing is sent before you press Send.`}
       >
         Playground
       </Title>

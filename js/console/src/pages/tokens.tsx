@@ -1,6 +1,6 @@
 /** Tokens: the scope of one's own leaves, and for operators those of all. No token ever does. */
 import { useState } from "react";
-import type { TokenState } from "../api/types";
+import type { Grant, TokenState } from "../api/types";
 import { moment } from "../format";
 import { useAsked } from "../parts/asked";
 import { Command, Empty, Table, Title, Trouble, Waiting } from "../parts/basics";
@@ -45,25 +45,20 @@ export function TokensPage() {
         </Empty>
       )}
       {own.token !== undefined && (
-        <section className="panel" aria-labelledby="own">
-          <h2 id="own">Yours</h2>
-          <p className="token-name">
-            {own.token.name === "" ? "A token without a name" : own.token.name} <code>{own.token.id}</code>
-          </p>
-          <ul className="plain">
-            {own.token.verbs.map((verb) => (
-              <li key={verb}>
-                <code className="tag">{verb}</code> {VERBS[verb] ?? ""}
-              </li>
-            ))}
-          </ul>
-          <p>
-            On <Names names={own.token.collections} />
-          </p>
-          <p className="quiet">
-            {own.token.expires === undefined ? "It does not end." : `It ends ${moment(own.token.expires)}.`}
-          </p>
-        </section>
+        <Yours
+          name={own.token.name === "" ? "A token without a name" : own.token.name}
+          id={own.token.id}
+          grants={[own.token]}
+          expires={own.token.expires}
+        />
+      )}
+      {own.identity !== undefined && (
+        <Yours
+          name={`${own.identity.subject}, of ${own.identity.issuer}`}
+          id={own.identity.id}
+          grants={own.identity.grants}
+          expires={own.identity.expires}
+        />
       )}
       {own.required && !own.operator && (
         <p className="quiet">
@@ -85,6 +80,40 @@ export function TokensPage() {
         </>
       )}
     </>
+  );
+}
+
+interface Own {
+  name: string;
+  id: string;
+  grants: Grant[];
+  expires: string | undefined;
+}
+
+function Yours({ name, id, grants, expires }: Own) {
+  return (
+    <section className="panel" aria-labelledby="own">
+      <h2 id="own">Yours</h2>
+      <p className="token-name">
+        {name} <code>{id}</code>
+      </p>
+      {grants.length === 0 && <p>The server's file of issuers grants it nothing.</p>}
+      {grants.map((grant) => (
+        <div key={[...grant.collections, ...grant.verbs].join(" ")}>
+          <ul className="plain">
+            {grant.verbs.map((verb) => (
+              <li key={verb}>
+                <code className="tag">{verb}</code> {VERBS[verb] ?? ""}
+              </li>
+            ))}
+          </ul>
+          <p>
+            On <Names names={grant.collections} />
+          </p>
+        </div>
+      ))}
+      <p className="quiet">{expires === undefined ? "It does not end." : `It ends ${moment(expires)}.`}</p>
+    </section>
   );
 }
 

@@ -6,6 +6,9 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+/// Claims that are texts of words (RFC 8693, section 4.2). Others may be what a user calls himself.
+const WORDS: [&str; 2] = ["scope", "scp"];
+
 /// Whom a token claims to be from.
 pub fn issuer(token: &str) -> Option<String> {
     #[derive(Deserialize)]
@@ -16,7 +19,7 @@ pub fn issuer(token: &str) -> Option<String> {
     Some(serde_json::from_slice::<Claimed>(&payload).ok()?.iss)
 }
 
-/// Whether a claim is `wanted`, or a list that has it, or a text of words that has it, as `scope` is. A name that is
+/// Whether a claim is `wanted`, a list that has it, or one of [`WORDS`] that has it. A name that is
 /// no claim is a path of names with dots between, as `realm_access.roles`.
 pub fn has(claims: &Map<String, Value>, name: &str, wanted: &str) -> bool {
     let value = claims.get(name).or_else(|| {
@@ -26,7 +29,8 @@ pub fn has(claims: &Map<String, Value>, name: &str, wanted: &str) -> bool {
     });
     match value {
         Some(Value::String(text)) => {
-            text == wanted || text.split_ascii_whitespace().any(|word| word == wanted)
+            let words = WORDS.contains(&name);
+            text == wanted || (words && text.split(' ').any(|word| word == wanted))
         }
         Some(Value::Array(values)) => values.iter().any(|value| value.as_str() == Some(wanted)),
         _ => false,
@@ -41,7 +45,7 @@ mod tests {
     #[test]
     fn claims_are_texts_lists_words_and_paths() {
         let claims = json!({
-            "sub": "ann", "groups": ["search", 7], "scope": "openid books.read", "a.b": "flat",
+            "sub": "ann", "name": "Eve operators", "groups": ["search", 7], "scope": "openid books.read", "a.b": "flat",
             "realm_access": {"roles": ["librarian"]}, "n": 7, "deep": {"roles": {"x": "y"}},
         });
         let claims = claims.as_object().unwrap();
@@ -58,6 +62,7 @@ mod tests {
         }
         for (name, wanted) in [
             ("sub", "an"),
+            ("name", "operators"),
             ("groups", "searc"),
             ("groups", "7"),
             ("scope", "books"),

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, OwnedMutexGuard};
 
 /// After which keys are asked for anew, and after which those that were had are not believed any more.
 const FRESH: Duration = Duration::from_secs(3600);
@@ -23,11 +23,13 @@ const DOCUMENT: usize = 1 << 20;
 const KEYS: usize = 64;
 
 /// Where keys come from, and those that came.
-pub struct KeySource {
+pub struct KeySource(Arc<Inner>);
+
+struct Inner {
     from: From,
     held: RwLock<Option<Arc<Held>>>,
     /// When they were asked for last.
-    asked: Mutex<Option<Instant>>,
+    asked: Arc<Mutex<Option<Instant>>>,
 }
 
 enum From {
@@ -70,7 +72,7 @@ impl KeySource {
                 From::Discovery(client(entry.ca.as_deref(), folder)?, entry.issuer.clone())
             }
         };
-        Ok(KeySource { from, held: RwLock::default(), asked: Mutex::default() })
+        Ok(KeySource(Arc::new(Inner { from, held: RwLock::default(), asked: Arc::default() })))
     }
 
     /// Keys by which a token may be signed that names `kid`.
@@ -79,7 +81,7 @@ impl KeySource {
         kid: Option<&str>,
         algorithm: Algorithm,
     ) -> Result<Vec<DecodingKey>, NoKeys> {
-        let held = self.held();
+        let held = self.0.held();
         let suits = |held: &Held| held.fitting(kid, algorithm);
         let found = held.as_deref().map(suits).unwrap_or_default();
         let is_fresh = held.as_ref().is_some_and(|held| held.since.elapsed() < FRESH);
@@ -87,27 +89,42 @@ impl KeySource {
             return Ok(found);
         }
         // Who has keys does not wait for somebody else's attempt.
+        let asked = Arc::clone(&self.0.asked);
         let attempt = match &held {
-            Some(_) => self.asked.try_lock().ok(),
-            None => Some(self.asked.lock().await),
+            Some(_) => asked.try_lock_owned().ok(),
+            None => Some(asked.lock_owned().await),
         };
-        if let Some(mut asked) = attempt
+        if let Some(asked) = attempt
             && asked.is_none_or(|asked| asked.elapsed() >= PAUSE)
+            && let Err(error) = self.0.attempt(asked).await
         {
-            *asked = Some(Instant::now());
-            if let Err(error) = self.fetch().await {
-                tracing::warn!(%error, "the keys of an issuer could not be had");
-            }
+            tracing::warn!(%error, "the keys of an issuer could not be had");
         }
-        let held = self.held().filter(|held| held.since.elapsed() < STALE).ok_or(NoKeys)?;
+        let held = self.0.held().filter(|held| held.since.elapsed() < STALE).ok_or(NoKeys)?;
         Ok(suits(&held))
     }
 
     /// Asks for the keys now.
     pub async fn refresh(&self) -> Result<(), String> {
-        let mut asked = self.asked.lock().await;
+        let asked = Arc::clone(&self.0.asked).lock_owned().await;
+        self.0.attempt(asked).await
+    }
+}
+
+impl Inner {
+    /// In a task of its own: a sender who leaves does not end it, or strangers could keep new keys away.
+    async fn attempt(
+        self: &Arc<Self>,
+        mut asked: OwnedMutexGuard<Option<Instant>>,
+    ) -> Result<(), String> {
         *asked = Some(Instant::now());
-        self.fetch().await
+        let inner = Arc::clone(self);
+        let work = tokio::spawn(async move {
+            let fetched = inner.fetch().await;
+            drop(asked);
+            fetched
+        });
+        work.await.unwrap_or_else(|error| Err(error.to_string()))
     }
 
     async fn fetch(&self) -> Result<(), String> {
