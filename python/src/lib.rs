@@ -16,6 +16,7 @@ mod digest;
 mod errors;
 mod filter;
 mod ids;
+mod issuers;
 mod keys;
 mod known_rows;
 mod lookup;
@@ -84,6 +85,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(audit::audit_verifying_key, module)?)?;
     module.add_function(wrap_pyfunction!(audit::verify_audit, module)?)?;
     module.add_class::<audit::PyAuditLog>()?;
+    module.add_class::<issuers::PyIssuers>()?;
     module.add_class::<spec::PyIndexSpec>()?;
     module.add_class::<segment::PySealedSegment>()?;
     module.add_class::<known_rows::PyKnownRows>()?;

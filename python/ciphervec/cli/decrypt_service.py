@@ -4,7 +4,7 @@ who may ask it, leave. The key owner's side."""
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -55,6 +55,10 @@ def serve(
     ca: Annotated[Path | None, typer.Option(help="Certificates to trust for the cloud's server.")] = None,
     tls_cert: Annotated[Path | None, typer.Option(help="The service's own certificate.")] = None,
     tls_key: Annotated[Path | None, typer.Option(help="Its key.")] = None,
+    issuers: Annotated[
+        Path | None,
+        typer.Option(help="Identity providers whose tokens principals of `allow --issuer` show."),
+    ] = None,
     audit: Annotated[Path | None, typer.Option(help="A file that gets a line of JSON a request.")] = None,
     audit_key: Annotated[
         Path | None,
@@ -87,7 +91,7 @@ def serve(
     with _client(place, holder, token_file, ca) as client:
         matcher = Matcher(client.get_collection(name), within, receipts=receipts, max_queries=max_queries)
         log = Audit(audit, None if audit_key is None else read_key(audit_key))
-        app = application([matcher], book, log, max_body=max_body << 20, metrics=metrics)
+        app = application([matcher], book, log, max_body=max_body << 20, metrics=metrics, issuers=issuers)
         try:
             serve(app, host, port, certificate=tls_cert, key=tls_key)
         finally:
@@ -98,7 +102,7 @@ def serve(
 @command
 def allow(
     ledger: Annotated[Path, typer.Argument(help="The ledger; made if it isn't there.")],
-    who: Annotated[str, typer.Argument(help="A name for the principal.")],
+    who: Annotated[str, typer.Argument(help="A name for the principal; with --issuer its subject there.")],
     collection: Annotated[str, typer.Argument(help="The collection it may ask about.")],
     budget: Annotated[int, typer.Option(help="Queries in each period.")],
     period: Annotated[str, typer.Option(help="The period, e.g. 1h or 7d.")] = "1d",
@@ -108,6 +112,12 @@ def allow(
         typer.Option(help="match; identify: ids too; scores: scores too, which give templates away. Repeat."),
     ] = None,
     expires: Annotated[str | None, typer.Option(help="When the token ends, e.g. 30d.")] = None,
+    issuer: Annotated[
+        str | None,
+        typer.Option(
+            help="An identity provider of `serve --issuers`, whose tokens they show; they get none here."
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Let somebody ask, and print their token, this once.
@@ -116,16 +126,25 @@ def allow(
 
     - `ciphervec decrypt-service allow l.db "door 3" faces --budget 200 --period 1d --expires 90d`
     - `ciphervec decrypt-service allow l.db "reception" faces --budget 50 --may match --may identify`
+    - `ciphervec decrypt-service allow l.db ann faces --budget 50 --issuer https://id.example.com`
     """
-    principal, token = Ledger(ledger).add(
-        who,
-        collection,
-        budget=budget,
-        period=_seconds(period),
-        lifetime=lifetime,
-        may=tuple(may or ("match",)),
-        expires_in=None if expires is None else _seconds(expires),
-    )
+    book = Ledger(ledger)
+    seconds, lasts = _seconds(period), None if expires is None else _seconds(expires)
+    terms: dict[str, Any] = {
+        "budget": budget,
+        "period": seconds,
+        "lifetime": lifetime,
+        "may": tuple(may or ("match",)),
+    }
+    if issuer is not None:
+        principal = book.add_identity(issuer, who, collection, **terms, expires_in=lasts)
+        if as_json:
+            print_json(_shown(principal))
+        else:
+            said = f"{who} of {issuer} ({principal.id}): {', '.join(principal.may)}, {several(budget, 'query')} in {period}"
+            screen.print(said, highlight=False, soft_wrap=True)
+        return
+    principal, token = book.add(who, collection, **terms, expires_in=lasts)
     if as_json:
         print_json({**_shown(principal), "token": token})
         return

@@ -22,7 +22,10 @@ from starlette.requests import Request as HttpRequest
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+import ciphervec._native as _native
+
 from ..errors import CiphervecError, CorruptData
+from ..ingest.files import StrPath, at_home
 from .audit import Audit
 from .ledger import Exhausted, Ledger, Principal, Unknown
 from .matcher import Held, Matcher, Mismatched, Outcome, Refused
@@ -45,10 +48,18 @@ _log = logging.getLogger("ciphervec.decrypt_service")
 class Service:
     """What the routes share."""
 
-    def __init__(self, matchers: Sequence[Matcher], ledger: Ledger, audit: Audit, max_body: int) -> None:
+    def __init__(
+        self,
+        matchers: Sequence[Matcher],
+        ledger: Ledger,
+        audit: Audit,
+        max_body: int,
+        issuers: _native.Issuers | None,
+    ) -> None:
         self._matchers = {matcher.name: matcher for matcher in matchers}
         self._ledger = ledger
         self._audit = audit
+        self._issuers = issuers
         self._max_body = max_body
         self._busy: Counter[str] = Counter()
         self._outcomes: Counter[str] = Counter()
@@ -81,7 +92,7 @@ class Service:
         try:
             if scheme.lower() != "bearer":
                 raise Unknown("no token")
-            principal = await run_in_threadpool(self._ledger.authenticate, token.strip())
+            principal = await run_in_threadpool(self._principal, token.strip(), name)
             matcher = self._matchers.get(name)
             if matcher is None or principal.collection != name:
                 return _problem(404, "there is no such collection for this token")
@@ -105,6 +116,13 @@ class Service:
         except CiphervecError as error:
             _log.error("a request failed: %s", error)
             return _problem(503, "the service can't answer now")
+
+    def _principal(self, token: str, collection: str) -> Principal:
+        """Whose token it is, of the ledger or of an identity provider. Raises Unknown, ServerError."""
+        identity = None if self._issuers is None else self._issuers.verify(token)
+        if identity is None:
+            return self._ledger.authenticate(token)
+        return self._ledger.identify(*identity, collection)
 
     def _answer(self, principal: Principal, matcher: Matcher, body: bytes) -> Response:
         """Charge first, open then: what fails has cost its queries as well."""
@@ -231,10 +249,13 @@ def application(
     *,
     max_body: int = MAX_BODY,
     metrics: bool = False,
+    issuers: StrPath | None = None,
 ) -> Starlette:
     """The ASGI application, for `serve` or any other server of such. `metrics` adds counters at
-    /metrics, for anybody who reaches it."""
-    service = Service(matchers, ledger, Audit(None) if audit is None else audit, max_body)
+    /metrics, for anybody who reaches it; `issuers` is a file of identity providers, as that of
+    `ciphervec serve --issuers`, whose subjects the ledger may name."""
+    held = None if issuers is None else _native.Issuers(at_home(issuers))
+    service = Service(matchers, ledger, Audit(None) if audit is None else audit, max_body, held)
     routes = [
         Route("/healthz", service.health, methods=["GET"]),
         Route("/v1/match/{collection}", service.match, methods=["POST"]),

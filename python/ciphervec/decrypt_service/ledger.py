@@ -110,6 +110,40 @@ class Ledger:
     ) -> tuple[Principal, str]:
         """A new principal and its token, which is shown this once. `budget` queries in `period`
         seconds, `lifetime` in all. Raises InvalidInput."""
+        token = PREFIX + base64.urlsafe_b64encode(secrets.token_bytes(32)).decode().rstrip("=")
+        made = self._insert(_digest(token), name, collection, budget, period, lifetime, may, expires_in)
+        return made, token
+
+    def add_identity(
+        self,
+        issuer: str,
+        subject: str,
+        collection: str,
+        *,
+        budget: int,
+        period: int = 86_400,
+        lifetime: int | None = None,
+        may: Collection[str] = ("match",),
+        expires_in: float | None = None,
+    ) -> Principal:
+        """A new principal without a token of its own: whoever shows one that the identity provider signed for this
+        subject. Otherwise as `add`. Raises InvalidInput, also where it is one for this collection already."""
+        if not issuer or not subject:
+            raise InvalidInput("an identity has an issuer and a subject.")
+        digest = _identity(issuer, subject, collection)
+        return self._insert(digest, subject[:128], collection, budget, period, lifetime, may, expires_in)
+
+    def _insert(
+        self,
+        digest: bytes,
+        name: str,
+        collection: str,
+        budget: int,
+        period: int,
+        lifetime: int | None,
+        may: Collection[str],
+        expires_in: float | None,
+    ) -> Principal:
         known = tuple(one for one in CAPABILITIES if one in may)
         if len(known) != len(set(may)) or not known:
             raise InvalidInput(
@@ -118,11 +152,10 @@ class Ledger:
         if not name or len(name) > 128:
             raise InvalidInput("a principal's name has 1 to 128 characters.")
         now = int(self._clock())
-        token = PREFIX + base64.urlsafe_b64encode(secrets.token_bytes(32)).decode().rstrip("=")
         row = (
             secrets.token_hex(8),
             name,
-            _digest(token),
+            digest,
             check_name(collection),
             ",".join(known),
             count(budget, "budget"),
@@ -136,8 +169,17 @@ class Ledger:
             0,
         )
         with self._file.transaction() as file:
+            # Who was revoked may be let in again, as somebody new.
+            file.execute(
+                "UPDATE principals SET digest = randomblob(32) WHERE digest = ? AND revoked IS NOT NULL",
+                (digest,),
+            )
+            if file.execute("SELECT 1 FROM principals WHERE digest = ?", (digest,)).fetchone():
+                raise InvalidInput(
+                    f"{name!r} may ask about {collection!r} already; revoke that principal first, which list shows."
+                )
             file.execute(f"INSERT INTO principals VALUES ({', '.join('?' * len(row))})", row)  # noqa: S608
-        return self.get(row[0]), token
+        return self.get(row[0])
 
     def list(self) -> list[Principal]:
         """Every principal, oldest first, the revoked ones included."""
@@ -175,7 +217,13 @@ class Ledger:
     def authenticate(self, token: str) -> Principal:
         """Whose token it is. Raises Unknown, always with the same words, for any that does not
         count now."""
-        digest = _digest(token)
+        return self._find(_digest(token))
+
+    def identify(self, issuer: str, subject: str, collection: str) -> Principal:
+        """Who that is of an identity provider, whose token was checked. Raises as `authenticate`."""
+        return self._find(_identity(issuer, subject, collection))
+
+    def _find(self, digest: bytes) -> Principal:
         with self._file.transaction(write=False) as file:
             row = file.execute(f"{_EVERY} WHERE digest = ?", (digest,)).fetchone()
         # The look-up is by a hash of 256 random bits: its timing says nothing about a token.
@@ -218,6 +266,15 @@ def _digest(token: str) -> bytes:
     return hashlib.blake2b(
         token.encode(errors="replace"), digest_size=32, person=b"ciphervec v1 tok"
     ).digest()
+
+
+def _identity(issuer: str, subject: str, collection: str) -> bytes:
+    """In the place of a token's digest. Each part is said by its length: none runs into the next."""
+    hashed = hashlib.blake2b(digest_size=32, person=b"ciphervec v1 oid")
+    for part in (issuer, subject, collection):
+        text = part.encode(errors="replace")
+        hashed.update(len(text).to_bytes(8, "little") + text)
+    return hashed.digest()
 
 
 def _row(file: sqlite3.Connection, id: str) -> sqlite3.Row:

@@ -1,11 +1,13 @@
 //! Issuers: signed tokens (JWT) of an identity provider, and what the operator's file grants by their claims. For
 //! the gate; nobody is let in whose token's signature, issuer, audience and dates are not all right.
 
+mod blocking;
 mod claims;
 mod file;
 mod keys;
 mod signatures;
 
+pub use blocking::BlockingIssuers;
 pub use file::IssuersError;
 
 use super::scope::Scope;
