@@ -1,5 +1,5 @@
-"""Command line: command lines enter; tables or JSON and an exit code leave. Runs on the key owner's
-side, but for `verify` and `info`."""
+"""The command line, for a key's owner: finds a command, runs it, and prints tables or JSON with an exit code. `info`
+and `verify` need no key."""
 
 from __future__ import annotations
 

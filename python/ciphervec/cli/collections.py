@@ -1,5 +1,4 @@
-"""Commands on collections: folders or servers, files of vectors and questions enter; sealed
-collections and ranked hits leave. The key owner's side."""
+"""Commands `create`, `add` and `query`, for a key's owner: rows are sealed before they leave this machine."""
 
 from __future__ import annotations
 

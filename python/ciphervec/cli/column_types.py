@@ -1,5 +1,5 @@
-"""Column types: the text cells of a table enter; values of the types found, or named, leave. For
-commands that read .csv files."""
+"""Column types, for commands that read .csv files: the types that cells have, or that an option names, and their
+values."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Commands `decrypt-service`: key files, folders and names enter; a running decrypt service, and
-who may ask it, leave. The key owner's side."""
+"""Commands `decrypt-service`, for a key's owner: they run the service and manage who may query it."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Command `demo`: nothing enters but the standard library's own docstrings; an encrypted search of
-them leaves. Plays both sides."""
+"""Command `demo`, for a first look: an encrypted search of the standard library's own docstrings, with both sides in
+one process."""
 
 from __future__ import annotations
 

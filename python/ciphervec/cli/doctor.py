@@ -1,5 +1,4 @@
-"""Command `doctor`: a place and a key file enter; what is well, what is not, and what to do leaves. The
-key owner's side."""
+"""Command `doctor`, for a key's owner: what is well with a place and a key file, what is not, and what to do."""
 
 from __future__ import annotations
 

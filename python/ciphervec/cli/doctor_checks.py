@@ -1,5 +1,5 @@
-"""Checks of `doctor`: files, folders, a server and collections enter; findings, each with what to do
-about it, leave. The key owner's side."""
+"""Checks of `doctor`, for a key's owner: each finding on files, folders, a server or a collection comes with what to
+do."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Commands `keys phrase`, `restore`, `derive`, `pair`, `share`, `recipients` and `open`: key files enter; words on
-paper, or a file that several people open, leave, and back. The key owner's side."""
+"""Commands `keys phrase`, `restore`, `derive`, `pair`, `share`, `recipients` and `open`, for a key's owner: copies of a
+key as words on paper, or as a file that several people decrypt."""
 
 from __future__ import annotations
 

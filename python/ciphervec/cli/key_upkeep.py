@@ -1,5 +1,4 @@
-"""Commands `keys`: key files enter; a collection under new keys, or a key file destroyed, leaves.
-The key owner's side."""
+"""Commands `keys rotate` and `shred`, for a key's owner: a collection under new keys, and a key file destroyed."""
 
 from __future__ import annotations
 

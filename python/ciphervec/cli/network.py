@@ -1,4 +1,4 @@
-"""Network option: what answers travel over, as the command line says it, enters; a `Network` leaves. Key owner's side."""
+"""The option `--network`, for a key's owner: checks it and makes a `Network` of it."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Command `plan`: rows, a dimension, a load and prices enter; a table of what it would take leaves.
-Needs neither a key nor a cluster."""
+"""Command `plan`, for who plans a large collection: a table of what it would take. It needs neither a key nor a
+cluster."""
 
 from __future__ import annotations
 

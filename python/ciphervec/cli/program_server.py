@@ -1,5 +1,5 @@
-"""Commands `program push`, `list`, `ask` and `remove`: plans, keys and encrypted inputs enter and go to
-a server; its encrypted answers leave. No secret key is needed."""
+"""Commands `program push`, `list`, `ask` and `remove`, for clients of a server that runs programs. They need no secret
+key: inputs are encrypted before, and answers decrypted after."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""Readers: a file of one of the formats in `READERS` enters; ids, vectors, metadata and documents leave. The key
-owner's side, or a writer's.
+"""Readers of files of vectors, for a key's owner or a writer: one for each format in `READERS`.
 
-Each reader finds the vectors and one record a row; what of a record is what is decided in one place, for all.
+Each finds the vectors and one record a row; `row_table` decides for all of them what of a record is what.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Rows of a file, whatever its format: names of columns and a record a row enter; ids, vectors, metadata and documents
-leave. What of a record is what is decided here, for all readers."""
+"""Rows of a file, for readers of every format: decides once which columns and fields of a record are its id, vector,
+metadata and document."""
 
 from __future__ import annotations
 

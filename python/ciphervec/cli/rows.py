@@ -1,5 +1,5 @@
-"""Commands `get`, `delete`, `export` and `import`: rows of a collection by id or filter, or a file of
-them, enter; rows leave, on the terminal or in a file. The key owner's side."""
+"""Commands `get`, `delete`, `export` and `import`, for a key's owner: rows of a collection by id, by filter, or from a
+file."""
 
 from __future__ import annotations
 

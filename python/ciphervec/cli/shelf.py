@@ -1,5 +1,4 @@
-"""Commands `list`, `drop`, `optimize`, `snapshot` and `restore`: a folder or a server enters; its
-collections by name, merged, copied, brought back or gone, leave."""
+"""Commands `list`, `drop`, `optimize`, `snapshot` and `restore`, on the collections of a folder or server."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Command `sidecar`: a key file and a place enter; another vector store's API on this machine, served until
-stopped, leaves. Key owner's side."""
+"""Command `sidecar`, for a key's owner: serves another vector store's API on this machine until it is stopped."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Commands `info` and `verify`: a database folder, or a server's URL, enters; what it holds and
-whether it is sound leaves. Needs no key."""
+"""Commands `info` and `verify`, for the keeper of a folder or server: what it holds, and whether it is sound. No
+key."""
 
 from __future__ import annotations
 

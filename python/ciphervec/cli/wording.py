@@ -1,5 +1,5 @@
-"""Wording: an error's text, which speaks of Python, enters; the same with the options and commands of a
-command line leaves."""
+"""Wording of errors, for the command line: the library's texts name Python's arguments, these the options and
+commands."""
 
 from __future__ import annotations
 
