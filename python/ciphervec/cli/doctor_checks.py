@@ -79,7 +79,7 @@ def of_key_file(path: Path) -> Iterator[Finding]:
         return
     if protection == "clear":
         yield Finding(
-            "passphrase", where, "warn", "the key lies there in clear",
+            "passphrase", where, "warn", "the key is stored there in clear",
             "fine on an encrypted disk or a secrets mount; else load it and save it with a passphrase",
         )  # fmt: skip
     elif protection == "share":

@@ -14,7 +14,7 @@ NetworkOption = Annotated[
     typer.Option(
         "--network",
         metavar="MBIT[,MS]",
-        help="What answers travel over, from the server to whoever asks: megabits a second and milliseconds there and back, "
+        help="What answers travel over, from the server to the client: megabits a second and milliseconds there and back, "
         f"{DEFAULT.megabits:g},{DEFAULT.latency_ms:g} unless given. In modes sealed and sealed-query rows are packed for it: "
         "for a slow line the server works longer on a shorter answer.",
     ),

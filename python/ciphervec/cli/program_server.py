@@ -41,7 +41,7 @@ def push(
     """Store a plan on a server; send keys, and keep encrypted inputs there.
 
     What is there already is not sent again, but kept inputs, which are replaced. The plan takes a token
-    with the verb admin, keys and inputs one with keep.
+    with the permission admin, keys and inputs one with keep.
 
     **Examples**
 

@@ -345,7 +345,7 @@ def _arrays(path: Path, names: list[str], vectors: str | None, read_one: Callabl
         values = read_one(name)
         if values.shape != (len(rows),):
             raise InvalidInput(
-                f"{path}:{name} has shape {values.shape}, and not one value for each of {len(rows)} vectors. Say "
+                f"{path}:{name} has shape {values.shape}, and not one value for each of {len(rows)} vectors. Pass "
                 f"--leave-out {name}, or mend it."
             )
         fields[renamed.get(name, name)] = list(values)

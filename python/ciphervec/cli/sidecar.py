@@ -73,7 +73,9 @@ def sidecar(
     ] = None,
     tenant_passphrase_file: Annotated[
         Path | None,
-        typer.Option(help="Read that passphrase from the first line of this file; else it is asked for."),
+        typer.Option(
+            help="Read that passphrase from the first line of this file; else the command prompts for it."
+        ),
     ] = None,
     allow_reset: Annotated[
         bool, typer.Option("--allow-reset", help="Let clients delete everything at once.")
@@ -85,7 +87,8 @@ def sidecar(
         ),
     ] = None,
     allow_origin: Annotated[
-        list[str] | None, typer.Option(help="Let web pages of this origin ask: https://app.example. Repeat.")
+        list[str] | None,
+        typer.Option(help="Let web pages of this origin send requests: https://app.example. Repeat."),
     ] = None,
     tls_cert: Annotated[Path | None, typer.Option(help="The sidecar's own certificate.")] = None,
     tls_key: Annotated[Path | None, typer.Option(help="Its key.")] = None,

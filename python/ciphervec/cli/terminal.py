@@ -132,7 +132,7 @@ WrappedBy = Annotated[
 PassphraseFile = Annotated[
     Path | None,
     typer.Option(
-        help="Read the passphrase from the first line of this file. Else CIPHERVEC_PASSPHRASE, else it is asked for."
+        help="Read the passphrase from the first line of this file. Else CIPHERVEC_PASSPHRASE, else the command prompts for it."
     ),
 ]
 
