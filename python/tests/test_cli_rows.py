@@ -93,7 +93,7 @@ def test_copies_merges_and_drops(program: Program, place: str) -> None:
     assert merged["segments"]["after"] == 1
     assert merged["bytes_total"]["after"] < merged["bytes_total"]["before"]
     program("restore", place, "docs", "monday", code=5)
-    assert "Say --yes" in program("drop", place, "docs", code=2).stderr
+    assert "Pass --yes" in program("drop", place, "docs", code=2).stderr
     program("drop", place, "docs", "--yes")
     assert program("list", place).stdout == ""
     assert answers(program("restore", place, "docs", "monday", "--json")) == {"restored": "docs", "count": 12}
@@ -115,7 +115,7 @@ REFUSED: list[tuple[list[str], int, str]] = [
         "holds no copy of 'others'; it holds: 'docs'. A copy goes back under its own name",
     ),
     (["create", "db", "docs", "--dim", "4"], 5, "Choose another name"),
-    (["import", "db", "docs", "rows.jsonl"], 5, "Say --upsert"),
+    (["import", "db", "docs", "rows.jsonl"], 5, "Pass --upsert"),
     (["import", "db", "more", "rows.jsonl", "--metric", "far"], 2, "cosine, ip, l2, hamming"),
     (["get", "db", "docs", "--where", "{"], 2, "--where must be JSON"),
 ]
@@ -139,7 +139,8 @@ def test_errors_in_the_words_of_a_command_line(program: Program, tmp_path: Path)
          "its owner confirms that with ciphervec accept-restore."),
         ("keys must be ciphervec.Keys, got str. Load them with ciphervec.Keys.load(path, passphrase=...).",
          "keys must be ciphervec.Keys, got str. Name the key file with --keys."),
-        ("give a passphrase, or ask for a key in clear with allow_plaintext=True", "give a passphrase, or say --no-passphrase"),
+        ("give a passphrase, or ask for a key in clear with allow_plaintext=True",
+         "give a passphrase, or pass --no-passphrase"),
         ("info()['quarantine'] names them", "ciphervec doctor names them"),
     ],
 )  # fmt: skip
@@ -179,7 +180,7 @@ def test_rows_are_packed_for_the_network_that_is_named(program: Program, tmp_pat
     assert packed("index") is None
     # Without being asked nothing needs a key.
     assert "packed for" not in program("info", "db", "docs").stdout
-    assert "name it, and say --keys" in program("info", "db", "--network", "50", code=2).stderr
+    assert "name one collection, and pass --keys" in program("info", "db", "--network", "50", code=2).stderr
 
 
 @pytest.mark.parametrize("said", ["", "fast", "1,2,3", "0", "10,-1", "nan", "1e9", ","])

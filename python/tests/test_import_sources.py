@@ -326,7 +326,7 @@ def test_the_schema_is_shown_and_asked_about(run: Program, pinecone: Path) -> No
     shown = {tuple(line.split()[-1:] + line.split()[:1]) for line in asked.stdout.splitlines()[2:]}
     assert ("metadata", "lang") in shown
     assert "left out" in next(line for line in asked.stdout.splitlines() if line.split()[:1] == ["half"])
-    assert "say --yes" in asked.stderr
+    assert "Pass --yes" in asked.stderr
     assert not (pinecone.parent / "db" / "docs").exists()
     assert "--metric cosine, ip" in refused(run, "docs", pinecone)
 

@@ -1,5 +1,5 @@
-"""Command line: command lines enter; tables or JSON and an exit code leave. Runs on the key owner's
-side, but for `verify` and `info`."""
+"""The command line, for a key's owner: finds a command, runs it, and prints tables or JSON with an exit code. `info`
+and `verify` need no key."""
 
 from __future__ import annotations
 
@@ -64,7 +64,9 @@ COMMANDS = {
         "The names of the collections in a folder or on a server, a line each. Needs no key.",
     ),
     "drop": Row(
-        "shelf", "drop", "Delete a collection and everything in it. Needs no key; on a server the verb admin."
+        "shelf",
+        "drop",
+        "Delete a collection and everything in it. Needs no key; on a server the permission admin.",
     ),
     "optimize": Row(
         "shelf",
@@ -92,7 +94,7 @@ COMMANDS = {
     "doctor": Row(
         "doctor",
         "doctor",
-        "Look at everything that daily use depends on, and say what to do about what is not well.",
+        "Look at everything that daily use depends on, and show what to do about what is not well.",
     ),
     "upgrade": Row(
         "states",
@@ -149,7 +151,7 @@ COMMANDS = {
     "decrypt-service": Row(
         "decrypt_service",
         "service_app",
-        "Open a cloud's answers for devices that hold no key: match or no match, and not too often.",
+        "Decrypt a cloud's answers for devices that hold no key: match or no match, and not too often.",
     ),
     "table": Row("private_table", "table_app", "Look records up by key, so that the server sees no key."),
     "text": Row("text_encrypted", "text_app", "Train a text classifier that can be used on encrypted texts."),

@@ -122,8 +122,8 @@ def verify(
         screen.print(f"signed up to line {signed} of {line} in {files[-1]}", highlight=False)
         if unsigned:
             screen.print(
-                f"{several(unsigned, 'line')} had no signature when the log was gone on with, after a crash say: whoever can "
-                "write the file may have changed these before",
+                f"{several(unsigned, 'line')} had no signature when the server went on with the log, as after a crash: who "
+                "can write the file may have changed these before",
                 highlight=False,
             )
     screen.print(f"mark {line}:{chain.hex()}", highlight=False, soft_wrap=True)

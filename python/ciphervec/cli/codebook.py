@@ -1,5 +1,5 @@
-"""Commands `codebook`: an embedding matrix enters; a codebook file and a table of what it lost
-leave. Runs where the matrix is; no key."""
+"""Commands `codebook`, for the side that has an embedding matrix: they compress it and show what that loses. They need
+no key."""
 
 from __future__ import annotations
 

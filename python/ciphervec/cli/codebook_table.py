@@ -1,5 +1,4 @@
-"""Codebook comparison: codebooks of one matrix enter; what each lost, a table and a picture leave.
-Runs where the matrix is."""
+"""Comparison of codebooks, for `codebook train`: what each lost of one matrix, as a table and a picture."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Commands on collections: folders or servers, files of vectors and questions enter; sealed
-collections and ranked hits leave. The key owner's side."""
+"""Commands `create`, `add` and `query`, for a key's owner: rows are sealed before they leave this machine."""
 
 from __future__ import annotations
 
@@ -109,7 +108,9 @@ def create(
     embedder = None if model is None else encoders.named(model)
     if dim is None:
         if embedder is None:
-            raise InvalidInput("say how many numbers a vector has, --dim, or what embeds texts, --model.")
+            raise InvalidInput(
+                "give the numbers of a vector, --dim, or the model that embeds texts, --model."
+            )
         dim = len(embedder([name])[0])
     with opened(place, holder.load(), access, make=True) as client:
         collection = client.create_collection(
@@ -174,9 +175,9 @@ def add(
     """Seal the vectors of a file, or of its texts, and store them, all or none.
 
     Columns other than the vector, `id` and `document` become metadata, which is stored encrypted; an object
-    `metadata` is laid out. What a .csv file's columns hold is found out and said: whole numbers, numbers, true and
+    `metadata` is laid out. The types of a .csv file's columns are detected and reported: whole numbers, numbers, true and
     false, or text. Ids that are whole numbers, written as such, are numbers, unless the rows there have texts.
-    Without ids the rows of a new collection are numbered from 0; where rows are there already, say
+    Without ids the rows of a new collection are numbered from 0; where rows are there already, pass
     `--append` or `--upsert`.
 
     **Examples**
@@ -239,7 +240,7 @@ def query(
     text: Annotated[
         list[str] | None,
         typer.Option(
-            help="A question, instead of a file; the model that the collection was made with embeds it here. Repeat."
+            help="A text to search for, instead of a file; the collection's model embeds it here. Repeat."
         ),
     ] = None,
     holder: KeyOptions = NO_KEYS,
@@ -269,7 +270,7 @@ def query(
     ] = None,
     skip_quarantined: Annotated[
         bool,
-        typer.Option("--skip-quarantined", help="Ask about the others where segments failed a check before."),
+        typer.Option("--skip-quarantined", help="Query the other segments where some failed a check before."),
     ] = False,
     embedding_column: EmbeddingColumn = "embedding",
     vector_columns_: VectorColumns = None,
@@ -316,7 +317,7 @@ def query(
         answer: Mapping[str, Any] = found
         if isinstance(answer, OwnerResult):
             raise InvalidInput(
-                f"answers about {name!r}, mode {collection.mode!r}, carry noise of your key. Say who reads the JSON: "
+                f"answers about {name!r}, mode {collection.mode!r}, carry noise of your key. Name who reads the JSON: "
                 "--audience owner, or --audience others."
             )
         print_json({**answer, "seconds": round(seconds, 4)})
@@ -377,7 +378,7 @@ def _ids(
     taken = collection.ids()
     if taken and not (append or upsert):
         raise InvalidInput(
-            f"{file} holds no ids, and {collection.name!r} has {several(len(taken), 'row')} already: to number these on, say "
+            f"{file} holds no ids, and {collection.name!r} has {several(len(taken), 'row')} already: to number these on, pass "
             "--append; to put them in the place of rows 0 and on, --upsert; or name them with --ids."
         )
     first = max((name for name in taken if isinstance(name, int)), default=-1) + 1 if append else 0

@@ -1,5 +1,5 @@
-"""Column types: the text cells of a table enter; values of the types found, or named, leave. For
-commands that read .csv files."""
+"""Column types, for commands that read .csv files: the types that cells have, or that an option names, and their
+values."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Types = Annotated[
     typer.Option(
         "--types",
         metavar="COLUMN=TYPE",
-        help=f"What a .csv column holds: {', '.join(TYPES)}. Else it is found out, and said. Repeat, or divide by commas.",
+        help=f"What a .csv column holds: {', '.join(TYPES)}. Detected and reported if not given. Repeat, or divide by commas.",
     ),
 ]
 
@@ -92,7 +92,7 @@ def typed(records: Sequence[dict[str, Any]], lines: Sequence[int], given: Mappin
                 record[column] = _READ[of](cell)
             except (ValueError, RecursionError):
                 raise InvalidInput(
-                    f"{path}, line {line}: column {column!r} holds {cell!r:.100}, which is no {of}. Say --types {column}=str, "
+                    f"{path}, line {line}: column {column!r} holds {cell!r:.100}, which is no {of}. Pass --types {column}=str, "
                     "or mend it."
                 ) from None
     return types

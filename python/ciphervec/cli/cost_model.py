@@ -1,5 +1,4 @@
-"""Cost model: rows, a dimension, a load and prices enter; machines, bytes, latency and dollars a query
-leave. Arithmetic alone: it needs neither Ray nor a key.
+"""Cost model of `plan`: machines, bytes, latency and dollars a query, by arithmetic alone, without Ray or a key.
 
 Sizes are those of the formats (docs/sealed.md): what a row takes packed, what an answer has for it.
 Speeds and prices are stated, and options replace them. Measured once on the machine that is to run

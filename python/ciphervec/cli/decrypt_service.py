@@ -1,5 +1,4 @@
-"""Commands `decrypt-service`: key files, folders and names enter; a running decrypt service, and
-who may ask it, leave. The key owner's side."""
+"""Commands `decrypt-service`, for a key's owner: they run the service and manage who may query it."""
 
 from __future__ import annotations
 
@@ -24,7 +23,7 @@ from .terminal import NO_KEYS, Json, KeyOptions, aside, command, existing, print
 
 service_app = typer.Typer(
     no_args_is_help=True,
-    help="Open a cloud's answers for devices that hold no key: match or no match, and not too often.",
+    help="Decrypt a cloud's answers for devices that hold no key: match or no match, and not too often.",
 )
 
 LedgerFile = Annotated[Path, typer.Argument(help="The file with principals and what they have used.")]
@@ -46,11 +45,15 @@ def serve(
     ] = "127.0.0.1:8708",
     receipt_key: Annotated[
         Path | None,
-        typer.Option(help="Take answers from the edge that carry the cloud's receipt, instead of asking it."),
+        typer.Option(
+            help="Take answers from the edge that carry the cloud's receipt, instead of querying it."
+        ),
     ] = None,
     token_file: Annotated[
         Path | None,
-        typer.Option(help="A token for the cloud's server, verbs read and query; else CIPHERVEC_TOKEN."),
+        typer.Option(
+            help="A token for the cloud's server, permissions read and query; else CIPHERVEC_TOKEN."
+        ),
     ] = None,
     ca: Annotated[Path | None, typer.Option(help="Certificates to trust for the cloud's server.")] = None,
     tls_cert: Annotated[Path | None, typer.Option(help="The service's own certificate.")] = None,
@@ -103,7 +106,7 @@ def serve(
 def allow(
     ledger: Annotated[Path, typer.Argument(help="The ledger; made if it isn't there.")],
     who: Annotated[str, typer.Argument(help="A name for the principal; with --issuer its subject there.")],
-    collection: Annotated[str, typer.Argument(help="The collection it may ask about.")],
+    collection: Annotated[str, typer.Argument(help="The collection it may query.")],
     budget: Annotated[int, typer.Option(help="Queries in each period.")],
     period: Annotated[str, typer.Option(help="The period, e.g. 1h or 7d.")] = "1d",
     lifetime: Annotated[int | None, typer.Option(help="Queries in all; no limit if left out.")] = None,
@@ -115,12 +118,12 @@ def allow(
     issuer: Annotated[
         str | None,
         typer.Option(
-            help="An identity provider of `serve --issuers`, whose tokens they show; they get none here."
+            help="An identity provider of `serve --issuers`: the principal shows its tokens and gets none here."
         ),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Let somebody ask, and print their token, this once.
+    """Allow a principal to query, and print its token, this once.
 
     **Examples**
 
@@ -161,7 +164,7 @@ def allow(
 @service_app.command("list")
 @command
 def list_principals(ledger: LedgerFile, as_json: Json = False) -> None:
-    """Show who may ask and what they have used."""
+    """Show who may query and what they have used."""
     principals = Ledger(existing(ledger, "ledger")).list()
     if as_json:
         print_json([_shown(one) for one in principals])
@@ -196,13 +199,13 @@ def revoke(
 def lift(
     ledger: LedgerFile, principal: Annotated[str, typer.Argument(help="The id that list shows.")]
 ) -> None:
-    """Let a principal ask again that was suspended: answers it brought were none to their queries.
+    """Allow a suspended principal to query again: its answers were none to its queries.
 
-    A device that asks the cloud one thing and the service another looks like this, or a cloud that
+    A device that sends the cloud one query and the service another looks like this, or a cloud that
     alters answers; find out which before.
     """
     Ledger(existing(ledger, "ledger")).lift(principal)
-    screen.print(f"{principal} may ask again", highlight=False)
+    screen.print(f"{principal} may query again", highlight=False)
 
 
 @service_app.command("receipt-key")

@@ -1,5 +1,5 @@
-"""Command `demo`: nothing enters but the standard library's own docstrings; an encrypted search of
-them leaves. Plays both sides."""
+"""Command `demo`, for a first look: an encrypted search of the standard library's own docstrings, with both sides in
+one process."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def demo(
     if export_web is not None:
         if question or model is not None:
             raise InvalidInput(
-                "--export-web writes the TF-IDF model and asks nothing; leave out --question and --model"
+                "--export-web writes the TF-IDF model and queries nothing; leave out --question and --model"
             )
         _export(export_web, passages, as_json)
         return

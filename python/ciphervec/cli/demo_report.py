@@ -1,5 +1,4 @@
-"""Demo's report: what the demo found enters; tables a person reads leave, in colour or on a dumb
-terminal."""
+"""The report of `demo`: tables for a person, in colour or on a dumb terminal."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Command `doctor`: a place and a key file enter; what is well, what is not, and what to do leaves. The
-key owner's side."""
+"""Command `doctor`, for a key's owner: what is well with a place and a key file, what is not, and what to do."""
 
 from __future__ import annotations
 
@@ -49,11 +48,11 @@ def doctor(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Look at everything that daily use depends on, and say what to do about what is not well.
+    """Look at everything that daily use depends on, and show what to do about what is not well.
 
     Permissions of key files and folders, disks, formats, the server's clock; with --keys also what
     only the owner sees: segments that don't open, are of an older kind or in quarantine, rows that
-    nobody vouches for, ids that lie there twice. Changes nothing. Ends with code 9 if something fails.
+    nobody vouches for, ids that are stored twice. Changes nothing. Ends with code 9 if something fails.
 
     **Examples**
 

@@ -1,5 +1,5 @@
-"""Checks of `doctor`: files, folders, a server and collections enter; findings, each with what to do
-about it, leave. The key owner's side."""
+"""Checks of `doctor`, for a key's owner: each finding on files, folders, a server or a collection comes with what to
+do."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def of_key_file(path: Path) -> Iterator[Finding]:
         return
     if protection == "clear":
         yield Finding(
-            "passphrase", where, "warn", "the key lies there in clear",
+            "passphrase", where, "warn", "the key is stored there in clear",
             "fine on an encrypted disk or a secrets mount; else load it and save it with a passphrase",
         )  # fmt: skip
     elif protection == "share":

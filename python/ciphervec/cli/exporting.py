@@ -50,7 +50,7 @@ class Rows:
                 if isinstance(found, OwnerResult):
                     raise InvalidInput(
                         f"vectors of {self.collection.name!r} that weren't kept as they were put in carry noise of your key. "
-                        "Say who reads the file: --audience owner."
+                        "Name who reads the file: --audience owner."
                     )
                 yield found
                 step(start + len(names), len(self.names))

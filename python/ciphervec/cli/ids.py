@@ -28,7 +28,7 @@ Ids = Annotated[
     list[str] | None,
     typer.Argument(
         help="Ids. 5 is the number if a row has that, else the text; '\"5\"' is the text, and so is 05. Before one that "
-        "begins with - say --."
+        "begins with -, write --."
     ),
 ]
 
@@ -103,6 +103,6 @@ def _number(word: str, what: str) -> int:
     number = whole(word)
     if number is None:
         raise InvalidInput(
-            f"{what}: {word!r} is no whole number of 64 bits that prints back the same; say --id-type str, or mend it."
+            f"{what}: {word!r} is no whole number of 64 bits that prints back the same; pass --id-type str, or correct it."
         )
     return number

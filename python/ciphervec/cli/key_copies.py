@@ -1,5 +1,5 @@
-"""Commands `keys phrase`, `restore`, `derive`, `pair`, `share`, `recipients` and `open`: key files enter; words on
-paper, or a file that several people open, leave, and back. The key owner's side."""
+"""Commands `keys phrase`, `restore`, `derive`, `pair`, `share`, `recipients` and `open`, for a key's owner: copies of a
+key as words on paper, or as a file that several people decrypt."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def show_phrase(
 ) -> None:
     """Show a key as 24 words, to write on paper: a copy that needs no disk.
 
-    Whoever reads them has the key; the passphrase does not protect them. They are BIP-39's, and are
+    Anyone who reads them has the key; the passphrase does not protect them. They are BIP-39's, and are
     printed on standard output alone.
 
     **Examples**
@@ -79,7 +79,7 @@ def restore(
     phrase_file: Annotated[
         Path | None,
         typer.Option(
-            help="Read the words from this file, or from standard input if it is -. Else they are asked for."
+            help="Read the words from this file, or from standard input if it is -. Else the command prompts for them."
         ),
     ] = None,
     passphrase_file: PassphraseFile = None,
@@ -111,7 +111,7 @@ def derive(
     path: KeyPath,
     out: Annotated[Path, typer.Argument(metavar="OUT", help="The key file to write; none may be there.")],
     tenant: Annotated[str | None, typer.Option(help="The tenant whose key it is to be.")] = None,
-    collection: Annotated[str | None, typer.Option(help="The collection that it is to open.")] = None,
+    collection: Annotated[str | None, typer.Option(help="The collection that it is to decrypt.")] = None,
     key_id: KeyId = None,
     passphrase_file: PassphraseFile = None,
     no_passphrase: NoPassphrase = False,
@@ -120,7 +120,7 @@ def derive(
 ) -> None:
     """Derive the key of a tenant or of one collection, to hand out alone.
 
-    It opens what is sealed under it and nothing else, and follows from KEY and the name: the same
+    It decrypts what is sealed under it and nothing else, and follows from KEY and the name: the same
     command makes it again. With both names it is that of the tenant's collection.
 
     **Examples**
@@ -180,7 +180,9 @@ def make_pair(
 @command
 def share(
     path: KeyPath,
-    out: Annotated[Path, typer.Option("--out", "-o", help="The file to write, which may lie anywhere.")],
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="The file to write, which may be stored anywhere.")
+    ],
     to: Annotated[
         list[Path],
         typer.Option("--to", help="A public key that `keys pair` wrote; give one for each person."),
@@ -189,7 +191,7 @@ def share(
     passphrase_file: PassphraseFile = None,
     as_json: Json = False,
 ) -> None:
-    """Seal a key to several people: each opens the file with their own pair.
+    """Seal a key to several people: each decrypts the file with their own pair.
 
     Compare the fingerprints with their holders first. To take the key back from somebody, make a
     new one, `keys rotate` to it, and share that one.
@@ -211,7 +213,7 @@ def share(
 def recipients(
     path: Annotated[Path, typer.Argument(help="A file that `keys share` wrote.")], as_json: Json = False
 ) -> None:
-    """List who can open a file of shared keys, as it says; `keys open` makes sure of it.
+    """List who can decrypt a file of shared keys, by its own word; `keys open` makes sure of it.
 
     **Examples**
 

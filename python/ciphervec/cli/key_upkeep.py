@@ -1,5 +1,4 @@
-"""Commands `keys`: key files enter; a collection under new keys, or a key file destroyed, leaves.
-The key owner's side."""
+"""Commands `keys rotate` and `shred`, for a key's owner: a collection under new keys, and a key file destroyed."""
 
 from __future__ import annotations
 
@@ -67,7 +66,7 @@ def rotate(
         f"{name}: under key [bold]{info['key_id']}[/] now, {several(info['count'], 'row')}", highlight=False
     )
     screen.print(
-        "the old key opens what backups hold of before; writers need new cards", style="dim", highlight=False
+        "the old key decrypts backups from before; writers need new cards", style="dim", highlight=False
     )
 
 
@@ -94,7 +93,7 @@ def shred_file(
         return
     screen.print(f"the file of key {gone} is gone from {path}", highlight=False)
     screen.print(
-        "copies of it elsewhere still open everything: backups, other disks, an SSD's spare blocks",
+        "copies of it elsewhere still decrypt everything: backups, other disks, an SSD's spare blocks",
         style="dim",
         highlight=False,
     )

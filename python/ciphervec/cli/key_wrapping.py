@@ -58,7 +58,7 @@ def wrap(
     passphrase_file: PassphraseFile = None,
     as_json: Json = False,
 ) -> None:
-    """Write a key to a file that a KMS, an HSM, a keyring or age opens, in place of a passphrase.
+    """Write a key to a file that a KMS, an HSM, a keyring or age decrypts, in place of a passphrase.
 
     The file names its wrapper, so that every command takes it as `--keys`. Credentials come from
     the environment, as for the wrapper's own tools; none is ever in the URI.

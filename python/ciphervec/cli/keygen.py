@@ -1,5 +1,5 @@
-"""Command `keygen`: a path and a passphrase enter; a key file leaves. The key owner's side, and the
-only command that makes a secret."""
+"""Command `keygen`, for a key's owner: makes a key file under a passphrase, wrapped, or in clear where that is asked
+for."""
 
 from __future__ import annotations
 

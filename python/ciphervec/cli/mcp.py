@@ -68,7 +68,7 @@ def mcp(
         str | None,
         typer.Option(
             metavar="ADDRESS",
-            help="Serve over HTTP, at /mcp: 127.0.0.1:8708, say; port 0 takes a free one. Unless given: standard input and "
+            help="Serve over HTTP, at /mcp: such as 127.0.0.1:8708; port 0 takes a free one. Unless given: standard input and "
             "output.",
         ),
     ] = None,
@@ -101,7 +101,7 @@ def mcp(
         raise InvalidInput("--client-tokens, --tls-cert and --tls-key are for --http, which was not given.")
     if http is not None and client_tokens is None:
         raise InvalidInput(
-            "--http asks every agent for a token: make one with `openssl rand -hex 32 > agents`, and give "
+            "--http needs a token of every agent: make one with `openssl rand -hex 32 > agents`, and give "
             "--client-tokens agents."
         )
     if (tls_cert is None) != (tls_key is None):

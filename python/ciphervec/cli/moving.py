@@ -52,7 +52,7 @@ def metric_for(source: Source, asked: MetricName | None) -> MetricName:
     """The metric of a new collection. Raises InvalidInput."""
     found = asked or source.schema.metric
     if found is None:  # readers ask for one before
-        raise InvalidInput(f"{source.address.text} says no metric. Say --metric cosine, ip or l2.")
+        raise InvalidInput(f"{source.address.text} names no metric. Pass --metric cosine, ip or l2.")
     return found
 
 
@@ -87,7 +87,7 @@ def move(source: Source, client: Client, wanted: Wanted) -> None:
         few = ", ".join(map(shown, sorted(survey.other, key=repr)[:5]))
         raise DuplicateId(
             f"{wanted.name} has {several(len(survey.other), 'row')} with an id of the source's and something else in it: "
-            f"{few}{' …' if len(survey.other) > 5 else ''}. Nothing was written. Say --upsert to replace them."
+            f"{few}{' …' if len(survey.other) > 5 else ''}. Nothing was written. Pass --upsert to replace them."
         )
     if survey.read != source.schema.rows:
         say_aside("note:", "bold yellow", f"the source had {source.schema.rows:,} rows when it was opened, and {survey.read:,} "
@@ -113,7 +113,7 @@ def _agreed(source: Source, wanted: Wanted) -> bool:
         return True
     if wanted.as_json or not sys.stdin.isatty():
         raise InvalidInput(
-            f"say --yes to import {several(source.schema.rows, 'row')} so: there is nobody to ask."
+            f"there is no terminal to confirm at. Pass --yes to import {several(source.schema.rows, 'row')} so."
         )
     asked = f"Import {several(source.schema.rows, 'row')} into {wanted.name}?"
     return bool(typer.confirm(asked, default=True, err=True))
@@ -132,7 +132,7 @@ def _there(source: Source, client: Client, wanted: Wanted) -> Collection | None:
         if ours != theirs:
             raise InvalidInput(
                 f"{wanted.name} is there, with {what} {ours}, and the source's is {theirs}. Import into another collection"
-                f"{', or say --metric ' + str(ours) if what == 'metric' else ''}."
+                f"{', or pass --metric ' + str(ours) if what == 'metric' else ''}."
             )
     return found
 

@@ -1,4 +1,4 @@
-"""Network option: what answers travel over, as the command line says it, enters; a `Network` leaves. Key owner's side."""
+"""The option `--network`, for a key's owner: checks it and makes a `Network` of it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NetworkOption = Annotated[
     typer.Option(
         "--network",
         metavar="MBIT[,MS]",
-        help="What answers travel over, from the server to whoever asks: megabits a second and milliseconds there and back, "
+        help="What answers travel over, from the server to the client: megabits a second and milliseconds there and back, "
         f"{DEFAULT.megabits:g},{DEFAULT.latency_ms:g} unless given. In modes sealed and sealed-query rows are packed for it: "
         "for a slow line the server works longer on a shorter answer.",
     ),

@@ -1,5 +1,5 @@
-"""Places: a folder or a server's URL enters, with a token from a file; a client of either leaves.
-For commands on collections."""
+"""Places, for commands on collections: a client of the folder or server that a command names, with the token of a
+file."""
 
 from __future__ import annotations
 

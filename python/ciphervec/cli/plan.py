@@ -1,5 +1,5 @@
-"""Command `plan`: rows, a dimension, a load and prices enter; a table of what it would take leaves.
-Needs neither a key nor a cluster."""
+"""Command `plan`, for who plans a large collection: a table of what it would take. It needs neither a key nor a
+cluster."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def plan(
     qps: Annotated[float, typer.Option(help="Queries a second, on average.")] = 50.0,
     mode: Annotated[str, typer.Option(help="sealed, sealed-query or sealed-index.")] = "sealed",
     clusters: Annotated[int, typer.Option(help="Clusters of the routed collection; 0 chooses.")] = 0,
-    probes: Annotated[int, typer.Option(help="Clusters that a query asks for; 0 chooses.")] = 0,
-    decoys: Annotated[int, typer.Option(help="Clusters it asks for beside; with --probes.")] = 0,
+    probes: Annotated[int, typer.Option(help="Clusters that a query scans; 0 chooses.")] = 0,
+    decoys: Annotated[int, typer.Option(help="Decoy clusters it scans beside; with --probes.")] = 0,
     padding: Annotated[
         float, typer.Option(help="Rows of a padded cluster, as a multiple of the mean.")
     ] = Routing.padding,

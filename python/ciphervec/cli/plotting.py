@@ -1,5 +1,4 @@
-"""Pictures: a figure enters, a picture file leaves; no display is needed. Nothing here is
-secret."""
+"""Pictures of measurements, for commands that draw some: they need no display, and nothing in them is secret."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Command `precompute`: a key pair and a count enter; a file of noise for that many encryptions
-leaves. Key owner's side."""
+"""Command `precompute`, for a key's owner: draws the noise of later encryptions into a file."""
 
 from __future__ import annotations
 

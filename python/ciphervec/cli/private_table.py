@@ -161,7 +161,7 @@ def put(
     access: Access = ANYWHERE,
     as_json: Json = False,
 ) -> None:
-    """Store a table on a server, in place of one of that name. The token needs the verb admin.
+    """Store a table on a server, in place of one of that name. The token needs the permission admin.
 
     **Examples**
 
@@ -211,7 +211,7 @@ def list_(
 @table_app.command()
 @command
 def remove(url: Url, name: Name, access: Access = ANYWHERE) -> None:
-    """Remove a table from a server. The token needs the verb admin.
+    """Remove a table from a server. The token needs the permission admin.
 
     **Examples**
 

@@ -1,5 +1,4 @@
-"""Commands `program`: a function of a Python file and arrays enter; what running it encrypted takes,
-and its results, leave. The key owner's side."""
+"""Commands `program`, for who writes a function of arrays: what running it encrypted takes, and its results."""
 
 from __future__ import annotations
 

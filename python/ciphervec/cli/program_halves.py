@@ -46,7 +46,7 @@ def plan(
     backend: Backend = None,
 ) -> None:
     """Compile a function to a file for both halves. Nothing in it is secret; the server needs neither
-    the function nor Python. With --reveal, what decrypts an answer are the arrays that are revealed: whoever
+    the function nor Python. With --reveal, what decrypts an answer are the arrays that are revealed: who
     decrypts goes on with them.
 
     **Examples**

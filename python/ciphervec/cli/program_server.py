@@ -1,5 +1,5 @@
-"""Commands `program push`, `list`, `ask` and `remove`: plans, keys and encrypted inputs enter and go to
-a server; its encrypted answers leave. No secret key is needed."""
+"""Commands `program push`, `list`, `ask` and `remove`, for clients of a server that runs programs. They need no secret
+key: inputs are encrypted before, and answers decrypted after."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def push(
     """Store a plan on a server; send keys, and keep encrypted inputs there.
 
     What is there already is not sent again, but kept inputs, which are replaced. The plan takes a token
-    with the verb admin, keys and inputs one with keep.
+    with the permission admin, keys and inputs one with keep.
 
     **Examples**
 

@@ -1,5 +1,5 @@
-"""Programs by name: FILE:FUNCTION and NAME=WHAT enter, as words of a command line; the program and
-its arguments leave. The side that writes the program."""
+"""Programs by name, for the side that writes them: FILE:FUNCTION and NAME=WHAT of a command line, as a program and its
+arguments."""
 
 from __future__ import annotations
 

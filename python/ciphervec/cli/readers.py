@@ -1,7 +1,6 @@
-"""Readers: a file of one of the formats in `READERS` enters; ids, vectors, metadata and documents leave. The key
-owner's side, or a writer's.
+"""Readers of files of vectors, for a key's owner or a writer: one for each format in `READERS`.
 
-Each reader finds the vectors and one record a row; what of a record is what is decided in one place, for all.
+Each finds the vectors and one record a row; `row_table` decides for all of them what of a record is what.
 """
 
 from __future__ import annotations
@@ -346,7 +345,7 @@ def _arrays(path: Path, names: list[str], vectors: str | None, read_one: Callabl
         values = read_one(name)
         if values.shape != (len(rows),):
             raise InvalidInput(
-                f"{path}:{name} has shape {values.shape}, and not one value for each of {len(rows)} vectors. Say "
+                f"{path}:{name} has shape {values.shape}, and not one value for each of {len(rows)} vectors. Pass "
                 f"--leave-out {name}, or mend it."
             )
         fields[renamed.get(name, name)] = list(values)

@@ -1,5 +1,5 @@
-"""Rows of a file, whatever its format: names of columns and a record a row enter; ids, vectors, metadata and documents
-leave. What of a record is what is decided here, for all readers."""
+"""Rows of a file, for readers of every format: decides once which columns and fields of a record are its id, vector,
+metadata and document."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def _refuse_index(names: Iterable[str], columns: Columns, path: object) -> None:
     index = next((n for n in names if _INDEX.fullmatch(n) and n not in (columns.id, columns.document)), None)
     if index is not None:
         raise InvalidInput(
-            f"{path} has a column {index!r}, as pandas calls an index without a name. Say --leave-out '{index}' to do "
+            f"{path} has a column {index!r}, as pandas calls an index without a name. Pass --leave-out '{index}' to do "
             f"without it, --id-column '{index}' if it holds the ids, or write the file with index=False."
         )
 
@@ -166,7 +166,7 @@ def matching(names: Sequence[str], columns: Columns, path: Path) -> list[str]:
             return left
         raise InvalidInput(
             f"{path} has no column {columns.embedding!r}, and besides has {_list(left)}: which of them hold the vector's "
-            "numbers? Say so with --vector-columns, by names or by patterns such as 'v*'; the others are metadata, unless "
+            "numbers? Name them with --vector-columns, by names or by patterns such as 'v*'; the others are metadata, unless "
             "--leave-out names them. A column with whole vectors is named by --embedding-column."
         )
     for pattern in columns.vectors:

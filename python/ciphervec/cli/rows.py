@@ -1,5 +1,5 @@
-"""Commands `get`, `delete`, `export` and `import`: rows of a collection by id or filter, or a file of
-them, enter; rows leave, on the terminal or in a file. The key owner's side."""
+"""Commands `get`, `delete`, `export` and `import`, for a key's owner: rows of a collection by id, by filter, or from a
+file."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def delete(
     """
     if not ids and where is None:
         raise InvalidInput(
-            "say which rows: by their ids, or with --where. `ciphervec drop` deletes a collection."
+            "name the rows: by their ids, or with --where. `ciphervec drop` deletes a collection."
         )
     with opened(place, holder.load(), access) as client:
         collection = client.get_collection(name)
@@ -241,12 +241,12 @@ def import_(
     yes: Annotated[
         bool,
         typer.Option(
-            "--yes", "-y", help="Of another store: import it as its schema says, without being asked."
+            "--yes", "-y", help="Of another store: import it as its schema says, without confirmation."
         ),
     ] = False,
     check: Annotated[
         int,
-        typer.Option(help="Of another store: how many of its rows are asked of both afterwards, 0 for none."),
+        typer.Option(help="Of another store: how many of its rows to query in both afterwards, 0 for none."),
     ] = 1_000,
     source_token_file: SourceTokenFile = None,
     access: Access = ANYWHERE,
@@ -257,10 +257,10 @@ def import_(
     Files are those of `ciphervec add`, `.jsonl` as `ciphervec export` writes it among them. A new
     collection has the dimension that the vectors have, and is packed for `--network`. Rows without ids get new ones.
 
-    Another store is named by its address. Its schema is shown, with what becomes of each column, and you are asked. All
-    rows are looked at before one is written: what a collection can't hold is named, with counts. After an interruption run
-    the same command again: rows that are there are compared, and not added twice. In the end both stores are asked for
-    the ten rows closest to each of 1,000 rows.
+    Another store is named by its address. Its schema is shown, with what becomes of each column, and you confirm it. All
+    rows are checked before one is written: what a collection can't hold is named, with counts. After an interruption run
+    the same command again: rows that are there are compared, and not added twice. In the end the ten rows closest to each
+    of 1,000 rows are compared in both stores.
 
     | address | what is read | needs |
     |---|---|---|

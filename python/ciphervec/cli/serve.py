@@ -1,5 +1,5 @@
-"""Commands `serve` and `token`: words of a command line enter, an exit code leaves: the server's
-commands, whose own help and options are the native ones."""
+"""Commands `serve` and `token`, for operators: hand their words to the server's native program, whose help and options
+these are, and return its exit code."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Commands `list`, `drop`, `optimize`, `snapshot` and `restore`: a folder or a server enters; its
-collections by name, merged, copied, brought back or gone, leave."""
+"""Commands `list`, `drop`, `optimize`, `snapshot` and `restore`, on the collections of a folder or server."""
 
 from __future__ import annotations
 
@@ -44,11 +43,11 @@ def list_(
 def drop(
     place: Place,
     name: Name,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Don't ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Delete without confirmation.")] = False,
     access: Access = ANYWHERE,
     as_json: Json = False,
 ) -> None:
-    """Delete a collection and everything in it. Needs no key; on a server the verb admin.
+    """Delete a collection and everything in it. Needs no key; on a server the permission admin.
 
     **Examples**
 
@@ -56,7 +55,7 @@ def drop(
     - `ciphervec drop db docs --yes`
     """
     if not yes and not sys.stdin.isatty():
-        raise InvalidInput("there is no keyboard to ask at whether it may go. Say --yes.")
+        raise InvalidInput("there is no terminal to confirm at. Pass --yes to delete it.")
     if not yes and not typer.confirm(f"Delete {name} in {place}, and everything in it?", err=True):
         raise InvalidInput(f"{name} stays as it is.")
     with opened(place, None, access) as client:
@@ -80,7 +79,7 @@ def optimize(
     """Merge small segments, adopt writers' rows, and take what was deleted off the disk.
 
     Rows that were packed for fewer rows than there are by now, or for another network than `--network` says, are packed anew;
-    on a server another network takes the verb admin. `ciphervec info` says which one it is.
+    on a server another network takes the permission admin. `ciphervec info` says which one it is.
 
     **Examples**
 
@@ -119,7 +118,7 @@ def snapshot(
 ) -> None:
     """Copy one state of a collection into a folder, sealed as it is, while others work on it.
 
-    Every block is checked. Needs no key; from a server the verb read.
+    Every block is checked. Needs no key; from a server the permission read.
 
     **Examples**
 

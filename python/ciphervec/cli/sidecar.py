@@ -1,5 +1,4 @@
-"""Command `sidecar`: a key file and a place enter; another vector store's API on this machine, served until
-stopped, leaves. Key owner's side."""
+"""Command `sidecar`, for a key's owner: serves another vector store's API on this machine until it is stopped."""
 
 from __future__ import annotations
 
@@ -74,7 +73,9 @@ def sidecar(
     ] = None,
     tenant_passphrase_file: Annotated[
         Path | None,
-        typer.Option(help="Read that passphrase from the first line of this file; else it is asked for."),
+        typer.Option(
+            help="Read that passphrase from the first line of this file; else the command prompts for it."
+        ),
     ] = None,
     allow_reset: Annotated[
         bool, typer.Option("--allow-reset", help="Let clients delete everything at once.")
@@ -86,7 +87,8 @@ def sidecar(
         ),
     ] = None,
     allow_origin: Annotated[
-        list[str] | None, typer.Option(help="Let web pages of this origin ask: https://app.example. Repeat.")
+        list[str] | None,
+        typer.Option(help="Let web pages of this origin send requests: https://app.example. Repeat."),
     ] = None,
     tls_cert: Annotated[Path | None, typer.Option(help="The sidecar's own certificate.")] = None,
     tls_key: Annotated[Path | None, typer.Option(help="Its key.")] = None,

@@ -1,5 +1,4 @@
-"""Tables for a terminal: heads and rows enter; lines that nothing folds leave, in colour or on a
-dumb terminal."""
+"""Tables for a terminal, in colour or not: no line of one is folded."""
 
 from __future__ import annotations
 

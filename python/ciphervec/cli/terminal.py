@@ -1,5 +1,5 @@
-"""Terminal: results and errors enter; what a person or a program reads leaves. Shared by every
-command."""
+"""The terminal, for every command: how it prints results and errors, asks for passphrases and shows progress, and which
+exit code an error has."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ WrappedBy = Annotated[
 PassphraseFile = Annotated[
     Path | None,
     typer.Option(
-        help="Read the passphrase from the first line of this file. Else CIPHERVEC_PASSPHRASE, else it is asked for."
+        help="Read the passphrase from the first line of this file. Else CIPHERVEC_PASSPHRASE, else the command prompts for it."
     ),
 ]
 

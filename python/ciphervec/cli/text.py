@@ -1,5 +1,4 @@
-"""Commands `text`: labelled texts enter; a classifier's file and how well it does leave. The side
-that has the texts; no key."""
+"""Commands `text`, for the side that has labelled texts: they train a classifier and measure it. They need no key."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Commands `text classify` and `text serve-local`: texts enter and labels leave, classified while
-they are encrypted. Plays both halves, with nothing but bytes between them."""
+"""Commands `text classify` and `text serve-local`, to try encrypted classification: both halves run here, with nothing
+but bytes between them."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Text readers: a CSV file or a folder of labelled texts enters; texts and labels leave. The side
-that trains or has labels."""
+"""Readers of texts and labels, for the side that trains or has labels: a CSV file, or a folder of text files."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Commands `info` and `verify`: a database folder, or a server's URL, enters; what it holds and
-whether it is sound leaves. Needs no key."""
+"""Commands `info` and `verify`, for the keeper of a folder or server: what it holds, and whether it is sound. No
+key."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def info(
     over = network_named(network)
     if (over is not None or keys is not None) and (name is None or keys is None):
         raise InvalidInput(
-            "how rows are packed is told of one collection, to its owner: name it, and say --keys."
+            "only a collection's owner can see how its rows are packed: name one collection, and pass --keys."
         )
     with stored(place, access) as client:
         rows = [describe(one, client) for one in _names(client, name)]
@@ -133,7 +133,7 @@ def verify(
 ) -> None:
     """Read every stored block and check it. Needs no key; ends with code 6 if one is damaged.
 
-    A server does it itself, for a token with the verb admin.
+    A server does it itself, for a token with the permission admin.
 
     **Examples**
 

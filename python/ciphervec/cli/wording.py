@@ -1,5 +1,5 @@
-"""Wording: an error's text, which speaks of Python, enters; the same with the options and commands of a
-command line leaves."""
+"""Wording of errors, for the command line: the library's texts name Python's arguments, these the options and
+commands."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ _WORDS: list[tuple[str, str]] = [
         r"Make them with (keys = ciphervec\.)?Keys\.generate\(\), keep them .*, and pass (keys=keys|them to the Client)",
         "Name their file with --keys my.key; a new one comes from: ciphervec keygen my.key",
     ),
-    (r"Use upsert to replace it, or update to change it", "Say --upsert to replace it"),
-    (r"look for its ids, or upsert", "look for its ids, or say --upsert"),
+    (r"Use upsert to replace it, or update to change it", "Pass --upsert to replace it"),
+    (r"look for its ids, or upsert", "look for its ids, or pass --upsert"),
     (
         r"Use create_collection to make a collection, or a token",
         "Make it with: ciphervec create; or use a token",
@@ -31,13 +31,13 @@ _WORDS: list[tuple[str, str]] = [
     (r"[Pp]ass (the )?token=\.\.\.", "give --token-file"),
     (r"token=\.\.\.", "--token-file"),
     (r"ca='its\.pem'", "--ca its.pem"),
-    (r"(Pass|pass|say|Say) insecure=True", r"say --insecure"),
+    (r"(Pass|pass|say|Say) insecure=True", r"pass --insecure"),
     (r"insecure=True", "--insecure"),
     (r"Load them with ciphervec\.Keys\.load\(path, passphrase=\.\.\.\)", "Name the key file with --keys"),
     (r"[^.:;]*Keys\.load\(path, passphrase=\.\.\.\)[^.]*\.", " Name the key file with --keys."),
     (r"client\.accept_restore\('[^']*'\), or ciphervec accept-restore", "ciphervec accept-restore"),
     (r"allow more timeout=\.\.\.", "with less at once"),
-    (r"ask for a key in clear with allow_plaintext=True", "say --no-passphrase"),
+    (r"ask for a key in clear with allow_plaintext=True", "pass --no-passphrase"),
     (
         r"load the file without a passphrase",
         "leave --passphrase-file out, and give another file's passphrase in CIPHERVEC_PASSPHRASE",

@@ -1,5 +1,4 @@
-"""Commands `writer`: a card leaves the owner; rows enter at a writer and sealed segments leave.
-`card` needs the keys, `add` has none."""
+"""Commands `writer`: the owner makes a card with `card`, a device seals rows with it by `add` and holds no key."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ class Elasticsearch(Source):
         said = str(found.get("similarity") or ("cosine" if found.get("index", True) else ""))
         if not said and metric is None:
             raise InvalidInput(
-                f"{address.text}: {self._vector!r} is not indexed, so that nothing says by what its vectors are compared. Say "
+                f"{address.text}: {self._vector!r} is not indexed, so that nothing names the metric of its vectors. Pass "
                 "--metric cosine, ip or l2."
             )
         rows = int(self._web("GET", f"/{self._name}/_count")["count"])

@@ -30,7 +30,7 @@ class Pinecone(Source):
             raise InvalidInput(f"{self._file} has no rows.")
         if metric is None:
             raise InvalidInput(
-                f"{self._file} doesn't say by what its vectors are compared. Say --metric cosine, ip (Pinecone's dotproduct) "
+                f"{self._file} doesn't name the metric of its vectors. Pass --metric cosine, ip (Pinecone's dotproduct) "
                 "or l2 (its euclidean), as the index has it."
             )
         rows, sparse = 0, False

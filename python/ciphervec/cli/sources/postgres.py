@@ -103,7 +103,7 @@ class Postgres(Source):
         if len(said) != 1 and metric is None:
             raise InvalidInput(
                 f"{text}: {self._vector!r} has {'several indexes, by ' + ', '.join(said) if said else 'no index'}, so that "
-                "nothing says by what its vectors are compared. Say --metric cosine (<=>), ip (<#>) or l2 (<->)."
+                "nothing names the metric of its vectors. Pass --metric cosine (<=>), ip (<#>) or l2 (<->)."
             )
         self._metric = metric_of(said[0], METRICS, "pgvector", metric) if len(said) == 1 else None
         self._by = self._metric or metric or "l2"

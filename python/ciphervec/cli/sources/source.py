@@ -170,7 +170,7 @@ class Source:
             if value is not None and self.objects != isinstance(value, dict):
                 raise InvalidInput(
                     f"{self.address.text}: {METADATA!r} holds objects in some rows only; the row with the id "
-                    f"{record.get(self.columns.id)!r:.80} has {value!r:.80}. Say --leave-out {METADATA}, or mend it."
+                    f"{record.get(self.columns.id)!r:.80} has {value!r:.80}. Pass --leave-out {METADATA}, or correct it."
                 )
         columns = Columns(id=self.columns.id, document=self.columns.document)
         return made(self.address.text, rows, records, [*names, columns.id, columns.document], columns)
@@ -249,7 +249,7 @@ class Source:
         lost = [one for one in (*left, *others) if one != name and one not in self.columns.leave_out]
         if lost:
             raise InvalidInput(
-                f"{text}: {_list(lost)} would be lost. {_ONE_EACH}Say so with "
+                f"{text}: {_list(lost)} would be lost. {_ONE_EACH}Leave them out with "
                 f"{' '.join(f'--leave-out {one}' for one in lost)}."
             )
         return name, left[name]
