@@ -8,7 +8,7 @@ if [ ! -e tls.crt ]; then
         -addext subjectAltName=DNS:localhost,DNS:server -keyout tls.key -out tls.crt
 fi
 token() { # a file, its verb
-    [ -e "$1" ] || ciphervec-server token create --tokens tokens.json --collection '*' --verb "$2" --expires 90d > "$1"
+    [ -e "$1" ] || ciphervec-server token create --tokens tokens.json --collection '*' --permission "$2" --expires 90d > "$1"
 }
 token admin.token admin
 token metrics.token metrics

@@ -151,7 +151,7 @@ class Memory:
 
     def shred(self) -> bool:
         """Have the store remove the sealed bytes of what was forgotten, which seals again the segments that they are in:
-        up to 65,536 rows for one. Returns whether it did; a server does for a token with the verb admin. Snapshots keep
+        up to 65,536 rows for one. Returns whether it did; a server does for a token with the permission admin. Snapshots keep
         theirs."""
         with _RECORDING, warnings.catch_warnings(record=True) as notes:
             warnings.simplefilter("always")

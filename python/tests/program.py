@@ -71,7 +71,7 @@ class Program:
 
 def token(data: Path, collection: str, *verbs: str) -> str:
     """A new token of the server on this folder. Rust prints it."""
-    chosen = [part for verb in verbs for part in ("--verb", verb)]
+    chosen = [part for verb in verbs for part in ("--permission", verb)]
     words = ("token", "create", "--data", data, "--collection", collection, *chosen, "--expires", "1d")
     made = Program(data.parent)(*words, process=True).stdout
     return next(word for word in made.split() if word.startswith("cv1_"))

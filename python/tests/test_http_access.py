@@ -144,9 +144,9 @@ def test_tokens_open_what_they_are_for(tmp_path: Path, keys: Keys, rows: np.ndar
         with client(reader) as one:
             books = one.get_collection("books")
             assert books.query(rows[0], 1)["ids"] == [["a"]] and one.list_collections() == ["books"]
-            with pytest.raises(AuthenticationError, match="takes a token with the verb write"):
+            with pytest.raises(AuthenticationError, match="takes a token with the permission write"):
                 books.add("b", rows[1])
-            with pytest.raises(AuthenticationError, match="takes a token with the verb admin"):
+            with pytest.raises(AuthenticationError, match="takes a token with the permission admin"):
                 one.delete_collection("books")
             with pytest.raises(CollectionNotFound, match="may see"):
                 one.get_collection("other")

@@ -131,7 +131,7 @@ def test_uploads_that_a_server_lost_are_made_anew(
 
 
 def replace_keys(url: str, name: str) -> None:
-    """As anybody can who runs the server, or has a token with the verb admin."""
+    """As anybody can who runs the server, or has a token with the permission admin."""
     base = f"{url}/v1/collections/{name}"
     keys = bytearray(httpx.get(f"{base}/attachments/evaluation", trust_env=False).content)
     (length,) = struct.unpack("<Q", keys[24:32])

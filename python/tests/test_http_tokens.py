@@ -116,13 +116,13 @@ def test_an_owner_works_with_write_and_is_told_what_takes_admin(
         books.update(["c"], metadatas=[{"kind": 2}])
         books.delete(["a"])
         assert sorted(books.get(where={"kind": 2})["ids"]) == ["b", "c"]
-        with pytest.warns(UserWarning, match="wants a token with the verb admin"):
+        with pytest.warns(UserWarning, match="wants a token with the permission admin"):
             books.optimize()
         assert books.info()["segments"] == 1
         assert books.query(rows[2:4], 1)["ids"] == [["c"], ["b"]]
-        with pytest.raises(AuthenticationError, match="takes a token with the verb admin"):
+        with pytest.raises(AuthenticationError, match="takes a token with the permission admin"):
             books.rotate_query_key()
-        with pytest.raises(AuthenticationError, match="takes a token with the verb admin"):
+        with pytest.raises(AuthenticationError, match="takes a token with the permission admin"):
             books.rotate_keys(Keys.generate())
         with pytest.raises(AuthenticationError, match="verb admin"):
             books.verify()
@@ -163,7 +163,7 @@ def test_a_token_without_read_is_told_so_and_never_shown_empty_rows(
             try:
                 books = client.get_collection(NAME, allow_open=mode == "open")
             except AuthenticationError as refused:
-                assert "--verb owner" in str(refused)
+                assert "--permission owner" in str(refused)
                 continue
             assert books.query(rows[0], 1)["ids"] == [["a"]]
             for address in (state / "blobs").iterdir():
@@ -177,7 +177,7 @@ def test_a_token_without_read_is_told_so_and_never_shown_empty_rows(
                 ("query", {"query_embeddings": rows[0], "where": {"y": 2}}),
             ]
             for method, given in asked:
-                with pytest.raises(AuthenticationError, match="--verb owner"):
+                with pytest.raises(AuthenticationError, match="--permission owner"):
                     getattr(books, method)(**given)
 
 

@@ -223,7 +223,7 @@ def new(data: Path, before: bytes) -> list[bytes]:
 
 def test_a_token_without_admin_is_told_that_bytes_stay(tmp_path: Path, keys: Keys) -> None:
     def token(verb: str) -> str:
-        words = ["--data", tmp_path / "db", "--collection", "*", "--verb", verb, "--expires", "1d"]
+        words = ["--data", tmp_path / "db", "--collection", "*", "--permission", verb, "--expires", "1d"]
         made = subprocess.run(
             [sys.executable, "-m", "ciphervec", "token", "create", *words],
             capture_output=True,

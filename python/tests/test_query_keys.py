@@ -1,5 +1,5 @@
 """Query keys that a client takes by itself: each serves so many queries and no more, whatever is lost on the way,
-restarted, forked or asked by several processes at once, and it takes no more than the verb query."""
+restarted, forked or asked by several processes at once, and it takes no more than the permission query."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from program import Program
 
 
 def test_a_misspelt_folder_is_told_where_a_token_is_made_in_it(tmp_path: Path) -> None:
-    create = ("token", "create", "--collection", "*", "--verb", "read", "--expires", "1d", "--data")
+    create = ("token", "create", "--collection", "*", "--permission", "read", "--expires", "1d", "--data")
     program = Program(tmp_path)
     first = program(*create, "typo", process=True)
     assert "there was no folder typo: it was made" in first.stderr
@@ -82,7 +82,7 @@ def test_a_token_that_root_makes_is_the_servers_to_read(tmp_path: Path) -> None:
     data, user = tmp_path / "db", 61_234
     data.mkdir(mode=0o700)
     os.chown(data, user, user)
-    create = ["token", "create", "--data", "db", "--collection", "*", "--verb", "admin", "--expires", "1d"]
+    create = ["token", "create", "--data", "db", "--collection", "*", "--permission", "admin", "--expires", "1d"]
     run = Program(tmp_path)
     for _ in range(2):  # the first makes the file, the second replaces it
         run(*create, process=True)

@@ -17,7 +17,7 @@ Examples:
     ciphervec serve --data db
 
   For others, with TLS and tokens:
-    ciphervec token create --data db --collection '*' --verb admin --expires 90d
+    ciphervec token create --data db --collection '*' --permission admin --expires 90d
     ciphervec serve --data db --listen 0.0.0.0:8707 --tls-cert fullchain.pem --tls-key key.pem
 
 The console, where it was built in, is at the address itself: http://127.0.0.1:8707/. --no-console switches it off.
@@ -26,9 +26,9 @@ SIGTERM stops it once requests in flight have ended; SIGHUP reads certificates a
 
 const TOKEN_EXAMPLES: &str = "\
 Examples:
-  ciphervec token create --data db --collection faces --verb owner --expires 30d
-  ciphervec token create --data db --collection 'text-*' --verb query --verb read --expires 1d --name searcher
-  ciphervec token create --data db --collection nearest --verb run --expires 30d --name kiosk-of-a-program
+  ciphervec token create --data db --collection faces --permission owner --expires 30d
+  ciphervec token create --data db --collection 'text-*' --permission query --permission read --expires 1d --name searcher
+  ciphervec token create --data db --collection nearest --permission run --expires 30d --name kiosk-of-a-program
   ciphervec token list --data db
   ciphervec token revoke --data db 1f0c9a3be2d46578
 
@@ -60,7 +60,7 @@ enum Command {
     },
 }
 
-/// What `--verb` takes: a verb, or those that an owner's client needs from day to day.
+/// What `--permission` takes: one, or those that an owner's client needs from day to day.
 #[derive(Clone)]
 enum Grant {
     Owner,
@@ -70,7 +70,7 @@ enum Grant {
 impl Grant {
     const OWNER: [Verb; 5] = [Verb::Query, Verb::Read, Verb::Write, Verb::Run, Verb::Keep];
 
-    /// The verbs that token files hold.
+    /// What token files hold.
     fn verbs(&self) -> &[Verb] {
         match self {
             Grant::Owner => &Self::OWNER,
@@ -116,7 +116,7 @@ enum TokenCommand {
         #[arg(long = "collection", required = true, value_name = "NAME")]
         collections: Vec<String>,
         /// What it may do; may be repeated. An owner's client needs owner, and admin to create collections and change keys.
-        #[arg(long = "verb", required = true, value_enum)]
+        #[arg(long = "permission", visible_alias = "verb", required = true, value_enum)]
         verbs: Vec<Grant>,
         /// When it stops: 30d, 12h, … or never.
         #[arg(long, value_parser = lifetime, value_name = "DURATION")]
@@ -318,7 +318,7 @@ mod tests {
                 "db",
                 "--collection",
                 "faces",
-                "--verb",
+                "--permission",
                 "query",
             ];
             Cli::try_parse_from(words.iter().chain(extra)).is_ok()

@@ -229,7 +229,7 @@ impl Metrics {
         to.register("problems", "Requests refused or failed, by their type", self.problems.clone());
         to.register(
             "denied",
-            "Requests whose token is not for them, by the verb they need",
+            "Requests whose token is not for them, by the permission they need",
             self.denied.clone(),
         );
         to.register(

@@ -90,7 +90,7 @@ pub fn check_exposure(options: &ServeOptions) -> Result<(), String> {
         if let (true, Some(origin)) = (open, foreign) {
             return Err(format!(
                 "refusing to let pages of {} in without tokens: whatever such a page runs could do everything.\n\
-                 Make one: ciphervec token create --data {} --collection '*' --verb owner --expires 30d",
+                 Make one: ciphervec token create --data {} --collection '*' --permission owner --expires 30d",
                 origin.as_str(),
                 options.data
             ));
@@ -121,7 +121,7 @@ pub fn check_exposure(options: &ServeOptions) -> Result<(), String> {
     if options.issuers.is_none() && !entries.iter().any(|entry| entry.is_live(now)) {
         return Err(format!(
             "refusing to listen on {address} without a live token: anyone could do everything.\n\
-             Make one:            ciphervec token create --data {} --collection '*' --verb admin --expires 90d\n\
+             Make one:            ciphervec token create --data {} --collection '*' --permission admin --expires 90d\n\
              Or stay on loopback: --listen 127.0.0.1:{}",
             options.data,
             address.port()

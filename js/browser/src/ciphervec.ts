@@ -93,7 +93,7 @@ export class CiphervecServer implements AsyncDisposable {
   /** Make a token for collections of these names; what clients show. */
   token(collection: string, ...verbs: string[]): { secret: string; id: string } {
     const name = randomUUID();
-    const scope = ["--collection", collection, ...verbs.flatMap((verb) => ["--verb", verb])];
+    const scope = ["--collection", collection, ...verbs.flatMap((verb) => ["--permission", verb])];
     const made = ["token", "create", "--data", this.folder, "--name", name, "--expires", "1h", ...scope];
     const secret = run(made).trim();
     const listed = JSON.parse(run(["token", "list", "--data", this.folder, "--json"])) as {

@@ -1,7 +1,7 @@
 /** State of the page: who is signed in, whose keys are open, how it looks. In memory only: a closed tab forgets it. */
 import { createContext, type ReactNode, use, useCallback, useEffect, useMemo, useRef, useState } from "react";
 import type { Server } from "./api/server";
-import type { OwnToken } from "./api/types";
+import type { Grant, OwnToken } from "./api/types";
 import type { KeyHolder } from "./keys/contract";
 import type { TextModel } from "./model/model";
 
@@ -61,13 +61,17 @@ export function SignedIn(props: { server: Server; own: OwnToken; signOut: () => 
   return <Context value={state}>{children}</Context>;
 }
 
-/** Whether a token may do a verb on a collection; without tokens everyone may. */
-export function allows(own: OwnToken, verb: string, collection: string): boolean {
-  const { token } = own;
-  if (token === undefined) return !own.required;
-  const verbs: string[] = token.verbs;
-  if (!verbs.includes(verb) && !verbs.includes("admin")) return false;
-  return token.collections.some((pattern) =>
-    pattern.endsWith("*") ? collection.startsWith(pattern.slice(0, -1)) : collection === pattern,
-  );
+/** Whether whoever asks has a permission on a collection; without tokens everyone has. */
+export function allows(own: OwnToken, permission: string, collection: string): boolean {
+  if (!own.required) return true;
+  const grants: Grant[] = [...(own.token === undefined ? [] : [own.token]), ...(own.identity?.grants ?? [])];
+  return grants.some(({ verbs, collections }) => {
+    const has = verbs.some((verb) => verb === permission || verb === "admin");
+    return (
+      has &&
+      collections.some((pattern) =>
+        pattern.endsWith("*") ? collection.startsWith(pattern.slice(0, -1)) : collection === pattern,
+      )
+    );
+  });
 }

@@ -172,7 +172,7 @@ class HttpClient(Client):
 
     def put_table(self, name: str, table: PrivateTable | StrPath) -> dict[str, Any]:
         """Store a table of records, or its file, under a name, in place of one that is there; what the server says of it. The
-        token needs the verb admin: whoever may store a table decides what is found. `on_upload` counts the bytes of large ones.
+        token needs the permission admin: whoever may store a table decides what is found. `on_upload` counts the bytes of large ones.
 
         Raises InvalidInput for what is no table or more than the server has memory for; AuthenticationError, StorageError,
         ServerError.
@@ -186,7 +186,7 @@ class HttpClient(Client):
             return self._native.put_table(self._host, name, read_file(Path(at_home(table))))
 
     def get_table(self, name: str, fingerprint: str | None = None) -> RemoteTable:
-        """A table on the server, to look records up in without showing which. The token needs the verb query.
+        """A table on the server, to look records up in without showing which. The token needs the permission query.
 
         `fingerprint` is that of its publisher, from elsewhere than the server: a server that knows which client asks could show
         it another table. Without one the table must be the one that was seen first under the name. A table that its owner
@@ -204,7 +204,7 @@ class HttpClient(Client):
         return self._native.list_tables(self._host)
 
     def delete_table(self, name: str) -> None:
-        """Remove a table. The token needs the verb admin. Raises TableNotFound."""
+        """Remove a table. The token needs the permission admin. Raises TableNotFound."""
         self._native.delete_table(self._host, name)
 
     def put_program(self, name: str, plan: Plan) -> RemoteProgram:

@@ -121,7 +121,7 @@ impl RemoteStore {
         let Some(length) = length else {
             return Err(Error::Authentication(format!(
                 "{doing}: {} shows no stored blob to this token, which has not the permission read. Ask its operator for one with it: \
-                 ciphervec token create --verb owner, or --verb query --verb read.",
+                 ciphervec token create --permission owner, or --permission query --permission read.",
                 self.session.url
             )));
         };

@@ -433,7 +433,7 @@ impl CollectionStore for RemoteStore {
         match reply.head.status {
             204 => {}
             403 => host.warn(&format!(
-                "{doing}: {url} wants a token with the verb admin for that. The change itself is done, but the sealed bytes of what was \
+                "{doing}: {url} wants a token with the permission admin for that. The change itself is done, but the sealed bytes of what was \
                  removed stay there until the collection is purged: have somebody with such a token call optimize, or ask the server's \
                  operator."
             )),

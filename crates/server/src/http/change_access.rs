@@ -2,7 +2,7 @@
 //!
 //! The server cannot read what a change does to an owner's rows, but it sees which parts of a
 //! collection it touches. A device that only adds may add only, what an owner does every day changes
-//! rows only, and whatever could lose a whole collection takes the verb admin.
+//! rows only, and whatever could lose a whole collection takes the permission admin.
 
 use crate::auth::{Principal, Verb};
 use crate::storage::{APPENDED, OWNED, STATE, WRAP};

@@ -124,18 +124,19 @@ impl Problem {
     /// 403: the token is for this collection, but not for that.
     pub fn forbidden(verb: Verb, part: &str) -> Self {
         // What an owner's client has are all verbs but one.
-        let all = if verb == Verb::Admin { "" } else { "; an owner's client has --verb owner" };
+        let all =
+            if verb == Verb::Admin { "" } else { "; an owner's client has --permission owner" };
         let verb = verb.as_str();
-        let says = format!("{part} takes a token with the verb {verb}");
+        let says = format!("{part} takes a token with the permission {verb}");
         Self::new(StatusCode::FORBIDDEN, "forbidden", says).hint(format!(
-            "nothing was changed; ask the operator for such a token: ciphervec token create --verb {verb}{all}"
+            "nothing was changed; ask the operator for such a token: ciphervec token create --permission {verb}{all}"
         ))
     }
 
     /// 404: the same for what is not there and for what the token may not see.
     pub fn not_found() -> Self {
         Self::new(StatusCode::NOT_FOUND, "not-found", "not there, or not for this token").hint(
-            "check the name, and the collections and verbs of the token: ciphervec token list",
+            "check the name, and the collections and permissions of the token: ciphervec token list",
         )
     }
 
@@ -243,7 +244,7 @@ impl From<DatabaseError> for Problem {
                     .hint("run a smaller program, or have the operator raise the option that is named")
             }
             DatabaseError::Foreign(_) => Self::new(StatusCode::FORBIDDEN, "forbidden", says).hint(
-                "use the token that brought them, or one with the verb admin, which may remove them",
+                "use the token that brought them, or one with the permission admin, which may remove them",
             ),
             DatabaseError::Quota(_) => Self::full(says).hint(
                 "remove keys, inputs or programs that nobody needs, or have the operator raise --program-quota",

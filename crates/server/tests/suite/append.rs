@@ -206,12 +206,12 @@ async fn a_token_that_writes_changes_rows_and_neither_keys_nor_history() {
         let refused = scene.commit("write", change).await;
         assert_eq!(refused.status, 403, "{number}: {}", refused.json());
         let detail = refused.json()["detail"].as_str().unwrap().to_owned();
-        assert!(detail.ends_with("takes a token with the verb admin"), "{detail}");
+        assert!(detail.ends_with("takes a token with the permission admin"), "{detail}");
     }
     let purge = "/v1/collections/faces/purge";
     let refused = scene.send("write", "POST", purge, Body::empty()).await;
     assert_eq!(refused.status, 403);
-    assert!(refused.json()["hint"].as_str().unwrap().contains("--verb admin"));
+    assert!(refused.json()["hint"].as_str().unwrap().contains("--permission admin"));
     assert_eq!(scene.state().await, before);
     assert!(scene.is_on_the_disk(b"the only copy of the sealed key pair"));
     assert_eq!(scene.commit("admin", &attachment("notes")).await.status, 200);

@@ -34,7 +34,7 @@ fn off_loopback_it_wants_tls_and_a_live_token_and_says_how() {
         data,
         "--collection",
         "*",
-        "--verb",
+        "--permission",
         "admin",
         "--expires",
         "1h",

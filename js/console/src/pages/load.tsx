@@ -47,7 +47,7 @@ export function LoadPage() {
         <Title>Load</Title>
         <Empty title="This token does not read the load">
           <p>
-            It takes the verb <code>metrics</code>, or <code>admin</code> on <code>*</code>.
+            It takes the permission <code>metrics</code>, or <code>admin</code> on <code>*</code>.
           </p>
         </Empty>
       </>

@@ -94,7 +94,7 @@ export function NewCollectionPage() {
           )}
           {own.required && (
             <p className="quiet">
-              It takes a token with the verb <code>admin</code> on this name;{" "}
+              It takes a token with the permission <code>admin</code> on this name;{" "}
               {allows(own, "admin", given.name) ? "yours is one." : "yours is none."}{" "}
               <a href={linkTo({ page: "tokens" })}>Tokens</a>
             </p>

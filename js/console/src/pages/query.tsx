@@ -40,7 +40,7 @@ export function QueryTab({ state, description }: TabProps) {
     return (
       <Empty title="This token may not ask here">
         <p>
-          Asking takes the verb <code>query</code>, opening answers the verb <code>read</code>.
+          Asking takes the permission <code>query</code>, opening answers the permission <code>read</code>.
         </p>
       </Empty>
     );

@@ -97,7 +97,7 @@ function Stored({ state }: { state: CollectionState }) {
     return (
       <Empty title="This token does not read stored bytes">
         <p>
-          It takes the verb <code>read</code> on this collection.
+          It takes the permission <code>read</code> on this collection.
         </p>
       </Empty>
     );

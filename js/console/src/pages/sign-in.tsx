@@ -69,7 +69,9 @@ export function SignIn({ problem, enter }: SignInProps) {
         <details>
           <summary>I have no token</summary>
           <p>Whoever runs the server makes one, where its data lies:</p>
-          <Command>{"ciphervec token create --data db --collection '*' --verb admin --expires 1d"}</Command>
+          <Command>
+            {"ciphervec token create --data db --collection '*' --permission admin --expires 1d"}
+          </Command>
           <p className="quiet">
             The page shows what the token may see: <code>read</code> for stored bytes, <code>query</code> to
             ask, <code>metrics</code> for load, <code>admin</code> for upkeep.
@@ -83,7 +85,9 @@ export function SignIn({ problem, enter }: SignInProps) {
 /** What is wrong with a token as it was typed; null where nothing is. */
 export function complaint(token: string): string | null {
   if (token === "") return "Paste a token: it begins with cv1_.";
-  if (!token.startsWith("cv1_")) return "A token begins with cv1_.";
+  if (/^[\w-]+\.[\w-]+\.[\w-]+$/.test(token)) return null; // of an identity provider
+  if (!token.startsWith("cv1_"))
+    return "A token begins with cv1_, or has two dots where an identity provider signed it.";
   if (!/^cv1_[A-Za-z0-9_-]{43}$/.test(token)) {
     return `A token is cv1_ and 43 characters; this has ${Math.max(0, token.length - 4)}. Paste all of it.`;
   }

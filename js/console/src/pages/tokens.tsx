@@ -15,7 +15,7 @@ const VERBS: Record<string, string> = {
   write: "adds, changes and deletes rows",
   run: "runs programs",
   keep: "keeps keys and inputs of programs",
-  admin: "creates, drops, purges, verifies, snapshots, and all other verbs",
+  admin: "creates, drops, purges, verifies, snapshots, and all other permissions",
   metrics: "reads the load",
 };
 
@@ -40,7 +40,9 @@ export function TokensPage() {
             asks everyone for one:
           </p>
           <Command>
-            {"ciphervec token create --data db --collection '*' --verb admin --expires 90d --name operator"}
+            {
+              "ciphervec token create --data db --collection '*' --permission admin --expires 90d --name operator"
+            }
           </Command>
         </Empty>
       )}

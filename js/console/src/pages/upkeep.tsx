@@ -29,7 +29,7 @@ export function UpkeepTab({ state, changed }: TabProps) {
     return (
       <Empty title="Upkeep is for admins">
         <p>
-          It takes a token with the verb <code>admin</code> on <code>{state.name}</code>.
+          It takes a token with the permission <code>admin</code> on <code>{state.name}</code>.
         </p>
       </Empty>
     );

@@ -92,7 +92,7 @@ export interface TokenChoices {
 /** The operator's command, on the server's machine. */
 export function tokenLine({ name, collection, verbs, expires }: TokenChoices): string {
   const words = ["ciphervec", "token", "create", "--data", "db", "--collection", collection];
-  for (const verb of verbs) words.push("--verb", verb);
+  for (const verb of verbs) words.push("--permission", verb);
   words.push("--expires", expires);
   if (name !== "") words.push("--name", name);
   return words.map(shell).join(" ");

@@ -132,7 +132,7 @@ describe.skipIf(why !== undefined)("the pages", () => {
     await page.getByText('client.create_collection("doors", 512, mode="sealed-index")').waitFor();
     await shown.go("#/tokens");
     await page.getByLabel("On the collection").fill("doors-*");
-    await page.getByText("--collection 'doors-*' --verb owner --expires 30d --name laptop").waitFor();
+    await page.getByText("--collection 'doors-*' --permission owner --expires 30d --name laptop").waitFor();
   });
 
   it("can be used by keyboard alone", async () => {

@@ -130,6 +130,7 @@ describe("addresses", () => {
 describe("tokens", () => {
   it("are looked at before they are sent", () => {
     expect(complaint(`cv1_${"Az0-_".repeat(8)}abc`)).toBeNull();
+    expect(complaint("eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiJhbm4ifQ.c2lnbmF0dXJl")).toBeNull();
     expect(complaint("")).toMatch(/Paste/);
     expect(complaint("hunter2")).toMatch(/begins with cv1_/);
     expect(complaint("cv1_abc")).toMatch(/this has 3/);
@@ -149,6 +150,17 @@ describe("tokens", () => {
     expect(allows(own(["read"], ["fac*"]), "read", "faces2")).toBe(true);
     expect(allows(own(["read"], ["*"]), "query", "faces")).toBe(false);
     expect(allows(own(["admin"], ["*"]), "query", "faces")).toBe(true);
+    const identity = {
+      grants: [
+        { verbs: ["read"], collections: ["a"] },
+        { verbs: ["admin"], collections: ["b*"] },
+      ],
+    };
+    const named = { required: true, metrics: false, operator: false, identity } as unknown as Parameters<
+      typeof allows
+    >[0];
+    expect(allows(named, "read", "a") && allows(named, "write", "bee")).toBe(true);
+    expect(allows(named, "write", "a") || allows(named, "read", "c")).toBe(false);
     expect(allows({ required: false, metrics: true, operator: true }, "admin", "faces")).toBe(true);
   });
 });
@@ -305,7 +317,7 @@ describe("recipes", () => {
 
   it("have words that a shell takes whole", () => {
     expect(tokenLine({ name: "it's", collection: "*", verbs: ["read", "query"], expires: "30d" })).toBe(
-      "ciphervec token create --data db --collection '*' --verb read --verb query --expires 30d --name 'it'\\''s'",
+      "ciphervec token create --data db --collection '*' --permission read --permission query --expires 30d --name 'it'\\''s'",
     );
   });
 });

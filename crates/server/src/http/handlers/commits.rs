@@ -53,7 +53,7 @@ pub async fn read_frame(
     Ok((decoder.finish()?, hasher))
 }
 
-/// Applies a change frame: all of it durably, or nothing. With the verb append it may only add segments that have wrapped
+/// Applies a change frame: all of it durably, or nothing. With the permission append it may only add segments that have wrapped
 /// keys; write may change rows and set the attachment that authenticates the state; admin may do the rest.
 #[utoipa::path(post, path = "/v1/collections/{name}/commits", tag = "collections", operation_id = "commit",
     request_body(content = Vec<u8>, content_type = "application/octet-stream", description = "A change frame."),
