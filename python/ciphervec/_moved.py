@@ -26,7 +26,6 @@ MOVED = {
     "codebook": "codebooks.codebook",
     "codebooks.compare": "cli.codebook_table",
     "collection": "collections.collection",
-    "container": "collections.index_file",
     "damgard_jurik": "additive.damgard_jurik",
     "elgamal": "additive.elgamal",
     "encrypted_array": "additive.encrypted_array",

@@ -54,6 +54,47 @@ impl PyServerIndex {
         *self.timings.lock().unwrap_or_else(PoisonError::into_inner) = timings;
     }
 
+    /// The segments held, in the order they came.
+    pub fn ids(&self) -> Vec<SegmentId> {
+        self.read().index.segments().map(|segment| segment.head().id).collect()
+    }
+
+    /// Everything it holds.
+    pub fn pack(&self) -> PyResult<Vec<u8>> {
+        let held = self.read();
+        let spec = held.index.spec().to_bytes();
+        let epochs = (held.evaluation.len() as u32).to_le_bytes();
+        let index = &held.index;
+        let bytes = index.segments().map(|segment| segment.to_bytes(index.spec()));
+        let segments = runtime::run(|| bytes.collect::<ciphervec_owner::Result<Vec<_>>>())
+            .map_err(Raise::raise)?;
+        let mut parts: Vec<&[u8]> = vec![&spec, &epochs];
+        parts.extend(held.evaluation.values().map(Vec::as_slice));
+        for (segment, bytes) in held.index.segments().zip(&segments) {
+            parts.push(bytes);
+            parts.push(held.tags.get(&segment.head().id.0).map_or(&[][..], Vec::as_slice));
+        }
+        Ok(bundle::pack(MAGIC, &parts))
+    }
+
+    /// Reads what [`Self::pack`] made.
+    pub fn unpack(data: &[u8]) -> PyResult<Self> {
+        let corrupt =
+            || CorruptData::new_err(format!("{WHAT}: its parts are not those of an index"));
+        let parts = bundle::unpack(WHAT, MAGIC, data)?;
+        let [spec, epochs, rest @ ..] = &parts[..] else { return Err(corrupt()) };
+        let epochs = u32::from_le_bytes((*epochs).try_into().map_err(|_| corrupt())?) as usize;
+        let (keys, segments) = rest.split_at_checked(epochs).ok_or_else(corrupt)?;
+        let index = Self::empty(IndexSpec::from_bytes(spec).map_err(Raise::raise)?)?;
+        keys.iter().try_for_each(|keys| index.install(keys))?;
+        let (pairs, []) = segments.as_chunks::<2>() else { return Err(corrupt()) };
+        for [segment, tags] in pairs {
+            let tags = (!tags.is_empty()).then_some(*tags);
+            index.take_in(AlignedBytes::from_slice(segment), tags)?;
+        }
+        Ok(index)
+    }
+
     fn empty(spec: IndexSpec) -> PyResult<Self> {
         let index = ServerIndex::new(spec).map_err(Raise::raise)?;
         let held = IndexState { index, tags: HashMap::new(), evaluation: BTreeMap::new() };
@@ -181,7 +222,7 @@ impl PyServerIndex {
 
     /// The ids of the segments held, in the order they came.
     fn segment_ids<'py>(&self, py: Python<'py>) -> Vec<Bound<'py, PyBytes>> {
-        self.read().index.segments().map(|segment| PyBytes::new(py, &segment.head().id.0)).collect()
+        self.ids().iter().map(|id| PyBytes::new(py, &id.0)).collect()
     }
 
     /// Installs the owner's evaluation keys for an epoch; those of earlier epochs stay. Modes whose queries are not
@@ -290,45 +331,13 @@ impl PyServerIndex {
 
     /// Everything it holds: description, segments, tags, evaluation keys.
     fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        let bytes = py
-            .detach(|| {
-                let held = self.read();
-                let spec = held.index.spec().to_bytes();
-                let epochs = (held.evaluation.len() as u32).to_le_bytes();
-                let index = &held.index;
-                let bytes = index.segments().map(|segment| segment.to_bytes(index.spec()));
-                let segments = runtime::run(|| bytes.collect::<ciphervec_owner::Result<Vec<_>>>())?;
-                let mut parts: Vec<&[u8]> = vec![&spec, &epochs];
-                parts.extend(held.evaluation.values().map(Vec::as_slice));
-                for (segment, bytes) in held.index.segments().zip(&segments) {
-                    parts.push(bytes);
-                    parts.push(held.tags.get(&segment.head().id.0).map_or(&[][..], Vec::as_slice));
-                }
-                Ok(bundle::pack(MAGIC, &parts))
-            })
-            .map_err(|error: ciphervec_owner::Error| error.raise())?;
-        Ok(PyBytes::new(py, &bytes))
+        Ok(PyBytes::new(py, &py.detach(|| self.pack())?))
     }
 
     /// Reads what `to_bytes` wrote. Raises CorruptData or UnsupportedVersion.
     #[staticmethod]
     fn from_bytes(py: Python<'_>, data: &[u8]) -> PyResult<Self> {
-        py.detach(|| {
-            let corrupt =
-                || CorruptData::new_err(format!("{WHAT}: its parts are not those of an index"));
-            let parts = bundle::unpack(WHAT, MAGIC, data)?;
-            let [spec, epochs, rest @ ..] = &parts[..] else { return Err(corrupt()) };
-            let epochs = u32::from_le_bytes((*epochs).try_into().map_err(|_| corrupt())?) as usize;
-            let (keys, segments) = rest.split_at_checked(epochs).ok_or_else(corrupt)?;
-            let index = Self::empty(IndexSpec::from_bytes(spec).map_err(Raise::raise)?)?;
-            keys.iter().try_for_each(|keys| index.install(keys))?;
-            let (pairs, []) = segments.as_chunks::<2>() else { return Err(corrupt()) };
-            for [segment, tags] in pairs {
-                let tags = (!tags.is_empty()).then_some(*tags);
-                index.take_in(AlignedBytes::from_slice(segment), tags)?;
-            }
-            Ok(index)
-        })
+        py.detach(|| Self::unpack(data))
     }
 
     fn __repr__(&self) -> String {

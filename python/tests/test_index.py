@@ -33,7 +33,6 @@ from ciphervec import (
     UnsupportedVersion,
     WrongKey,
 )
-from ciphervec.collections import index_file
 
 MODES = ("open", "sealed-index", "sealed-query", "sealed")
 METRICS = ("cosine", "euclidean", "sqeuclidean", "hamming")
@@ -288,7 +287,7 @@ class TestAuthenticatedFiles:
         data: bytes, change: Callable[[dict[str, Any], list[bytes]], object], version: int = 3
     ) -> bytes:
         """The file with another header, in another version, or without some of its parts."""
-        prefix = index_file._PREFIX
+        prefix = struct.Struct("<4sI32sQ")
         _, _, _, size = prefix.unpack_from(data)
         header = json.loads(data[prefix.size : prefix.size + size])
         sizes = [
@@ -336,8 +335,10 @@ class TestAuthenticatedFiles:
                     segments[0]["sidecar"],
                 )
             else:
-                blobs[-1] = index_file.unpack(other.to_bytes()).state
-                header["state"] = len(blobs[-1])
+                saved = other.to_bytes()
+                (size,) = struct.unpack_from("<Q", saved, 40)
+                header["state"] = json.loads(saved[48 : 48 + size])["state"]
+                blobs[-1] = saved[-header["state"] :]
 
         with pytest.raises(CorruptData, match=r"not the one that its owner saved"):
             Index.from_bytes(self.forged(self.saved(keys), change), keys)

@@ -53,7 +53,7 @@ pub use error::{Error, Result};
 pub use face::Face;
 pub use futures_lite::future::block_on;
 #[cfg(feature = "folder")]
-pub use half::{AnswerReceiver, Ask, AskedQuery, OwnersHalf, Searched, Wish};
+pub use half::{AnswerReceiver, Ask, AskedQuery, IndexFile, IndexPart, OwnersHalf, Searched, Wish};
 pub use host::{COUNTS, FORMER_COUNTS, Head, Host, Later, Lost, Progress, Request, Sink};
 pub use inventory::{Info, Packing, RoutingInfo};
 pub use keyed::{KeyedTable, TableRow};

@@ -19,11 +19,10 @@ import numpy as np
 import ciphervec._native as _native
 
 from .._native import IndexSpec
-from ..errors import CorruptData, InvalidInput, WrongKey
+from ..errors import InvalidInput, WrongKey
 from ..ingest import arrays
 from ..ingest.arrays import FloatArray, Id, Vectors
 from ..ingest.files import StrPath, at_home, read_file, write_file
-from . import index_file
 from .audience import Audience
 from .flooding import DEVIATION
 from .keys import Keys
@@ -62,15 +61,14 @@ class Index:
             secret_keys = Keys.generate()
         self._spec = spec
         self._server = _native.ServerIndex(spec)
-        self._parts: list[index_file.Part] = []
-        self._state = b""
         self._authenticated = True
         owner = self._new_owner(secret_keys)
         if owner.has_key_pair:
             owner.generate_key_pair()
-        self._key_pair = owner.sealed_key_pair() if owner.has_key_pair else b""
+        key_pair = owner.sealed_key_pair() if owner.has_key_pair else b""
+        self._file = _native.IndexFile(owner.key_id, key_pair)
         self._owner: Owner | None = owner
-        self._secret_keys, self._key_id = secret_keys, owner.key_id
+        self._secret_keys = secret_keys
         self._server.set_evaluation_keys(owner.evaluation().to_bytes())
 
     @property
@@ -98,7 +96,7 @@ class Index:
         """The half that holds the keys. Raises WrongKey while the index is locked."""
         if self._owner is None:
             raise WrongKey(
-                f"this index was loaded without its secret keys ({self._key_id}). Call "
+                f"this index was loaded without its secret keys ({self._file.key_id}). Call "
                 "index.unlock(keys) first."
             )
         return self._owner
@@ -124,7 +122,7 @@ class Index:
             segment = self.owner.seal(labels, rows, attach=False)
             self._server.add(segment)
             self.owner.attach(segment.id, segment.sidecar)
-            self._parts.append(index_file.Part(segment.id, segment.sidecar, []))
+            self._file.add(segment.id, segment.sidecar)
         return labels
 
     def search(
@@ -164,9 +162,7 @@ class Index:
 
     def remove(self, keys: Id | Iterable[Id]) -> None:
         """Leave these labels out of every answer. Raises UnknownId; nothing is removed then."""
-        parts = {part.id: part for part in self._parts}
-        for segment_id, row in self.owner.forget(keys):
-            parts[segment_id].deleted.append(row)
+        self._file.remove(self.owner.forget(keys))
 
     def vectors(self) -> tuple[list[Id], FloatArray]:
         """All labels and their unsealed vectors (n, ndim), to within the precision of the seal."""
@@ -182,9 +178,7 @@ class Index:
         """Everything sealed, and nothing secret: the spec, the segments, their sidecars, the
         evaluation keys, the sealed key pair of a scheme that has one. All of it, and which rows are removed, is
         authenticated under the owner's key; an older copy of it is as well."""
-        owner = None if self._spec.mode == "open" else self._owner
-        parts = index_file.IndexParts(self._key_id, self._server, self._parts, self._key_pair, self._state)
-        return index_file.pack(parts, None if owner is None else owner.seal_state)
+        return self._file.to_bytes(self._server, None if self._spec.mode == "open" else self._owner)
 
     @classmethod
     def from_bytes(cls, data: bytes, secret_keys: Keys | None = None, *, allow_open: bool = False) -> Index:
@@ -194,10 +188,9 @@ class Index:
         Of bytes that release 0.1 wrote nobody can tell which rows were removed, nor whether segments are missing: a UserWarning
         says so, and saving them again mends it. Raises CorruptData, UnsupportedVersion, PinMismatch or WrongKey.
         """
-        parts = index_file.unpack(data)
         index = cls.__new__(cls)
-        index._key_id, index._server, index._parts, index._key_pair, index._state = parts
-        index._spec = parts.server.spec
+        index._file, index._server = _native.IndexFile.from_bytes(data)
+        index._spec = index._server.spec
         index._secret_keys, index._owner = None, None
         index._authenticated = False
         if index._spec.mode == "open" and secret_keys is not None and not allow_open:
@@ -236,33 +229,24 @@ class Index:
 
     def _unlock(self, secret_keys: Keys | None) -> None:
         owner = self._new_owner(secret_keys)
-        check_key(owner.key_id, self._key_id, self._spec.collection)
+        check_key(owner.key_id, self._file.key_id, self._spec.collection)
         if self._spec.mode != "open":
             self._check(owner)
         if owner.has_key_pair:
-            owner.open_key_pair(self._key_pair)
-        for part in self._parts:
-            owner.attach(part.id, part.sidecar, part.deleted)
+            owner.open_key_pair(self._file.key_pair)
+        for segment_id, sidecar, deleted in self._file.parts():
+            owner.attach(segment_id, sidecar, deleted)
         self._owner, self._secret_keys = owner, secret_keys
 
     def _check(self, owner: Owner) -> None:
         """That the owner has said all this."""
-        name = self._spec.collection
-        if not self._state:
+        self._authenticated = self._file.is_authenticated(self._server, owner)
+        if not self._authenticated:
             warnings.warn(
-                f"the index {name!r} was saved by release 0.1, or by somebody who wants it to look so: that rows are removed, "
+                f"the index {self._spec.collection!r} was saved by release 0.1, or by somebody who wants it to look so: that rows are removed, "
                 "or segments missing, is not authenticated. If it is the file that you saved, save it again.",
                 stacklevel=5,  # whoever called load or unlock
             )
-            return
-        said = owner.open_state(self._state)
-        del said["key"]
-        if said != index_file.facts(self._server.to_bytes(), self._parts, self._key_pair):
-            raise CorruptData(
-                f"the index {name!r} is not the one that its owner saved: segments were left out, replaced or reordered, or "
-                "rows removed or brought back. Use a copy."
-            )
-        self._authenticated = True
 
     def _next_labels(self, count: int) -> list[Id]:
         start, taken = len(self), self.owner

@@ -2,6 +2,7 @@
 //! Whatever others are shown is counted where collections count it.
 
 mod index;
+mod index_file;
 mod opening;
 mod receiver;
 
@@ -27,6 +28,7 @@ use crate::view::spread::OffCenter;
 use opening::Opening;
 
 pub use index::Searched;
+pub use index_file::{IndexFile, IndexPart};
 pub use receiver::AnswerReceiver;
 
 /// An owner, and what it knows of the rows of its segments.

@@ -1,5 +1,7 @@
 //! The owner's half for Python: what it seals, asks and opens; the core does the work.
 
+mod index_file;
+
 use std::sync::Arc;
 
 use ciphervec_client::{Ask, Host, OwnersHalf, Wanted, Wish};
@@ -10,7 +12,7 @@ use ciphervec_owner::{Network, Scheme, SegmentId};
 use numpy::{PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict};
+use pyo3::types::PyBytes;
 
 use crate::client::{Answered, PyCallHost, answered, audience, run};
 use crate::errors::{CorruptData, InvalidInput, Raise};
@@ -22,10 +24,11 @@ use crate::records::PyRecordBatch;
 use crate::segment::{self, PySealedSegment};
 use crate::server::PyServerIndex;
 use crate::spec::PyIndexSpec;
-use crate::state::{self, Facts};
 use crate::tokens::{PyTokenPool, PyTokenRequest};
 use crate::writer::PyWriterCard;
 use crate::{arrays, runtime};
+
+pub use index_file::PyIndexFile;
 
 /// Deviation, queries, queries left, rows an epoch, rows left.
 type Plan = (f64, u64, u64, u64, u64);
@@ -389,16 +392,6 @@ impl PyOwner {
         };
         let plain = records::open_record(aead, place, &id.0, row, sealed).map_err(Raise::raise)?;
         Ok(PyBytes::new(py, &plain))
-    }
-
-    /// What the collection holds, authenticated under the owner's key. Raises InvalidInput in mode `open`.
-    fn seal_state<'py>(&self, py: Python<'py>, facts: Facts) -> PyResult<Bound<'py, PyBytes>> {
-        Ok(PyBytes::new(py, &self.0.owner().seal_state(&facts.record()).map_err(Raise::raise)?))
-    }
-
-    /// What `seal_state` was given, with the `key`. Raises WrongKey or CorruptData.
-    fn open_state<'py>(&self, py: Python<'py>, sealed: &[u8]) -> PyResult<Bound<'py, PyDict>> {
-        state::facts(py, &self.0.owner().open_state(sealed).map_err(Raise::raise)?)
     }
 
     /// The keyed hash under which the server can test `field == value` without learning either.
