@@ -18,8 +18,8 @@ from hypothesis import HealthCheck, settings
 
 import ciphervec
 import former
-from ciphervec.collections.choices import Choices
 from ciphervec.collections.results import QUERY_DEFAULT
+from ciphervec.collections.spec import Choices
 from ciphervec.http import LocalServer, retry
 from ciphervec.http.transport import Direct
 from network import D, Make

@@ -57,21 +57,14 @@ if TYPE_CHECKING:
     from .collections.collection import Collection
     from .collections.embedding.encoders import register_embedding_function
     from .collections.embedding.function import EmbeddingFunction
-    from .collections.hybrid import BM25, Rrf, SparseVectors, Weighted
-    from .collections.identity import Identity
-    from .collections.index import Index
-    from .collections.keyring import KeyRing
-    from .collections.keys import Keys
-    from .collections.matches import Matches
-    from .collections.neighbors import EncryptedNearestNeighbors
-    from .collections.owner import Owner
+    from .collections.index import EncryptedNearestNeighbors, Index
+    from .collections.keys import Identity, KeyRing, Keys
+    from .collections.owner import Owner, Probe, SealedQuery
     from .collections.private_table import PrivateTable, PrivateTableClient
-    from .collections.probe import Probe
-    from .collections.query import SealedQuery
-    from .collections.reranking import Rerank
-    from .collections.results import GetResult, QueryResult
+    from .collections.ranking import BM25, Rerank, Rrf, SparseVectors, Weighted
+    from .collections.results import GetResult, Matches, QueryResult
     from .collections.roc import Roc, Threshold
-    from .collections.routing import Clusters
+    from .collections.spec import Clusters
     from .http import AsyncHttpClient, HttpClient
     from .ingest.network import Network
     from .programs.helpers import fold
@@ -100,20 +93,20 @@ _MODULES = {
 }
 _NAMES = {
     "AsyncHttpClient": "http",
-    "BM25": "collections.hybrid",
+    "BM25": "collections.ranking",
     "Client": "collections.client",
-    "Clusters": "collections.routing",
+    "Clusters": "collections.spec",
     "Codebook": "codebooks.codebook",
     "Collection": "collections.collection",
     "EmbeddingFunction": "collections.embedding.function",
-    "EncryptedNearestNeighbors": "collections.neighbors",
+    "EncryptedNearestNeighbors": "collections.index",
     "GetResult": "collections.results",
     "HttpClient": "http",
-    "Identity": "collections.identity",
+    "Identity": "collections.keys",
     "Index": "collections.index",
-    "KeyRing": "collections.keyring",
+    "KeyRing": "collections.keys",
     "Keys": "collections.keys",
-    "Matches": "collections.matches",
+    "Matches": "collections.results",
     "Network": "ingest.network",
     "Owner": "collections.owner",
     "OwnerMatches": "collections.audience",
@@ -121,16 +114,16 @@ _NAMES = {
     "PersistentClient": "collections.client",
     "PrivateTable": "collections.private_table",
     "PrivateTableClient": "collections.private_table",
-    "Probe": "collections.probe",
+    "Probe": "collections.owner",
     "Program": "programs.program",
     "QueryResult": "collections.results",
-    "Rerank": "collections.reranking",
+    "Rerank": "collections.ranking",
     "Roc": "collections.roc",
-    "Rrf": "collections.hybrid",
-    "SealedQuery": "collections.query",
-    "SparseVectors": "collections.hybrid",
+    "Rrf": "collections.ranking",
+    "SealedQuery": "collections.owner",
+    "SparseVectors": "collections.ranking",
     "Threshold": "collections.roc",
-    "Weighted": "collections.hybrid",
+    "Weighted": "collections.ranking",
     "Writer": "writer.writer",
     "WrittenBatch": "writer.pending_batch",
     "fold": "programs.helpers",

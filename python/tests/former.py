@@ -11,8 +11,8 @@ import httpx
 
 import ciphervec._native as _native
 from ciphervec import Client, HttpClient, IndexSpec, Owner, PersistentClient
-from ciphervec.collections.choices import Choices
-from ciphervec.collections.write_batch import EVALUATION, WriteBatch
+from ciphervec.collections.batch import EVALUATION, WriteBatch
+from ciphervec.collections.spec import Choices
 from ciphervec.http.frame import encode
 
 

@@ -15,7 +15,7 @@ import pytest
 import ciphervec._native as native
 from ciphervec import Client, Clusters, InvalidInput, Keys, Owner, PersistentClient, Writer, WriterCard
 from ciphervec.collections.collection import Collection
-from ciphervec.collections.explaining import Explanation
+from ciphervec.collections.facts import Explanation
 
 Rows = npt.NDArray[np.float32]
 COSINE_ERROR = 1.5e-5

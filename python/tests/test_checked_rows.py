@@ -16,7 +16,7 @@ import pytest
 import ciphervec
 from attacks import TILE, forged
 from ciphervec import Client, Collection, HttpClient, Keys
-from ciphervec.collections.write_batch import WriteBatch
+from ciphervec.collections.batch import WriteBatch
 from ciphervec.errors import TamperedAnswer
 from ciphervec.http import LocalServer
 from ciphervec.http.frame import encode

@@ -13,7 +13,7 @@ import pytest
 
 import ciphervec._native as _native
 from ciphervec import Client, Collection, IndexSpec, Keys, Owner, PersistentClient, Writer, WrittenBatch
-from ciphervec.collections.write_batch import WriteBatch
+from ciphervec.collections.batch import WriteBatch
 from ciphervec.errors import CorruptData, RollbackDetected
 from ciphervec.http.frame import encode
 from liar import Liar

@@ -20,7 +20,7 @@ from starlette.testclient import TestClient
 import ciphervec
 from attacks import forged
 from ciphervec import InvalidInput, Keys, PersistentClient, Probe, Writer
-from ciphervec.collections.write_batch import ROWS, NewSegment
+from ciphervec.collections.batch import ROWS, NewSegment
 from ciphervec.decrypt_service import Audit, Ledger, Matcher, Outcome, Receipts, Refused
 from ciphervec.decrypt_service.app import application
 from ciphervec.decrypt_service.message import Request

@@ -13,7 +13,7 @@ import pytest
 import ciphervec
 from attacks import Stored, Unsolvable, forged
 from ciphervec import IndexSpec, Keys, Owner, Probe, ServerIndex
-from ciphervec.collections.matches import Matches
+from ciphervec.collections.results import Matches
 from ciphervec.decrypt_service import Matcher
 from ciphervec.writer.pending_batch import WrittenBatch
 

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ciphervec import Conflict, DuplicateId, _native
-from ciphervec.collections.write_batch import NewSegment, WriteBatch
+from ciphervec.collections.batch import NewSegment, WriteBatch
 from ciphervec.http.frame import Upload, encode
 from network import D, Faulty, Make
 

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from ciphervec import AuthenticationError, HttpClient, Keys, Writer
-from ciphervec.collections.write_batch import KEY_PAIR, WriteBatch
+from ciphervec.collections.batch import KEY_PAIR, WriteBatch
 from ciphervec.http import LocalServer
 from ciphervec.http.frame import encode
 from network import D

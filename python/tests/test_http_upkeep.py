@@ -13,7 +13,7 @@ import pytest
 
 import ciphervec
 from ciphervec import Writer
-from ciphervec.collections.write_batch import WriteBatch
+from ciphervec.collections.batch import WriteBatch
 from ciphervec.http.frame import encode
 from network import D, Faulty, Make, only
 

@@ -10,7 +10,7 @@ import numpy as np
 
 import ciphervec._native as _native
 from ciphervec import Keys, PersistentClient, Writer
-from ciphervec.collections.write_batch import ORIGINALS, RECORDS, ROWS, SIDECAR, WRAP
+from ciphervec.collections.batch import ORIGINALS, RECORDS, ROWS, SIDECAR, WRAP
 
 Rows = Callable[..., np.ndarray]
 

@@ -15,7 +15,7 @@ from starlette.testclient import TestClient
 import ciphervec._native as _native
 from attacks import forged
 from ciphervec import Client, Clusters, Keys, PersistentClient, Probe, Writer, WrittenBatch, ckks
-from ciphervec.collections.write_batch import ORIGINALS, RECORDS
+from ciphervec.collections.batch import ORIGINALS, RECORDS
 from ciphervec.decrypt_service import Ledger, Matcher, Receipts, Refused, Unknown
 from ciphervec.decrypt_service.app import application
 from ciphervec.decrypt_service.message import Request

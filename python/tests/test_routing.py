@@ -16,7 +16,7 @@ import pytest
 import ciphervec
 import ciphervec._native as native
 from ciphervec import Client, Clusters, HttpClient, InvalidInput, PersistentClient
-from ciphervec.collections.write_batch import WriteBatch
+from ciphervec.collections.batch import WriteBatch
 from ciphervec.http import LocalServer
 from ciphervec.http.frame import encode
 from liar import shown

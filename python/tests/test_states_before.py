@@ -14,7 +14,7 @@ import pytest
 
 import ciphervec._native as _native
 from ciphervec import Client, HttpClient, Keys, PersistentClient, RollbackDetected, Writer
-from ciphervec.collections.write_batch import NewSegment, WriteBatch
+from ciphervec.collections.batch import NewSegment, WriteBatch
 from ciphervec.http.frame import encode
 from liar import SEALED, Liar, again, post, shown
 from network import D, Make

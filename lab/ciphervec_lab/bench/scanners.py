@@ -28,7 +28,7 @@ from pyarrow import parquet
 
 import ciphervec
 from ciphervec import Collection, Keys, PersistentClient
-from ciphervec.collections.matches import Matches
+from ciphervec.collections.results import Matches
 from ciphervec.collections.spec import Mode
 from ciphervec.ray.cluster import local_cluster
 from ciphervec.ray.pool import ScannerPool

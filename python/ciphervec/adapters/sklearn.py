@@ -14,10 +14,10 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from ..collections import neighbors
+from ..collections import index
 from ..collections.audience import Audience
+from ..collections.index import EUCLIDEAN, Distances, ObjectArray, Rows
 from ..collections.keys import Keys
-from ..collections.neighbors import EUCLIDEAN, Distances, ObjectArray, Rows
 from ..ingest.arrays import Vectors
 from .support import missing
 
@@ -33,7 +33,7 @@ except ImportError as error:  # one before 1.6
 _Self = TypeVar("_Self", bound="EncryptedNearestNeighbors")
 
 
-class EncryptedNearestNeighbors(neighbors.EncryptedNearestNeighbors, BaseEstimator):
+class EncryptedNearestNeighbors(index.EncryptedNearestNeighbors, BaseEstimator):
     """As `ciphervec.EncryptedNearestNeighbors`, and an estimator by all of scikit-learn's own
     checks: input is validated by its rules and in its words, names of features are kept, and
     neighbours come as graphs too.

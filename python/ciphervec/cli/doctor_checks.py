@@ -20,7 +20,7 @@ import ciphervec._native as _native
 
 from .._native import IndexSpec
 from ..collections.client import Client
-from ..collections.flooding import FloodingPlan
+from ..collections.audience import FloodingPlan
 from ..collections.spec import FORMAT
 from ..collections.wrapping.age import IDENTITY
 from ..collections.wrapping.pkcs11 import PIN_FILE

@@ -10,8 +10,7 @@ from typing import Annotated
 import typer
 
 from .._native import Recipient, SharedKeys
-from ..collections.identity import Identity
-from ..collections.keys import Keys
+from ..collections.keys import Identity, Keys
 from ..errors import InvalidInput, WrongKey
 from ..ingest.files import read_file, write_file
 from .key_upkeep import keys_app

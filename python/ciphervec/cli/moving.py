@@ -11,10 +11,9 @@ from typing import Any
 
 import typer
 
-from ..collections.batch import OnZero
+from ..collections.batch import SEGMENT_ROWS, OnZero
 from ..collections.client import Client
 from ..collections.collection import Collection
-from ..collections.write_batch import SEGMENT_ROWS
 from ..errors import CollectionNotFound, DuplicateId, InvalidInput
 from ..ingest import arrays
 from ..ingest.counts import several

@@ -10,8 +10,7 @@ import typer
 
 from ..collections.audience import check_audience
 from ..collections.client import Client
-from ..collections.keyring import KeyRing
-from ..collections.keys import Keys
+from ..collections.keys import KeyRing, Keys
 from ..errors import InvalidInput, ServerError
 from ..http.address import is_url
 from ..ingest.extras import needed

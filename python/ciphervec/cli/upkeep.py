@@ -10,8 +10,8 @@ from typing import Annotated, Any
 import typer
 
 from .._native import IndexSpec
+from ..collections.batch import ORIGINALS, RECORDS, ROWS, SIDECAR, TAGS
 from ..collections.client import Client
-from ..collections.write_batch import ORIGINALS, RECORDS, ROWS, SIDECAR, TAGS
 from ..errors import CollectionNotFound, CorruptData, InvalidInput
 from ..ingest.counts import several
 from ..ingest.network import Network

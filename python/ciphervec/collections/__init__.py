@@ -1,7 +1,7 @@
 """Collections, and the keys and indexes beside them, for the key owner.
 
-From the bottom up: `keys`; `owner`, which seals, asks and opens, with `matches` and `probe`;
-`index`, one in memory, and `neighbors` on it; `write_batch`, what a commit
-does; `spec` and `choices`, what a collection is to be; `embedding/`, texts; `world`, what the core asks of
-Python; `upkeep`, `texts` and `collection`, an open collection; `client`.
+From the bottom up: `keys`; `results` and their `audience`; `owner`, which seals, asks and opens;
+`index`, one in memory, and neighbours on it; `spec`, what a collection is to be, with `embedding/`
+and `ranking`; `batch`, what a commit does; `world`, what the core asks of Python; `upkeep` and
+`collection`, an open collection, with its `facts`; `client`.
 """

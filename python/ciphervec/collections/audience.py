@@ -1,4 +1,4 @@
-"""Audience: opened answers enter; they leave typed by who may see them. Runs on the key owner's side.
+"""Audience: who may see what was opened, and how much of mode `sealed` others may be shown; for the key owner.
 
 What opens to functions of plaintext and query alone is for anybody. What carries noise of a key is
 the key owner's own: enough of it, beside what the server stores, gives that key away. So it comes in
@@ -10,12 +10,41 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
-from typing import Any, Literal, NoReturn, TypeAlias
+from typing import Any, Literal, NamedTuple, NoReturn, TypeAlias
+
+import ciphervec._native as _native
 
 from .._native import IndexSpec
 from ..errors import InvalidInput
-from .matches import Matches
-from .results import GetResult, QueryResult, Tabular
+from ..ingest.arrays import finite
+from .results import GetResult, Matches, QueryResult, Tabular
+
+DEVIATION = _native.FLOODING
+"""Of the noise, as a cosine, unless the caller says otherwise."""
+
+
+class FloodingPlan(NamedTuple):
+    """What flooding with a deviation allows, and what of it is left."""
+
+    deviation: float
+    """Of the noise in every score, as a cosine."""
+    queries: int
+    """How many queries, each alone, may rank every live row in its life: 0 where one is more than a query key hides."""
+    queries_left: int
+    """How many of them are left: for the row that was ranked most, and under the present query key unless another begins
+    by itself, as a `Collection`'s does."""
+    rows_an_epoch: int
+    """How many rows may be ranked, over all queries, under one query key."""
+    rows_left: int
+    """The same under the present one."""
+
+
+def check_deviation(deviation: float) -> float:
+    """Raises InvalidInput outside of 2⁻¹² to 2⁻⁴."""
+    found = finite(deviation, "flooding")
+    _native.check_flooding(found)
+    return found
+
 
 Audience: TypeAlias = Literal["owner", "others"]
 
@@ -139,14 +168,3 @@ def refuse_outdated(spec: IndexSpec) -> NoReturn:
         f"{spec.collection!r} has segments of release 0.1, whose results carry noise of the key and are the key owner's own. "
         "optimize() seals them again; info()['old_kind'] lists them."
     )
-
-
-__all__ = [
-    "Audience",
-    "OwnerMatches",
-    "OwnerResult",
-    "check_audience",
-    "noisy_scores",
-    "refuse_others",
-    "refuse_outdated",
-]

@@ -23,14 +23,11 @@ from ..ingest.naming import check_name
 from ..ingest.network import Network
 from ..ingest.remarks import Progress, reporting
 from ..ingest.state_folder import user_folder
-from .choices import Choices
-from .collection import Collection
+from .collection import OPENING, Collection, opened_in, register
 from .embedding.function import Embedder, EmbeddingFunction
-from .hybrid import Sparse
 from .keys import Keys
-from .routing import Clusters
-from .shared import OPENING, opened_in, register
-from .spec import Mode, Precision, SchemeName, open_refused, refuse_open
+from .ranking import Sparse
+from .spec import Choices, Clusters, Mode, Precision, SchemeName, open_refused, refuse_open
 from .unborn import UnbornCollection
 from .world import host_of, told
 

@@ -18,14 +18,11 @@ from ..ingest.forks import open_in_child
 from ..ingest.metrics import METRICS
 from ..ingest.remarks import Progress
 from ..ingest.where import row_filter
-from .audience import Audience, check_audience
+from .audience import Audience, check_audience, check_deviation
 from .batch import NO_VECTORS, OnZero, without_zeros
-from .choices import Choices
 from .collection import Collection
 from .embedding.function import Embedder, EmbeddingFunction, SavedFunction, TextEmbedding, texts_of
-from .flooding import check_deviation
-from .hybrid import Fusion, Sparse, check_fusion, sparse_rows
-from .reranking import Rerank, RerankFunction
+from .ranking import Fusion, Rerank, RerankFunction, Sparse, check_fusion, sparse_rows
 from .results import (
     GET_DEFAULT,
     GET_INCLUDE,
@@ -36,7 +33,7 @@ from .results import (
     check_fetch,
     check_include,
 )
-from .routing import Clusters
+from .spec import Choices, Clusters
 
 
 class UnbornCollection(Collection):

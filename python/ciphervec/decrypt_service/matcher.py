@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..collections.collection import Collection
-from ..collections.matches import Matches
+from ..collections.results import Matches
 from ..errors import CiphervecError, InvalidInput, MismatchedAnswer
 from ..ingest.arrays import Id, finite
 from ..ingest.metrics import METRICS

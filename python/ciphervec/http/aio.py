@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, Any, Concatenate, Literal, NoReturn, ParamSpec
 from .._native import IndexSpec
 from ..collections.client import Client
 from ..collections.collection import Collection
-from ..collections.hybrid import Sparse
 from ..collections.keys import Keys
 from ..collections.private_table import Key
+from ..collections.ranking import Sparse
 from ..collections.results import Fetch
-from ..collections.routing import Clusters
+from ..collections.spec import Clusters
 from ..ingest.arrays import FloatArray, Id
 from ..ingest.files import StrPath
 from ..ingest.forks import fresh_in_child

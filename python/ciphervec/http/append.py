@@ -11,7 +11,7 @@ from __future__ import annotations
 import ssl
 from collections.abc import Sequence
 
-from ..collections.write_batch import NewSegment, WriteBatch, commit_key
+from ..collections.batch import NewSegment, WriteBatch, commit_key
 from .address import base_url, by_proxy, token_of
 from .client import verification
 from .frame import encode

@@ -12,7 +12,7 @@ import struct
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from ..collections.write_batch import WriteBatch
+from ..collections.batch import WriteBatch
 
 MAGIC = b"CVCHANGE"
 VERSION = 1

@@ -22,7 +22,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 import ciphervec._native as _native
 
-from ..collections.write_batch import EVALUATION, ROWS, TAGS
+from ..collections.batch import EVALUATION, ROWS, TAGS
 from ..errors import CiphervecError, ServerError
 from .placement import PoolTooSmall, place
 from .scanner import Moved, Share, remote_scanner

@@ -21,7 +21,7 @@ import ray
 import ciphervec._native as _native
 
 from .._native import IndexSpec
-from ..collections.write_batch import EVALUATION, ROWS, TAGS
+from ..collections.batch import EVALUATION, ROWS, TAGS
 from ..errors import CiphervecError, CorruptData, StorageError
 
 _PIECE = 256 << 20

@@ -18,8 +18,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from ..collections.client import Client
-from ..collections.keyring import KeyRing
-from ..collections.keys import Keys
+from ..collections.keys import KeyRing, Keys
 from ..errors import CiphervecError
 from . import configuration, message, naming, problem
 from .access import Access

@@ -17,8 +17,7 @@ from typing import Any, TypeVar
 
 from ..collections.client import Client
 from ..collections.collection import Collection
-from ..collections.keyring import KeyRing
-from ..collections.keys import Keys
+from ..collections.keys import KeyRing, Keys
 from ..errors import (
     CollectionExists,
     CollectionNotFound,

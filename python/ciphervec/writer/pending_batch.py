@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..collections.write_batch import NewSegment, WriteBatch, commit_key
+from ..collections.batch import NewSegment, WriteBatch, commit_key
 from ..errors import CorruptData, InvalidInput, UnsupportedVersion
 from ..ingest.files import StrPath, at_home, read_file, write_file
 

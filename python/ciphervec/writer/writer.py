@@ -13,8 +13,7 @@ from typing import Any
 import ciphervec._native as _native
 
 from .._native import IndexSpec, WriterCard
-from ..collections.batch import Batch
-from ..collections.write_batch import KEY_PAIR_ROWS, SEGMENT_ROWS, NewSegment, WriteBatch
+from ..collections.batch import KEY_PAIR_ROWS, SEGMENT_ROWS, Batch, NewSegment, WriteBatch
 from ..errors import CollectionNotFound, CorruptData, InvalidInput, PinMismatch, StorageError, WrongKey
 from ..ingest.arrays import Id, Vectors
 from ..ingest.files import StrPath, at_home

@@ -33,7 +33,7 @@ function forged(answer: Uint8Array, at: number, change: (byte: number) => number
 /** Makes a collection as release 0.1 did, whose states are not authenticated, with 20 rows of team a and 20 of team b. */
 const BEFORE = `
 sys.path.insert(0, given["tests"])
-from ciphervec.collections.choices import Choices
+from ciphervec.collections.spec import Choices
 import former
 keys = ciphervec.Keys.load(given["key"])
 owner = client(keys)
