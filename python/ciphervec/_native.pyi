@@ -146,6 +146,7 @@ class Keys:
 @final
 class Storage:
     def __new__(cls, folder: str | PathLike[str] | None = None, *, later: bool = False) -> Storage: ...
+    def budgets(self) -> list[tuple[str, int, int | None]]: ...
 
 @final
 class CallHost:

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from ciphervec import HttpClient, Keys, PersistentClient, Writer
+from ciphervec import HttpClient, Index, Keys, PersistentClient, Writer
 from ciphervec.cli import app
 from ciphervec.cli.doctor_checks import Finding, of_info, of_server, of_writable
 from ciphervec.http import LocalServer
@@ -145,6 +145,35 @@ def test_budgets_that_are_spent(place: Path) -> None:
     assert (
         doctor(place / "db", "--keys", place / "my.key", code=9)["budget", str(ledger)]["verdict"] == "fail"
     )
+
+
+def test_budgets_that_the_core_counts(place: Path, keys: Keys) -> None:
+    """Of an index that no collection knows; where a release did not note what is allowed, that is said."""
+    index = Index(16, secret_keys=keys)
+    index.add(range(5), np.random.default_rng(3).standard_normal((5, 16)))
+    index.search(np.ones(16), 2, audience="others", flooding=1 / 16)
+    (segment,) = index.server.segment_ids()
+    rows = f"flooded scores of rows of segment {segment.hex()}"
+    key = f"flooded scores under the query key of key {keys.key_id} epoch 0"
+    found = doctor(place / "db", "--keys", place / "my.key")
+    plan = index.owner.flooding_plan(1 / 16)
+    assert found["budget", key]["verdict"] == "ok"
+    assert found["budget", key]["says"] == f"5 of {plan.rows_an_epoch:,} spent"
+    assert found["budget", rows]["says"].startswith("1 of ")
+    (counts,) = (file for file in (place / "state/flooding").iterdir() if len(file.name) == 32)
+    known = json.loads(counts.read_bytes())
+    known["segments"] = {segment.hex(): known["allowed"]["rows"]}
+    counts.write_text(json.dumps(known))
+    assert doctor(place / "db", "--keys", place / "my.key", code=9)["budget", rows]["verdict"] == "fail"
+    del known["allowed"]
+    counts.write_text(json.dumps(known))
+    assert (
+        "spent; of how many is noted"
+        in doctor(place / "db", "--keys", place / "my.key")["budget", key]["says"]
+    )
+    counts.write_text("no counts")
+    folder = str(place / "state/flooding")
+    assert doctor(place / "db", "--keys", place / "my.key", code=9)["budget", folder]["verdict"] == "fail"
 
 
 @pytest.mark.parametrize(

@@ -79,5 +79,7 @@ pub use replica::traffic::Traffic;
 pub use storage::Storage;
 pub use store::Verified;
 pub use threads::{Runner, run_on};
+#[cfg(feature = "folder")]
+pub use view::flooding::{Budget, budgets};
 pub use view::flooding::{DEVIATION, FloodingPlan, check_deviation};
 pub use writer::Writer;

@@ -19,8 +19,8 @@ from typing import Any, Literal, NamedTuple
 import ciphervec._native as _native
 
 from .._native import IndexSpec
-from ..collections.client import Client
 from ..collections.audience import FloodingPlan
+from ..collections.client import Client
 from ..collections.spec import FORMAT
 from ..collections.wrapping.age import IDENTITY
 from ..collections.wrapping.pkcs11 import PIN_FILE
@@ -146,7 +146,21 @@ def of_writable(path: Path, check: str) -> Iterator[Finding]:
 
 def of_budgets(state: Path) -> Iterator[Finding]:
     """How much is left of what may be shown in a key's life, as counted in the user's state folder."""
-    path = state / "uses.db"
+    yield from _of_ledger(state / "uses.db")
+    counts = state / "flooding"
+    if not counts.exists():
+        return
+    try:
+        known = _native.Storage(state, later=True).budgets()
+    except CiphervecError as error:
+        yield _lost(counts, error)
+        return
+    for name, used, allowed in known:
+        yield _of_budget(name, used, allowed)
+
+
+def _of_ledger(path: Path) -> Iterator[Finding]:
+    """Uses of keys of programs, and what releases before counted of results for others."""
     if not path.exists():
         return
     yield from of_mode(path, 0o600, "ledger of budgets")
@@ -156,27 +170,30 @@ def of_budgets(state: Path) -> Iterator[Finding]:
         ) as file:
             rows = list(file.execute("SELECT name, used, allowed FROM uses ORDER BY name"))
     except sqlite3.Error as error:
-        yield Finding(
-            "budget",
-            str(path),
-            "fail",
-            f"can't be read: {error}",
-            "restore it from a copy: without it, nothing is shown",
-        )
+        yield _lost(path, error)
         return
     for name, used, allowed in rows:
-        left = "is spent" if used >= allowed else f"{used:,} of {allowed:,} spent"
-        verdict: Verdict = "fail" if used >= allowed else "warn" if used >= _NEARLY * allowed else "ok"
-        yield Finding(
-            "budget",
-            str(name),
-            verdict,
-            left,
-            ""
-            if verdict == "ok"
-            else "begin anew with optimize(reseal=True), rotate_query_key() or other keys: "
-            "docs/security/keys-and-processes.md says which",
+        yield _of_budget(str(name), used, allowed)
+
+
+def _lost(path: Path, error: Exception) -> Finding:
+    says = f"can't be read: {error}"
+    return Finding("budget", str(path), "fail", says, "restore it from a copy: without it, nothing is shown")
+
+
+def _of_budget(name: str, used: int, allowed: int | None) -> Finding:
+    """`allowed` is None where it was counted by a release that did not note it."""
+    if allowed is None:
+        return Finding(
+            "budget", name, "ok", f"{used:,} spent; of how many is noted when results are next shown"
         )
+    left = "is spent" if used >= allowed else f"{used:,} of {allowed:,} spent"
+    verdict: Verdict = "fail" if used >= allowed else "warn" if used >= _NEARLY * allowed else "ok"
+    anew = (
+        "begin anew with optimize(reseal=True), rotate_query_key() or other keys: "
+        "docs/security/keys-and-processes.md says which"
+    )
+    return Finding("budget", name, verdict, left, "" if verdict == "ok" else anew)
 
 
 def of_server(fetch: Callable[[str], Any], url: str) -> Iterator[Finding]:

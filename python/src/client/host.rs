@@ -7,7 +7,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use ciphervec_client::{
     COUNTS, Error, FORMER_COUNTS, Head, Host, Later, Lost, Progress, Request, Result, Sink,
-    Storage, block_on,
+    Storage, block_on, budgets,
 };
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -37,6 +37,12 @@ impl PyStorage {
             Some(folder) => Storage::new(folder),
         });
         made.map(|storage| Self(Arc::new(storage))).map_err(Raise::raise)
+    }
+
+    /// What is counted here of results for others: the secret, scores used, and allowed where that is known. Raises StorageError, CorruptData.
+    fn budgets(&self, py: Python<'_>) -> PyResult<Vec<(String, u64, Option<u64>)>> {
+        let found = py.detach(|| budgets(&self.0)).map_err(Raise::raise)?;
+        Ok(found.into_iter().map(|one| (one.name, one.used, one.allowed)).collect())
     }
 }
 

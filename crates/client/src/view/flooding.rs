@@ -15,6 +15,8 @@ use crate::error::{Error, Result};
 use crate::host::{COUNTS, Host};
 use crate::json;
 use crate::view::View;
+#[cfg(feature = "folder")]
+use crate::{hex::Hex, storage::Storage};
 
 /// The standard deviation of the noise, as a cosine, unless the caller says otherwise.
 pub const DEVIATION: f64 = 1.0 / 256.0;
@@ -46,6 +48,63 @@ struct Shown {
     keys: BTreeMap<String, u64>,
     /// Of the rows of one segment, whatever keys the collection got meanwhile: its id is as unique as its noise.
     segments: BTreeMap<String, u64>,
+    /// How many are allowed, for whoever looks at this without the index.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    allowed: Option<Allowed>,
+}
+
+/// How many scores may be shown.
+#[derive(Clone, Copy, Serialize, Deserialize)]
+struct Allowed {
+    /// Of the rows of one segment.
+    rows: u64,
+    /// Under one query key.
+    keys: u64,
+}
+
+/// How much of one secret others were shown, in scores with noise of 2^-4.
+#[cfg(feature = "folder")]
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Budget {
+    /// Which secret.
+    pub name: String,
+    /// Scores shown.
+    pub used: u64,
+    /// Scores that may be; `None` where a release before 0.2 counted, which did not say.
+    pub allowed: Option<u64>,
+}
+
+/// Of each index that is counted here, what is left of the segment and of the query key that others were shown most of.
+///
+/// # Errors
+/// A place that can't be read, or counts that are damaged.
+#[cfg(feature = "folder")]
+pub fn budgets(storage: &Storage) -> Result<Vec<Budget>> {
+    let mut found = Vec::new();
+    for (entry, _) in storage.list(COUNTS)? {
+        if Hex::<16>::parse(&entry[COUNTS.len()..]).is_none() {
+            continue; // a lock, or a draft that a crash left
+        }
+        let Some(bytes) = storage.get(&entry)? else { continue };
+        let shown: Shown = json::read(&bytes).map_err(|error| {
+            Error::Corrupt(format!("what was counted under {entry} is damaged: {error}."))
+        })?;
+        let most = |of: &BTreeMap<String, u64>| {
+            of.iter().max_by_key(|(_, used)| **used).map(|(name, used)| (name.clone(), *used))
+        };
+        let rows = most(&shown.segments).map(|(id, used)| Budget {
+            name: format!("flooded scores of rows of segment {id}"),
+            used,
+            allowed: shown.allowed.map(|allowed| allowed.rows),
+        });
+        let keys = most(&shown.keys).map(|(key, used)| Budget {
+            name: format!("flooded scores under the query key of key {key}"),
+            used,
+            allowed: shown.allowed.map(|allowed| allowed.keys),
+        });
+        found.extend(rows.into_iter().chain(keys));
+    }
+    Ok(found)
 }
 
 fn cost(deviation: f64) -> u64 {
@@ -219,7 +278,9 @@ impl View<'_> {
             allowance(hints.key),
             "as the query key of this epoch hides. Begin another with rotate_query_key(), rank fewer rows",
         )?;
-        let Shown { keys, segments: rows } = &mut shown.here;
+        shown.here.allowed =
+            Some(Allowed { rows: allowance(hints.row), keys: allowance(hints.key) });
+        let Shown { keys, segments: rows, .. } = &mut shown.here;
         *keys.entry(key).or_default() += of_key;
         segments.iter().for_each(|id| *rows.entry(id.to_string()).or_default() += of_rows);
         self.keep_shown(host, &shown.here).await?;
