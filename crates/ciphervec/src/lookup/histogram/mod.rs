@@ -1,6 +1,5 @@
 //! Histogram strategy: how often a document names each row enters, encrypted, the sums of those
 //! rows leave. Both sides.
 
-#[doc(hidden)]
 pub mod messages;
 pub(super) mod scales;

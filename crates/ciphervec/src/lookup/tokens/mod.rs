@@ -6,19 +6,15 @@
 //! bootstraps indices that were sent in few bytes;
 //! `embed` sums the functions with a table's `weights`.
 
-#[doc(hidden)]
 pub mod answer;
 mod basis;
 pub(super) mod bound;
 mod candidate;
-#[doc(hidden)]
 pub mod compact;
 pub(super) mod cost;
 pub(super) mod design;
 pub(super) mod embed;
-#[doc(hidden)]
 pub mod messages;
 mod parameters;
-#[doc(hidden)]
 pub mod recipe;
 pub(super) mod weights;

@@ -1,16 +1,11 @@
 //! Forms: how an index keeps rows and answers queries, one folder each with the server's half. Both sides.
 
-#[doc(hidden)]
 pub mod additive;
 mod batch;
-#[doc(hidden)]
 pub mod compact;
-#[doc(hidden)]
 pub mod contract;
 mod halves;
-#[doc(hidden)]
 pub mod plain;
-#[doc(hidden)]
 pub mod ring;
 
 use contract::SearchForm;

@@ -6,9 +6,7 @@
 //! as imaginary parts.
 
 mod cost;
-#[doc(hidden)]
 pub mod layout;
-#[doc(hidden)]
 pub mod messages;
 mod plan;
 pub(in crate::lookup) mod roots;

@@ -3,11 +3,8 @@
 //! The schemes have types of their own for keys and ciphertexts. An index learns its scheme from its description, at run
 //! time; `schemes.rs` is generic over them, and nothing else here knows which scheme stands behind a key.
 
-#[doc(hidden)]
 pub mod gallery;
-#[doc(hidden)]
 pub mod layout;
-#[doc(hidden)]
 pub mod schemes;
 mod server;
 

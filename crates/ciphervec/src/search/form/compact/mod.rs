@@ -1,7 +1,6 @@
 //! Compact form: encrypted rows with words of their own, plain integer queries (`docs/sealed.md`, section 1). Both sides.
 
 mod prune;
-#[doc(hidden)]
 pub mod server;
 
 use super::contract::{Pruned, SearchForm, ServerHalf};

@@ -1,7 +1,6 @@
 //! Ring form: encrypted queries, several rows in a polynomial, plain or encrypted (`docs/sealed.md`, section 2). Both sides.
 
 mod halves;
-#[doc(hidden)]
 pub mod packing;
 mod server;
 
