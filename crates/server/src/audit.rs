@@ -34,6 +34,22 @@ pub struct Line<'a> {
     pub sent: u64,
 }
 
+/// JSON with nothing but ASCII in it: readers part lines at other characters too, and show some backwards.
+fn ascii(json: &str) -> String {
+    let mut text = String::with_capacity(json.len());
+    for character in json.chars() {
+        if character.is_ascii() && character != '\u{7f}' {
+            text.push(character);
+        } else {
+            let mut units = [0; 2];
+            for unit in character.encode_utf16(&mut units) {
+                text.push_str(&format!("\\u{unit:04x}"));
+            }
+        }
+    }
+    text
+}
+
 /// Where audit lines go.
 pub struct Audit {
     log: Option<Mutex<AuditLog>>,
@@ -66,7 +82,7 @@ impl Audit {
 
     /// Writes one line.
     pub fn write(&self, line: &Line<'_>) {
-        let text = serde_json::to_string(line).unwrap_or_default();
+        let text = ascii(&serde_json::to_string(line).unwrap_or_default());
         match self.held() {
             None => tracing::info!(target: "audit", "{text}"),
             Some(mut log) => {

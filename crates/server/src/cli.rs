@@ -68,12 +68,10 @@ enum Grant {
 }
 
 impl Grant {
-    const OWNER: [Verb; 5] = [Verb::Query, Verb::Read, Verb::Write, Verb::Run, Verb::Keep];
-
     /// What token files hold.
     fn verbs(&self) -> &[Verb] {
         match self {
-            Grant::Owner => &Self::OWNER,
+            Grant::Owner => &Verb::OWNER,
             Grant::One(verb) => std::slice::from_ref(verb),
         }
     }

@@ -268,7 +268,7 @@ async fn reload(app: Arc<App>, tls: Option<RustlsConfig>, options: ServeOptions)
         }
         match app.issuers.as_ref().map(Issuers::reload) {
             None => {}
-            Some(Ok(())) => ask_issuers(app.clone()).await,
+            Some(Ok(())) => drop(tokio::spawn(ask_issuers(app.clone()))),
             Some(Err(error)) => {
                 tracing::error!(%error, "the file of issuers could not be read again; the one before holds");
             }

@@ -93,7 +93,8 @@ class Front:
     async def _gate(self, request: Request, name: str) -> _Gate | Response:
         """Ask the server whether the sender may query; its refusal where not. Before the body is read, as
         in the server."""
-        headers = {name: value for name, value in _kept(request.headers.items()) if name not in _BODY}
+        # As they came, each as often: two tokens are none, to the server.
+        headers = [(name, value) for name, value in _kept(request.headers.items()) if name not in _BODY]
         gate = await self._client.get(f"{self._upstream}/v1/collections/{name}/query", headers=headers)
         if gate.status_code != 204:
             return Response(gate.content, gate.status_code, dict(_kept(gate.headers.items())))

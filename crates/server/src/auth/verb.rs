@@ -27,6 +27,9 @@ pub enum Verb {
 }
 
 impl Verb {
+    /// What an owner's client needs from day to day.
+    pub const OWNER: [Verb; 5] = [Verb::Query, Verb::Read, Verb::Write, Verb::Run, Verb::Keep];
+
     /// Its name.
     pub fn as_str(self) -> &'static str {
         match self {

@@ -209,6 +209,10 @@ async fn what_is_not_right_in_all_parts_is_refused_with_the_same_words() {
         ("no issuer", without("iss")),
         ("no subject", without("sub")),
         ("a subject that is none", signer.sign(&with("sub", json!(7)))),
+        ("an empty subject", signer.sign(&with("sub", json!("")))),
+        ("bound to a key", signer.sign(&with("cnf", json!({"jkt": "x"})))),
+        ("of a logout", as_header("typ", json!("logout+jwt"))),
+        ("of an event", as_header("typ", json!("secevent+jwt"))),
         ("a refused subject", signer.sign(&with("sub", json!("mallory")))),
         ("too long", signer.sign(&with("pad", json!("x".repeat(17 << 10))))),
     ];
@@ -332,6 +336,9 @@ async fn a_sender_who_leaves_does_not_end_the_request_for_keys() {
     let asking = site.send("GET", "/v1/token", &headers, "");
     // Polled once: the request for keys is on its way when its sender goes.
     assert!(futures_util::FutureExt::now_or_never(asking).is_none());
+    while status(&site, "GET", "/v1/token", &token).await == 503 {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
     assert_eq!(status(&site, "GET", "/v1/token", &token).await, 200);
     assert_eq!(state.asked.load(Ordering::SeqCst), 1);
 }
@@ -348,6 +355,64 @@ async fn an_issuer_that_is_away_is_said_to_be_busy_and_one_that_is_another_has_n
     let away = discovered("http://127.0.0.1:9");
     let token = signer.sign(&with("iss", json!("http://127.0.0.1:9")));
     assert_eq!(status(&away, "GET", "/v1/token", &token).await, 503);
+}
+
+#[tokio::test]
+async fn one_sender_waits_for_an_issuer_that_hangs_and_others_hear_of_it() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let base = format!("http://{}", listener.local_addr().unwrap());
+    let site = discovered(&base);
+    let token = Signer::new("one").sign(&with("iss", json!(base)));
+    let first = {
+        let (router, header) = (site.router.clone(), format!("Bearer {token}"));
+        tokio::spawn(async move {
+            let headers = [("authorization", &header[..])];
+            crate::support::http::send(&router, "GET", "/v1/token", &headers, "").await.status
+        })
+    };
+    // Its request for keys has come, and is not answered.
+    let held = listener.accept().await.unwrap();
+    for _ in 0..5 {
+        assert_eq!(status(&site, "GET", "/v1/token", &token).await, 503);
+    }
+    assert!(!first.is_finished());
+    drop((held, listener));
+    assert_eq!(first.await.unwrap().as_u16(), 503);
+}
+
+#[tokio::test]
+async fn keys_that_were_had_outlive_a_reload_and_what_holds_none() {
+    let signer = Signer::new("one");
+    let (site, path) = open(&[&signer], &[]);
+    let ann = signer.sign(&claims());
+    assert_eq!(status(&site, "GET", "/v1/token", &ann).await, 200);
+    let keys = path.with_file_name("keys.json");
+    let issuers = site.app.issuers.as_ref().unwrap();
+    for content in ["", "{\"keys\": []}", "{\"keys\": [{\"kty\": \"oct\", \"k\": \"AA\"}]}"] {
+        std::fs::write(&keys, content).unwrap();
+        issuers.reload().unwrap();
+        issuers.warm().await;
+        assert_eq!(status(&site, "GET", "/v1/token", &ann).await, 200, "{content}");
+    }
+    let next = Signer::new("two");
+    publish(&keys, &[&next]);
+    issuers.warm().await;
+    assert_eq!(status(&site, "GET", "/v1/token", &ann).await, 401, "its key was taken back");
+    assert_eq!(status(&site, "GET", "/v1/token", &next.sign(&claims())).await, 200);
+}
+
+#[tokio::test]
+async fn a_subject_writes_one_line_of_the_audit_log_whatever_it_is_called() {
+    let signer = Signer::new("one");
+    let (site, _) = open(&[&signer], &[]);
+    let name = "ann\u{2028}{\"token\": \"x\"}\u{85}\u{202e}\u{9b}\n\u{1f600}\u{7f}";
+    let token = signer.sign(&with("sub", json!(name)));
+    assert_eq!(status(&site, "GET", "/v1/token", &token).await, 200);
+    let audit = std::fs::read(site.folder.path().join("audit.jsonl")).unwrap();
+    assert!(audit.iter().all(|&byte| byte == b'\n' || (b' '..=b'~').contains(&byte)));
+    let text = String::from_utf8(audit).unwrap();
+    let line: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
+    assert_eq!(line["subject"], name);
 }
 
 #[test]

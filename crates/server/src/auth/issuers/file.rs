@@ -101,6 +101,13 @@ pub struct IssuerEntry {
     pub grants: Vec<Grant>,
 }
 
+impl IssuerEntry {
+    /// Whether keys are at the same place.
+    pub fn has_keys_of(&self, other: &Self) -> bool {
+        (&self.issuer, &self.jwks, &self.ca) == (&other.issuer, &other.jwks, &other.ca)
+    }
+}
+
 /// Permissions for tokens with a claim.
 pub struct Grant {
     /// Its name, or a path of names.
@@ -134,7 +141,9 @@ fn read(bytes: &[u8]) -> Result<Vec<IssuerEntry>, String> {
         if issuers.iter().any(|issuer| issuer.issuer == *name) {
             return Err(format!("issuer {name:?} is there twice; put all its grants together"));
         }
-        if name.is_empty() || written.audience.iter().all(String::is_empty) {
+        let no_audience =
+            written.audience.is_empty() || written.audience.iter().any(String::is_empty);
+        if name.is_empty() || no_audience {
             return Err(format!(
                 "issuer {name:?} needs a name and an audience: tokens for other services have the same issuer"
             ));
@@ -170,9 +179,10 @@ fn is_public(algorithm: Algorithm) -> bool {
 fn resolve(grant: WrittenGrant, roles: &BTreeMap<String, Vec<Verb>>) -> Result<Grant, String> {
     let mut verbs = grant.permissions;
     if let Some(role) = &grant.role {
-        let named = roles.get(role).ok_or_else(|| {
+        let own = roles.get(role).map(Vec::as_slice);
+        let named = own.or((role == "owner").then_some(&Verb::OWNER)).ok_or_else(|| {
             let known: Vec<&str> = roles.keys().map(String::as_str).collect();
-            format!("there is no role {role:?} among roles: {}", known.join(", "))
+            format!("there is no role {role:?} among roles: {}, and owner", known.join(", "))
         })?;
         verbs.extend(named);
     }
@@ -227,14 +237,18 @@ mod tests {
             ("/format", json!(2), "format 2 came"),
             ("/issuers", json!([]), "no issuer"),
             ("/issuers/0/audience", json!([]), "needs a name and an audience"),
-            ("/issuers/0/audience", json!([""]), "needs a name and an audience"),
+            ("/issuers/0/audience", json!(["search", ""]), "needs a name and an audience"),
             ("/issuers/0/issuer", json!(""), "needs a name and an audience"),
             ("/issuers/0/algorithms", json!(["HS256"]), "may not sign by HS256"),
             ("/issuers/0/algorithms", json!(["none"]), "unknown variant"),
             ("/issuers/0/algorithms", json!([]), "allows no token"),
             ("/issuers/0/longest_hours", json!(0), "allows no token"),
             ("/issuers/0/algorithm", json!(["RS256"]), "unknown field"),
-            ("/issuers/0/grants/0/role", json!("writer"), "no role \"writer\" among roles: reader"),
+            (
+                "/issuers/0/grants/0/role",
+                json!("writer"),
+                "no role \"writer\" among roles: reader, and owner",
+            ),
             ("/issuers/0/grants/0/collections", json!([]), "names no collection"),
             ("/issuers/0/grants/0/collections", json!(["a/b"]), "is no collection"),
             ("/issuers/0/grants/0/is", json!(""), "needs a claim"),

@@ -3,14 +3,15 @@
 
 use super::file::IssuerEntry;
 use futures_util::StreamExt;
-use jsonwebtoken::jwk::{Jwk, KeyAlgorithm, PublicKeyUse};
-use jsonwebtoken::{Algorithm, DecodingKey};
+use jsonwebtoken::jwk::{Jwk, KeyAlgorithm, KeyOperations, PublicKeyUse};
+use jsonwebtoken::{Algorithm, AlgorithmFamily, DecodingKey};
 use reqwest::{Certificate, Client, Url, redirect::Policy};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 use tokio::sync::{Mutex, OwnedMutexGuard};
+use tokio::task::JoinHandle;
 
 /// After which keys are asked for anew, and after which those that were had are not believed any more.
 const FRESH: Duration = Duration::from_secs(3600);
@@ -21,8 +22,11 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 /// Bytes of a document, and keys in it, at most.
 const DOCUMENT: usize = 1 << 20;
 const KEYS: usize = 64;
+/// Keys that a token without the name of one is checked by, at most.
+const TRIED: usize = 8;
 
 /// Where keys come from, and those that came.
+#[derive(Clone)]
 pub struct KeySource(Arc<Inner>);
 
 struct Inner {
@@ -62,69 +66,70 @@ impl KeySource {
     pub fn new(entry: &IssuerEntry, folder: &Path) -> Result<Self, String> {
         let from = match entry.jwks.as_deref() {
             Some(path) if !path.contains("://") => From::File(folder.join(path)),
-            Some(url) => From::Url(client(entry.ca.as_deref(), folder)?, trusted(url)?),
+            Some(url) => {
+                let url = trusted(url)?;
+                From::Url(client(&url, entry.ca.as_deref(), folder)?, url)
+            }
             None => {
                 let url = format!(
                     "{}/.well-known/openid-configuration",
                     entry.issuer.trim_end_matches('/')
                 );
-                trusted(&url)?;
-                From::Discovery(client(entry.ca.as_deref(), folder)?, entry.issuer.clone())
+                let client = client(&trusted(&url)?, entry.ca.as_deref(), folder)?;
+                From::Discovery(client, entry.issuer.clone())
             }
         };
         Ok(KeySource(Arc::new(Inner { from, held: RwLock::default(), asked: Arc::default() })))
     }
 
-    /// Keys by which a token may be signed that names `kid`.
+    /// Keys by which a token may be signed that names `kid`. One sender at a time waits for an issuer: where its keys are
+    /// asked for already, others hear at once that there are none, or strangers could hold everybody up.
     pub async fn of(
         &self,
         kid: Option<&str>,
         algorithm: Algorithm,
     ) -> Result<Vec<DecodingKey>, NoKeys> {
-        let held = self.0.held();
+        let held = self.0.held().filter(|held| held.since.elapsed() < STALE);
         let suits = |held: &Held| held.fitting(kid, algorithm);
         let found = held.as_deref().map(suits).unwrap_or_default();
         let is_fresh = held.as_ref().is_some_and(|held| held.since.elapsed() < FRESH);
         if is_fresh && !found.is_empty() {
             return Ok(found);
         }
-        // Who has keys does not wait for somebody else's attempt.
-        let asked = Arc::clone(&self.0.asked);
-        let attempt = match &held {
-            Some(_) => asked.try_lock_owned().ok(),
-            None => Some(asked.lock_owned().await),
-        };
-        if let Some(asked) = attempt
-            && asked.is_none_or(|asked| asked.elapsed() >= PAUSE)
-            && let Err(error) = self.0.attempt(asked).await
+        let attempt = Arc::clone(&self.0.asked).try_lock_owned().ok();
+        if let Some(asked) =
+            attempt.filter(|asked| asked.is_none_or(|asked| asked.elapsed() >= PAUSE))
         {
-            tracing::warn!(%error, "the keys of an issuer could not be had");
+            let work = self.0.attempt(asked);
+            if found.is_empty() {
+                let _ = work.await;
+            }
+        }
+        if !found.is_empty() {
+            return Ok(found);
         }
         let held = self.0.held().filter(|held| held.since.elapsed() < STALE).ok_or(NoKeys)?;
         Ok(suits(&held))
     }
 
     /// Asks for the keys now.
-    pub async fn refresh(&self) -> Result<(), String> {
+    pub async fn refresh(&self) {
         let asked = Arc::clone(&self.0.asked).lock_owned().await;
-        self.0.attempt(asked).await
+        let _ = self.0.attempt(asked).await;
     }
 }
 
 impl Inner {
     /// In a task of its own: a sender who leaves does not end it, or strangers could keep new keys away.
-    async fn attempt(
-        self: &Arc<Self>,
-        mut asked: OwnedMutexGuard<Option<Instant>>,
-    ) -> Result<(), String> {
+    fn attempt(self: &Arc<Self>, mut asked: OwnedMutexGuard<Option<Instant>>) -> JoinHandle<()> {
         *asked = Some(Instant::now());
         let inner = Arc::clone(self);
-        let work = tokio::spawn(async move {
-            let fetched = inner.fetch().await;
+        tokio::spawn(async move {
+            if let Err(error) = inner.fetch().await {
+                tracing::warn!(%error, "the keys of an issuer could not be had; those before hold for a day");
+            }
             drop(asked);
-            fetched
-        });
-        work.await.unwrap_or_else(|error| Err(error.to_string()))
+        })
     }
 
     async fn fetch(&self) -> Result<(), String> {
@@ -138,11 +143,15 @@ impl Inner {
                     format!("{}/.well-known/openid-configuration", issuer.trim_end_matches('/'));
                 let document = get(client, trusted(&url)?).await?;
                 let document: Discovered = serde_json::from_slice(&document)
-                    .map_err(|error| format!("{url} is no discovery document: {error}"))?;
+                    .map_err(|_| format!("{url} is no discovery document"))?;
                 if document.issuer != *issuer {
                     return Err(format!("{url} is of issuer {:?}", document.issuer));
                 }
-                get(client, trusted(&document.jwks_uri)?).await?
+                let keys = trusted(&document.jwks_uri)?;
+                if keys.scheme() != trusted(&url)?.scheme() {
+                    return Err(format!("{url} names keys at {}", shown(&keys)));
+                }
+                get(client, keys).await?
             }
         };
         let keys = read(&bytes)?;
@@ -163,7 +172,7 @@ impl Held {
             let signs = key.algorithm.is_none_or(|wanted| wanted == KeyAlgorithm::from(algorithm));
             named && signs && key.key.family() == algorithm.family()
         };
-        self.keys.iter().filter(suits).map(|key| key.key.clone()).collect()
+        self.keys.iter().filter(suits).take(TRIED).map(|key| key.key.clone()).collect()
     }
 }
 
@@ -180,36 +189,59 @@ struct KeySet {
 
 /// The keys of a set that sign; others, and those that this server knows nothing of, are left out.
 fn read(bytes: &[u8]) -> Result<Vec<Key>, String> {
-    let set: KeySet = serde_json::from_slice(bytes)
-        .map_err(|error| format!("what came is no set of keys (JWKS): {error}"))?;
-    let keys = set.keys.into_iter().take(KEYS).filter_map(|one| {
+    let set: KeySet = serde_json::from_slice(bytes).map_err(|error| {
+        format!(
+            "what came is no set of keys (JWKS), line {} column {}",
+            error.line(),
+            error.column()
+        )
+    })?;
+    let keys = set.keys.into_iter().filter_map(|one| {
         let jwk: Jwk = serde_json::from_value(one).ok()?;
-        let signs =
-            jwk.common.public_key_use.as_ref().is_none_or(|used| *used == PublicKeyUse::Signature);
-        let key = DecodingKey::from_jwk(&jwk).ok().filter(|_| signs)?;
+        let common = &jwk.common;
+        let used = common.public_key_use.as_ref();
+        let for_signatures = used.is_none_or(|used| *used == PublicKeyUse::Signature);
+        let operations = common.key_operations.as_ref();
+        let verifies = operations.is_none_or(|all| all.contains(&KeyOperations::Verify));
+        let key = DecodingKey::from_jwk(&jwk).ok().filter(|_| for_signatures && verifies)?;
         Some(Key { kid: jwk.common.key_id, algorithm: jwk.common.key_algorithm, key })
     });
-    Ok(keys.collect())
+    let keys: Vec<Key> = keys.filter(|key| key.key.family() != AlgorithmFamily::Hmac).collect();
+    match keys.len() {
+        0 => Err("no key of what came checks signatures".into()),
+        1..=KEYS => Ok(keys),
+        count => Err(format!("{count} keys came, {KEYS} at most are used")),
+    }
 }
 
-fn client(ca: Option<&Path>, folder: &Path) -> Result<Client, String> {
+fn client(url: &Url, ca: Option<&Path>, folder: &Path) -> Result<Client, String> {
     // Whoever was first has installed the same.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let mut builder = Client::builder().redirect(Policy::none()).timeout(TIMEOUT);
+    if url.scheme() == "http" {
+        // On this machine, and by no proxy, which could answer what it likes.
+        builder = builder.no_proxy();
+    }
     if let Some(ca) = ca {
         let path = folder.join(ca);
         let unusable = |error: String| format!("cannot use {}: {error}", path.display());
         let bytes = std::fs::read(&path).map_err(|error| unusable(error.to_string()))?;
-        let certificate =
-            Certificate::from_pem(&bytes).map_err(|error| unusable(error.to_string()))?;
-        builder = builder.add_root_certificate(certificate);
+        let certificates =
+            Certificate::from_pem_bundle(&bytes).map_err(|error| unusable(error.to_string()))?;
+        builder = builder.tls_certs_only(certificates);
     }
     builder.build().map_err(|error| error.to_string())
 }
 
+/// A URL as logs may have it: without a password or a query, which may be one.
+fn shown(url: &Url) -> String {
+    format!("{}://{}{}", url.scheme(), url.host_str().unwrap_or_default(), url.path())
+}
+
 /// A URL whose answer nobody in between has changed.
 fn trusted(url: &str) -> Result<Url, String> {
-    let parsed = Url::parse(url).map_err(|error| format!("{url:?} is no URL: {error}"))?;
+    let parsed = Url::parse(url)
+        .map_err(|error| format!("what should be the URL of keys is none: {error}"))?;
     let own = match parsed.host_str() {
         Some("localhost") => true,
         Some(host) => host
@@ -227,17 +259,18 @@ fn trusted(url: &str) -> Result<Url, String> {
 }
 
 async fn get(client: &Client, url: Url) -> Result<Vec<u8>, String> {
-    let failed = |error: reqwest::Error| format!("{url} failed: {error}");
-    let reply = client.get(url.clone()).send().await.map_err(failed)?;
+    let name = shown(&url);
+    let failed = |error: reqwest::Error| format!("{name} failed: {}", error.without_url());
+    let reply = client.get(url).send().await.map_err(failed)?;
     if !reply.status().is_success() {
-        return Err(format!("{url} answered {}", reply.status()));
+        return Err(format!("{name} answered {}", reply.status()));
     }
     let mut bytes = Vec::new();
     let mut pieces = reply.bytes_stream();
     while let Some(piece) = pieces.next().await {
         bytes.extend_from_slice(&piece.map_err(failed)?);
         if bytes.len() > DOCUMENT {
-            return Err(format!("{url} sends more than {DOCUMENT} bytes"));
+            return Err(format!("{name} sends more than {DOCUMENT} bytes"));
         }
     }
     Ok(bytes)

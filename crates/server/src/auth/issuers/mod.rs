@@ -14,6 +14,7 @@ use super::scope::Scope;
 use super::verb::Verb;
 use crate::hex;
 use file::{Grant, IssuerEntry};
+use futures_util::future::join_all;
 use jiff::Timestamp;
 use jsonwebtoken::{Algorithm, Validation, decode, decode_header};
 use keys::KeySource;
@@ -29,7 +30,7 @@ const LEEWAY: u64 = 30;
 /// Whom an issuer's token names, with what this server grants.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Identity {
-    /// 16 hex digits, a hash of issuer and subject: in logs, and whose uploads and session keys they are.
+    /// 32 hex digits, a hash of issuer and subject: in logs, and whose uploads and session keys they are.
     pub id: String,
     /// Who vouches.
     pub issuer: String,
@@ -84,19 +85,23 @@ impl Issuers {
     /// # Errors
     /// [`IssuersError`].
     pub fn reload(&self) -> Result<(), IssuersError> {
-        let read = Arc::new(load(&self.path)?);
+        let before = self.issuers();
+        let mut read = load(&self.path)?;
+        for issuer in &mut read {
+            // Keys that were had stay, where they would be asked for at the same place.
+            let same = |old: &&Issuer| old.entry.has_keys_of(&issuer.entry);
+            if let Some(old) = before.iter().find(same) {
+                issuer.keys = old.keys.clone();
+            }
+        }
+        let read = Arc::new(read);
         *self.held.write().unwrap_or_else(PoisonError::into_inner) = read;
         Ok(())
     }
 
-    /// Asks every issuer for its keys; a warning names one that has none.
+    /// Asks every issuer for its keys.
     pub async fn warm(&self) {
-        for issuer in self.issuers().iter() {
-            if let Err(error) = issuer.keys.refresh().await {
-                tracing::warn!(issuer = issuer.entry.issuer, %error,
-                    "no keys of this issuer: its tokens are answered with 503 until there are");
-            }
-        }
+        join_all(self.issuers().iter().map(|issuer| issuer.keys.refresh())).await;
     }
 
     /// Whether that could be a signed token, and is none of the token file's.
@@ -112,6 +117,10 @@ impl Issuers {
         let Ok(header) = decode_header(token) else { return Verified::Refused("it has no header") };
         if header.crit.is_some() {
             return Verified::Refused("it asks for an extension");
+        }
+        let kind = header.typ.as_deref().map(str::to_ascii_lowercase);
+        if !matches!(kind.as_deref(), None | Some("jwt" | "at+jwt" | "application/at+jwt")) {
+            return Verified::Refused("it is for something else");
         }
         let Some(claimed) = claims::issuer(token) else {
             return Verified::Refused("it names no issuer");
@@ -170,7 +179,11 @@ impl Issuer {
         if left >= i64::from(entry.longest_hours) {
             return Verified::Refused("it is valid for longer than longest_hours");
         }
+        if subject.is_empty() || claims.contains_key("cnf") {
+            return Verified::Refused("it has no subject, or is bound to a key that nobody shows");
+        }
         if entry.refuse.iter().any(|refused| refused == subject) {
+            tracing::info!(issuer = entry.issuer, ?subject, "a subject that is refused");
             return Verified::Refused("its subject is refused");
         }
         let held = |grant: &&Grant| claims::has(&claims, &grant.claim, &grant.is);
@@ -189,5 +202,5 @@ fn id(issuer: &str, subject: &str) -> String {
     let mut hash = blake3::Hasher::new_derive_key("ciphervec identity of an issuer 2026-11-29");
     hash.update(&(issuer.len() as u64).to_le_bytes());
     hash.update(issuer.as_bytes()).update(subject.as_bytes());
-    hex::show(&hash.finalize().as_bytes()[..8])
+    hex::show(&hash.finalize().as_bytes()[..16])
 }

@@ -59,8 +59,8 @@ impl TokenState {
 /// Whom an issuer's token names.
 #[derive(Serialize, ToSchema)]
 pub struct IdentityState {
-    /// What audit lines call it: 16 hex digits.
-    #[schema(pattern = "^[0-9a-f]{16}$")]
+    /// What audit lines call it: 32 hex digits.
+    #[schema(pattern = "^[0-9a-f]{32}$")]
     id: String,
     /// Who vouches for it.
     issuer: String,
