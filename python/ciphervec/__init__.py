@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from .collections.keys import Identity, KeyRing, Keys
     from .collections.owner import Owner, Probe, SealedQuery
     from .collections.private_table import PrivateTable, PrivateTableClient
-    from .collections.ranking import BM25, Rerank, Rrf, SparseVectors, Weighted
+    from .collections.ranking import BM25, Rerank, Rrf, SparseOnly, SparseVectors, Weighted
     from .collections.results import GetResult, Matches, QueryResult
     from .collections.roc import Roc, Threshold
     from .collections.spec import Clusters
@@ -121,6 +121,7 @@ _NAMES = {
     "Roc": "collections.roc",
     "Rrf": "collections.ranking",
     "SealedQuery": "collections.owner",
+    "SparseOnly": "collections.ranking",
     "SparseVectors": "collections.ranking",
     "Threshold": "collections.roc",
     "Weighted": "collections.ranking",

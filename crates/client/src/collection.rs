@@ -16,6 +16,7 @@ use crate::records::sparse::Sparse;
 use crate::replica::alone::Alone;
 use crate::replica::batch::{Batch, Records, changed, check_rows, distinct};
 use crate::replica::fetch::Fetch;
+use crate::replica::fusion::Hybrid;
 use crate::replica::overlay::{Changes, Known, Unknown, say_stale};
 use crate::replica::prefetch::prefetch;
 use crate::replica::querying::{Wanted, asked};
@@ -353,9 +354,10 @@ impl Collection {
                 );
             }
         }
-        let noisy = alone.description.encrypts_queries();
+        let scans = hybrid.as_ref().is_none_or(Hybrid::scans);
+        let noisy = scans && alone.description.encrypts_queries();
         let others = audience == Some(Audience::Others);
-        if others && alone.description.spec.mode() == Mode::SealedQuery {
+        if others && scans && alone.description.spec.mode() == Mode::SealedQuery {
             return alone.view().refuse_others("results");
         }
         if others && parts.embeddings && alone.description.spec.mode() == Mode::Sealed {

@@ -25,7 +25,7 @@ from .audience import Audience, OwnerMatches, OwnerResult, check_audience, check
 from .batch import Batch, OnZero, without_zeros
 from .embedding.function import texts_of
 from .keys import Keys
-from .ranking import Fusion, Rerank, RerankFunction, SparseRow, check_fusion, sparse_rows
+from .ranking import Fusion, Rerank, RerankFunction, SparseRow, check_fusion, sparse_rows, without_vectors
 from .results import (
     GET_DEFAULT,
     GET_INCLUDE,
@@ -320,6 +320,8 @@ class Collection(Texts):
         sparse vector for each query. `query_embeddings` may be given beside the texts. The order by words is
         exact, and made here of the words of all rows; the server is asked about the vectors alone. `scores` are those of the
         fusion then, and `distances` minus these. It goes with `where`, `ids`, `rerank` and `audience`, not with `within`.
+        `"sparse"`, or `SparseOnly`, is the order by words or sparse vectors alone: no vector is asked, and results are for
+        anybody.
 
         `fetch` is what a server may see of whose metadata, documents and vectors are read, see `HttpClient`.
 
@@ -336,17 +338,23 @@ class Collection(Texts):
         deviation = None if flooding is None else check_deviation(flooding)
         texts = None if query_texts is None else texts_of(query_texts, "query_texts")
         order, hybrid = Rerank.of(rerank, texts), check_fusion(fusion, texts, sparse)
-        both = hybrid is not None and query_embeddings is not None
-        query_embeddings = self._asked(query_embeddings, None if both else texts)
+        both, alone = hybrid is not None and query_embeddings is not None, without_vectors(hybrid)
+        if alone is None:
+            query_embeddings = self._asked(query_embeddings, None if both else texts)
+        elif query_embeddings is not None:
+            raise InvalidInput("fusion='sparse' asks no vectors: leave query_embeddings=... out.")
         wanted = check_include(self._query_default if include is None else include, QUERY_INCLUDE)
         parts = wanted if order is None or "documents" in wanted else [*wanted, "documents"]
-        queries = arrays.vectors(query_embeddings, self.dimension, self.metric, what="query_embeddings")
+        if alone is None:
+            queries = arrays.vectors(query_embeddings, self.dimension, self.metric, what="query_embeddings")
+        else:
+            queries = np.empty((0, self.dimension), np.float32)
         if n_results is None:
             limit = 10 if within is None else None
         else:
             limit = arrays.count(n_results, "n_results")
         if order is not None:
-            order.check_queries(len(queries))
+            order.check_queries(len(queries) if alone is None else alone)
         most = limit if order is None or limit is None else max(limit, order.first)
         radius = None if within is None else arrays.finite(within, "within")
         among, way = _which(ids, where, where_document), check_fetch(fetch)

@@ -58,10 +58,11 @@ Sparse: TypeAlias = BM25 | SparseVectors
 @dataclass(frozen=True)
 class Rrf:
     """Reciprocal rank fusion: a row's score is the sum of 1 / (k + rank) over the lists that have it, ranks from 1 on. Of each
-    list the first `window` are looked at, or `n_results` where that is more."""
+    list the first `window` are looked at, or `n_results` where that is more. `idf` weighs sparse vectors, see `SparseOnly`."""
 
     k: float = 60.0
     window: int = 100
+    idf: bool = False
 
     def __post_init__(self) -> None:
         """Raises InvalidInput."""
@@ -71,17 +72,19 @@ class Rrf:
 
     def native(self) -> dict[str, Any]:
         """As the core takes it."""
-        return {"k": float(self.k), "alpha": 0.0, "window": self.window}
+        return {"k": float(self.k), "alpha": None, "window": self.window, "idf": self.idf}
 
 
 @dataclass(frozen=True)
 class Weighted:
     """A row's score is `alpha` times that of its vector and 1 − `alpha` times that of its words, each of them from 0 to 1: over
     the first `window` by vectors from the lowest score to the highest, 0 beyond them; by words as a share of the highest, over
-    all rows. Rows that are among the first `window` of neither list are not found."""
+    all rows. Rows that are among the first `window` of neither list are not found. `idf` weighs sparse vectors, see
+    `SparseOnly`."""
 
     alpha: float = 0.5
     window: int = 100
+    idf: bool = False
 
     def __post_init__(self) -> None:
         """Raises InvalidInput."""
@@ -91,11 +94,26 @@ class Weighted:
 
     def native(self) -> dict[str, Any]:
         """As the core takes it."""
-        return {"k": None, "alpha": float(self.alpha), "window": self.window}
+        return {"k": None, "alpha": float(self.alpha), "window": self.window, "idf": self.idf}
 
 
-Fusion: TypeAlias = Rrf | Weighted | Literal["rrf"]
-"""How both orders are made one; `"rrf"` is `Rrf()`."""
+@dataclass(frozen=True)
+class SparseOnly:
+    """The order by words or sparse vectors alone: no vector is asked, and the server takes no part. A row's score is BM25's, or
+    the inner product; rows with none of the words are not found.
+
+    With `idf` each index of the sparse vectors that are asked weighs more the fewer rows have it: its weight is multiplied by
+    ln(1 + (n − f + ½) / (f + ½)), if f of all n rows have it. BM25 does so by itself."""
+
+    idf: bool = False
+
+    def native(self) -> dict[str, Any]:
+        """As the core takes it."""
+        return {"k": None, "alpha": None, "window": 1, "idf": self.idf}
+
+
+Fusion: TypeAlias = Rrf | Weighted | SparseOnly | Literal["rrf", "sparse"]
+"""How both orders are made one; `"rrf"` is `Rrf()`, `"sparse"` is `SparseOnly()`."""
 
 
 def check_sparse(given: object) -> Sparse | None:
@@ -190,20 +208,30 @@ def check_fusion(given: object, texts: Sequence[str] | None, sparse: Any) -> dic
         if sparse is not None:
             raise InvalidInput("sparse= goes with fusion=, such as fusion='rrf'.")
         return None
-    one = Rrf() if given == "rrf" else given
-    if not isinstance(one, Rrf | Weighted):
+    one = {"rrf": Rrf(), "sparse": SparseOnly()}.get(given, given) if isinstance(given, str) else given
+    if not isinstance(one, Rrf | Weighted | SparseOnly):
         raise InvalidInput(
-            f"fusion must be 'rrf', ciphervec.Rrf() or ciphervec.Weighted(), got {given!r:.80}."
+            "fusion must be 'rrf', 'sparse', ciphervec.Rrf(), ciphervec.Weighted() or ciphervec.SparseOnly(), got "
+            f"{given!r:.80}."
         )
     if texts is None and sparse is None:
         raise InvalidInput(
             "fusion= ranks by words or sparse vectors too: ask with query_texts=[...] or sparse=[...], beside "
             "query_embeddings=... or instead of them."
         )
+    if one.idf and sparse is None:
+        raise InvalidInput("idf weighs the sparse vectors of sparse=[...]; BM25 weighs rare words by itself.")
     vectors = sparse_rows(sparse, "sparse")
     if vectors is not None and None in vectors:
         raise InvalidInput("sparse= takes a sparse vector for each query, got None among them.")
     return {"texts": None if texts is None else list(texts), "vectors": vectors, **one.native()}
+
+
+def without_vectors(hybrid: Mapping[str, Any] | None) -> int | None:
+    """How many questions ask for the order by words or sparse vectors alone; None where vectors are asked."""
+    if hybrid is None or hybrid["k"] is not None or hybrid["alpha"] is not None:
+        return None
+    return len(hybrid["texts"] if hybrid["vectors"] is None else hybrid["vectors"])
 
 
 @runtime_checkable

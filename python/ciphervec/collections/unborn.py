@@ -22,7 +22,7 @@ from .audience import Audience, check_audience, check_deviation
 from .batch import NO_VECTORS, OnZero, without_zeros
 from .collection import Collection
 from .embedding.function import Embedder, EmbeddingFunction, SavedFunction, TextEmbedding, texts_of
-from .ranking import Fusion, Rerank, RerankFunction, Sparse, check_fusion, sparse_rows
+from .ranking import Fusion, Rerank, RerankFunction, Sparse, check_fusion, sparse_rows, without_vectors
 from .results import (
     GET_DEFAULT,
     GET_INCLUDE,
@@ -245,14 +245,19 @@ class UnbornCollection(Collection):
         self._alive()
         texts = None if query_texts is None else texts_of(query_texts, "query_texts")
         order = Rerank.of(rerank, texts)
-        both = check_fusion(fusion, texts, sparse) is not None and query_embeddings is not None
+        hybrid = check_fusion(fusion, texts, sparse)
+        both, alone = hybrid is not None and query_embeddings is not None, without_vectors(hybrid)
         check_audience(audience)
         if flooding is not None:
             check_deviation(flooding)
         parts = check_include(self._query_default if include is None else include, QUERY_INCLUDE)
         row_filter(where, where_document, self.filterable)
-        rows = self._asked(query_embeddings, None if both else texts)
-        asked = arrays.vectors(rows, _length(rows), self.metric, what="query_embeddings")
+        if alone is None:
+            rows = self._asked(query_embeddings, None if both else texts)
+            alone = len(arrays.vectors(rows, _length(rows), self.metric, what="query_embeddings"))
+        elif query_embeddings is not None:
+            raise InvalidInput("fusion='sparse' asks no vectors: leave query_embeddings=... out.")
+        asked = range(alone)
         if order is not None:
             order.check_queries(len(asked))
             parts = [*parts, "rerank_scores"]

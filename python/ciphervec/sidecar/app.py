@@ -1,5 +1,5 @@
-"""Web application: Chroma's HTTP API, version 2, enters; answers leave: the sidecar as a Starlette application.
-Key owner's side."""
+"""Web application of the sidecar, for the key owner: Chroma's HTTP API, version 2. A request is checked for who sends it before a
+byte of it is read."""
 
 from __future__ import annotations
 
@@ -167,6 +167,9 @@ class Service:
     def query(self, given: Arguments) -> Any:
         return self.rows.query(naming.identity(given["collection"]), given["body"])
 
+    def search(self, given: Arguments) -> Any:
+        return self.rows.search(naming.identity(given["collection"]), given["body"])
+
     def delete(self, given: Arguments) -> Any:
         return {"deleted": self.rows.delete(naming.identity(given["collection"]), given["body"])}
 
@@ -189,7 +192,7 @@ class Service:
 
     def unsupported(self, given: Arguments) -> Any:
         """What Chroma itself does in its cloud alone."""
-        raise Problem(501, "forks, attached functions and the search API are unsupported for local chroma")
+        raise Problem(501, "forks and attached functions are unsupported for local chroma")
 
 
 def application(
@@ -261,7 +264,7 @@ def application(
         route("POST", _COLLECTION + "/delete", service.delete),
         route("GET", _COLLECTION + "/count", service.count),
         route("GET", _COLLECTION + "/indexing_status", service.indexing),
-        route("POST", _COLLECTION + "/search", service.unsupported),
+        route("POST", _COLLECTION + "/search", service.search),
         route("POST", _COLLECTION + "/fork", service.unsupported),
         route("GET", _COLLECTION + "/fork_count", service.unsupported),
         route("POST", _COLLECTION + "/functions/attach", service.unsupported),

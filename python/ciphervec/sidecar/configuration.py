@@ -1,5 +1,5 @@
-"""Configuration: what a client asks of a collection enters; the configuration and schema that it reads back,
-and the metric, leave. Key owner's side.
+"""Configuration of Chroma's collections, for the key owner: the schema that is kept of what a client asks for, and what it says of
+metrics and indexes.
 
 Parameters of approximate indexes are kept and told, and mean nothing here: every question is compared with
 every vector.
@@ -63,7 +63,7 @@ def describe(
         raise invalid(
             "Failed to reconcile schema: Cannot set both collection config and schema simultaneously"
         )
-    _check_sparse(made)
+    _check_keys(made)
     return made
 
 
@@ -79,6 +79,15 @@ def space(schema: dict[str, Any]) -> Literal["l2", "cosine", "ip"]:
     """The metric."""
     found: Literal["l2", "cosine", "ip"] = _vector(schema).get("space", "l2")
     return found
+
+
+def sparse_index(schema: dict[str, Any]) -> tuple[str, bool] | None:
+    """The field whose sparse vectors rows are ranked by, and whether rare indices weigh more there."""
+    for key, kinds in schema["keys"].items():
+        index = kinds.get("sparse_vector", {}).get("sparse_vector_index")
+        if index is not None and index["enabled"]:
+            return key, index["config"].get("bm25") is True
+    return None
 
 
 def changed(schema: dict[str, Any], configuration: Any) -> dict[str, Any]:
@@ -234,16 +243,42 @@ def _indexes(kind: str, given: Any, before: dict[str, Any]) -> dict[str, Any]:
     return made
 
 
-def _check_sparse(schema: dict[str, Any]) -> None:
+def _check_keys(schema: dict[str, Any]) -> None:
+    """That names are not reserved ones, and at most one field has an index of sparse vectors."""
+    default = schema["defaults"].get("sparse_vector", {}).get("sparse_vector_index", {})
+    if default.get("enabled"):
+        raise _schema(
+            "Sparse vector index cannot be enabled by default. Please enable sparse vector index on specific keys."
+        )
+    indexed = []
     for key, kinds in schema["keys"].items():
-        index = kinds.get("sparse_vector", {}).get("sparse_vector_index")
-        if index is not None and index["enabled"]:
-            if index["config"].get("source_key") and "embedding_function" not in index["config"]:
-                raise invalid(
-                    "Validation error: schema: If source_key is provided then embedding_function must also be provided "
-                    "since there is no default embedding function."
+        if key.startswith("#") and key not in (EMBEDDING, DOCUMENT):
+            raise _schema(
+                f"key cannot begin with '#'. Keys starting with '#' are reserved for system use: {key}"
+            )
+        index = kinds.get("sparse_vector", {}).get("sparse_vector_index", {"config": {}, "enabled": False})
+        source = index["config"].get("source_key")
+        if source and str(source).startswith("#") and source != DOCUMENT:
+            raise _schema(
+                "source_key cannot begin with '#'. The only valid key starting with '#' is Key.DOCUMENT or '#document'."
+            )
+        if index["enabled"]:
+            if key.startswith("#"):
+                raise _schema(f"Field {key} cannot have a sparse vector index")
+            if source and "embedding_function" not in index["config"]:
+                raise _schema(
+                    "If source_key is provided then embedding_function must also be provided since there is no default "
+                    "embedding function."
                 )
-            raise invalid(f"Sparse vector indexing is not enabled in local (field {key!r})")
+            indexed.append(key)
+    if len(indexed) > 1:
+        raise _schema(
+            f"At most one sparse vector index is allowed for the collection, got {', '.join(indexed)}"
+        )
+
+
+def _schema(reason: str) -> Problem:
+    return invalid(f"Validation error: schema: {reason}")
 
 
 def _part(value: Any, where: str) -> dict[str, Any]:

@@ -1,5 +1,5 @@
-"""Filters: `where` and `where_document` as Chroma's clients write them enter; a filter on metadata for the
-collection, and a test of opened rows for the rest, leave. Key owner's side."""
+"""Filters of Chroma's clients, for the key owner: what of `where` and `where_document` the collection tests itself, and a test
+of opened rows for the rest. Both together are the whole filter."""
 
 from __future__ import annotations
 
@@ -15,25 +15,34 @@ from ..ingest.where import row_filter
 from . import configuration
 from .problem import Problem, invalid
 
-Row = tuple[dict[str, Any] | None, str | None]
-"""Metadata and document, opened."""
+Row = tuple[dict[str, Any] | None, str | None, Any]
+"""Metadata and document, opened, and the id."""
 Test = Callable[[Row], bool]
 
 _ORDER = ("$gt", "$gte", "$lt", "$lte")
+ID = "#id"
 _DOCUMENT = ("$contains", "$not_contains", "$regex", "$not_regex")
 
 
 @dataclass(frozen=True)
 class Filter:
-    """What a row must pass: both parts, where they are given."""
+    """What a row must pass: all parts that are given."""
 
     metadata: dict[str, Any] | None = None
     """In the grammar of collections, which may test it without opening every row."""
     rest: Test | None = None
     """On rows that were opened."""
+    ids: frozenset[str] | None = None
+    """Those that may pass."""
 
     def __bool__(self) -> bool:
-        return self.metadata is not None or self.rest is not None
+        return self.metadata is not None or self.rest is not None or self.ids is not None
+
+    def among(self, ids: list[str] | None) -> list[str] | None:
+        """Which of these ids may pass, or of all; None for any."""
+        if self.ids is None:
+            return ids
+        return sorted(self.ids) if ids is None else [one for one in ids if one in self.ids]
 
 
 @dataclass(frozen=True)
@@ -52,6 +61,15 @@ class _Text:
 
 
 @dataclass(frozen=True)
+class _Named:
+    """A condition on the id."""
+
+    ids: frozenset[str]
+    among: bool
+    """Whether it is to be one of them, or none."""
+
+
+@dataclass(frozen=True)
 class _Many:
     """Conditions that must hold, all or one of them."""
 
@@ -59,7 +77,7 @@ class _Many:
     parts: tuple[_Part, ...]
 
 
-_Part = _Fields | _Text | _Many
+_Part = _Fields | _Text | _Named | _Many
 
 
 def read(where: Any, where_document: Any, schema: dict[str, Any]) -> Filter:
@@ -72,9 +90,15 @@ def read(where: Any, where_document: Any, schema: dict[str, Any]) -> Filter:
         parts.append(_document(where_document, schema))
     conditions = [one for part in parts for one in _flat(part)]
     fields = [one.where for one in conditions if isinstance(one, _Fields) and one.where is not None]
-    others = [_test(one) for one in conditions if not isinstance(one, _Fields)]
+    named = [one.ids for one in conditions if isinstance(one, _Named) and one.among]
+    others = [
+        _test(one)
+        for one in conditions
+        if not isinstance(one, _Fields) and not (isinstance(one, _Named) and one.among)
+    ]
     metadata = None if not fields else fields[0] if len(fields) == 1 else {"$and": fields}
-    return Filter(metadata, (lambda row: all(test(row) for test in others)) if others else None)
+    rest = (lambda row: all(test(row) for test in others)) if others else None
+    return Filter(metadata, rest, frozenset.intersection(*named) if named else None)
 
 
 def _flat(part: _Part) -> list[_Part]:
@@ -88,6 +112,8 @@ def _test(part: _Part) -> Test:
     if isinstance(part, _Text):
         text = part.test
         return lambda row: text(row[1])
+    if isinstance(part, _Named):
+        return lambda row: (row[2] in part.ids) is part.among
     if isinstance(part, _Fields):
         if part.where is None:
             return lambda row: True
@@ -124,6 +150,13 @@ def _where(where: Any, schema: dict[str, Any]) -> _Part:
     if isinstance(condition, dict) and len(condition) != 1:
         raise _refused(where, f"the condition on {name!r} must have one operator")
     operator, operand = next(iter(condition.items())) if isinstance(condition, dict) else ("$eq", condition)
+    if name == ID:
+        listed = operand if operator in ("$in", "$nin") else [operand]
+        if operator not in ("$eq", "$ne", "$in", "$nin") or not isinstance(listed, list):
+            raise _refused(where, f"{ID} takes $eq, $ne, $in or $nin")
+        if not all(isinstance(one, str) for one in listed):
+            raise _refused(where, "ids are texts")
+        return _Named(frozenset(listed), operator in ("$eq", "$in"))
     if name == configuration.DOCUMENT:
         if operator in _DOCUMENT:
             return _document({operator: operand}, schema)

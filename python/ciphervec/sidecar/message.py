@@ -1,5 +1,4 @@
-"""Messages: JSON of requests enters; checked ids, vectors, metadata and counts leave, and answers as JSON.
-Key owner's side."""
+"""Messages of Chroma's API, for the key owner: ids, vectors, metadata and counts of requests, checked, and answers as JSON."""
 
 from __future__ import annotations
 
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 import orjson
 
+from ..collections.ranking import SparseRow, sparse_rows
 from ..ingest.arrays import BoolArray, FloatArray
 from ..ingest.nesting import check_depth
 from .problem import Problem, invalid
@@ -110,12 +110,39 @@ def metadatas(content: dict[str, Any], count: int, *, changes: bool) -> list[dic
                 raise invalid(
                     f"Validation error: metadatas: Invalid metadata at index {row}: the name {name!r}"
                 )
-            if not _plain(value) and not (value is None and changes):
-                raise Problem(422, f"metadatas[{row}].{name}: expected a string, number, boolean or list.")
+            if is_sparse(value):
+                sparse_vector(value, f"metadatas[{row}].{name}")
+            elif not _plain(value) and not (value is None and changes):
+                raise Problem(
+                    422,
+                    f"metadatas[{row}].{name}: expected a string, number, boolean, list or sparse vector.",
+                )
     if uris is None:
         return found
     pairs = zip(found or [None] * count, uris, strict=True)
     return [fields if uri is None else {**(fields or {}), URI: uri} for fields, uri in pairs]
+
+
+def is_sparse(value: Any) -> bool:
+    """Whether it is a sparse vector, as clients write such."""
+    return isinstance(value, dict) and value.get("#type") == "sparse_vector"
+
+
+def sparse_vector(value: dict[str, Any], what: str) -> SparseRow:
+    """Raises InvalidInput."""
+    found = sparse_rows([{name: value.get(name) for name in ("indices", "values")}], what) or [None]
+    return found[0] or ([], [])
+
+
+def sparse_column(metadatas: list[dict[str, Any] | None] | None, field: str) -> list[SparseRow | None] | None:
+    """The sparse vectors of rows, in this field of their metadata: none where that is taken away or something else, None where it
+    stays."""
+    if metadatas is None:
+        return None
+    given = [(fields or {}).get(field, ...) for fields in metadatas]
+    return [
+        None if one is ... else sparse_vector(one, field) if is_sparse(one) else ([], []) for one in given
+    ]
 
 
 def _plain(value: Any) -> bool:

@@ -1,5 +1,5 @@
-"""Rows: what a client puts in, asks for or takes out of one collection enters; the sealed collection upstream
-is changed or asked, and answers leave as the client reads them. Key owner's side."""
+"""Rows of Chroma's collections, for the key owner: what clients put in, ask for or take out is done with the sealed collection
+upstream. Whatever a filter has that the collection can't test is tested here, on opened rows."""
 
 from __future__ import annotations
 
@@ -10,11 +10,14 @@ import numpy as np
 
 from ..collections.audience import Audience
 from ..collections.collection import Collection
-from . import configuration, filters, message
+from ..collections.ranking import SparseOnly, SparseVectors
+from ..ingest.arrays import FloatArray
+from . import configuration, filters, message, search
 from .answers import exactly, opened, ranked, told
-from .catalog import Catalog
+from .catalog import Catalog, Entry
 from .filters import Filter
 from .problem import Problem, invalid
+from .ranking import Knn
 
 GET_DEFAULT = ("documents", "metadatas")
 QUERY_DEFAULT = ("documents", "metadatas", "distances")
@@ -69,6 +72,7 @@ class Rows:
         parts = message.include(content, GET_DEFAULT)
         passing = filters.read(content.get("where"), content.get("where_document"), entry.schema)
         rows = self._catalog.rows_of(entry)
+        ids = passing.among(ids)
         if rows is None or ids == [] or limit == 0:
             return told(parts, {"ids": []})
         named = ids if ids is None else rows.ids(ids)
@@ -98,6 +102,7 @@ class Rows:
         if rows is None or limit == 0:
             return 0
 
+        ids = passing.among(ids)
         named = None if ids is None else rows.ids(ids)
         found = self._passing(rows, named, passing) if passing else (named or [])
         return rows.delete(found[:limit], missing_ok=True) if found[:limit] else 0
@@ -123,9 +128,98 @@ class Rows:
             missing = [one for one in ids if one not in rows]
             if missing:
                 raise Problem(500, f"Error executing plan: Internal error: Error finding id {missing[0]!r}")
-        where, among = passing.metadata, ids
+        where, among = self._narrowed(rows, ids, passing)
+        return ranked(parts, self._nearest(rows, queries, count, where, among, parts))
+
+    def search(self, id: str, content: dict[str, Any]) -> dict[str, Any]:
+        """The rows of each payload, by its ranking."""
+        entry = self._catalog.entry(id)
+        given = [(search.Payload(one), one) for one in search.payloads(content)]
+        passing = [filters.read(one.get("filter") or None, None, entry.schema) for _, one in given]
+        rows = self._catalog.rows_of(entry)
+        audience = self._choices.audience
+        answers = []
+        for (payload, _), filter in zip(given, passing, strict=True):
+            found: list[search.Row] = []
+            if rows is not None:
+                rows.refresh()
+                found = self._found(entry, rows, payload, filter)
+            answers.append(payload.answer(rows, found, audience))
+        return search.together(answers)
+
+    def _found(
+        self, entry: Entry, rows: Collection, payload: search.Payload, passing: Filter
+    ) -> list[search.Row]:
+        where, among = self._narrowed(rows, None, passing)
+        if payload.rank is None:
+            among = None if among is None else rows.ids(among)
+            named = rows.get(among, where, [], limit=payload.limit, offset=payload.offset)["ids"]
+            return [(name, 0.0) for name in named]
+
+        def nearest(knn: Knn) -> dict[Any, float]:
+            count = min(knn.limit, len(rows))
+            if not count or among == []:
+                return {}
+            if isinstance(knn.query, dict):
+                return self._by_sparse(entry, rows, knn, count, where, among)
+            if knn.key != configuration.EMBEDDING:
+                raise invalid(
+                    f"field {knn.key!r} has no index of dense vectors; rank by {configuration.EMBEDDING}."
+                )
+            query = message.array([knn.query])
+            _check_dimension(rows, query)
+            found = self._nearest(rows, query, count, where, among, ["distances"])
+            return dict(zip(found["ids"][0], map(float, found["distances"][0]), strict=True))
+
+        return payload.ranked(rows, nearest, self._choices.audience)
+
+    def _by_sparse(
+        self,
+        entry: Entry,
+        rows: Collection,
+        knn: Knn,
+        count: int,
+        where: dict[str, Any] | None,
+        among: list[Any] | None,
+    ) -> dict[Any, float]:
+        """1 − inner product of the rows with the highest ones."""
+        index = configuration.sparse_index(entry.schema)
+        if index is None or index[0] != knn.key:
+            raise invalid(
+                f"field {knn.key!r} has no sparse vector index; the collection's schema has to enable it."
+            )
+        found = rows.query(
+            n_results=count,
+            where=where,
+            include=["scores"],
+            ids=among,
+            sparse=[message.sparse_vector(knn.query, "the query of $knn")],
+            fusion=SparseOnly(idf=index[1]),
+            audience=self._choices.audience,
+        )
+        return {
+            name: 1.0 - score
+            for name, score in zip(found["ids"][0], (found["scores"] or [[]])[0], strict=True)
+        }
+
+    def _narrowed(
+        self, rows: Collection, ids: list[Any] | None, passing: Filter
+    ) -> tuple[dict[str, Any] | None, list[Any] | None]:
+        """A filter that the collection tests, and the ids that may pass."""
         if passing.rest is not None:
-            where, among = None, self._passing(rows, ids, passing)
+            return None, self._passing(rows, ids, passing)
+        return passing.metadata, passing.among(ids)
+
+    def _nearest(
+        self,
+        rows: Collection,
+        queries: FloatArray,
+        count: int,
+        where: dict[str, Any] | None,
+        among: list[Any] | None,
+        parts: list[str],
+    ) -> dict[str, Any]:
+        """The rows closest to each vector, with these parts."""
         exact = self._choices.exact and "distances" in parts
         audience = self._choices.audience
         wanted = [*opened(parts), "distances", *(["embeddings"] if exact else [])]
@@ -139,7 +233,7 @@ class Rows:
                 rows.get(names, include=["embeddings"], audience=audience)["embeddings"]
                 for names in found["ids"]
             ]
-        return ranked(parts, exactly(rows.metric, queries, shown, count) if exact else shown)
+        return exactly(rows.metric, queries, shown, count) if exact else shown
 
     def _put(self, id: str, content: dict[str, Any], **rule: Any) -> None:
         entry = self._catalog.entry(id)
@@ -150,17 +244,23 @@ class Rows:
         documents = message.listed(content, "documents", str, len(ids))
         if not ids:
             return
+        index = configuration.sparse_index(entry.schema)
+        sparse = None if index is None else message.sparse_column(metadatas, index[0])
         rows = self._catalog.rows_of(entry)
         if rows is None:
             if only_changes or vectors is None:
                 return
             rows = self._catalog.begin(
-                entry, len(vectors[0]), mode=self._choices.mode, filterable=self._choices.filterable
+                entry,
+                len(vectors[0]),
+                mode=self._choices.mode,
+                filterable=self._choices.filterable,
+                sparse=None if index is None else SparseVectors(),
             )
         _check_dimension(
             rows, next((one for one in vectors if one is not None), None) if vectors is not None else None
         )
-        rows.merge(ids, vectors, metadatas, documents, **rule)
+        rows.merge(ids, vectors, metadatas, documents, sparse_embeddings=sparse, **rule)
         self._discover(id, metadatas)
 
     def _discover(self, id: str, metadatas: list[dict[str, Any] | None] | None) -> None:
@@ -168,7 +268,8 @@ class Rows:
         kinds: dict[str, set[str]] = {}
         for fields in metadatas or ():
             for name, value in (fields or {}).items():
-                kind = filters.kind(value[0] if isinstance(value, list) else value)
+                one = value[0] if isinstance(value, list) else value
+                kind = "sparse_vector" if message.is_sparse(one) else filters.kind(one)
                 if kind and name != message.URI:
                     kinds.setdefault(name, set()).add(kind)
         entry = self._catalog.entry(id)
@@ -180,11 +281,13 @@ class Rows:
 
     def _passing(self, rows: Collection, named: list[Any] | None, passing: Filter) -> list[Any]:
         """The ids of the rows that pass, in the order of insertion."""
+        named = passing.among(named)
+        named = None if named is None else rows.ids(named)
         if passing.rest is None:
             return rows.get(named, passing.metadata, [])["ids"]
         found = rows.get(named, passing.metadata, ["metadatas", "documents"])
         rows_now = zip(found["ids"], found["metadatas"] or (), found["documents"] or (), strict=True)
-        return [name for name, fields, document in rows_now if passing.rest((fields, document))]
+        return [name for name, fields, document in rows_now if passing.rest((fields, document, name))]
 
 
 def _check_dimension(rows: Collection, vectors: Any) -> None:

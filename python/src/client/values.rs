@@ -158,21 +158,23 @@ pub struct PyHybrid {
     texts: Option<Vec<String>>,
     vectors: Option<Vec<Pairs>>,
     k: Option<f64>,
-    alpha: f64,
+    alpha: Option<f64>,
     window: usize,
+    idf: bool,
 }
 
 impl PyHybrid {
     pub fn read(self) -> Hybrid {
-        let fusion = match self.k {
-            Some(k) => Fusion::Ranks { k },
-            None => Fusion::Weighted { alpha: self.alpha },
+        let fusion = match (self.k, self.alpha) {
+            (Some(k), _) => Fusion::Ranks { k },
+            (None, Some(alpha)) => Fusion::Weighted { alpha },
+            (None, None) => Fusion::Words,
         };
         let asked = match self.vectors {
             Some(vectors) => Asked::Vectors(vectors.into_iter().map(vector).collect()),
             None => Asked::Texts(self.texts.unwrap_or_default()),
         };
-        Hybrid { asked, fusion, window: self.window }
+        Hybrid { asked, fusion, window: self.window, idf: self.idf }
     }
 }
 

@@ -34,11 +34,16 @@ impl Bm25 {
     /// What a word that a row has `times` says, if of `corpus` so many rows have it.
     pub fn weight(&self, corpus: &Corpus, having: u64, times: u32, length: u32) -> f64 {
         let (all, having) = (corpus.rows as f64, having as f64);
-        let rare = (1.0 + (all - having + 0.5) / (having + 0.5)).ln();
+        let rare = rarity(all, having);
         let times = f64::from(times);
         let relative = f64::from(length) * corpus.rows as f64 / corpus.words as f64;
         rare * times * (self.k1 + 1.0) / (times + self.k1 * (1.0 - self.b + self.b * relative))
     }
+}
+
+/// How much a word says that `having` of `all` rows have.
+pub fn rarity(all: f64, having: f64) -> f64 {
+    (1.0 + (all - having + 0.5) / (having + 0.5)).ln()
 }
 
 /// What is told of all rows.

@@ -26,6 +26,8 @@ pub enum Fusion {
         /// From 0 to 1.
         alpha: f64,
     },
+    /// The words' order alone: no vector is asked, and scores are those of BM25, or inner products.
+    Words,
 }
 
 /// What is asked beside vectors: one entry a query.
@@ -37,6 +39,15 @@ pub enum Asked {
     Vectors(Vec<SparseVector>),
 }
 
+impl Asked {
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Self::Texts(texts) => texts.len(),
+            Self::Vectors(vectors) => vectors.len(),
+        }
+    }
+}
+
 /// What is asked beside vectors, and how both orders are made one.
 #[derive(Clone, Debug)]
 pub struct Hybrid {
@@ -46,14 +57,35 @@ pub struct Hybrid {
     pub fusion: Fusion,
     /// How many hits of each list are looked at; at least as many as are asked for are.
     pub window: usize,
+    /// Whether each index of the sparse vectors that are asked weighs more the fewer rows have it: its weight there times
+    /// ln(1 + (n − f + ½)/(f + ½)), if f of all n rows have it. BM25 does so by itself.
+    pub idf: bool,
 }
 
 impl Hybrid {
+    /// With the first [`WINDOW`] hits of each list.
+    pub fn new(asked: Asked, fusion: Fusion) -> Self {
+        Hybrid { asked, fusion, window: WINDOW, idf: false }
+    }
+
+    /// Whether vectors are asked about, too.
+    pub(crate) fn scans(&self) -> bool {
+        self.fusion != Fusion::Words
+    }
+
     pub(crate) fn check(&self, queries: usize) -> Result<()> {
         let (what, count) = match &self.asked {
             Asked::Texts(texts) => ("text", texts.len()),
             Asked::Vectors(vectors) => ("sparse vector", vectors.len()),
         };
+        if !self.scans() && queries > 0 {
+            return Error::input(format!(
+                "an order by words alone takes no vectors, got {queries}. Leave them out, or fuse both."
+            ));
+        }
+        if self.idf && what == "text" {
+            return Error::input("idf weighs sparse vectors; BM25 weighs rare words by itself.");
+        }
         if let Asked::Vectors(vectors) = &self.asked
             && let Some(fault) = vectors.iter().find_map(SparseVector::fault)
         {
@@ -67,7 +99,7 @@ impl Hybrid {
                 Err(format!("alpha is a number from 0 to 1, got {alpha}"))
             }
             _ if self.window == 0 => Err("a fusion looks at 1 hit or more, got 0".to_owned()),
-            _ if count != queries => Err(format!(
+            _ if self.scans() && count != queries => Err(format!(
                 "a fusion takes one {what} for each query: expected {queries}, got {count}"
             )),
             _ => Ok(()),
@@ -118,6 +150,7 @@ pub fn fused(fusion: Fusion, by_vectors: Matches, by_words: &ByWords, count: usi
             let said = if most > 0.0 { said.unwrap_or(0.0) / most } else { 0.0 };
             alpha * near + (1.0 - alpha) * said
         }
+        Fusion::Words => both.words.map_or(0.0, |(_, score)| score),
     };
     let mut hits: Vec<_> =
         all.into_iter().map(|(id, both)| (value(&id, &both), both, id)).collect();
@@ -135,6 +168,15 @@ pub fn fused(fusion: Fusion, by_vectors: Matches, by_words: &ByWords, count: usi
         found.scores.push(value);
     }
     found
+}
+
+impl ByWords {
+    /// The words' order alone.
+    pub fn alone(self) -> Matches {
+        let (ids, scores): (Vec<_>, Vec<f64>) = self.ranked.into_iter().unzip();
+        let distances = scores.iter().map(|score| 0.0 - score).collect();
+        Matches { ids, distances, scores, exact: true, checked: true }
+    }
 }
 
 #[cfg(test)]

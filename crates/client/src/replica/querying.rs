@@ -7,7 +7,7 @@ use crate::host::Host;
 use crate::matches::Matches;
 use crate::replica::Replica;
 use crate::replica::alone::Alone;
-use crate::replica::fusion::{Hybrid, fused};
+use crate::replica::fusion::{ByWords, Hybrid, fused};
 use crate::replica::request::{GetResult, Parts};
 use crate::replica::rows::{rows_of, way};
 use crate::replica::search::{Question, search};
@@ -30,22 +30,27 @@ pub async fn asked(
     Wanted { count, hybrid, exact, parts }: &Wanted,
 ) -> Result<(Vec<Matches>, Vec<GetResult>, Option<f64>)> {
     let (parts, count) = (*parts, *count);
-    let queries = question.rows.len() / alone.description.spec.dimension();
+    let queries = match hybrid {
+        Some(hybrid) => hybrid.asked.len(),
+        None => question.rows.len() / alone.description.spec.dimension(),
+    };
     let most = |replica: &Replica, count: usize| queries * count.min(replica.directory.len());
     // Before anything is asked: what is refused then depends on no hit.
     let bound = count.map_or(1, |count| most(alone, count));
     way(alone, host, parts, bound).await?;
+    let by_words = hybrid.as_ref().zip(count).filter(|(hybrid, _)| !hybrid.scans());
     let ranked = match question.flood {
         Some(_) if *exact => alone.ranked_by_vectors(host, question, parts.fetch).await?,
         _ => None,
     };
     let flooding = if ranked.is_some() { None } else { question.flood };
-    let found = match ranked {
-        Some(found) => found,
-        None => searched(alone, host, question).await?,
+    let found = match (ranked, by_words) {
+        (Some(found), _) => found,
+        (None, Some((hybrid, count))) => words_alone(alone, host, question, hybrid, count).await?,
+        (None, None) => searched(alone, host, question).await?,
     };
     let found = match (hybrid, count) {
-        (Some(hybrid), Some(count)) => {
+        (Some(hybrid), Some(count)) if hybrid.scans() => {
             with_words(alone, host, question, hybrid, found, count).await?
         }
         _ => found,
@@ -67,17 +72,32 @@ async fn with_words(
     alone: &mut Alone<'_>,
     host: &dyn Host,
     question: &Question,
-    Hybrid { asked, fusion, window }: &Hybrid,
+    hybrid: &Hybrid,
     found: Vec<Matches>,
     count: usize,
 ) -> Result<Vec<Matches>> {
-    let looked_at = count.max(*window);
-    let words = alone.ranked_by_words(host, question, asked, &found, looked_at).await?;
+    let looked_at = count.max(hybrid.window);
+    let words = alone.ranked_by_words(host, question, hybrid, &found, looked_at).await?;
     Ok(found
         .into_iter()
         .zip(&words)
-        .map(|(near, said)| fused(*fusion, near, said, count))
+        .map(|(near, said)| fused(hybrid.fusion, near, said, count))
         .collect())
+}
+
+/// The order of words alone. Nobody answers a question, so that the present state is asked for first.
+async fn words_alone(
+    alone: &mut Alone<'_>,
+    host: &dyn Host,
+    question: &Question,
+    hybrid: &Hybrid,
+    count: usize,
+) -> Result<Vec<Matches>> {
+    alone.refresh(host).await?;
+    alone.refuse_held(host, question.skip_quarantined, None).await?;
+    let none = vec![Matches::default(); hybrid.asked.len()];
+    let words = alone.ranked_by_words(host, question, hybrid, &none, count).await?;
+    Ok(words.into_iter().map(ByWords::alone).collect())
 }
 
 /// What the server finds; where a filter leaves nothing, why.

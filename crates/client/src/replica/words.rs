@@ -11,12 +11,12 @@ use crate::change::{RECORDS, StoredSegment, TERMS};
 use crate::error::{Error, Result};
 use crate::host::Host;
 use crate::matches::Matches;
-use crate::records::bm25::Corpus;
+use crate::records::bm25::{Corpus, rarity};
 use crate::records::sparse::{Kind, Sparse, SparseVector};
 use crate::records::terms::{Terms, TermsBuilder};
 use crate::records::words::each_word;
 use crate::replica::Replica;
-use crate::replica::fusion::{Asked, ByWords};
+use crate::replica::fusion::{Asked, ByWords, Hybrid};
 use crate::replica::search::Question;
 use crate::threads::heavy;
 
@@ -65,7 +65,7 @@ impl Replica {
         &mut self,
         host: &dyn Host,
         question: &Question,
-        asked: &Asked,
+        Hybrid { asked, idf, .. }: &Hybrid,
         found: &[Matches],
         count: usize,
     ) -> Result<Vec<ByWords>> {
@@ -74,7 +74,7 @@ impl Replica {
         let corpus = heavy(|| corpus(&parts));
         let mut ranked = Vec::with_capacity(found.len());
         for (words, found) in words_of(asked).iter().zip(found) {
-            let scores = heavy(|| scores(sparse, &corpus, &parts, words));
+            let scores = heavy(|| scores(sparse, *idf, &corpus, &parts, words));
             let place = |id: &Id| {
                 let (segment, row) = self.directory.locate(id)?;
                 let part = parts.iter().position(|part| part.id == segment)?;
@@ -239,21 +239,29 @@ fn words_of(asked: &Asked) -> Vec<Vec<Word>> {
 }
 
 /// By part, what the words that are asked say of each row.
-fn scores(sparse: Sparse, corpus: &Corpus, parts: &[Part], words: &[Word]) -> Vec<Vec<f64>> {
+fn scores(
+    sparse: Sparse,
+    idf: bool,
+    corpus: &Corpus,
+    parts: &[Part],
+    words: &[Word],
+) -> Vec<Vec<f64>> {
+    let all = parts.iter().flat_map(|part| &part.there).filter(|there| **there).count() as f64;
     let mut scores: Vec<_> = parts.iter().map(|part| vec![0.0; part.there.len()]).collect();
     for (word, asked) in words {
         let places = |part: &Part| -> Vec<(u32, u32)> {
             part.terms.places(word).filter(|(row, _)| part.there[*row as usize]).collect()
         };
         let places: Vec<_> = parts.iter().map(places).collect();
-        let having = places.iter().map(|places| places.len() as u64).sum();
+        let having: u64 = places.iter().map(|places| places.len() as u64).sum();
+        let rare = if idf { rarity(all, having as f64) } else { 1.0 };
         for ((Part { terms, .. }, places), scores) in parts.iter().zip(places).zip(&mut scores) {
             for (row, times) in places {
                 let says = match sparse {
                     Sparse::Bm25(bm25) => {
                         bm25.weight(corpus, having, times, terms.lengths()[row as usize])
                     }
-                    Sparse::Vectors => f64::from(f32::from_bits(times)),
+                    Sparse::Vectors => rare * f64::from(f32::from_bits(times)),
                 };
                 scores[row as usize] += asked * says;
             }

@@ -6,8 +6,7 @@ use std::sync::Arc;
 
 use ciphervec_client::{
     Asked, Bm25, Choices, Client, Clusters, Collection, Connection, Error, Face, Fetch, Fusion,
-    Hybrid, Parts, QueryRequest, QueryResult, Records, Selection, Sparse, SparseVector, WINDOW,
-    block_on,
+    Hybrid, Parts, QueryRequest, QueryResult, Records, Selection, Sparse, SparseVector, block_on,
 };
 use ciphervec_owner::{Keys, Metric, Mode, Network, Precision};
 
@@ -470,7 +469,7 @@ fn words_and_sparse_vectors_find_what_vectors_do_not() {
         let request = QueryRequest {
             embeddings: vectors(2, DIMENSION, 5),
             n_results: Some(2),
-            hybrid: Some(Hybrid { asked, fusion, window: WINDOW }),
+            hybrid: Some(Hybrid::new(asked.clone(), fusion)),
             ..QueryRequest::default()
         };
         let found = block_on(docs.query(&host, request.clone())).unwrap();
@@ -479,7 +478,29 @@ fn words_and_sparse_vectors_find_what_vectors_do_not() {
             [&ids[41], &ids[299]]
         );
         assert!(found.owners_only && found.checked);
-        let wrong = Hybrid { asked: Asked::Texts(Vec::new()), fusion, window: WINDOW };
+        let alone = Hybrid::new(asked.clone(), Fusion::Words);
+        let alone = QueryRequest { hybrid: Some(alone), embeddings: Vec::new(), ..request.clone() };
+        let found = block_on(docs.query(&host, alone.clone())).unwrap();
+        assert_eq!(found.hits[0][0].row.id, ids[41]);
+        assert_eq!(found.hits[1][0].row.id, ids[299]);
+        // 1 · 1 + 2 · 2 of sparse vectors.
+        assert!(kind != Sparse::Vectors || found.hits[0][0].score == 5.0);
+        assert!(!found.owners_only && found.checked);
+        let idf = Hybrid { idf: true, ..Hybrid::new(asked, Fusion::Words) };
+        let idf = block_on(docs.query(&host, QueryRequest { hybrid: Some(idf), ..alone.clone() }));
+        match kind {
+            Sparse::Bm25(_) => assert!(matches!(idf, Err(Error::Input(_)))),
+            Sparse::Vectors => {
+                let (all, rare) = (ROWS as f64, |having: f64| {
+                    (1.0 + (ROWS as f64 - having + 0.5) / (having + 0.5)).ln()
+                });
+                let score = idf.unwrap().hits[0][0].score;
+                assert!((score - (rare(all) + 4.0 * rare(1.0))).abs() < 1e-12);
+            }
+        }
+        let both = QueryRequest { embeddings: request.embeddings.clone(), ..alone };
+        assert!(matches!(block_on(docs.query(&host, both)), Err(Error::Input(_))));
+        let wrong = Hybrid::new(Asked::Texts(Vec::new()), fusion);
         let wrong = QueryRequest { hybrid: Some(wrong), ..request };
         assert!(matches!(block_on(docs.query(&host, wrong)), Err(Error::Input(_))));
     }
