@@ -213,6 +213,7 @@ __all__ = [
     "ServerError",
     "ServerIndex",
     "SharedKeys",
+    "SparseOnly",
     "SparseVectors",
     "StorageError",
     "StoreLocked",

@@ -1,16 +1,21 @@
-"""The examples of docs/integrations.md enter and run, each where its framework is installed."""
+"""The examples of docs/integrations.md, run as they stand, each where its framework is installed; Chroma's beside a sidecar."""
 
 from __future__ import annotations
 
+import contextlib
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+import ciphervec
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "integrations.md"
 SECTION = re.compile(r"^## (.+?)\n(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 NEEDS = {
+    "Chroma": "chromadb",
     "DeepFace": "deepface.modules.database.inventory",
     "Haystack": "haystack",
     "LangChain": "langchain_core",
@@ -39,5 +44,17 @@ def test_example(framework: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     pytest.importorskip(NEEDS[framework], reason=f"needs {framework}: see make compat")
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {"__name__": "__example__"}
-    for number, code in enumerate(examples()[framework]):
-        exec(compile(code, f"docs/integrations.md, {framework}, example {number}", "exec"), names)
+    beside = sidecar() if framework == "Chroma" else contextlib.nullcontext("8000")
+    with beside as port:
+        for number, code in enumerate(examples()[framework]):
+            code = code.replace("port=8000", f"port={port}")
+            exec(compile(code, f"docs/integrations.md, {framework}, example {number}", "exec"), names)
+
+
+@contextlib.contextmanager
+def sidecar() -> Iterator[str]:
+    """The port of one that runs."""
+    from chroma_api import running
+
+    with running(ciphervec.Client()) as api:
+        yield str(api.base_url.port)

@@ -174,7 +174,7 @@ REFUSED: list[tuple[str, dict[str, Any], int, str]] = [
     ("query", {"query_embeddings": [[1, 2, 3]], "ids": ["zz"]}, 500, "Error finding id"),
     ("delete", {"ids": []}, 400, "Either ids or where"),
     ("delete", {"ids": ["a"], "limit": 1}, 400, "limit can only be specified"),
-    ("search", {"searches": []}, 501, "unsupported"),
+    ("fork", {"new_name": "other"}, 501, "unsupported"),
 ]  # fmt: skip
 
 

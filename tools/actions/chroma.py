@@ -20,11 +20,44 @@ from .setup import patiently
 
 CHROMA = ROOT / ".venv-chroma"
 CHROMA_PYTHON = CHROMA / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-API = [["test_api.py"], ["api", "client", "configurations", "data_loader", "test_multithreaded.py", "stress"]]
+_SCHEMA = "api/test_schema_e2e.py"
+SEARCH = [
+    "api/test_search_api.py",
+    f"{_SCHEMA}::test_sparse_vector_source_key_and_index_constraints",
+    f"{_SCHEMA}::test_search_embeds_string_knn_queries",
+    f"{_SCHEMA}::test_search_embeds_string_knn_queries_with_sparse_embedding_function",
+    f"{_SCHEMA}::test_search_embeds_string_queries_in_nested_ranks",
+    f"{_SCHEMA}::test_sparse_auto_embedding_with_document_source_no_metadata",
+    f"{_SCHEMA}::test_sparse_auto_embedding_with_document_source_and_metadata",
+    f"{_SCHEMA}::test_sparse_auto_embedding_with_metadata_source_key",
+    f"{_SCHEMA}::test_sparse_auto_embedding_with_mixed_metadata_none_and_filled",
+    f"{_SCHEMA}::test_sparse_auto_embedding_skips_existing_values",
+    f"{_SCHEMA}::test_sparse_auto_embedding_with_missing_source_field",
+    f"{_SCHEMA}::test_sparse_auto_embedding_with_string_inverted_index",
+    f"{_SCHEMA}::test_sparse_auto_embedding_with_update_and_upsert",
+    f"{_SCHEMA}::test_sparse_auto_embedding_persistence_across_client_reload",
+    f"{_SCHEMA}::test_sparse_auto_embedding_with_batch_operations",
+    f"{_SCHEMA}::test_sparse_auto_embedding_with_empty_documents",
+    f"{_SCHEMA}::test_dense_and_sparse_auto_embeddings_together",
+    f"{_SCHEMA}::test_sparse_vector_index_config_with_key_types",
+    f"{_SCHEMA}::test_search_api_uses_embedded_searches_with_sparse_embeddings",
+    f"{_SCHEMA}::test_fts_disabled_search_api_blocks_document_filter",
+    f"{_SCHEMA}::test_server_validates_schema_with_special_keys",
+    f"{_SCHEMA}::test_server_validates_invalid_source_key_in_sparse_vector_config",
+]
+"""What Chroma itself runs against its cluster alone, which has the search API and sparse indexes. Texts are embedded by their
+hash, see `hashed_model.py`."""
+API = [
+    ["test_api.py"],
+    ["api", "client", "configurations", "data_loader", "test_multithreaded.py", "stress"],
+    SEARCH,
+]
 """Below chromadb/test: what runs at the same time, each part with a sidecar of its own."""
 LEFT_OUT = [
     # Opens a Chroma in the test's own process, and talks to no server.
     "test_api.py::test_persist_index_loading_params",
+    # That a server has no sparse indexes.
+    "api/test_schema_e2e.py::test_sparse_vector_not_allowed_locally",
     # A zero vector under cosine, which has no direction: it is refused.
     "test_api.py::test_index_params",
     # These embed texts with a model that they download.
@@ -44,6 +77,7 @@ LEFT_OUT = [
     "api/test_schema_e2e.py::test_fts_disabled_then_new_collection_with_fts_enabled",
 ]
 """Below chromadb/test; counted in docs/integrations.md."""
+HASHED = ROOT / "tools" / "hashed_model.py"
 PROPERTIES = [
     ["property/test_embeddings.py"],
     [
@@ -98,20 +132,24 @@ def _run(files: list[str], report: Path, failures: list[str]) -> None:
     left_out = [argument for name in LEFT_OUT for argument in ("--deselect", f"chromadb/test/{name}")]
     with tempfile.TemporaryDirectory() as folder, _sidecar(Path(folder)) as address:
         host, _, port = address.removeprefix("http://").partition(":")
+        cluster = files is SEARCH
         environment = {
-            "CHROMA_INTEGRATION_TEST_ONLY": "1",
-            "CHROMA_SERVER_HOST": host,
+            "CHROMA_CLUSTER_TEST_ONLY" if cluster else "CHROMA_INTEGRATION_TEST_ONLY": "1",
+            "CHROMA_SERVER_HOST": f"{host}:{port}" if cluster else host,  # as the suite reads each
             "CHROMA_SERVER_HTTP_PORT": port,
             "ANONYMIZED_TELEMETRY": "False",
             "HYPOTHESIS_STORAGE_DIRECTORY": folder,
         }
+        chosen = ["-k", "integration"]
+        if cluster:
+            chosen, environment["PYTHONPATH"] = ["-p", HASHED.stem], str(HASHED.parent)
         # Neither this repository's configuration of pytest nor its root are the suite's.
         configuration = Path(folder) / "pytest.ini"
         configuration.write_text("[pytest]\n")
         try:
             call([str(CHROMA_PYTHON), "-m", "pytest", f"--config-file={configuration}",
                   f"--rootdir={library}", f"--confcutdir={library}", "-q", "-p", "no:cacheprovider", "-W", "ignore", "-r", "fE",
-                  "--import-mode=importlib", "-k", "integration", f"--junitxml={report}", *left_out,
+                  "--import-mode=importlib", *chosen, f"--junitxml={report}", *left_out,
                   *(f"chromadb/test/{file}" for file in files)],
                  cwd=library, environment=environment)  # fmt: skip
         except StepFailedError as error:

@@ -1,5 +1,5 @@
-"""Web application of the sidecar, for the key owner: Chroma's HTTP API, version 2. A request is checked for who sends it before a
-byte of it is read."""
+"""Web application of the sidecar, for the key owner: Chroma's HTTP API, version 2. Who sends a request is checked before a byte
+of it is read."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Configuration of Chroma's collections, for the key owner: the schema that is kept of what a client asks for, and what it says of
-metrics and indexes.
+"""Configuration of Chroma's collections, for the key owner: the schema that is kept of what a client asks for, and what it
+says of metrics and indexes.
 
 Parameters of approximate indexes are kept and told, and mean nothing here: every question is compared with
 every vector.
