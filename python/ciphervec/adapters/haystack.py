@@ -1,5 +1,5 @@
-"""Haystack: documents, filters and embeddings enter; documents leave, by way of a collection. Key
-owner's side.
+"""Haystack's document store and retrievers over a collection, for the key owner. Documents are stored sealed, and questions are
+sealed; filters are applied here.
 
     store = CiphervecDocumentStore(client.get_or_create_collection("notes", 384))
     store.write_documents(documents)  # with embeddings, or without
@@ -8,7 +8,6 @@ owner's side.
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
@@ -19,12 +18,25 @@ from ..collections.audience import Audience, check_audience
 from ..collections.client import Client
 from ..collections.collection import Collection
 from ..collections.keys import Keys
+from ..collections.ranking import Fusion, Rrf, SparseVectors, Weighted
 from ..errors import DuplicateId, InvalidInput
 from ..ingest.arrays import Id
-from .support import Row, delete, last_of_each, missing, nearest, open_client, recreated, rows
+from .support import (
+    Row,
+    Words,
+    aside,
+    delete,
+    last_of_each,
+    missing,
+    nearest,
+    open_client,
+    recreated,
+    rows,
+)
 
 try:
     from haystack import Document, component, default_from_dict, default_to_dict
+    from haystack.dataclasses import SparseEmbedding
     from haystack.document_stores.errors import DuplicateDocumentError
     from haystack.document_stores.types import DuplicatePolicy, FilterPolicy, apply_filter_policy
     from haystack.errors import FilterError
@@ -162,7 +174,7 @@ class CiphervecDocumentStore:
         texts = [one.content for one in documents]
         try:
             change = self.collection.upsert if policy == DuplicatePolicy.OVERWRITE else self.collection.add
-            change(ids, vectors, metadatas, texts)
+            change(ids, vectors, metadatas, texts, sparse_embeddings=self._sparse(documents))
         except DuplicateId as error:
             raise DuplicateDocumentError(str(error)) from error
         return len(documents)
@@ -258,97 +270,78 @@ class CiphervecDocumentStore:
         ids = [one.id for one in self._passing(filters)] if filters else None
         found = self._nearest(query_embedding, top_k, ids, return_embedding)
         if any(row.metadata.get(_BARE) for row in found):
-            bare = set(self.collection.get(where={_BARE: True}, include=[])["ids"])
-            among = self.collection.get(ids, include=[])["ids"]
-            left = [name for name in among if name not in bare]
-            found = self._nearest(query_embedding, top_k, left, return_embedding)
+            found = self._nearest(query_embedding, top_k, self._embedded(ids), return_embedding)
         scores = [_scaled(self.collection, row.score) if scale_score else row.score for row in found]
         return [_document(row, score) for row, score in zip(found, scores, strict=True)]
 
-    async def count_documents_async(self) -> int:
-        """As `count_documents`."""
-        return await asyncio.to_thread(self.count_documents)
-
-    async def filter_documents_async(self, filters: Filters | None = None) -> list[Document]:
-        """As `filter_documents`."""
-        return await asyncio.to_thread(self.filter_documents, filters)
-
-    async def write_documents_async(
-        self, documents: list[Document], policy: DuplicatePolicy = DuplicatePolicy.NONE
-    ) -> int:
-        """As `write_documents`."""
-        return await asyncio.to_thread(self.write_documents, documents, policy)
-
-    async def delete_documents_async(self, document_ids: list[str]) -> None:
-        """As `delete_documents`."""
-        await asyncio.to_thread(self.delete_documents, document_ids)
-
-    async def delete_all_documents_async(self, recreate_index: bool = False) -> None:
-        """As `delete_all_documents`."""
-        await asyncio.to_thread(self.delete_all_documents, recreate_index)
-
-    async def delete_by_filter_async(self, filters: Filters) -> int:
-        """As `delete_by_filter`."""
-        return await asyncio.to_thread(self.delete_by_filter, filters)
-
-    async def update_by_filter_async(self, filters: Filters, meta: dict[str, Any]) -> int:
-        """As `update_by_filter`."""
-        return await asyncio.to_thread(self.update_by_filter, filters, meta)
-
-    async def count_documents_by_filter_async(self, filters: Filters) -> int:
-        """As `count_documents_by_filter`."""
-        return await asyncio.to_thread(self.count_documents_by_filter, filters)
-
-    async def count_unique_metadata_by_filter_async(
-        self, filters: Filters, metadata_fields: list[str]
-    ) -> dict[str, int]:
-        """As `count_unique_metadata_by_filter`."""
-        return await asyncio.to_thread(self.count_unique_metadata_by_filter, filters, metadata_fields)
-
-    async def get_metadata_fields_info_async(self) -> dict[str, dict[str, str]]:
-        """As `get_metadata_fields_info`."""
-        return await asyncio.to_thread(self.get_metadata_fields_info)
-
-    async def get_metadata_field_min_max_async(self, metadata_field: str) -> dict[str, Any]:
-        """As `get_metadata_field_min_max`."""
-        return await asyncio.to_thread(self.get_metadata_field_min_max, metadata_field)
-
-    async def get_metadata_field_unique_values_async(
+    def fused_retrieval(
         self,
-        metadata_field: str,
-        search_term: str | None = None,
-        from_: int = 0,
-        size: int = 10,
-        filters: Filters | None = None,
-    ) -> tuple[list[Any], int]:
-        """As `get_metadata_field_unique_values`."""
-        return await asyncio.to_thread(
-            self.get_metadata_field_unique_values, metadata_field, search_term, from_, size, filters
-        )
-
-    async def embedding_retrieval_async(
-        self,
-        query_embedding: list[float],
+        query: str | None = None,
+        query_embedding: list[float] | None = None,
+        query_sparse_embedding: SparseEmbedding | None = None,
         *,
+        fusion: Fusion = "rrf",
         filters: Filters | None = None,
         top_k: int = 10,
-        scale_score: bool = False,
         return_embedding: bool = False,
     ) -> list[Document]:
-        """As `embedding_retrieval`."""
-        return await asyncio.to_thread(
-            self.embedding_retrieval,
-            query_embedding,
-            filters=filters,
-            top_k=top_k,
-            scale_score=scale_score,
-            return_embedding=return_embedding,
-        )
+        """The `top_k` documents of the order that `fusion` makes, as of `Collection.query`, with its scores: of that by an
+        embedding and that by the words of a text, or by a sparse embedding. Without an embedding it is by words or sparse
+        embeddings alone, and finds documents without embeddings, too. Raises FilterError, InvalidInput."""
+        if (query is None) == (query_sparse_embedding is None):
+            raise InvalidInput(
+                "give either a query, which is ranked by its words, or a query_sparse_embedding."
+            )
+        ids = [one.id for one in self._passing(filters)] if filters else None
+        words = Words("sparse" if query_embedding is None else fusion, query, query_sparse_embedding)
+        if query_embedding is not None:
+            # Their stand-in vectors must have no rank.
+            ids = self._embedded(ids)
+        found = self._nearest(query_embedding, top_k, ids, return_embedding, words)
+        return [_document(row, row.score) for row in found]
+
+    count_documents_async = aside(count_documents)
+    filter_documents_async = aside(filter_documents)
+    write_documents_async = aside(write_documents)
+    delete_documents_async = aside(delete_documents)
+    delete_all_documents_async = aside(delete_all_documents)
+    delete_by_filter_async = aside(delete_by_filter)
+    update_by_filter_async = aside(update_by_filter)
+    count_documents_by_filter_async = aside(count_documents_by_filter)
+    count_unique_metadata_by_filter_async = aside(count_unique_metadata_by_filter)
+    get_metadata_fields_info_async = aside(get_metadata_fields_info)
+    get_metadata_field_min_max_async = aside(get_metadata_field_min_max)
+    get_metadata_field_unique_values_async = aside(get_metadata_field_unique_values)
+    embedding_retrieval_async = aside(embedding_retrieval)
 
     def _nearest(
-        self, query: Sequence[float], count: int, ids: Sequence[Id] | None, embeddings: bool
+        self,
+        query: Sequence[float] | None,
+        count: int,
+        ids: Sequence[Id] | None,
+        embeddings: bool,
+        words: Words | None = None,
     ) -> list[Row]:
-        return nearest(self.collection, query, count, ids=ids, embeddings=embeddings, audience=self._audience)
+        asked: dict[str, Any] = {
+            "words": words,
+            "ids": ids,
+            "embeddings": embeddings,
+            "audience": self._audience,
+        }
+        return nearest(self.collection, query, count, **asked)
+
+    def _embedded(self, ids: Sequence[Id] | None) -> list[Id] | None:
+        """Of these documents, or of all, those with an embedding; None for all of all."""
+        bare = set(self.collection.get(where={_BARE: True}, include=[])["ids"])
+        if ids is None and not bare:
+            return None
+        return [name for name in self.collection.get(ids, include=[])["ids"] if name not in bare]
+
+    def _sparse(self, documents: Sequence[Document]) -> list[SparseEmbedding | None] | None:
+        """Sparse embeddings, where the collection ranks by such."""
+        if not isinstance(self.collection.sparse, SparseVectors):
+            return None
+        return [one.sparse_embedding for one in documents]
 
     def _passing(self, filters: Filters | None) -> list[Document]:
         """Documents that pass, without their embeddings. Raises FilterError."""
@@ -371,8 +364,74 @@ class CiphervecDocumentStore:
         return stand_in
 
 
+class _Retriever:
+    """What retrievers have in common: a store, and what is asked of it unless a call says otherwise."""
+
+    def __init__(
+        self,
+        document_store: CiphervecDocumentStore,
+        filters: Filters | None = None,
+        top_k: int = 10,
+        return_embedding: bool = False,
+        filter_policy: FilterPolicy = FilterPolicy.REPLACE,
+    ) -> None:
+        """Parameters are those of Haystack's own retrievers. Raises InvalidInput."""
+        if not isinstance(document_store, CiphervecDocumentStore):
+            raise InvalidInput(
+                f"document_store must be a CiphervecDocumentStore, got {type(document_store).__name__}."
+            )
+        if top_k < 1:
+            raise InvalidInput(f"top_k must be at least 1, got {top_k}.")
+        self.document_store = document_store
+        self.filters = filters
+        self.top_k = top_k
+        self.return_embedding = return_embedding
+        self.filter_policy = filter_policy
+
+    def to_dict(self) -> dict[str, Any]:
+        """What a pipeline writes down; as of the store."""
+        return default_to_dict(
+            self,
+            document_store=self.document_store.to_dict(),
+            filters=self.filters,
+            top_k=self.top_k,
+            return_embedding=self.return_embedding,
+            filter_policy=self.filter_policy.value,
+            **self._parameters(),
+        )
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Any:
+        """Read what `to_dict` wrote."""
+        given = data["init_parameters"]
+        if isinstance(given["document_store"], dict):
+            given["document_store"] = CiphervecDocumentStore.from_dict(given["document_store"])
+        if isinstance(given.get("filter_policy"), str):
+            given["filter_policy"] = FilterPolicy.from_str(given["filter_policy"])
+        return default_from_dict(cls, data)
+
+    def _parameters(self) -> dict[str, Any]:
+        """Those of one retriever alone."""
+        return {}
+
+    def _fused(
+        self, filters: Filters | None, top_k: int | None, return_embedding: bool | None, **asked: Any
+    ) -> dict[str, list[Document]]:
+        given = self._given(filters, top_k, return_embedding)
+        return {"documents": self.document_store.fused_retrieval(**asked, **given)}
+
+    def _given(
+        self, filters: Filters | None, top_k: int | None, return_embedding: bool | None
+    ) -> dict[str, Any]:
+        return {
+            "filters": apply_filter_policy(self.filter_policy, self.filters, filters),
+            "top_k": self.top_k if top_k is None else top_k,
+            "return_embedding": self.return_embedding if return_embedding is None else return_embedding,
+        }
+
+
 @component
-class CiphervecEmbeddingRetriever:
+class CiphervecEmbeddingRetriever(_Retriever):
     """Retrieves the documents of a `CiphervecDocumentStore` that are closest to an embedding."""
 
     def __init__(
@@ -385,40 +444,8 @@ class CiphervecEmbeddingRetriever:
         filter_policy: FilterPolicy = FilterPolicy.REPLACE,
     ) -> None:
         """Parameters are those of Haystack's own embedding retrievers. Raises InvalidInput."""
-        if not isinstance(document_store, CiphervecDocumentStore):
-            raise InvalidInput(
-                f"document_store must be a CiphervecDocumentStore, got {type(document_store).__name__}."
-            )
-        if top_k < 1:
-            raise InvalidInput(f"top_k must be at least 1, got {top_k}.")
-        self.document_store = document_store
-        self.filters = filters
-        self.top_k = top_k
+        _Retriever.__init__(self, document_store, filters, top_k, return_embedding, filter_policy)
         self.scale_score = scale_score
-        self.return_embedding = return_embedding
-        self.filter_policy = filter_policy
-
-    def to_dict(self) -> dict[str, Any]:
-        """What a pipeline writes down; as of the store."""
-        return default_to_dict(
-            self,
-            document_store=self.document_store.to_dict(),
-            filters=self.filters,
-            top_k=self.top_k,
-            scale_score=self.scale_score,
-            return_embedding=self.return_embedding,
-            filter_policy=self.filter_policy.value,
-        )
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> CiphervecEmbeddingRetriever:
-        """Read what `to_dict` wrote."""
-        given = data["init_parameters"]
-        if isinstance(given["document_store"], dict):
-            given["document_store"] = CiphervecDocumentStore.from_dict(given["document_store"])
-        if isinstance(given.get("filter_policy"), str):
-            given["filter_policy"] = FilterPolicy.from_str(given["filter_policy"])
-        return default_from_dict(cls, data)
 
     @component.output_types(documents=list[Document])
     def run(
@@ -431,35 +458,91 @@ class CiphervecEmbeddingRetriever:
     ) -> dict[str, list[Document]]:
         """`documents`, closest first, with scores. What is given here counts instead of what was
         given before; filters by the policy."""
-        given = self._given(filters, top_k, scale_score, return_embedding)
+        given = self._given(filters, top_k, return_embedding)
+        given["scale_score"] = self.scale_score if scale_score is None else scale_score
         return {"documents": self.document_store.embedding_retrieval(query_embedding, **given)}
 
+    run_async = aside(run)
+
+    def _parameters(self) -> dict[str, Any]:
+        return {"scale_score": self.scale_score}
+
+
+@component
+class CiphervecBM25Retriever(_Retriever):
+    """Retrieves documents by the words of a text, of a store whose collection is made with `sparse=BM25()`."""
+
     @component.output_types(documents=list[Document])
-    async def run_async(
+    def run(
         self,
-        query_embedding: list[float],
+        query: str,
         filters: dict[str, Any] | None = None,
         top_k: int | None = None,
-        scale_score: bool | None = None,
         return_embedding: bool | None = None,
     ) -> dict[str, list[Document]]:
-        """As `run`."""
-        given = self._given(filters, top_k, scale_score, return_embedding)
-        return {"documents": await self.document_store.embedding_retrieval_async(query_embedding, **given)}
+        """`documents`, highest score first; as of the embedding retriever."""
+        return self._fused(filters, top_k, return_embedding, query=query)
 
-    def _given(
+    run_async = aside(run)
+
+
+@component
+class CiphervecHybridRetriever(_Retriever):
+    """Retrieves documents by an embedding, and by the words of a text or a sparse embedding: in one order."""
+
+    def __init__(
         self,
-        filters: Filters | None,
-        top_k: int | None,
-        scale_score: bool | None,
-        return_embedding: bool | None,
-    ) -> dict[str, Any]:
-        return {
-            "filters": apply_filter_policy(self.filter_policy, self.filters, filters),
-            "top_k": self.top_k if top_k is None else top_k,
-            "scale_score": self.scale_score if scale_score is None else scale_score,
-            "return_embedding": self.return_embedding if return_embedding is None else return_embedding,
-        }
+        document_store: CiphervecDocumentStore,
+        filters: Filters | None = None,
+        top_k: int = 10,
+        return_embedding: bool = False,
+        filter_policy: FilterPolicy = FilterPolicy.REPLACE,
+        *,
+        alpha: float | None = None,
+        window: int = 100,
+    ) -> None:
+        """By reciprocal ranks, or with `alpha` weighted: 1 is by embeddings alone, 0 by words alone. Of each order the first
+        `window` are looked at. Raises InvalidInput."""
+        _Retriever.__init__(self, document_store, filters, top_k, return_embedding, filter_policy)
+        self.alpha, self.window = alpha, window
+        self._fusion: Fusion = Rrf(window=window) if alpha is None else Weighted(alpha, window)
+
+    @component.output_types(documents=list[Document])
+    def run(
+        self,
+        query_embedding: list[float],
+        query: str | None = None,
+        query_sparse_embedding: SparseEmbedding | None = None,
+        filters: dict[str, Any] | None = None,
+        top_k: int | None = None,
+        return_embedding: bool | None = None,
+    ) -> dict[str, list[Document]]:
+        """`documents`, highest score first; as of the embedding retriever. It takes a `query` or a `query_sparse_embedding`."""
+        asked = {"query_embedding": query_embedding, "query_sparse_embedding": query_sparse_embedding}
+        return self._fused(filters, top_k, return_embedding, query=query, fusion=self._fusion, **asked)
+
+    run_async = aside(run)
+
+    def _parameters(self) -> dict[str, Any]:
+        return {"alpha": self.alpha, "window": self.window}
+
+
+@component
+class CiphervecSparseEmbeddingRetriever(_Retriever):
+    """Retrieves documents by a sparse embedding, of a store whose collection is made with `sparse=SparseVectors()`."""
+
+    @component.output_types(documents=list[Document])
+    def run(
+        self,
+        query_sparse_embedding: SparseEmbedding,
+        filters: dict[str, Any] | None = None,
+        top_k: int | None = None,
+        return_embedding: bool | None = None,
+    ) -> dict[str, list[Document]]:
+        """`documents`, highest score first; as of the embedding retriever."""
+        return self._fused(filters, top_k, return_embedding, query_sparse_embedding=query_sparse_embedding)
+
+    run_async = aside(run)
 
 
 def _metadata(document: Document) -> dict[str, Any] | None:

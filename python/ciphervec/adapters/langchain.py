@@ -1,5 +1,5 @@
-"""LangChain: documents and questions enter; documents and scores leave, by way of a collection. Key
-owner's side.
+"""LangChain's vector store and retriever over a collection, for the key owner. Texts and questions are embedded here; what
+leaves is sealed.
 
     store = CiphervecVectorStore(client.get_or_create_collection("notes", 384), embedding)
     store.add_documents(documents)
@@ -18,8 +18,19 @@ import numpy as np
 from ..collections.audience import Audience, check_audience
 from ..collections.client import Client
 from ..collections.collection import Collection
+from ..collections.ranking import Fusion, SparseOnly
 from ..errors import InvalidInput
-from .support import Row, delete, last_of_each, missing, nearest, one_each, rows
+from .support import (
+    Row,
+    Words,
+    delete,
+    last_of_each,
+    missing,
+    nearest,
+    one_each,
+    rows,
+    takes_sparse,
+)
 
 try:
     from langchain_core.documents import Document
@@ -43,15 +54,29 @@ class CiphervecVectorStore(VectorStore):
     every document is opened here. In modes `sealed` and `sealed-query` scores and order carry noise of
     the key and are its owner's own; with `audience="others"` they are what others may see, counted
     (`Collection.query`).
+
+    In collections that are made with `sparse=`, `fusion` ranks by words or sparse vectors too, as of `Collection.query`, and so
+    are scores then. It is given here for all questions, or in one: `similarity_search("…", fusion="rrf")`,
+    `as_retriever(search_kwargs={"fusion": "rrf"})`. None is by vectors alone.
     """
 
     def __init__(
-        self, collection: Collection, embedding: Embeddings, *, audience: Audience = "owner"
+        self,
+        collection: Collection,
+        embedding: Embeddings,
+        *,
+        audience: Audience = "owner",
+        fusion: Fusion | None = None,
+        sparse_embedding: Any = None,
     ) -> None:
-        """`embedding` makes vectors of the collection's dimension. Nothing is read or written yet."""
+        """`embedding` makes vectors of the collection's dimension. `sparse_embedding` makes sparse vectors, of collections made
+        with `sparse=SparseVectors()`: anything with `embed_documents(texts)` and `embed_query(text)`, such as the
+        `SparseEmbeddings` of langchain-qdrant. Nothing is read or written yet. Raises InvalidInput."""
+        takes_sparse(collection, sparse_embedding, "sparse_embedding")
         self._collection = collection
         self._embedding = embedding
         self._audience = check_audience(audience) or "owner"
+        self._fusion, self._sparse = fusion, sparse_embedding
 
     @property
     def embeddings(self) -> Embeddings:
@@ -108,7 +133,10 @@ class CiphervecVectorStore(VectorStore):
             return []
         columns: list[Sequence[Any]] = [vectors, texts, metadatas or [{}] * len(texts)]
         kept, (embedded, documents, beside) = last_of_each(names, *columns)
-        self._collection.upsert(kept, embedded, beside, documents)
+        sparse = (
+            None if self._sparse is None else one_each(self._sparse.embed_documents(documents), documents)
+        )
+        self._collection.upsert(kept, embedded, beside, documents, sparse_embeddings=sparse)
         return names
 
     def delete(
@@ -130,34 +158,37 @@ class CiphervecVectorStore(VectorStore):
     def similarity_search(
         self, query: str, k: int = 4, filter: Filter | None = None, **kwargs: Any
     ) -> list[Document]:
-        """The k documents closest to a text."""
-        return [document for document, _ in self.similarity_search_with_score(query, k, filter)]
+        """The k documents closest to a text, or by the `fusion` in `kwargs`."""
+        return [document for document, _ in self.similarity_search_with_score(query, k, filter, **kwargs)]
 
     async def asimilarity_search(
         self, query: str, k: int = 4, filter: Filter | None = None, **kwargs: Any
     ) -> list[Document]:
         """As `similarity_search`."""
-        return [document for document, _ in await self.asimilarity_search_with_score(query, k, filter)]
+        found = await self.asimilarity_search_with_score(query, k, filter, **kwargs)
+        return [document for document, _ in found]
 
     def similarity_search_with_score(
         self, query: str, k: int = 4, filter: Filter | None = None, **kwargs: Any
     ) -> list[tuple[Document, float]]:
-        """The k documents closest to a text, each with its similarity."""
-        return self.similarity_search_with_score_by_vector(self._embedding.embed_query(query), k, filter)
+        """The k documents closest to a text, each with its similarity; or by the `fusion` in `kwargs`, with its score."""
+        words = self._words(query, kwargs)
+        vector = self._embedding.embed_query(query) if _embeds(words) else None
+        return self._scored(vector, k, filter, words)
 
     async def asimilarity_search_with_score(
         self, query: str, k: int = 4, filter: Filter | None = None, **kwargs: Any
     ) -> list[tuple[Document, float]]:
         """As `similarity_search_with_score`."""
-        vector = await self._embedding.aembed_query(query)
-        return await run_in_executor(None, self.similarity_search_with_score_by_vector, vector, k, filter)
+        words = await run_in_executor(None, self._words, query, kwargs)
+        vector = await self._embedding.aembed_query(query) if _embeds(words) else None
+        return await run_in_executor(None, self._scored, vector, k, filter, words)
 
     def similarity_search_with_score_by_vector(
         self, embedding: Sequence[float], k: int = 4, filter: Filter | None = None, **kwargs: Any
     ) -> list[tuple[Document, float]]:
         """The k documents closest to a vector, each with its similarity."""
-        hits = self._hits(embedding, k, filter)
-        return [(_document(hit.id, hit.document, hit.metadata), hit.score) for hit in hits]
+        return self._scored(embedding, k, filter, None)
 
     def similarity_search_by_vector(
         self, embedding: Sequence[float], k: int = 4, filter: Filter | None = None, **kwargs: Any
@@ -221,13 +252,16 @@ class CiphervecVectorStore(VectorStore):
         client: Client | None = None,
         name: str = "langchain",
         audience: Audience = "owner",
+        fusion: Fusion | None = None,
+        sparse_embedding: Any = None,
         **kwargs: Any,
     ) -> CiphervecVectorStore:
         """Store texts in a collection: the one given, or the one called `name` of a client, which is
         made if it isn't there, with `kwargs` as of `create_collection`. Without either it is in
         memory, under keys of its own, and ends with the process."""
         vectors = one_each(embedding.embed_documents(texts), texts)
-        store = cls._of(embedding, vectors, collection, client, name, audience, kwargs)
+        made = cls._made(embedding, vectors, collection, client, name, kwargs)
+        store = cls(made, embedding, audience=audience, fusion=fusion, sparse_embedding=sparse_embedding)
         store._add(list(texts), vectors, metadatas, ids)
         return store
 
@@ -243,34 +277,71 @@ class CiphervecVectorStore(VectorStore):
         client: Client | None = None,
         name: str = "langchain",
         audience: Audience = "owner",
+        fusion: Fusion | None = None,
+        sparse_embedding: Any = None,
         **kwargs: Any,
     ) -> CiphervecVectorStore:
         """As `from_texts`."""
         vectors = one_each(await embedding.aembed_documents(texts), texts)
-        store = await run_in_executor(
-            None, cls._of, embedding, vectors, collection, client, name, audience, kwargs
-        )
+        made = await run_in_executor(None, cls._made, embedding, vectors, collection, client, name, kwargs)
+        store = cls(made, embedding, audience=audience, fusion=fusion, sparse_embedding=sparse_embedding)
         await run_in_executor(None, store._add, list(texts), vectors, metadatas, ids)
         return store
 
     @classmethod
-    def _of(
+    def _made(
         cls,
         embedding: Embeddings,
         vectors: Sequence[Sequence[float]],
         collection: Collection | None,
         client: Client | None,
         name: str,
-        audience: Audience,
         choices: dict[str, Any],
-    ) -> CiphervecVectorStore:
-        if collection is None:
-            dimension = len(vectors[0] if vectors else embedding.embed_query("dimension"))
-            collection = (client or Client()).get_or_create_collection(name, dimension, **choices)
-        return cls(collection, embedding, audience=audience)
+    ) -> Collection:
+        if collection is not None:
+            return collection
+        dimension = len(vectors[0] if vectors else embedding.embed_query("dimension"))
+        return (client or Client()).get_or_create_collection(name, dimension, **choices)
+
+    def _words(self, query: str, asked: Mapping[str, Any]) -> Words | None:
+        """What a question asks beside its vector."""
+        fusion = asked.get("fusion", self._fusion)
+        if fusion is None:
+            return None
+        if self._sparse is None:
+            return Words(fusion, query)
+        return Words(fusion, sparse=self._sparse.embed_query(query))
+
+    def _scored(
+        self,
+        embedding: Sequence[float] | None,
+        k: int,
+        filter: Filter | None,
+        words: Words | None,
+    ) -> list[tuple[Document, float]]:
+        hits = self._hits(embedding, k, filter, words=words)
+        return [(_document(hit.id, hit.document, hit.metadata), hit.score) for hit in hits]
+
+    def _similarity_search_with_relevance_scores(
+        self, query: str, k: int = 4, **kwargs: Any
+    ) -> list[tuple[Document, float]]:
+        """By vectors alone. Raises InvalidInput where a fusion is asked for in the call."""
+        return super()._similarity_search_with_relevance_scores(query, k, **_by_vectors(kwargs))
+
+    async def _asimilarity_search_with_relevance_scores(
+        self, query: str, k: int = 4, **kwargs: Any
+    ) -> list[tuple[Document, float]]:
+        """As `_similarity_search_with_relevance_scores`."""
+        return await super()._asimilarity_search_with_relevance_scores(query, k, **_by_vectors(kwargs))
 
     def _hits(
-        self, embedding: Sequence[float], k: int, filter: Filter | None, *, embeddings: bool = False
+        self,
+        embedding: Sequence[float] | None,
+        k: int,
+        filter: Filter | None,
+        *,
+        words: Words | None = None,
+        embeddings: bool = False,
     ) -> list[Row]:
         ids = None
         if callable(filter):
@@ -281,6 +352,7 @@ class CiphervecVectorStore(VectorStore):
             self._collection,
             embedding,
             k,
+            words=words,
             where=where,
             ids=ids,
             embeddings=embeddings,
@@ -309,6 +381,20 @@ class CiphervecRetriever(VectorStoreRetriever):
     def _count(cls, values: dict[str, Any]) -> dict[str, Any]:
         given = values.get("search_kwargs", {})
         return {**values, "search_kwargs": {"k": values.get("k", 4), **given}}
+
+
+def _embeds(words: Words | None) -> bool:
+    """Whether a question takes a vector."""
+    return words is None or not (words.fusion == "sparse" or isinstance(words.fusion, SparseOnly))
+
+
+def _by_vectors(asked: dict[str, Any]) -> dict[str, Any]:
+    if asked.get("fusion") is not None:
+        raise InvalidInput(
+            "scores of a fusion are no similarities, and have no threshold from 0 to 1: leave fusion out, or ask with "
+            "search_type='similarity'."
+        )
+    return {**asked, "fusion": None}
 
 
 def _document(name: str, text: str | None, metadata: dict[str, Any]) -> Document:

@@ -1,9 +1,8 @@
-"""LlamaIndex: nodes and queries enter; nodes and similarities leave, by way of a collection. Key
-owner's side.
+"""LlamaIndex's vector store over a collection, for the key owner. Nodes are stored whole and sealed; queries are sealed.
 
-    store = CiphervecVectorStore(client.get_or_create_collection("notes", 384))
-    index = VectorStoreIndex.from_documents(documents, StorageContext.from_defaults(vector_store=store))
-    index.as_retriever(similarity_top_k=5).retrieve("a question")
+store = CiphervecVectorStore(client.get_or_create_collection("notes", 384))
+index = VectorStoreIndex.from_documents(documents, StorageContext.from_defaults(vector_store=store))
+index.as_retriever(similarity_top_k=5).retrieve("a question")
 """
 
 from __future__ import annotations
@@ -15,8 +14,9 @@ from typing import Any
 
 from ..collections.audience import Audience, check_audience
 from ..collections.collection import Collection
+from ..collections.ranking import Fusion, Rrf, Weighted
 from ..errors import InvalidInput, UnknownId
-from .support import Row, delete, last_of_each, missing, nearest, rows
+from .support import Row, Words, delete, last_of_each, missing, nearest, rows, takes_sparse
 
 try:
     from llama_index.core.bridge.pydantic import PrivateAttr
@@ -42,6 +42,8 @@ except ModuleNotFoundError as error:
 
 Where = dict[str, Any]
 Test = Callable[[Mapping[str, Any]], bool]
+Encoder = Callable[[list[str]], tuple[list[list[int]], list[list[float]]]]
+"""Indices and weights of the sparse vectors of texts, as of LlamaIndex's stores for Qdrant and others."""
 
 _PREFETCH = 4.0  # times as many candidates as results, for maximal marginal relevance
 _OPERATORS = {
@@ -63,7 +65,8 @@ class CiphervecVectorStore(BasePydanticVectorStore):
     nodes whole, so that no document store is needed beside it.
 
     Similarities are cosines, inner products, or minus the distance, by the collection's metric. Query
-    modes are `default` and `mmr`. In modes `sealed` and `sealed-query` similarities and order carry
+    modes are `default` and `mmr`; in collections that are made with `sparse=` also `hybrid`, `sparse` and `text_search`, whose
+    similarities are scores as of `Collection.query(fusion=)`. In modes `sealed` and `sealed-query` similarities and order carry
     noise of the key and are its owner's own; see `Collection.query` for `audience="others"`.
     """
 
@@ -72,10 +75,24 @@ class CiphervecVectorStore(BasePydanticVectorStore):
 
     _collection: Collection = PrivateAttr()
     _audience: Audience = PrivateAttr()
+    _sparse_doc_fn: Encoder | None = PrivateAttr()
+    _sparse_query_fn: Encoder | None = PrivateAttr()
 
-    def __init__(self, collection: Collection, *, audience: Audience = "owner") -> None:
-        """Nothing is read or written yet."""
+    def __init__(
+        self,
+        collection: Collection,
+        *,
+        audience: Audience = "owner",
+        sparse_doc_fn: Encoder | None = None,
+        sparse_query_fn: Encoder | None = None,
+    ) -> None:
+        """`sparse_doc_fn` and `sparse_query_fn` make sparse vectors of nodes' texts and of questions, of collections made with
+        `sparse=SparseVectors()`. Nothing is read or written yet. Raises InvalidInput."""
         super().__init__()
+        if (sparse_doc_fn is None) != (sparse_query_fn is None):
+            raise InvalidInput("sparse_doc_fn and sparse_query_fn go together; one of them is missing.")
+        takes_sparse(collection, sparse_doc_fn, "sparse_doc_fn")
+        self._sparse_doc_fn, self._sparse_query_fn = sparse_doc_fn, sparse_query_fn
         self._collection = collection
         self._audience = check_audience(audience) or "owner"
 
@@ -111,11 +128,13 @@ class CiphervecVectorStore(BasePydanticVectorStore):
         if not ids:
             return []
         kept, (last,) = last_of_each(ids, list(nodes))
+        texts = [node.get_content(metadata_mode=MetadataMode.NONE) or None for node in last]
         self._collection.upsert(
             kept,
             [node.get_embedding() for node in last],
             [node_to_metadata_dict(node, remove_text=True, flat_metadata=False) for node in last],
-            [node.get_content(metadata_mode=MetadataMode.NONE) or None for node in last],
+            texts,
+            sparse_embeddings=_encoded(self._sparse_doc_fn, [text or "" for text in texts]),
         )
         return ids
 
@@ -142,26 +161,31 @@ class CiphervecVectorStore(BasePydanticVectorStore):
     def query(self, query: VectorStoreQuery, **kwargs: Any) -> VectorStoreQueryResult:
         """The nodes most similar to `query.query_embedding`, of those that pass its filters, ids and
         document ids. Mode `mmr` chooses from `mmr_prefetch_k` candidates, four times the results
-        unless given. Raises InvalidInput."""
-        if query.query_embedding is None:
+        unless given.
+
+        Mode `hybrid` makes one order of that and the one by the words of `query.query_str`, or by sparse vectors: weighted by
+        `alpha`, 1 for vectors alone and 0 for words alone, or by reciprocal ranks where it is None. `hybrid_top_k` nodes come
+        back, of the first `sparse_top_k` of each order, 100 unless given. Modes `sparse` and `text_search` are by words or
+        sparse vectors alone: `sparse_top_k` nodes. What is not given is `similarity_top_k`. Raises InvalidInput."""
+        words, count = self._words(query)
+        by_words = words is not None and words.fusion == "sparse"
+        if query.query_embedding is None and not by_words:
             raise InvalidInput("query_embedding is missing; this store compares embeddings.")
-        if query.mode not in (VectorStoreQueryMode.DEFAULT, VectorStoreQueryMode.MMR):
-            raise InvalidInput(f"query mode {query.mode} is not supported; there are default and mmr.")
         where, ids = self._narrowed(query)
-        count = query.similarity_top_k
         diverse = query.mode == VectorStoreQueryMode.MMR
         if diverse:
             count = max(count, int(kwargs.get("mmr_prefetch_k") or math.ceil(_PREFETCH * count)))
         found = nearest(
             self._collection,
-            query.query_embedding,
+            None if by_words else query.query_embedding,
             count,
+            words=words,
             where=where,
             ids=ids,
             embeddings=diverse,
             audience=self._audience,
         )
-        if diverse and found:
+        if diverse and found and query.query_embedding is not None:
             threshold = (
                 query.mmr_threshold if query.mmr_threshold is not None else kwargs.get("mmr_threshold")
             )
@@ -213,6 +237,27 @@ class CiphervecVectorStore(BasePydanticVectorStore):
         """As `query`."""
         return await asyncio.to_thread(self.query, query, **kwargs)
 
+    def _words(self, query: VectorStoreQuery) -> tuple[Words | None, int]:
+        """What a query asks beside its embedding, and for how many nodes."""
+        mode, count = query.mode, query.similarity_top_k
+        if mode in (VectorStoreQueryMode.DEFAULT, VectorStoreQueryMode.MMR):
+            return None, count
+        fusion: Fusion = "sparse"
+        if mode == VectorStoreQueryMode.HYBRID:
+            window = query.sparse_top_k or Rrf.window
+            fusion = Rrf(window=window) if query.alpha is None else Weighted(query.alpha, window)
+            count = query.hybrid_top_k or count
+        elif mode in (VectorStoreQueryMode.SPARSE, VectorStoreQueryMode.TEXT_SEARCH):
+            count = query.sparse_top_k or count
+        else:
+            raise InvalidInput(
+                f"query mode {mode.value} is not supported; there are default, mmr, hybrid, sparse and text_search."
+            )
+        if query.query_str is None:
+            raise InvalidInput(f"query_str is missing; mode {mode.value} ranks by its words.")
+        sparse = _encoded(self._sparse_query_fn, [query.query_str])
+        return (Words(fusion, query.query_str) if sparse is None else Words(fusion, sparse=sparse[0])), count
+
     def _narrowed(self, query: VectorStoreQuery) -> tuple[Where | None, list[str] | None]:
         """What a query is restricted to, as a filter of the collection's and as ids."""
         where = None if query.filters is None else _where(query.filters)
@@ -242,6 +287,19 @@ class CiphervecVectorStore(BasePydanticVectorStore):
             test = _test(filters)
             ids = [row.id for row in rows(self._collection, ids) if test(row.metadata)]
         return rows(self._collection, ids, where, embeddings=embeddings, audience=self._audience)
+
+
+def _encoded(encoder: Encoder | None, texts: list[str]) -> list[tuple[list[int], list[float]]] | None:
+    """Sparse vectors of texts. Raises InvalidInput."""
+    if encoder is None:
+        return None
+    indices, weights = encoder(texts)
+    if not len(indices) == len(weights) == len(texts):
+        raise InvalidInput(
+            f"the encoder must return indices and weights for each of the {len(texts):,} texts it is given, and returned "
+            f"{len(indices):,} and {len(weights):,}; nothing was written."
+        )
+    return list(zip(indices, weights, strict=True))
 
 
 def _node(row: Row) -> BaseNode:

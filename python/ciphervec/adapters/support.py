@@ -1,22 +1,27 @@
-"""Support: what every adapter asks of a collection: nearest rows whole, deletions that tolerate, a
-place opened from plain words. Key owner's side."""
+"""What every adapter asks of a collection, for the key owner: the nearest rows whole, deletions that tolerate, a place opened
+from plain words. Rows are read by the collection's own rules of what a server may see."""
 
 from __future__ import annotations
 
+import asyncio
+import functools
 import os
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
 from ..collections.audience import Audience
 from ..collections.client import Client, PersistentClient
 from ..collections.collection import Collection
 from ..collections.keys import Keys
+from ..collections.ranking import Fusion, SparseVectors
 from ..collections.unborn import UnbornCollection
 from ..errors import InvalidInput, UnknownId
 from ..ingest.arrays import FloatArray, Id, Vectors
 from ..ingest.extras import install
 
+S = TypeVar("S")
 T = TypeVar("T")
+P = ParamSpec("P")
 _ATTEMPTS = 8
 
 
@@ -39,21 +44,34 @@ def missing(framework: str, extra: str) -> ImportError:
     )
 
 
+class Words(NamedTuple):
+    """What is asked beside a vector, or instead of it: a text, or in a collection of sparse vectors one of these."""
+
+    fusion: Fusion
+    text: str | None = None
+    sparse: Any = None
+
+
 def nearest(
     collection: Collection,
-    query: Vectors,
+    query: Vectors | None,
     count: int,
     *,
+    words: Words | None = None,
     where: Mapping[str, Any] | None = None,
     ids: Sequence[Id] | None = None,
     embeddings: bool = False,
     audience: Audience = "owner",
 ) -> list[Row]:
-    """The `count` rows closest to one query, of shape (d,), closest first. Vectors, where asked for,
-    are those that were put in: no noise of an answer is in them."""
+    """The `count` rows closest to one query, of shape (d,), closest first, or by what is asked beside it. Vectors, where asked
+    for, are those that were put in: no noise of an answer is in them."""
     if count < 1:
         return []
-    found = collection.query(query, count, where or None, ["scores"], ids=ids, audience=audience)
+    beside: dict[str, Any] = {}
+    if words is not None:
+        beside = {"fusion": words.fusion, "query_texts": None if words.text is None else [words.text]}
+        beside["sparse"] = None if words.sparse is None else [words.sparse]
+    found = collection.query(query, count, where or None, ["scores"], ids=ids, audience=audience, **beside)
     if len(found["ids"]) != 1:
         raise InvalidInput(f"one vector was expected for the question, got {len(found['ids'])}.")
     names, scores = found["ids"][0], found["scores"]
@@ -128,6 +146,15 @@ def recreated(client: Client, collection: Collection) -> Collection:
     return client.create_collection(name, spec.dimension, **choices)
 
 
+def takes_sparse(collection: Collection, encoder: object | None, name: str) -> None:
+    """Raise InvalidInput where an adapter has an encoder of sparse vectors, called `name`, and the collection none of them."""
+    if encoder is not None and not isinstance(collection.sparse, SparseVectors):
+        raise InvalidInput(
+            f"collection {collection.name!r} has no sparse vectors: leave {name} out, or make the collection with "
+            "sparse=ciphervec.SparseVectors()."
+        )
+
+
 def one_each(vectors: Sequence[T], texts: Sequence[str]) -> Sequence[T]:
     """What an embedder made of texts. Raises InvalidInput unless that is a vector for each."""
     if len(vectors) != len(texts):
@@ -142,6 +169,16 @@ def last_of_each(ids: Sequence[str], *columns: Sequence[T]) -> tuple[list[str], 
     """The same rows with each id once, where it stood last."""
     at = sorted({name: i for i, name in enumerate(ids)}.values())
     return [ids[i] for i in at], [[column[i] for i in at] for column in columns]
+
+
+def aside(method: Callable[Concatenate[S, P], T]) -> Callable[Concatenate[S, P], Coroutine[Any, Any, T]]:
+    """The same for callers that must not wait: in a thread."""
+
+    @functools.wraps(method)
+    async def called(self: S, /, *given: P.args, **named: P.kwargs) -> T:
+        return await asyncio.to_thread(method, self, *given, **named)
+
+    return called
 
 
 def open_client(

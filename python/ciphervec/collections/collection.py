@@ -339,16 +339,15 @@ class Collection(Texts):
         texts = None if query_texts is None else texts_of(query_texts, "query_texts")
         order, hybrid = Rerank.of(rerank, texts), check_fusion(fusion, texts, sparse)
         both, alone = hybrid is not None and query_embeddings is not None, without_vectors(hybrid)
-        if alone is None:
-            query_embeddings = self._asked(query_embeddings, None if both else texts)
-        elif query_embeddings is not None:
-            raise InvalidInput("fusion='sparse' asks no vectors: leave query_embeddings=... out.")
         wanted = check_include(self._query_default if include is None else include, QUERY_INCLUDE)
         parts = wanted if order is None or "documents" in wanted else [*wanted, "documents"]
         if alone is None:
-            queries = arrays.vectors(query_embeddings, self.dimension, self.metric, what="query_embeddings")
-        else:
+            asked = self._asked(query_embeddings, None if both else texts)
+            queries = arrays.vectors(asked, self.dimension, self.metric, what="query_embeddings")
+        elif query_embeddings is None:
             queries = np.empty((0, self.dimension), np.float32)
+        else:
+            raise InvalidInput("fusion='sparse' asks no vectors: leave query_embeddings=... out.")
         if n_results is None:
             limit = 10 if within is None else None
         else:

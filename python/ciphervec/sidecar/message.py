@@ -135,8 +135,8 @@ def sparse_vector(value: dict[str, Any], what: str) -> SparseRow:
 
 
 def sparse_column(metadatas: list[dict[str, Any] | None] | None, field: str) -> list[SparseRow | None] | None:
-    """The sparse vectors of rows, in this field of their metadata: an empty one where that is taken away or something else, None
-    where it stays."""
+    """The sparse vectors of rows, in this field of their metadata: an empty one where that is taken away or something else,
+    None where it stays."""
     if metadatas is None:
         return None
     given = [(fields or {}).get(field, ...) for fields in metadatas]

@@ -1,5 +1,5 @@
-"""Ranking expressions of Chroma's search API, for the key owner: scores of rows, made of lists of the nearest ones. A row that a
-list without a default does not have is not ranked, as at Chroma's own server."""
+"""Ranking expressions of Chroma's search API, for the key owner: scores of rows, made of lists of the nearest ones. A row that
+a list without a default does not have is not ranked, as at Chroma's own server."""
 
 from __future__ import annotations
 

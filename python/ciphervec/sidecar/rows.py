@@ -12,12 +12,13 @@ from ..collections.audience import Audience
 from ..collections.collection import Collection
 from ..collections.ranking import SparseOnly, SparseVectors
 from ..ingest.arrays import FloatArray
-from . import configuration, filters, message, search
+from . import configuration, filters, message
 from .answers import exactly, opened, ranked, told
 from .catalog import Catalog, Entry
 from .filters import Filter
 from .problem import Problem, invalid
 from .ranking import Knn
+from .search import Payload, Scored, payloads, together
 
 GET_DEFAULT = ("documents", "metadatas")
 QUERY_DEFAULT = ("documents", "metadatas", "distances")
@@ -134,27 +135,25 @@ class Rows:
     def search(self, id: str, content: dict[str, Any]) -> dict[str, Any]:
         """The rows of each payload, by its ranking."""
         entry = self._catalog.entry(id)
-        given = [(search.Payload(one), one) for one in search.payloads(content)]
+        given = [(Payload(one), one) for one in payloads(content)]
         passing = [filters.read(one.get("filter") or None, None, entry.schema) for _, one in given]
         rows = self._catalog.rows_of(entry)
         audience = self._choices.audience
         answers = []
         for (payload, _), filter in zip(given, passing, strict=True):
-            found: list[search.Row] = []
+            found: list[Scored] = []
             if rows is not None:
                 rows.refresh()
                 found = self._found(entry, rows, payload, filter)
             answers.append(payload.answer(rows, found, audience))
-        return search.together(answers)
+        return together(answers)
 
-    def _found(
-        self, entry: Entry, rows: Collection, payload: search.Payload, passing: Filter
-    ) -> list[search.Row]:
+    def _found(self, entry: Entry, rows: Collection, payload: Payload, passing: Filter) -> list[Scored]:
         where, among = self._narrowed(rows, None, passing)
         if payload.rank is None:
             among = None if among is None else rows.ids(among)
             named = rows.get(among, where, [], limit=payload.limit, offset=payload.offset)["ids"]
-            return [(name, 0.0) for name in named]
+            return [(str(name), 0.0) for name in named]
 
         def nearest(knn: Knn) -> dict[Any, float]:
             count = min(knn.limit, len(rows))

@@ -16,7 +16,7 @@ from .ranking import Nearest, evaluated
 
 _SCORE, _METADATA = "#score", "#metadata"
 _PARTS = {DOCUMENT: "documents", EMBEDDING: "embeddings", _METADATA: "metadatas"}
-Row = tuple[str, float]
+Scored = tuple[str, float]
 """An id and its score, lower is better."""
 
 
@@ -58,7 +58,7 @@ class Payload:
         """Where its rows end."""
         return None if self.limit is None else self.offset + self.limit
 
-    def ranked(self, rows: Collection, nearest: Nearest, audience: Audience) -> list[Row]:
+    def ranked(self, rows: Collection, nearest: Nearest, audience: Audience) -> list[Scored]:
         """The rows of a payload that ranks, best first. Raises Problem."""
         found = evaluated(self.rank, nearest)
         if self.group is not None and found:
@@ -67,7 +67,7 @@ class Payload:
             found = self.group([(row, score) for row, score in found if row in fields], fields)
         return found[self.offset : self.stop]
 
-    def answer(self, rows: Collection | None, found: list[Row], audience: Audience) -> dict[str, Any]:
+    def answer(self, rows: Collection | None, found: list[Scored], audience: Audience) -> dict[str, Any]:
         """What is selected of these rows, an entry a row."""
         parts = [_PARTS[key] for key in self.select if key in _PARTS]
         if self.fields and "metadatas" not in parts:
@@ -93,12 +93,17 @@ def together(answers: Iterable[dict[str, Any]]) -> dict[str, Any]:
     return {name: [one[name] for one in each] for name in names}
 
 
-def _group(given: dict[str, Any]) -> Callable[[list[Row], dict[Any, Any]], list[Row]] | None:
+def _group(given: dict[str, Any]) -> Callable[[list[Scored], dict[Any, Any]], list[Scored]] | None:
     """What leaves of each group of rows the first few. Raises Problem."""
     if not given:
         return None
     keys, aggregate = given.get("keys"), given.get("aggregate")
-    if not isinstance(aggregate, dict) or len(aggregate) != 1 or not _names(keys):
+    if (
+        not isinstance(aggregate, dict)
+        or len(aggregate) != 1
+        or not isinstance(keys, list)
+        or not _names(keys)
+    ):
         raise invalid(
             "Validation error: group_by: group_by keys and aggregate must both be specified or both be omitted"
         )
@@ -119,11 +124,11 @@ def _group(given: dict[str, Any]) -> Callable[[list[Row], dict[Any, Any]], list[
     if not count:
         raise invalid("Validation error: group_by: aggregate k must be greater than 0")
 
-    def first(found: list[Row], fields: dict[Any, Any]) -> list[Row]:
-        groups: dict[Any, list[Row]] = {}
+    def first(found: list[Scored], fields: dict[Any, Any]) -> list[Scored]:
+        groups: dict[Any, list[Scored]] = {}
         for row in found:
             groups.setdefault(_values(row, keys, fields), []).append(row)
-        kept = set()
+        kept: set[str] = set()
         for group in groups.values():
             group.sort(key=lambda row: _values(row, by["keys"], fields), reverse=name == "$max_k")
             kept.update(row for row, _ in group[:count])
@@ -136,7 +141,7 @@ def _names(keys: Any) -> bool:
     return isinstance(keys, list) and bool(keys) and all(isinstance(one, str) for one in keys)
 
 
-def _values(row: Row, keys: list[str], fields: dict[Any, Any]) -> tuple[Any, ...]:
+def _values(row: Scored, keys: list[str], fields: dict[Any, Any]) -> tuple[Any, ...]:
     """What rows are grouped and sorted by: those without a field first, and kinds of values apart."""
     return tuple(_value(row[1] if key == _SCORE else (fields[row[0]] or {}).get(key)) for key in keys)
 

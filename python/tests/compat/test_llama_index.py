@@ -212,8 +212,10 @@ def test_an_index_over_it(collections: Collections) -> None:
 
 
 def test_what_it_has_no_words_for(store: CiphervecVectorStore) -> None:
-    with pytest.raises(InvalidInput, match="default and mmr"):
-        store.query(asked(mode=VectorStoreQueryMode.HYBRID))
+    with pytest.raises(InvalidInput, match="default, mmr, hybrid"):
+        store.query(asked(mode=VectorStoreQueryMode.SEMANTIC_HYBRID))
+    with pytest.raises(InvalidInput, match="made without sparse"):
+        store.query(asked(mode=VectorStoreQueryMode.HYBRID, query_str="words"))
     with pytest.raises(InvalidInput, match="query_embedding"):
         store.query(VectorStoreQuery(query_str="words"))
     assert store.add([]) == []
