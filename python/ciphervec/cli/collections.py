@@ -24,6 +24,17 @@ from ..ingest.counts import several
 from ..ingest.metrics import METRIC_NAMES
 from ..ingest.nesting import MAX_DEPTH
 from .column_types import Types, named, whole_object
+from .hybrid import (
+    FusionOption,
+    SparseColumn,
+    SparseKind,
+    SparseQuestion,
+    WindowOption,
+    fusion_named,
+    sparse_column,
+    sparse_named,
+    sparse_questions,
+)
 from .ids import IdType
 from .keygen import scheme_named
 from .network import NetworkOption, network_named
@@ -90,6 +101,7 @@ def create(
             "sentence-transformers. Its name is kept with the collection, sealed."
         ),
     ] = None,
+    sparse: SparseKind = None,
     network: NetworkOption = None,
     access: Access = ANYWHERE,
     as_json: Json = False,
@@ -101,10 +113,11 @@ def create(
     - `ciphervec create db faces --dim 512 --keys my.key`
     - `ciphervec create db docs --dim 768 --mode sealed-index --precision small --keys my.key`
     - `ciphervec create db notes --model default --keys my.key`
+    - `ciphervec create db parts --model default --sparse bm25 --keys my.key`, for hybrid search
     - `ciphervec create db few --dim 128 --mode sealed-index --scheme paillier --keys my.key`
     - `ciphervec create https://vectors.example faces --dim 512 --network 50,30 --keys my.key --token-file admin.token`
     """
-    over = network_named(network)
+    over, ranked_by = network_named(network), sparse_named(sparse)
     embedder = None if model is None else encoders.named(model)
     if dim is None:
         if embedder is None:
@@ -124,6 +137,7 @@ def create(
             bits=bits,
             embedding_function=embedder,
             network=over,
+            sparse=ranked_by,
         )
         info = collection.info()
     if as_json:
@@ -146,6 +160,7 @@ def add(
     id_column: IdColumn = "id",
     document_column: DocumentColumn = "document",
     vector_columns_: VectorColumns = None,
+    sparse_column_: SparseColumn = None,
     leave_out: LeaveOut = None,
     types: Types = None,
     id_type: IdType = None,
@@ -187,6 +202,7 @@ def add(
     - `ciphervec add db docs rows.parquet --embedding-column vector --keys my.key`
     - `ciphervec add db docs rows.csv --types zip=str --keys my.key`
     - `ciphervec add db notes notes.jsonl --embed --keys my.key`
+    - `ciphervec add db learned rows.jsonl --sparse-column splade --keys my.key`
     - `ciphervec add https://vectors.example faces vectors.npy --keys my.key --token-file write.token`
     """
     columns = Columns(
@@ -199,6 +215,7 @@ def add(
         leave_out or (),
     )
     table = read(file, columns, quiet=as_json)
+    sparse = sparse_column(table, sparse_column_)
     with opened(place, holder.load(), access) as client:
         collection = client.get_collection(name)
         names = _ids(table, ids, id_type, collection, file, append=append, upsert=upsert)
@@ -212,6 +229,7 @@ def add(
                 table.embeddings,
                 table.metadatas,
                 table.documents,
+                sparse_embeddings=sparse,
                 on_zero=cast(OnZero, on_zero),
                 progress=step,
             )
@@ -240,9 +258,13 @@ def query(
     text: Annotated[
         list[str] | None,
         typer.Option(
-            help="A text to search for, instead of a file; the collection's model embeds it here. Repeat."
+            help="A text to search for, instead of a file; the collection's model embeds it here. With --fusion its words are "
+            "asked too, and vectors may stand beside it. Repeat."
         ),
     ] = None,
+    fusion: FusionOption = None,
+    window: WindowOption = None,
+    sparse: SparseQuestion = None,
     holder: KeyOptions = NO_KEYS,
     count: Annotated[
         int | None, typer.Option("--count", "-n", help="Hits per query; 10 unless --within is given.")
@@ -279,7 +301,12 @@ def query(
 ) -> None:
     """Find the rows closest to each query vector, or to a text.
 
-    Distances: 1 − cosine, 1 − inner product, squared Euclidean, or differing bits. Lower is closer.
+    Distances: 1 − cosine, 1 − inner product, squared Euclidean, or differing bits; with `--fusion` minus the score.
+    Lower is closer.
+
+    In a collection made with `--sparse`, `--fusion` ranks by words or sparse vectors too. The words of all rows are read once,
+    and ranked here: the server sees a query of vectors, or with `--fusion sparse` none.
+
     From a server come ids and distances; `--documents` fetches documents and metadata too, and
     `--fetch` says what it may see of which.
 
@@ -293,20 +320,25 @@ def query(
     - `ciphervec query db docs probe.npy --where '{"lang": "en"}' --keys my.key --json --audience owner`
     - `ciphervec query db tiny --vector '[0.1, 0.7, -0.2]' --keys my.key`
     - `ciphervec query db notes --text "Where did we leave the keys?" --keys my.key`
+    - `ciphervec query db parts --text "pump GX-4711" --fusion rrf --keys my.key`
+    - `ciphervec query db parts probe.npy --text "GX-4711" --fusion 0.3 --keys my.key`
     - `ciphervec query https://vectors.example faces probe.npy --keys my.key --token-file query.token`
     """
+    how, weights = fusion_named(fusion, window), sparse_questions(sparse)
     columns = Columns(embedding_column, vectors=vector_columns(vector_columns_), alone=True, questions=True)
-    questions = _questions(file, vector, columns, text)
+    questions, asked = _questions(file, vector, columns, text, weights, how is not None)
     filters = filter_of(where)
     with opened(place, holder.load(), access, read_only=True) as client:
         collection = client.get_collection(name)
         began = time.perf_counter()
         found = collection.query(
-            None if text else questions,
+            questions,
             count,
             filters,
             QUERY_DEFAULT if documents else None,
-            query_texts=text,
+            query_texts=text or None,
+            sparse=weights,
+            fusion=how,
             within=within,
             audience=check_audience(audience),
             flooding=flooding,
@@ -323,7 +355,7 @@ def query(
         print_json({**answer, "seconds": round(seconds, 4)})
         return
     for number, hits in enumerate(found["ids"]):
-        title = plain(text[number]) if text else f"query {number + 1} of {len(questions)}"
+        title = plain(text[number]) if text else f"query {number + 1} of {asked}"
         screen.print(title, style="bold cyan", markup=False, highlight=False)
         if not hits:
             screen.print("  no row passes", style="dim")
@@ -342,9 +374,7 @@ def query(
             style="dim",
             highlight=False,
         )
-    screen.print(
-        f"{len(questions)} in {1e3 * seconds:.1f} ms, loading included", style="dim", highlight=False
-    )
+    screen.print(f"{asked} in {1e3 * seconds:.1f} ms, loading included", style="dim", highlight=False)
 
 
 def say_types(types: Mapping[str, str]) -> None:
@@ -385,14 +415,31 @@ def _ids(
     return list(range(first, first + len(table)))
 
 
-def _questions(file: Path | None, vector: str | None, columns: Columns, texts: list[str] | None) -> Any:
-    if [file is None, vector is None, not texts].count(False) != 1:
-        raise InvalidInput("give the queries either as a file or with --vector '[0.1, ...]' or --text.")
-    if texts:
-        return texts
+def _questions(
+    file: Path | None,
+    vector: str | None,
+    columns: Columns,
+    texts: list[str] | None,
+    sparse: list[Any] | None,
+    fused: bool,
+) -> tuple[Any, int]:
+    """Vectors that are asked, where there are some, and how many questions there are. Raises InvalidInput."""
+    ways = [file is not None, vector is not None, bool(texts)]
+    if fused and (bool(texts) == bool(sparse) or ways[:2] == [True, True]):
+        raise InvalidInput(
+            "with --fusion give the words with --text, or sparse vectors with --sparse, and vectors beside them as a file or "
+            "with --vector if you have some."
+        )
+    if not fused and (ways.count(True) != 1 or sparse):
+        raise InvalidInput(
+            "give the queries either as a file or with --vector '[0.1, ...]' or --text. --sparse goes with --fusion."
+        )
     if file is not None:
-        return read(file, columns).embeddings
-    return one_vector(vector or "", "--vector")
+        vectors = read(file, columns).embeddings
+        return vectors, len(vectors)
+    if vector is not None:
+        return one_vector(vector, "--vector"), 1
+    return None, len(texts or sparse or ())
 
 
 def filter_of(where: str | None) -> Mapping[str, Any] | None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 from pathlib import Path
-from typing import Annotated, cast
+from typing import Annotated, Any, cast
 
 import typer
 
@@ -23,6 +23,7 @@ from ..ingest.metrics import METRIC_NAMES, MetricName
 from . import exporting, sources
 from .collections import Name, filter_of, say_types
 from .column_types import Types, named
+from .hybrid import SparseKind, sparse_named
 from .ids import Ids, IdType, asked_ids
 from .moving import Wanted, metric_for, move
 from .network import NetworkOption, network_named
@@ -233,6 +234,7 @@ def import_(
     leave_out: LeaveOut = None,
     types: Types = None,
     id_type: IdType = None,
+    sparse: SparseKind = None,
     network: NetworkOption = None,
     upsert: Annotated[
         bool, typer.Option("--upsert", help="Replace rows whose id is there, instead of refusing.")
@@ -283,7 +285,7 @@ def import_(
     - `ciphervec import db docs chroma:./chroma --keys my.key`
     - `ciphervec import db docs 'postgres://me@localhost/app?table=docs' --document-column body --keys my.key --yes`
     """
-    over = network_named(network)
+    over, ranked_by = network_named(network), sparse_named(sparse)
     columns = Columns(
         embedding_column,
         id_column,
@@ -295,9 +297,8 @@ def import_(
     checked_metric = None if metric is None else chosen("metric", metric, METRIC_NAMES)
 
     def made(client: Client, of: MetricName, dimension: int | None = None) -> Collection:
-        return client.create_collection(
-            name, dimension, of, chosen("mode", mode, MODES), filterable=filterable or (), network=over
-        )
+        choices: dict[str, Any] = {"filterable": filterable or (), "network": over, "sparse": ranked_by}
+        return client.create_collection(name, dimension, of, chosen("mode", mode, MODES), **choices)
 
     if sources.is_source(source):
         for option, given in (

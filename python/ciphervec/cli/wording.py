@@ -42,6 +42,8 @@ _WORDS: list[tuple[str, str]] = [
         r"load the file without a passphrase",
         "leave --passphrase-file out, and give another file's passphrase in CIPHERVEC_PASSPHRASE",
     ),
+    (r"fusion='(\w+)'", r"--fusion \1"),
+    (r"leave query_embeddings=\.\.\. out", "leave the vectors out"),
     (r"on_zero='skip'", "--on-zero skip"),
     (r"audience='(\w+)'", r"--audience \1"),
     (r"info\(\)\['\w+'\]", "ciphervec doctor"),
