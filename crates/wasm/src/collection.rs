@@ -16,8 +16,8 @@ use crate::host::JsHost;
 use crate::ids;
 use crate::keys::JsKeys;
 use crate::values::{
-    audience, choices, described, explained, floats, listed, maybe, number, parts, records,
-    routing, selection, strings, texts, there, truth, whole,
+    audience, choices, described, explained, floats, hybrid, listed, maybe, number, parts,
+    ranked_by, records, routing, selection, sparse, strings, texts, there, truth, whole,
 };
 
 /// One collection on a server that holds no key.
@@ -40,6 +40,7 @@ impl JsCollection {
             ("filterable", strings(&filterable)),
             ("originals", originals.into()),
             ("routing", self.0.routing().map_or(JsValue::NULL, routing)),
+            ("sparse", self.0.sparse().map_or(JsValue::NULL, ranked_by)),
         ])
     }
 
@@ -102,7 +103,7 @@ impl JsCollection {
         let request = QueryRequest {
             embeddings: floats(&question, "queryEmbeddings")?,
             n_results: whole(&question, "nResults"),
-            hybrid: None,
+            hybrid: hybrid(&question)?,
             within: number(&question, "within"),
             among: selection(&question)?,
             parts,
@@ -292,6 +293,13 @@ impl JsCollection {
         let collection = Rc::clone(&self.0);
         let fields: Vec<_> = arrays::items(&fields).filter_map(|one| one.as_string()).collect();
         Ok(collection.extend_filterable(&host, &fields).await?)
+    }
+
+    /// Ranks rows by this beside their vectors.
+    #[wasm_bindgen(js_name = setSparse)]
+    pub async fn set_sparse(&self, host: JsHost, given: JsValue) -> Result<()> {
+        let collection = Rc::clone(&self.0);
+        Ok(collection.set_sparse(&host, sparse(&given)).await?)
     }
 
     /// Seals the rows that writers added again as the owner's own; how many.

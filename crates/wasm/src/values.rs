@@ -1,10 +1,11 @@
 //! Values of JavaScript to the core's and back. An option that is left out, or null, is the core's default.
 
 use ciphervec_client::{
-    Audience, Choices, Clusters, Explanation, Fetch, Info, OnZero, Parts, Records, Row, Selection,
+    Asked, Audience, Bm25, Choices, Clusters, Explanation, Fetch, Fusion, Hybrid, Info, OnZero,
+    Parts, Records, Row, Selection, Sparse, SparseVector, WINDOW,
 };
 use ciphervec_owner::Id;
-use js_sys::{Array, Float32Array, Object, Reflect};
+use js_sys::{Array, Float32Array, Object, Reflect, Uint32Array};
 use wasm_bindgen::prelude::*;
 
 use crate::arrays::{self, object};
@@ -55,12 +56,59 @@ pub fn records(rows: &JsValue) -> Result<Records> {
         embeddings: floats(rows, "embeddings")?,
         metadatas: texts(rows, "metadatas"),
         documents: texts(rows, "documents"),
-        sparse: Vec::new(),
+        sparse: maybe(rows, "sparse")
+            .map_or_else(|| Ok(Vec::new()), |list| arrays::items(&list).map(one_sparse).collect())?,
         on_zero: match text(rows, "onZero").as_deref() {
             Some("skip") => OnZero::Skip,
             _ => OnZero::Refuse,
         },
     })
+}
+
+/// A sparse vector, or none.
+fn one_sparse(given: JsValue) -> Result<Option<SparseVector>> {
+    if given.is_null() {
+        return Ok(None);
+    }
+    let indices: Uint32Array = maybe(&given, "indices")
+        .and_then(|array| array.dyn_into().ok())
+        .ok_or_else(|| Failure::input("the indices of a sparse vector must be a Uint32Array"))?;
+    Ok(Some(SparseVector { indices: indices.to_vec(), values: floats(&given, "values")? }))
+}
+
+/// What rows are ranked by: the figures of BM25, or sparse vectors.
+pub fn sparse(given: &JsValue) -> Sparse {
+    match number(given, "k1").zip(number(given, "b")) {
+        Some((k1, b)) => Sparse::Bm25(Bm25 { k1, b }),
+        None => Sparse::Vectors,
+    }
+}
+
+/// As [`sparse`] takes it.
+pub fn ranked_by(sparse: Sparse) -> JsValue {
+    match sparse {
+        Sparse::Bm25(Bm25 { k1, b }) => object(&[("k1", k1.into()), ("b", b.into())]),
+        Sparse::Vectors => "vectors".into(),
+    }
+}
+
+/// What is asked beside vectors.
+pub fn hybrid(question: &JsValue) -> Result<Option<Hybrid>> {
+    let Some(given) = maybe(question, "hybrid") else { return Ok(None) };
+    let asked = match maybe(&given, "vectors") {
+        Some(list) => {
+            let vectors = arrays::items(&list).map(one_sparse).collect::<Result<Vec<_>>>()?;
+            Asked::Vectors(vectors.into_iter().flatten().collect())
+        }
+        None => Asked::Texts(texts(&given, "texts").into_iter().flatten().collect()),
+    };
+    let fusion = match (number(&given, "k"), number(&given, "alpha")) {
+        (Some(k), _) => Fusion::Ranks { k },
+        (None, Some(alpha)) => Fusion::Weighted { alpha },
+        (None, None) => Fusion::Words,
+    };
+    let window = whole(&given, "window").unwrap_or(WINDOW);
+    Ok(Some(Hybrid { asked, fusion, window, idf: truth(&given, "idf") }))
 }
 
 pub fn selection(which: &JsValue) -> Result<Selection> {
@@ -132,6 +180,7 @@ pub fn choices(given: &JsValue) -> Result<Choices> {
     choices.filterable = texts(given, "filterable").into_iter().flatten().collect();
     choices.originals = maybe(given, "originals").map(|value| value.is_truthy());
     choices.routing = maybe(given, "routing").map(|routing| clusters(&routing));
+    choices.sparse = maybe(given, "sparse").map(|given| sparse(&given));
     Ok(choices)
 }
 

@@ -11,7 +11,7 @@ import { baseUrl, Token } from "./http/address.js";
 import type { Keys } from "./keys.js";
 import { CALL, CLIENT, CREATE, known, NAMED, OPEN } from "./options.js";
 import type { Storage } from "./storage/storage.js";
-import type { CallOptions, Clusters, Metric, Mode, Precision } from "./types.js";
+import type { CallOptions, Clusters, Metric, Mode, Precision, Sparse } from "./types.js";
 import { type Handle, ROOT, type StorageChoice } from "./worker/messages.js";
 
 const CACHE_BYTES = 256 << 20;
@@ -69,6 +69,8 @@ export interface CreateOptions extends CallOptions {
   filterable?: readonly string[];
   /** Keep each vector as it is put in, sealed like a document, for `get` to return it to the last bit; so it is unless false. */
   originals?: boolean;
+  /** Rank rows by the words of their documents too, or by sparse vectors, for `query({ fusion })`. They are sealed beside the rows. */
+  sparse?: Sparse;
   /** Ask about a few clusters of near rows instead of all of them, which shows the server their names; see `Collection.recluster`. */
   routing?: Clusters;
 }

@@ -4,6 +4,7 @@ import type { CollectionFacts } from "./collections/collection.js";
 import type { Engine } from "./engine.js";
 import { InvalidInput } from "./errors.js";
 import { flatten } from "./ingest/arrays.js";
+import { sparseKind } from "./ingest/hybrid.js";
 import { Keys } from "./keys.js";
 import {
   ADD,
@@ -30,6 +31,7 @@ import type {
   Explanation,
   Fetch,
   FloodingPlan,
+  Fusion,
   GetPart,
   GetResult,
   Id,
@@ -41,6 +43,8 @@ import type {
   PrivateFetch,
   QueryPart,
   QueryResult,
+  Sparse,
+  SparseVector,
   Vector,
   Vectors,
   Where,
@@ -57,14 +61,20 @@ export interface SealOptions extends CallOptions {
   documents?: OneOrMany<string | null>;
 }
 
+/** Sparse vectors of rows, in a collection made with `sparse: "vectors"`. */
+interface SparseRows {
+  /** An entry a row, null where it has none; of rows that are changed, those stay that have null here. */
+  sparseEmbeddings?: OneOrMany<SparseVector | null>;
+}
+
 /** Rows to store. */
-export interface AddOptions extends SealOptions {
+export interface AddOptions extends SealOptions, SparseRows {
   /** Of rows whose vector is zero, where the metric compares directions alone: refuse all rows, unless given, or leave those out with a warning. */
   onZero?: OnZero;
 }
 
 /** Changes of rows that are here. */
-export interface UpdateOptions extends CallOptions {
+export interface UpdateOptions extends CallOptions, SparseRows {
   ids: OneOrMany<Id>;
   /** Left out, vectors stay; so do those of rows that have null here. */
   embeddings?: Vectors | readonly (Vector | null)[];
@@ -76,7 +86,7 @@ export interface UpdateOptions extends CallOptions {
 }
 
 /** Rows of which some may be here. */
-export interface MergeOptions extends CallOptions {
+export interface MergeOptions extends CallOptions, SparseRows {
   ids: OneOrMany<Id>;
   /** Those of rows that have null here, and of all where they are left out, stay. */
   embeddings?: Vectors | readonly (Vector | null)[];
@@ -123,7 +133,16 @@ export interface GetOptions extends Selection {
 }
 
 export interface QueryOptions extends Selection {
-  queryEmbeddings: Vectors;
+  /** Left out with `fusion: "sparse"` alone. */
+  queryEmbeddings?: Vectors;
+  /** Hybrid search, in a collection made with `sparse`: one order of that by vectors and that by words or sparse vectors. Scores are those of
+   * the fusion, and distances minus these. It goes with filters, ids and `audience`, not with `within`. The words of all rows are read once
+   * and kept in memory; what is asked of the server is the vectors. */
+  fusion?: Fusion;
+  /** With `fusion`: a text for each query, whose words are asked. */
+  queryTexts?: OneOrMany<string>;
+  /** With `fusion`, instead of them: a sparse vector for each query. */
+  sparse?: OneOrMany<SparseVector>;
   /** 10 unless given. */
   nResults?: number;
   /** Keep the rows at a distance of at most this, all of them unless `nResults` is given too. */
@@ -263,6 +282,11 @@ export class Collection {
     return this.#facts.routing;
   }
 
+  /** What rows are ranked by beside their vectors; null where by nothing. */
+  get sparse(): Required<Exclude<Sparse, "bm25">> | null {
+    return this.#facts.sparse;
+  }
+
   /** What a private fetch of metadata and documents is like, or why there is none, and how many failed a check. */
   async privateFetch(options: CallOptions = {}): Promise<PrivateFetch> {
     return this.#call("privateFetch", undefined, known(options, CALL, "privateFetch"));
@@ -324,7 +348,8 @@ export class Collection {
    * on with Quarantined: its segments are in quarantine, for every client of the owner's. */
   async query(options: QueryOptions): Promise<QueryResult> {
     const { signal, onProgress, queryEmbeddings, ...question } = known(options, QUERY, "query");
-    const asked = { ...question, queryEmbeddings: flatten(queryEmbeddings, "queryEmbeddings") };
+    const flat = queryEmbeddings === undefined ? undefined : flatten(queryEmbeddings, "queryEmbeddings");
+    const asked = { ...question, ...(flat && { queryEmbeddings: flat }) };
     const found = await this.#call<QueryResult>("query", asked, callOptions(signal, onProgress));
     return guarded(found, question.audience);
   }
@@ -439,6 +464,13 @@ export class Collection {
     this.#facts = { ...this.#facts, filterable: [...this.#facts.filterable, ...fields] };
   }
 
+  /** Rank rows by the words of their documents, or by sparse vectors, from now on, or by BM25 of other figures. Until `optimize({ reseal:
+   * true })` seals the words of rows that are here beside them, clients read their documents for the first query with `fusion`. */
+  async setSparse(sparse: Sparse, options: CallOptions = {}): Promise<void> {
+    await this.#call("setSparse", sparse, known(options, CALL, "setSparse"));
+    this.#facts = { ...this.#facts, sparse: sparseKind(sparse) };
+  }
+
   /** Seal the rows that writers added again as the owner's own, which makes their filter tags; how many. `optimize` does so too. */
   async adopt(options: AdoptOptions = {}): Promise<number> {
     const { signal, onProgress, ...how } = known(options, ADOPT, "adopt");
@@ -510,13 +542,14 @@ interface GivenRows extends Omit<UpdateOptions, "ids" | "embeddings"> {
 }
 
 /** Rows as they cross to the Worker. */
-export function rowsOf({ ids, embeddings, metadatas, documents, onZero }: GivenRows) {
+export function rowsOf({ ids, embeddings, metadatas, documents, sparseEmbeddings, onZero }: GivenRows) {
   return {
     ...(onZero !== undefined && { onZero }),
     ...(ids !== undefined && { ids }),
     ...(embeddings !== undefined && { embeddings: flatten(embeddings) }),
     ...(metadatas !== undefined && { metadatas }),
     ...(documents !== undefined && { documents }),
+    ...(sparseEmbeddings !== undefined && { sparseEmbeddings }),
   };
 }
 

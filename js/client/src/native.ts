@@ -92,12 +92,31 @@ export interface Host {
   readonly ended: boolean;
 }
 
+/** A sparse vector, its indices ascending. */
+export interface NativeSparse {
+  indices: Uint32Array;
+  values: Float32Array;
+}
+
+export type NativeSparseKind = "vectors" | { k1: number; b: number };
+
+/** What is asked beside vectors: `k` for reciprocal ranks, `alpha` for a weighted sum, neither for words alone. */
+export interface NativeHybrid {
+  texts?: string[];
+  vectors?: NativeSparse[];
+  k?: number;
+  alpha?: number;
+  window: number;
+  idf: boolean;
+}
+
 /** Rows: vectors end to end, metadata as JSON. */
 export interface NativeRows {
   ids?: Id[];
   embeddings: Float32Array;
   metadatas?: (string | null)[];
   documents?: (string | null)[];
+  sparse?: (NativeSparse | null)[];
   onZero?: OnZero;
 }
 
@@ -140,6 +159,7 @@ export interface CollectionFacts {
   filterable: string[];
   originals: boolean;
   routing: Required<Clusters> | null;
+  sparse: NativeSparseKind | null;
 }
 
 export interface NativeCollection extends Freed {
@@ -161,6 +181,7 @@ export interface NativeCollection extends Freed {
         queryEmbeddings: Float32Array;
         nResults?: number;
         within?: number;
+        hybrid?: NativeHybrid;
         skipQuarantined: boolean;
       },
   ): Promise<{ hits: NativeHits[]; ownersOnly: boolean; checked: boolean; flooding?: number }>;
@@ -183,6 +204,7 @@ export interface NativeCollection extends Freed {
   upgrade(host: Host): Promise<boolean>;
   explain(host: Host): Promise<Explanation>;
   extendFilterable(host: Host, fields: string[]): Promise<void>;
+  setSparse(host: Host, sparse: NativeSparseKind): Promise<void>;
   adopt(host: Host, takeOver: boolean): Promise<number>;
   discard(host: Host, segments: string[]): Promise<number>;
   rotateKeys(host: Host, keys: Keys, overlap: boolean): Promise<void>;

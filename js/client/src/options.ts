@@ -32,13 +32,19 @@ export const CALL: Names<CallOptions> = { signal: true, onProgress: true };
 const ROWS = { ids: true, embeddings: true, metadatas: true, documents: true } as const;
 const SELECTION: Names<Selection> = { ids: true, where: true, whereDocument: true, ...CALL };
 export const SEAL: Names<SealOptions> = { ...ROWS, ...CALL };
-export const ADD: Names<AddOptions> = { ...SEAL, onZero: true };
+export const ADD: Names<AddOptions> = { ...SEAL, sparseEmbeddings: true, onZero: true };
 export const OPTIMIZE: Names<OptimizeOptions> = { reseal: true, network: true, ...CALL };
 export const ADOPT: Names<AdoptOptions> = { takeOver: true, ...CALL };
 export const DISCARD: Names<DiscardOptions> = { segments: true, ...CALL };
 export const ROTATE: Names<RotateOptions> = { keys: true, overlap: true, ...CALL };
-export const UPDATE: Names<UpdateOptions> = { ...ROWS, removeFields: true, ...CALL };
-export const MERGE: Names<MergeOptions> = { ...ROWS, known: true, unknown: true, ...CALL };
+export const UPDATE: Names<UpdateOptions> = { ...ROWS, sparseEmbeddings: true, removeFields: true, ...CALL };
+export const MERGE: Names<MergeOptions> = {
+  ...ROWS,
+  sparseEmbeddings: true,
+  known: true,
+  unknown: true,
+  ...CALL,
+};
 export const FLOODING: Names<FloodingOptions> = { flooding: true, ...CALL };
 export const PREFETCH: Names<PrefetchOptions> = { queries: true, ...CALL };
 export const RECLUSTER: Names<ReclusterOptions> = { questions: true, ...CALL };
@@ -54,6 +60,9 @@ export const GET: Names<GetOptions> = {
 export const QUERY: Names<QueryOptions> = {
   ...SELECTION,
   queryEmbeddings: true,
+  queryTexts: true,
+  sparse: true,
+  fusion: true,
   nResults: true,
   within: true,
   include: true,
@@ -86,6 +95,7 @@ export const CREATE: Names<CreateOptions> = {
   filterable: true,
   originals: true,
   routing: true,
+  sparse: true,
 };
 export const CLUSTERS: Names<Clusters> = {
   count: true,

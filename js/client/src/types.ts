@@ -29,6 +29,30 @@ export type Metric = "cosine" | "ip" | "l2" | "hamming";
 export type Mode = "sealed" | "sealed-query" | "sealed-index" | "open";
 export type Precision = "standard" | "small" | "wide";
 
+/** A vector of which most numbers are zero, such as of SPLADE: which are not, each once from 0 to 2^32 − 1, and what they are, not
+ * below zero. */
+export interface SparseVector {
+  indices: readonly number[] | Uint32Array | Int32Array;
+  values: readonly number[] | Float32Array;
+}
+
+/** What rows are ranked by beside their vectors: the words of their documents, by BM25 with Lucene's figures or others, or sparse vectors
+ * that come with them. */
+export type Sparse = "bm25" | { k1?: number; b?: number } | "vectors";
+
+/**
+ * How the order by vectors and that by words or sparse vectors are made one. `rrf` is the sum of 1 / (k + rank) over both, k 60 unless given;
+ * `weighted` is `alpha` times the vectors' score and 1 − `alpha` times the words', each from 0 to 1, a half unless given; of each order the
+ * first `window` are looked at, 100 unless given. `sparse` is by words or sparse vectors alone, and asks the server nothing. With `idf` the
+ * indices of a sparse vector that is asked weigh more the fewer rows have them.
+ */
+export type Fusion =
+  | "rrf"
+  | "sparse"
+  | { by: "rrf"; k?: number; window?: number; idf?: boolean }
+  | { by: "weighted"; alpha?: number; window?: number; idf?: boolean }
+  | { by: "sparse"; idf?: boolean };
+
 type Scalar = string | number | bigint | boolean | null | Date;
 
 /** What a field is compared with. */
@@ -108,9 +132,9 @@ export interface GetResult {
 /** A list for each query, the closest first; null where a part was not asked for. */
 export interface QueryResult {
   ids: Id[][];
-  /** Lower is closer: 1 − cosine, 1 − inner product, squared Euclidean, or differing bits. */
+  /** Lower is closer: 1 − cosine, 1 − inner product, squared Euclidean, or differing bits; minus the score of a fusion. */
   distances: number[][] | null;
-  /** Higher is closer: cosine, inner product, or minus the distance. */
+  /** Higher is closer: cosine, inner product, or minus the distance; or that of a fusion. */
   scores: number[][] | null;
   metadatas: (Metadata | null)[][] | null;
   documents: (string | null)[][] | null;

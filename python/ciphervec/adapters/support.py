@@ -82,6 +82,7 @@ def nearest(
         embeddings=embeddings,
         audience=audience,
         scores=dict(zip(names, scores[0], strict=True)),
+        limit=count,
     )
 
 
@@ -93,10 +94,12 @@ def rows(
     embeddings: bool = False,
     audience: Audience = "owner",
     scores: Mapping[Id, float] | None = None,
+    limit: int | None = None,
 ) -> list[Row]:
-    """Rows by id, in the order asked, or by filter, or all; ids that aren't there are left out."""
+    """Rows by id, in the order asked, or by filter, or all; ids that aren't there are left out. What a server sees of how many
+    are read follows `limit`, where it is given."""
     parts = ["metadatas", "documents", *(["embeddings"] if embeddings else [])]
-    found = collection.get(ids, where or None, parts, audience=audience)
+    found = collection.get(ids, where or None, parts, limit=limit, audience=audience)
     metadatas, documents = found["metadatas"], found["documents"]
     vectors = found["embeddings"] if embeddings else None
     return [

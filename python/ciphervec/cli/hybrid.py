@@ -26,7 +26,7 @@ SparseColumn = Annotated[
     typer.Option(
         "--sparse-column",
         help='Column with sparse vectors, {"indices": [...], "values": [...]} or {"3": 0.5}, for a collection made with '
-        "--sparse vectors."
+        "--sparse vectors.",
     ),
 ]
 FusionOption = Annotated[

@@ -75,7 +75,9 @@ class Payload:
         scores = dict(found)
         read: Found = {"ids": list(scores)}
         if parts and scores and rows is not None:
-            read = dict(rows.get(list(scores), include=opened(parts), audience=audience).items())
+            # With a limit what a server sees of how many are read follows that, and not how many rows are ranked.
+            found_rows = rows.get(list(scores), include=opened(parts), limit=self.limit, audience=audience)
+            read = dict(found_rows.items())
         shown = told(parts, read)
         if shown["metadatas"] is not None and _METADATA not in self.select:
             shown["metadatas"] = [self._selected(one) for one in shown["metadatas"]]

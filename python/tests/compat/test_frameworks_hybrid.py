@@ -125,6 +125,20 @@ class TestLangChain:
         assert [(one.id, score) for one, score in found] == expected(docs, None, "sparse", 3)
         assert found[0][0].page_content == TEXTS[7]
 
+    def test_what_is_read_follows_the_number_that_is_asked_for(
+        self, store: CiphervecVectorStore, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A server sees a class of it, which must not say how many rows have a word."""
+        get, limits = store.collection.get, []
+
+        def seen(*given: Any, **named: Any) -> Any:
+            limits.append(named.get("limit"))
+            return get(*given, **named)
+
+        monkeypatch.setattr(store.collection, "get", seen)
+        assert len(store.similarity_search("valve", 25, fusion="sparse")) < 25
+        assert limits == [25]
+
     def test_what_a_fusion_is_not_for(self, store: CiphervecVectorStore, collections: Collections) -> None:
         with pytest.raises(InvalidInput, match="no similarities"):
             store.similarity_search_with_relevance_scores(QUESTION, fusion="rrf")

@@ -2,6 +2,7 @@
 
 import { InvalidInput, InvalidRows } from "../errors.js";
 import { distinct, type Flat, idsOf, rowsOf, sameLength } from "../ingest/arrays.js";
+import { sparseVectors } from "../ingest/hybrid.js";
 import { changesOf } from "../ingest/records.js";
 import type { NativeRows } from "../native.js";
 import type { Metric } from "../types.js";
@@ -12,6 +13,7 @@ export interface GivenRows {
   embeddings?: Flat | undefined;
   metadatas?: unknown;
   documents?: unknown;
+  sparseEmbeddings?: unknown;
   onZero?: unknown;
 }
 
@@ -41,7 +43,15 @@ export function batchOf(given: GivenRows, dimension: number, metric: Metric): Na
   const ids = given_ids === undefined ? undefined : checked(() => idsOf(given_ids));
   if (ids) sameLength(ids.length, count, "embeddings");
   const changes = checked(() => changesOf(ids?.length ?? count, given.metadatas, given.documents));
-  if (faults.size > 0 || rows === null || ids === null || changes === null) throw InvalidRows.of(faults);
+  const beside = checked(() => sparseOf(given.sparseEmbeddings, ids?.length ?? count));
+  if (faults.size > 0 || rows === null || ids === null || changes === null || beside === null)
+    throw InvalidRows.of(faults);
   if (ids && onZero === "refuse") distinct(ids); // of what is left of them otherwise, which the core looks at
-  return { ...(ids && { ids }), embeddings: rows.data, ...changes, onZero };
+  return { ...(ids && { ids }), embeddings: rows.data, ...changes, ...beside, onZero };
+}
+
+/** Sparse vectors of so many rows, where there are some. Throws InvalidInput, InvalidRows. */
+export function sparseOf(given: unknown, count: number): Pick<NativeRows, "sparse"> {
+  if (given === undefined || given === null) return {};
+  return { sparse: sparseVectors(given, "sparseEmbeddings", count) };
 }

@@ -3,9 +3,10 @@
 import { CollectionExists, CollectionNotFound, guarded, InvalidInput } from "../errors.js";
 import { type Call, under, type World } from "../host.js";
 import { countOfThings, finite } from "../ingest/arrays.js";
+import { sparseKind } from "../ingest/hybrid.js";
 import type { Keys, Native, NativeClient, NativeCollection } from "../native.js";
 import { CLUSTERS, known } from "../options.js";
-import type { Clusters, Metric, Mode, Precision } from "../types.js";
+import type { Clusters, Metric, Mode, Precision, Sparse } from "../types.js";
 import { CollectionEngine } from "./collection.js";
 
 const METRICS = ["cosine", "ip", "l2", "hamming"];
@@ -22,6 +23,7 @@ export interface Choices {
   filterable?: readonly string[] | undefined;
   originals?: boolean | undefined;
   routing?: Clusters | undefined;
+  sparse?: Sparse | undefined;
 }
 
 /** Which collection to open, and what is taken for it. */
@@ -191,7 +193,9 @@ export class ClientEngine {
         `filterable must be a list of field names, got ${Array.isArray(filterable) ? "other values" : typeof filterable}.`,
       );
     if (choices.routing !== undefined) checkClusters(choices.routing);
-    const checked = { ...choices, name: String(choices.name), filterable };
+    const { sparse } = choices;
+    const ranked = sparse === undefined ? {} : { sparse: sparseKind(sparse) };
+    const checked = { ...choices, ...ranked, name: String(choices.name), filterable };
     guarded(() => this.#client.checkNew(checked));
     return checked;
   }

@@ -12,6 +12,7 @@ import {
   rowsOf,
   sameLength,
 } from "../ingest/arrays.js";
+import { hybridOf, sparseKind } from "../ingest/hybrid.js";
 import { parse } from "../ingest/json.js";
 import { changesOf } from "../ingest/records.js";
 import { filterText } from "../ingest/where.js";
@@ -38,7 +39,7 @@ import type {
   QueryPart,
   QueryResult,
 } from "../types.js";
-import { batchOf, type GivenRows } from "./batch.js";
+import { batchOf, type GivenRows, sparseOf } from "./batch.js";
 import type { Choices } from "./client.js";
 
 export type { CollectionFacts } from "../native.js";
@@ -63,7 +64,10 @@ export interface GetQuestion extends Which {
 
 /** What `query` is asked. */
 export interface QueryQuestion extends Which {
-  queryEmbeddings: Flat;
+  queryEmbeddings?: Flat | undefined;
+  queryTexts?: unknown;
+  sparse?: unknown;
+  fusion?: unknown;
   nResults?: number | undefined;
   within?: number | undefined;
   include?: readonly string[] | undefined;
@@ -149,11 +153,22 @@ export class CollectionEngine {
 
   async query(question: QueryQuestion, call: Call): Promise<QueryResult> {
     const include = checkInclude(question.include ?? ["distances", "scores"], QUERY_PARTS);
-    const { nResults, within, flooding, skipQuarantined = false } = question;
+    const { nResults, within, flooding, queryEmbeddings, skipQuarantined = false } = question;
+    const hybrid = hybridOf(question);
+    const scans = hybrid === undefined || hybrid.k !== undefined || hybrid.alpha !== undefined;
+    if (scans !== (queryEmbeddings !== undefined))
+      throw new InvalidInput(
+        scans
+          ? "query() needs queryEmbeddings, the vectors of the questions. Embed the texts first."
+          : 'fusion "sparse" asks no vectors: leave queryEmbeddings out.',
+      );
     const asked = {
       ...selection(question),
       ...partsOf(include),
-      queryEmbeddings: this.#rows(question.queryEmbeddings, "queryEmbeddings").data,
+      queryEmbeddings: queryEmbeddings
+        ? this.#rows(queryEmbeddings, "queryEmbeddings").data
+        : new Float32Array(0),
+      ...(hybrid && { hybrid }),
       ...(nResults !== undefined && { nResults: countOfThings(nResults, "nResults") }),
       ...(within !== undefined && { within: finite(within, "within") }),
       ...(flooding !== undefined && { flooding: finite(flooding, "flooding") }),
@@ -265,6 +280,11 @@ export class CollectionEngine {
     return this.#under(call, (host) => this.#native.extendFilterable(host, names));
   }
 
+  setSparse(sparse: unknown, call: Call): Promise<void> {
+    const kind = sparseKind(sparse);
+    return this.#under(call, (host) => this.#native.setSparse(host, kind));
+  }
+
   adopt({ takeOver }: { takeOver?: unknown }, call: Call): Promise<number> {
     return this.#under(call, (host) => this.#native.adopt(host, Boolean(takeOver)));
   }
@@ -308,7 +328,10 @@ export class CollectionEngine {
   /** Rows of which some have no vector, as the core takes them. */
   #some({ embeddings, there, ...given }: Some) {
     const ids = idsOf(given.ids);
-    const changes = changesOf(ids.length, given.metadatas, given.documents);
+    const changes = {
+      ...changesOf(ids.length, given.metadatas, given.documents),
+      ...sparseOf(given.sparseEmbeddings, ids.length),
+    };
     const rows = embeddings === undefined ? null : this.#rows(embeddings, "embeddings");
     const expected = there?.filter(Boolean).length ?? (rows === null ? 0 : ids.length);
     if (there !== undefined) sameLength(ids.length, there.length, "embeddings");

@@ -335,6 +335,7 @@ function collectionMethods(collection: CollectionEngine, keys: (handle: Handle) 
     explain: (call: Call) => collection.explain(call),
     upgrade: (call: Call) => collection.upgrade(call),
     extendFilterable: (call: Call, fields: unknown) => collection.extendFilterable(fields, call),
+    setSparse: (call: Call, sparse: unknown) => collection.setSparse(sparse, call),
     adopt: (call: Call, how: never) => collection.adopt(known(how, ADOPT, "adopt"), call),
     discard: (call: Call, which: never) => collection.discard(known(which, DISCARD, "discard"), call),
     rotateKeys: (call: Call, to: Handle, overlap: boolean) => collection.rotateKeys(keys(to), overlap, call),
