@@ -111,6 +111,7 @@ def test_what_cannot_be_asked_says_why(keys: ciphervec.Keys) -> None:
                 ({"query_embeddings": np.ones(D), "query_texts": "one"}, "asks no vectors"),
                 ({}, "query_texts"),
                 ({"query_texts": "one", "fusion": SparseOnly(idf=True)}, "idf"),
+                ({"query_texts": "one", "fusion": SparseOnly(idf=cast(Any, 1))}, "True or False"),
                 ({"query_texts": "one", "fusion": "words"}, "'sparse'"),
             ):
                 with pytest.raises(InvalidInput, match=says):

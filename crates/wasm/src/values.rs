@@ -56,8 +56,10 @@ pub fn records(rows: &JsValue) -> Result<Records> {
         embeddings: floats(rows, "embeddings")?,
         metadatas: texts(rows, "metadatas"),
         documents: texts(rows, "documents"),
-        sparse: maybe(rows, "sparse")
-            .map_or_else(|| Ok(Vec::new()), |list| arrays::items(&list).map(one_sparse).collect())?,
+        sparse: maybe(rows, "sparse").map_or_else(
+            || Ok(Vec::new()),
+            |list| arrays::items(&list).map(one_sparse).collect(),
+        )?,
         on_zero: match text(rows, "onZero").as_deref() {
             Some("skip") => OnZero::Skip,
             _ => OnZero::Refuse,

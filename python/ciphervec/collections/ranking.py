@@ -219,6 +219,8 @@ def check_fusion(given: object, texts: Sequence[str] | None, sparse: Any) -> dic
             "fusion= ranks by words or sparse vectors too: ask with query_texts=[...] or sparse=[...], beside "
             "query_embeddings=... or instead of them."
         )
+    if not isinstance(one.idf, bool):
+        raise InvalidInput(f"idf must be True or False, got {one.idf!r:.40}.")
     if one.idf and sparse is None:
         raise InvalidInput("idf weighs the sparse vectors of sparse=[...]; BM25 weighs rare words by itself.")
     vectors = sparse_rows(sparse, "sparse")

@@ -138,14 +138,12 @@ class Rows:
         given = [(Payload(one), one) for one in payloads(content)]
         passing = [filters.read(one.get("filter") or None, None, entry.schema) for _, one in given]
         rows = self._catalog.rows_of(entry)
-        audience = self._choices.audience
+        if rows is not None:
+            rows.refresh()
         answers = []
         for (payload, _), filter in zip(given, passing, strict=True):
-            found: list[Scored] = []
-            if rows is not None:
-                rows.refresh()
-                found = self._found(entry, rows, payload, filter)
-            answers.append(payload.answer(rows, found, audience))
+            found = [] if rows is None else self._found(entry, rows, payload, filter)
+            answers.append(payload.answer(rows, found, self._choices.audience))
         return together(answers)
 
     def _found(self, entry: Entry, rows: Collection, payload: Payload, passing: Filter) -> list[Scored]:
