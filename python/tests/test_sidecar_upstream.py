@@ -25,31 +25,48 @@ SECRETS = [
     "I10-value",
     "row-id-of-ada",
     "tenant-clinic",
+    "learned-terms",
+    "token-of-ada",
 ]
 Make = Callable[..., HttpClient]
 
 
 def fill(api: httpx.Client) -> str:
     """Put every secret somewhere; the path of the collection."""
-    name, document, field, value, row, tenant = SECRETS
+    name, document, field, value, row, tenant, *_ = SECRETS
     api.post("/tenants", json={"name": tenant})
     api.post(f"/tenants/{tenant}/databases", json={"name": "records"})
     base = f"/tenants/{tenant}/databases/records/collections"
-    path = f"{base}/{api.post(base, json={'name': name, 'metadata': {field: value}}).json()['id']}"
+    index = {"sparse_vector": {"sparse_vector_index": {"enabled": True, "config": {}}}}
+    new = {"name": name, "metadata": {field: value}, "schema": {"keys": {"learned-terms": index}}}
+    path = f"{base}/{api.post(base, json=new).json()['id']}"
+    sparse = {"#type": "sparse_vector", "indices": [1987], "values": [2.5], "tokens": ["token-of-ada"]}
     rows = {
         "ids": [row],
         "embeddings": [[0.125] * 64],
-        "metadatas": [{field: value}],
+        "metadatas": [{field: value, "learned-terms": sparse}],
         "documents": [document],
     }
     asked(api, path + "/add", rows, 201)
     asked(api, path + "/update", {"ids": [row], "metadatas": [{"more": value}]})
-    query = {
+    query: dict[str, Any] = {
         "query_embeddings": [[0.125] * 64],
         "where": {field: value},
         "where_document": {"$contains": document},
     }
     assert asked(api, path + "/query", query)["ids"] == [[row]]
+    lists = [
+        {"$knn": {"query": query["query_embeddings"][0]}},
+        {"$knn": {"query": sparse, "key": "learned-terms"}},
+    ]
+    search = {
+        "rank": {"$sum": lists},
+        "filter": {field: value},
+        "select": {"keys": ["#score", "learned-terms"]},
+    }
+    found = asked(api, path + "/search", {"searches": [search]})
+    assert (found["ids"], found["metadatas"]) == ([[row]], [[{"learned-terms": sparse}]])
+    assert found["scores"][0] == pytest.approx([1 - 2.5 * 2.5], abs=1e-2)
     assert asked(api, path + "/get", {"where": {field: value}})["documents"] == [document]
     return path
 
