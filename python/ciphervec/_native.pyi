@@ -35,6 +35,7 @@ __all__ = [
     "Filter",
     "FilterTags",
     "Identity",
+    "IndexFile",
     "IndexSpec",
     "KeyShare",
     "KeyedClient",

@@ -20,6 +20,8 @@ SIMD = {"RUSTFLAGS": "-C target-feature=+simd128"}
 """A module with SIMD is a build of its own: in WebAssembly nothing can ask what runs it."""
 PROGRAMS = "wasm32-wasip1"
 """The target of programs that Node runs by itself: tests and benches."""
+MOST = {"ciphervec_bg.wasm": 1_125_000}
+"""Bytes of a module, gzipped, at most: a page that searches loads this one, or the same with SIMD."""
 CLOSURE = re.compile(rb"function (wasm_bindgen__convert__closures_+invoke__h([0-9a-f]{16}))\(([^)]*)\)")
 """What runs a closure for a promise; its name ends with a hash that the compiler made."""
 TOOL = ROOT / "tools" / "bindgen"
@@ -118,6 +120,11 @@ def build() -> None:
     for module in sorted(OUT.glob("*.wasm")):
         size, packed = module.stat().st_size, len(gzip.compress(module.read_bytes(), 9))
         say(f"{module.name}, {size / 1e3:,.0f} kB, {packed / 1e3:,.0f} kB gzipped")
+        if packed > (most := MOST.get(module.name, packed)):
+            raise StepFailedError(
+                f"{module.name} has {packed:,} bytes gzipped, and {most:,} are the most: every page that searches loads them. "
+                "Find what came in, or say in tools/actions/wasm.py that it is worth more"
+            )
 
 
 def test_kernels() -> None:

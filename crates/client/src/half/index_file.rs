@@ -297,7 +297,7 @@ mod tests {
         }
         for at in 0..bytes.len() {
             let mut changed = bytes.clone();
-            changed[at] ^= 1;
+            changed[at] ^= 0x80;
             assert!(IndexFile::from_bytes(&changed, read).is_err(), "byte {at}");
         }
         // Lengths that a checksum made anew covers.
