@@ -100,6 +100,7 @@ __all__ = [
     "unwrap_locally",
     "verify_audit",
     "wrap_locally",
+    "Issuers",
 ]
 
 __version__: str

@@ -83,7 +83,9 @@ def test_parts_of_an_identity_do_not_run_into_each_other(tmp_path: Path) -> None
 def test_the_command_lets_a_subject_in_without_a_token(tmp_path: Path, keys: Keys) -> None:
     program = Program(tmp_path)
     ledger = tmp_path / "l.db"
-    said = program("decrypt-service", "allow", ledger, "ann", "faces", "--budget", 5, "--issuer", ISSUER).stdout
+    said = program(
+        "decrypt-service", "allow", ledger, "ann", "faces", "--budget", 5, "--issuer", ISSUER
+    ).stdout
     assert "ann of https://id.example" in said and "cvd1_" not in said
     made = Ledger(ledger).identify(ISSUER, "ann", "faces")
     assert (made.name, made.budget) == ("ann", 5)

@@ -82,7 +82,18 @@ def test_a_token_that_root_makes_is_the_servers_to_read(tmp_path: Path) -> None:
     data, user = tmp_path / "db", 61_234
     data.mkdir(mode=0o700)
     os.chown(data, user, user)
-    create = ["token", "create", "--data", "db", "--collection", "*", "--permission", "admin", "--expires", "1d"]
+    create = [
+        "token",
+        "create",
+        "--data",
+        "db",
+        "--collection",
+        "*",
+        "--permission",
+        "admin",
+        "--expires",
+        "1d",
+    ]
     run = Program(tmp_path)
     for _ in range(2):  # the first makes the file, the second replaces it
         run(*create, process=True)
