@@ -37,6 +37,7 @@ __all__ = [
     "Identity",
     "IndexFile",
     "IndexSpec",
+    "Issuers",
     "KeyShare",
     "KeyedClient",
     "KeyedRecords",
@@ -100,7 +101,6 @@ __all__ = [
     "unwrap_locally",
     "verify_audit",
     "wrap_locally",
-    "Issuers",
 ]
 
 __version__: str

@@ -172,7 +172,8 @@ class HttpClient(Client):
 
     def put_table(self, name: str, table: PrivateTable | StrPath) -> dict[str, Any]:
         """Store a table of records, or its file, under a name, in place of one that is there; what the server says of it. The
-        token needs the permission admin: whoever may store a table decides what is found. `on_upload` counts the bytes of large ones.
+        token needs the permission admin: whoever may store a table decides what is found. `on_upload` counts the bytes of
+        large ones.
 
         Raises InvalidInput for what is no table or more than the server has memory for; AuthenticationError, StorageError,
         ServerError.
