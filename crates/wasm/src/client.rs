@@ -73,6 +73,12 @@ impl JsClient {
         self.0.place().to_owned()
     }
 
+    /// Shows the server another token from now on. Throws InvalidInput.
+    #[wasm_bindgen(js_name = setToken)]
+    pub fn set_token(&self, token: &str) -> Result<()> {
+        Ok(self.0.set_token(token)?)
+    }
+
     /// Makes an empty collection. Throws CollectionExists, InvalidInput.
     #[wasm_bindgen(js_name = createCollection)]
     pub async fn create_collection(&self, host: JsHost, given: JsValue) -> Result<JsCollection> {

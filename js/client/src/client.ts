@@ -146,6 +146,11 @@ export class Client {
     return this.#call("forget", name, {});
   }
 
+  /** Show the server another token from now on: one that an identity provider signs is valid for minutes. Rejects with InvalidInput. */
+  async setToken(token: string): Promise<void> {
+    return this.#call("setToken", token.trim(), {});
+  }
+
   /** Close every collection; the keys stay. */
   async close(): Promise<void> {
     const { handle } = await this.#opened;

@@ -214,6 +214,7 @@ export interface NativeCollection extends Freed {
 
 export interface NativeClient extends Freed {
   readonly url: string;
+  setToken(token: string): void;
   checkNew(choices: object): void;
   createCollection(host: Host, choices: object): Promise<NativeCollection>;
   getCollection(

@@ -131,6 +131,11 @@ export class ClientEngine {
     );
   }
 
+  /** Show the server another token from now on. Throws InvalidInput. */
+  setToken(token: string): void {
+    this.#client.setToken(token);
+  }
+
   /** Drop what was pinned and seen of a collection, to accept one that was restored or made anew on purpose. */
   async forget(name: string): Promise<void> {
     await this.#shut(name, "forgotten");

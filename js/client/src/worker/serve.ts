@@ -281,6 +281,7 @@ class Server {
       delete: (call: Call, name: string) => client.deleteCollection(name, call),
       acceptRestore: async (call: Call, name: string) => shown(await client.acceptRestore(name, call)),
       forget: (_: Call, name: string) => client.forget(name),
+      setToken: (_: Call, token: string) => client.setToken(token),
     };
     const handle = this.#hold("client", client, methods, async () => {
       for (const one of collections.values()) this.#held.delete(one);

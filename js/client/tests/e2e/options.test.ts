@@ -1,5 +1,7 @@
 /** What the client refuses by name, and whom it answers, against a server and in its Worker. */
 
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { Client, Collection, type Engine, InvalidInput, type Keys } from "@ciphervec/client";
 import { describe, expect, test } from "vitest";
 import { missing, type TestServer } from "../support/server.js";
@@ -31,6 +33,25 @@ describe.skipIf(missing !== "")("options", () => {
     });
     return docs;
   };
+
+  test("a client shows the server its next token", async () => {
+    const shown: (string | undefined)[] = [];
+    const other = createServer((request, reply) => {
+      shown.push(request.headers.authorization);
+      reply.writeHead(403, { "content-type": "application/problem+json" }).end("{}");
+    });
+    await new Promise<void>((done) => other.listen(0, "127.0.0.1", done));
+    const url = `http://127.0.0.1:${(other.address() as AddressInfo).port}`;
+    const client = new Client({ url, keys, token: "one", storage: "memory", onWarning: () => undefined });
+    await expect(client.listCollections()).rejects.toThrow();
+    await client.setToken(" two ");
+    await expect(client.listCollections()).rejects.toThrow();
+    await expect(client.setToken("a b")).rejects.toThrow(InvalidInput);
+    await expect(client.listCollections()).rejects.toThrow();
+    expect(shown).toEqual(["Bearer one", "Bearer two", "Bearer two"]);
+    await client.close();
+    other.close();
+  });
 
   test("a misspelt filter returns no other tenant's rows", async () => {
     const docs = await made("slips", "sealed");
