@@ -67,7 +67,7 @@ def test_a_stolen_token_cannot_lose_the_key_pair(
     for change in harm:
         reply = httpx.post(f"{url}/commits", content=encode(change), headers=stolen, trust_env=False)
         assert reply.status_code == 403, reply.text
-        assert "verb admin" in reply.json()["detail"]
+        assert "permission admin" in reply.json()["detail"]
     for path in ("/purge", "/compact", "/snapshots/x/restore"):
         assert httpx.post(url + path, headers=stolen, trust_env=False).status_code == 403
     assert httpx.delete(url, headers=stolen, trust_env=False).status_code == 403
@@ -124,7 +124,7 @@ def test_an_owner_works_with_write_and_is_told_what_takes_admin(
             books.rotate_query_key()
         with pytest.raises(AuthenticationError, match="takes a token with the permission admin"):
             books.rotate_keys(Keys.generate())
-        with pytest.raises(AuthenticationError, match="verb admin"):
+        with pytest.raises(AuthenticationError, match="permission admin"):
             books.verify()
         assert books.query(rows[2:4], 1)["ids"] == [["c"], ["b"]], "nothing of that was done"
     with HttpClient(server.url, admin, keys=keys, state=None) as client:

@@ -490,7 +490,7 @@ def test_a_page_that_the_sdks_client_stands_for_is_refused(home: Path) -> None:
 
 
 REFUSED = [
-    (["--http", "127.0.0.1:0"], 2, "asks every agent for a token"),
+    (["--http", "127.0.0.1:0"], 2, "needs a token of every agent"),
     (["--http", "0.0.0.0:0", "--client-tokens", "agents"], 2, "not loopback, and without TLS"),
     (["--http", "nowhere", "--client-tokens", "agents"], 2, "takes an address and a port"),
     (["--http", "127.0.0.1:0", "--client-tokens", "weak"], 2, "less than 16 characters"),

@@ -348,7 +348,7 @@ def test_an_owners_token_is_enough_and_a_devices_is_not(tmp_path: Path, keys: ci
             frame = encode(WriteBatch(attachments={name: b"junk"}), {})
             head = {"Authorization": f"Bearer {device}", "Content-Type": "application/octet-stream"}
             reply = httpx.post(f"{server.url}/v1/collections/routed/commits", content=frame, headers=head)
-            assert reply.status_code == 403 and "verb write" in reply.json()["detail"]
+            assert reply.status_code == 403 and "permission write" in reply.json()["detail"]
 
 
 def test_what_the_page_shows_runs(capsys: pytest.CaptureFixture[str]) -> None:

@@ -299,7 +299,7 @@ def test_the_program_embeds_texts_too(tmp_path: Path, sentence_transformers: typ
         ),
         (("query", "db", "notes", "--text", "a", "--vector", "[1]"), "or with --vector"),
         (("query", "db", "notes"), "or --text"),
-        (("create", "db", "other"), "--dim, or what embeds texts, --model"),
+        (("create", "db", "other"), "--dim, or the model that embeds texts, --model"),
     ):
         assert message in program(*words, code=2).stderr
     program("create", "db", "plain", "--dim", SIZE)

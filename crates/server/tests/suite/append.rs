@@ -130,7 +130,10 @@ async fn a_token_that_adds_can_destroy_nothing() {
         let says = refused.json();
         assert_eq!(says["type"], "urn:ciphervec:forbidden");
         let verb = if matches!(number, 0 | 2..=5) { "admin" } else { "write" };
-        assert!(says["detail"].as_str().unwrap().ends_with(&format!("verb {verb}")), "{says}");
+        assert!(
+            says["detail"].as_str().unwrap().ends_with(&format!("permission {verb}")),
+            "{says}"
+        );
         assert_eq!(scene.state().await, before, "{number}");
     }
     let paths = [
