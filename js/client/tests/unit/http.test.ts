@@ -33,7 +33,7 @@ describe("addresses", () => {
   test("a token is shown to nobody", () => {
     const token = new Token("cv1_secret");
     expect(JSON.stringify(token) + String(token)).not.toContain("secret");
-    expect(() => new Token("two words")).toThrow(/1 to 512/);
+    expect(() => new Token("two words")).toThrow(/1 to 16,384/);
   });
 });
 
