@@ -17,6 +17,7 @@ mod digest;
 mod errors;
 mod filter;
 mod ids;
+#[cfg(feature = "server")]
 mod issuers;
 mod keys;
 mod known_rows;
@@ -85,7 +86,6 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(audit::audit_verifying_key, module)?)?;
     module.add_function(wrap_pyfunction!(audit::verify_audit, module)?)?;
     module.add_class::<audit::PyAuditLog>()?;
-    module.add_class::<issuers::PyIssuers>()?;
     module.add_class::<spec::PyIndexSpec>()?;
     module.add_class::<segment::PySealedSegment>()?;
     module.add_class::<known_rows::PyKnownRows>()?;
@@ -148,6 +148,8 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(runtime::available_backends, module)?)?;
     module.add_function(wrap_pyfunction!(runtime::get_threads, module)?)?;
     module.add_function(wrap_pyfunction!(runtime::set_threads, module)?)?;
+    #[cfg(feature = "server")]
+    module.add_class::<issuers::PyIssuers>()?;
     #[cfg(feature = "server")]
     module.add_function(wrap_pyfunction!(serve::run_server, module)?)?;
     Ok(())

@@ -24,7 +24,7 @@ from starlette.routing import Route
 
 import ciphervec._native as _native
 
-from ..errors import CiphervecError, CorruptData
+from ..errors import CiphervecError, CorruptData, InvalidInput
 from ..ingest.files import StrPath, at_home
 from .audit import Audit
 from .ledger import Exhausted, Ledger, Principal, Unknown
@@ -254,6 +254,8 @@ def application(
     """The ASGI application, for `serve` or any other server of such. `metrics` adds counters at
     /metrics, for anybody who reaches it; `issuers` is a file of identity providers, as that of
     `ciphervec serve --issuers`, whose subjects the ledger may name."""
+    if issuers is not None and not hasattr(_native, "Issuers"):
+        raise InvalidInput("this build has no server, and with it no identity providers. Leave issuers out.")
     held = None if issuers is None else _native.Issuers(at_home(issuers))
     service = Service(matchers, ledger, Audit(None) if audit is None else audit, max_body, held)
     routes = [
