@@ -218,7 +218,7 @@ class CiphervecDocumentStore:
         """Of the documents that pass, how many different values each field has. Raises
         FilterError."""
         passing = self._passing(filters)
-        return {_field(name): len(_values(passing, name)) for name in metadata_fields}
+        return {name.removeprefix("meta."): len(_values(passing, name)) for name in metadata_fields}
 
     def get_metadata_fields_info(self) -> dict[str, dict[str, str]]:
         """The fields that documents have, with the type of their values."""
@@ -547,10 +547,9 @@ class CiphervecSparseEmbeddingRetriever(_Retriever):
 
 def _metadata(document: Document) -> dict[str, Any] | None:
     """What is stored beside the text: metadata, and what else the document has."""
-    beside = document.to_dict(flatten=False)
-    for name in ("id", "content", "meta", "score", "embedding"):
-        beside.pop(name, None)
-    beside = {name: value for name, value in beside.items() if value is not None}
+    apart = ("id", "content", "meta", "score", "embedding")
+    whole = document.to_dict(flatten=False).items()
+    beside = {name: value for name, value in whole if value is not None and name not in apart}
     stored = dict(document.meta)
     if beside:
         stored[_FIELDS] = beside
@@ -582,16 +581,13 @@ def _equalities(filters: Mapping[str, Any], filterable: Sequence[str]) -> dict[s
     return {}
 
 
-def _field(name: str) -> str:
-    return name.removeprefix("meta.")
-
-
 def _values(documents: Sequence[Document], name: str) -> list[Any]:
     """The different values of a field; 1, 1.0, "1" and True are four."""
     found: dict[tuple[type, str], Any] = {}
+    name = name.removeprefix("meta.")
     for document in documents:
-        if _field(name) in document.meta:
-            value = document.meta[_field(name)]
+        if name in document.meta:
+            value = document.meta[name]
             found.setdefault((type(value), repr(value)), value)
     return list(found.values())
 

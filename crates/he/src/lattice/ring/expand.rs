@@ -57,9 +57,9 @@ impl Expanded {
         }
     }
 
-    /// Bytes held.
-    pub fn bytes(&self) -> usize {
-        self.strips.len() * 8
+    /// Bytes of the nodes of one query at a level.
+    pub fn bytes(layout: &Layout) -> usize {
+        Layout::STRIPS * Self::stride(layout) * size_of::<u64>()
     }
 
     /// Room for the nodes of a level.

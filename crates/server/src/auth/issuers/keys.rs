@@ -26,7 +26,6 @@ const KEYS: usize = 64;
 const TRIED: usize = 8;
 
 /// Where keys come from, and those that came.
-#[derive(Clone)]
 pub struct KeySource(Arc<Inner>);
 
 struct Inner {
@@ -71,11 +70,7 @@ impl KeySource {
                 From::Url(client(&url, entry.ca.as_deref(), folder)?, url)
             }
             None => {
-                let url = format!(
-                    "{}/.well-known/openid-configuration",
-                    entry.issuer.trim_end_matches('/')
-                );
-                let client = client(&trusted(&url)?, entry.ca.as_deref(), folder)?;
+                let client = client(&discovery(&entry.issuer)?, entry.ca.as_deref(), folder)?;
                 From::Discovery(client, entry.issuer.clone())
             }
         };
@@ -112,6 +107,11 @@ impl KeySource {
         Ok(suits(&held))
     }
 
+    /// Goes on with the keys that another source of the same issuer holds.
+    pub fn go_on_from(&self, other: &Self) {
+        *self.0.held.write().unwrap_or_else(PoisonError::into_inner) = other.0.held();
+    }
+
     /// Asks for the keys now.
     pub async fn refresh(&self) {
         let asked = Arc::clone(&self.0.asked).lock_owned().await;
@@ -139,17 +139,16 @@ impl Inner {
                 .map_err(|error| format!("cannot read {}: {error}", path.display()))?,
             From::Url(client, url) => get(client, url.clone()).await?,
             From::Discovery(client, issuer) => {
-                let url =
-                    format!("{}/.well-known/openid-configuration", issuer.trim_end_matches('/'));
-                let document = get(client, trusted(&url)?).await?;
+                let url = discovery(issuer)?;
+                let document = get(client, url.clone()).await?;
                 let document: Discovered = serde_json::from_slice(&document)
-                    .map_err(|_| format!("{url} is no discovery document"))?;
+                    .map_err(|_| format!("{} is no discovery document", shown(&url)))?;
                 if document.issuer != *issuer {
-                    return Err(format!("{url} is of issuer {:?}", document.issuer));
+                    return Err(format!("{} is of another issuer", shown(&url)));
                 }
                 let keys = trusted(&document.jwks_uri)?;
-                if keys.scheme() != trusted(&url)?.scheme() {
-                    return Err(format!("{url} names keys at {}", shown(&keys)));
+                if keys.scheme() != url.scheme() {
+                    return Err(format!("{} names keys at {}", shown(&url), shown(&keys)));
                 }
                 get(client, keys).await?
             }
@@ -233,6 +232,11 @@ fn client(url: &Url, ca: Option<&Path>, folder: &Path) -> Result<Client, String>
     builder.build().map_err(|error| error.to_string())
 }
 
+/// Where an issuer says of itself where its keys are.
+fn discovery(issuer: &str) -> Result<Url, String> {
+    trusted(&format!("{}/.well-known/openid-configuration", issuer.trim_end_matches('/')))
+}
+
 /// A URL as logs may have it: without a password or a query, which may be one.
 fn shown(url: &Url) -> String {
     format!("{}://{}{}", url.scheme(), url.host_str().unwrap_or_default(), url.path())
@@ -254,7 +258,8 @@ fn trusted(url: &str) -> Result<Url, String> {
         return Ok(parsed);
     }
     Err(format!(
-        "{url} has to start with https://: who changes its keys on the way lets himself in"
+        "{} has to start with https://: who changes its keys on the way lets himself in",
+        shown(&parsed)
     ))
 }
 

@@ -86,12 +86,12 @@ impl Issuers {
     /// [`IssuersError`].
     pub fn reload(&self) -> Result<(), IssuersError> {
         let before = self.issuers();
-        let mut read = load(&self.path)?;
-        for issuer in &mut read {
+        let read = load(&self.path)?;
+        for issuer in &read {
             // Keys that were had stay, where they would be asked for at the same place.
             let same = |old: &&Issuer| old.entry.has_keys_of(&issuer.entry);
             if let Some(old) = before.iter().find(same) {
-                issuer.keys = old.keys.clone();
+                issuer.keys.go_on_from(&old.keys);
             }
         }
         let read = Arc::new(read);

@@ -14,7 +14,7 @@ use crate::search::segment::{HEADROOM, Segment, SegmentHead};
 use crate::search::stopwatch::Stopwatch;
 use ciphervec_arith::AlignedBytes;
 use ciphervec_he::lattice::ring::{
-    self, AnswerWords, Ciphertext, DEGREE, EvaluationKeys, Expanded, Layout, MaskSums, Masks, Ring,
+    self, AnswerWords, Ciphertext, EvaluationKeys, Expanded, Layout, MaskSums, Masks, Ring,
     SESSION_EPOCHS, is_session,
 };
 use ciphervec_he::wire::{KeyId, Kind, Reader};
@@ -27,9 +27,9 @@ const IN_FLIGHT: usize = 8;
 /// Bytes of trees at once, unless one query takes more.
 const TREES: usize = 256 << 20;
 
-/// Bytes of one query's trees: a ciphertext of two polynomials a node.
+/// Bytes of one query's trees.
 pub(super) fn trees_len(layouts: &[Layout]) -> usize {
-    layouts.iter().map(|layout| layout.nodes() * 2 * DEGREE * size_of::<u64>()).sum()
+    layouts.iter().map(Expanded::bytes).sum()
 }
 
 pub(super) fn in_flight(trees: usize) -> usize {
