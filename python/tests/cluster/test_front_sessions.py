@@ -136,6 +136,17 @@ def test_a_client_changes_its_query_keys_by_itself(
         assert client.get_collection("plain").query(vectors[:1], 1)["ids"] == [[1]]
 
 
+def test_two_tokens_are_none_as_at_the_server(front: ServeFront, tokens: dict[str, str]) -> None:
+    assert front.server is not None
+    for order in (("asker", "mallory"), ("mallory", "asker")):
+        both = [("authorization", f"Bearer {tokens[who]}") for who in order]
+        for url in (front.url, front.server.url):
+            reply = httpx.post(
+                f"{url}/v1/collections/books/query", content=b"", headers=both, trust_env=False
+            )
+            assert reply.status_code == 401
+
+
 def test_scanners_that_are_killed_get_the_keys_again(
     front: ServeFront, tokens: dict[str, str], keys: Keys, vectors: np.ndarray
 ) -> None:
