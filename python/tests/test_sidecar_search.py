@@ -233,7 +233,11 @@ def test_rare_indices_weigh_more_where_the_schema_says_bm25() -> None:
         assert found["scores"][0] == pytest.approx([1 - often - rare, 1 - 3 * often, 1 - often], rel=1e-12)
 
 
+DEEP: dict[str, Any] = {"$val": 1}
+for _ in range(200):
+    DEEP = {"$sum": [DEEP]}
 WRONG = [
+    ({"rank": DEEP}, 422, "at most 100 deep"),
     ({"rank": {"$knn": {"query": [1.0, 2.0]}}}, 400, "dimension"),
     ({"rank": {"$knn": {"query": vector({1: 1.0}), "key": "other"}}}, 400, "no sparse vector index"),
     ({"rank": {"$knn": {"query": vector({1: -1.0}), "key": "terms"}}}, 400, "weights at least 0"),
