@@ -237,7 +237,7 @@ DEEP: dict[str, Any] = {"$val": 1}
 for _ in range(200):
     DEEP = {"$sum": [DEEP]}
 WRONG = [
-    ({"rank": DEEP}, 422, "at most 100 deep"),
+    ({"rank": DEEP}, 400, "the limit is 100"),
     ({"rank": {"$knn": {"query": [1.0, 2.0]}}}, 400, "dimension"),
     ({"rank": {"$knn": {"query": vector({1: 1.0}), "key": "other"}}}, 400, "no sparse vector index"),
     ({"rank": {"$knn": {"query": vector({1: -1.0}), "key": "terms"}}}, 400, "weights at least 0"),

@@ -13,8 +13,6 @@ import numpy as np
 from .configuration import EMBEDDING
 from .problem import Problem
 
-DEPTH = 100
-"""Operators in each other, at most."""
 Operation = Callable[[Any, Any], Any]
 _FOLDED: dict[str, tuple[float, Operation]] = {
     "$sum": (0.0, np.add),
@@ -75,9 +73,7 @@ def evaluated(expression: Any, nearest: Nearest) -> list[tuple[Any, float]]:
     return sorted(found.rows.items(), key=lambda row: (np.isnan(row[1]), row[1]))
 
 
-def _evaluated(expression: Any, nearest: Nearest, depth: int = 0) -> Scored:
-    if depth > DEPTH:
-        raise _refused(f"operators stand in each other at most {DEPTH} deep")
+def _evaluated(expression: Any, nearest: Nearest) -> Scored:
     operator, operand = _one(expression)
     if operator == "$val":
         return Scored({}, _number(operand, operator))
@@ -88,17 +84,17 @@ def _evaluated(expression: Any, nearest: Nearest, depth: int = 0) -> Scored:
             found = {row: float(rank) for rank, row in enumerate(found)}
         return Scored(found, knn.default)
     if operator in _OF_ONE:
-        return _evaluated(operand, nearest, depth + 1).changed(_OF_ONE[operator])
+        return _evaluated(operand, nearest).changed(_OF_ONE[operator])
     if operator in _OF_TWO:
         if not isinstance(operand, dict) or set(operand) != {"left", "right"}:
             raise _refused(f"{operator} takes 'left' and 'right'")
-        left, right = (_evaluated(operand[side], nearest, depth + 1) for side in ("left", "right"))
+        left, right = (_evaluated(operand[side], nearest) for side in ("left", "right"))
         return left.with_(right, _OF_TWO[operator])
     if operator in _FOLDED:
         if not isinstance(operand, list) or not operand:
             raise _refused(f"{operator} takes a list of expressions")
         first, operation = _FOLDED[operator]
-        parts: Iterator[Scored] = (_evaluated(one, nearest, depth + 1) for one in operand)
+        parts: Iterator[Scored] = (_evaluated(one, nearest) for one in operand)
         return reduce(lambda left, right: left.with_(right, operation), parts, Scored({}, first))
     raise _refused(f"there is no operator {operator!r:.40}")
 
