@@ -23,7 +23,7 @@ pub struct ServeOptions {
     /// s3://bucket/prefix. Credentials of a bucket come from the usual AWS_* variables.
     #[arg(long, env = "CIPHERVEC_DATA", value_name = "DIR|s3://…")]
     pub data: String,
-    /// Address and port. Port 0 takes a free one. Off loopback TLS and a token are needed.
+    /// Address and port. Port 0 takes a free one. Off loopback TLS is needed, and a token or issuers.
     #[arg(long, env = "CIPHERVEC_LISTEN", default_value = "127.0.0.1:8707", value_parser = address)]
     pub listen: SocketAddr,
     /// Certificate chain, PEM. SIGHUP reads it again.
