@@ -7,14 +7,12 @@ use super::serialize::{expect_params, expect_scheme, frame};
 use super::spec::{Instance, Spec};
 use super::table::Table;
 use super::tokens::answer::write_answer;
-use super::tokens::compact::Compact;
-use super::tokens::compact::messages::{CompactQuery, RootKeys, read_keys};
+use super::tokens::carrier::{Asked, Held};
 use super::tokens::embed::{embed, generate};
-use super::tokens::messages::TokensQuery;
 use super::tokens::recipe::Recipe;
 use super::tokens::weights::Weights;
 use crate::error::{Error, Result};
-use ciphervec_he::ckks::{Ciphertext, EvaluationKeys, Evaluator};
+use ciphervec_he::ckks::{Ciphertext, Evaluator};
 use ciphervec_he::lattice::histogram::{Hint, Histogram, Masks};
 use ciphervec_he::wire::{self, KeyId, Kind, Reader};
 use std::collections::HashMap;
@@ -32,15 +30,14 @@ pub struct Server {
 
 enum Prepared {
     Histogram { scheme: Box<Histogram>, weights: Vec<i64> },
-    Tokens { recipe: Recipe, weights: Box<Weights>, keys: RwLock<HashMap<KeyId, Held>> },
+    Tokens(Box<Tokens>),
 }
 
-/// The keys of a client.
-#[derive(Clone)]
-struct Held {
-    evaluator: Evaluator,
-    /// Of compact transport.
-    roots: Option<Arc<RootKeys>>,
+/// What looks up token by token.
+struct Tokens {
+    recipe: Recipe,
+    weights: Weights,
+    keys: RwLock<HashMap<KeyId, Held>>,
 }
 
 impl core::fmt::Debug for Server {
@@ -70,7 +67,7 @@ impl Server {
             (Instance::Tokens(recipe), _) => {
                 let tables: Vec<&[f64]> = (0..table.tables()).map(|at| table.table(at)).collect();
                 let weights = Weights::new(&recipe, &tables)?;
-                Prepared::Tokens { recipe, weights: Box::new(weights), keys: RwLock::default() }
+                Prepared::Tokens(Box::new(Tokens { recipe, weights, keys: RwLock::default() }))
             }
             (Instance::Histogram(_), None) => return Err(other_strategy("setup")),
         };
@@ -90,7 +87,7 @@ impl Server {
     /// How indices are written and looked up, in strategies that look up token by token.
     pub fn recipe(&self) -> Option<&Recipe> {
         match &self.prepared {
-            Prepared::Tokens { recipe, .. } => Some(recipe),
+            Prepared::Tokens(tokens) => Some(&tokens.recipe),
             Prepared::Histogram { .. } => None,
         }
     }
@@ -101,36 +98,25 @@ impl Server {
     /// # Errors
     /// [`Error::Lookup`] in strategies that need none, and for a set that lacks one; damaged bytes.
     pub fn register(&self, keys: &[u8]) -> Result<KeyId> {
-        let Prepared::Tokens { recipe, keys: held, .. } = &self.prepared else {
+        let Prepared::Tokens(tokens) = &self.prepared else {
             return Err(Error::Lookup {
                 operation: "register",
                 detail: "strategy histogram needs no evaluation keys".into(),
             });
         };
-        if let Some(compact) = recipe.compact_layout() {
-            let plan = recipe.key_plan();
-            let (evaluation, roots) = read_keys(&self.spec, (&plan, compact), keys)?;
-            return Ok(hold(held, evaluation, Some(Arc::new(roots))));
-        }
-        let keys = EvaluationKeys::from_bytes(recipe.params(), keys)?;
-        if !keys.covers(&recipe.key_plan()) {
-            return Err(Error::Lookup {
-                operation: "register",
-                detail: format!(
-                    "the set lacks a key that strategy {} needs over these tables, or reaches \
-                    too low a level; send what the \
-                     client's keys() gives",
-                    recipe.strategy()
-                ),
-            });
-        }
-        Ok(hold(held, keys, None))
+        let recipe = &tokens.recipe;
+        let (evaluation, roots) = recipe.carrier().keys(&self.spec, recipe, keys)?;
+        let name = evaluation.key_id();
+        let evaluator = Evaluator::new(Arc::new(evaluation));
+        let mut held = tokens.keys.write().unwrap_or_else(PoisonError::into_inner);
+        held.insert(name, Held { evaluator, roots: roots.map(Arc::new) });
+        Ok(name)
     }
 
     /// Drops the evaluation keys of a client; says whether there were any.
     pub fn forget(&self, key: KeyId) -> bool {
-        let Prepared::Tokens { keys, .. } = &self.prepared else { return false };
-        keys.write().unwrap_or_else(PoisonError::into_inner).remove(&key).is_some()
+        let Prepared::Tokens(tokens) = &self.prepared else { return false };
+        tokens.keys.write().unwrap_or_else(PoisonError::into_inner).remove(&key).is_some()
     }
 
     /// Answers a query.
@@ -141,18 +127,11 @@ impl Server {
     pub fn answer(&self, query: &[u8]) -> Result<Vec<u8>> {
         match &self.prepared {
             Prepared::Histogram { scheme, weights } => self.sums(scheme, weights, query),
-            Prepared::Tokens { recipe, weights, keys } => {
-                let prepared = (recipe, &**weights);
-                if let Some(compact) = recipe.compact_layout() {
-                    let query = CompactQuery::from_bytes(&self.spec, (recipe, compact), query)?;
-                    let batches = self.look_up_roots((recipe, compact), weights, keys, &query)?;
-                    let CompactQuery { key, nonce, memo, .. } = query;
-                    return write_answer(&self.spec, prepared, (key, nonce, memo), &batches);
-                }
-                let query = TokensQuery::from_bytes(&self.spec, recipe, query)?;
-                let batches = self.look_up(recipe, weights, keys, &query)?;
-                let TokensQuery { key, nonce, memo, .. } = query;
-                write_answer(&self.spec, prepared, (key, nonce, memo), &batches)
+            Prepared::Tokens(tokens) => {
+                let asked = tokens.ask(&self.spec, query)?;
+                let head = (asked.key, asked.nonce, asked.memo);
+                let batches = tokens.look_up(asked)?;
+                write_answer(&self.spec, (&tokens.recipe, &tokens.weights), head, &batches)
             }
         }
     }
@@ -163,89 +142,32 @@ impl Server {
     /// # Errors
     /// As [`Self::answer`], and [`Error::Lookup`] in strategy `histogram`.
     pub fn embed(&self, query: &[u8]) -> Result<Vec<Vec<Ciphertext>>> {
-        let Prepared::Tokens { recipe, weights, keys } = &self.prepared else {
-            return Err(other_strategy("embed"));
-        };
-        if let Some(compact) = recipe.compact_layout() {
-            let query = CompactQuery::from_bytes(&self.spec, (recipe, compact), query)?;
-            return self.look_up_roots((recipe, compact), weights, keys, &query);
-        }
-        self.look_up(recipe, weights, keys, &TokensQuery::from_bytes(&self.spec, recipe, query)?)
+        let tokens = self.tokens("embed")?;
+        tokens.look_up(tokens.ask(&self.spec, query)?)
     }
 
-    /// Makes what a compact query's indices are looked up by, from its bytes on, and drops it: for
-    /// benches. The number of functions leaves.
+    /// Makes what a query's indices are looked up by, from its bytes on, and drops it: for benches.
+    /// Returns the number of functions.
     ///
     /// # Errors
-    /// As [`Self::answer`], and [`Error::Lookup`] for standard transport.
+    /// As [`Self::embed`].
     pub fn make_functions(&self, query: &[u8]) -> Result<usize> {
-        let Prepared::Tokens { recipe, keys, .. } = &self.prepared else {
-            return Err(other_strategy("make functions"));
-        };
-        let Some(compact) = recipe.compact_layout() else {
-            return Err(not_compact("make functions"));
-        };
-        let query = CompactQuery::from_bytes(&self.spec, (recipe, compact), query)?;
-        let (held, lists) = self.ask((recipe, compact), keys, &query)?;
+        let tokens = self.tokens("make functions")?;
+        let Asked { evaluator, batches, .. } = tokens.ask(&self.spec, query)?;
         let mut made = 0;
-        for roots in lists {
-            for roots in roots?.chunks_exact(recipe.entries()) {
-                made += generate(recipe, &held.evaluator, roots, usize::MAX)?;
+        for batch in batches {
+            for indices in batch?.chunks_exact(tokens.recipe.entries()) {
+                made += generate(&tokens.recipe, &evaluator, indices, usize::MAX)?;
             }
         }
         Ok(made)
     }
 
-    /// Roots of unity of each batch, and what they look up.
-    fn look_up_roots(
-        &self,
-        (recipe, compact): (&Recipe, &Compact),
-        weights: &Weights,
-        keys: &RwLock<HashMap<KeyId, Held>>,
-        query: &CompactQuery<'_>,
-    ) -> Result<Vec<Vec<Ciphertext>>> {
-        let (held, lists) = self.ask((recipe, compact), keys, query)?;
-        let batch = |roots: Result<Vec<Ciphertext>>| {
-            let roots = roots?;
-            let queries: Vec<&[Ciphertext]> = roots.chunks_exact(recipe.entries()).collect();
-            embed(recipe, &held.evaluator, weights, &queries)
-        };
-        lists.map(batch).collect()
-    }
-
-    /// The keys of who asks, and the roots of each batch as they are asked for.
-    fn ask(
-        &self,
-        (recipe, compact): (&Recipe, &Compact),
-        keys: &RwLock<HashMap<KeyId, Held>>,
-        query: &CompactQuery<'_>,
-    ) -> Result<(Held, impl Iterator<Item = Result<Vec<Ciphertext>>>)> {
-        let held = registered(keys, query.ciphertexts.key_id())?;
-        let keys = held.roots.clone().ok_or_else(|| not_compact("answer"))?;
-        let lists = recipe.entries() * self.spec.tables();
-        let each = move |at: usize| compact.roots(&keys, &query.ciphertexts, (at * lists, lists));
-        Ok((held, (0..query.batches).map(each)))
-    }
-
-    fn look_up(
-        &self,
-        recipe: &Recipe,
-        weights: &Weights,
-        keys: &RwLock<HashMap<KeyId, Held>>,
-        query: &TokensQuery<'_>,
-    ) -> Result<Vec<Vec<Ciphertext>>> {
-        let name = query.ciphertexts.first().map(Ciphertext::key_id).unwrap_or_default();
-        let evaluator = if recipe.key_plan().keys(recipe.params()) == 0 {
-            Evaluator::without_keys(recipe.params().clone())
-        } else {
-            registered(keys, name)?.evaluator
-        };
-        let (entries, tables) = (recipe.entries(), self.spec.tables());
-        let batch = |ciphertexts: &[Ciphertext]| {
-            let queries: Vec<&[Ciphertext]> = ciphertexts.chunks_exact(entries).collect();
-            embed(recipe, &evaluator, weights, &queries)
-        };
-        query.ciphertexts.chunks_exact(entries * tables).map(batch).collect()
+    fn tokens(&self, operation: &'static str) -> Result<&Tokens> {
+        match &self.prepared {
+            Prepared::Tokens(tokens) => Ok(tokens),
+            Prepared::Histogram { .. } => Err(other_strategy(operation)),
+        }
     }
 
     /// The tables with their description, framed: not for clients.
@@ -307,32 +229,31 @@ impl Server {
     }
 }
 
-/// Keeps a client's keys under their name.
-fn hold(
-    held: &RwLock<HashMap<KeyId, Held>>,
-    keys: EvaluationKeys,
-    roots: Option<Arc<RootKeys>>,
-) -> KeyId {
-    let name = keys.key_id();
-    let evaluator = Evaluator::new(Arc::new(keys));
-    let mut held = held.write().unwrap_or_else(PoisonError::into_inner);
-    held.insert(name, Held { evaluator, roots });
-    name
-}
+impl Tokens {
+    /// What a query asks for.
+    fn ask<'a>(&'a self, spec: &'a Spec, query: &'a [u8]) -> Result<Asked<'a>> {
+        let registered = |name| {
+            let held = self.keys.read().unwrap_or_else(PoisonError::into_inner);
+            held.get(&name).cloned().ok_or_else(|| Error::Lookup {
+                operation: "answer",
+                detail: format!(
+                    "the keys of {name} are not here; register what its client's keys() gives first"
+                ),
+            })
+        };
+        self.recipe.carrier().read(spec, &self.recipe, query, &registered)
+    }
 
-fn registered(keys: &RwLock<HashMap<KeyId, Held>>, name: KeyId) -> Result<Held> {
-    let held = keys.read().unwrap_or_else(PoisonError::into_inner);
-    held.get(&name).cloned().ok_or_else(|| Error::Lookup {
-        operation: "answer",
-        detail: format!(
-            "the keys of {name} are not here; register what its client's keys() gives first"
-        ),
-    })
-}
-
-fn not_compact(operation: &'static str) -> Error {
-    let detail = "indices travel in the standard way here; set up with transport compact".into();
-    Error::Lookup { operation, detail }
+    /// The rows of each batch, a ciphertext a column.
+    fn look_up(&self, Asked { evaluator, batches, .. }: Asked<'_>) -> Result<Vec<Vec<Ciphertext>>> {
+        let batch = |ciphertexts: Result<Vec<Ciphertext>>| {
+            let ciphertexts = ciphertexts?;
+            let queries: Vec<&[Ciphertext]> =
+                ciphertexts.chunks_exact(self.recipe.entries()).collect();
+            embed(&self.recipe, &evaluator, &self.weights, &queries)
+        };
+        batches.map(batch).collect()
+    }
 }
 
 fn other_strategy(operation: &'static str) -> Error {

@@ -7,13 +7,12 @@
 use super::basis::ive::Parts;
 use super::basis::sink::ceil_log2;
 use super::basis::{Basis, Kind, indicator};
-use super::compact::messages;
 use super::design::Design;
 use super::recipe::Recipe;
 use crate::error::Result;
 use ciphervec_arith::pcmm::{self, Weights};
 use ciphervec_arith::{NttTable, ntt_primes, poly};
-use ciphervec_he::ckks::{ParamsSpec, Ring, SeededCiphertext};
+use ciphervec_he::ckks::{ParamsSpec, Ring};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Instant;
@@ -244,11 +243,7 @@ impl Recipe {
 
     /// Bytes of a batch's query, with seeds in place of masks.
     pub fn query_bytes(&self, tables: usize) -> usize {
-        let (params, lists) = (self.params(), tables * self.entries());
-        match self.compact_layout() {
-            Some(compact) => compact.ring().query_bytes(lists),
-            None => lists * SeededCiphertext::bytes_at(params, params.max_level()),
-        }
+        self.carrier().query_bytes(self, tables)
     }
 
     /// Bytes of the evaluation keys.
@@ -256,10 +251,7 @@ impl Recipe {
     /// # Errors
     /// None: the keys are those of the parameters' levels.
     pub fn key_bytes(&self) -> Result<usize> {
-        if let Some(compact) = self.compact_layout() {
-            return messages::key_bytes(self, compact);
-        }
-        Ok(self.key_plan().bytes(self.params())?)
+        self.carrier().key_bytes(self)
     }
 }
 

@@ -10,6 +10,7 @@ pub mod answer;
 mod basis;
 pub(super) mod bound;
 mod candidate;
+pub(super) mod carrier;
 pub mod compact;
 pub(super) mod cost;
 pub(super) mod design;

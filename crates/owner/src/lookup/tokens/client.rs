@@ -2,16 +2,14 @@
 //! leave in clear. Client side.
 
 use super::answer::{Group, TokensAnswer};
-use super::compact::messages::CompactQuery;
-use super::compact::query;
-use super::messages::TokensQuery;
+use super::sender::{Head, Sender, Standard};
 use crate::error::{Error, Result};
 use crate::lookup::documents::{Documents, row_of};
 use crate::lookup::serialize::expect_key;
 use crate::lookup::{Pooling, Recipe, Spec, Transport};
 use crate::protect::aead::{AeadKey, associated_data};
 use ciphervec_arith::parallel::*;
-use ciphervec_he_secret::ckks::{Complex, Encoding, Plaintext, SecretKey};
+use ciphervec_he_secret::ckks::SecretKey;
 use ciphervec_he_secret::keys::{MasterKey, Purpose, random_bytes};
 use ciphervec_he_secret::lattice::SegmentId;
 use ciphervec_he_secret::wire::{KeyId, Reader};
@@ -44,57 +42,22 @@ impl TokensClient {
     }
 
     pub fn keys(&self, spec: &Spec) -> Result<Option<Vec<u8>>> {
-        let plan = self.recipe.key_plan();
-        if let Some(compact) = self.recipe.compact_layout() {
-            return Ok(Some(query::keys(compact, (spec, &self.recipe), &self.secret)?));
-        }
-        if plan.keys(self.recipe.params()) == 0 {
-            return Ok(None);
-        }
-        Ok(Some(self.secret.evaluation_keys(&plan)?.to_bytes()))
+        self.sender().keys((spec, &self.recipe), &self.secret)
     }
 
     /// Every token a slot, batch after batch; of each batch the ciphertexts of every table.
     pub fn query(&self, spec: &Spec, key: KeyId, documents: &Documents<'_>) -> Result<Vec<u8>> {
         let nonce = SegmentId(random_bytes()?);
         let memo = self.seal_memo(nonce, spec, documents)?;
-        if let Some(compact) = self.recipe.compact_layout() {
-            let sealed = query::encrypt(compact, (spec, &self.recipe), &self.secret, documents)?;
-            let sealed = sealed.to_bytes(compact.ring());
-            return Ok(CompactQuery::write(spec, (key, nonce), &memo, &sealed));
-        }
-        let (batch, entries) = (self.recipe.batch(), self.recipe.entries());
-        let batches = documents.tokens().div_ceil(batch);
-        let tables = (0..batches * spec.tables()).into_par_iter().map(|at| {
-            let (first, table) = (at / spec.tables() * batch, at % spec.tables());
-            let mut slots = vec![vec![Complex::default(); batch]; entries];
-            let mut entry = vec![Complex::default(); entries];
-            for slot in 0..batch {
-                let row = documents.row(first + slot, table).unwrap_or(spec.padding_row());
-                self.recipe.write(row, &mut entry)?;
-                slots.iter_mut().zip(&entry).for_each(|(slots, value)| slots[slot] = *value);
-            }
-            let sealed = slots.iter().map(|values| self.seal(values)).collect::<Result<Vec<_>>>();
-            wipe(&mut entry);
-            slots.iter_mut().for_each(|values| wipe(values));
-            sealed
-        });
-        let ciphertexts: Vec<Vec<u8>> =
-            tables.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect();
-        Ok(TokensQuery::write(spec, (key, nonce), &memo, (batches, &ciphertexts)))
+        let head = Head { key, nonce, memo: &memo };
+        self.sender().query((spec, &self.recipe), &self.secret, &head, documents)
     }
 
-    /// All slots and a bound of 1 are declared, whatever is in them: neither tells how many tokens
-    /// there are.
-    fn seal(&self, values: &[Complex]) -> Result<Vec<u8>> {
-        let params = self.recipe.params();
-        let encoding = Encoding {
-            magnitude: Some(1.0),
-            slots: Some(params.max_slots()),
-            ..Encoding::default()
-        };
-        let plain = Plaintext::encode_complex_with(params, values, &encoding)?;
-        Ok(self.secret.encrypt_seeded(&plain)?.to_bytes())
+    fn sender(&self) -> &dyn Sender {
+        match self.recipe.compact_layout() {
+            Some(compact) => &**compact,
+            None => &Standard,
+        }
     }
 
     pub fn decode(&self, spec: &Spec, key: KeyId, answer: &[u8]) -> Result<Vec<f64>> {
@@ -197,14 +160,6 @@ fn pooled(rows: Vec<f64>, memo: &Memo, (columns, pooling): (usize, Pooling)) -> 
         first += length;
     }
     out
-}
-
-/// What indices were written as.
-fn wipe(values: &mut [Complex]) {
-    for value in values {
-        value.re.zeroize();
-        value.im.zeroize();
-    }
 }
 
 fn place(nonce: SegmentId) -> Vec<u8> {

@@ -3,5 +3,6 @@
 pub(super) mod answer;
 pub(super) mod client;
 pub(super) mod compact;
+mod sender;
 
 pub use ciphervec::lookup::tokens::*;

@@ -5,6 +5,7 @@
 //! exp(2πi x) of it by functional bootstrapping. Numbers go two lists to a bootstrapping, as real and
 //! as imaginary parts.
 
+mod carrier;
 mod cost;
 pub mod layout;
 pub mod messages;

@@ -1,5 +1,5 @@
 //! Compact transport, the client's half: indices, as fractions of a turn, are encrypted in half a ring.
 
-pub(in crate::lookup) mod query;
+mod query;
 
 pub use ciphervec::lookup::tokens::compact::*;

@@ -1,20 +1,42 @@
 //! Compact query: documents as numbers of the half ring. Client side.
 
 use super::layout::Compact;
-use super::messages::RootKeys;
+use super::messages::{CompactQuery, RootKeys};
 use crate::error::Result;
 use crate::lookup::documents::Documents;
 use crate::lookup::serialize::header;
+use crate::lookup::tokens::sender::{Head, Sender};
 use crate::lookup::{Recipe, Spec};
 use ciphervec_he_secret::ckks::{CompactCiphertexts, EvaluationKeys, SecretKey};
 use ciphervec_he_secret::wire::{self, Kind};
 use zeroize::Zeroizing;
 
+impl Sender for Compact {
+    fn keys(
+        &self,
+        (spec, recipe): (&Spec, &Recipe),
+        secret: &SecretKey,
+    ) -> Result<Option<Vec<u8>>> {
+        let evaluation = secret.evaluation_keys(&recipe.key_plan())?;
+        let switch = secret.half_ring_key(self.ring())?.switch_key()?;
+        let bootstrapping = secret.exponential_keys(self.exponential())?;
+        Ok(Some(write_keys(spec, &evaluation, &RootKeys { switch, bootstrapping })))
+    }
+
+    fn query(
+        &self,
+        of: (&Spec, &Recipe),
+        secret: &SecretKey,
+        head: &Head<'_>,
+        documents: &Documents<'_>,
+    ) -> Result<Vec<u8>> {
+        let sealed = encrypt(self, of, secret, documents)?.to_bytes(self.ring());
+        Ok(CompactQuery::write(of.0, (head.key, head.nonce), head.memo, &sealed))
+    }
+}
+
 /// Every token a slot, batch after batch; of each batch the lists of every table.
-///
-/// # Errors
-/// An index that the tables do not have; [`ciphervec_he_secret::Error::Randomness`].
-pub(in crate::lookup) fn encrypt(
+fn encrypt(
     compact: &Compact,
     (spec, recipe): (&Spec, &Recipe),
     secret: &SecretKey,
@@ -38,21 +60,6 @@ pub(in crate::lookup) fn encrypt(
     }
     let numbers: Vec<&[f64]> = numbers.chunks_exact(compact.ring().messages()).collect();
     Ok(secret.half_ring_key(compact.ring())?.encrypt(&numbers)?)
-}
-
-/// The keys that a server needs, framed.
-///
-/// # Errors
-/// [`ciphervec_he_secret::Error::Randomness`].
-pub(in crate::lookup) fn keys(
-    compact: &Compact,
-    (spec, recipe): (&Spec, &Recipe),
-    secret: &SecretKey,
-) -> Result<Vec<u8>> {
-    let evaluation = secret.evaluation_keys(&recipe.key_plan())?;
-    let switch = secret.half_ring_key(compact.ring())?.switch_key()?;
-    let bootstrapping = secret.exponential_keys(compact.exponential())?;
-    Ok(write_keys(spec, &evaluation, &RootKeys { switch, bootstrapping }))
 }
 
 /// The keys of the work on roots, and those that make them.
