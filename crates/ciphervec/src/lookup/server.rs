@@ -1,5 +1,4 @@
-//! Lookup server: tables enter at setup, then queries that it cannot read; answers leave. Server
-//! side.
+//! The server of lookups: it holds tables and clients' evaluation keys, and cannot read queries.
 
 use super::histogram::messages::{HistogramAnswer, HistogramQuery};
 use super::options::Options;
@@ -174,7 +173,7 @@ impl Server {
     }
 
     /// Makes what a compact query's indices are looked up by, from its bytes on, and drops it: for
-    /// benches. The number of functions leaves.
+    /// benches. Returns the number of functions.
     ///
     /// # Errors
     /// As [`Self::answer`], and [`Error::Lookup`] for standard transport.
