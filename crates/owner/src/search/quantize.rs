@@ -1,4 +1,4 @@
-//! Quantisation: float rows and a scale enter; checked norms and integer coordinates leave. Owner side.
+//! Checks rows and their norms, and rounds them to integers at a scale. Owner and whoever asks plain queries.
 
 use crate::error::{Error, Result};
 use crate::index::spec::IndexSpec;
