@@ -1,6 +1,6 @@
 //! Bounds on the error of a lookup, from a design and parameters. Public numbers only.
 //!
-//! Theorem 5.1 of the paper (arXiv 2606.03191): with an error ε in what enters, functions of
+//! Theorem 5.1 of the paper (arXiv 2606.03191): with an error ε in the inputs, functions of
 //! Lipschitz constant L (C_V (p + 2)/√12 for the powers of a root of unity) and a table M, the
 //! root-mean-square error of a row is at most C_PCMM/Δ + (‖M‖₂/√d) L ε, and ‖M‖₂ ≤ C_T (√d + √p).
 //! Here ε and the roundings on the way are taken through each strategy's own recurrence, which
