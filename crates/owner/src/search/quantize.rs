@@ -1,4 +1,4 @@
-//! Checks rows and their norms, and rounds them to integers at a scale. Owner and whoever asks plain queries.
+//! Checks rows and their norms, and rounds them to integers at a scale, for all who seal or query.
 
 use crate::error::{Error, Result};
 use crate::index::spec::IndexSpec;

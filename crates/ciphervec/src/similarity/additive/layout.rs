@@ -1,4 +1,4 @@
-//! Where the coordinates of vectors lie in ciphertexts, by the grid and the width of a message.
+//! Where the coordinates of vectors are in ciphertexts, by the grid and the width of a message.
 
 use super::grid::Grid;
 use crate::error::{Error, Result};

@@ -1,4 +1,4 @@
-//! Queries as bounded integer weights, for whoever knows the description and the public key.
+//! Queries as bounded integer weights, for anyone who knows the description and the public key.
 
 use super::layout::similarity;
 use crate::error::{Error, Result};

@@ -1,4 +1,4 @@
-//! Encrypts rows under an index's public key, for whoever has it.
+//! Encrypts rows under an index's public key, for anyone who has it.
 
 use super::check::{self, EncryptedBytes};
 use super::writer_key::{WriterKey, read_writer_key};
