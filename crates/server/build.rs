@@ -1,5 +1,5 @@
-//! Build script: the files that `make web` left in `console/` enter, a list of them for the binary
-//! leaves. Nothing is built here: a server without its console needs no Node.
+//! Build script: lists the files that `make web` left in `console/`, for the binary. Nothing is built here: a server without
+//! its console needs no Node.
 
 use std::error::Error;
 use std::fmt::Write;

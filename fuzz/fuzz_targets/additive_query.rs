@@ -1,5 +1,5 @@
-//! A query of an index under an additively homomorphic scheme, as a server reads it: any bytes
-//! enter, nothing but a finding leaves.
+//! Fuzz target: a server reads and answers a query of an index under an additively homomorphic
+//! scheme, from any bytes.
 #![no_main]
 
 use ciphervec_fuzz::{ELGAMAL_INDEX, edited};

@@ -1,5 +1,5 @@
-//! A response of an index under an additively homomorphic scheme, as its owner reads it: any bytes
-//! enter, nothing but a finding leaves.
+//! Fuzz target: the owner reads and opens a response of an index under an additively homomorphic
+//! scheme, from any bytes.
 #![no_main]
 
 use ciphervec_fuzz::{ELGAMAL_INDEX, edited};

@@ -1,5 +1,5 @@
-//! A segment of an index under an additively homomorphic scheme, as a server reads it: any bytes
-//! enter, nothing but a finding leaves.
+//! Fuzz target: a server reads a segment under an additively homomorphic scheme, from any bytes.
+//! What it accepts it writes again unchanged.
 #![no_main]
 
 use ciphervec_fuzz::{ELGAMAL_INDEX, edited};

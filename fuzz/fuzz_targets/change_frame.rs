@@ -1,4 +1,5 @@
-//! The frame of a change: any bytes enter, whole and in pieces, nothing but a finding leaves.
+//! Fuzz target: a server reads the frame of a change, from any bytes. Whole and in pieces it comes
+//! to the same.
 #![no_main]
 
 // The decoder is pure, so that it is compiled here without the server around it.

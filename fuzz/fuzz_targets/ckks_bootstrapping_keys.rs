@@ -1,4 +1,4 @@
-//! Bootstrapping keys of CKKS, whole and as they come: any bytes enter, nothing but a finding leaves.
+//! Fuzz target: a server reads bootstrapping keys of CKKS, whole and from a stream, from any bytes.
 #![no_main]
 
 use ciphervec_fuzz::{CKKS, edited};

@@ -1,4 +1,4 @@
-//! A CKKS ciphertext, read and decrypted: any bytes enter, nothing but a finding leaves.
+//! Fuzz target: a CKKS ciphertext is read and decrypted, from any bytes.
 #![no_main]
 
 use ciphervec_fuzz::{CKKS, edited};

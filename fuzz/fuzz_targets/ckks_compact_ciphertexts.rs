@@ -1,4 +1,4 @@
-//! Ciphertexts of the half ring of CKKS, read and switched: any bytes enter, nothing but a finding leaves.
+//! Fuzz target: ciphertexts of the half ring of CKKS are read and switched to the whole ring, from any bytes.
 #![no_main]
 
 use ciphervec_fuzz::{CKKS, edited};

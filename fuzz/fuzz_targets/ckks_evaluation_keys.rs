@@ -1,4 +1,4 @@
-//! Evaluation keys of CKKS: any bytes enter, nothing but a finding leaves.
+//! Fuzz target: evaluation keys of CKKS are read, from any bytes, and written again unchanged.
 #![no_main]
 
 use ciphervec_fuzz::{CKKS, edited};

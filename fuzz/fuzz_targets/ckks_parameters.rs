@@ -1,4 +1,5 @@
-//! A description of CKKS parameters: any bytes enter, nothing but a finding leaves.
+//! Fuzz target: a description of CKKS parameters is read, from any bytes, and written again
+//! unchanged.
 #![no_main]
 
 use ciphervec_fuzz::{CKKS, edited};

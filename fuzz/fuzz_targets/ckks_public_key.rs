@@ -1,4 +1,4 @@
-//! A public key of CKKS: any bytes enter, nothing but a finding leaves.
+//! Fuzz target: a public key of CKKS is read, from any bytes, and written again unchanged.
 #![no_main]
 
 use ciphervec_fuzz::{CKKS, edited};

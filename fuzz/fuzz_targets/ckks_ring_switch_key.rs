@@ -1,4 +1,4 @@
-//! The key from the half ring of CKKS to the whole one: any bytes enter, nothing but a finding leaves.
+//! Fuzz target: the key from the half ring of CKKS to the whole one is read, from any bytes.
 #![no_main]
 
 use ciphervec_fuzz::{CKKS, edited};

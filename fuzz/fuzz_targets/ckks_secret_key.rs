@@ -1,4 +1,4 @@
-//! A secret key of CKKS, as a key file holds it: any bytes enter, nothing but a finding leaves.
+//! Fuzz target: a secret key of CKKS is read as a key file holds it, from any bytes.
 #![no_main]
 
 use ciphervec_fuzz::{CKKS, edited};

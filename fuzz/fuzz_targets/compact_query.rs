@@ -1,5 +1,4 @@
-//! A query of mode `sealed-index`, as a server reads it: any bytes enter, nothing but a finding
-//! leaves.
+//! Fuzz target: a server reads and answers a query of mode `sealed-index`, from any bytes.
 #![no_main]
 
 use ciphervec_fuzz::{SEALED_INDEX, edited};

@@ -1,5 +1,4 @@
-//! A response of mode `sealed-index`, as its owner reads it: any bytes enter, nothing but a finding
-//! leaves.
+//! Fuzz target: the owner reads and opens a response of mode `sealed-index`, from any bytes.
 #![no_main]
 
 use ciphervec_fuzz::{SEALED_INDEX, edited};

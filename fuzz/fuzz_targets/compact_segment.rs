@@ -1,5 +1,5 @@
-//! A segment of mode `sealed-index`, as a server reads it: any bytes enter, nothing but a finding
-//! leaves.
+//! Fuzz target: a server reads a segment of mode `sealed-index` and answers from it, from any
+//! bytes.
 #![no_main]
 
 use ciphervec_fuzz::{SEALED_INDEX, edited};

@@ -1,5 +1,4 @@
-//! A table of ElGamal ciphertexts, read and decrypted: any bytes enter, nothing but a finding
-//! leaves.
+//! Fuzz target: a table of ElGamal ciphertexts is read and decrypted, from any bytes.
 #![no_main]
 
 use ciphervec_fuzz::{ELGAMAL, edited};

@@ -1,4 +1,4 @@
-//! A public key of ElGamal: any bytes enter, nothing but a finding leaves.
+//! Fuzz target: a public key of ElGamal is read, from any bytes, and written again unchanged.
 #![no_main]
 
 use ciphervec_fuzz::{ELGAMAL, edited};

@@ -1,5 +1,4 @@
-//! ElGamal embeddings with shared noise, read and compared: any bytes enter, nothing but a finding
-//! leaves.
+//! Fuzz target: ElGamal embeddings with shared noise are read and compared, from any bytes.
 #![no_main]
 
 use ciphervec_fuzz::{ELGAMAL, edited};

@@ -1,4 +1,4 @@
-//! Encrypted scores: any bytes enter, nothing but a finding leaves.
+//! Fuzz target: the key owner reads and opens encrypted scores, from any bytes.
 #![no_main]
 
 use ciphervec_fuzz::{SIMILARITY, edited};

@@ -1,4 +1,4 @@
-//! Encrypted vectors: any bytes enter, nothing but a finding leaves.
+//! Fuzz target: encrypted vectors under an additively homomorphic scheme are read, from any bytes.
 #![no_main]
 
 use ciphervec_fuzz::{SIMILARITY, edited};

@@ -1,4 +1,4 @@
-//! Evaluation keys, as a server reads them: any bytes enter, nothing but a finding leaves.
+//! Fuzz target: a server reads the evaluation keys of an index, from any bytes.
 #![no_main]
 
 use ciphervec_fuzz::{SEALED, edited};

@@ -1,5 +1,5 @@
-//! A table of ciphertexts of the same schemes, read and decrypted: any bytes enter, nothing but a
-//! finding leaves.
+//! Fuzz target: a table of ciphertexts of Paillier, Damgård–Jurik or Okamoto–Uchiyama is read and
+//! decrypted, from any bytes.
 #![no_main]
 
 use ciphervec_fuzz::{FACTORING, edited};

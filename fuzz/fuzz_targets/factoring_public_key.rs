@@ -1,5 +1,5 @@
-//! A public key of Paillier, Damgård–Jurik or Okamoto–Uchiyama: any bytes enter, nothing but a
-//! finding leaves.
+//! Fuzz target: a public key of Paillier, Damgård–Jurik or Okamoto–Uchiyama is read, from any
+//! bytes.
 #![no_main]
 
 use ciphervec_fuzz::{FACTORING, edited};

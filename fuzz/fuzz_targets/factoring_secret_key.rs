@@ -1,5 +1,5 @@
-//! A secret key of the same schemes, as a key file holds it: any bytes enter, nothing but a finding
-//! leaves.
+//! Fuzz target: a secret key of Paillier, Damgård–Jurik or Okamoto–Uchiyama is read as a key file
+//! holds it, from any bytes.
 #![no_main]
 
 use ciphervec_fuzz::{FACTORING, edited};

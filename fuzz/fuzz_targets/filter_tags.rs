@@ -1,4 +1,4 @@
-//! The filter tags of a segment: any bytes enter, nothing but a finding leaves.
+//! Fuzz target: a server reads the filter tags of a segment, from any bytes.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {

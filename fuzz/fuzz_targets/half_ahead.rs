@@ -1,4 +1,4 @@
-//! Half of an answer that was asked for ahead, as its owner makes a token of it: any bytes enter, nothing but a finding leaves.
+//! Fuzz target: the owner makes a token of the half of an answer that it asked for ahead, from any bytes.
 #![no_main]
 
 use ciphervec_fuzz::{SEALED, edited};

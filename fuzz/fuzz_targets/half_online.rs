@@ -1,4 +1,4 @@
-//! The other half of an answer, as its owner completes it: any bytes enter, nothing but a finding leaves.
+//! Fuzz target: the owner completes an answer with its other half and opens it, from any bytes.
 #![no_main]
 
 use ciphervec_fuzz::{SEALED, edited};

@@ -1,4 +1,4 @@
-//! A question about half of an answer, as a server reads it: any bytes enter, nothing but a finding leaves.
+//! Fuzz target: a server reads and answers a query for half of an answer, from any bytes.
 #![no_main]
 
 use ciphervec_fuzz::{SEALED, edited};

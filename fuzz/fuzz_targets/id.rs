@@ -1,4 +1,4 @@
-//! A record id: any bytes enter, nothing but a finding leaves.
+//! Fuzz target: a record id is read, from any bytes, and written again unchanged.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {

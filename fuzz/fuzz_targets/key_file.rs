@@ -1,4 +1,4 @@
-//! A key file without its passphrase: any bytes enter, nothing but a finding leaves.
+//! Fuzz target: a key file is read without its passphrase, from any bytes.
 #![no_main]
 
 use ciphervec_fuzz::{Checksum, forged, key_file};

@@ -1,4 +1,4 @@
-//! An answer to encrypted counts: any bytes enter, nothing but a finding leaves.
+//! Fuzz target: a client decrypts an answer to encrypted counts, from any bytes.
 #![no_main]
 
 use ciphervec_fuzz::{LOOKUP, edited};

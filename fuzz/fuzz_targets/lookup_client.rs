@@ -1,4 +1,4 @@
-//! A client of lookups, as a key file holds it: any bytes enter, nothing but a finding leaves.
+//! Fuzz target: a client of lookups is read as a key file holds it, from any bytes.
 #![no_main]
 
 use ciphervec_fuzz::{LOOKUP, edited};

@@ -1,4 +1,4 @@
-//! The description of a lookup: any bytes enter, nothing but a finding leaves.
+//! Fuzz target: the description of a lookup is read, from any bytes, and written again unchanged.
 #![no_main]
 
 use ciphervec_fuzz::{LOOKUP, edited};

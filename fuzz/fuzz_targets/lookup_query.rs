@@ -1,4 +1,4 @@
-//! A query of encrypted counts: any bytes enter, nothing but a finding leaves.
+//! Fuzz target: a server reads and answers a query of encrypted counts, from any bytes.
 #![no_main]
 
 use ciphervec_fuzz::{LOOKUP, edited};

@@ -1,4 +1,4 @@
-//! A server of lookups, as it keeps its tables: any bytes enter, nothing but a finding leaves.
+//! Fuzz target: a server of lookups is read as it stores its tables, from any bytes.
 #![no_main]
 
 use ciphervec_fuzz::{LOOKUP, edited};

@@ -1,4 +1,4 @@
-//! An answer with encrypted rows: any bytes enter, nothing but a finding leaves.
+//! Fuzz target: a client decrypts an answer of encrypted rows, from any bytes.
 #![no_main]
 
 use ciphervec_fuzz::{LOOKUP_TOKENS, edited};

@@ -1,4 +1,4 @@
-//! A query of encrypted indices: any bytes enter, nothing but a finding leaves.
+//! Fuzz target: a server reads and answers a query of encrypted indices, from any bytes.
 #![no_main]
 
 use ciphervec_fuzz::{LOOKUP_TOKENS, edited};

@@ -1,4 +1,4 @@
-//! A folder's manifest: any bytes enter, nothing but a finding leaves.
+//! Fuzz target: a folder's manifest is read, from any bytes, and written again unchanged.
 #![no_main]
 
 use ciphervec_fuzz::{Checksum, forged, manifest};

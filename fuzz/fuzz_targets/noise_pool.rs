@@ -1,4 +1,4 @@
-//! A noise pool after decryption: any bytes enter, nothing but a finding leaves.
+//! Fuzz target: a noise pool is read after its decryption, from any bytes.
 #![no_main]
 
 use ciphervec_fuzz::{FACTORING, edited};

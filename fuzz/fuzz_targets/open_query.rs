@@ -1,4 +1,4 @@
-//! A query of mode `open`, as a server reads it: any bytes enter, nothing but a finding leaves.
+//! Fuzz target: a server reads and answers a query of mode `open`, from any bytes.
 #![no_main]
 
 use ciphervec_fuzz::{OPEN, edited};

@@ -1,4 +1,4 @@
-//! A response of mode `open`, as its owner reads it: any bytes enter, nothing but a finding leaves.
+//! Fuzz target: the owner reads a response of mode `open`, from any bytes.
 #![no_main]
 
 use ciphervec_fuzz::{OPEN, edited};

@@ -1,4 +1,4 @@
-//! A segment of mode `open`, as a server reads it: any bytes enter, nothing but a finding leaves.
+//! Fuzz target: a server reads a segment of mode `open` and answers from it, from any bytes.
 #![no_main]
 
 use ciphervec_fuzz::{OPEN, edited};

@@ -1,4 +1,4 @@
-//! An array of encrypted vectors: any bytes enter, nothing but a finding leaves.
+//! Fuzz target: an array of vectors under CKKS is read and decrypted, from any bytes.
 #![no_main]
 
 use ciphervec_fuzz::{PAIRS, edited};

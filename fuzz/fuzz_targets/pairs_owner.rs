@@ -1,5 +1,4 @@
-//! The owner of encrypted pairs, as a key file holds it: any bytes enter, nothing but a finding
-//! leaves.
+//! Fuzz target: the owner of encrypted pairs is read as a key file holds it, from any bytes.
 #![no_main]
 
 use ciphervec_fuzz::{PAIRS, edited};

@@ -1,4 +1,5 @@
-//! What a server of encrypted pairs gets: any bytes enter, nothing but a finding leaves.
+//! Fuzz target: the parameters and keys that a server of encrypted pairs receives are read, from
+//! any bytes.
 #![no_main]
 
 use ciphervec_fuzz::{PAIRS, edited};

@@ -1,5 +1,5 @@
-//! A segment of mode `sealed-query`, as a server reads it: any bytes enter, nothing but a finding
-//! leaves.
+//! Fuzz target: a server reads a segment of mode `sealed-query` and answers from it, from any
+//! bytes.
 #![no_main]
 
 use ciphervec_fuzz::{SEALED_QUERY, edited};

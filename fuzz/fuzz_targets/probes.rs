@@ -1,4 +1,4 @@
-//! Plain probes: any bytes enter, nothing but a finding leaves.
+//! Fuzz target: a server reads plain probes, from any bytes.
 #![no_main]
 
 use ciphervec_fuzz::{SIMILARITY, edited};

@@ -1,4 +1,4 @@
-//! The answer of a program, encrypted or in the clear: any bytes enter, nothing but a finding leaves.
+//! Fuzz target: the key holder decrypts the answer of a program, encrypted or in the clear, from any bytes.
 #![no_main]
 
 use ciphervec_fuzz::{PROGRAM, PUBLIC_PROGRAM, edited};

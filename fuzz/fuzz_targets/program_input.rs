@@ -1,4 +1,5 @@
-//! An input of a program, encrypted or public: any bytes enter, nothing but a finding leaves.
+//! Fuzz target: a server reads an input of a program, encrypted or public, and computes with it,
+//! from any bytes.
 #![no_main]
 
 use ciphervec_fuzz::{PROGRAM, PUBLIC_PROGRAM, edited};

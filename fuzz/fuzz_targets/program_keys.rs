@@ -1,4 +1,4 @@
-//! What a server computes a program with: any bytes enter, nothing but a finding leaves.
+//! Fuzz target: a server reads the evaluation keys of a program, from any bytes.
 #![no_main]
 
 use ciphervec_fuzz::{PROGRAM, edited};

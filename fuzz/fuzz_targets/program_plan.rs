@@ -1,4 +1,4 @@
-//! The plan of a program: any bytes enter, nothing but a finding leaves.
+//! Fuzz target: the plan of a program is read, from any bytes, and written again unchanged.
 #![no_main]
 
 use ciphervec_fuzz::{PROGRAM, PUBLIC_PROGRAM, edited};

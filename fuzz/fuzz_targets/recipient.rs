@@ -1,4 +1,4 @@
-//! A person's public key: any bytes enter, nothing but a finding leaves.
+//! Fuzz target: a person's public key is read, from any bytes.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {

@@ -1,4 +1,4 @@
-//! A batch of sealed records: any bytes enter, nothing but a finding leaves.
+//! Fuzz target: a batch of sealed records is read, from any bytes.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {

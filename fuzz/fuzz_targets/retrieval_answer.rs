@@ -1,5 +1,4 @@
-//! An answer of private retrieval, as its owner reads and decrypts it: any bytes enter, nothing but a finding
-//! leaves.
+//! Fuzz target: the owner reads and decrypts an answer of private retrieval, from any bytes.
 #![no_main]
 
 use ciphervec_fuzz::{RETRIEVAL, edited};

@@ -1,5 +1,4 @@
-//! Evaluation keys of private retrieval, as a server reads them: any bytes enter, nothing but a finding
-//! leaves.
+//! Fuzz target: a server reads the evaluation keys of private retrieval, from any bytes.
 #![no_main]
 
 use ciphervec_fuzz::{RETRIEVAL, edited};

@@ -1,5 +1,4 @@
-//! A query of private retrieval, as a server reads and answers it: any bytes enter, nothing but a finding
-//! leaves.
+//! Fuzz target: a server reads and answers a query of private retrieval, from any bytes.
 #![no_main]
 
 use ciphervec_fuzz::{RETRIEVAL, edited};

@@ -1,4 +1,4 @@
-//! A query of mode `sealed`, as a server reads it: any bytes enter, nothing but a finding leaves.
+//! Fuzz target: a server reads and answers a query of mode `sealed`, from any bytes.
 #![no_main]
 
 use ciphervec_fuzz::{SEALED, edited};

@@ -1,4 +1,4 @@
-//! A query of mode `sealed` that names segments, as a server reads it: any bytes enter, nothing but a finding leaves.
+//! Fuzz target: a server reads and answers a query of mode `sealed` that names segments, from any bytes.
 #![no_main]
 
 use ciphervec_fuzz::{SEALED, edited};

@@ -1,4 +1,4 @@
-//! A wrapped segment key: any bytes enter, nothing but a finding leaves.
+//! Fuzz target: a wrapped segment key is read and not opened, from any bytes.
 #![no_main]
 
 use ciphervec_fuzz::{WRITERS, edited};

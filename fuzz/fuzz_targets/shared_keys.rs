@@ -1,4 +1,4 @@
-//! Keys that are shared with several people: any bytes enter, nothing but a finding leaves.
+//! Fuzz target: a file of keys that are shared with several people is read, from any bytes.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {

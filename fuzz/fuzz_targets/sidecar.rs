@@ -1,4 +1,4 @@
-//! A sidecar after decryption: any bytes enter, nothing but a finding leaves.
+//! Fuzz target: the owner reads a sidecar after its decryption, from any bytes.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {

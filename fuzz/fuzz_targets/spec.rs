@@ -1,4 +1,4 @@
-//! The public description of an index: any bytes enter, nothing but a finding leaves.
+//! Fuzz target: the public description of an index is read, from any bytes.
 #![no_main]
 
 use ciphervec_fuzz::{Checksum, forged, spec};

@@ -1,4 +1,4 @@
-//! A writer's card: any bytes enter, nothing but a finding leaves.
+//! Fuzz target: a writer's card is read, from any bytes, and written again unchanged.
 #![no_main]
 
 use ciphervec_fuzz::{WRITERS, edited};

@@ -1,4 +1,4 @@
-//! Decoding: untrusted bytes enter, checked fields or an error with an offset leave. Both sides.
+//! Reader of untrusted bytes, and the error with an offset that it returns.
 //!
 //! Every parser of this crate reads through [`Reader`]: a length is compared with the bytes that
 //! are really there before anything is allocated for it, and [`Reader::finish`] rejects bytes left

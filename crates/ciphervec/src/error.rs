@@ -1,5 +1,4 @@
-//! Errors of this crate: what failed enters; what was expected, what came and what to do leave.
-//! Both sides.
+//! Errors of this crate: each says what was expected, what came and what to do.
 
 use crate::protect::error::{EnvelopeError, KeyfileError, PhraseError, ShareError};
 use crate::protect::id::Id;

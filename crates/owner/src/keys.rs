@@ -1,4 +1,4 @@
-//! Keys: a passphrase and a file enter, a master key leaves. Owner only.
+//! The owner's master key: made, split, derived for a tenant or a collection, and written to key files and recovery phrases.
 
 use crate::error::{Error, Result};
 use crate::index::spec::IndexSpec;

@@ -1,5 +1,5 @@
-//! Sharing: a master key and people's public keys enter; a file that any of them opens leaves. The owner seals, each
-//! recipient opens; whoever carries the file learns the names in it.
+//! Shares a master key with people by their public keys. The owner seals, each recipient opens; whoever carries the file learns
+//! the names in it.
 //!
 //! A *recipient* is a frame of kind 16 with the payload `suite u16 | public key 1216 | name: u16 and UTF-8, 1 to 64 bytes`;
 //! its key id is the first half of its fingerprint. *Shared keys* are a frame of kind 17 under the master key's id, with the

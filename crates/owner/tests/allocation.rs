@@ -1,6 +1,6 @@
-//! Hostile bytes enter every decoder; it may allocate at most twice as many bytes as it was given, and 1 MiB. A
-//! program enters; its server allocates no more than was forecast. An answer enters as it comes; what it takes does not grow with it. Keys come
-//! and go as they do; nothing of their bytes stays.
+//! What decoders, programs and streams may allocate. Any decoder of hostile bytes: at most twice as many bytes as it was given,
+//! and 1 MiB. The server of a program: no more than was forecast. Opening an answer as it comes: no more for more rows.
+//! Bootstrapping keys, written and read piece by piece: their memory, and half of their frame at most beside it.
 //!
 //! One test in a binary of its own: the allocator counts the whole process.
 

@@ -1,4 +1,4 @@
-//! Change frame: its bytes enter in pieces of any size, a checked change leaves. Server side.
+//! Reads and checks the frame of a change, in pieces of any size.
 //!
 //! `CVCHANGE | version u32 | JSON length u32 | JSON | blobs back to back`. Every length is compared
 //! with what the body may hold before anything is allocated for it, and memory grows with the bytes

@@ -1,4 +1,4 @@
-//! Command line: words enter; a server, or a new token file, and an exit code leave. Server side.
+//! The command line of `ciphervec-server`: it serves, and edits the token file.
 
 use crate::auth::Verb;
 use crate::auth::tokens::{self, TokenEntry, TokenRequest};

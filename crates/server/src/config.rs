@@ -1,4 +1,4 @@
-//! Options: the operator's words enter, checked options leave. Server side.
+//! The operator's options, checked.
 
 use crate::origin::{Origin, origin};
 use clap::builder::BoolishValueParser;

@@ -1,4 +1,4 @@
-//! Hex: lower-case digits enter, bytes leave, and back. Server side.
+//! Lower-case hex digits to bytes and back.
 
 /// Bytes of exactly `2 * N` lower-case hex digits.
 pub fn parse<const N: usize>(text: &str) -> Option<[u8; N]> {

@@ -1,4 +1,4 @@
-//! JSON limits: unknown JSON enters; objects and lists no longer than agreed leave. Server side.
+//! JSON of strangers within limits: objects, and lists no longer than agreed.
 
 use crate::hex;
 use ciphervec::store::SegmentId;

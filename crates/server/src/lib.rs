@@ -1,4 +1,4 @@
-//! HTTP server: requests enter, sealed answers leave; it holds collections that it cannot read.
+//! The HTTP server of encrypted collections, which it cannot read.
 #![forbid(unsafe_code)]
 
 mod audit;

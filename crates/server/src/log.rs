@@ -1,4 +1,4 @@
-//! Log: lines enter and are forgotten; a thread of its own writes them to standard error. Server side.
+//! The log: a thread of its own writes lines to standard error, and no request waits for it.
 //!
 //! Whoever reads a log may be slow, full or gone. A server that waited for it, or panicked over it,
 //! would be down with it; so lines that nobody takes are lost, counted, and said to be.

@@ -1,4 +1,4 @@
-//! Program `ciphervec-server`: a command line enters, an exit code leaves. Server side.
+//! The program `ciphervec-server`.
 #![forbid(unsafe_code)]
 
 use std::process::ExitCode;

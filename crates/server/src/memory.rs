@@ -1,5 +1,4 @@
-//! Memory plan: what the operator asks for and what the system allows enter; budgets that fit, or a
-//! refusal, leave. Server side.
+//! Budgets of memory that fit together into what the system allows, from what the operator asks for.
 //!
 //! A process that asks the system for more than it may have is ended in the middle of its work. So
 //! what the server may need at most is compared with what it may have before it listens.

@@ -1,4 +1,4 @@
-//! Metrics: what happened enters, Prometheus text leaves. Server side.
+//! Metrics of the server as Prometheus text.
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;

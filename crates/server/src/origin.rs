@@ -1,5 +1,4 @@
-//! Origin: what a browser calls the site of a page enters as text, one that it can send leaves.
-//! Server side.
+//! The site of a page, as a browser sends it in `Origin`.
 
 use std::net::IpAddr;
 

@@ -1,4 +1,4 @@
-//! Listener: options enter; a server that answers until it is told to stop leaves. Server side.
+//! Listens and answers until a signal tells the server to stop.
 
 use crate::auth::issuers::Issuers;
 use crate::auth::tokens;

@@ -1,4 +1,4 @@
-//! Giant claims enter; what the server allocates for them is bounded by what came.
+//! What the server allocates for giant claims is bounded by the bytes that came.
 //!
 //! One test in a binary of its own: the allocator counts the whole process.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]

@@ -1,4 +1,4 @@
-//! Typed arrays of JavaScript enter as Rust vectors, once it is sure that they fit; bytes leave as new arrays.
+//! Copies typed arrays of JavaScript to Rust vectors, where it is sure that they fit, and bytes to new arrays.
 
 use js_sys::{Array, Float32Array, Object, Reflect, Uint8Array};
 use wasm_bindgen::{JsCast, JsValue};

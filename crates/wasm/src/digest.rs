@@ -1,4 +1,4 @@
-//! Bytes enter, their BLAKE3 hash leaves: what an upload is checked by. No key: either side.
+//! BLAKE3 hashes for JavaScript, which uploads are checked by.
 
 use js_sys::Uint8Array;
 use wasm_bindgen::prelude::*;

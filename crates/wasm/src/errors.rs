@@ -1,5 +1,4 @@
-//! Rust errors enter, JavaScript errors leave whose `name` and `code` say what a caller would catch; the only place that
-//! maps one to the other.
+//! The only place that maps Rust errors to JavaScript's, whose `name` and `code` say what a caller would catch.
 
 use ciphervec_arith::error::ArithError;
 use ciphervec_he_secret::Error as SchemeError;

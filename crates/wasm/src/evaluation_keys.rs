@@ -1,4 +1,4 @@
-//! Evaluation keys leave for a server. Public.
+//! Evaluation keys for JavaScript. They are public, and for a server.
 
 use ciphervec_he_secret::lattice::ring::{EvaluationKeys, Ring};
 use ciphervec_he_secret::wire::{self, Kind};

@@ -1,4 +1,4 @@
-//! Keyed tags of filterable fields enter, the rows that carry them leave; the server's side, and the owner's who makes them.
+//! Filter tags and filters for JavaScript: the owner makes tags, a server matches rows by them.
 
 use ciphervec_client::record;
 use ciphervec_client::{FieldKinds, Filter, Table};

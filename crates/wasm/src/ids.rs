@@ -1,4 +1,4 @@
-//! JavaScript strings, integers and bigints enter, ids leave, and back.
+//! Strings, integers and bigints of JavaScript as ids, and ids as those.
 
 use ciphervec_owner::protect::id::Id;
 use js_sys::{Array, BigInt};

@@ -1,4 +1,4 @@
-//! A passphrase and a file's bytes enter, the secret keys stay in here; evaluation keys leave for the server. Owner only.
+//! The owner's master key for JavaScript. Its bytes stay in here, but for key files and recovery phrases that are asked for.
 
 use std::sync::Arc;
 

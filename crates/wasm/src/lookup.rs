@@ -1,5 +1,4 @@
-//! Private lookup: what a server describes, and indices, enter; encrypted queries leave, answers come back as numbers. The
-//! client's half: it holds a key.
+//! The client of private lookup for JavaScript: it holds a key, encrypts indices and decrypts answers.
 
 use ciphervec_owner::lookup::{Client, Documents, Spec};
 use ciphervec_owner::protect::keyfile::{self, Protection, Sort};

@@ -1,5 +1,5 @@
-//! Memory: what is about to be needed enters; room for it leaves, or an error that says how much. WebAssembly addresses 32
-//! bits: 4 GiB, fewer where the engine has fewer.
+//! Makes sure of memory before it is used, or says how much is missing. WebAssembly addresses 32 bits: 4 GiB, fewer where the
+//! engine has fewer.
 
 use crate::errors::{Failure, Result, Sort};
 

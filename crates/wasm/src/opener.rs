@@ -1,4 +1,4 @@
-//! What an answer is to be opened for, and its bytes as they come, enter; ids and scores leave. Owner only.
+//! Opens an answer as its bytes come, for JavaScript. Owner only.
 
 use std::sync::Arc;
 

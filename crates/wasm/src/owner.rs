@@ -1,4 +1,4 @@
-//! Rows enter, sealed segments and queries leave; answers enter, ids and scores leave. Owner only.
+//! The owner of an index for JavaScript: it holds the keys, seals rows and queries, and opens answers.
 
 use std::sync::Arc;
 

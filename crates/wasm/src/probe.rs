@@ -1,4 +1,4 @@
-//! Rows and a public description enter, query bytes leave: what an edge device asks. No secret; the edge.
+//! Plain queries of a device without a key, for JavaScript. It needs the public description alone.
 
 use ciphervec_owner::search::Probe;
 use js_sys::{Float32Array, Uint8Array};

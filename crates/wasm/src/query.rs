@@ -1,4 +1,5 @@
-//! A batch of queries: bytes for the server leave; what opening their answer takes stays in here. Owner only.
+//! A batch of queries for JavaScript: bytes for the server, and what opening their answer takes, which stays in here. Owner
+//! only.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Sealed records enter and leave as one batch per segment; either side holds them, only the owner opens them.
+//! Sealed records of one segment for JavaScript. Either side holds them, only the owner opens them.
 
 use ciphervec_owner::protect::records::RecordBatch;
 use js_sys::Uint8Array;

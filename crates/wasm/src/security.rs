@@ -1,4 +1,4 @@
-//! Security statement: what an index rests on enters; a plain object of public numbers leaves. Either side.
+//! The security statement of an index as a plain object of public numbers.
 
 use ciphervec_he_secret::params::COST_MODEL;
 use ciphervec_owner::SecurityStatement;

@@ -1,4 +1,4 @@
-//! Sidecars enter, places, ids and norms leave: what the owner knows of every segment. Owner only.
+//! The directory of segments for JavaScript: places, ids and norms of all rows that the owner knows. Owner only.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,4 @@
-//! Segments and queries enter, answers leave: the server's half, which holds no secret, for a page that keeps a sealed index
-//! itself.
+//! The server's half for JavaScript, which holds no secret, for a page that stores a sealed index itself.
 
 use ciphervec_arith::AlignedBytes;
 use ciphervec_owner::protect::filter::FilterTags;

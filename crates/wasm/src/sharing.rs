@@ -1,5 +1,5 @@
-//! People's public keys and a master key enter, a file that each of them opens leaves. Owner only, but for reading who is
-//! named.
+//! Master keys shared with people by their public keys, for JavaScript. Only who seals or opens needs a key; anyone reads who
+//! is named.
 
 use ciphervec_owner::decode::hex;
 use ciphervec_owner::sharing::{Identity, Recipient, SharedKeys};

@@ -1,4 +1,4 @@
-//! The choices that make an index enter by name, a checked description leaves; both sides. No secret.
+//! The description of an index for JavaScript, checked. Nothing in it is secret.
 
 use ciphervec_owner::IndexSpec;
 use js_sys::Uint8Array;

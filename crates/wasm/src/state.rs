@@ -1,4 +1,4 @@
-//! Facts about a collection enter, the bytes of an authenticated state leave, and back. Key owner's side.
+//! States of a collection for JavaScript: their hashes and names, and their records as plain objects. Key owner only.
 
 use ciphervec_owner::KeyId;
 use ciphervec_owner::protect::checkpoint::Checkpoint;

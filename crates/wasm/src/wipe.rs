@@ -1,4 +1,4 @@
-//! Wipe: nothing enters; what calls have left of secrets on the stack is overwritten. Owner only.
+//! Overwrites what calls have left of secrets on the stack. Owner only.
 //!
 //! What holds a secret wipes its own memory when it goes. Values that were moved or returned leave copies in frames that are no
 //! longer in use, which nothing else would write over while the page does something else.

@@ -1,4 +1,4 @@
-//! Wish: what is wanted of an answer enters; what the core is asked for, and what was found as plain objects, leave. Owner only.
+//! What is wanted of an answer, as the core takes it, and what was found, as plain objects. Owner only.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Form: names of a mode, a precision and a scheme enter; what an index does with rows and queries leaves. Both sides.
+//! How an index keeps its rows and answers queries: what its mode, precision and scheme come to.
 //!
 //! Mode, precision and scheme are what people choose between; most of their mixtures mean nothing. [`Form::resolve`] is the one
 //! place that knows which do, and everything behind it asks for the form.

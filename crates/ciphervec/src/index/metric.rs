@@ -1,4 +1,4 @@
-//! Metric: a cosine and two norms enter, the metric's value leaves. Owner side.
+//! Metrics, and their values from a cosine and two norms, for the owner.
 
 use crate::error::{Error, alternatives};
 use core::str::FromStr;

@@ -1,4 +1,4 @@
-//! The description of an index: names enter, one checked value leaves. Both sides.
+//! The public description of an index, checked: both sides agree on it.
 
 pub mod form;
 pub mod metric;

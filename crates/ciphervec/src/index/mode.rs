@@ -1,4 +1,4 @@
-//! Trust mode and precision: a name enters, who may see what or how fine leaves. Both sides.
+//! Trust modes (who can read rows and queries) and the precisions of mode `sealed-index`.
 
 use crate::error::Error;
 use core::str::FromStr;

@@ -1,4 +1,4 @@
-//! Network: what lies between the key holder and a server enters, what an answer takes on its way leaves. Both sides.
+//! A model of the network between the key holder and a server: the seconds that an answer takes on its way.
 
 /// A network as far as it matters to how an index is packed: answers that are shorter take longer to compute.
 #[derive(Clone, Copy, PartialEq, Debug)]

@@ -1,4 +1,4 @@
-//! Scheme: a name enters, what an index is encrypted under leaves. Both sides.
+//! The encryption schemes of an index by name, and the types in `ciphervec-he` that they stand for.
 
 use crate::error::{Error, Result, alternatives};
 use ciphervec_he::additive::SecurityStatement;

@@ -1,4 +1,4 @@
-//! Security statement: a form enters; bits, the table they come from, the assumption and the leakage leave. Both sides.
+//! What the security of an index rests on: bits, the table that they come from, the assumption and the leakage.
 
 use crate::index::form::{Additive, Form, Rows};
 use ciphervec_he::lattice::compact::Width;

@@ -1,4 +1,4 @@
-//! Index description: name, dimension, metric, mode, precision and scheme enter; a checked value leaves. Both sides.
+//! The description of an index: name, dimension, metric, mode, precision and scheme. It is checked when it is made.
 
 use crate::error::{Error, Result};
 use crate::index::form::Form;

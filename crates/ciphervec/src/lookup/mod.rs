@@ -1,5 +1,4 @@
-//! Private lookup: a client's encrypted indices enter, the sums of the rows that they name in a
-//! server's plain tables leave. Both sides.
+//! Private lookup: a client encrypts indices, and a server sums the rows of its plain tables that they name.
 //!
 //! A [`Server`] prepares a [`Table`] and describes it by a [`Spec`]; a client, in
 //! `ciphervec-owner`, turns documents into a query and the answer into numbers. Between the two there

@@ -1,5 +1,5 @@
-//! Lookup options: names and numbers enter, a checked choice of strategy and pooling leaves. Both
-//! sides, public.
+//! Options of a lookup, checked and public: strategy, pooling, longest document, precision and
+//! transport.
 
 use super::strategy::Strategy;
 use super::transport::Transport;

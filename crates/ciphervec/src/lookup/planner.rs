@@ -1,5 +1,4 @@
-//! Planner: what is looked up, how often and what for enters, every strategy's cost and the
-//! cheapest leave. Both sides, public numbers only.
+//! Estimates what every strategy of lookup costs, and names the cheapest. Public numbers only.
 
 use super::strategy::Strategy;
 use super::tokens::compact::CompactCost;

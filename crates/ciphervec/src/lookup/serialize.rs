@@ -1,4 +1,4 @@
-//! Description on the wire: a description enters, framed bytes leave, and back. Both sides.
+//! The description of a lookup as a frame, and what frames of lookup have in common.
 //!
 //! `strategy u8 | tables u32 | rows u32 | columns u32 | zero row u8 | pooling u8 | limit u32 | bytes
 //! of a word or bits of precision u8 | levels u8 | digest 16 | scale of counts f64 | scale of weights

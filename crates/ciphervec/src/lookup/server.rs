@@ -1,5 +1,4 @@
-//! Lookup server: tables enter at setup, then queries that it cannot read; answers leave. Server
-//! side.
+//! The server of lookups: it holds tables and clients' evaluation keys, and cannot read queries.
 
 use super::histogram::messages::{HistogramAnswer, HistogramQuery};
 use super::options::Options;

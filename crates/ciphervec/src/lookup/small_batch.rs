@@ -1,6 +1,5 @@
-//! Small-batch lookup: one-hot vectors in a strided layout and tables enter, rows in the same
-//! layout leave, one ciphertext each. Both sides; the layout is that of the paper's appendix E
-//! (arXiv 2606.03191).
+//! Small-batch lookup: one-hot vectors in a strided layout, and rows in the same layout, one
+//! ciphertext each (arXiv 2606.03191, appendix E).
 //!
 //! B indices share a ciphertext: slot[B j + b] belongs to entry j of index b. All tables lie one
 //! below the other, so an index is one vector with a 1 for each table, which the client writes

@@ -1,5 +1,4 @@
-//! Lookup description: a table and options enter at the server, what clients need to know leaves.
-//! Both sides, public.
+//! The public description of a lookup: what a client knows of a server's tables.
 
 use super::histogram::scales::HistogramScales;
 use super::options::{Options, Pooling};

@@ -1,4 +1,4 @@
-//! Strategy names: a name enters, a way of looking a row up leaves. Both sides, public.
+//! The strategies of lookup, by name and by byte.
 
 use crate::error::{Error, Result};
 use core::str::FromStr;

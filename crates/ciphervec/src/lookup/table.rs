@@ -1,4 +1,4 @@
-//! Tables: rows of real numbers enter, checked rows and their digest leave. Server side.
+//! Tables of finite numbers that a server looks up in, with their digest.
 
 use crate::error::{Error, Result};
 

@@ -1,4 +1,4 @@
-//! Transport names: a name enters, a way of sending encrypted indices leaves. Both sides, public.
+//! The ways to send encrypted indices, by name and by byte.
 
 use crate::error::{Error, Result};
 use core::str::FromStr;

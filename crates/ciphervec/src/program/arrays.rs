@@ -1,5 +1,4 @@
-//! Arrays of a program: their shapes and the numbers that they may hold enter; registers that hold
-//! them leave, and back. Both sides, public numbers only.
+//! Arrays of a program: their shapes, the numbers that they may hold, and the registers that hold them. Public numbers only.
 
 use super::numbers::{Numbers, elements, range, within};
 use super::placement::Placement;

@@ -1,5 +1,4 @@
-//! Circuit: inputs, steps on registers and outputs enter; a checked circuit leaves. Both sides,
-//! public numbers only.
+//! A checked circuit: inputs, steps on registers and outputs. Public numbers only.
 
 use super::arrays::{Decoding, Input, Output, Register, check_array, check_unit};
 use super::look_up::check_tables;

@@ -1,4 +1,5 @@
-//! CKKS machine: ciphertexts enter, ciphertexts leave. Server side.
+//! Computes the steps of a circuit on CKKS ciphertexts, for the server: it holds evaluation keys
+//! only.
 
 use super::encoded::Encoded;
 use super::look_up::nothing_to_look_up_with;

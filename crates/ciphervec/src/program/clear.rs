@@ -1,5 +1,4 @@
-//! Clear machine: numbers enter, numbers leave. What a plan computes, without encryption: for tests
-//! and dry runs. Key holder.
+//! Computes a plan on numbers without encryption: for tests and dry runs of the key holder.
 
 use super::arrays::Answer;
 use super::circuit::Circuit;

@@ -1,5 +1,5 @@
-//! Fit: a circuit and how exact its outputs must be enter; the smallest ring that is secure and
-//! exact enough leaves, with the keys that the circuit takes. Key holder, without a key.
+//! Finds the smallest ring that is secure and exact enough for a circuit, with the keys that the circuit takes. The key holder
+//! runs it, without a key.
 
 use super::circuit::{Circuit, Step};
 use super::numbers::range;

@@ -1,5 +1,4 @@
-//! Footprint: a plan and its trial enter; the bytes that a server holds while it runs leave. Server
-//! side.
+//! The bytes that a server holds while it runs a plan, from the plan's trial.
 //!
 //! It bounds what a run takes, for whoever has to say beforehand whether there is room: registers
 //! by their levels and for as long as somebody reads them, and what one step needs beside them.

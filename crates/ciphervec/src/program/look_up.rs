@@ -1,5 +1,5 @@
-//! Looking up: a bootstrapper enters; what makes roots of unity beside it, for tables of computed
-//! integers, leaves, made once a process. Both sides.
+//! Makes roots of unity beside a bootstrapper, for tables of computed integers; a process makes
+//! them once.
 
 use crate::error::{Error, Result};
 use ciphervec_he::ckks::{Bootstrapper, Exponential, LookupTable};

@@ -1,5 +1,4 @@
-//! Machine: a circuit and the registers of its inputs enter, those of its outputs leave. Server
-//! side.
+//! What a back-end does for each step of a circuit, and how a circuit runs on one.
 
 use super::circuit::{Circuit, Step};
 use crate::error::{Error, Result};

@@ -1,5 +1,4 @@
-//! Numbers of an array: how fine and how wide they are enters; whether a program may have such leaves.
-//! Both sides, public numbers only.
+//! How fine and how wide the numbers of an array are, checked. Public numbers only.
 
 use crate::error::{Error, Result};
 

@@ -1,5 +1,4 @@
-//! Placement: elements of an array enter, the slots of registers that they stand in leave, and back.
-//! Both sides, public numbers only.
+//! Places of an array's elements in the slots of registers, and the way back. Public numbers only.
 //!
 //! A *place* is a number of a slot over all registers of a view, `register · slots + slot`. A block
 //! is a nest of loops over elements and places at once: with a stride of zero elements are repeated,

@@ -1,5 +1,4 @@
-//! Plan: a circuit, parameters and the list of keys that it needs; its public name leaves. Both
-//! sides, public numbers only.
+//! A plan: a circuit, parameters and the keys that it needs, with its public name. Public numbers only.
 
 use super::arrays::Input;
 use super::circuit::{Circuit, Step};

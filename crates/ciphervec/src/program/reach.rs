@@ -1,5 +1,5 @@
-//! Reach: bounds on the numbers of inputs enter; a bound on those of every register leaves. Both
-//! sides, public numbers only.
+//! Bounds on the numbers of every register, from bounds on those of the inputs. Public numbers
+//! only.
 
 use super::circuit::Circuit;
 use super::machine::{Machine, execute};

@@ -1,5 +1,5 @@
-//! Reading: the numbers of an input enter; those that stand in its registers leave, themselves, counts
-//! of them, or their digits. Key holder encodes; both sides know how.
+//! What of an input's numbers stands in its registers: themselves, counts of them, or their digits. The key holder encodes;
+//! both sides know how.
 
 use super::numbers::{Numbers, elements, range, within};
 use crate::error::Result;

@@ -1,5 +1,4 @@
-//! Refresh search: what every register takes of levels enters; the fewest registers to refresh leave.
-//! Key holder, without a key.
+//! Finds the fewest registers of a circuit to refresh, by the levels that each takes. The key holder runs it, without a key.
 //!
 //! A dynamic program over the graph: register by register, for every choice of levels that those
 //! still to be read may have, the fewest refreshes that lead there. A choice that has no more

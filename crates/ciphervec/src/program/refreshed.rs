@@ -1,5 +1,5 @@
-//! Refreshed circuit: a circuit deeper than a bootstrapping's levels enters; the same with steps that
-//! refresh registers, and what it takes, leaves. Key holder, without a key.
+//! Adds steps that refresh registers to a circuit deeper than a bootstrapping's levels, and says what they take. The key holder
+//! runs it, without a key.
 
 use super::circuit::{Circuit, Step};
 use super::reach::reaches;

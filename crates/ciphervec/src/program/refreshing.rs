@@ -1,5 +1,4 @@
-//! What refreshes registers, on the wire: the sizes of a bootstrapping's parameter set enter, bytes
-//! leave, and back. Both sides.
+//! The parameter set of a bootstrapping as bytes of a plan.
 //!
 //! `log2 of the degree, of the slots u8 | levels u8 | scale u8 | products of slots-to-coefficients,
 //! bits of their primes u8 | bits of the reduction, at the top of it u8 | double angles u8 |

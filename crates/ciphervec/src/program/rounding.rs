@@ -1,5 +1,5 @@
-//! Rounding: what inputs may hold enters; how far the doubles that they are encoded and decoded with
-//! may take an answer's numbers off leaves. Key holder, public numbers only.
+//! How far the rounding of doubles, in encoding and decoding, may take an answer's numbers off. The key holder runs it, on
+//! public numbers only.
 //!
 //! A transform rounds each slot by about half a bit of the root mean square of all, times the root of
 //! its passes: more than half a step of integers of 48 bits and more. Nothing of it depends on the

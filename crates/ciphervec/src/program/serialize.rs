@@ -1,4 +1,4 @@
-//! Plans on the wire: a plan enters, a frame leaves, and back. Both sides.
+//! Plans as frames that both sides read. Nothing in them is secret.
 //!
 //! Numbers are little-endian, a list is its length as u32 and its items, a name is its length as u8
 //! and UTF-8, a real number is an f64.

@@ -1,5 +1,4 @@
-//! Program server: a plan, its keys and encrypted inputs enter, the encrypted answer leaves. Server
-//! side.
+//! The server of a program: computes the encrypted answer from a plan, a key holder's evaluation keys and encrypted inputs.
 //!
 //! - keys: `plan id 16 | a frame of evaluation keys for each of the plan's sets`, and, where steps
 //!   refresh registers, one of bootstrapping keys;

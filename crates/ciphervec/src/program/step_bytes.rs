@@ -1,4 +1,4 @@
-//! Steps on the wire: a step enters, its bytes leave, and back. Both sides.
+//! Steps of a circuit as bytes of a plan.
 //!
 //! `operation u8 | a u32 | b, 8 bytes`, little-endian: a register, a constant, a polynomial, a
 //! table or a number; of a stage of a sign, the sign and then the stage, u32 each.

@@ -1,5 +1,4 @@
-//! Trial machine: what is known of registers enters; levels, errors and milliseconds of every step
-//! leave. Key holder, without a key.
+//! Tries a circuit without data: levels, errors and milliseconds of every step. The key holder runs it, without a key.
 
 use super::circuit::{Circuit, Step};
 use super::look_up::{beside, nothing_to_look_up_with};

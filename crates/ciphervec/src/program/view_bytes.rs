@@ -1,5 +1,4 @@
-//! Views on the wire: what stands in inputs and outputs, where it is not their numbers in slots, enters;
-//! its bytes leave, and back, with what is said of answers. Both sides.
+//! What inputs and outputs hold where it is not their numbers in slots, and what is said of answers, as bytes of a plan.
 //!
 //! - counts: `number of the input u32 | number of its view u32 | count, terms, inner u32`, in order;
 //! - coefficients, arrays that stand in them and not in slots: `0 u8 | number of the input u32 |
@@ -80,7 +79,7 @@ pub(super) fn write_kinds(circuit: &Circuit, of_answers: Said, out: &mut Vec<u8>
     }
 }
 
-/// Reads what [`write_kinds`] wrote into the views of a circuit; what is said of answers leaves.
+/// Reads what [`write_kinds`] wrote into the views of a circuit; returns what is said of answers.
 pub(super) fn read_kinds(reader: &mut Reader<'_>, circuit: &mut Circuit) -> Result<Said> {
     read_counts(reader, &mut circuit.inputs)?;
     read_coefficients(reader, &mut circuit.inputs, &mut circuit.outputs)?;

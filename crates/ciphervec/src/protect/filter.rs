@@ -1,5 +1,5 @@
-//! Filter tags: chosen fields' values enter, keyed tags leave, and rows with equal ones. The key
-//! owner makes tags, a server matches rows by them.
+//! Filter tags: keyed hashes of chosen fields' values. The key owner makes them, a server matches
+//! rows by them.
 //!
 //! Tags leak equality: a server sees which rows share a value of a field, and which rows a filtered
 //! query asks for.

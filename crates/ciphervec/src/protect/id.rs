@@ -1,5 +1,4 @@
-//! Record ids: a record's name as the user gave it enters, canonical bytes leave. Key owner only:
-//! servers see tags.
+//! Record ids as users give them, with canonical bytes. For the key owner only: servers see tags.
 
 use crate::decode::{DecodeError, Reader};
 use std::fmt;

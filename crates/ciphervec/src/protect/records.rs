@@ -1,5 +1,5 @@
-//! Records: rows' documents and metadata enter, one blob of separately sealed records leaves, and
-//! back. The key owner seals and opens, a server hands out what is here.
+//! A segment's records (documents and metadata), sealed one by one in one blob. The key owner seals
+//! and opens them, a server hands them out.
 //!
 //! `CVRECORD` | version u32 | count u32 | offsets u64, count + 1 of them, from the start of the
 //! ciphertexts | ciphertexts. Each record is bound to its collection, segment, row and id, so that

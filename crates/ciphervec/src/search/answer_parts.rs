@@ -1,5 +1,5 @@
-//! Parts of answers: a query's head and the bytes of an answer enter; where its mask sums and segments lie leaves. Both sides:
-//! lengths alone are read, and nothing is decrypted.
+//! Finds an answer's mask sums and segments in its bytes, by the head of its query. It reads lengths alone and decrypts
+//! nothing.
 
 use super::form;
 use super::message::{KeysName, QUERY_VERSION, QueryHead, expect_params, half_byte};

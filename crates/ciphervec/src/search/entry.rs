@@ -1,4 +1,4 @@
-//! Segment entry: what an index knows of a segment enters, its rows leave, wherever they lie. Server only.
+//! What the server's index knows of a segment, and its rows wherever they are: in memory or in storage.
 
 use super::segment::{Segment, SegmentHead};
 use crate::error::Result;

@@ -1,4 +1,4 @@
-//! Evaluation: queries enter, their answers over every segment, or those that they name, leave. Server only.
+//! Answers queries over every segment or over those that they name, for the server, which holds no key.
 
 use super::answer_parts::answer_len;
 use super::form::{self, Evaluation, Request, ServerHalf, ServerTimings, SessionKeys, Sink};

@@ -1,4 +1,4 @@
-//! Frame of a segment: framed bytes enter, a checked head and its rows leave, and back. Both sides.
+//! The frame of a segment: a checked head and its rows.
 //!
 //! The payload starts with 64 bytes, `segment id 16 | index id 8 | rows u32 | level u8 | whether pruned u8 | zeros 2 | rows
 //! kept u32 | zeros`, so that the words that follow lie on a cache line wherever the frame does. Under an additively

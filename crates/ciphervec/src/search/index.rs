@@ -1,5 +1,4 @@
-//! Server's index: segments, filter tags and evaluation keys enter, what queries are answered from leaves. It cannot name a
-//! secret key. Server only.
+//! The server's index: segments, filter tags and evaluation keys that it answers queries from. It cannot name a secret key.
 
 use super::entry::{Chosen, Residency, SegmentEntry, SegmentParser, SegmentReader, SegmentSource};
 use super::form::{self, ServerHalf, SessionKeys};

@@ -1,5 +1,5 @@
-//! Merged answers: a query and its answers over shares of the segments enter; the answer over all of them leaves. Server
-//! only: it reads lengths and moves bytes.
+//! Merges the answers to one query over shares of the segments into the answer over all. The server reads lengths and moves
+//! bytes.
 //!
 //! What comes out is, bit for bit, what one server with all the segments would have answered: mask sums are the same
 //! whoever computes them, and segments stand in the order of the state that was searched.

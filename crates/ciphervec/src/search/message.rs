@@ -1,4 +1,4 @@
-//! Messages between owner and server: parts enter, framed bytes leave, and back. Both sides.
+//! Frames of queries and responses between owner and server.
 //!
 //! A query: `index id 8 | count u32 | top level u8 | epoch u32 | tags u16 | tags 16 each | body`, the body being float32 rows
 //! (`open`), integers (`sealed-index`: 32 bits, 64 in the wide form) or a 32-byte seed and ciphertexts (ring form). One that is
@@ -232,7 +232,7 @@ impl ResponseWriter {
         ResponseWriter { version: head.version(), bytes }
     }
 
-    /// Of an answer that leaves piece by piece within this process, with so many bytes after its header.
+    /// Of an answer that is handed over piece by piece within this process, with so many bytes after its header.
     pub fn in_pieces(
         spec: &IndexSpec,
         head: &QueryHead,

@@ -1,5 +1,4 @@
-//! Store of session keys: evaluation keys that clients send enter, those that answer a client's queries leave. In memory
-//! only, within a budget. Server only.
+//! A store of the evaluation keys that clients send for their sessions, for the server. In memory only, within a budget.
 //!
 //! A token that may query may send keys. The store files them under that token, and only its own queries are answered
 //! with them: no token replaces, uses up or learns of another's. Where there is no room, the token that holds most lets

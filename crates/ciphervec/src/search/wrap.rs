@@ -1,5 +1,4 @@
-//! The key of one segment, wrapped to the owner: a frame enters, what it says in the clear leaves, and back. A server checks
-//! the frame and learns nothing.
+//! The frame of one segment's key, wrapped to the owner. A server checks it and learns nothing of the key.
 //!
 //! A frame of kind 13 under the owner's key id, with the payload
 //! `index id 8 | segment id 16 | suite u16 | encapsulated key 1120 | sealed key 48 or 56 | writer's name: u16 and UTF-8, 1 to 64

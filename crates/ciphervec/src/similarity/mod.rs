@@ -1,6 +1,5 @@
-//! Similarity outside an index: vectors enter, encrypted on one side or both, encrypted scores
-//! leave. On the additively homomorphic schemes the other side is plain, on CKKS it may be
-//! encrypted too.
+//! Similarity outside an index, with encrypted scores. On the additively homomorphic schemes one
+//! side is encrypted and the other plain, on CKKS both may be encrypted.
 
 pub mod additive;
 pub mod ckks;

@@ -1,4 +1,4 @@
-//! Blobs: a payload enters, a file that checks itself leaves, and back. Any side.
+//! Files that check themselves: a payload with its length and the hashes of its blocks.
 //!
 //! `CVSTBLOB` | version u32 | 0 u32 | payload length u64 | root, 32 bytes | 8 zero bytes | payload
 //! | BLAKE3 of each 1 MiB block of the payload, 32 bytes each. The root hashes the length and the

@@ -1,5 +1,4 @@
-//! Blob references: a payload enters; its length, root and place leave, as a manifest says them.
-//! Any side.
+//! What a manifest says of a blob: its length, its root and its place.
 
 use crate::decode::{DecodeError, Reader, hex};
 use rayon::prelude::*;

@@ -1,5 +1,4 @@
-//! Commit: a change enters, the next committed state leaves, or the old one stays. The one writer's
-//! side.
+//! Commits a change durably, all of it or nothing. For the one writer.
 
 use super::blob;
 use super::blob_ref::{BlobFile, BlobRef};

@@ -1,5 +1,5 @@
-//! Compaction: a collection of many small files enters, one of few leaves, with the same segments.
-//! The one writer's side.
+//! Compaction: moves the blobs of a collection into few files, with the same segments. For the one
+//! writer.
 //!
 //! Sealed bytes are moved as they are: no key is needed, no segment changes its id, its rows or its
 //! answers. Blobs that have small files of their own, lie in small packs, or in packs most of which

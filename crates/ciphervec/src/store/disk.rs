@@ -1,6 +1,5 @@
-//! Durable files: bytes and paths enter, files that survive a crash leave. Any side. Every step
-//! that can fail or be the last one before a crash is named here, so that the tests can stop at
-//! each of them.
+//! Files that survive a crash. Every step that can fail or be the last one before a crash is named
+//! here, so that the tests can stop at each of them.
 
 use super::error::StoreError;
 #[cfg(test)]

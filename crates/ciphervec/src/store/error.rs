@@ -1,5 +1,4 @@
-//! Store errors: what failed enters; the path, what was expected, what is there and the next step
-//! leave. Any side.
+//! Store errors: each names the path, what was expected, what is there and the next step.
 
 use crate::decode::{DecodeError, hex};
 use std::io::{self, ErrorKind};

@@ -1,4 +1,4 @@
-//! Fail points: a fault and the step to meet it enter, a disk that fails there leaves. Tests only.
+//! A disk that fails at a chosen step. Tests only.
 //!
 //! A crash stops every later step, as death does. It may also take back what was not fsynced:
 //! contents of files, renames and removals, each of them or some, as a file system is free to do

@@ -1,4 +1,4 @@
-//! Store: manifests on a medium enter, the state of one commit leaves. Any side.
+//! A collection that is open, at the state of one commit.
 
 use super::SegmentId;
 use super::blob;

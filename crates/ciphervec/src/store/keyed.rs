@@ -1,4 +1,4 @@
-//! Keyed commits: the key of a commit enters, what that commit made leaves. Any side.
+//! Commits with a key, which are made once however often they are sent.
 //!
 //! A client whose answer was lost sends its change again under the same key. The manifests remember
 //! the latest keys, so that the answer is the first one however often the server was started in

@@ -1,5 +1,5 @@
-//! Writer lock: a folder enters, the right to write it leaves. At most one holder, on this
-//! machine's view of the file system.
+//! The right to write a folder: at most one process has it, on this machine's view of the file
+//! system.
 
 use super::error::StoreError;
 use ciphervec_he::process;

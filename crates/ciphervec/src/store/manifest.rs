@@ -1,4 +1,4 @@
-//! Manifest: the state of a collection enters, one small file leaves, and back. Any side.
+//! The state of a collection as one small file.
 //!
 //! `CVMANIFS` | format u32 | body length u64 | body | BLAKE3 of all before. Body: version u64 |
 //! hash of the previous manifest, 32 bytes | meta | attachments | segments; counts and lengths are

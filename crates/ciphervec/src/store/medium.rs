@@ -1,5 +1,4 @@
-//! Storage medium: names and bytes enter, files that last leave, and back; what a store asks of the
-//! place where it lies. Any side.
+//! What a store asks of the place where its files are, and a folder as such a place.
 
 use super::blob_ref::{BLOBS, BLOCK};
 use super::disk;

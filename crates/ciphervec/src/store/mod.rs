@@ -1,5 +1,4 @@
-//! Collection store: sealed bytes enter, a durable folder leaves. Any side: it holds no key and
-//! opens nothing.
+//! Collection store: sealed bytes in a durable folder. It holds no key and opens nothing.
 //!
 //! ```text
 //! collection/

@@ -1,5 +1,4 @@
-//! Store opening: a path or a medium enters; a store to read or to write leaves, where there was
-//! none a new one. Any side.
+//! Makes collections, and opens them to read or to write.
 
 use super::blob_ref::BLOBS;
 use super::error::StoreError;

@@ -1,4 +1,4 @@
-//! Row sets: row numbers enter, a compact set leaves. Any side.
+//! Sets of row numbers, in the shorter of two representations.
 
 use crate::decode::{DecodeError, Reader};
 

@@ -1,5 +1,5 @@
-//! Snapshots: a name enters, the present state is kept under it, and comes back when asked for. The
-//! one writer's side.
+//! Snapshots: the present state is kept under a name, to be restored or copied later. For the one
+//! writer.
 //!
 //! A snapshot is a manifest kept as a blob: it takes no room of its own, but what it names is not
 //! removed.

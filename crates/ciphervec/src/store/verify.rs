@@ -1,5 +1,5 @@
-//! Verification: an open store enters, every damaged block and every file that nobody names leaves.
-//! Any side.
+//! Finds every damaged block that the two newest states and their snapshots name, and removes what
+//! interrupted commits left.
 
 use super::blob;
 use super::blob_ref::{BLOBS, BlobRef, PACK};

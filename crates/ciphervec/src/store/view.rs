@@ -1,5 +1,4 @@
-//! View: one committed state enters, its checked blobs leave. Any side. Needs no writer and waits
-//! for none.
+//! Reads the checked blobs of one committed state. Needs no writer and waits for none.
 
 use super::SegmentId;
 use super::blob;

@@ -1,4 +1,4 @@
-//! A small folder enters with one byte changed, cut off or gone; an error that names the file leaves, never an answer.
+//! A small folder with one byte changed, cut off or gone: the error names the file, and no read returns wrong bytes.
 
 use ciphervec::store::{BLOCK, Change, NewSegment, Store, StoreError};
 use std::error::Error;

@@ -1,5 +1,4 @@
-//! Lookup client: indices enter, queries leave; answers enter, what was looked up leaves. Holds the
-//! keys.
+//! The client of lookups: it holds the keys, encrypts indices and decrypts what was looked up.
 
 use super::documents::Documents;
 use super::histogram::client::HistogramClient;

@@ -1,4 +1,4 @@
-//! Documents: indices of tokens enter, document after document, checked they leave. Client side.
+//! Documents of token indices, checked, for the client.
 
 use super::{PADDING, Spec};
 use crate::error::{Error, Result};

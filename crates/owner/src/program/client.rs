@@ -1,5 +1,4 @@
-//! Program client: arrays enter, encrypted inputs leave; an answer enters, arrays leave. Key holder
-//! only.
+//! The client of a program: it holds the key, encrypts arrays as inputs and decrypts answers.
 
 use super::server::{self, expect_key, put};
 use super::{Answer, Plan};

@@ -1,5 +1,4 @@
-//! Simulated machine: numbers and what is known of their encryption enter; numbers with the noise
-//! that encryption is forecast to add leave. Key holder, without a key.
+//! Computes a circuit on numbers with the noise that encryption is forecast to add. The key holder runs it, without a key.
 
 use super::clear::{decoded, placed};
 use super::tolerance::traced;

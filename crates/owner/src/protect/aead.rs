@@ -1,5 +1,4 @@
-//! Authenticated encryption: a plaintext and its place enter, a ciphertext leaves, and back. Key
-//! owner only.
+//! Authenticated encryption, bound to the place of what is sealed. Key owner only.
 //!
 //! XChaCha20-Poly1305 with a random 24-byte nonce from the operating system: at 2^48 messages under
 //! one key the chance that two share a nonce is below 2^-96.

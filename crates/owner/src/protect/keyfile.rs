@@ -1,4 +1,4 @@
-//! Key files: a secret key and a passphrase enter, a file leaves, and back. Key owner only.
+//! Key files: a secret key under a passphrase, or in the clear where that is asked for. Key owner only.
 //!
 //! Encrypted, kind 1: `CVKEYFIL` | version u32 | kind u8 | log2 N u8 | r u8 | p u8 | key id, 16
 //! bytes in clear, of which the first 8 are the public name | salt, 32 bytes | XChaCha20-Poly1305

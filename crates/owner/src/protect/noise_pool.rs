@@ -1,5 +1,4 @@
-//! Noise pool at rest: precomputed noise enters, an encrypted file leaves; the file enters once,
-//! and is gone. Key owner only.
+//! Precomputed noise in an encrypted file, which one process takes once. Key owner only.
 //!
 //! `CVNOISEP` | version u32 | key id, 8 bytes | XChaCha20-Poly1305 nonce, frame of the pool, tag.
 //! All before the nonce is authenticated.

@@ -1,4 +1,4 @@
-//! Recovery phrase: 32 secret bytes enter, 24 words for paper leave, and back. Key owner only.
+//! Recovery phrases: 32 secret bytes as 24 words for paper. Key owner only.
 //!
 //! BIP-39 with its English list: 256 bits and the first 8 of their SHA-256, eleven bits a word. The words are the key itself;
 //! nothing is derived from them, and no passphrase goes in.

@@ -1,4 +1,4 @@
-//! Sidecar: a segment's ids and norms enter, one sealed blob leaves, and back. Key owner only.
+//! A segment's ids and norms as one sealed blob. Key owner only.
 //!
 //! Plaintext, little-endian: rows u32 | level u8 | flags u8 (bit 0: norms follow, bit 1: a witness
 //! does, bit 2: a centre does) | 0 u16 | with a witness its length u32 and 0 u32 | with a centre the numbers it has, u32, and

@@ -1,5 +1,5 @@
-//! State record: what a collection holds after one of its owner's commits enters; bytes that only the owner's key could have
-//! made leave, and back. Key owner only.
+//! What a collection holds after one of its owner's commits, as bytes that only the owner's key could have made. Key owner
+//! only.
 //!
 //! Little-endian: `CVSTATES` | version u32 | key id 8 | origin 16 | lineage 16 | lineage begun, seconds since 1970, u64 | sequence
 //! u64 | epoch u32 | segments u32 | digests of segments, description, evaluation keys and key pair, 32 each | number of ancestors

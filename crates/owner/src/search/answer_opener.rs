@@ -1,4 +1,4 @@
-//! Answer opener: pieces of an answer enter as they come, hits leave at the end, without a thread that waits. Owner only.
+//! Opens an answer piece by piece as it comes, without a thread that waits. Owner only.
 
 use super::answer_reader::Input;
 use super::directory::SegmentDirectory;

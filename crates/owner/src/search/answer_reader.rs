@@ -1,4 +1,4 @@
-//! Answer reader: the bytes of an answer enter, all at once or as they come; the parts that are asked for leave. Owner only.
+//! Reads the parts of an answer from its bytes, which are all there or still come. Owner only.
 //!
 //! Of an answer that is there, the checksum is compared before anything is opened. Parts of one that comes in pieces are looked at
 //! before the whole is there: what is made of them counts once [`AnswerReader::finish`] has compared it.

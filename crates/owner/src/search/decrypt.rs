@@ -1,4 +1,4 @@
-//! Decrypting rows: framed segments enter, unit rows or rows with their norms leave. Owner only.
+//! Decrypts the rows of segments, at unit length or with their norms. Owner only.
 
 use super::SegmentHead;
 use super::directory::SegmentDirectory;
@@ -36,7 +36,7 @@ impl Owner {
     ///
     /// In the compact form each coordinate is what was rounded when it was sealed, off by at most half a quantisation
     /// step, and sealing it again changes nothing, but in precision `wide`, whose steps are finer than the float32 that
-    /// leaves here: scores may move by 2e-8. In the ring form, and of segments sealed before version 0.2, noise comes
+    /// is returned here: scores may move by 2e-8. In the ring form, and of segments sealed before version 0.2, noise comes
     /// on top (`docs/sealed.md`): those rows are for the owner alone.
     ///
     /// # Errors

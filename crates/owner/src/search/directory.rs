@@ -1,4 +1,4 @@
-//! Segment directory: sidecars enter; which id lies where, its norm, and whether it is deleted leave. Owner only.
+//! Which id is at which row of which segment, its norm, and whether it is deleted. Owner only.
 
 use super::centre;
 use super::form::{self, Exactness, Kept, OpenedSegment};

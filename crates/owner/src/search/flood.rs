@@ -1,4 +1,4 @@
-//! Flooding: cosines of one answer enter, the same with Gaussian noise leave, to be ranked and shown to others. Owner only.
+//! Adds Gaussian noise to the cosines of one answer, to be ranked and shown to others. Owner only.
 //!
 //! A score of the ring form carries noise that cannot be taken off: that of the row, fixed when it was sealed, and that of
 //! the query's tree times a whole block. Whatever is computed from the flooded score alone says no more about either than

@@ -1,4 +1,4 @@
-//! Queries with tokens: rows and tokens enter, bytes for the server leave; half of an answer enters, the whole leaves. Owner
+//! Queries with tokens: checks that the tokens fit, and joins the half of an answer that they hold with the server's. Owner
 //! only.
 //!
 //! What comes out is, bit for bit, what the same query without tokens would have been answered with, and is opened as such.

@@ -1,4 +1,4 @@
-//! Key pair of an index under an additively homomorphic scheme: made, sealed, opened; its public half leaves. Owner only.
+//! The key pair of an owner's index under an additively homomorphic scheme: made, sealed and opened. Owner only.
 
 use super::form::KeyPairSlot;
 use super::owner::Owner;

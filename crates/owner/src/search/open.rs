@@ -1,5 +1,4 @@
-//! Opening answers: response bytes enter, all at once or as they come; the parts of every segment are read and scored; hits
-//! leave. Owner only.
+//! Opens answers, whole or as they come: reads and scores the part of every segment, and returns hits. Owner only.
 
 use super::WORDS_VERSION;
 use super::answer_reader::{AnswerReader, Input};

@@ -1,4 +1,4 @@
-//! Owner: keys and a description enter; sealed segments and evaluation keys leave. Owner only.
+//! The owner of one index: everything that needs a secret.
 
 use super::form::{self, Expected, KeyHolderHalf, PackingChoice};
 use super::root_key::{RotationState, SegmentRootKey};

@@ -1,5 +1,5 @@
-//! Probes: float rows and a public description enter, plain query bytes leave: what a device without a key sends. The owner,
-//! who opens the answers for it, reads such bytes and believes none of them.
+//! Plain queries of a device without a key. The owner, who opens the answers for it, reads such bytes and believes none of
+//! them.
 
 use super::form::{self, not_probed};
 use super::message::QueryHead;

@@ -1,4 +1,4 @@
-//! Quantisation: float rows and a scale enter; checked norms and integer coordinates leave. Owner side.
+//! Checks rows and their norms, and rounds them to integers at a scale, for all who seal or query.
 
 use crate::error::{Error, Result};
 use crate::index::spec::IndexSpec;

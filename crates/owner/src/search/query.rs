@@ -1,4 +1,4 @@
-//! Queries: float rows enter; bytes for the server leave, and what opening their answer takes stays. Owner only.
+//! A batch of queries: the bytes for the server, and the secrets that opening their answer takes. Owner only.
 
 use super::centre;
 use super::directory::SegmentDirectory;

@@ -1,4 +1,4 @@
-//! Ranking: estimates enter; the rows that may be closest, or within a threshold, are settled; hits leave. Owner only.
+//! Ranks estimates, settles those that may be closest or within a threshold, and returns hits. Owner only.
 //!
 //! An estimate bounds a score from both sides. A row is dropped only when no value between the bounds could make it a hit,
 //! so that what is returned depends on the settled scores alone.

@@ -1,5 +1,5 @@
-//! Segment root key: 32 secret bytes enter, the keys that one segment's secrets derive from leave. It is the owner's own, a
-//! writer's, or the one before a rotation. Owner and writer.
+//! The root key of segments, which the keys of a segment's secrets derive from. It is the owner's own, a writer's, or the one
+//! before a rotation. Owner and writer.
 
 use crate::index::spec::IndexSpec;
 use crate::keys::Keys;

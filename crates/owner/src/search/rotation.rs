@@ -1,4 +1,4 @@
-//! Rotation of keys: an owner's other keys enter, sealed bytes leave, and back. Owner only.
+//! Seals an owner's other keys under its own while a rotation lasts. Owner only.
 
 use super::owner::Owner;
 use crate::error::Result;

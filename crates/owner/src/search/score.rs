@@ -1,4 +1,4 @@
-//! Scoring: the parts of an answer enter as they come; they are checked, ranked by estimates and settled; hits leave. Owner only.
+//! Scores the parts of an answer as they come: checks them, ranks estimates and settles them to hits. Owner only.
 
 use super::directory::{Entry, SegmentDirectory};
 use super::flood::Flood;

@@ -1,4 +1,4 @@
-//! Sealing one segment: float rows and ids enter, framed ciphertexts and a sealed sidecar leave. Owner and writer.
+//! Seals the rows and ids of one segment: framed ciphertexts and a sealed sidecar. Owner and writer.
 
 use super::form::{Expected, RowEncryptor};
 use super::quantize::check;

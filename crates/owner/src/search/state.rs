@@ -1,4 +1,4 @@
-//! States of an index: a record of what it holds enters, bytes that the owner alone can have made leave, and back. Owner only.
+//! Authenticates states of an index under the owner's key, and reads them back. Owner only.
 
 use super::form;
 use super::owner::Owner;

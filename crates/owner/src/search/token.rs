@@ -1,5 +1,4 @@
-//! Tokens: seeds of masks leave for the server; the halves of answers that depend on nothing else come back, and are kept for
-//! one query each. Owner only.
+//! Tokens: halves of answers, fetched ahead by the seeds of their masks and kept for one query each. Owner only.
 //!
 //! Two queries under one mask give away their difference, so that a token must serve once, whatever happens. No file can
 //! promise that, as it may be copied or restored; so there is none. A token can't be cloned or written down: it lives in the

@@ -1,4 +1,4 @@
-//! Writer: rows and a card enter, segments that only the owner opens leave. It holds no secret between two calls.
+//! Seals segments that only the owner opens, by a writer's card. It holds no secret between two calls.
 //!
 //! Every segment is sealed under 32 bytes drawn for it, which are wrapped to the owner and forgotten. Whoever takes the
 //! writer over learns what it is sealing at that moment and nothing that it sealed before.

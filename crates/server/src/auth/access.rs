@@ -1,4 +1,4 @@
-//! Access rule: an endpoint's need and a token's entry enter, yes or no leaves. Server side.
+//! Access rules: whether a token may use an endpoint, by what the endpoint needs.
 
 use super::issuers::Identity;
 use super::scope::Scope;

@@ -1,5 +1,4 @@
-//! Concurrency limit: a token's id enters, a guard for one request in flight leaves, or nothing.
-//! Server side.
+//! Limits the requests in flight of each token: a guard counts one until it is dropped.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};

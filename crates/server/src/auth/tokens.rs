@@ -1,4 +1,4 @@
-//! Token file: hashed tokens enter; who a request comes from, or nobody, leaves. Server side.
+//! The token file: it holds hashes of tokens, and tells who a request comes from.
 //!
 //! A token is `cv1_` and 43 characters of base64url: 256 random bits. The file holds its BLAKE3
 //! hash only, so that who reads the file cannot use it. It is replaced in one step and read again

@@ -1,4 +1,4 @@
-//! Change frame tests: frames, good and hostile, enter in pieces; changes or refusals leave.
+//! Tests of the change frame: good and hostile frames, whole and in pieces.
 
 use super::*;
 use proptest::prelude::*;

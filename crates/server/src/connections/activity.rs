@@ -1,5 +1,4 @@
-//! Activity: requests and answers of one connection enter; until when it may stay open leaves. Server
-//! side.
+//! What one connection does, and until when it may stay open by that.
 
 use futures_util::task::AtomicWaker;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,5 +1,4 @@
-//! Connections: sockets enter; those that there is room for are served, for as long as they are used.
-//! Server side.
+//! Connections: the server accepts those that it has room for, and serves them for as long as they are used.
 //!
 //! A connection costs its peer nothing, so that whoever opens them without end must not keep others
 //! out. From the moment it is accepted a connection has some seconds to bring one whole request, TLS

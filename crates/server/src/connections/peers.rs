@@ -1,4 +1,4 @@
-//! Peers: addresses enter; a seat for a connection leaves, or which limit it meets. Server side.
+//! Seats of connections by address: each connection takes one, or meets a limit.
 
 use super::activity::Activity;
 use std::collections::{BTreeMap, HashMap};

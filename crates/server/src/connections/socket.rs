@@ -1,5 +1,4 @@
-//! Socket: bytes enter and leave while its connection is used; it closes itself when it is not. Server
-//! side.
+//! A socket that closes itself when its connection is no longer used or its peer does not read.
 
 use super::activity::{Activity, Closing, UNREAD};
 use super::peers::Seat;

@@ -1,5 +1,4 @@
-//! Tracked service: requests of one connection enter; answers leave that say when they are being
-//! read. Server side.
+//! A service that notes the requests of one connection, and when their answers are being read.
 
 use super::activity::{Activity, Answering, Handling};
 use axum::body::{Body, Bytes, HttpBody};

@@ -1,4 +1,4 @@
-//! Server state: options enter, what all requests share leaves. Server side.
+//! What all requests share, made from the operator's options.
 
 use super::body::{Buffers, Incoming};
 use super::problem::Problem;

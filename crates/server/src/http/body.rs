@@ -1,4 +1,4 @@
-//! Body: a request's bytes enter, those within limits of size, time and memory leave. Server side.
+//! Reads bodies of requests within limits of size, time and memory.
 
 use super::headers::content_length;
 use super::problem::Problem;

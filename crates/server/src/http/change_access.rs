@@ -1,4 +1,4 @@
-//! Change access: a change and a token enter; whether the token is for all of it leaves. Server side.
+//! Whether a token is for all parts of a change.
 //!
 //! The server cannot read what a change does to an owner's rows, but it sees which parts of a
 //! collection it touches. A device that only adds may add only, what an owner does every day changes

@@ -1,5 +1,4 @@
-//! Console: a request for a page enters; files that were put into the binary leave, under a policy
-//! that lets the page load nothing from elsewhere. Server side.
+//! The console: pages from files in the binary, under a policy that lets a page load nothing from elsewhere.
 //!
 //! `make web` fills `console/`, and `build.rs` lists it; without it one page says how to build it. The
 //! files hold no data: what a page shows, it asks for with the token that it was given.

@@ -1,5 +1,4 @@
-//! Cross-origin answers: the operator's list of sites enters; what lets their pages ask, and read
-//! what comes, leaves. Server side.
+//! Lets pages of the sites on the operator's list send requests and read the answers.
 //!
 //! No cookie and no certificate of the browser's is ever asked for: a page has to show a token of
 //! its own, so that none speaks in the name of whoever looks at it.

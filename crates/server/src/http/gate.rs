@@ -1,4 +1,4 @@
-//! Authorisation gate: requests enter; those whose token allows them go on. Server side.
+//! The authorisation gate before every endpoint: only requests whose token allows them go on.
 //!
 //! Every endpoint names what it needs in one table, and this middleware stands before each of them:
 //! a handler cannot forget it.

@@ -1,4 +1,4 @@
-//! Host check: a request without a token enters; whether this machine meant it leaves. Server side.
+//! Whether this machine meant a request that has no token.
 //!
 //! Without tokens whoever reaches the port may do everything, and only programs of this machine
 //! reach a loopback port. A browser is one of them, and runs the scripts of strangers: such a page

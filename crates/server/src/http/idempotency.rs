@@ -1,4 +1,4 @@
-//! Idempotency key: the header enters, what a commit remembers of it leaves. Server side.
+//! The idempotency key of a commit: the header, and what the commit remembers of it.
 
 use super::problem::Problem;
 use axum::http::HeaderMap;

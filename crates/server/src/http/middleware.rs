@@ -1,4 +1,4 @@
-//! Middleware: requests enter; answers leave with id and version, logged and counted. Server side.
+//! Around every request: gives its answer an id and a version, logs and counts it.
 //!
 //! A log line has the route, never the headers, and never a path that matched none.
 

@@ -1,5 +1,4 @@
-//! HTTP: requests enter; every endpoint's answers, problems and OpenAPI description leave. Server
-//! side.
+//! The HTTP interface: endpoints, problems and the OpenAPI description.
 
 mod app;
 mod body;

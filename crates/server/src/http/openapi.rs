@@ -1,4 +1,4 @@
-//! OpenAPI document: the endpoint table enters, one OpenAPI 3.1 document leaves. Server side.
+//! The OpenAPI 3.1 document, made from the table of endpoints.
 
 use super::endpoints::{endpoints, operation};
 use super::problem::{MEDIA_TYPE, ProblemDetails};

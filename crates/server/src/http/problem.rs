@@ -1,4 +1,4 @@
-//! Problem details: errors enter, `application/problem+json` with no secret leaves. Server side.
+//! Errors as `application/problem+json`, with no secret in them.
 
 use crate::auth::Verb;
 use crate::change::ChangeError;

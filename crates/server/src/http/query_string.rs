@@ -1,5 +1,4 @@
-//! Query string: what stands behind the question mark of a path enters, values by name leave. Server
-//! side.
+//! The query string of a path: values by name.
 //!
 //! Values here are names and hex digits, none of which is ever written with a percent sign.
 

@@ -1,4 +1,4 @@
-//! Router: the endpoint table enters, each handler behind its gate leaves. Server side.
+//! The router: every endpoint of the table behind its gate.
 
 use super::app::App;
 use super::console;

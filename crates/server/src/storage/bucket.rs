@@ -1,4 +1,4 @@
-//! Bucket: files of collections enter, objects of a bucket leave, and back. Server side.
+//! Files of collections as objects of a bucket.
 //!
 //! Manifests are made by conditional creation, which is the commit: of two writers that race for a
 //! version, one is told so and looks again. Everything else is written under names that nobody else

@@ -1,4 +1,4 @@
-//! Segment cache: segments at rest enter, checked ones leave, within a budget. Server side.
+//! Segments in memory, checked, within a budget.
 //!
 //! All collections share one budget. What was used longest ago goes first, but never what the
 //! present pass has used: a pass over more than fits would otherwise throw out each segment shortly

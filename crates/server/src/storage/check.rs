@@ -1,4 +1,4 @@
-//! Change check: a change enters; it leaves in the form that is searched, or refused. Server side.
+//! Checks a change, and makes the form of it that is searched.
 //!
 //! All that can be checked without a key is checked before a byte is written, so that what is
 //! acknowledged can be searched.

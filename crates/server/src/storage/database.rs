@@ -1,4 +1,4 @@
-//! Database: a place for collections enters, named collections leave. Server side, no key.
+//! The collections of one place, by name. It holds no key.
 //!
 //! Collections are opened when they are first used, and closed when nobody asks for them.
 

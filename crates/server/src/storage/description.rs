@@ -1,4 +1,4 @@
-//! Description: the bytes beside the segments enter, what is public leaves. Server side.
+//! What is public in the description of a collection.
 //!
 //! The description is the owner's JSON: the index spec, the scheme, the key id and the epoch in
 //! clear, everything else sealed.

@@ -1,4 +1,4 @@
-//! Storage error: what store or index refused enters, what a caller can act on leaves. Server side.
+//! Errors of storage: what a caller can act on, of what the store or the index refused.
 
 use crate::descriptors;
 use ciphervec::store::StoreError;

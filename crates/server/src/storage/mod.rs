@@ -1,5 +1,4 @@
-//! Storage: changes and sealed queries enter, durable states and sealed answers leave. Server side;
-//! knows no HTTP.
+//! Storage: durable collections, sealed queries on them, programs and tables. It knows no HTTP.
 
 mod blob_names;
 mod bucket;

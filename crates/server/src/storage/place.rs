@@ -1,5 +1,4 @@
-//! Place: a folder or a part of a bucket enters; the stores in it by name leave, made and removed in
-//! one step. Server side.
+//! Stores by name in a folder or a part of a bucket, made and removed in one step.
 //!
 //! One sub-folder a store, as the embedded client lays them out. A folder whose name starts with a
 //! dot is unfinished work, or what belongs to another kind of store.

@@ -1,4 +1,4 @@
-//! Scan queue: queries of all collections enter, answers leave, one scan at a time. Server side.
+//! The queue of queries of all collections: one scan at a time.
 //!
 //! A scan is bound by memory bandwidth, so two at once would each take twice as long: the queue is
 //! first in, first out, and what waits for the same collection at the moment when its turn comes is

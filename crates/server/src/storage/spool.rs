@@ -1,4 +1,4 @@
-//! Spool: a place enters; a folder that nobody else can read or has prepared leaves. Server side.
+//! A folder that nobody else can read or has prepared.
 
 use crate::hex;
 use std::fs::{self, DirBuilder, Metadata};

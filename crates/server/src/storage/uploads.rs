@@ -1,4 +1,4 @@
-//! Uploads: pieces of large blobs enter and wait on disk, whole blobs leave. Server side.
+//! Unfinished uploads: pieces of large blobs wait on disk until the whole is there.
 //!
 //! An upload is `<id>.json`, what it is for, and `<id>.part`, what has come of it. Both outlive the
 //! server, so that a client goes on where it stopped. Nothing here is promised to be durable: a

@@ -1,5 +1,5 @@
-//! Connections that cost their peer nothing: silent, slow and idle ones enter, by themselves and in
-//! numbers; others are still served. The program itself.
+//! The program itself under silent, slow and idle connections, which cost their peer nothing: it
+//! still serves others.
 
 use crate::support::process::{Server, certificate, read_all};
 use std::io::{ErrorKind, Read, Write};

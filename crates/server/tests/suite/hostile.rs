@@ -1,4 +1,4 @@
-//! Hostile requests enter; answers of the 400s leave, and the collection is as it was.
+//! Hostile requests: each is refused with a status in the 400s, and the collection stays as it was.
 
 use crate::support::http::{self, Site, documented, frame, make_token, raw_frame};
 use crate::support::{self, Client};

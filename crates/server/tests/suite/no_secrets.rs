@@ -1,4 +1,4 @@
-//! The dependency tree of the server enters: it holds nothing that could seal or open.
+//! The dependency tree of the server holds nothing that could seal or open.
 
 use std::process::Command;
 

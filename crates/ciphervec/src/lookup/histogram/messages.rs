@@ -1,4 +1,4 @@
-//! Histogram messages: queries and answers enter, framed bytes leave, and back. Both sides.
+//! Frames of queries and answers of strategy `histogram`.
 //!
 //! - a query: `description's id 16 | nonce 16 | mask seed 32 | wants the hint u8 | documents u32 |
 //!   words`;

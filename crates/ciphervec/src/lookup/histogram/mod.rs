@@ -1,5 +1,5 @@
-//! Histogram strategy: how often a document names each row enters, encrypted, the sums of those
-//! rows leave. Both sides.
+//! Strategy `histogram`: the client encrypts how often a document names each row, the server sums
+//! those rows.
 
 pub mod messages;
 pub(super) mod scales;

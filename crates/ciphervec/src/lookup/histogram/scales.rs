@@ -1,5 +1,5 @@
-//! Histogram scales: a table and the longest document enter, what counts and weights are multiplied
-//! by leaves. Both sides, public numbers only.
+//! Scales of counts and weights in strategy `histogram`, from a table and the longest document.
+//! Public numbers only.
 //!
 //! A document is one vector of ℓ·p counts, encrypted in the count form
 //! ([`ciphervec_he::lattice::histogram`]); its sum over the tables is the product of that vector

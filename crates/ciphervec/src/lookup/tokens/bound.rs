@@ -1,7 +1,6 @@
-//! Error bound: a design and parameters enter, how far a lookup is off leaves. Both sides, public
-//! numbers only.
+//! Bounds on the error of a lookup, from a design and parameters. Public numbers only.
 //!
-//! Theorem 5.1 of the paper (arXiv 2606.03191): with an error ε in what enters, functions of
+//! Theorem 5.1 of the paper (arXiv 2606.03191): with an error ε in the inputs, functions of
 //! Lipschitz constant L (C_V (p + 2)/√12 for the powers of a root of unity) and a table M, the
 //! root-mean-square error of a row is at most C_PCMM/Δ + (‖M‖₂/√d) L ε, and ‖M‖₂ ≤ C_T (√d + √p).
 //! Here ε and the roundings on the way are taken through each strategy's own recurrence, which
@@ -211,7 +210,7 @@ fn growth(basis: &Basis) -> Growth {
 fn chebyshev_growth(size: usize) -> Growth {
     let (mut fresh, mut rounding) = (0.0, 0.0);
     for index in 0..size {
-        // `[n − 1][source]`: source 0 is what enters, source n − 1 the step that made T_n.
+        // `[n − 1][source]`: source 0 is the input, source n − 1 the step that made T_n.
         let mut errors: Vec<Vec<f64>> = Vec::with_capacity(size);
         for n in 1..size {
             let [a, b] = [n.div_ceil(2), n / 2];
@@ -280,7 +279,7 @@ pub(super) fn spectral_norm(table: &[f64], columns: usize) -> f64 {
 
 /// Condition (13) of the paper, corollary C.3: the scale that suffices for an error of
 /// 1/`inverse_error` in every row, with C_PCMM of the sums, C_V of the functions, C_T of the table,
-/// and C_0 of what enters.
+/// and C_0 of the inputs.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct ScaleSelection {
     /// p.

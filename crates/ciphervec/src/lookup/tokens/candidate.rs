@@ -1,5 +1,4 @@
-//! Candidate parameters: a design and a degree enter, the sets to choose from leave. Both sides,
-//! public numbers only.
+//! Parameter sets that a design may use in a ring of a given degree. Public numbers only.
 
 use super::basis::Basis;
 use super::design::Design;

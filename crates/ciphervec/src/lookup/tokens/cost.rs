@@ -1,5 +1,5 @@
-//! Lookup cost: a recipe and a number of tables enter; operations, bytes and an estimate of the
-//! time leave. Both sides, public numbers only.
+//! What a lookup costs: operations, bytes and an estimate of the time, from a recipe and a number
+//! of tables. Public numbers only.
 //!
 //! Operations are counted by walking the strategies' own recurrences, level by level; a machine's
 //! speed is measured once in a process, on the arithmetic that all of it consists of.

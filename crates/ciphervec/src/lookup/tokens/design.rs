@@ -1,5 +1,5 @@
-//! Lookup design: a strategy and a shape enter; digits, their functions and levels leave. Both
-//! sides, public numbers only.
+//! The design of a lookup: digits of an index, their functions and the levels that they take.
+//! Public numbers only.
 
 use super::basis::ive::Parts;
 use super::basis::sink::ceil_log2;

@@ -1,5 +1,4 @@
-//! Embedding lookup (Emb): encrypted indices and weights enter, the encrypted sums of the rows that
-//! they name leave. Server side.
+//! Embedding lookup (Emb): the server sums the encrypted rows that encrypted indices name.
 //!
 //! Weights are the same in every slot, so a batch of indices is looked up by sums of ciphertexts
 //! with plain weights. Where an index has two digits, the products of their functions are either
@@ -170,7 +169,7 @@ fn all(
 
 /// Makes the functions of encrypted indices and drops them one by one: what a lookup does before it
 /// meets a table, for benches. Where it is folded these are the digits' functions. Stops after
-/// `most`, where one function takes as long as the other; the number of functions leaves.
+/// `most`, where one function takes as long as the other; returns the number of functions.
 ///
 /// # Errors
 /// As [`embed`].

@@ -1,5 +1,4 @@
-//! Token queries: ciphertexts enter, framed bytes leave, and back; what answers begin with as well.
-//! Both sides.
+//! Frames of queries token by token, and the head that answers share with them.
 //!
 //! `description's id 16 | nonce 16 | memo | batches u32 | ciphertexts by batch, table, entry`; memo and
 //! ciphertexts have their length before them as u32.

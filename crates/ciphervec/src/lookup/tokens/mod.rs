@@ -1,5 +1,5 @@
-//! Token-by-token strategies: encrypted indices enter, the encrypted rows that they name leave.
-//! Both sides.
+//! Strategies token by token: from every encrypted index the server computes the encrypted row that
+//! it names.
 //!
 //! A `design` says which functions of an index are made and at which levels, `parameters` picks
 //! the smallest ring that `bound` finds precise enough, and a `recipe` is both; `compact` has what

@@ -1,5 +1,4 @@
-//! Parameter choice: a design enters, the smallest ring that is secure and precise enough leaves.
-//! Both sides, public numbers only.
+//! Picks the smallest ring that is secure and precise enough for a design. Public numbers only.
 
 use super::bound::Errors;
 use super::candidate::{Candidate, candidates};

@@ -1,5 +1,5 @@
-//! Recipe: a strategy and a table's shape enter; parameters, keys, and how an index is written
-//! leave. Both sides, public numbers only.
+//! A strategy made concrete for a table's shape: parameters, keys, and how an index is written.
+//! Public numbers only.
 
 use super::basis::Basis;
 use super::bound::{self, Errors};

@@ -1,5 +1,4 @@
-//! Weights: a table's rows enter, their coordinates in the basis of a recipe's functions leave.
-//! Server side.
+//! A table's rows in the basis of a recipe's functions, at the server.
 
 use super::basis::Basis;
 use super::bound::{ROOM, WEIGHT_BITS};

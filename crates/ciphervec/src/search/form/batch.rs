@@ -1,4 +1,4 @@
-//! Batched scan: requests that waited together enter, their answers leave, by one pass over memory for all of them. Server only.
+//! Answers requests that waited together by one pass over memory, for the server.
 //!
 //! A scan is bound by memory bandwidth, so that sixteen queries in one pass take little longer than one. Answers are, bit for
 //! bit, those that each request would have got alone, and a request that is refused is refused alone. One request can be answered
@@ -56,7 +56,7 @@ impl<'a, Q> Pending<'a, Q> {
         Ok(Pending::starting(head.count, queries, chosen, writer))
     }
 
-    /// As [`Self::new`], of an answer that leaves piece by piece, whose length is known.
+    /// As [`Self::new`], of an answer that is sent piece by piece, whose length is known.
     fn in_pieces<S: Scan<Queries = Q>>(
         scan: &S,
         spec: &IndexSpec,

@@ -190,7 +190,7 @@ impl SessionKeys {
     }
 }
 
-/// The server's half of one index: evaluation keys enter, segments are read, requests are answered. It cannot name a secret
+/// The server's half of one index: takes evaluation keys, reads segments and answers requests. It cannot name a secret
 /// key. Shared between the states of an index; a change gives another one.
 pub trait ServerHalf: Send + Sync {
     /// The half that has these evaluation keys as well, and their epoch. `held` is the key of the segments that are there.
@@ -231,7 +231,7 @@ pub trait ServerHalf: Send + Sync {
         rows: &dyn SegmentReader,
     ) -> Result<Vec<Result<Evaluation>>>;
 
-    /// Answers one request piece by piece, where the form can; what leaves is, but for its checksum, what [`Self::score`]
+    /// Answers one request piece by piece, where the form can; the answer is, but for its checksum, what [`Self::score`]
     /// makes.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! Score evaluation: encrypted vectors and plain probes enter, encrypted scores leave. Server side.
+//! Scores plain probes against encrypted vectors, for the server, which holds the public key.
 
 use super::layout::{Layout, MASK_BITS, Packing};
 use super::quantize::Probes;
@@ -11,7 +11,7 @@ use ciphervec_he::random;
 use rayon::prelude::*;
 use zeroize::Zeroize;
 
-/// What happens to results before they leave.
+/// What happens to results before they are returned.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Rerandomization {
     /// Fresh noise on every result, so that it shows nothing of how it came about; what lies beside
@@ -38,7 +38,7 @@ impl<T: Table> EncryptedVectors<T> {
         self.score_with(public, probes, Rerandomization::Fresh)
     }
 
-    /// The same with a choice of what happens to results before they leave.
+    /// The same with a choice of what happens to results before they are returned.
     ///
     /// # Errors
     /// Those of [`Self::score`].

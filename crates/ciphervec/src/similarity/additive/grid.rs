@@ -1,5 +1,4 @@
-//! Integer grid: a dimension, a metric and a precision enter; bounds of scores and of their error
-//! leave. Both sides.
+//! The integer grid that coordinates are rounded to, with bounds of scores and of their error.
 
 use super::precision::{GridPrecision, GridScales};
 use crate::index::metric::Metric;

@@ -1,5 +1,4 @@
-//! Vector layout: a grid and the width of a message enter, where coordinates lie in ciphertexts
-//! leaves. Both sides.
+//! Where the coordinates of vectors are in ciphertexts, by the grid and the width of a message.
 
 use super::grid::Grid;
 use crate::error::{Error, Result};

@@ -1,5 +1,4 @@
-//! Similarity on additively homomorphic schemes: encrypted vectors and plain probes enter,
-//! encrypted scores leave. Both sides.
+//! Similarity on additively homomorphic schemes: encrypted vectors, plain probes, encrypted scores.
 //!
 //! The owner, or anyone with the public key, rounds rows of floats ([`Vectors`]) and encrypts them
 //! ([`EncryptedVectors`]). A server compares them with plain [`Probes`] and returns

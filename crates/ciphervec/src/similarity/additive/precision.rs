@@ -1,4 +1,4 @@
-//! Grid precision: a name enters, the scales that vectors are rounded at leave. Both sides.
+//! Precisions of scores by name, and the scales that vectors are rounded at.
 
 use core::ops::RangeInclusive;
 use core::str::FromStr;
@@ -37,7 +37,7 @@ pub struct GridScales {
     /// Weights up to here save a digit in the exponents, so that a probe gets the largest Q that
     /// keeps them so.
     pub weight: u64,
-    /// What cosines are rounded to when they leave.
+    /// What cosines are rounded to after decryption.
     pub step: f64,
 }
 

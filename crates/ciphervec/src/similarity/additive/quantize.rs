@@ -1,5 +1,4 @@
-//! Quantisation: rows of any norm enter, unit rows on the integer grid and their norms leave. Both
-//! sides.
+//! Scales rows to length 1, rounds them to the integer grid and keeps their norms.
 
 use super::grid::Grid;
 use super::layout::Layout;

@@ -1,4 +1,4 @@
-//! Encrypted scores: what a server computed enters, shape and ciphertexts leave. Both sides.
+//! Encrypted scores of probes against vectors: their shape and ciphertexts.
 
 use super::layout::Packing;
 use super::spec::VectorSpec;

@@ -1,4 +1,4 @@
-//! Vectors, scores and probes on the wire: objects enter, framed bytes leave, and back. Both sides.
+//! Frames of encrypted vectors, encrypted scores and probes.
 //!
 //! Each starts with its description: `dimension u32 | metric u8 | precision u8 | layout u8`. Then
 //!

@@ -1,5 +1,4 @@
-//! Integer slots: signed integers enter, side by side in two's complement words they leave, and
-//! back. Both sides.
+//! Signed integers side by side in two's complement words.
 //!
 //! Slots of B bits hold s_0, s_1, … as Σ s_k 2^(Bk). A negative slot borrows from the one above it;
 //! what was borrowed is the sign of all that lies below, and that is one bit: bit Bk − 1 of the

@@ -1,5 +1,4 @@
-//! Vector description: dimension, metric, precision and layout enter, a checked value leaves. Both
-//! sides, public.
+//! The public description of vectors, checked: dimension, metric, precision and layout.
 
 use super::grid::Grid;
 use super::layout::{Layout, Packing};
@@ -58,7 +57,7 @@ impl VectorSpec {
         self.layout
     }
 
-    /// How far a cosine that leaves may be from the exact one, whatever the probe. Exactly zero
+    /// How far a decrypted cosine may be from the exact one, whatever the probe. Exactly zero
     /// under `hamming`.
     ///
     /// Layout `horizontal` may add one unit of the integer grid, 1/XQ < 1.2 · 10⁻⁹ at precision

@@ -1,5 +1,4 @@
-//! Encrypted vectors: rounded vectors enter, a table of ciphertexts and what it holds leave. Both
-//! sides.
+//! Vectors encrypted with the public key: a table of ciphertexts and its shape.
 
 use super::layout::{Layout, Packing};
 use super::quantize::Vectors;

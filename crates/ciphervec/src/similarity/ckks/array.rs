@@ -1,4 +1,4 @@
-//! Encrypted array: ciphertexts and a packing enter, vectors in their places leave. Both sides.
+//! Vectors of one length encrypted under one key, and their places in the ciphertexts.
 
 use super::layout::{ArrayLayout, ArrayPacking, Role};
 use super::origin::{Condition, Origin};
@@ -261,8 +261,8 @@ pub(super) fn arrange(
     out
 }
 
-/// Undoes `arrange`: `found(index)` are the slots or coefficients of ciphertext `index`; row
-/// after row leaves.
+/// Undoes `arrange`: `found[index]` are the slots or coefficients of ciphertext `index`; returns
+/// row after row.
 pub fn collect(packing: &ArrayPacking, side: Side, found: &[Vec<f64>], degree: usize) -> Vec<f64> {
     let ArrayPacking { layout, rows, dimension, capacity, .. } = *packing;
     let mut out = Vec::with_capacity(rows * dimension);

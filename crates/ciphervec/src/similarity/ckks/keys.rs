@@ -1,5 +1,4 @@
-//! Evaluation key list: operations enter, key plans and their sizes leave. Both sides, public
-//! numbers only.
+//! The evaluation keys that operations take, and their bytes. Public numbers only.
 
 use crate::error::Result;
 use ciphervec_he::ckks::{KeyPlan, Params};

@@ -1,4 +1,4 @@
-//! Array layout: a shape and a ring enter, where coordinates lie in ciphertexts leaves. Both sides.
+//! Where the coordinates of vectors are in ciphertexts, by an array's shape and the ring.
 //!
 //! In layout `coefficients` the left side of row k is `Σ_i x_i X^(p_k + i)` and the right side
 //! `Σ_j y_j X^(p_k − j)`, so that the product has `x·y` at the coefficient `2 p_k` and, from rows k

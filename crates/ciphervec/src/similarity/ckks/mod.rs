@@ -1,5 +1,4 @@
-//! Similarity on CKKS: two vectors enter, at least one of them encrypted, their dot product, cosine
-//! or distance leaves encrypted. Both sides.
+//! Similarity on CKKS: encrypted dot products, cosines and distances of two vectors, at least one of them encrypted.
 //!
 //! A [`Plan`] picks the parameters and the keys for one similarity. A client, in
 //! `ciphervec-owner`, encrypts vectors and decrypts results; a [`Server`] computes with what the owner

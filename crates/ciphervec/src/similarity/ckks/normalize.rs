@@ -1,5 +1,5 @@
-//! Encrypted normalisation: vectors whose lengths lie in a known interval enter; scores that need
-//! neither normalised vectors nor a root at the key owner leave. Server side.
+//! Encrypted normalisation, for the server: scores of vectors whose lengths lie in a known interval, without normalised vectors
+//! or a root at the key owner.
 //!
 //! `x·y / (|x| |y|)` takes an inverse square root of each squared length,
 //! `|x − y| = |x − y|² / √|x − y|²` one of the squared distance, by a polynomial and Newton steps

@@ -1,5 +1,4 @@
-//! Plain rows: rows of doubles enter, plaintexts laid out like the ciphertexts beside them leave.
-//! Both sides.
+//! Plain rows of doubles, laid out like the ciphertexts that they are combined with.
 
 use super::array::{EncryptedArray, Side, arrange};
 use super::layout::{ArrayLayout, ArrayPacking};

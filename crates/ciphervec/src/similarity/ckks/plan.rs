@@ -1,5 +1,4 @@
-//! Similarity plan: a request enters; the smallest ring that serves, its keys and the error to
-//! expect leave. Both sides, public numbers only.
+//! Picks the smallest ring that serves a similarity, with its keys and the error to expect. Public numbers only.
 
 use super::keys::KeyList;
 use super::layout::ArrayLayout;

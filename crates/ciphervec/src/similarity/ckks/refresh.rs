@@ -1,5 +1,4 @@
-//! Refreshing: arrays whose levels are spent enter, the same numbers with levels leave. Server side;
-//! the keys for it come from the owner.
+//! Bootstraps arrays whose levels are spent, for the server; the keys for it come from the owner.
 
 use super::array::EncryptedArray;
 use super::layout::ArrayLayout;

@@ -1,4 +1,4 @@
-//! Arrays and server on the wire: objects enter, framed bytes leave, and back. Both sides.
+//! Frames of encrypted arrays and of what a server receives.
 //!
 //! - an array: `layout u8 | spread u8 | flags u8 | rows u32 | dimension u32 | stride u32`, then
 //!   each ciphertext, length u32 and frame; flags: 1 vectors of length 1, 2 a root is to be taken,

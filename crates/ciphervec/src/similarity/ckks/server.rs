@@ -1,5 +1,4 @@
-//! Array arithmetic: encrypted arrays and plain rows enter, number by number combined they leave.
-//! Server side.
+//! The server of encrypted arrays: it adds, multiplies and rotates them, number by number, and holds no secret.
 
 use super::array::{EncryptedArray, Side};
 use super::layout::{ArrayLayout, ArrayPacking};

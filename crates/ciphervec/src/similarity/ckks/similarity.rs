@@ -1,4 +1,5 @@
-//! Array similarities: encrypted arrays and plain rows enter, arrays of scores leave. Server side.
+//! Dot products, cosines and distances of encrypted arrays and plain rows, for the server: the
+//! scores stay encrypted.
 //!
 //! Results are for the key owner. In layouts `slots` and `coefficients` the ciphertexts hold other
 //! sums of the owner's own vectors beside the scores, and a plain operand shows in them: nothing

@@ -1,5 +1,5 @@
-//! Histogram client: documents enter, encrypted counts leave; sums enter, numbers leave. Client
-//! side.
+//! The client of strategy `histogram`: it encrypts how often documents name each row, and decrypts
+//! the sums.
 
 use super::messages::{HistogramAnswer, HistogramQuery};
 use crate::error::{Error, Result};

@@ -1,5 +1,5 @@
-//! Token client: documents enter, ciphertexts leave; looked-up rows enter, rows or sums of them
-//! leave in clear. Client side.
+//! The client of strategies token by token: it encrypts the indices of documents, and decrypts the
+//! rows that they name or sums of them.
 
 use super::answer::{Group, TokensAnswer};
 use super::sender::{Head, Sender, Standard};

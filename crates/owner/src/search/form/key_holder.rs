@@ -106,7 +106,7 @@ pub(in crate::search) trait RowEncryptor: Send + Sync {
     ) -> Result<EncryptedRows>;
 }
 
-/// The key holder's half of one index: rows and queries enter encrypted, scores and rows leave decrypted.
+/// The key holder's half of one index: encrypts rows and queries, decrypts scores and rows.
 pub(in crate::search) trait KeyHolderHalf: RowEncryptor {
     /// The key that segments under `root` name.
     fn segment_key(&self, root: &SegmentRootKey) -> Result<KeyId>;

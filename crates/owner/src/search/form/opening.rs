@@ -1,5 +1,4 @@
-//! Opening: one segment's part of an answer enters, what it says of the rows leaves, in terms that are the same in every form.
-//! Key holder only.
+//! What one segment's part of an answer says of its rows, in terms that are the same in every form. Key holder only.
 
 use crate::error::Result;
 use crate::search::root_key::SegmentRootKey;

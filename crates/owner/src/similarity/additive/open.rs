@@ -1,4 +1,4 @@
-//! Score opening: encrypted scores enter, checked cosines and matches leave. Key owner only.
+//! Opens encrypted scores: checked cosines and matches. Key owner only.
 
 use super::vectors::expect_key;
 use super::{EncryptedScores, Layout, VectorSpec, slots};

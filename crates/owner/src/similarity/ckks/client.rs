@@ -1,5 +1,4 @@
-//! Similarity client: rows of doubles enter, encrypted arrays leave; results enter, numbers leave.
-//! Key owner only.
+//! The client of similarity on CKKS: it holds the secret key, encrypts rows of doubles and decrypts results.
 
 use super::array::{Side, collect};
 use super::keys::{self, KeyList};

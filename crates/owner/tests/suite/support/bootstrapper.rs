@@ -1,4 +1,4 @@
-//! Nothing enters, a bootstrapper in a small ring that is not secure leaves.
+//! A bootstrapper in a small ring that is not secure, for tests.
 
 use ciphervec_he_secret::ckks::{BootstrapSpec, Bootstrapper};
 use std::sync::{Arc, LazyLock};

@@ -1,4 +1,4 @@
-//! Nothing enters, a small valid object of every kind leaves, with the decoder that reads it.
+//! A small valid object of every kind, with the decoder that reads it.
 
 use super::decoders::{
     self, CKKS, Checksum, ELGAMAL, ELGAMAL_INDEX, FACTORING, Halves, KEYED, LOOKUP, LOOKUP_TOKENS,

@@ -1,4 +1,4 @@
-//! Blob endpoints: a name and a range enter, stored bytes leave, every block checked. Server side.
+//! Endpoints of blobs: stored bytes by name and range, every block checked.
 
 use crate::hex;
 use crate::http::app::App;

@@ -1,4 +1,4 @@
-//! Commit endpoint: a change frame enters, the new version leaves. Server side.
+//! The endpoint of commits: applies a change frame and answers with the new version.
 
 use crate::auth::Principal;
 use crate::change::{Decoder, Frame, UploadRef};

@@ -1,5 +1,4 @@
-//! Program endpoints: plans, keys and encrypted inputs enter and stay; encrypted answers leave. Server
-//! side.
+//! Endpoints of programs: they store plans, keys and encrypted inputs, and answer with encrypted results.
 
 use super::program_uploads;
 use super::uploads;

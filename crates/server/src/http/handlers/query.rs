@@ -1,4 +1,4 @@
-//! Query endpoint: a sealed query enters, a sealed answer leaves; which state that would be about. Server side.
+//! The endpoint of sealed queries, those of session keys, and the state that a query would be about.
 
 use crate::auth::Principal;
 use crate::auth::tokens::now;

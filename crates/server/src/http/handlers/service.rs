@@ -1,4 +1,4 @@
-//! Service endpoints: health, metrics and the OpenAPI document leave. Server side.
+//! Endpoints of the service itself: health, versions, metrics and the OpenAPI document.
 
 use crate::change;
 use crate::http::app::App;

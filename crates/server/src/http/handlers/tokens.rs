@@ -1,5 +1,4 @@
-//! Token endpoints: what tokens may do, and until when, leaves; never a token, nor its hash. Server
-//! side.
+//! Endpoints about tokens: what they may do, and until when. They never show a token or its hash.
 
 use crate::auth::issuers::Identity;
 use crate::auth::tokens::TokenEntry;

@@ -1,4 +1,4 @@
-//! Upload endpoints: large blobs enter in pieces, progress leaves. Server side.
+//! Endpoints of uploads: large blobs in pieces.
 
 use crate::auth::Principal;
 use crate::hex;

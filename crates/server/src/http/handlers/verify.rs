@@ -1,5 +1,4 @@
-//! Verification endpoint: a collection's name enters, every fault of its stored blocks leaves, and on
-//! request how far it has come meanwhile. Server side.
+//! The endpoint of verification: lists every fault of a collection's stored blocks, with progress on request.
 
 use crate::http::app::App;
 use crate::http::problem::Problem;

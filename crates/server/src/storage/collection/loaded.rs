@@ -1,4 +1,4 @@
-//! Loaded state: a committed state enters; the index that answers queries leaves. Server side.
+//! A committed state, loaded as the index that answers queries.
 //!
 //! Heads and tags are in memory, rows when they are needed.
 

@@ -1,4 +1,4 @@
-//! Collection: changes and queries enter, durable states and sealed answers leave. Server side.
+//! A collection: it commits changes durably and answers sealed queries.
 //!
 //! Readers hold one committed state behind an `Arc` and never wait for a commit; commits wait for
 //! each other.

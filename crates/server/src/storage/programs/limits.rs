@@ -1,5 +1,4 @@
-//! Program limits: a stranger's plan enters; a plan that may be run here, with what it takes, or the
-//! limit that it goes beyond, leaves. Server side.
+//! Whether a stranger's plan may be run here, and what it takes.
 //!
 //! Sizes are looked at before anything is computed from them: bytes, then steps and the ring, then
 //! the memory of the ring's tables, then what the forecast says of time and memory.

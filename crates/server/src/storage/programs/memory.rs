@@ -1,5 +1,4 @@
-//! Program memory: plans, keys and kept inputs that were read enter and stay while there is room; room
-//! for runs leaves. Server side.
+//! Memory of programs: plans, keys and kept inputs stay while there is room; runs get theirs from the same budget.
 //!
 //! One budget for all. What is asked for is known before it is read or computed, and nothing is read
 //! or computed without room for it: what nobody uses makes room, then whoever asks waits, first come,

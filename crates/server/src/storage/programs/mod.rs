@@ -1,5 +1,5 @@
-//! Programs: plans, keys and encrypted inputs enter and stay; encrypted answers leave. Server side, no
-//! key that reads anything.
+//! Programs: the server stores plans, evaluation keys and encrypted inputs, and computes encrypted answers. It holds no key
+//! that reads anything.
 //!
 //! A program is a plan under a name, with the evaluation keys of any number of clients and the inputs
 //! that they keep here. Each is a store of its own beside the collections, so that it lasts as they

@@ -1,5 +1,4 @@
-//! Program parts: evaluation keys and inputs of clients enter and are checked; they stay, are replaced and
-//! removed. Server side.
+//! Evaluation keys and kept inputs of a program's clients: checked, stored, replaced and removed.
 
 use super::limits::invalid;
 use super::memory::{Admission, Item, KeptInput, Wanted};

@@ -1,5 +1,4 @@
-//! Program record: what a server knows of a program enters, the JSON in its store leaves, and back.
-//! Server side.
+//! What a server knows of a program, as JSON in the program's store.
 
 use crate::storage::error::DatabaseError;
 use jiff::Timestamp;

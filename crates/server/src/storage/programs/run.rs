@@ -1,4 +1,4 @@
-//! Run: encrypted inputs, sent or kept, enter; the encrypted answer leaves. Server side.
+//! Runs a program on encrypted inputs that are sent or kept.
 //!
 //! A run waits for its turn, then for room, and is computed step by step. Between two steps it looks
 //! whether anybody still waits for the answer, and whether its time is over: if so it ends, and what it

@@ -1,5 +1,4 @@
-//! Stored program: changes of its keys and inputs enter, durable states leave, and what is stored of
-//! them. Server side.
+//! One program in its store: durable changes of its keys and inputs, and reads of what is stored.
 //!
 //! A program is a store of its own: its record is the store's description; plan, keys and kept inputs
 //! are attachments. So every change is all or nothing, and is made once under a commit key.

@@ -1,5 +1,4 @@
-//! Turns: who wants to compute enters; they leave in the order in which they came, so many at once.
-//! Server side.
+//! Turns to compute: so many at once, in the order in which they were asked for.
 
 use crate::storage::error::DatabaseError;
 use std::sync::Arc;

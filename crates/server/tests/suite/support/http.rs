@@ -1,5 +1,4 @@
-//! Requests of a test enter, checked answers leave: every error is a problem, every answer says the
-//! version of the interface.
+//! Sends requests of a test and checks every answer: errors are problems, and all say the version of the interface.
 #![allow(
     clippy::unwrap_used,
     dead_code,

@@ -1,4 +1,4 @@
-//! Nothing enters, an owner with changes, queries and answers for each kind of collection leaves.
+//! An owner with changes, queries and answers for each kind of collection.
 
 pub mod http;
 #[cfg(unix)]

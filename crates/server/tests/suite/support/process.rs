@@ -1,4 +1,4 @@
-//! Options enter; the program itself, running, leaves. It ends with the test.
+//! The program itself, started by a test and ended with it.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;

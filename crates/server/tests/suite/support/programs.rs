@@ -1,4 +1,4 @@
-//! Nothing enters; programs with their clients, and what travels between them and a server, leave.
+//! Programs with their clients, and what travels between them and a server.
 
 use super::http::{Reply, Site};
 use ciphervec_owner::program::{

@@ -1,5 +1,5 @@
-//! Chebyshev polynomials: cos θ enters, cos nθ for all n below a size leaves. Server side, and the
-//! nodes for the client.
+//! Chebyshev polynomials: the server makes all cos nθ for n below a size from cos θ; the client
+//! writes the nodes.
 //!
 //! At the nodes θ_j = π(2j + 1)/2m the values T_n(cos θ_j) = cos nθ_j, n < m, are the rows of the
 //! discrete cosine transform (type II): independent, and but for scale orthogonal. T_{a+b} = 2 T_a

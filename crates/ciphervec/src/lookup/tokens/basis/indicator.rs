@@ -1,5 +1,5 @@
-//! Encrypted indicator function: x/p enters, 1 at the index that equals x and 0 at all others
-//! leave. Server side (Kim et al., ICML 2024).
+//! Encrypted indicator function: the server makes, from x/p, 1 at the index that equals x and 0 at
+//! all others (Kim et al., ICML 2024).
 //!
 //! For the index a: t = (x − a)/p, y = 2t² − 1, which is −1 where x = a and at least 2/p² less than
 //! 1 in absolute value elsewhere; r times y ← y², which keeps the 1 and brings the rest to e^−8; s

@@ -1,6 +1,5 @@
-//! Independent vector evaluation: a root of unity enters, real and imaginary parts of its powers
-//! leave. Server side, and the roots for the client (IVE-PEL, arXiv 2606.03191, section 4.2 and
-//! algorithm 1).
+//! Independent vector evaluation: the server makes the real and imaginary parts of powers of a root
+//! of unity, which the client writes (IVE-PEL, arXiv 2606.03191, section 4.2 and algorithm 1).
 //!
 //! α_j = exp(2πi J_j) with J_j = (−1)^j (2j + 1)/4p. Re α_j^k for k = 1 … p/2 and Im α_j^k for k =
 //! 1 … p/2 − 1 are, with the constant, the p rows of the discrete cosine transform: Im α_j^k =
@@ -16,7 +15,7 @@ use core::f64::consts::PI;
 pub enum Parts {
     /// Each power's own: twice its real and its imaginary part.
     Apart,
-    /// After sums with weights: α^k and −i α^k leave, whose sums plus their conjugates are those of
+    /// After sums with weights: of α^k and −i α^k, whose sums plus their conjugates are those of
     /// the parts. One conjugation a sum in place of one a power.
     Deferred,
 }

@@ -1,5 +1,5 @@
-//! Function basis: an index or one of its digits enters as the numbers that the client writes, the
-//! functions of it that weights are for leave. Both sides.
+//! The functions of an index, or of one of its digits, that weights are for: what the client writes and what the server makes
+//! of it.
 //!
 //! Any row of a table is a weighted sum of as many linearly independent functions of the index as
 //! there are indices. Function 0 is the constant 1, which nobody sends; the others are what

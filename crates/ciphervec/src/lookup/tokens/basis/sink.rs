@@ -1,5 +1,4 @@
-//! Function sink: functions of an index enter one by one, at the level that is asked for they
-//! leave. Server side.
+//! Receives the functions of an index one by one, and brings each to the level that is asked for.
 
 use crate::error::Result;
 use ciphervec_he::ckks::{Ciphertext, Evaluator};

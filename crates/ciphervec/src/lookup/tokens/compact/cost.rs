@@ -1,5 +1,4 @@
-//! Compact cost: a plan enters; what making roots takes, and bytes, leave. Both sides, public numbers
-//! only.
+//! What compact transport takes: operations, bytes and the error of a batch. Public numbers only.
 
 use super::plan::{CompactPlan, TRANSFORMS};
 use crate::error::Result;

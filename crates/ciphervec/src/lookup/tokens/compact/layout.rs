@@ -1,5 +1,4 @@
-//! Compact layout: a plan enters; the exponential, the half ring, and where numbers lie in them
-//! leave. Both sides.
+//! The exponential and the half ring of a compact plan, and the places of numbers in them.
 
 use super::plan::CompactPlan;
 use crate::error::{Error, Result};

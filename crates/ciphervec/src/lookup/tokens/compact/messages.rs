@@ -1,4 +1,4 @@
-//! Compact messages: compact ciphertexts and keys enter, framed bytes leave, and back. Both sides.
+//! Frames of compact queries and of the keys that make roots of them.
 //!
 //! Every part has its length before it, as u32 in a query and as u64 in keys:
 //!

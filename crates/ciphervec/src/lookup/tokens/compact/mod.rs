@@ -1,5 +1,5 @@
-//! Compact transport: indices enter as fractions of a turn in half a ring, roots of unity leave with
-//! levels to compute with. Both sides.
+//! Compact transport: the client sends indices as fractions of a turn in half a ring; the server makes roots of unity of them,
+//! with levels to compute with.
 //!
 //! What is sent is modulo q_0 alone and rounded; the server takes it to the whole ring and makes
 //! exp(2πi x) of it by functional bootstrapping. Numbers go two lists to a bootstrapping, as real and

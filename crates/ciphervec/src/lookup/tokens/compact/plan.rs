@@ -1,5 +1,5 @@
-//! Compact plan: a design enters; the smallest set of parameters that makes its roots, and the bits
-//! of a coefficient, leave. Both sides, public numbers only.
+//! The smallest set of parameters that makes a design's roots of unity, and the bits of a coefficient that are sent. Public
+//! numbers only.
 
 use crate::error::{Error, Result};
 use crate::lookup::strategy::Strategy;

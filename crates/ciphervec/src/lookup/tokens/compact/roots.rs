@@ -1,5 +1,4 @@
-//! Roots: compact ciphertexts and a client's keys enter, roots of unity with levels leave. Server
-//! side.
+//! Makes roots of unity with levels of a client's compact ciphertexts and keys, at the server.
 
 use super::layout::Compact;
 use super::messages::RootKeys;

@@ -1,4 +1,5 @@
-//! Galleries: a public key, encrypted vectors and probes enter, encrypted scores leave. The server's half.
+//! Public keys and encrypted vectors of an index whichever its additively homomorphic scheme, for the server: it scores plain
+//! probes.
 
 use super::layout;
 use crate::error::Result;

@@ -1,4 +1,4 @@
-//! Layout of an index's vectors: a description and a row count enter, how coordinates lie in ciphertexts leaves. Both sides.
+//! The description of an index's vectors as an additively homomorphic scheme takes it.
 
 use crate::error::Result;
 use crate::index::mode::Precision;

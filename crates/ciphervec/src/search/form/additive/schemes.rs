@@ -1,4 +1,4 @@
-//! Keys of an index whichever its scheme: what is chosen and bytes enter, keys leave. Both sides.
+//! Reads the public key of an index, whichever its additively homomorphic scheme.
 
 use super::gallery::{PublicKey, Under};
 use crate::error::{Error, Result};

@@ -1,4 +1,4 @@
-//! Additive scan: plain probes enter, encrypted and re-randomised scores leave. Server only.
+//! Scores plain probes under an additively homomorphic scheme, for the server: scores are re-randomised ciphertexts.
 
 use super::gallery::{Gallery, PublicKey};
 use super::layout::similarity;

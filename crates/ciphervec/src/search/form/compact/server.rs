@@ -1,4 +1,4 @@
-//! Compact scan: plain integer queries enter, their products with encrypted words leave. Server only.
+//! Multiplies plain integer queries with the encrypted words of mode `sealed-index`, for the server.
 
 use crate::error::Result;
 use crate::index::spec::IndexSpec;

@@ -1,4 +1,4 @@
-//! Plain scan: float32 queries enter, inner products, summed in double precision, leave. Server only.
+//! Inner products of float32 queries and rows in mode `open`, summed in double precision, for the server.
 
 use crate::error::Result;
 use crate::index::spec::IndexSpec;

@@ -1,4 +1,5 @@
-//! Half answers: seeds, or seeds and ciphertexts, enter; V or U of every segment leaves; two halves become a whole. Both sides.
+//! Halves of an answer: the server computes U or V of every segment, from ciphertexts with their seeds or from seeds alone; two
+//! halves are joined to a whole.
 //!
 //! Two queries share a scan: the half of each stands where a whole one has its two components.
 

@@ -1,5 +1,5 @@
-//! Packing: row counts and a network enter, the level of the query tree that segments are cheapest packed for leaves, and
-//! which levels others may choose. Both sides.
+//! The level of the query tree that a segment is cheapest packed for, by row counts and a network, and the levels that other
+//! writers may choose.
 
 use crate::error::Result;
 use crate::index::network::Network;

@@ -1,4 +1,4 @@
-//! Ring scan: encrypted queries enter and are expanded to trees, encrypted scores leave. Server only.
+//! Expands encrypted queries to trees and scores segments with them, for the server, which holds evaluation keys only.
 
 use super::packing::answer_words;
 use crate::error::{Error, Result};

@@ -1,4 +1,4 @@
-//! Key pair of an index, whichever its scheme: rows enter encrypted, answers and rows leave decrypted. Owner only.
+//! The key pair of an index, whichever its scheme: it encrypts rows, decrypts rows and opens scores. Owner only.
 
 use super::check::{self, Check, EncryptedBytes};
 use super::layout;

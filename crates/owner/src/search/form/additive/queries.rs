@@ -1,4 +1,4 @@
-//! Probes: float rows enter, bounded integer weights leave. Whoever knows the description and the public key.
+//! Queries as bounded integer weights, for anyone who knows the description and the public key.
 
 use super::layout::similarity;
 use crate::error::{Error, Result};

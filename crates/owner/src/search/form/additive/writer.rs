@@ -1,4 +1,4 @@
-//! Writing under a public key: rows enter, ciphertexts leave. Whoever has the index's public key can do it.
+//! Encrypts rows under an index's public key, for anyone who has it.
 
 use super::check::{self, EncryptedBytes};
 use super::writer_key::{WriterKey, read_writer_key};

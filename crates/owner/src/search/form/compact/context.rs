@@ -1,5 +1,5 @@
-//! Context of an index in the compact form: a description and a mask seed enter; a segment's secrets and its witness leave.
-//! Owner only.
+//! What sealing and opening segments of an index in the compact form share: scheme, masks, and the secrets of a segment. Owner
+//! only.
 
 use crate::error::{Error, Result};
 use crate::index::spec::IndexSpec;

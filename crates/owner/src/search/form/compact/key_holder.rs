@@ -1,4 +1,4 @@
-//! Compact rows and scores: unit rows enter, sealed words leave; masked sums enter, cosines leave. Owner only.
+//! Seals rows as words of the compact form, makes its queries and decrypts its rows. Owner only.
 
 use super::context::{Context, Integers, SegmentSecrets};
 use super::open::CompactScores;

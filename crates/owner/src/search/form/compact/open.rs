@@ -1,5 +1,5 @@
-//! Opening compact answers: masked sums enter; checked estimates leave, and cosines that depend on rows and queries
-//! alone. Owner only.
+//! Opens answers of the compact form: checked estimates of masked sums, and cosines that depend on rows and queries alone.
+//! Owner only.
 
 use super::context::{Context, Integers, SegmentSecrets};
 use super::scale::scales;

@@ -1,4 +1,4 @@
-//! Integer queries: float rows enter, words of 4 bytes leave, or of 8 in the wide form. Whoever knows the description.
+//! Queries as integers, in words of 4 bytes, or of 8 in the wide form, for anyone who knows the description.
 
 use super::scale::scales;
 use crate::error::{Error, Result};

@@ -1,4 +1,4 @@
-//! Scales of the compact form: a description enters, what unit vectors and queries are multiplied by leaves. Owner side.
+//! The scales that unit vectors and queries are multiplied by in the compact form.
 
 use crate::index::spec::IndexSpec;
 use ciphervec_he_secret::lattice::Scales;

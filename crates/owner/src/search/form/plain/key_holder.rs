@@ -1,4 +1,4 @@
-//! Plain rows and queries: float rows enter, unit rows as float32 words leave, and back. Owner only.
+//! Rows and queries of mode `open` as float32 words: nothing is encrypted.
 
 use crate::error::Result;
 use crate::index::spec::IndexSpec;

@@ -1,4 +1,4 @@
-//! Ring rows and queries: unit rows enter, packed polynomials and encrypted queries leave. Owner only.
+//! Seals rows as packed polynomials of the ring form, and encrypts its queries. Owner only.
 
 use super::open::{RingQueries, RingScores, RowSecrets, Trees, expand, reaches};
 use super::packing::{Packing, vectors};

@@ -1,4 +1,4 @@
-//! Scales of the ring form: a description and a level enter, what unit vectors and queries are multiplied by leaves. Owner side.
+//! The scales that unit vectors and queries are multiplied by in the ring form, by level.
 
 use crate::index::form::Rows;
 use crate::index::spec::IndexSpec;

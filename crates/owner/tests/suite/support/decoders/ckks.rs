@@ -1,4 +1,4 @@
-//! Nothing enters, a CKKS key leaves, with a valid object of every kind.
+//! A CKKS key with a valid object of every kind, and their decoders.
 
 use ciphervec_he_secret::ckks::{
     BootstrappingKeys, Ciphertext, CompactCiphertexts, EvaluationKeys, HalfRing, KeyPlan, Params,

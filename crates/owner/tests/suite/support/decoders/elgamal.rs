@@ -1,4 +1,4 @@
-//! Nothing enters, an ElGamal key leaves, with a valid object of every kind.
+//! ElGamal keys with a valid object of every kind, and their decoders.
 
 use ciphervec_he_secret::additive::{Decrypt, Evaluate, Messages};
 use ciphervec_he_secret::elgamal::shared_noise::{SharedNoiseKey, SharedNoiseTable};

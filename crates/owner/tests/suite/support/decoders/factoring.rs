@@ -1,4 +1,4 @@
-//! Nothing enters, small keys of the schemes that rest on factoring leave, with a valid object of every kind.
+//! Small keys of the schemes that rest on factoring with a valid object of every kind, and their decoders.
 
 use ciphervec_he_secret::additive::{Decrypt, Evaluate, Messages};
 use ciphervec_he_secret::factoring::NoisePool;

@@ -1,4 +1,4 @@
-//! Nothing enters, both halves of a small index leave, with a valid object of every kind that travels between them.
+//! Both halves of a small index with a valid object of every kind that travels between them, and their decoders.
 
 use ciphervec_arith::AlignedBytes;
 use ciphervec_he_secret::lattice::ring::{EvaluationKeys, Ring};

@@ -1,5 +1,5 @@
-//! Untrusted bytes enter each decoder; whether they were accepted leaves. A panic is a finding: what is accepted must
-//! be what its own encoder writes, byte for byte. Shared by the tests on stable Rust and by the fuzz targets.
+//! The decoders of untrusted bytes: each says whether it accepted them. A panic is a finding: what is accepted must be what its
+//! own encoder writes, byte for byte. Shared by the tests on stable Rust and by the fuzz targets.
 
 mod ckks;
 mod elgamal;

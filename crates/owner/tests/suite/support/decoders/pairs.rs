@@ -1,4 +1,4 @@
-//! Nothing enters, a pair of encrypted vectors, their score and who computes on them leave, as bytes and with what reads them.
+//! A pair of encrypted vectors, their score, the server and the owner as valid bytes, and their decoders.
 
 use ciphervec_he_secret::params::Security;
 use ciphervec_owner::Error;

@@ -1,4 +1,4 @@
-//! Nothing enters, a small gallery, its scores and its probes leave, as bytes and with what reads them.
+//! A small encrypted gallery, its scores and its probes as valid bytes, and their decoders.
 
 use ciphervec_he_secret::additive::Decrypt;
 use ciphervec_he_secret::paillier::{self, Noise, SecretKey};
