@@ -1,5 +1,4 @@
-"""Halving: an array and an operation of two enter; what it makes of all along an axis leaves. Runs wherever a program
-is traced."""
+"""An operation of two over all along an axis, by halves. Runs wherever a program is traced."""
 
 from __future__ import annotations
 
