@@ -1,4 +1,4 @@
-/** Runs `ciphervec bench web`, which answers a page's queries, and reads native times of each back-end from it. */
+/** Runs `ciphervec bench web`, which answers a page's queries and measures native times on each back-end. */
 
 import { spawn } from "node:child_process";
 import { needed, run } from "../src/ciphervec.ts";

@@ -1,4 +1,5 @@
-"""An operation of two over all along an axis, by halves. Runs wherever a program is traced."""
+"""Combines all along an axis by an operation of two, by halves: ⌈log2 n⌉ operations in a row. Runs wherever a program
+is traced."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Rewrites comparisons of a list's least with a number as the same truth of all numbers at once, and the largest of
-what is left without the largest as the number of that rank. Runs wherever a program is traced."""
+"""Rewrites a comparison of a list's least or largest with a number as the same comparison of all numbers at once, and
+the largest of what is left once the largest is taken out as the number of that rank. Runs wherever a program is
+traced."""
 
 from __future__ import annotations
 
