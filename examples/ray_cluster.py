@@ -1,5 +1,5 @@
-"""A cluster by one command: vectors in a parquet file enter; a Ray cluster of this machine seals them,
-scans them on three scanners, and answers `HttpClient`. Plays every party; `pip install 'ciphervec[ray]'`.
+"""Starts a cluster with one command: a Ray cluster of this machine seals vectors of a parquet file, three scanners scan
+them, and a front answers `HttpClient`. Plays every party; `pip install 'ciphervec[ray]'`.
 
 Two clusters, one after the other: the first sees plaintext and holds a writer's card; the second holds
 nothing but what a server holds.

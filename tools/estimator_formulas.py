@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The formulas of the public lattice estimator (Albrecht and others, github.com/malb/lattice-estimator) in code of our own, for
-whoever has no Sage: parameters of learning with errors enter, bits of security leave. No package is needed.
+"""The formulas of the public lattice estimator (Albrecht and others, github.com/malb/lattice-estimator) in code of our own,
+without Sage: bits of security by parameters of learning with errors. Needs no package.
 
     python3 tools/estimator_formulas.py 2048 37        one set: degree, log2 of the modulus
     python3 tools/estimator_formulas.py 32768 95 32    with a secret of 32 coefficients that are not zero

@@ -1,4 +1,4 @@
-"""The server's OpenAPI document enters; a page of tables for the site leaves."""
+"""Writes the site's HTTP reference, a page of tables, from the server's OpenAPI document."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The benches' stored results enter; the tables of README.md and of pages in docs/ leave, each between two comments.
+"""Writes tables of the benches' stored results into README.md and pages of docs/, each between two comments.
 
 `make bench` runs it last. Nothing is typed: figures, and the machine they come from, are read from benches/results/.
 """

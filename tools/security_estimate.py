@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
-"""What attacks on the lattice parameters cost: degrees and moduli enter, bits of security leave.
-Anyone's side; no package is needed.
+"""What attacks on the lattice parameters cost, in bits of security, by degree and modulus. Needs no package.
 
     python3 tools/security_estimate.py             the table, as docs/security/parameters.md has it
     python3 tools/security_estimate.py 2048 37     one set: the degree, and log2 of the modulus

@@ -39,7 +39,7 @@ def clock(seconds: float) -> str:
 
 @dataclass
 class Run:
-    """Steps enter one by one; what is left of each is printed as it ends, and counted."""
+    """The steps of a target: a line is printed as each ends, and outcomes are counted."""
 
     target: str
     count: int

@@ -1,4 +1,4 @@
-"""The site: pages of the repository enter; a folder of static files leaves, in target/site/public. `make site` runs it.
+"""Prepares and checks the site, pages of the repository, in target/site/public. `make site` runs it.
 
 Pages are taken as they are, with links turned to where they are on the site; files that they link to get a page each.
 docs/README.md says which pages there are, in which order, and what each is about: navigation and llms.txt are made of it.

@@ -1,4 +1,4 @@
-"""A built page enters; what it loads from other hosts, and its links to files that are not there, leave."""
+"""Finds what a built page loads from other hosts, and its links to files that are not there."""
 
 from __future__ import annotations
 

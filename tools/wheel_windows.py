@@ -1,5 +1,5 @@
-"""A wheel of this machine and a library for Windows enter; a wheel for Windows leaves. Both are of one abi3 module, so that
-they differ in the library and in what names the system alone.
+"""Makes a wheel for Windows from a wheel of this machine and a library for Windows. Both are of one abi3 module, so
+that they differ in the library and in what names the system alone.
 
 maturin can't build it here: towards GNU's Windows it exports a name with a dot, and from every library in the tree.
 """

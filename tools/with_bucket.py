@@ -1,5 +1,5 @@
-"""A command enters; it runs beside an S3 server of this machine that has one bucket, `bucket`, and is
-told by AWS_* variables where that is. Its exit code leaves. For tests and `make faults`."""
+"""Runs a command beside an S3 server of this machine with one bucket, `bucket`; AWS_* variables say where that is. Ends
+with the command's exit code. For tests and `make faults`."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""A plan and arrays enter; what an analysis says, and what an evaluation found, are printed. For the
-examples beside it."""
+"""What the examples beside this file print: the analysis of a plan, and its evaluation in the clear and encrypted."""
 
 from __future__ import annotations
 

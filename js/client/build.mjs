@@ -1,4 +1,4 @@
-/** The wasm and its declarations enter from src/wasm; they leave beside what tsc made, in dist/wasm. */
+/** Last step of the build: copies the wasm and its declarations beside what tsc made. */
 
 import { cp, rm } from "node:fs/promises";
 

@@ -1,4 +1,4 @@
-/** Build of the console: its sources enter, files that a server puts into its binary leave. */
+/** Build of the console, into files that the server's binary holds. */
 import { defineConfig } from "vite";
 import { licences } from "./build/licences.ts";
 

@@ -1,4 +1,4 @@
-/** Vite's settings: the page's sources enter; a folder of static files leaves, and beside it what passes by to the server. */
+/** Build of the demo page into static files, with the recorder beside it when it is served. */
 
 import { defineConfig } from "vite";
 import { recorder } from "./server/recorder.ts";

@@ -1,5 +1,4 @@
-"""Small benches and made-up records enter; the arithmetic, the columns and the files are
-checked."""
+"""The search bench on small sizes and made-up records: arithmetic, columns and files."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""A make-believe peer and one that does not run enter; records, the report and the command are
-checked."""
+"""The bootstrapping bench with a make-believe peer, and one that does not run: records, the report and the command."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""A make-believe scheme, small real rings and a peer enter; records, sizes, tables and the command
-are checked."""
+"""The CKKS bench with a make-believe scheme, small real rings and a peer: records, sizes, tables and the command."""
 
 from __future__ import annotations
 

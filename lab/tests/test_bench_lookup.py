@@ -1,5 +1,5 @@
-"""Make-believe strategies and small real ones enter; records, tables, plots and both commands are
-checked."""
+"""The lookup bench and study with make-believe strategies and small real ones: records, tables, plots and both
+commands."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""A make-believe scheme, made-up times and small real peers enter; records, ratios, tables and the
-command are checked."""
+"""The Paillier bench with a make-believe scheme, made-up times and small real peers: records, ratios, tables and the
+command."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Stored records enter `bench plot`; the picture that the measuring command draws, and CSV, leave.
-Nothing is measured."""
+"""`bench plot` draws what the measuring command draws, and CSV, from stored records. Nothing is measured."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Make-believe peers and small real programs enter; records, tables, plots and the command are
-checked."""
+"""The programs bench with make-believe peers and small real programs: records, tables, plots and the command."""
 
 from __future__ import annotations
 

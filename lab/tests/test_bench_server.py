@@ -1,5 +1,5 @@
-"""Small loads and a few faults enter, through the commands; records with the promised keys leave. A
-promise that is broken on purpose ends each run in an error.
+"""Server benches and fault runs on small loads: records have the promised keys, and a promise that is broken on purpose
+ends each run in an error.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Small rows enter the web bench; it must serve answers that its native half opens to their hits."""
+"""The web bench serves answers that its native half opens to their hits."""
 
 from __future__ import annotations
 

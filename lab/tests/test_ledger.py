@@ -1,5 +1,4 @@
-"""Attempts and acknowledgements enter; what a store may hold afterwards is checked against an
-enumeration of all its states."""
+"""The ledger's verdict on what a store may hold, against an enumeration of all its states."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Printed figures, a make-believe scheme and small real peers enter; tables, arithmetic and the
-commands are checked."""
+"""The similarity study with printed figures, a make-believe scheme and small real peers: tables, arithmetic and the
+commands."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Printed figures, a make-believe library and small real ones enter; tables, charts and the command
-are checked."""
+"""The CKKS similarity study with a make-believe library and small real ones: printed figures, tables, charts and the
+command."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Printed figures and a quick run of the compiler study enter; tables, curves and the command are
-checked."""
+"""The compiler study: printed figures, and a quick run's tables, curves and command."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""A scheme with a clock of its own enters; what each precomputation saves is known beforehand, and
-the tables must say it."""
+"""The precomputation study with a scheme that has a clock of its own: the tables say what each precomputation is known
+to save."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""`python -m ciphervec` enters, the program runs: for machines where scripts are not on the
-PATH."""
+"""Runs the program as `python -m ciphervec`, for machines where scripts are not on the PATH."""
 
 from .cli import main
 

@@ -1,5 +1,4 @@
-"""Moved modules: a module's path of release 0.1 enters; the module leaves, with a
-DeprecationWarning. Either side.
+"""Imports modules by their paths of release 0.1, with a DeprecationWarning.
 
 The old paths keep importing for one minor version. The names that `ciphervec` itself exports have
 not moved.

@@ -1,5 +1,4 @@
-"""Errors: what went wrong enters as a message; what leaves is an exception the caller can tell
-apart. Both sides raise these.
+"""Exceptions by which a caller can tell apart what went wrong.
 
 Every message says what was expected, what came, and the next step. `CiphervecError` catches them
 all; each class also derives from the built-in exception that a caller who has never heard of

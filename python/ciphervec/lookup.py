@@ -1,5 +1,4 @@
-"""Private lookup: encrypted indices enter at a server with plain tables, encrypted sums of their
-rows leave for the client.
+"""Private lookup: a server with plain tables adds up rows for encrypted indices; only the client decrypts the sums.
 
 A `Server` is set up with tables; a `Client` needs nothing but the server's description. Between the
 two there are only bytes: `client.query(indices)`, `server.embed(query)`, `client.decode(answer)`.

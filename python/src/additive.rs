@@ -1,4 +1,4 @@
-//! Keys of the additively homomorphic schemes. Numbers and ciphertexts enter, ciphertexts and numbers leave.
+//! Keys of the additively homomorphic schemes for Python: public ones for anybody, secret ones for the owner.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Contiguous float32 arrays enter as slices, Rust vectors leave as arrays; both sides.
+//! Contiguous float32 arrays as slices without a copy, and Rust vectors as arrays.
 
 use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::prelude::*;

@@ -1,4 +1,4 @@
-//! Several byte strings enter, one checked byte string leaves, and back; both sides.
+//! Several byte strings in one, under a checksum: parts come back whole, or an error does.
 //!
 //! `magic 4 | version u32 | BLAKE3 of the rest 32 | parts u32 | length u64 each | the parts`, little-endian.
 

@@ -1,4 +1,4 @@
-//! CKKS for Python: the server and who encrypts for it. Rows of doubles and bytes enter, arrays and bytes leave.
+//! CKKS for Python: the server, which holds parameters and evaluation keys, and who encrypts for it.
 
 use ciphervec_he_secret::ckks::PublicKey;
 use ciphervec_owner::similarity::ckks::{

@@ -1,5 +1,5 @@
-//! CKKS timed operation by operation, for benches. Sizes enter; milliseconds and errors leave, no key and no ciphertext does.
-//! Plays owner and server.
+//! Times CKKS operation by operation, for benches. Plays owner and server; gives milliseconds and errors, never a key
+//! or a ciphertext.
 
 use std::hint::black_box;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! CKKS bootstrapping for Python: spent arrays enter, refreshed ones leave; keys enter from files and leave to files. Server
-//! side, but for making the keys.
+//! CKKS bootstrapping for Python: the owner makes its keys and writes them to files; the server reads them and
+//! refreshes spent arrays.
 
 use std::fs::File;
 use std::io::Read;

@@ -1,4 +1,5 @@
-//! CKKS for Python: the key owner. Rows of doubles enter encrypted, numbers leave decrypted or flooded.
+//! CKKS for Python: the key owner, who encrypts rows of doubles, and decrypts results, with flooding noise where
+//! others see them.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Bytes enter, their BLAKE3 hash leaves: what an upload is checked by. No key: either side.
+//! BLAKE3 for Python: uploads and evaluation keys are checked by it. Needs no key.
 
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;

@@ -1,4 +1,4 @@
-//! Rust errors enter, the exceptions of `ciphervec.errors` leave; the only place that maps one to the other.
+//! Turns Rust errors into the exceptions of `ciphervec.errors`; the only place that does.
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;

@@ -1,4 +1,4 @@
-//! Python strings and integers enter, ids leave, and back; key owner's side.
+//! Row ids from Python's strings and integers, and back. Key owner's side.
 
 use ciphervec_owner::protect::id::Id;
 use pyo3::prelude::*;

@@ -1,4 +1,5 @@
-//! A passphrase and a file enter, the secret keys stay in here; evaluation keys leave for the server. Owner only.
+//! The owner's keys for Python, from a file and its passphrase. Secret keys stay in Rust; evaluation keys go to the
+//! server.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The private native module: Python objects enter, the Rust core works without the GIL, Python objects leave.
+//! The private native module: classes and functions of the Rust core for Python, which release the GIL while they work.
 #![forbid(unsafe_code)]
 
 mod additive;

@@ -1,5 +1,5 @@
-//! Private lookup timed stage by stage, for benches. A shape enters; milliseconds, bytes and errors leave, no key and no ciphertext
-//! does. Plays client and server.
+//! Times private lookup stage by stage, for benches. Plays client and server; gives milliseconds, bytes and errors,
+//! never a key or a ciphertext.
 
 use std::str::FromStr;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! Noise computed ahead, for one key of the factoring schemes. Counts enter; ciphertexts and sealed files leave. Key owner's side.
+//! Noise computed ahead for one key of the factoring schemes, each used once, in memory or in a sealed file. Key
+//! owner's side.
 
 use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};

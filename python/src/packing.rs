@@ -1,4 +1,4 @@
-//! Packing: a dimension enters; how rows lie in blocks at every level leaves, for models of cost. Either side, public numbers.
+//! How rows of a dimension are packed into blocks at every level of the query tree, for models of cost. Public numbers.
 
 use ciphervec_he_secret::lattice::ring::Layout;
 use ciphervec_owner::{IndexSpec, Metric, Mode, Precision};

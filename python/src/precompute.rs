@@ -1,4 +1,4 @@
-//! Paillier with every precomputation on or off, for remaking a paper's tables. Small messages enter and leave. Owner only.
+//! Paillier with every precomputation on or off, for remaking a paper's tables. Owner only.
 
 use ciphervec_he_secret::paillier::Noise;
 use ciphervec_he_secret::paillier::precompute::{PrecomputeKey, PrecomputeOptions};

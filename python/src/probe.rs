@@ -1,4 +1,4 @@
-//! Rows and a public description enter, query bytes leave: what an edge device asks. No secret; the edge.
+//! Makes plain queries for an edge device from a public description. Holds no secret.
 
 use ciphervec_owner::search::Probe;
 use numpy::PyReadonlyArray2;

@@ -1,4 +1,4 @@
-//! Sealed records enter and leave as one batch per segment; either side holds them, only the owner opens them.
+//! Sealed metadata and documents of a segment as one batch. Either side holds it; only the owner decrypts it.
 
 use ciphervec_owner::protect::records::RecordBatch;
 use pyo3::prelude::*;

@@ -1,5 +1,4 @@
-//! Key of any additively homomorphic scheme: bytes or a name enter, a key and code that runs on whichever it is leave. Either
-//! side.
+//! Keys of every additively homomorphic scheme behind two enums, and code that runs on any of them.
 
 use std::sync::Arc;
 

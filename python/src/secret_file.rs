@@ -1,4 +1,5 @@
-//! Files of secret keys. A secret and a passphrase enter, a file or its bytes leave, and the other way round. Client side.
+//! Writes and reads files of secret keys, encrypted under a passphrase unless the caller asks for plaintext. Client
+//! side.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Security statement: an estimate enters; the entries of a `security()` dictionary leave. Either side, public numbers.
+//! The entries of a `security()` dictionary that say what attacks on a parameter set cost.
 
 use ciphervec_he_secret::params::{COST_MODEL, Estimate};
 use pyo3::prelude::*;

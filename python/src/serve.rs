@@ -1,4 +1,4 @@
-//! A command line enters, an exit code leaves: the server's program, without the GIL while it runs.
+//! Runs the server's program from Python, without the GIL, and returns its exit code.
 
 use pyo3::prelude::*;
 use std::ffi::OsString;

@@ -1,4 +1,4 @@
-//! Sealed segments and queries enter, encrypted answers leave. The server's half: it cannot name a secret key.
+//! The server's index: sealed segments and public evaluation keys answer sealed queries. It cannot name a secret key.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};

@@ -1,5 +1,5 @@
-//! Evaluation keys of clients' sessions enter, checked and filed by token; those that answer a query leave. The server's
-//! half: no secret.
+//! Evaluation keys of clients' sessions, checked, kept by token, index and session within a limit of memory. For the
+//! server, which holds no secret.
 
 use ciphervec_owner::search::{SessionKeys, SessionStore};
 use pyo3::prelude::*;

@@ -1,4 +1,5 @@
-//! People's public keys and a master key enter, a file that each of them opens leaves. Owner only, but for reading who is named.
+//! Files of a master key that several people can each decrypt with their own identity. Owner only, but for reading who
+//! is named.
 
 use std::path::Path;
 

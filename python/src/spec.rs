@@ -1,4 +1,4 @@
-//! The choices that make an index enter by name, a checked description leaves; both sides.
+//! The description of an index for Python: its choices by name, checked together. Public.
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};

@@ -1,4 +1,5 @@
-//! Sealed blobs enter in atomic commits and leave checked, through the native folder store; any side, no key.
+//! The native store of a collection, in a folder or a bucket: blobs in atomic commits, checked when they are read.
+//! Needs no key.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};

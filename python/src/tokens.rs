@@ -1,4 +1,4 @@
-//! Seeds leave for the server, halves of answers come back, and wait for queries. Owner only.
+//! One-time tokens for queries: masks whose half of an answer the server computes ahead. Owner only.
 //!
 //! Nothing here can be copied or written down: a token serves once.
 

@@ -1,4 +1,4 @@
-//! Vectors under an additively homomorphic scheme: rows enter encrypted, meet plain probes, and leave as scores.
+//! Encrypted vectors and scores under any additively homomorphic scheme, scored against plain probes.
 
 use std::any::Any;
 

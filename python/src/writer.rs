@@ -1,4 +1,4 @@
-//! A card and rows enter, sealed segments leave that only the card's owner opens. The writer's side; no secret is kept.
+//! The writer's half: seals rows under a card into segments that only the card's owner decrypts. Keeps no secret.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

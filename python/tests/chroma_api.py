@@ -1,4 +1,4 @@
-"""A sidecar in a thread of this process, for the tests: a client of collections enters, an address leaves."""
+"""A sidecar in a thread of this process over a client of collections, for the tests."""
 
 from __future__ import annotations
 

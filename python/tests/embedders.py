@@ -1,5 +1,5 @@
-"""Texts enter; vectors of their words leave: functions for tests of collections that embed, and what stands in
-for sentence-transformers."""
+"""Functions that embed texts by their words, for tests of collections that embed, and what stands in for
+sentence-transformers."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """Everyday programs: each is compiled, and run encrypted beside the plain function, on the least, the largest and other
-inputs that it declares; right, refused, wrong or failed leaves, as a table. For tests, and by itself:
+inputs that it declares; a table says right, refused, wrong or failed. For tests, and by itself:
 
     python python/tests/everyday.py [--seconds 60] [NAME …]
 """

@@ -1,5 +1,5 @@
-"""Lowering: functions and arrays enter; that the steps of the circuit, on plain numbers, compute what the
-reference does, and exceed no bound, is asserted. For tests of programs."""
+"""Asserts that the steps of a function's circuit, on plain numbers, compute what the reference does, and exceed no
+bound. For tests of programs."""
 
 from __future__ import annotations
 

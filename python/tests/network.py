@@ -1,5 +1,5 @@
-"""A handler or the real server enters; a network that loses, changes and delays what passes leaves.
-For tests of HTTP."""
+"""A network in front of a handler or the real server, which loses, changes and delays what passes. For tests of
+HTTP."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Command lines enter as a person types them; output and exit code leave. For tests of the program.
+"""Runs command lines as a person types them, for tests of the program: output and exit code.
 
 A process of Python's own takes most of a second before it does anything, so that the program runs in
 this one where a test is not about processes, or about what does not pass through Python.

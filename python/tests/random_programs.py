@@ -1,5 +1,4 @@
-"""Random programs: a number enters, a function of a few arrays and what they are declared to hold leave.
-For tests of programs.
+"""Random programs: a seed draws a function of a few arrays and what they are declared to hold. For tests of programs.
 
 Operations are drawn over shapes that broadcast, of integers, reals and booleans; few comparisons and
 functions in a row, as each takes levels.

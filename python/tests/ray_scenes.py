@@ -1,5 +1,5 @@
-"""Scenes of a cluster: a folder, keys and vectors enter; a collection with its owner, keys of sessions, what
-one process answers, and who is killed leave. For tests of `ciphervec.ray` and of session keys."""
+"""Scenes of a cluster: a collection with its owner, keys of sessions, what one process answers, and who is killed. For
+tests of `ciphervec.ray` and of session keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows around a few centres enter; routed collections of them leave. For tests of routing."""
+"""Routed collections of rows around a few centres. For tests of routing."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Archives enter, whole, damaged and hostile; what does not come out whole is refused, and nothing
-else is raised."""
+"""Archives that are whole, damaged and hostile: what does not come out whole is refused, and nothing else is raised."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Spent arrays enter, refreshed ones leave, as does what cannot be refreshed; keys to and from files,
-whole, cut and altered."""
+"""Refreshing of spent arrays, and what cannot be refreshed; keys to and from files, whole, cut and altered."""
 
 from __future__ import annotations
 

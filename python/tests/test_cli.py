@@ -1,4 +1,4 @@
-"""Command lines enter as a person types them; output, files and exit codes are checked."""
+"""Command lines as a person types them: output, files and exit codes."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Tables as people have them enter on the command line; what was read as what, and what was refused,
-is checked: nothing wrong or empty without a word."""
+"""Tables as people have them, on the command line: what is read as what, and what is refused: nothing wrong or empty
+without a word."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Command lines of `codebook` and `text` enter as a person types them; output, files and exit codes
-are checked."""
+"""Command lines of `codebook` and `text` as a person types them: output, files and exit codes."""
 
 from __future__ import annotations
 

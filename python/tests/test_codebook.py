@@ -1,5 +1,4 @@
-"""Matrices enter, codebooks leave; every step is compared with an independent computation of the
-same thing."""
+"""Codebooks of matrices: every step is compared with an independent computation of the same thing."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""A small standard library and the real one enter; the passages, the embedding and the demo's
-answers are checked."""
+"""The demo's passages, embedding and answers, on a small standard library and the real one."""
 
 from __future__ import annotations
 

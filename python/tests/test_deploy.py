@@ -1,5 +1,5 @@
-"""The alert rules and the dashboard enter; every metric that they name is one that a running server, a
-decrypt service or `doctor` exports."""
+"""Every metric that the alert rules and the dashboard name is one that a running server, a decrypt service or `doctor`
+exports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Places that are well and places that are not enter `doctor`; findings and an exit code leave."""
+"""`doctor` on places that are well and places that are not: findings and exit codes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each example enters as a program; it must end well and print what a person came to read."""
+"""Each example, run as a program, ends well and prints what a person came to read."""
 
 from __future__ import annotations
 

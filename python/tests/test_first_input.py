@@ -1,5 +1,5 @@
-"""What people have at hand enters: dates, UUIDs, decimals, rows of which some are broken, short
-passphrases. It is taken for what it is, or refused with everything that is wrong."""
+"""What people have at hand: dates, UUIDs, decimals, rows of which some are broken, short passphrases. It is taken for
+what it is, or refused with everything that is wrong."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Addresses, tokens and certificates enter; what they open, and what is refused, leaves. Also from
-the command line."""
+"""Addresses, tokens and certificates: what they open, and what is refused. Also from the command line."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Rows that are deleted, and segments that are sealed again, enter; what is left of them on a
-server leaves: nothing."""
+"""Deleted rows, and segments that are sealed again: nothing of them is left on a server."""
 
 from __future__ import annotations
 

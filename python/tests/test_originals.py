@@ -1,5 +1,5 @@
-"""Vectors as they are put in enter; they leave to the last bit, whatever becomes of their rows, and
-scores never come from them."""
+"""Vectors come back as they were put in, to the last bit, whatever becomes of their rows, and scores never come from
+them."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Every page's commands and code enter, run by another test or not; each is resolved against what there is: commands
-and their options, make targets, extras, files, imported names and attributes, JavaScript's imports."""
+"""Every page's commands and code, run by another test or not, are resolved against what there is: commands and their
+options, make targets, extras, files, imported names and attributes, JavaScript's imports."""
 
 from __future__ import annotations
 

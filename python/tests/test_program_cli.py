@@ -1,5 +1,4 @@
-"""Functions in files and arrays enter as words of a command line; analyses, pictures, results and
-errors are checked."""
+"""Functions in files and arrays as words of a command line: analyses, pictures, results and errors."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Reals, and functions of them that do not jump, enter; the larger of two, and what is bounded by it, come
-out as near as is stated, also where two numbers are nearer than any sign tells."""
+"""Reals, and functions of them that do not jump: the larger of two, and what is bounded by it, come out as near as is
+stated, also where two numbers are nearer than any sign tells."""
 
 from __future__ import annotations
 

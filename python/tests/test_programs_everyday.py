@@ -1,5 +1,4 @@
-"""Programs as people write them enter; that they are right encrypted, or refused with their line and what to write
-instead, is checked.
+"""Programs as people write them are right encrypted, or refused with their line and what to write instead.
 
 Those that take seconds run if CIPHERVEC_EVERYDAY says how many seconds of a run, as predicted, are not too long.
 """

@@ -1,5 +1,5 @@
-"""Programs of wide integers enter, with inputs at the ends of what was declared; that encrypted runs are
-exact, and that what cannot be is refused when it is compiled, is checked.
+"""Programs of wide integers, with inputs at the ends of what was declared: encrypted runs are exact, and what cannot be
+is refused when it is compiled.
 
 CIPHERVEC_EXTREMES is how many random programs are drawn: 24 unless it says more.
 """

@@ -1,5 +1,5 @@
-"""Numbers wider than they can be told apart enter, with a gap; the least of them, where it is less
-than all others by more than the gap, is checked."""
+"""Numbers wider than they can be told apart, with a gap: the least of them is right where it is less than all others by
+more than the gap."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Sums with public weights enter; that coefficients compute them, without a key for the server, and that
-all else is refused there, is checked."""
+"""Sums with public weights: coefficients compute them, without a key for the server, and all else is refused there."""
 
 from __future__ import annotations
 

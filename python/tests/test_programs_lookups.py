@@ -1,5 +1,4 @@
-"""Tables indexed by what is secret enter; that the rows that come out are NumPy's is checked, and that the
-plan sends counts where it may, and nothing more."""
+"""Tables indexed by what is secret: the rows are NumPy's, and the plan sends counts where it may, and nothing more."""
 
 from __future__ import annotations
 

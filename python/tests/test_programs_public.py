@@ -1,5 +1,5 @@
-"""Programs with public inputs enter, with numbers at the ends of what was declared; that encrypted runs are right,
-that public numbers are encoded and not encrypted, and what that saves, is checked."""
+"""Programs with public inputs, with numbers at the ends of what was declared: encrypted runs are right, public numbers
+are encoded and not encrypted, and what that saves."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Programs enter of which the client may see something in between; that it sees that and nothing more, and
-does the rest as the function would, is checked."""
+"""Programs of which the client may see something in between: it sees that and nothing more, and does the rest as the
+function would."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Softmax, logarithms of sums of exponentials, shares and means by weights enter, of numbers far apart; that they come out
-within what is stated, and that this is a part of what they can be, is checked."""
+"""Softmax, logarithms of sums of exponentials, shares and means by weights, of numbers far apart: they come out within
+what is stated, which is a part of what they can be."""
 
 from __future__ import annotations
 

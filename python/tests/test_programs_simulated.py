@@ -1,5 +1,4 @@
-"""Plans and plain arrays enter; that what is simulated has the noise of encryption is checked, without
-and with a key."""
+"""Simulated runs of plans on plain arrays have the noise of encryption, without and with a key."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Programs of comparisons under a gap enter, with numbers closer than it; that each answer is what some outcome of those
-comparisons gives, or is refused, is checked against all outcomes."""
+"""Programs of comparisons under a gap, with numbers closer than it: each answer is what some outcome of those
+comparisons gives, or is refused; checked against all outcomes."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""The documents' own snippets enter and run, in order, in one folder; what a reader copies has been
-run."""
+"""Runs the documents' own snippets, in order, in one folder: what a reader copies has been run."""
 
 from __future__ import annotations
 

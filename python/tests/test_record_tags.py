@@ -1,4 +1,4 @@
-"""What a server stores of a record enters; nothing by which its versions could be linked leaves."""
+"""What a server stores of a record has nothing by which its versions could be linked."""
 
 from __future__ import annotations
 

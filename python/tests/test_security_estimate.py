@@ -1,5 +1,5 @@
-"""Parameters enter `tools/security_estimate.py`; what attacks on them cost leaves, and is what the code and
-docs/security/parameters.md say."""
+"""`tools/security_estimate.py`: what attacks on parameters cost is what the code and docs/security/parameters.md
+say."""
 
 from __future__ import annotations
 

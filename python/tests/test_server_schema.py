@@ -1,5 +1,4 @@
-"""The server against its own OpenAPI document: requests made up from the schemas enter, only what
-is documented leaves."""
+"""The server against its own OpenAPI document: requests made up from the schemas get documented answers alone."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Texts enter, classes leave; losses against finite differences, the folded halves against the
-whole, and real corpora."""
+"""Text classification: losses against finite differences, the folded halves against the whole, and real corpora."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Functions that embed texts enter, right and wrong ones: what is asked of them, what they are saved as, and those
-that a name alone makes again."""
+"""Functions that embed texts, right and wrong ones: what is asked of them, what they are saved as, and those that a
+name alone makes again."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Texts enter collections and come out again: embedded here, in memory, a folder and over HTTP; and of the function,
-whoever keeps the collection learns nothing."""
+"""Texts in collections: embedded here, in memory, a folder and over HTTP; and of the function, whoever keeps the
+collection learns nothing."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Tracing: functions and arrays enter; that the reference computes what NumPy does, and that no value
-leaves its range, is asserted. For tests of programs."""
+"""Asserts that the reference computes what NumPy does for a traced function, and that no value goes out of its range.
+For tests of programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages and a browser enter; the demo page is fed and shown, tests and benches run in Chromium. Skipped where there is none."""
+"""Steps that need a browser: the demo page, and tests and benches in Chromium. Skipped where there is none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is deployed: the compose file and the chart enter; complaints of their own tools leave. Go builds the tools."""
+"""Checks the compose file and the Helm chart with compose's and Helm's own programs. Go builds the tools."""
 
 from __future__ import annotations
 

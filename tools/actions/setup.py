@@ -1,4 +1,4 @@
-"""A bare machine enters; `.venv` with the pinned tools and a wheel of this tree leaves."""
+"""Makes `.venv` on a bare machine: the pinned tools and a wheel of this tree."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The repository's pages and what was built of it enter; the site's static files leave, in target/site/public."""
+"""Builds the site from the repository's pages and generated references, into target/site/public."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The folder js/ enters; what runs in a browser is installed, looked over, built and tested. Skipped where there is no Node."""
+"""Installs, lints, builds and tests what is in js/. Skipped where there is no Node."""
 
 from __future__ import annotations
 

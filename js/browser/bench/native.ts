@@ -1,4 +1,4 @@
-/** Native: a size enters; `ciphervec bench web` that serves answers over it, and its native times on each back-end, leave. */
+/** Runs `ciphervec bench web`, which answers a page's queries and measures native times on each back-end. */
 
 import { spawn } from "node:child_process";
 import { needed, run } from "../src/ciphervec.ts";

@@ -1,5 +1,5 @@
 /**
- * Bench Worker: what `ciphervec bench web` serves enters; milliseconds of asking, opening and sealing leave. It does what the native
+ * Times queries, decryption and sealing in a Worker, over what `ciphervec bench web` serves. It does what the native
  * half in lab/ciphervec_lab/bench/web.py does, with the same rows.
  */
 

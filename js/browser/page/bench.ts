@@ -1,4 +1,4 @@
-/** Bench: a mode enters; what the Worker measured of it leaves. In the page, which only passes on. */
+/** The bench's page: starts a Worker that measures a mode, and passes its result on. */
 
 import type { Measured } from "./bench-worker.ts";
 

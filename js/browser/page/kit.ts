@@ -1,4 +1,4 @@
-/** Kit: a seed enters; rows leave, and which of them are nearest to a vector, in the clear. In the page. */
+/** Rows that Node and the page draw alike, and their nearest neighbours in the clear, for browser tests and benches. */
 
 /** Rows of a standard normal distribution, the same for a seed in Node and in the page. */
 export function gaussian(seed: number, rows: number, dimension: number): Float32Array {

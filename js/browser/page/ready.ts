@@ -1,4 +1,4 @@
-/** Ready: a page begins; the milliseconds until it has a key in its Worker leave. */
+/** Measures how long a page takes until it has a key in its Worker. */
 
 import { Keys } from "@ciphervec/client";
 

@@ -1,4 +1,4 @@
-/** Chromium: the system's browser enters; profiles of it leave, each with a folder of its own. For tests and benches. */
+/** The system's Chromium, and profiles in folders of their own that end with a test. For tests and benches. */
 
 import { existsSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";

@@ -1,4 +1,4 @@
-/** Ciphervec: a folder enters; `ciphervec serve` on it leaves, to be stopped, killed and started again. For tests and benches. */
+/** Runs `ciphervec serve` on a folder: starts, stops and kills it, and starts it again. For tests and benches. */
 
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";

@@ -1,4 +1,4 @@
-/** Demo page: a server's address and folder enter; the built demo page leaves, served as `make demo-web` serves it. */
+/** Serves the built demo page as `make demo-web` does. */
 
 import { preview } from "vite";
 import { DEMO } from "./needs.ts";

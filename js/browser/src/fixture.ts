@@ -1,4 +1,4 @@
-/** Fixture: nothing enters; a server, the test page in front of it on one origin, and a browser's profile leave, for one file of tests. */
+/** A server, the test page in front of it on one origin, and a browser's profile, for one file of tests. */
 
 import { fileURLToPath } from "node:url";
 import type { Page } from "playwright-core";

@@ -1,4 +1,4 @@
-/** Memory: a profile's folder and some bytes enter; where its processes hold these bytes leaves. As an attacker on this machine sees it. */
+/** Searches the memory of a browser's processes for bytes, as an attacker on this machine would. */
 
 import { closeSync, openSync, readdirSync, readFileSync, readSync } from "node:fs";
 

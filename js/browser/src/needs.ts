@@ -1,4 +1,4 @@
-/** Needs: what browser tests ask of a machine; the reason why it is skipped leaves, where something is missing. */
+/** What browser tests need of a machine, and why they are skipped where it is missing. */
 
 import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";

@@ -1,6 +1,6 @@
 /**
- * Pages: a folder of static files and a server behind enter; one origin for both leaves, which can be told to cut, flip, delay or
- * truncate what the server answers. For tests and benches.
+ * Serves static files and forwards to a server, under one origin. It can cut, flip, delay or truncate the server's
+ * answers. For tests and benches.
  */
 
 import { createReadStream, existsSync, statSync } from "node:fs";

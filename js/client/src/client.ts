@@ -1,4 +1,7 @@
-/** Client: a server's URL, a token and the owner's keys enter; collections leave. Page. */
+/**
+ * The client of a server: opens, creates and deletes collections under the owner's keys, which stay in the Worker. Runs
+ * on the page.
+ */
 
 import { defaultStorage } from "#platform";
 import "./dispose.js";

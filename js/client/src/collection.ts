@@ -1,4 +1,4 @@
-/** Collection: ids, vectors, metadata and questions enter and go to the Worker; ranked answers leave. Page. */
+/** A collection as the page sees it: passes calls to the Worker, which holds the keys. */
 
 import type { CollectionFacts } from "./collections/collection.js";
 import type { Engine } from "./engine.js";

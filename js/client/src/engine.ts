@@ -1,6 +1,6 @@
 /**
- * Engine: calls of the page enter and go to the Worker that holds the keys; results leave. One Worker serves all clients of a page, so that
- * a page never blocks and no key is on its heap.
+ * Passes the page's calls to the Worker that holds the keys. One Worker serves all clients of a page, so that a page
+ * never blocks and no key is on its heap.
  */
 
 import { here, start } from "#platform";

@@ -1,5 +1,5 @@
 /**
- * Errors: what went wrong enters as a message; what leaves is a class the caller can tell apart. Both threads.
+ * The classes of errors, the same on the page and in the Worker.
  *
  * Every message says what was expected, what came, and the next step. `CiphervecError` catches them all. The names are
  * those of the Python package, and `error.name` holds them, so that they survive minified code and another realm.

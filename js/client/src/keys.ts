@@ -1,4 +1,4 @@
-/** Keys: key files, passphrases and recovery phrases enter; handles of keys leave. The keys themselves stay in the Worker. Page. */
+/** Key files, passphrases and recovery phrases on the page. Keys stay in the Worker; the page has handles of them. */
 
 import "./dispose.js";
 import { Engine } from "./engine.js";

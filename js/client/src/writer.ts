@@ -1,4 +1,4 @@
-/** Writer: a card and rows enter; sealed batches leave that nobody here can open. Page; the writer's side, without a secret. */
+/** The writer's half on the page: seals rows under a card into batches that only the owner decrypts. Holds no secret. */
 
 import "./dispose.js";
 import { callOptions, rowsOf, type SealOptions } from "./collection.js";

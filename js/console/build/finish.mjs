@@ -1,6 +1,6 @@
 /**
- * Last step of the build: dist/ enters; the same files with brotli beside them leave, in the folder that the server's
- * binary is made from. Fails where the page's JavaScript is larger than it may be.
+ * Last step of the build: copies dist/, with brotli beside each file, into the folder that the server's binary is made
+ * from. Fails where the page's JavaScript is larger than it may be.
  */
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, extname, join, relative } from "node:path";

@@ -1,6 +1,6 @@
 /**
- * Licences: a bundle enters; the texts of what it is made of leave beside it, with a link to them in the page. Fails on a
- * package whose licence is not one of those that this project takes in.
+ * Writes the licences of a bundle's packages beside it, with a link in the page. Fails on a package whose licence is
+ * not one of those that this project takes in.
  */
 import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync } from "node:fs";

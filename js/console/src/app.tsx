@@ -1,4 +1,4 @@
-/** Application: the address enters, the frame of the page and the page that it names leave. */
+/** The application: shows the page that the address names, or asks for a token. */
 import { useCallback, useEffect, useState } from "react";
 import type { Problem } from "./api/problem";
 import { Server } from "./api/server";

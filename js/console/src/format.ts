@@ -1,4 +1,4 @@
-/** Words: numbers and times enter, what people read leaves. */
+/** Numbers, sizes and times as people read them. */
 
 const UNITS = ["bytes", "kB", "MB", "GB", "TB"];
 

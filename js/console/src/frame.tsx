@@ -1,4 +1,4 @@
-/** Frame: a page enters; it leaves under a bar with the way to others, who is signed in, and how it looks. */
+/** The bar around every page: links, who is signed in, and the theme. */
 import { type ReactNode, useEffect, useRef, useState } from "react";
 import { useAsked } from "./parts/asked";
 import { linkTo, useRoute } from "./router";

@@ -1,4 +1,4 @@
-/** Policy of scripts: an address that code would start enters; it leaves if it is of this origin, and nothing else does. */
+/** The policy of scripts: code starts scripts of this origin's assets and nothing else. */
 
 interface PolicyFactory {
   createPolicy(name: string, rules: { createScriptURL: (address: string) => string }): unknown;

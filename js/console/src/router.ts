@@ -1,4 +1,4 @@
-/** Route: what stands behind # in the address enters, the page it means leaves. The server never gets to see it. */
+/** Reads the page from what stands behind # in the address. The server never gets to see it. */
 import { useSyncExternalStore } from "react";
 
 export const TABS = ["segments", "sight", "query", "upkeep"] as const;

@@ -1,6 +1,6 @@
 /**
- * Recorder: the page's requests enter and go on to `ciphervec serve`; what passed by leaves at /seen, as it happens. Neither
- * side's: it stands on the wire, and shows what anybody there can see.
+ * Records the page's requests on their way to `ciphervec serve`, and shows at /seen what anybody on the wire can see.
+ * Holds no key.
  */
 
 import { closeSync, openSync, readdirSync, readSync, statSync } from "node:fs";

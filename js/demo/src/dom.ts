@@ -1,4 +1,4 @@
-/** DOM: names and texts enter, elements leave. Nothing is ever parsed as HTML. */
+/** Finds and makes elements. Nothing is ever parsed as HTML. */
 
 /** The element with this id. Throws where the page has none. */
 export function element<T extends HTMLElement = HTMLElement>(id: string): T {

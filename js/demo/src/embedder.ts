@@ -1,5 +1,5 @@
 /**
- * Embedder: a text enters, the unit vector that the Python demo's TF-IDF and SVD give for it leaves. In the page.
+ * The unit vector that the Python demo's TF-IDF and SVD give for a text, computed in the page.
  *
  * The model is what `ciphervec demo --export-web` writes. Sums are in double precision, so that what differs from
  * scikit-learn is that library's own rounding of float32.

@@ -1,4 +1,4 @@
-/** Format: numbers enter, what a person reads leaves. */
+/** Numbers, sizes and times as people read them. */
 
 /** Bytes in three digits. */
 export function bytes(count: number): string {

@@ -1,4 +1,4 @@
-/** Kept: a key file enters, as its passphrase encrypted it, and leaves again when the page is loaded anew. In the page. */
+/** Keeps a key file in this browser's local storage, encrypted under its passphrase. */
 
 const NAME = "ciphervec-demo-key-file";
 

@@ -1,4 +1,4 @@
-/** Page: a person's clicks enter; keys, sealed rows and answers are shown. It ties the parts together and computes nothing. */
+/** The demo's page: answers a person's clicks with its parts, and computes nothing itself. */
 
 import type { Progress } from "@ciphervec/client";
 import { element, make } from "./dom.ts";

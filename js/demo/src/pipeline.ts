@@ -1,4 +1,4 @@
-/** Pipeline: what a question went through enters, step by step; the strip that shows it leaves. In the page. */
+/** The strip that shows a question's stages, step by step. */
 
 import { element, make } from "./dom.ts";
 

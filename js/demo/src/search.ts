@@ -1,4 +1,4 @@
-/** Search: a key, the passages and a question enter; sealed rows and hits leave. The key holder's half, in the page and its Worker. */
+/** The key holder's half of the demo, in the page and its Worker: seals passages and answers questions. */
 
 import { Client, type Collection, CollectionNotFound, Keys, type Progress } from "@ciphervec/client";
 import type { Embedder } from "./embedder.ts";

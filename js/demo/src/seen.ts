@@ -1,4 +1,4 @@
-/** Seen: what the recorder on the wire tells enters; the server's half of the page leaves. In the page, of the server's side. */
+/** The server's half of the page: the requests that the recorder saw, and the bytes on the disk. */
 
 import type { Disk, Seen } from "../server/recorder.ts";
 import { element, make } from "./dom.ts";

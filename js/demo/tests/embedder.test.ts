@@ -1,4 +1,4 @@
-/** The Python demo's model and what it gave for some hundred texts enter; the page's embedder must give the same. */
+/** The page's embedder gives the vectors of the Python demo for some hundred texts. */
 
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";

@@ -1,4 +1,4 @@
-/** Exported: the folder that `ciphervec demo --export-web` wrote leaves, or nothing where no one has written it. */
+/** The folder that `ciphervec demo --export-web` wrote, if someone has written it. */
 
 import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";

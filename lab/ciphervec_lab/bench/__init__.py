@@ -1,2 +1,1 @@
-"""Benches: a size enters, measured records leave: searches beside a plaintext one, the Paillier
-family beside its peers, in one run."""
+"""Benches: searches beside a plaintext one, and the Paillier family beside its peers, in one run."""

@@ -1,5 +1,5 @@
-"""Subjects of `bench paillier`: a scheme and a key size enter, encrypted vectors and scores leave.
-The bench plays the key owner and the server in turn."""
+"""What `bench paillier` times of ours: key pairs of every scheme, and their encryption, scores and decryption. The
+bench plays the key owner and the server in turn."""
 
 from __future__ import annotations
 

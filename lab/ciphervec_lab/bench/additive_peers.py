@@ -1,5 +1,4 @@
-"""Additively homomorphic peers: a vector enters an additively homomorphic peer, ciphertexts and
-scores leave. Each in its best documented use."""
+"""Additively homomorphic peers, LightPHE and phe. Each in its best documented use."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Bootstrapping bench: settings enter, records leave: arrays refreshed on one thread, beside a peer in
-its own process that takes turns with them. Plays both halves."""
+"""Times the refreshing of encrypted arrays on one thread, in turns with a peer in its own process. Plays both
+halves."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Memory of a refreshing: keys in a file and a spent array enter, the most memory that a process of its own had to refresh it
-leaves. Server side, in that process."""
+"""Measures the most memory that a server needs to refresh a spent array, in a process of its own."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Peer of the bootstrapping bench, a program of its own: a size enters on its command line, turns on
-its standard input; what each took leaves as a line of JSON. Plays both halves of OpenFHE.
+"""Peer of the bootstrapping bench, a program of its own: takes turns on its standard input and prints times as JSON.
+Plays both halves of OpenFHE.
 
 Nothing of this package is imported: it runs under whatever Python the peer's wheel is for.
 """

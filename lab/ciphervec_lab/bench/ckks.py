@@ -1,5 +1,4 @@
-"""CKKS bench: settings enter, records leave: CKKS operation by operation, timed inside the native
-module, on one thread."""
+"""Times CKKS operation by operation inside the native module, on one thread."""
 
 from __future__ import annotations
 

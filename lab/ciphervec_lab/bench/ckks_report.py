@@ -1,5 +1,4 @@
-"""Report of `bench ckks`: the records of `bench ckks` enter; tables for a terminal, a Markdown file
-and a plot leave. Nothing here is secret."""
+"""Report of `bench ckks`: tables for a terminal, a Markdown file and a plot of its records."""
 
 from __future__ import annotations
 

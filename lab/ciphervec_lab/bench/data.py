@@ -1,5 +1,4 @@
-"""Synthetic data: a size and a seed enter; unit vectors, queries and their float64 truth leave.
-Nothing here is secret."""
+"""Unit vectors and queries drawn from a seed, with their cosines in float64 and recall against them."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Faces bench: embeddings of people enter; records leave of registering and finding faces through
-DeepFace's database, ours and LightPHE's way beside it. Plays key owner and server.
+"""Times registering and finding faces through DeepFace's database over an encrypted collection, beside LightPHE's way.
+Plays key owner and server.
 
 LightPHE's way is that of its authors, who are DeepFace's: each embedding is encrypted, number by
 number; to find a face, the machine without the key multiplies every template with its embedding in

@@ -1,5 +1,4 @@
-"""Report of `bench faces`: its records enter; a table for a terminal and for Markdown leaves, and a
-plot. Nothing here is secret."""
+"""Report of `bench faces`: a table for a terminal and for Markdown, and a plot of its records."""
 
 from __future__ import annotations
 

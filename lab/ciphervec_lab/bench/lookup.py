@@ -1,5 +1,4 @@
-"""Lookup bench: settings enter, records leave: private lookup of full batches, strategy by
-strategy, timed inside the native module."""
+"""Times private lookup of full batches, strategy by strategy, inside the native module."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Report of `bench lookup`: the records of `bench lookup` enter; a table for a terminal and a
-Markdown file, and a plot leave. Nothing here is secret."""
+"""Report of `bench lookup`: a table for a terminal, a Markdown file and a plot of its records."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Machine: nothing enters; the machine's name, the versions used and the memory of this process
-leave. Either side."""
+"""The machine's name, the versions used, and the memory of this process."""
 
 from __future__ import annotations
 

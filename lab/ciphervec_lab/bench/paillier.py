@@ -1,5 +1,4 @@
-"""Paillier bench: settings enter, records leave: the Paillier family on vectors, beside LightPHE
-and phe at the same key size in one run."""
+"""Times the Paillier family on vectors, beside LightPHE and phe at the same key size in one run."""
 
 from __future__ import annotations
 

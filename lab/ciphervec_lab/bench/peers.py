@@ -1,5 +1,5 @@
-"""Search peers: the same vectors and queries enter a plaintext or encrypted peer; its times leave.
-Each peer in its best documented use."""
+"""Search peers, plaintext and encrypted, timed on the bench's vectors and queries. Each peer in its best documented
+use."""
 
 from __future__ import annotations
 

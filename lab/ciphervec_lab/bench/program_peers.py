@@ -1,5 +1,4 @@
-"""Peers of the programs bench: a program's name and arrays enter; a run of other software's best way
-to compute it encrypted leaves. Plays both halves."""
+"""Peers of the programs bench: other software's best way to compute a sample program encrypted. Plays both halves."""
 
 from __future__ import annotations
 

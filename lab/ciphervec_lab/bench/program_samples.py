@@ -1,5 +1,4 @@
-"""Sample programs: a name enters; a plain function, what its arguments are, and arrays to run it on
-leave. Of the owner's side; nothing here is secret."""
+"""Sample programs: plain functions with declarations of their arguments, and arrays to run them on."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Programs bench: settings enter, records leave: sample programs on encrypted arrays, beside peers
-that take turns with them. Plays both halves."""
+"""Times sample programs on encrypted arrays, in turns with peers. Plays both halves."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Report of `bench programs`: records enter; a table for a terminal and a Markdown file, and a plot
-leave. Nothing here is secret."""
+"""Report of `bench programs`: a table for a terminal, a Markdown file and a plot of its records."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Report of `bench search`: records enter; JSON, CSV, a Markdown table and a plot leave. Neither
-side: nothing here is secret or sealed."""
+"""Report of `bench search`: JSON, CSV, a Markdown table and a plot of its records; writers that other reports use
+too."""
 
 from __future__ import annotations
 

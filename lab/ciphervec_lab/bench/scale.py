@@ -1,5 +1,5 @@
-"""Scale: a number of rows enters; what a question costs a collection that is scanned whole, and one that is routed, leaves:
-rows, bytes, time and recall. Plays owner and server in one process, but where half of an answer is fetched ahead.
+"""Measures what a question costs in a collection that is scanned whole, and in one that is routed: rows, bytes, time
+and recall. Plays owner and server in one process, but where half of an answer is fetched ahead.
 
 The rows are real ones scaled up, where a file of some is given: each lies between one of them and its neighbours, with
 noise, so that there are as many directions around a row as there were (`intrinsic` says). Without a file they lie on a bent

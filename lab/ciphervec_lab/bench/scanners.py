@@ -1,5 +1,4 @@
-"""Bench of a cluster: rows, a dimension and numbers of scanners enter; records of sealing, latency and
-what a kill changes leave. Plays every party on this machine.
+"""Bench of a cluster of scanners: sealing, latency, and what a kill changes. Plays every party on this machine.
 
     python -m ciphervec_lab.bench.scanners --rows 10000000 --dim 128 --scanners 1,2,4 --json out.json
 

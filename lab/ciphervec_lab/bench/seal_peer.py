@@ -1,5 +1,4 @@
-"""SEAL peer: a degree and a number of primes enter, times of SEAL's CKKS operations leave:
-TenSEAL's own way down, `tenseal.sealapi`."""
+"""Times SEAL's CKKS operations by TenSEAL's own way down, `tenseal.sealapi`."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Search bench: settings enter, one record per mode leaves. Ours and the peers take turns, so that
-a machine that drifts drifts for all."""
+"""Times searches in every mode, a record a mode. Ours and the peers take turns, so that a machine that drifts drifts
+for all."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Sidecar bench: a size enters; adds a second and the time of a question leave, through the sidecar with vectors in
-base64 and in JSON, and through a client of ours beside it. Plays application and owner.
+"""Sidecar bench: adds a second and the time of a question, through the sidecar with vectors in base64 and in JSON, and
+through a client of ours. Plays application and owner.
 
 All ways take turns, a batch each, so that a machine that drifts drifts for all. Requests are written before they are timed:
 what an application's own client takes to write them is not the sidecar's.

@@ -1,5 +1,5 @@
-"""Subject of `bench search`: vectors enter, one sealed collection with both halves of a query
-leaves. The bench plays owner and server in turn."""
+"""What `bench search` times of ours: one sealed collection with both halves of a query. The bench plays owner and
+server in turn."""
 
 from __future__ import annotations
 

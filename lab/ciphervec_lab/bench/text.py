@@ -1,5 +1,4 @@
-"""Text bench: labelled texts and a classifier enter, a record a strategy leaves: encrypted
-classification beside plain."""
+"""Times encrypted classification of texts beside plain, a record a strategy."""
 
 from __future__ import annotations
 

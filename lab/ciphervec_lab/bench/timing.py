@@ -1,5 +1,5 @@
-"""Timing: things to time enter, medians leave. Ours and the peers take turns, so that a machine
-that drifts drifts for all."""
+"""Medians of things that are timed in turn. Ours and the peers take turns, so that a machine that drifts drifts for
+all."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Web bench's native half: a size enters; sealed rows that answer queries on this machine, and what the
-same work takes its native module, leave. It plays owner and server."""
+"""The native half of the web bench: serves answers over sealed rows to a page, and times the same work in the native
+module. Plays owner and server."""
 
 from __future__ import annotations
 

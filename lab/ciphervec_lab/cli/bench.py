@@ -1,5 +1,4 @@
-"""Commands `bench`: a size enters; measured tables, files and a plot leave. The bench plays owner
-and server in one process."""
+"""Commands `bench`: measured tables, files and a plot. The bench plays owner and server in one process."""
 
 from __future__ import annotations
 

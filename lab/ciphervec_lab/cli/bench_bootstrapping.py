@@ -1,4 +1,4 @@
-"""Command `bench bootstrapping`: sizes enter; a table, files and a plot leave."""
+"""Command `bench bootstrapping`, with its table for a terminal."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Command `bench faces`: how many people, or their embeddings, enter; what it takes to register and
-find them leaves. Plays key owner and server."""
+"""Command `bench faces`, with its table for a terminal. Plays key owner and server."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Commands `bench faults`: turns, samples or minutes enter; what broke, or that nothing did,
-leaves."""
+"""Commands `bench faults`: break a server on purpose, and say what broke, or that nothing did."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Command `bench plot`: JSON files that a bench or a study wrote enter; a picture of each
-leaves."""
+"""Command `bench plot`: draws JSON files that a bench or a study wrote."""
 
 from __future__ import annotations
 

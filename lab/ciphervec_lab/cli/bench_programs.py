@@ -1,4 +1,4 @@
-"""Command `bench programs`: options enter; a table, files and a plot leave."""
+"""Command `bench programs`, with its table for a terminal."""
 
 from __future__ import annotations
 

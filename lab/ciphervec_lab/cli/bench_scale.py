@@ -1,4 +1,4 @@
-"""Command `bench scale`: options enter; a table and a file of records leave."""
+"""Command `bench scale`: a table and a file of records."""
 
 from __future__ import annotations
 

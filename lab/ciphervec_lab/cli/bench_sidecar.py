@@ -1,4 +1,4 @@
-"""Command `bench sidecar`: options enter; a table and a file of records leave."""
+"""Command `bench sidecar`: a table and a file of records."""
 
 from __future__ import annotations
 

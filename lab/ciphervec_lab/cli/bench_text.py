@@ -1,5 +1,5 @@
-"""Command `bench text`: labelled texts enter; how encrypted classification of them did leaves.
-Plays trainer, client and server in one process."""
+"""Command `bench text`: how encrypted classification of labelled texts did. Plays trainer, client and server in one
+process."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Command `bench web`: a size enters; a server of answers for a page's bench, or the native module's
-times over it, leave. It plays owner and server."""
+"""Command `bench web`: serves answers for a page's bench, or prints the native module's times over the same rows. Plays
+owner and server."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Outcome: what was measured enters; a table or JSON on the screen, and the files that were asked for,
-leave. Shared by the benches."""
+"""Shows what a bench measured, as a table or JSON, and writes the files that were asked for. Shared by the benches."""
 
 from __future__ import annotations
 

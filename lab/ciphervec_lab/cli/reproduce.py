@@ -1,5 +1,5 @@
-"""Commands `reproduce`: a paper's name enters; its tables leave, remade on this machine with the
-printed figures beside. Plays owner and server."""
+"""Commands `reproduce`: remake a paper's tables on this machine, with the printed figures beside. Plays owner and
+server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Command `reproduce ive-pel`: options enter; the study's tables, files and a plot leave."""
+"""Command `reproduce ive-pel`: the study's tables, files and a plot."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Command `reproduce marble`: options enter; the study's table and curves, files and a plot
-leave."""
+"""Command `reproduce marble`: the study's table and curves, files and a plot."""
 
 from __future__ import annotations
 

@@ -1,2 +1,1 @@
-"""Reproductions: a paper's tables enter as printed, the same tables measured here leave. Nothing
-secret outlives a run."""
+"""Papers' tables, as printed and as measured here. Nothing secret outlives a run."""

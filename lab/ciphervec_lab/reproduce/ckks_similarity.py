@@ -1,5 +1,4 @@
-"""CKKS similarity study: settings enter; the study of Ibraheem & Nahas 2024 leaves, remade by ours
-and TenSEAL, its printed figures beside.
+"""CKKS similarity study: Ibraheem & Nahas 2024, remade with ours and TenSEAL, the printed figures beside.
 
 Pairs of vectors, both encrypted, are compared by cosine and by Euclidean distance, packed into
 slots, into coefficients and not packed at all, on one thread.

@@ -1,5 +1,4 @@
-"""Report of the CKKS similarity study: the records of `reproduce ckks-similarity` enter; tables
-with a column as printed, files and charts leave."""
+"""Report of `reproduce ckks-similarity`: tables with a column as printed, files and charts."""
 
 from __future__ import annotations
 

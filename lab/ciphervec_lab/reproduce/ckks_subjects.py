@@ -1,5 +1,4 @@
-"""Subjects of the CKKS similarity study: a metric, a layout and a dimension enter; ours and TenSEAL
-leave as one thing: encrypt, compute, decrypt, sizes.
+"""Subjects of the CKKS similarity study: ours and TenSEAL behind one interface: encrypt, compute, decrypt, sizes.
 
 Vectors for cosines are scaled to length 1 by whoever encrypts, in both libraries; the root of a
 distance is taken after decryption, in both.

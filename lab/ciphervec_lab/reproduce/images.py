@@ -1,5 +1,4 @@
-"""Image vectors: a dimension, or a .npy file, enters; unit vectors of real images leave. Nothing
-here is secret."""
+"""Unit vectors of real images: handwritten digits of scikit-learn, or rows of a .npy file."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Embedding lookup study: settings enter; the study of Jang et al. 2026 leaves, remade: private
-embedding lookup, its printed figures beside.
+"""Embedding lookup study: Jang et al. 2026, remade: private embedding lookup, its printed figures beside.
 
 Tables 3 and 6 on random tables of the study's shapes, as times do not depend on what is in them;
 Table 5 on given texts.

@@ -1,5 +1,4 @@
-"""Report of the embedding lookup study: the records of `reproduce ive-pel` enter; tables with the
-figures as printed, and plots of time against rows, leave."""
+"""Report of `reproduce ive-pel`: tables with the figures as printed, and plots of time against rows."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Compiler study: settings enter; the study of Viand & Shafagh 2018 leaves, remade: what encryption
-costs, what operations cost by depth, and three programs over the size of their inputs.
+"""Compiler study: Viand & Shafagh 2018, remade: what encryption costs, what operations cost by depth, and three
+programs over the size of their inputs.
 
 Table 1 and Figure 4 are plain functions, compiled and run by `ciphervec.programs`.
 """

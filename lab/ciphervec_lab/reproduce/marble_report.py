@@ -1,5 +1,4 @@
-"""Report of the compiler study: the records of `reproduce marble` enter; tables with the figures as
-printed, and the curves of Figures 3 and 4, leave."""
+"""Report of `reproduce marble`: tables with the figures as printed, and the curves of Figures 3 and 4."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Paillier's precomputations: a scheme's name and a length enter; the package's own Paillier
-leaves, with every precomputation on or off."""
+"""The package's own Paillier with every precomputation on or off, for the precomputation study."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Precomputation study: settings enter; Tables I and II and Figure 3 of Ryšavá & Ricci 2022 leave,
-remade with each precomputation timed alone.
+"""Precomputation study: Tables I and II and Figure 3 of Ryšavá & Ricci 2022, remade with each precomputation timed
+alone.
 
 The paper draws its noise from a table of r in 1..100, which a hundred trial divisions open. Here a
 precomputed noise is n-th powers of full entropy, each used once, so a run makes as many as it needs

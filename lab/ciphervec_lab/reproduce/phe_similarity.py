@@ -1,5 +1,5 @@
-"""Similarity study: settings enter; Table 5 of Serengil & Ozpinar 2025 leaves, remade by ours,
-LightPHE and TenSEAL, as printed beside.
+"""Similarity study: Table 5 of Serengil & Ozpinar 2025, remade with ours, LightPHE and TenSEAL, the printed figures
+beside.
 
 Similarities of unit-normalised embeddings of real images, one thread. 80-bit keys are made here
 because the table has them; they are insecure, and every record says so.

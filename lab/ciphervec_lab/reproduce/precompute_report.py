@@ -1,5 +1,4 @@
-"""Report of the precomputation study: the records of `reproduce paillier-precompute` enter; two
-tables with the printed figures in a column and Figure 3 leave."""
+"""Report of `reproduce paillier-precompute`: two tables with the printed figures in a column, and Figure 3."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Report of the similarity study: the records of `reproduce phe-similarity` enter; tables with a
-column as printed, files and a plot leave."""
+"""Report of `reproduce phe-similarity`: tables with a column as printed, files and a plot."""
 
 from __future__ import annotations
 

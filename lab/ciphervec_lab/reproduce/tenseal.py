@@ -1,5 +1,4 @@
-"""TenSEAL subject: a setting of Table 5 and a vector enter, TenSEAL's ciphertexts and scores leave:
-the table's other side."""
+"""TenSEAL at the settings of Table 5: the table's other side."""
 
 from __future__ import annotations
 

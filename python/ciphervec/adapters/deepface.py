@@ -1,5 +1,5 @@
-"""DeepFace: face embeddings enter; identities and distances leave, from templates that stay
-encrypted while they are searched. Key owner's side.
+"""A database of DeepFace's over encrypted collections: templates stay encrypted while they are searched. Key owner's
+side.
 
     install()
     DeepFace.register(photographs, database_type="ciphervec", connection=client)

@@ -1,5 +1,5 @@
-"""LangChain's vector store and retriever over a collection, for the key owner. Texts and questions are embedded here; what
-leaves is sealed.
+"""LangChain's vector store and retriever over a collection, for the key owner. Texts and questions are embedded here,
+and sealed before they are sent.
 
     store = CiphervecVectorStore(client.get_or_create_collection("notes", 384), embedding)
     store.add_documents(documents)

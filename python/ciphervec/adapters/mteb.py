@@ -1,5 +1,5 @@
-"""MTEB: a benchmark's embeddings enter; similarities and places in its corpus leave, from rows that
-stay encrypted while they are searched. Key owner's side.
+"""A search backend of MTEB's over a collection: a benchmark's corpus stays encrypted while it is searched. Key owner's
+side.
 
     encoder = mteb.get_model("sentence-transformers/all-MiniLM-L6-v2")
     backend = CiphervecSearchIndex(encoder, mode="sealed-index")

@@ -1,5 +1,5 @@
-"""scikit-learn: arrays enter; distances, neighbours and their graphs leave, from rows that stay
-encrypted while they are searched. Key owner's side.
+"""scikit-learn's neighbour searches and their graphs over rows that stay encrypted while they are searched. Key owner's
+side.
 
     model = make_pipeline(
         EncryptedKNeighborsTransformer(n_neighbors=9, metric="euclidean"),
@@ -110,8 +110,8 @@ class EncryptedNearestNeighbors(index.EncryptedNearestNeighbors, BaseEstimator):
 class EncryptedKNeighborsTransformer(
     ClassNamePrefixFeaturesOutMixin, TransformerMixin, EncryptedNearestNeighbors
 ):
-    """`sklearn.neighbors.KNeighborsTransformer` by encrypted search: X enters, the sparse graph of
-    its nearest fitted rows leaves, for estimators that take `metric="precomputed"`.
+    """`sklearn.neighbors.KNeighborsTransformer` by encrypted search: turns X into the sparse
+    graph of its nearest fitted rows, for estimators that take `metric="precomputed"`.
 
     In `distance` graphs each row has one neighbour more than asked for, since a fitted row is its
     own nearest; as in scikit-learn.

@@ -1,5 +1,4 @@
-"""Additively homomorphic encryption: numbers and vectors enter encrypted, their sums leave. A
-module for each scheme."""
+"""Additively homomorphic encryption of numbers and vectors, a module for each scheme."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Damgård–Jurik: Paillier with messages s times as long as n. Numbers enter encrypted, sums leave.
+"""Damgård–Jurik: Paillier with messages s times as long as n.
 
 Ciphertexts are s + 1 times as long as n, so the overhead shrinks as s grows. s = 1 is Paillier.
 """

@@ -1,5 +1,4 @@
-"""Exponential ElGamal on ristretto255: ciphertexts of 64 bytes. Small numbers enter encrypted, sums
-leave.
+"""Exponential ElGamal on ristretto255: small numbers in ciphertexts of 64 bytes.
 
 Decryption looks for a discrete logarithm, so integers are below 2^35: declare how many bits your
 numbers need, as in `encrypt(x, bits=10)`. Results up to 2^25 take a tenth of a millisecond, the

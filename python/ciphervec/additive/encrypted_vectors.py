@@ -1,5 +1,4 @@
-"""Encrypted embeddings and their encrypted scores. Rows enter, a server compares them with plain
-probes, scores leave.
+"""Encrypted embeddings, and their encrypted scores with plain probes, which a server computes.
 
 Only the key owner decrypts. Rows are normalised and rounded on the way in; how finely is the
 precision.

@@ -1,5 +1,4 @@
-"""Evaluator: a public key's native half enters; what computing on its ciphertexts takes leaves.
-Without a secret."""
+"""What an encrypted array knows of its key: enough to compute on ciphertexts, and no secret."""
 
 from __future__ import annotations
 

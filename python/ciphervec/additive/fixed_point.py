@@ -1,5 +1,4 @@
-"""Fixed-point numbers: numbers enter, integers of one scale leave, and back. Both sides of the
-additively homomorphic schemes.
+"""Fixed-point numbers of the additively homomorphic schemes: numbers as integers of one scale, and back.
 
 A number x is stored as the integer m = x · 2^f, rounded, with one f for a whole array. What travels
 in clear beside a ciphertext is f and a bound on |m|: neither depends on the numbers.

@@ -1,5 +1,5 @@
-"""Keys of the additively homomorphic schemes: numbers and vectors enter and leave encrypted. What
-all the modules `paillier`, `damgard_jurik`, `okamoto_uchiyama` and `elgamal` share."""
+"""Public keys and key pairs of the additively homomorphic schemes. What all the modules `paillier`, `damgard_jurik`,
+`okamoto_uchiyama` and `elgamal` share."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Noise pool: noise computed ahead for one key of the factoring schemes: counts enter, and
-encryption that takes microseconds leaves. Key owner's side.
+"""Noise computed ahead for one key of the factoring schemes: with it an encryption takes microseconds. Key owner's
+side.
 
 Nearly all the time of an encryption goes into its noise, which does not depend on the message. A
 pool draws it at leisure. Every element is used once: used twice, it would show the difference of

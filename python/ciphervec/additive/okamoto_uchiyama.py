@@ -1,5 +1,4 @@
-"""Okamoto–Uchiyama: ciphertexts as long as n, messages a third of that. Numbers enter encrypted,
-sums leave.
+"""Okamoto–Uchiyama: ciphertexts as long as n, messages a third of that.
 
 n = p²q, and `bits` is its length. Decrypting a number of p or more would give p away, so every
 result is checked against its bound before it is released.

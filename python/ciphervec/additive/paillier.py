@@ -1,5 +1,4 @@
-"""Paillier: additively homomorphic numbers and vectors of any size. Numbers enter encrypted, sums
-leave.
+"""Paillier: additively homomorphic numbers and vectors of any size.
 
 Messages are as long as n, ciphertexts twice that. 3072 bits, the default, are 128 bits of security;
 2048, which has to be asked for, 112.

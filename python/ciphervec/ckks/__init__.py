@@ -1,5 +1,4 @@
-"""CKKS: vectors that are both encrypted are compared, added and multiplied. Floats enter encrypted,
-floats leave.
+"""CKKS: vectors that are both encrypted are compared, added and multiplied.
 
 A `Context` is the key owner's: it encrypts and decrypts. `context.public()` is what a server gets:
 it computes and reads nothing. Depth is what the parameters have, or without end where arrays are

@@ -1,5 +1,4 @@
-"""Base context of CKKS: what both contexts of CKKS are: a native server's parameters and keys
-enter; sizes, security and plans leave. No secret."""
+"""What the owner's and the server's context of CKKS share: sizes, security and plans. Holds no secret."""
 
 from __future__ import annotations
 

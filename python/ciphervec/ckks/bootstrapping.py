@@ -1,5 +1,4 @@
-"""Bootstrapping of CKKS: arrays whose levels are spent enter with keys, the same numbers with levels
-leave. Server side; the owner makes the keys.
+"""Bootstrapping of CKKS: gives arrays whose levels are spent new levels. Server side; the owner makes the keys.
 
 A refreshed array is as good as a new one, but for an error that `plan()` states, so that programs of
 any length can be computed. `docs/pairs.md` says when that pays.

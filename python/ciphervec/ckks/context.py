@@ -1,5 +1,5 @@
-"""Contexts of CKKS: vectors enter and leave encrypted, at the key owner's; encrypted ones are
-computed on, at a server's."""
+"""Contexts of CKKS: the key owner's, which encrypts and decrypts, and a server's, which computes on encrypted
+vectors."""
 
 from __future__ import annotations
 

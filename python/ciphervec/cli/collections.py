@@ -1,4 +1,4 @@
-"""Commands `create`, `add` and `query`, for a key's owner: rows are sealed before they leave this machine."""
+"""Commands `create`, `add` and `query`, for a key's owner: rows are sealed on this machine."""
 
 from __future__ import annotations
 

@@ -1,2 +1,1 @@
-"""Codebooks and how they are learned: a matrix enters, codes and tables leave. Runs where the
-matrix is, before any encryption."""
+"""Codebooks and how they are learned, where the embedding matrix is, before any encryption."""

@@ -1,5 +1,4 @@
-"""AdamW optimiser: parameters and their gradients enter, better parameters leave. Plain arithmetic
-of whoever trains; nothing here is secret."""
+"""The AdamW optimiser on float32 arrays. Nothing here is secret."""
 
 from __future__ import annotations
 

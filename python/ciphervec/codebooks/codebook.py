@@ -1,5 +1,5 @@
-"""Codebook: an embedding matrix enters; a few small tables and each row's codes leave, and a file
-of them. Runs where the matrix is.
+"""A codebook of an embedding matrix: a few small tables and each row's codes, and the file of both. Runs where the
+matrix is.
 
 Row i of the matrix becomes `sum(tables[j][codes[i, j]] for j)`. A client keeps the codes and
 encrypts them; a server keeps the tables, which are n / (tables · rows) times smaller than the

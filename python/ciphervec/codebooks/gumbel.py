@@ -1,5 +1,5 @@
-"""Gumbel-softmax codebook: rows enter; codes and tables learned by gradient descent leave. Runs
-where the matrix is, before anything is encrypted.
+"""Codes and tables learned by gradient descent through a Gumbel-softmax. Runs where the matrix is, before anything is
+encrypted.
 
 The code learning of Shu & Nakayama 2018 (section 4): an encoder of one hidden layer proposes a
 distribution over each table's rows, a Gumbel-softmax sample of it stands in for the one-hot choice,

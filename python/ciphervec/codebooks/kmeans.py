@@ -1,5 +1,4 @@
-"""k-means: rows enter; codes and tables by k-means leave, one table after the other. Runs where the
-matrix is, before any encryption.
+"""Codes and tables by k-means, one table after the other. Runs where the matrix is, before any encryption.
 
 *Residual*: each table holds the centroids of what the tables before it left over. *Product*: the
 dimensions are divided into blocks and each table holds the centroids of its block, zero elsewhere

@@ -1,5 +1,4 @@
-"""Codebook refinement: rows, codes and tables enter; codes and tables that are closer leave. Runs
-where the matrix is, before anything is encrypted.
+"""Brings codes and tables closer to the rows they stand for. Runs where the matrix is, before anything is encrypted.
 
 A sum of table rows can be improved whatever found it, by turns: with the codes fixed the best
 tables are a least-squares problem, and with the tables fixed each row's codes are chosen again one

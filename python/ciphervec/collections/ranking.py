@@ -245,7 +245,7 @@ class PairModel(Protocol):
 
 
 RerankFunction: TypeAlias = Callable[[str, list[str]], Sequence[float] | npt.NDArray[Any]] | PairModel
-"""A query and documents enter; a number for each document leaves, and higher is closer."""
+"""From a query and documents, a number for each document: higher is closer."""
 
 
 @dataclass(frozen=True)

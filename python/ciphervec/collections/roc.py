@@ -1,5 +1,5 @@
-"""Thresholds: scores of pairs that are known to be the same, and not, enter; how often each threshold
-errs leaves, and the one for an error that is wanted. Key owner's side, before anything is encrypted.
+"""How often each threshold errs on pairs that are known to be the same or not, and the threshold for an error that is
+wanted. Key owner's side, before anything is encrypted.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""Decrypt service of the key owner: an edge device's query and a cloud's encrypted answer enter,
-match or no match leaves.
+"""Decrypt service of the key owner: says of an edge device's query and a cloud's encrypted answer whether they match.
 
 It alone has the keys. The threshold is the owner's, every principal has a budget of queries that is
 charged before anything is opened, and what it opens must be the cloud's answer to that very query:

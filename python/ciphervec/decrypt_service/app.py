@@ -1,5 +1,4 @@
-"""Web application: HTTP requests enter, match or no match leaves: the service as a Starlette
-application. Key owner's side.
+"""The decrypt service as a Starlette application. Key owner's side.
 
 `POST /v1/match/{collection}` with a bearer token and the bytes of `message.Request`; `GET /healthz`
 without. Errors say as little as they can: a token that does not count, and a collection that is not

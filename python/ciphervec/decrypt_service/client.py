@@ -1,5 +1,4 @@
-"""Match client: a query and the cloud's answer enter, go to the decrypt service, and match or no
-match leaves. The edge's side, no key."""
+"""Asks a decrypt service whether a query and the cloud's answer match. The edge's side, no key."""
 
 from __future__ import annotations
 

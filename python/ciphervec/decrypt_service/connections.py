@@ -1,5 +1,4 @@
-"""Connections: sockets enter as they are accepted; those that ask in time leave to be served, the
-others are closed. Key owner's side.
+"""Which connections the decrypt service keeps: those that ask in time are served, the others closed. Key owner's side.
 
 A socket costs whoever opens it nothing. So each has to show the whole head of a request within a
 time that begins when it is accepted, TLS handshake included, however it trickles; and where there

@@ -1,5 +1,4 @@
-"""Query budget: tokens and numbers of queries enter; who it is, and whether that many are left,
-leave. One SQLite file, at the key owner.
+"""Principals, their tokens and their budgets of queries. One SQLite file, at the key owner.
 
 Durable and shared: a budget is charged in a transaction that has reached the disk before anything
 is opened, so neither a restart nor a second process gives a query away. Of a token the file holds a

@@ -1,5 +1,4 @@
-"""Match request: what an edge device posts enters and leaves as bytes: its query, the cloud's
-answer, the receipt. Both sides, no key.
+"""The bytes of a match request, as an edge device posts it: its query, the cloud's answer, the receipt. No key.
 
 `CVMATCHQ | version u32 | query length u32 | receipt length u32 | answer length u64 | query | receipt | answer`,
 little-endian. Version 2 has an id at the end, as JSON, about whose row alone it asks.

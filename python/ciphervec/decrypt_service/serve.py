@@ -1,5 +1,4 @@
-"""Service process: an application and an address enter; requests are served until the process ends.
-Key owner's side."""
+"""Serves the decrypt service at an address until the process ends. Key owner's side."""
 
 from __future__ import annotations
 

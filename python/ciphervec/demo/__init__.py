@@ -1,2 +1,1 @@
-"""Demo: the standard library's docstrings enter, a search over their encrypted embeddings leaves.
-Both sides run here."""
+"""A search over encrypted embeddings of the standard library's docstrings. Both sides run here."""

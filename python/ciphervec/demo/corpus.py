@@ -1,5 +1,4 @@
-"""Corpus: Python's own standard library enters, its documentation in passages leaves. The key
-owner's side; no network."""
+"""Passages of documentation from Python's own standard library. The key owner's side; no network."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Embedding: texts enter, unit vectors leave. The key owner's side: the server never sees a text or
-an embedding model's input."""
+"""Unit vectors of texts, by TF-IDF or a model of sentences. The key owner's side: the server never sees a text or an
+embedding model's input."""
 
 from __future__ import annotations
 

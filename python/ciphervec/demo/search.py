@@ -1,5 +1,4 @@
-"""Demo's search: passages and questions enter; what each trust mode answered, cost and showed its
-server leaves. Plays both sides."""
+"""The demo's questions in each trust mode: what they answered, cost and showed the server. Plays both sides."""
 
 from __future__ import annotations
 

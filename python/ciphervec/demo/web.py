@@ -1,5 +1,4 @@
-"""Web: the demo's passages and its model enter; a folder that a web page embeds and searches with
-leaves. The key owner's side."""
+"""Writes the folder of passages and a model that a web page embeds and searches with. The key owner's side."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Server address: what a caller says about a server enters: its URL, a token. A checked base URL
-and a token that never shows itself leave."""
+"""A server's address as a caller gives it: a checked base URL, and a token that never shows itself."""
 
 from __future__ import annotations
 

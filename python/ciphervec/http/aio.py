@@ -1,5 +1,4 @@
-"""Asynchronous client: calls on an event loop enter, awaited results leave; the blocking client's
-methods as coroutines. Key owner's side.
+"""Asynchronous client: the blocking client's methods as coroutines. Key owner's side.
 
 Sealing, opening and waiting happen in threads, requests on an event loop of the client's own, so
 the caller's loop only waits. A call that is cancelled closes its request; what it was doing ends at

@@ -1,5 +1,4 @@
-"""Append: sealed segments enter and go to a server in commits, with a token that may do nothing
-else. The writer's side, no key.
+"""Sends sealed segments to a server in commits, with a token that may do nothing else. The writer's side, no key.
 
 Every segment is a commit of its own, which is whole or absent. Sent again it is known by its key,
 which follows from the segment's id, or by the segment that is there. Nothing of the collection is

@@ -1,5 +1,4 @@
-"""Local server: a folder enters; a server of it in a child process on this machine leaves: for
-tests, examples and trying things out."""
+"""Runs a server of a folder in a child process on this machine, for tests, examples and trying things out."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Problem details: an HTTP answer that is not the one hoped for enters; the exception that a caller
-would catch leaves. Key owner's side."""
+"""Turns an HTTP answer other than the one hoped for into the exception that a caller would catch. Key owner's side."""
 
 from __future__ import annotations
 

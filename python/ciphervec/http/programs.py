@@ -1,5 +1,5 @@
-"""Remote programs: plans, evaluation keys and encrypted inputs enter and go to a server; its encrypted
-answers leave. The key holder's side; keys stay in `programs.Client`, and nothing here has any.
+"""Programs on a server: sends plans, evaluation keys and encrypted inputs, and fetches encrypted answers. The key
+holder's side; keys stay in `programs.Client`, and nothing here has any.
 """
 
 from __future__ import annotations

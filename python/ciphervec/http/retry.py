@@ -1,5 +1,4 @@
-"""Retry policy: failed attempts enter; pauses leave, or the decision that it was enough. Key
-owner's side.
+"""When a failed request is sent again, and when the client gives up. Key owner's side.
 
 The pause before attempt k is uniform between 0 and min(5 s, 0.2 s · 2^k), so that clients who
 failed together don't come back together. Where the server says how long to wait (Retry-After), that

@@ -1,5 +1,4 @@
-"""Session: paths and bodies enter; answers of a server leave, after as many attempts as it takes.
-Key owner's side.
+"""Requests to a server, repeated until they are answered or attempts run out. Key owner's side.
 
 A request is sent again after a lost connection and after 429, 502, 503 and 504. All of them may be:
 a commit carries a key by which the server knows it again, and the others change nothing twice.

@@ -1,5 +1,5 @@
-"""Tokens of a server: a session enters, what tokens may do and until when leaves. Operator's side,
-and that of whoever has a token; no token itself ever comes back."""
+"""What a server's tokens may do, and until when. Operator's side, and that of whoever has a token; no token itself ever
+comes back."""
 
 from __future__ import annotations
 

@@ -1,2 +1,1 @@
-"""Ingest: what callers and files bring enters; arrays, ids, records and filters leave, checked.
-Either side."""
+"""Checks what callers and files give: arrays, ids, records and filters."""

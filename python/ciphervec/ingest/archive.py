@@ -1,5 +1,4 @@
-"""Archive: named arrays enter and leave as one checked .npz file, without pickle. No key: either
-side.
+"""Named arrays in one checked .npz file, without pickle. Needs no key.
 
 Any program that reads NumPy's format reads such a file. Ours reads only what it would write itself:
 stored members, little-endian, C order, sizes that fit the bytes that are there. So a hostile file

@@ -1,5 +1,4 @@
-"""Arrays: whatever the caller calls vectors, ids or a count enters; checked, contiguous arrays
-leave. Runs on the key owner's side."""
+"""Checks a caller's vectors, ids and counts, and makes contiguous arrays of them. Runs on the key owner's side."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Whole files: bytes enter, and a reader finds the old ones or the new ones; bytes leave. Both
-sides."""
+"""Reads and writes whole files: a reader finds the old bytes or the new ones, never a part."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Ledger file: changes enter; they are on the disk when the transaction has ended. One private
-SQLite file, at the key owner.
+"""A private SQLite file, at the key owner: changes are on the disk when their transaction has ended.
 
 Each transaction has a connection of its own, so threads, processes and forks share a file without
 knowing of one another.

@@ -1,5 +1,4 @@
-"""Metrics: a metric's name enters; what its vectors are and how its scores read leaves. Either
-side.
+"""What vectors of each metric are, and how its scores read.
 
 A new metric is a row here: whatever treats metrics differently asks for one of these properties.
 """

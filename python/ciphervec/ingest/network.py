@@ -1,4 +1,4 @@
-"""Network: a bandwidth and a latency enter; what rows are packed for leaves. Key owner's side."""
+"""The bandwidth and latency that rows are packed for. Key owner's side."""
 
 from __future__ import annotations
 

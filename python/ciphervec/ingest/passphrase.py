@@ -1,4 +1,4 @@
-"""Passphrases: one that somebody chose enters; why it would be guessed leaves. Key owner's side."""
+"""Why a passphrase would be guessed. Key owner's side."""
 
 from __future__ import annotations
 

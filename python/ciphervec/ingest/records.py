@@ -1,5 +1,4 @@
-"""Records: a row's metadata and document enter; the JSON bytes that get sealed leave, and back.
-Runs on the key owner's side."""
+"""A row's metadata and document as the JSON bytes that get sealed, and back. Runs on the key owner's side."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Remarks: what a caller should know, and no error, enters; a UserWarning that names the caller's own
-line leaves, or a line of progress. Either side."""
+"""What a caller should know though it is no error: a UserWarning that names the caller's own line, or a line of
+progress."""
 
 from __future__ import annotations
 

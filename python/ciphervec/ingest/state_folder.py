@@ -1,5 +1,4 @@
-"""State folder: the environment enters; where a user's pins, marks and counts are kept leaves. Key
-owner's side."""
+"""The folder of a user's pins, marks and counts, by the environment. Key owner's side."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Counted uses: what is about to be shown enters; it may be, and is counted for good, when it
-leaves. At the key owner.
+"""Counted uses: what is about to be shown is counted for good before it is. At the key owner.
 
 What is reserved is on the disk before anything of it is shown: a crash in between wastes uses and
 repeats none. A count may be kept in several files, one that travels with a key file and one that

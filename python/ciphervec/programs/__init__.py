@@ -1,5 +1,5 @@
-"""Programs: ordinary functions of NumPy arrays enter; graphs of operations that can be analysed and
-run on encrypted arrays leave. Tracing runs at the client, without a key."""
+"""Programs: ordinary functions of NumPy arrays, traced to graphs of operations that can be analysed and run on
+encrypted arrays. Tracing runs at the client, without a key."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Affine: a graph enters; if its results are sums of secret numbers with public weights, the weights and
-what is added leave. Runs at the client, without a key."""
+"""The weights of a graph whose results are sums of secret numbers with public weights, and what is added. Runs at the
+client, without a key."""
 
 from __future__ import annotations
 

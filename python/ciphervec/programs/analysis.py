@@ -1,5 +1,4 @@
-"""Analysis: a plan enters; what it costs, how exact it is, and why it is as it is leave, before any
-key is made. Runs at the client."""
+"""What a plan costs, how exact it is, and why it is as it is, before any key is made. Runs at the client."""
 
 from __future__ import annotations
 

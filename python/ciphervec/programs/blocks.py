@@ -1,5 +1,5 @@
-"""Blocks: where each element of an array stands enters; loops over elements and places at once leave, as
-few as regular distances allow. Runs at the client, without a key."""
+"""Where each element of an array stands, as loops over elements and places at once, as few as regular distances allow.
+Runs at the client, without a key."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Builder: operations enter one by one, as a function asks for them; nodes leave, each made once,
-constants computed at once and what changes nothing left out. Runs wherever a program is traced."""
+"""Makes the nodes of a trace, each once: constants are computed at once, and operations that change nothing are left
+out. Runs wherever a program is traced."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Comparisons: values in slots enter; truths leave, ±1 from composite minimax polynomials, and ranks
-of all pairs at once. Runs at the client, without a key.
+"""Comparisons of values in slots: truths, ±1 from composite minimax polynomials, and ranks of all pairs at once. Runs
+at the client, without a key.
 
 Numbers on a grid are compared exactly: half a step is added so that no difference is 0, and the
 polynomials are made for a gap of half a step (docs/programs.md has the formulas).

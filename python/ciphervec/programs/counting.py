@@ -1,5 +1,5 @@
-"""Counting: arrays of numbers that are few enter; how often each stands there, or whether it is one of
-some, leaves as operations of the graph. Runs wherever a program is traced."""
+"""How often each number stands in an array of few numbers, or whether it is one of some, as operations of the graph.
+Runs wherever a program is traced."""
 
 from __future__ import annotations
 

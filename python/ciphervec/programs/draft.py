@@ -1,5 +1,4 @@
-"""Draft: steps on registers enter one by one; a circuit of them, each made once, leaves. Runs at the
-client, without a key."""
+"""A circuit in the making: steps on registers, each made once. Runs at the client, without a key."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Drawing: a graph and its analysis enter; a picture of it leaves, SVG or DOT, in which operations
-have the colour of the levels that are left after them. Runs at the client, without a key."""
+"""A picture of a graph and its analysis, SVG or DOT, in which operations have the colour of the levels that are left
+after them. Runs at the client, without a key."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Elementwise: NumPy's universal functions enter; the operations of the graph that they are written in
-leave. Runs wherever a program is traced."""
+"""NumPy's universal functions, written in operations of the graph. Runs wherever a program is traced."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Fitting: a graph and how precise its results must be enter; the circuit and the ring that are
-predicted to be best leave, in time and in keys. Runs at the client, without a key."""
+"""Finds the circuit and the ring that are predicted to be best for a graph and a precision, in time and in keys. Runs
+at the client, without a key."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Graph: operations on whole arrays, their inputs and attributes enter; nodes in an order in which
-they can be computed leave. Both sides know it; no key does.
+"""Graph: operations on whole arrays as nodes, in an order in which they can be computed. Both sides know it; it holds
+no key.
 
 `OPERATIONS` is all there is: what NumPy offers beyond it is written in terms of it while tracing, so
 that back-ends, ranges and the reference have these rows to know and no others.

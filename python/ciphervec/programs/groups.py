@@ -1,5 +1,4 @@
-"""Groups: things that belong together enter, one pair after the other; disjoint sets of them leave. Runs
-at the client, without a key."""
+"""Disjoint sets of things that belong together, joined pair by pair. Runs at the client, without a key."""
 
 from __future__ import annotations
 

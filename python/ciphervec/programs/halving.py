@@ -1,4 +1,4 @@
-"""Halving: an array and an operation of two enter; what it makes of all along an axis leaves. Runs wherever a program
+"""Combines all along an axis by an operation of two, by halves: ⌈log2 n⌉ operations in a row. Runs wherever a program
 is traced."""
 
 from __future__ import annotations

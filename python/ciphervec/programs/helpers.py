@@ -1,5 +1,5 @@
-"""Helpers: arrays, plain or traced, enter; what NumPy has no one function for leaves: folds, top-k
-masks, sigmoid, relu, looking up. Runs at the client, and wherever a program is traced."""
+"""Functions of arrays, plain or traced, that NumPy has no one function for: folds, top-k masks, sigmoid, relu, looking
+up. Runs at the client, and wherever a program is traced."""
 
 from __future__ import annotations
 

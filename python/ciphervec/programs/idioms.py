@@ -1,5 +1,4 @@
-"""Idioms: the name of what a program cannot do enters; what works instead leaves, as the end of an
-error. Runs wherever a program is traced."""
+"""What to write instead of what a program cannot do: the ends of errors of tracing."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Indexing: an array and what stands between its brackets enter; slices, and looking up by public or
-secret integers, leave as operations of the graph. Runs wherever a program is traced."""
+"""Brackets of an array: slices, and looking up by public or secret integers, as operations of the graph. Runs wherever
+a program is traced."""
 
 from __future__ import annotations
 

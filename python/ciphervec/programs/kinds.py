@@ -1,5 +1,5 @@
-"""Kinds: what a caller declares of an array enters, integers of some width, fixed point, reals of
-some range or booleans; its kind leaves, the numbers it may hold. Both sides know it."""
+"""Kinds: the numbers that an array may hold, as a caller declares them: integers of some width, fixed point, reals of
+some range or booleans. Both sides know it."""
 
 from __future__ import annotations
 

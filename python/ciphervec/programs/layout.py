@@ -1,5 +1,4 @@
-"""Layout: the axes of a graph's arrays enter; where in the slots each of them lies leaves. Runs at
-the client, without a key.
+"""Where in the slots the axes of a graph's arrays lie. Runs at the client, without a key.
 
 Arrays lie in one space of *places*, slot after slot and register after register. Axes that meet
 number by number, as broadcasting has them meet, lie along the same *track*: a stretch of as many

@@ -1,5 +1,4 @@
-"""Linear: a graph of sums with public weights enters; steps that take no evaluation key leave. Runs at
-the client, without a key.
+"""Circuits for sums with public weights, whose steps take no evaluation key. Runs at the client, without a key.
 
 Numbers stand in the coefficients of polynomials, so that a product of polynomials holds inner products:
 x in x_1 X + x_2 X² + …, the weights of a row beside one another from a place of its own on. In the ring

@@ -1,5 +1,4 @@
-"""Looking up: computed integers enter; what stands for them in public tables leaves, by bootstrapping. Runs
-at the client, without a key.
+"""Looks computed integers up in public tables, by bootstrapping. Runs at the client, without a key.
 
 A register of integers j over p, how many they may be, becomes roots of unity on its way through a
 bootstrapping, and a polynomial of those has the table's value (docs/ckks.md, section 11.4).

@@ -1,5 +1,5 @@
-"""Lookups: a graph with `table[index]` enters; one without leaves, in which the client counts its indices
-and tables are multiplied by the counts. Runs at the client, without a key.
+"""Rewrites a graph with `table[index]` as one without: the client counts its indices, and tables are multiplied by the
+counts. Runs at the client, without a key.
 
 An index that the client encrypts is encrypted as how often each row is meant: ones and zeros, or, where
 rows are added up, counts. What is linear from there on, as a mean, a product with weights, is done to

@@ -1,5 +1,5 @@
-"""Loops: the outputs of a trace enter; the same outputs leave with what a loop of the function repeated
-on the elements of an array done once, on the array. Runs wherever a program is traced.
+"""Rewrites the outputs of a trace: what a loop of the function repeated on the elements of an array is done once, on
+the array. Runs wherever a program is traced.
 
 A sum of many terms, or an array put together of many parts, that are the same operations on different
 elements of the same arrays becomes the operation on the arrays, and a sum over the new axis; a running

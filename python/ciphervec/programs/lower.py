@@ -1,5 +1,4 @@
-"""Lowering: a graph of operations on whole arrays enters; steps on registers of slots leave. Runs at
-the client, without a key."""
+"""Lowers a graph of operations on whole arrays to steps on registers of slots. Runs at the client, without a key."""
 
 from __future__ import annotations
 

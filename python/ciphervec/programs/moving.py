@@ -1,6 +1,5 @@
-"""Moving: an array on tracks of slots, and where its numbers are wanted, enter; steps that take them
-there leave, at the cost of a level and of one rotation or two for each distance. Runs at the client,
-without a key."""
+"""Steps that take an array's numbers to other slots, at the cost of a level and of one rotation or two for each
+distance. Runs at the client, without a key."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
-"""Networks: minima and maxima of minima and maxima enter, as a loop over pairs or so far makes them; the
-least, the largest or the k-th of all that meet leaves, each found by one ranking. Runs wherever a program is
-traced.
+"""Networks of minima and maxima, as loops over pairs, or that keep the least so far, make them: the least, the largest
+or the k-th of all that meet is found by one ranking. Runs wherever a program is traced.
 
 Such an expression is the same for numbers in any order if it is for zeros and ones: where it is 1 says which
 of its numbers it is. Of at most sixteen numbers all zeros and ones are looked at.

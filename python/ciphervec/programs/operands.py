@@ -1,5 +1,4 @@
-"""Operands: operations of a graph enter; the values and constants that they read leave. Runs at the
-client, without a key."""
+"""The values and constants that a graph's operations read. Runs at the client, without a key."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Packing: nodes that are the same operations on different elements of the same arrays enter; one
-node leaves that does them all, with a new first axis. Runs wherever a program is traced."""
+"""Packs nodes that are the same operations on different elements of the same arrays into one node, with a new first
+axis. Runs wherever a program is traced."""
 
 from __future__ import annotations
 

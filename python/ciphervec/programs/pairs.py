@@ -1,5 +1,5 @@
-"""Pairs: lists of encrypted numbers, each with itself, enter; how many are smaller than each number
-leaves. Runs at the client, without a key.
+"""Compares lists of encrypted numbers each with itself: how many are smaller than each number. Runs at the client,
+without a key.
 
 Of a list of n numbers, padded to P = 2^⌈log2 n⌉, slot k (P + 1) + i holds x_i and, in another register,
 x_(i+k mod P), which is the list repeated with period P. Several lists stand 2 P² slots apart.

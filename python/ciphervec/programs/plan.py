@@ -1,5 +1,5 @@
-"""Plans: a graph enters; parameters are chosen for it and a plan leaves, whose halves encrypt and
-compute, with bytes between them. Client and server."""
+"""Plans: a graph with parameters chosen for it, whose halves encrypt and compute, with bytes between them. Client and
+server."""
 
 from __future__ import annotations
 

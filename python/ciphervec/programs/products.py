@@ -1,5 +1,4 @@
-"""Products: two arrays and which of their axes meet enter; broadcast products and their sums leave as
-operations of the graph. Runs wherever a program is traced."""
+"""Broadcast products of two arrays and their sums, as operations of the graph. Runs wherever a program is traced."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Program: an ordinary function of NumPy arrays enters; called with arrays it is that function, and
-from declared arrays its graph leaves. Runs at the client, without a key."""
+"""A program: called with arrays it is its ordinary function of NumPy arrays; declared arrays give its graph. Runs at
+the client, without a key."""
 
 from __future__ import annotations
 

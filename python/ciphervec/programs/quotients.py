@@ -1,5 +1,5 @@
-"""Quotients of numbers by a sum that they are part of, of which more is known than both ranges say: shares, means by
-weights, and exponentials of numbers less the largest. Nodes enter; bounds leave. Wherever a program is traced or run."""
+"""Bounds of quotients of numbers by a sum that they are part of, of which more is known than both ranges say: shares,
+means by weights, and exponentials of numbers less the largest. Wherever a program is traced or run."""
 
 from __future__ import annotations
 

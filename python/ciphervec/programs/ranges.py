@@ -1,5 +1,5 @@
-"""Ranges: an operation and the kinds of its inputs enter; the kind of its result leaves, by interval
-arithmetic: every value that inputs of their kinds can lead to. Runs wherever a program is traced.
+"""The kind of an operation's result, by interval arithmetic: every value that inputs of their kinds can lead to. Runs
+wherever a program is traced.
 
 Bounds of real numbers are those that float64 computes, so they hold for a plain run as they hold for
 an encrypted one but for its error.

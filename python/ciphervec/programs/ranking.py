@@ -1,5 +1,5 @@
-"""Ranking: lists of encrypted numbers enter; masks of the least or the largest, the least itself, and
-lists in order leave. Runs at the client, without a key."""
+"""Masks of the least or the largest of lists of encrypted numbers, the least itself, and lists in order. Runs at the
+client, without a key."""
 
 from __future__ import annotations
 

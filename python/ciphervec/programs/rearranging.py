@@ -1,5 +1,5 @@
-"""Rearranging: operations that put numbers in another order or another shape enter; the values that
-steps on registers make of their operands leave. Runs at the client, without a key."""
+"""Operations that put numbers in another order or another shape, as steps on registers. Runs at the client, without a
+key."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Reductions: an array and axes enter; sums, extremes, orders and what is written in them leave as
-operations of the graph. Runs wherever a program is traced."""
+"""Reductions along axes: sums, extremes, orders and what is written in them, as operations of the graph. Runs wherever
+a program is traced."""
 
 from __future__ import annotations
 

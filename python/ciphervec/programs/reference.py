@@ -1,5 +1,5 @@
-"""Reference: a graph and plain inputs enter; the outputs leave as NumPy computes them, and the range
-that every node took. What each back-end is tested against. Runs at the client, without a key."""
+"""Runs a graph on plain inputs as NumPy computes it, and notes the range that every node took. What each back-end is
+tested against. Runs at the client, without a key."""
 
 from __future__ import annotations
 

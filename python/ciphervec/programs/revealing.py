@@ -1,6 +1,5 @@
-"""Revealing: a graph and the names of arrays that its client may see enter; what is left to encrypt
-leaves, and what the client does itself after decrypting. What is returned and public needs no server either.
-Runs at the client."""
+"""Cuts a graph at the arrays that its client may see: what is left to encrypt, and what the client does itself after
+decrypting. What is returned and public needs no server either. Runs at the client."""
 
 from __future__ import annotations
 

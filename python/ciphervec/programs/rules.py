@@ -1,5 +1,4 @@
-"""Rules: an operation of a graph enters; the value that steps on registers make of its operands
-leaves. Runs at the client, without a key."""
+"""The steps on registers that each operation of a graph becomes. Runs at the client, without a key."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Running: a minimum or maximum that a loop keeps so far, or the position or value that goes with it,
-enters; the minimum, maximum or arg-min of all at once leaves. Runs wherever a program is traced."""
+"""Rewrites a minimum or maximum that a loop keeps so far, or the position or value that goes with it, as the minimum,
+maximum or arg-min of all at once. Runs wherever a program is traced."""
 
 from __future__ import annotations
 

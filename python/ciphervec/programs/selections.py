@@ -1,6 +1,6 @@
-"""Selections: a graph that compares the least of a list with a number, or takes the largest of what an
-arg-max leaves, enters; one that asks for the same truth of all numbers at once, or for the number of that
-rank, leaves. Runs wherever a program is traced."""
+"""Rewrites a comparison of a list's least or largest with a number as the same comparison of all numbers at once, and
+the largest of what is left once the largest is taken out as the number of that rank. Runs wherever a program is
+traced."""
 
 from __future__ import annotations
 

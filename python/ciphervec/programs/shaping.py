@@ -1,5 +1,5 @@
-"""Shaping: an array and the shape, order or part of it that is asked for enter; the operations of the
-graph that rearrange it leave. Runs wherever a program is traced."""
+"""The shape, order or part of an array that a program asks for, as operations of the graph. Runs wherever a program is
+traced."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Smooth functions beside those of `ranges`: their names enter; what NumPy computes, and between which
-numbers it lies on a range, leaves. Wherever a program is traced, run or fitted."""
+"""Smooth functions beside those of `ranges`: what NumPy computes, and between which numbers it lies on a range.
+Wherever a program is traced, run or fitted."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Source: the stack of a running trace enters; the line of the user's own file that is being traced
-leaves, and errors that name it. Runs wherever a program is traced."""
+"""The line of the user's own file that is being traced, from the stack, and errors that name it. Runs wherever a
+program is traced."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Sources: operations that only rearrange numbers enter; which elements of which arrays they show
-leaves. Runs at the client, without a key."""
+"""Which elements of which arrays an operation shows that only rearranges numbers. Runs at the client, without a key."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Tabulating: a function of numbers that are few, and arrays of them, enter; a table of its values, or the
-steps where it changes, leaves as operations of the graph. Runs wherever a program is traced."""
+"""Functions of few numbers as a table of their values, or as the steps where they change, in operations of the graph.
+Runs wherever a program is traced."""
 
 from __future__ import annotations
 

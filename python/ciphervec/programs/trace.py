@@ -1,6 +1,5 @@
-"""Trace: a function's calls of NumPy enter, on arrays that have a shape and a kind but no values;
-nodes leave. Whatever cannot be done without values raises at once, with the line of the user's file.
-Runs wherever a program is traced."""
+"""Traces a function: arrays that have a shape and a kind but no values turn its calls of NumPy into nodes. Whatever
+cannot be done without values raises at once, with the line of the user's file. Runs wherever a program is traced."""
 
 from __future__ import annotations
 

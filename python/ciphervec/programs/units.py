@@ -1,5 +1,4 @@
-"""Units: a graph enters; what each computed array is divided by in slots leaves. Runs at the client,
-without a key.
+"""What each computed array is divided by in slots. Runs at the client, without a key.
 
 A comparison wants differences within ±1. Where the client can encrypt its inputs in the unit that
 leads to that, it costs nothing."""

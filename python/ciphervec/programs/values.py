@@ -1,5 +1,4 @@
-"""Values: arrays on tracks of slots enter, arrays that arithmetic made of them leave, as steps of a
-draft. Runs at the client, without a key."""
+"""Arrays on tracks of slots, and arithmetic on them as steps of a draft. Runs at the client, without a key."""
 
 from __future__ import annotations
 

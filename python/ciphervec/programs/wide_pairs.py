@@ -1,5 +1,5 @@
-"""Wide pairs: a list of more encrypted numbers than whose pairs fit a register enters; how many are
-smaller than each number leaves. Runs at the client, without a key.
+"""Compares a list of more encrypted numbers than whose pairs fit a register: how many are smaller than each number.
+Runs at the client, without a key.
 
 Of a list of n numbers, padded to P = 2^⌈log2 n⌉, register g holds R rows of P + 1 slots, row j of which
 compares x_i with x_(i+k mod P), k = 1 + g R + j: one register holds x_i in every row, the other the list

@@ -1,5 +1,4 @@
-"""Ray: a cluster beside a bucket or a folder enters; collections sealed by many workers, and answers
-of many scanners, leave.
+"""Ray: a cluster beside a bucket or a folder, whose workers seal collections and whose scanners answer queries.
 
 Two clusters, never one: `seal_dataset` runs where vectors may be seen, inside the owner's trust;
 `ScannerPool` and `serve_front` run where they may not, and hold nothing but what a server holds.

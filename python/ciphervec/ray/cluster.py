@@ -1,5 +1,5 @@
-"""Cluster: what kind of Ray cluster is wanted enters; one that is safe to use leaves, or the reason
-why it isn't. Either of the two clusters.
+"""Starts a Ray cluster of this machine, or checks that the one this process is in is safe to use. Either of the two
+clusters.
 
 A Ray job is remote code execution by design: whoever reaches its ports runs what they like there.
 So a cluster is on loopback, or talks over mutual TLS and asks for a token, and shows no dashboard.

@@ -1,5 +1,5 @@
-"""Director: a collection's states and a cluster's nodes enter; a plan leaves: which scanners hold which
-state, and in what order its segments stand. A Ray actor; outside the owner's trust, without a key.
+"""Plans which scanners hold which state of a collection, and in what order its segments stand. A Ray actor; outside the
+owner's trust, without a key.
 
 It decides who holds what, and nothing about the collection: the manifests in the bucket say what is
 there. Started anew it finds all of it out again.

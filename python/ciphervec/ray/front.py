@@ -1,5 +1,5 @@
-"""Front: the HTTP interface of a server enters; its queries are answered by a pool of scanners, and all
-else by `ciphervec serve` on the same place. Outside the owner's trust, without a key.
+"""The HTTP interface of a server in front of a pool of scanners, which answers its queries; `ciphervec serve` on the
+same place answers all else. Outside the owner's trust, without a key.
 
 The server checks every token and makes every commit. Before a query is scanned the front asks the
 server whether its token may query, which state the answer must not be older than, and the token's id.

@@ -1,5 +1,4 @@
-"""Intake: sealed batches of one job enter; each is in the collection once when this returns. Sealing
-workers' side, without a key.
+"""Adds a job's sealed batches to the collection, each once. Sealing workers' side, without a key.
 
 A folder or a bucket takes the segments and the ledger's entry in one commit, straight from the
 worker. A server's intake knows no ledger, since a token that only appends can't write one: there the

@@ -1,5 +1,4 @@
-"""Sealing ledger: what a job has sealed enters and leaves as bytes that lie in the collection itself.
-Sealing workers' side, without a key.
+"""What a job has sealed, as bytes that lie in the collection itself. Sealing workers' side, without a key.
 
 The ledger is an attachment of the collection, and the commit that adds a batch's segments is the one
 that enters it there. So a batch is in the ledger if and only if its rows are in the collection, and

@@ -1,5 +1,4 @@
-"""Placement: segments with their bytes, scanners with their budgets, and who holds what enter; who
-shall hold what leaves. A pure function.
+"""Which scanner holds which segment, by segments' bytes, scanners' budgets, and who holds what. A pure function.
 
 Segments stay where they are as far as they can: moving one costs its bytes. New ones go to whoever
 has the least, and whoever has far more than the others gives some away.

@@ -1,5 +1,5 @@
-"""Pool of scanners: sealed queries enter; the answers that one server with all segments would give
-leave. Outside the owner's trust, without a key.
+"""A pool of scanners, which answers sealed queries as one server with all segments would. Outside the owner's trust,
+without a key.
 
     pool = ScannerPool.start("s3://bucket/db", "faces", memory=64 << 30)
     answer = pool.answer(query)            # bytes of a query frame; answer.data goes to its owner

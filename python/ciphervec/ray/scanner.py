@@ -1,5 +1,5 @@
-"""Scanner: a share of the segments of one committed state enters; answers to sealed queries over that
-share leave. A Ray actor; outside the owner's trust, without a key.
+"""Answers sealed queries over a share of the segments of a committed state. A Ray actor; outside the owner's trust,
+without a key.
 
 It reads from the folder or the bucket by itself, every block checked, and holds several states at
 once, whose segments they share, so that a query is answered from the one it was put to. What it has

@@ -1,5 +1,5 @@
-"""Bulk sealing: a data set and a writer's card enter; a collection with every row in it once leaves.
-Inside the owner's trust: the workers see plaintext.
+"""Seals a data set into a collection, every row once, by the workers of a Ray cluster with a writer's card. Inside the
+owner's trust: the workers see plaintext.
 
 Workers hold a writer's card and nothing else: they seal, and open nothing, not even what they have
 just sealed. Whatever is killed, workers, nodes or the program that calls, the next run goes on where

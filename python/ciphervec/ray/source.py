@@ -1,5 +1,5 @@
-"""Source: parquet files or a Ray Dataset enter; the slices that are sealed as one batch each leave,
-always the same ones. Sealing cluster.
+"""Divides parquet files or a Ray Dataset into slices that are sealed as one batch each, always the same ones. Sealing
+cluster.
 
 A slice is known by its first row, counted through the whole data set, and its rows. Parquet files
 say how many rows they have, and workers read them themselves, so that no plaintext enters Ray's

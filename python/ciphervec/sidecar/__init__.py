@@ -1,2 +1,2 @@
-"""Sidecar: requests of another vector store's clients enter, in the clear and on the application's own
-machine; sealed collections of a server or a folder answer them. Key owner's side."""
+"""A sidecar for another vector store's clients: it takes their requests in the clear, on the application's own machine,
+and answers from sealed collections of a server or a folder. Key owner's side."""

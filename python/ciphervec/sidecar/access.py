@@ -1,4 +1,4 @@
-"""Access: requests enter; those that may come in leave, the others are answered here. Key owner's side.
+"""Which requests the sidecar takes, by token, origin and host; the others raise `Problem`. Key owner's side.
 
 What listens on loopback without a token is open to every program of this machine, and must not be to web pages
 that are open in a browser there. Those send an `Origin`, or reach it by a name of their own that they point at

@@ -1,5 +1,5 @@
-"""Answers: what a collection says of rows enters; the parallel lists that Chroma's clients read leave, with
-distances computed from the vectors themselves where that is asked for. Key owner's side."""
+"""The parallel lists that Chroma's clients read, with distances computed from the vectors themselves where that is
+asked for. Key owner's side."""
 
 from __future__ import annotations
 

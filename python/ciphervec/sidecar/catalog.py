@@ -1,5 +1,4 @@
-"""Catalogue: names and descriptions of tenants, databases and collections enter; sealed, they are rows of one
-collection upstream. Key owner's side.
+"""The catalogue of tenants, databases and collections, sealed in rows of one collection upstream. Key owner's side.
 
 Whoever holds the collections sees ids that say nothing; names, metadata and configurations are sealed like
 documents.

@@ -1,5 +1,4 @@
-"""Names: those of tenants, databases and collections enter; they leave, or a problem does. Key owner's
-side."""
+"""Checks the names of tenants, databases and collections. Key owner's side."""
 
 from __future__ import annotations
 

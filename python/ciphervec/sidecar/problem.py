@@ -1,5 +1,4 @@
-"""Problems: exceptions enter; the status codes and error bodies that Chroma's clients know leave. Key owner's
-side."""
+"""Exceptions as the status codes and error bodies that Chroma's clients know. Key owner's side."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Sidecar process: an application and an address enter; requests are served until a signal ends it. Key owner's
-side."""
+"""Serves the sidecar at an address until a signal ends it. Key owner's side."""
 
 from __future__ import annotations
 

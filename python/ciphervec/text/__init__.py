@@ -1,5 +1,4 @@
-"""Text classification: texts enter, classes leave: a fastText-style classifier on sums of table
-rows, in the clear or encrypted. Both sides."""
+"""Text classification: a fastText-style classifier on sums of table rows, in the clear or encrypted."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Text classifier: texts and labels enter, a classifier leaves; then texts enter and labels leave,
-in the clear. Plays both sides.
+"""A text classifier, trained and used in the clear. Plays both sides.
 
 The two halves stay apart for the encrypted form: `encoder` and the vocabulary's codes are what a
 client needs, `folded()` is what a server holds, and the margin of a document is the mean over its

@@ -1,5 +1,4 @@
-"""Encoder: texts enter, numbers of tokens leave, and what was cut off or unknown. The client's
-side."""
+"""Numbers of texts' tokens, and what was cut off or unknown. The client's side."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Encrypted classification: texts enter encrypted at a server with a classifier's tables, labels
-leave at the client. Two halves, bytes between them."""
+"""Encrypted classification: a server with a classifier's tables, and a client whose texts it cannot read. Two halves,
+bytes between them."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Classification in one process: texts enter and answers leave with what they took: both halves in
-one process, nothing but bytes between them."""
+"""Encrypted classification with both halves in one process, nothing but bytes between them, and what a round took."""
 
 from __future__ import annotations
 

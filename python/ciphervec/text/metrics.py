@@ -1,5 +1,4 @@
-"""Classification metrics: true and predicted classes enter; accuracy, F1, ROC AUC and the confusion
-matrix leave. The side that has the labels."""
+"""Accuracy, F1, ROC AUC and the confusion matrix of predicted classes. The side that has the labels."""
 
 from __future__ import annotations
 

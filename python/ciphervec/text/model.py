@@ -1,5 +1,4 @@
-"""Losses of the text model: token counts and labels of a batch enter; the loss and its gradients
-leave. Runs where the texts are, before any encryption.
+"""Losses of the text model on a batch, and their gradients. Runs where the texts are, before any encryption.
 
 A document is the mean of its tokens' embeddings, a class score is linear in it (Joulin et al. 2017,
 fastText). Three forms of embedding, for the three stages of training:

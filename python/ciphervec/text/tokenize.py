@@ -1,4 +1,4 @@
-"""Tokeniser: a text enters, its tokens leave. The client's side: the server never sees either.
+"""Divides a text into tokens. The client's side: the server never sees either.
 
 The preprocessing of arXiv 2606.03191, appendix D: HTML entities unescaped, lower case, runs of the
 letters a to z; digits, punctuation and other scripts are dropped.

@@ -1,5 +1,4 @@
-"""Training: token numbers and labels enter; codes, tables and a linear classifier leave. Runs where
-the texts are, before any encryption.
+"""Trains codes, tables and a linear classifier. Runs where the texts are, before any encryption.
 
 Three stages, each from where the last one ended:
 
@@ -79,7 +78,7 @@ class Uncompressed:
 
 @dataclass(frozen=True)
 class Fitted:
-    """What training leaves.
+    """What training gives.
 
     `losses` has for each stage the mean cross-entropy of the validation documents before its first
     epoch and after each.

@@ -1,5 +1,4 @@
-"""Vocabulary: tokens of training texts enter, a numbered list of them leaves; then tokens enter and
-numbers leave. The client's side."""
+"""A numbered list of the tokens of training texts. The client's side."""
 
 from __future__ import annotations
 

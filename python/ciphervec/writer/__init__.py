@@ -1,5 +1,5 @@
-"""The writer: a card and rows enter, sealed segments that it can't open leave for a folder or a
-server. Without a secret."""
+"""The writer: seals rows under a card into segments that it can't decrypt, for a folder or a server. Without a
+secret."""
 
 from __future__ import annotations
 

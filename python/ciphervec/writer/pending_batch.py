@@ -1,5 +1,4 @@
-"""Pending batch: segments a writer sealed enter; bytes to carry about, or one commit, leave.
-Writer's side, without a key.
+"""A batch of sealed segments, to carry about as bytes or to send in one commit. Writer's side, without a key.
 
 The bytes are those of a commit as a server takes it, so that any program that can send a file can
 deliver them.

@@ -1,5 +1,4 @@
-"""Writer: a card and rows enter; sealed segments leave that nobody here can open. Runs on the
-writer's side, without a secret."""
+"""Seals rows under a card into segments that nobody here can decrypt. Runs on the writer's side, without a secret."""
 
 from __future__ import annotations
 

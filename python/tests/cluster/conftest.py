@@ -1,4 +1,4 @@
-"""A Ray cluster of this machine enters; collections on it leave. For tests of `ciphervec.ray`."""
+"""A Ray cluster of this machine, and collections on it. For tests of `ciphervec.ray`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Frameworks' own suites enter; collections in memory, in a folder and on a server stand behind them."""
+"""Collections in memory, in a folder and on a server, for frameworks' own suites."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-//! Bindgen: a module that cargo built enters, the module without its notes, its JavaScript and declarations leave.
+//! Makes JavaScript and TypeScript declarations for a wasm module that cargo built, and strips its
+//! names and notes.
 //!
 //! `bindgen MODULE.wasm FOLDER NAME`
 

@@ -1,4 +1,4 @@
-/** Server address: a URL and a token enter; a checked base URL and a token that never shows itself leave. */
+/** Checks a server's URL, and holds a token that never shows itself. */
 
 import { InvalidInput } from "../errors.js";
 

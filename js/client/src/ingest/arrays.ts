@@ -1,6 +1,6 @@
 /**
- * Arrays: whatever the caller calls vectors, ids or a count enters; checked float32 rows end to end leave. `flatten` runs
- * on the page, so that a transfer is one buffer; the rest in the Worker.
+ * Checks a caller's vectors, ids and counts, and makes float32 rows end to end of them. `flatten` runs on the page, so
+ * that a transfer is one buffer; the rest in the Worker.
  */
 
 import { DuplicateId, InvalidInput, InvalidRows } from "../errors.js";

@@ -1,4 +1,4 @@
-/** Bytes: hexadecimal and base64 texts, numbers and several arrays enter; one array leaves, and back. */
+/** Bytes as text, hexadecimal and base64, and back; random bytes and comparisons. */
 
 const DIGITS = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, "0"));
 const CHUNK = 0x2000;

@@ -1,7 +1,4 @@
-/**
- * JSON: text enters, values leave, and back. Whole numbers beyond 2^53, which Python writes and `JSON.parse` rounds,
- * leave as bigints. Key owner's side.
- */
+/** JSON as Python writes it: whole numbers beyond 2^53, which `JSON.parse` rounds, are bigints. Key owner's side. */
 
 import { InvalidInput } from "../errors.js";
 import type { Json } from "../types.js";

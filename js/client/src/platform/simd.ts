@@ -1,4 +1,4 @@
-/** SIMD: nothing enters; whether this engine takes modules with vectors of 128 bits leaves. Both threads. */
+/** Whether this engine takes wasm with vectors of 128 bits. */
 
 /** A function that makes a vector and counts the bits of its bytes: the smallest module that asks for them. */
 const PROBE = [

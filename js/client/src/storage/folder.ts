@@ -1,4 +1,4 @@
-/** Folder: named bytes enter and leave files of it. Runs in Node. */
+/** Storage in files of a folder, for Node. */
 
 import { createHash, randomBytes } from "node:crypto";
 import { mkdir, open, readdir, readFile, rename, rm, stat, unlink, utimes } from "node:fs/promises";

@@ -1,4 +1,4 @@
-/** IndexedDB: named bytes enter and leave a database of the page's origin. Runs in the Worker. */
+/** Storage in a database of the page's origin, for the Worker. */
 
 import { refused, type Storage } from "./storage.js";
 

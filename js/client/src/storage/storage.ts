@@ -1,4 +1,4 @@
-/** Storage: named bytes enter and leave, wherever a client keeps what it remembers between sessions. Both threads. */
+/** Where a client keeps what it remembers between sessions, by name. */
 
 import { StorageError } from "../errors.js";
 

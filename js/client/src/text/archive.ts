@@ -1,5 +1,5 @@
 /**
- * Archive: the bytes of one .npz file as `numpy.savez` writes it enter; its header and arrays leave, checked. No key: either side.
+ * Reads the header and arrays of an .npz file as `numpy.savez` writes it, and checks them. Needs no key.
  *
  * Only what the Python package writes is read: stored members, little-endian, C order, sizes that fit the bytes that are there.
  */

@@ -1,5 +1,5 @@
 /**
- * Entities: the names of HTML's character references enter as they stand in a text; what they stand for leaves, as far as words of a to z go.
+ * Replaces HTML's character references in a text, as far as words of a to z go.
  *
  * The names are those of the HTML standard, as Python's `html.entities.html5` has them; a test compares what both make of texts.
  */

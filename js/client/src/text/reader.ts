@@ -1,5 +1,4 @@
-/** Reader: texts enter, codes of their tokens leave, and from a lookup's sums the classes. The client's side; public, the tables stay with the
- * server. */
+/** Codes of texts' tokens for private lookup, and classes from its sums. For the client; the tables stay with the server. */
 
 import { CorruptData, InvalidInput } from "../errors.js";
 import { type Stored, unpack } from "./archive.js";

@@ -1,5 +1,4 @@
-/** Private lookup: indices of tables, or texts, enter; encrypted queries leave, and answers opened. Runs in the Worker, on the side that holds the
- * key. */
+/** Private lookup in the Worker, which holds the key: encrypts indices of tables or of texts' tokens, and decrypts answers. */
 
 import { InvalidInput } from "../errors.js";
 import type { LookupClient, LookupFacts, LookupNative } from "../native.js";

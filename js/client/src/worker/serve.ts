@@ -1,6 +1,6 @@
 /**
- * The Worker's end: calls enter, one after the other or at once; results leave. All wasm and all keys are here, and no key ever leaves but
- * sealed under a passphrase, or as the words that were asked for.
+ * The Worker's end of the engine: answers the page's calls, also several at once. All wasm and all keys are here, and no
+ * key ever leaves but sealed under a passphrase, or as the words that were asked for.
  */
 
 import { ClientEngine, type GetChoices } from "../collections/client.js";

@@ -1,4 +1,4 @@
-/** Description: what a server keeps of a collection's parameters enters, what anybody may read of them leaves. */
+/** Reads what anybody may read of a collection's stored description. Needs no key. */
 
 export type Mode = "open" | "sealed-index" | "sealed-query" | "sealed";
 

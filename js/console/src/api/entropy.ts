@@ -1,4 +1,4 @@
-/** Entropy: bytes enter; how much each of them tells, in bits, leaves. */
+/** Shannon entropy of bytes, in bits a byte. */
 
 /** Bits of a byte by how often each value is there, at most 8. Few bytes show less than they have. */
 export function entropy(bytes: Uint8Array): number {

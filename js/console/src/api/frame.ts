@@ -1,4 +1,4 @@
-/** Frame: the first bytes of a stored blob enter; what its header says to anybody leaves. See docs/formats.md. */
+/** Reads the public header of a stored blob. See docs/formats.md. */
 
 /** One field of a header, and where it lies. */
 export interface Field {

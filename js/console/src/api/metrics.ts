@@ -1,4 +1,4 @@
-/** Metrics: OpenMetrics text enters, numbers by name and label leave, and what happened between two readings. */
+/** Reads OpenMetrics text: numbers by name and label, and rates and quantiles between two readings. */
 
 export interface Sample {
   name: string;

@@ -1,4 +1,4 @@
-/** Problem: an answer that is none, or none at all, enters; an error that says the next step leaves. */
+/** Problems of requests in words for people, each with the next step. */
 
 /** What went wrong with a request, in words for people. */
 export class Problem extends Error {

@@ -1,4 +1,4 @@
-/** Server: a token and what is asked enter, checked answers of the HTTP interface leave. Nothing here has keys. */
+/** Calls the server's HTTP interface with one token, and checks its answers. Holds no key. */
 import { Problem, problemOf, unreachable } from "./problem";
 import type {
   About,

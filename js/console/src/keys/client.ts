@@ -1,4 +1,4 @@
-/** Key holder's half: key files and passphrases enter and go to the client's Worker; opened collections leave. */
+/** The key holder's half: opens key files and collections in the client's Worker. */
 import { Client, type Collection, Engine, type Id, Keys, type Progress } from "@ciphervec/client";
 import { Problem } from "../api/problem";
 import type { Hit, KeyHolder, OpenCollection, Row, Step, UnlockOptions } from "./contract";

@@ -1,4 +1,4 @@
-/** Opened: a collection's name enters; the collection under the keys that the page has, if it has some, leaves. */
+/** A collection opened under the page's keys, if it has some. */
 
 import type { Problem } from "../api/problem";
 import { useAsked } from "../parts/asked";

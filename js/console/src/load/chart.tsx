@@ -1,4 +1,4 @@
-/** Chart: one or two series enter, a small picture with a sentence that says the same leaves. */
+/** A small line chart of one or two series, with a sentence that says the same. */
 import { line, type Point, top } from "./shape";
 
 export interface Series {

@@ -1,4 +1,4 @@
-/** History: readings of the metrics enter as they come; a bounded series of what happened between them leaves. */
+/** What happened between readings of the metrics, as a series of bounded length. */
 import { quantile, Reading, rate } from "../api/metrics";
 
 /** What happened until `at`; null where nothing can be said. */

@@ -1,4 +1,4 @@
-/** Shape: a series of numbers enters, the path of its line in a box leaves. */
+/** The scale of a chart, and the path of its lines. */
 
 export interface Point {
   at: number;

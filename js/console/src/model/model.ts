@@ -1,4 +1,4 @@
-/** Text model: files that somebody drops enter; what makes vectors of texts, in this page, leaves. It is data, never code. */
+/** Reads a text model from files, and makes vectors of texts in this page. A model is data, never code. */
 import { Embedder, type ModelHead } from "../../../demo/src/embedder";
 
 /** What makes vectors of texts. */

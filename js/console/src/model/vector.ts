@@ -1,4 +1,4 @@
-/** Vector: numbers as somebody pastes them enter, a vector of the right dimension leaves, or what is wrong with them. */
+/** Reads a pasted vector of a given dimension, or says what is wrong with it. */
 
 /** Throws an Error with the next step. */
 export function readVector(text: string, dimension: number): Float32Array {

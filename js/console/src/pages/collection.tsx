@@ -1,4 +1,4 @@
-/** Collection: a name and a tab enter; its state, and the tab's part of it, leave. */
+/** The page of one collection: its state, and a tab for segments, sight, query or upkeep. */
 import * as Tabs from "@radix-ui/react-tabs";
 import { readDescription } from "../api/description";
 import { bytes, counted } from "../format";

@@ -1,4 +1,4 @@
-/** Collections: those that the token may see leave as a list, with their sizes. */
+/** The page that lists the collections that the token may see, with their sizes. */
 
 import { bytes, counted, number } from "../format";
 import { useAsked } from "../parts/asked";

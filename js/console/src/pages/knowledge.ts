@@ -1,4 +1,4 @@
-/** Knowledge: a mode enters; what a server learns under it, and what it cannot, leaves. SECURITY.md has the whole. */
+/** What a server learns in each mode, and what it cannot. SECURITY.md has the whole. */
 import type { Mode } from "../api/description";
 
 export interface Knowledge {

@@ -1,4 +1,4 @@
-/** Load: the metrics of every other second enter, pictures of the last minutes leave. */
+/** The page of the server's load: charts of the last minutes, from metrics read every other second. */
 import { useEffect, useRef, useState } from "react";
 import type { Problem } from "../api/problem";
 import { bytes, digits, duration, number } from "../format";

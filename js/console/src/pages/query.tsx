@@ -1,4 +1,4 @@
-/** Query: a vector, a stored row or a text enters; hits leave, and the work for them as it happens. */
+/** The tab that queries with a vector, a stored row or a text, and shows hits and the work for them as it happens. */
 import * as Tabs from "@radix-ui/react-tabs";
 import { type FormEvent, useRef, useState } from "react";
 import type { Description } from "../api/description";

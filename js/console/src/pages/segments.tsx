@@ -1,4 +1,4 @@
-/** Segments: a collection's state enters; sizes, parameters and its segments leave, as the server knows them. */
+/** The tab of a collection's sizes, parameters and segments, as the server knows them. */
 import { useState } from "react";
 import type { Description } from "../api/description";
 import type { CollectionState } from "../api/types";

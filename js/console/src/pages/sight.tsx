@@ -1,4 +1,4 @@
-/** Sight: a segment enters; what the server stores of it, beside what its owner reads there, leaves. */
+/** The tab that shows what the server stores of a segment beside what its owner reads there. */
 import { useState } from "react";
 import type { Description } from "../api/description";
 import { entropy, expectedEntropy } from "../api/entropy";

@@ -1,4 +1,4 @@
-/** Sign in: a token that somebody pastes enters, and stays in the memory of this page alone. */
+/** The page that asks for a token, which stays in the memory of this page alone. */
 import { type FormEvent, useRef, useState } from "react";
 import type { Problem } from "../api/problem";
 import { Mark } from "../frame";

@@ -1,4 +1,4 @@
-/** Tokens: the scope of one's own leaves, and for operators those of all. No token ever does. */
+/** The page of tokens: the scope of one's own and, for operators, those of all. It never shows a token. */
 import { useState } from "react";
 import type { Grant, TokenState } from "../api/types";
 import { moment } from "../format";

@@ -1,4 +1,4 @@
-/** Upkeep: a collection enters; what its operator may do with it leaves as buttons that ask before they act. */
+/** The tab of what an operator may do with a collection, as buttons that ask before they act. */
 import { type ReactNode, useState } from "react";
 import type { CollectionState } from "../api/types";
 import { bytes, counted, number } from "../format";

@@ -1,4 +1,4 @@
-/** Work: the steps of a query enter as they come; what each took leaves as a bar, with who did it. */
+/** The steps of a query as bars: how long each took, and who did it. */
 import { bytes, duration } from "../format";
 import { PHASES, type Phase, type Step } from "../keys/contract";
 

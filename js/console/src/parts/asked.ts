@@ -1,4 +1,4 @@
-/** Asked: something that takes a while enters; what is known of it by now leaves, and a way to ask again. */
+/** A hook for what takes a while: what is known by now, and a way to ask again. */
 import { type DependencyList, useCallback, useEffect, useState } from "react";
 import { Problem, unreachable } from "../api/problem";
 

@@ -1,4 +1,4 @@
-/** Confirmation: what is to be done enters; the person's word, and how far it has come, leave. */
+/** A dialog that asks before it acts, and shows how far the action has come. */
 import * as Progress from "@radix-ui/react-progress";
 import { type ReactNode, useEffect, useId, useRef, useState } from "react";
 import type { Problem } from "../api/problem";

@@ -1,4 +1,4 @@
-/** Hex dump: bytes and what is known of their first ones enter; rows of sixteen leave. */
+/** Bytes in rows of sixteen, with the fields that are known among them. */
 import { memo } from "react";
 import { type Field, hex } from "../api/frame";
 

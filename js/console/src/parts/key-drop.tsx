@@ -1,4 +1,4 @@
-/** Key drop: a key file and its passphrase enter; opened keys stay in the memory of this page, and nothing leaves it. */
+/** Takes a key file and its passphrase. Opened keys stay in the memory of this page. */
 import { type DragEvent, type FormEvent, useId, useRef, useState } from "react";
 import { bytes } from "../format";
 import type { KeyHolder } from "../keys/contract";

@@ -1,4 +1,4 @@
-/** Console under test: a real server with rows in it, and pages in Chromium that show it, leave; they end with the test. */
+/** A real server with rows in it, and pages of the console in Chromium, which end with the test. */
 import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { extname, join } from "node:path";
 import { fileURLToPath } from "node:url";

@@ -1,5 +1,4 @@
-"""Damage run: flipped bits and a full disk enter; a record leaves if all was noticed and nothing
-lost. Plays the failing disk."""
+"""Damage run: flips bits and fills a disk; passes if all was noticed and nothing lost. Plays the failing disk."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Report of `bench faults`: records of fault runs enter; a sentence for each, and a list of them
-leave. Nothing here is secret."""
+"""Report of `bench faults`: a sentence for each record, and a list of them."""
 
 from __future__ import annotations
 

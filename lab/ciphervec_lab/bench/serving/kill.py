@@ -1,5 +1,5 @@
-"""Kill run: a number of turns enters; how a server that is killed again and again keeps its word
-leaves. Plays clients and power cuts."""
+"""Kill run: kills a server again and again, and checks that it keeps what it acknowledged. Plays clients and power
+cuts."""
 
 from __future__ import annotations
 

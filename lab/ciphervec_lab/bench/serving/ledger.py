@@ -1,5 +1,4 @@
-"""Ledger of a fault run: what a client attempted and what was acknowledged enter; what a store may
-hold leaves. Plays the client of a fault run."""
+"""Ledger of a fault run: what a store may hold, after what a client attempted and what was acknowledged."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Load generator: query bytes and an address enter; latencies, failures and some answers leave.
-Plays many clients on one machine.
+"""Load generator: latencies and failures of queries to a server, and some of its answers. Plays many clients on one
+machine.
 
 The clients send queries that were made beforehand and read the answers without opening them, so
 that what is measured is the server. Some answers are kept, for the caller to open and check.

@@ -1,5 +1,4 @@
-"""Soak run: minutes enter; how a server's memory and latency move under steady work leaves. Plays
-the clients of an ordinary day."""
+"""Soak run: how a server's memory and latency move under steady work. Plays the clients of an ordinary day."""
 
 from __future__ import annotations
 

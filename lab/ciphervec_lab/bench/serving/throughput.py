@@ -1,5 +1,4 @@
-"""Server bench: a size enters; what a server on this machine does under load leaves: queries,
-ingest, both at once, and a restart.
+"""Server bench: a server on this machine under load, with queries, ingest, both at once, and a restart.
 
 The server is `ciphervec serve` in a process of its own, the clients are threads of this one. The
 rate within a process is measured in turns with the rate over HTTP, on the same committed segments

@@ -1,5 +1,4 @@
-"""Report of `bench server`: the record of `bench server` enters; a table for a terminal and a
-Markdown file, and a plot leave. Nothing here is secret."""
+"""Report of `bench server`: a table for a terminal, a Markdown file and a plot of its record."""
 
 from __future__ import annotations
 

@@ -124,7 +124,7 @@ class Survey:
             yield rows
 
     def _take(self, rows: Rows) -> list[Id]:
-        """Note what comes; the ids that came before leave."""
+        """Note these rows, and return the ids among them that came before."""
         before = len(self.seen)
         twice = [name for name in rows.ids if name in self.seen]
         self.seen.update(rows.ids)

@@ -1,5 +1,4 @@
-"""Encoders: names enter; functions that embed texts leave, made from the name and a few JSON values. Runs on
-the key owner's side, and nowhere else.
+"""Makes functions that embed texts from a name and a few JSON values. Runs on the key owner's side, and nowhere else.
 
 What is saved of a function with a collection is its name and configuration. Here are those that can be
 made again from that: the default model, sentence-transformers' models, classes that a program has

@@ -1,5 +1,5 @@
-"""Embedding: texts enter; their vectors leave, by a function that the caller gave or the one that a collection
-names. Runs on the key owner's side, and nowhere else.
+"""Calls and saves the function that embeds a collection's texts, given by the caller or named by the collection. Runs
+on the key owner's side, and nowhere else.
 
 With the collection are saved the function's name and configuration, sealed: never code, and nothing that
 is run by reading it.

@@ -1,6 +1,7 @@
 /**
- * Bytes that were flipped, cut, lengthened, spliced and forged enter every decoder, as in the native tests of hostile bytes. They are
- * read, or refused with an error of a known kind: nothing traps, nothing panics, and the module works on. Node.
+ * Gives every decoder bytes that were flipped, cut, lengthened, spliced and forged, as the native tests of hostile
+ * bytes do. They are read, or refused with an error of a known kind: nothing traps, nothing panics, and the module
+ * works on. Node.
  */
 import { afterAll, describe, expect, test } from "vitest";
 import { lookup, MASTER, random, rows, search, vector, written } from "./module.js";
