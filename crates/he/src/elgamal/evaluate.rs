@@ -1,4 +1,4 @@
-//! Evaluation: messages or ciphertexts enter, ciphertexts leave. Both sides.
+//! Encrypts messages and computes on ciphertexts with the public key.
 //!
 //! What the public key does, and what the secret key adds to it.
 

@@ -1,4 +1,4 @@
-//! Factoring schemes: a modulus and a way to draw noise enter, what a public key does leaves.
+//! What the public keys of factoring schemes share: a modulus, and ways to draw noise.
 //!
 //! Paillier, Damgård–Jurik and Okamoto–Uchiyama share it, and the owner's half by Chinese
 //! remainders.
