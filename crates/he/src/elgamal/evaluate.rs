@@ -1,6 +1,4 @@
 //! Encrypts messages and computes on ciphertexts with the public key.
-//!
-//! What the public key does, and what the secret key adds to it.
 
 use curve25519_dalek::Scalar;
 use curve25519_dalek::ristretto::RistrettoPoint;

@@ -1,7 +1,5 @@
-//! What the public keys of factoring schemes share: a modulus, and ways to draw noise.
-//!
-//! Paillier, Damgård–Jurik and Okamoto–Uchiyama share it, and the owner's half by Chinese
-//! remainders.
+//! What the public keys of Paillier, Damgård–Jurik and Okamoto–Uchiyama share: a modulus, and ways to
+//! draw noise. The owner's half, by Chinese remainders, is in `ciphervec-he-secret`.
 //!
 //! A ciphertext is an element of `Z/n^k`, held and stored as `k` digits in base `n`. It is a
 //! message's power of a generator times noise; the schemes differ in the generator, in `k`, and in

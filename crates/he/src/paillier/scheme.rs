@@ -1,4 +1,4 @@
-//! Paillier as a type for code that is generic over schemes.
+//! Paillier as a type for code that is generic over schemes; its keys are those of Damgård–Jurik.
 
 use super::{Noise, PublicKey};
 use crate::additive::SecurityStatement;

@@ -1,6 +1,6 @@
 //! Changes of representation of residues, one word at a time, without branches.
 //!
-//! All of them are inlined into the vector back-ends, where the compiler widens them by itself.
+//! All functions are inlined into the vector back-ends, where the compiler widens them by itself.
 
 use crate::backend::operands::convert::SignedDigit;
 
