@@ -1,15 +1,18 @@
-"""Rust crates in, their floors out, and an error for every circle between modules. Standard library only.
+"""Checks how sources are laid out: no circle between modules, few floors, first lines that say what a file is.
 
-`python3 tools/structure.py` looks at every crate and fails on what is held; `python3 tools/structure.py crates/he`
-looks at one and fails on any circle of files; `--floors` lists the rooms floor by floor. A file stands above those
-whose items it uses; a room is a file or a folder directly under `src`, and its floor is the longest chain below it.
+`python3 tools/structure.py` looks at every crate and at the first lines of all sources, and fails on what is held;
+`python3 tools/structure.py crates/he` looks at one crate and fails on any circle of files; `--floors` lists the rooms
+floor by floor. A file stands above those whose items it uses; a room is a file or a folder directly under `src`, and its
+floor is the longest chain below it. Standard library only.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -49,6 +52,20 @@ OTHER_ROOMS = ("similarity/", "lookup/")
 """Rooms whose precision and scheme are their own."""
 FORM_NAME = re.compile(r"\b(Mode|Scheme|Precision)::")
 FORM_CALL = re.compile(r"\.(?:mode|scheme|precision)\(\)|\bis_additive\b|\bis_compact\b|\bencrypts_\w+")
+
+SOURCES = ["benches", "crates", "examples", "fuzz", "js", "lab", "python", "tools"]
+"""Folders whose sources have first lines that are looked at."""
+NO_SOURCES = {"target", "node_modules", "dist", "__pycache__", "tests"}
+TEST_FILE = re.compile(r"(?:^|[_.])tests?\.(?:rs|ts)$|^(?:test_.*|conftest)\.py$")
+FIRST_DOC = {
+    ".rs": re.compile(r"(?:^[ \t]*//[!/].*\n?)+", re.MULTILINE),
+    ".py": re.compile(r'\A(?:#.*\n|\s)*[rR]?"""(?:.*?)"""', re.DOTALL),
+    ".ts": re.compile(r"/\*\*.*?\*/|(?:^//.*\n?)+", re.MULTILINE | re.DOTALL),
+}
+"""The first doc comment or docstring of a file, by how its name ends."""
+EMPTY_LINE = re.compile(r"\n[ \t]*(?://[!/]?|\*)?[ \t]*\n")
+FORMULA = re.compile(r"\benters?\b.*\bleaves?\b", re.IGNORECASE | re.DOTALL)
+"""Said of a file, "X enters, Y leaves" tells a reader what a function's signature says already."""
 
 
 @dataclass
@@ -176,6 +193,33 @@ def form_places(folder: Path) -> list[str]:
     return places
 
 
+def sources(folder: Path) -> Iterator[Path]:
+    """Rust, Python and TypeScript files of a folder that are neither tests nor made by a build."""
+    for at, folders, files in os.walk(folder):
+        folders[:] = sorted(name for name in folders if name not in NO_SOURCES and not name.startswith("."))
+        for name in sorted(files):
+            if Path(name).suffix in FIRST_DOC and not TEST_FILE.search(name):
+                yield Path(at, name)
+
+
+def says_nothing(file: Path) -> bool:
+    """Whether the first paragraph of a file is "X enters, Y leaves"."""
+    found = FIRST_DOC[file.suffix].search(file.read_text(encoding="utf-8"))
+    return found is not None and FORMULA.search(EMPTY_LINE.split(found[0])[0]) is not None
+
+
+def report_first_lines(root: Path, folders: list[str]) -> bool:
+    """Prints the files whose first lines say nothing, and whether there are none."""
+    files = [file for folder in folders for file in sources(root / folder)]
+    bad = [file.relative_to(root).as_posix() for file in files if says_nothing(file)]
+    print(f'first lines: {len(files)} files, {len(bad)} of them begin with "X enters, Y leaves"')
+    print(
+        "".join(f"  {file}\n" for file in bad) + "  Say what each file is, and for whom.\n" * bool(bad),
+        end="",
+    )
+    return not bad
+
+
 def main(arguments: list[str]) -> int:
     with_floors = "--floors" in arguments
     named = [argument.rstrip("/") for argument in arguments if argument != "--floors"]
@@ -193,6 +237,7 @@ def main(arguments: list[str]) -> int:
             if with_floors or len(places) > limit:
                 print("\n".join(f"    {place}" for place in places))
             good &= len(places) <= limit
+    good &= report_first_lines(ROOT, named or SOURCES)
     return 0 if good else 1
 
 

@@ -1,5 +1,5 @@
-"""The check of the Rust crates' floors: what is a use, what is a circle, and that this repository
-has none."""
+"""The check of how sources are laid out: what is a use, what is a circle, what first lines may not
+say, and that this repository is as it is held."""
 
 from __future__ import annotations
 
@@ -171,6 +171,39 @@ def test_places_that_ask_for_the_form_are_counted(structure: ModuleType, plant: 
         }
     )
     assert structure.form_places(crate) == ["search/mod.rs:4"] * 3
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "bad"),
+    [
+        ("a.rs", "#![no_std]\n//! Masks: a seed enters,\n//! polynomials leave.\n\nfn f() {}\n", True),
+        ("a.rs", "//! Error bound: a layout enters. A bound\n//! leaves.\n//!\n//! More.\n", True),
+        ("a.rs", "//! Masks of a collection.\n//!\n//! A seed enters, polynomials leave.\n", False),
+        ("a.rs", "//! Sign of numbers that no stage leaves.\n\n/// What enters leaves.\nfn f() {}\n", False),
+        ("a.rs", "// Text enters, text leaves.\nfn f() {}\n", False),
+        ("a.py", '#!/usr/bin/env python3\n"""Text enters; tokens\nleave."""\n', True),
+        ("a.py", '"""Splits text."""\nX = """Text enters, text leaves."""\n', False),
+        ("a.py", 'X = """Text enters, text leaves."""\n', False),
+        ("a.ts", "/** Kit: a seed enters;\n * rows leave. */\nexport {};\n", True),
+        ("a.ts", "// A page enters, a report leaves.\n", True),
+        ("a.ts", "/** Centres vectors. */\n/** Text enters, text leaves. */\n", False),
+        ("a.test.ts", "/** A page enters, a report leaves. */\n", False),
+        ("a_tests.rs", "//! A page enters, a report leaves.\n", False),
+        ("tests.rs", "//! A page enters, a report leaves.\n", False),
+        ("contests.rs", "//! A page enters, a report leaves.\n", True),
+        ("tests/a.rs", "//! A page enters, a report leaves.\n", False),
+        ("test_a.py", '"""A page enters, a report leaves."""\n', False),
+        ("dist/a.ts", "/** A page enters, a report leaves. */\n", False),
+    ],
+)
+def test_first_lines_that_say_nothing_are_found(
+    structure: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, text: str, bad: bool
+) -> None:
+    file = tmp_path / "some" / name
+    file.parent.mkdir(parents=True)
+    file.write_text(text)
+    assert structure.report_first_lines(tmp_path, ["some"]) is not bad
+    assert (f"  some/{name}\n" in capsys.readouterr().out) is bad
 
 
 def test_this_repository_is_as_it_is_held() -> None:

@@ -1,5 +1,4 @@
-//! Basis conversion: residues in one basis enter, those of the same centred integers in another
-//! leave. Both sides.
+//! Converts residues from one basis of moduli to another: those of the same centred integers.
 
 use crate::backend::dispatch;
 use crate::backend::operands::basis::{ConversionTable, Source, Target};

@@ -1,5 +1,4 @@
-//! Representations: residues enter in one (canonical, centred, another modulus, 24 bits) and leave
-//! in another. Both sides.
+//! Changes of representation of residues: canonical, centred, of another modulus, or of 24 bits.
 //!
 //! Every function is free of branches on its data and panics when its slices differ in length.
 

@@ -1,4 +1,4 @@
-//! Errors: a refused parameter enters, what was expected and what came leaves. Both sides.
+//! Why a parameter was refused: what was expected and what came.
 
 /// Why a parameter was refused.
 #[non_exhaustive]

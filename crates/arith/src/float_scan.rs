@@ -1,5 +1,4 @@
-//! Float scan: rows of little-endian float32 words and float32 queries enter, inner products leave.
-//! The server's side.
+//! Inner products of rows of little-endian float32 words with float32 queries. For the server.
 //!
 //! A product of two float32 numbers is exact in double precision. A row's products are summed there
 //! in eight sums, dimension `i` in sum `i mod 8`, which are then added one after the other, and to

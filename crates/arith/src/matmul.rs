@@ -1,5 +1,5 @@
-//! Word scan: a matrix of little-endian words in tiles and integer queries enter, wrapping inner
-//! products leave. The server's side.
+//! Wrapping inner products of a matrix of little-endian words, in tiles, with integer queries. For
+//! the server.
 //!
 //! Tile layout: the rows (vectors) are grouped in tiles of [`TILE`]; the last tile has the
 //! remaining `w = rows % 64`. A tile is `[dim][w]` words, so dimension `i` of all its rows lies

@@ -1,5 +1,4 @@
-//! Modulus: a number enters, exact arithmetic on residues in `[0, q)` leaves, without branches on
-//! them. Both sides.
+//! Exact arithmetic on residues in `[0, q)`, without branches on them.
 
 use crate::error::ArithError;
 

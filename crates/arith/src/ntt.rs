@@ -1,5 +1,4 @@
-//! Number-theoretic transform: a polynomial enters, its values at primitive roots of unity leave.
-//! Both sides.
+//! Number-theoretic transform: the values of a polynomial at primitive roots of unity, and back.
 
 use crate::backend::Backend;
 use crate::backend::dispatch::ntt as kernels;

@@ -1,5 +1,5 @@
-//! Parallel: slices and ranges enter, iterators that the threads of the current pool share leave; where there are no threads,
-//! plain ones of the same names. Both sides.
+//! Iterators over slices and ranges that the threads of the current pool share; where there are no
+//! threads, plain ones of the same names.
 //!
 //! In WebAssembly rayon would run on the one thread that there is, and bring its scheduler and every loop twice.
 

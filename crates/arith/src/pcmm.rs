@@ -1,5 +1,4 @@
-//! Plaintext matrix times ciphertexts: small integers and rows of residues enter, their product
-//! modulo `q` leaves. The server's side.
+//! Product of a small-integer matrix with rows of residues modulo `q`. For the server.
 //!
 //! With the polynomials of many ciphertexts as rows, in either form, weighted sums of ciphertexts
 //! are one integer matrix product for each prime and each part, without keys or rotations.

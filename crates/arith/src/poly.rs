@@ -1,5 +1,4 @@
-//! Polynomials: slices of residues in `[0, q)` enter, pointwise or coefficientwise results leave.
-//! Both sides.
+//! Pointwise and coefficientwise arithmetic on slices of residues in `[0, q)`.
 //!
 //! Every function panics when its slices differ in length, and takes residues below the modulus
 //! only.

@@ -1,5 +1,5 @@
-//! Primes: a size and a degree enter, primes that carry a negacyclic transform leave. Both sides,
-//! on public numbers only.
+//! Finds primes that carry a negacyclic transform, and roots of unity modulo them. For public
+//! numbers only.
 
 use crate::error::ArithError;
 use crate::modulus::Modulus;

@@ -1,5 +1,4 @@
-//! Ring scan: a strip of packed 50-bit residues and expanded queries enter, the two sums of every
-//! block leave. The server's side.
+//! Packed residues of 50 bits, and the server's scan of them: two sums for every block and query.
 
 use crate::backend::dispatch;
 use crate::modulus::Modulus;

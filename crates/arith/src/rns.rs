@@ -1,5 +1,5 @@
-//! Pair of primes: residues modulo two enter, the centred integer they stand for, modulo 2^64,
-//! leaves. Key owner's side.
+//! Two primes as one modulus: the key owner lifts a pair of residues to the centred integer, modulo
+//! 2^64.
 
 use crate::error::ArithError;
 use crate::modulus::{Modulus, Shoup};

@@ -1,5 +1,5 @@
-//! Samplers: a 32-byte seed and a stream number enter, the same samples on every machine leave. Key
-//! owner's side (and public masks on both).
+//! Samplers of the key owner's noise and of public masks (both sides), from a 32-byte seed and a
+//! stream number: the same samples on every machine.
 //!
 //! A stream is the ChaCha20 keystream (RFC 8439, counter from 0) under the seed, with the stream
 //! number in little-endian order, padded with four zero bytes, as nonce. Each sampler reads the

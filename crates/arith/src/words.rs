@@ -1,4 +1,4 @@
-//! Words: residues enter, words of a chosen number of bits leave, packed without gaps, and back. Both sides.
+//! Switches residues to words of a chosen number of bits, packed without gaps, and back.
 //!
 //! Every function is free of branches on its data and panics when its slices differ in length.
 

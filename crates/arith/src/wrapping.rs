@@ -1,5 +1,5 @@
-//! Wrapping sums: words with weights or masks, and bytes of polynomials with ternary rows, enter; sums
-//! modulo a power of two leave. Key owner's side, in constant time.
+//! Sums modulo a power of two, for the key owner, in constant time: words with weights or masks,
+//! and bytes of polynomials with ternary rows.
 
 use crate::backend::dispatch;
 

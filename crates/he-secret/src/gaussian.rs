@@ -1,4 +1,4 @@
-//! Gaussian numbers: a seed and a stream enter, doubles leave. For noise on results; owner only.
+//! Gaussian numbers in doubles, for noise on results. Owner only.
 //!
 //! Box & Muller in doubles, good to 53 bits and not in constant time. What they are added to is
 //! rounded to a grid far coarser than their last bits. Noise of ciphertexts comes from

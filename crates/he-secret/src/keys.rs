@@ -1,4 +1,4 @@
-//! Master key: 32 random bytes enter; one secret per purpose and context leaves. Owner only.
+//! Master key: 32 secret bytes, and one derived secret for every purpose and context. Owner only.
 
 use crate::error::Result;
 use crate::wire::KeyId;

@@ -1,4 +1,4 @@
-//! Big integers: naturals of any length enter, sums, products and inverses leave. Both sides.
+//! Arithmetic on naturals of any length.
 //!
 //! Thin names over [`crypto_bigint::BoxedUint`]. What is not called `_vartime` takes a time that
 //! depends on lengths, and on the value of a divisor, but on no other value.

@@ -1,4 +1,4 @@
-//! Errors: what went wrong enters; what was expected and what came leave. Both sides.
+//! Errors of schemes and of their wire format: what was expected and what came.
 
 use crate::id::KeyId;
 use ciphervec_arith::ArithError;

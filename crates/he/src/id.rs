@@ -1,4 +1,4 @@
-//! Identifiers of keys and parameter sets: a hash enters, eight public bytes leave. Both sides.
+//! Eight public bytes that name a key or a parameter set, from a hash.
 
 fn leading(hash: &[u8; 32]) -> [u8; 8] {
     let mut id = [0; 8];

@@ -1,6 +1,5 @@
-//! Homomorphic schemes: integers and reals enter, ciphertexts leave. Both sides.
-//!
-//! The `client` feature holds everything secret.
+//! Homomorphic schemes on integers and reals, without a secret key: encryption under public keys,
+//! computing on ciphertexts, and their bytes. Secret keys are in `ciphervec-he-secret`.
 //!
 //! The crate knows schemes, not search: what a vector, a metric or a collection is lives one level
 //! up. `docs/sealed.md` derives the formulas that the comments here cite.

@@ -1,4 +1,4 @@
-//! Lattice security: degree and modulus enter, a refusal or a statement leaves. Both sides.
+//! Security of lattice parameters: what a degree and a modulus are worth, or why they are refused.
 
 use crate::error::{Error, Result};
 

@@ -1,9 +1,7 @@
-//! Primes: a length and a condition enter, random primes leave. Both sides.
+//! Random numbers of a length or below a bound, and the check of a modulus that comes from outside.
 //!
-//! A modulus from outside enters too; a refusal or nothing leaves.
-//!
-//! Primality is the strengthened Baillie–PSW test of crypto-primes. Candidates start at a fresh
-//! number of the operating system's generator each time.
+//! One Miller–Rabin test to base 2 shows that a modulus is composite. The primes of secret keys are
+//! drawn in `ciphervec-he-secret`.
 
 use crate::biguint;
 use crate::error::{Error, Result};

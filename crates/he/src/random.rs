@@ -1,4 +1,4 @@
-//! Random bytes: nothing enters, bytes of the system's generator leave. Both sides.
+//! Bytes of the operating system's generator.
 //!
 //! A server re-randomises, and so needs them as well.
 

@@ -1,5 +1,4 @@
-//! Scheme: what is chosen of a key and its bytes enter, keys and what they rest on leave. Both
-//! sides.
+//! Interface of an additive scheme and of its public keys: parameters, security and bytes.
 //!
 //! A type a scheme, which names its keys. Whoever learns a scheme at run time only is generic over
 //! [`AdditiveScheme`] and needs no list of what each scheme brings: that stands in its own folder.

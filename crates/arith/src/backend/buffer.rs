@@ -1,4 +1,4 @@
-//! Aligned buffer: a length or bytes enter, memory that starts on a cache line leaves. Both sides.
+//! Bytes in memory that start on a cache line, so that a 64-byte load never straddles two.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};

@@ -1,5 +1,5 @@
-//! Choice: the processor's features and `CIPHERVEC_BACKEND` enter, the back-end to run leaves. Both
-//! sides.
+//! Which back-end runs: the best that the processor has, the one `CIPHERVEC_BACKEND` names, or one
+//! that a caller forces on its thread for a while.
 
 use std::cell::Cell;
 use std::sync::OnceLock;

@@ -1,4 +1,4 @@
-//! Dispatch: a back-end and a kernel's arguments enter, that back-end's kernel runs. Both sides.
+//! Calls every kernel of the back-end that is current or that the caller names.
 //!
 //! Every operation is listed once, with the signature that it has in the module of the same name of
 //! every back-end. Each becomes one match, whose arms are the rows of `table.rs`.

@@ -1,5 +1,5 @@
-//! Pages: a large buffer enters, advice on the memory behind it leaves. Linux; elsewhere nothing
-//! happens.
+//! Advice to Linux on the pages behind a large buffer: back them with huge ones, or take them back.
+//! Elsewhere nothing happens.
 #![allow(unsafe_code)]
 
 /// Below this a huge page would be mostly air.

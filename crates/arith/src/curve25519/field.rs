@@ -1,5 +1,4 @@
-//! Field of 2^255 − 19: elements enter and leave as five limbs of 51 bits. No branch depends on a
-//! value.
+//! Arithmetic modulo 2^255 − 19 on five limbs of 51 bits. No branch depends on a value.
 
 use core::ops::{Add, Mul, Neg, Sub};
 

@@ -1,5 +1,5 @@
-//! Points of edwards25519: ristretto255 encodings enter, affine coordinates to search among leave.
-//! Key owner's side.
+//! Points of edwards25519 in affine coordinates, decoded from ristretto255, for the key owner's
+//! search for a discrete logarithm.
 //!
 //! A group library keeps its coordinates to itself. A discrete logarithm is found by comparing
 //! millions of them, so here is what that takes and no more: one decoding, sums of points with the

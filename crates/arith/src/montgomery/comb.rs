@@ -1,5 +1,4 @@
-//! Fixed-base comb: a base enters, a table leaves that raises it to any exponent without a
-//! squaring. Both sides.
+//! Table of powers of a fixed base, which raises it to any exponent without a squaring.
 
 use std::hint::black_box;
 use std::sync::Arc;

@@ -1,5 +1,4 @@
-//! Radix conversion: numbers enter as 64-bit words and leave as a back-end's limbs, or the other
-//! way. Time depends on lengths only.
+//! Converts numbers from 64-bit words to a back-end's limbs and back. Time depends on lengths only.
 
 use crate::backend::operands::montgomery::LimbFormat;
 

@@ -1,5 +1,4 @@
-//! Exponentiation: residues and exponents enter, powers leave, in a time that depends on lengths
-//! alone. Key owner's side.
+//! Powers of residues for the key owner, in a time that depends on lengths alone.
 
 use super::digits::window;
 use super::group::{LANES, wipe};

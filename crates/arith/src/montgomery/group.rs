@@ -1,4 +1,4 @@
-//! Lanes of a group: the limbs of one residue enter a group of eight, or leave it. Both sides.
+//! Reads and writes the limbs of one residue in a group of eight.
 
 use crate::backend::operands::montgomery::Row;
 use zeroize::Zeroize;

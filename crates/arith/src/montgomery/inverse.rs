@@ -1,5 +1,4 @@
-//! Batch inversion: residues enter, their inverses leave, by one inversion and three
-//! multiplications each. Both sides.
+//! Inverts many residues by one inversion and three multiplications each.
 
 use std::sync::Arc;
 

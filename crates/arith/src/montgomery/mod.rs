@@ -1,5 +1,4 @@
-//! Montgomery arithmetic: multi-limb residues and exponents enter, products and powers leave, eight
-//! at a time. Both sides.
+//! Products and powers of multi-limb residues, eight at a time.
 //!
 //! [`PowerModulus`] is `Z/n^k` with elements as `k` digits in base `n`, which makes a product
 //! modulo `n^2` cost five eighths of one modulo any other number of that length. [`Residues`] is a

@@ -1,5 +1,4 @@
-//! Power modulus: an odd number and a power enter, all that arithmetic modulo it precomputes
-//! leaves. Both sides.
+//! An odd number and a power of it as the modulus, with all that Montgomery arithmetic precomputes.
 
 use std::sync::Arc;
 

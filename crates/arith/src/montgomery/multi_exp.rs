@@ -1,5 +1,5 @@
-//! Multi-exponentiation by buckets: residues and small signed weights enter, the product of the
-//! powers leaves, with nothing raised alone. The server's side.
+//! Products of powers of residues with small signed weights, by buckets: nothing is raised alone.
+//! For the server.
 //!
 //! Weights are written in signed digits of `w` bits. For every digit position the residues whose
 //! digit is `v` are multiplied into bucket `v`, those with digit `-v` into another, and

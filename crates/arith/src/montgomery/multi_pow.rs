@@ -1,5 +1,5 @@
-//! Multi-exponentiation by interleaving: residues and public exponents of many words enter, the
-//! product of the powers leaves: all of them share one chain of squarings.
+//! Products of powers of residues with public exponents of many words, interleaved: all of them
+//! share one chain of squarings.
 //!
 //! Exponents are written in signed digits of `w` bits, least significant first, where a digit
 //! starts at the first bit that is set in some lane: runs of zeros, and of the ones that a sign

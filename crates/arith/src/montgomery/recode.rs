@@ -1,5 +1,5 @@
-//! Signed-digit recoding: small weights enter, their digits leave, of the width that costs least.
-//! The server's side.
+//! Writes small weights in signed digits, of the width that costs fewest multiplications. For the
+//! server.
 
 /// Widest digit that is considered.
 const MAX_WINDOW: u32 = 12;

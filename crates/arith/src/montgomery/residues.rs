@@ -1,5 +1,4 @@
-//! Residues: elements of `Z/n^k` enter and leave as base-`n` digits, and are held in Montgomery
-//! form. Both sides.
+//! Tables of elements of `Z/n^k`, read and written as base-`n` digits and held in Montgomery form.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -1,5 +1,4 @@
-//! Montgomery scratch: groups of eight residues enter, products leave; the kernels with their
-//! memory. Both sides.
+//! Montgomery kernels of one modulus with the memory they work in, on groups of eight residues.
 
 use super::group::wipe;
 use super::modulus::PowerModulus;

@@ -1,5 +1,5 @@
-//! Single-column multi-exponentiation: one column of residues and small signed weights enter, one
-//! product of powers leaves: the eight lanes share its work.
+//! Product of powers of one column of residues with small signed weights: the eight lanes share its
+//! work.
 //!
 //! A digit position and a sign are a stream: the residues whose weight has a digit of that sign
 //! there, each with its bucket. Streams do not depend on each other, so every lane takes one, or a

@@ -1,4 +1,4 @@
-//! Noise flooding: a ciphertext enters, numbers that others may see leave. Owner only.
+//! Decrypts results that others may see, under noise that hides their exact errors. Owner only.
 //!
 //! The exact error of a decryption is a linear equation in the secret key (Li & Micciancio 2021,
 //! IACR ePrint 2020/1533). Noise that dwarfs a bound on the error hides it: with `n` numbers of

@@ -1,4 +1,4 @@
-//! Secret key of Damgård–Jurik and Paillier: ciphertexts enter, messages leave. Owner only.
+//! Secret key of Damgård–Jurik and Paillier. Owner only; wiped on drop.
 
 use crate::additive::{Decrypt, Evaluate, Messages};
 use crate::biguint;

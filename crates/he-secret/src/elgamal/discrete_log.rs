@@ -1,4 +1,4 @@
-//! Discrete logarithm: short multiples of the base point enter, integers leave. Owner only.
+//! Finds the integer of a short multiple of the base point. Owner only.
 //!
 //! Baby steps and giant steps, on x coordinates: `P` and `−P` share one, up to its sign, so a table
 //! of `1 … s` answers for `−s … s`. A giant step is a multiple of `2 s + 1`. The sum and the

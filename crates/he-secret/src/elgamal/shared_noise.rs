@@ -1,4 +1,5 @@
-//! Shared noise: embeddings enter, 32 bytes a dimension leave. Owner; sums at the server.
+//! Embeddings whose dimensions share their noise: 32 bytes a dimension. The owner encrypts and
+//! decrypts; a server sums.
 //!
 //! Dimension `i` has a key `xᵢ` of its own, and an embedding `m` becomes `r G` and `mᵢ G + r xᵢ G`
 //! for all `i`, half the size and half the work of ordinary ciphertexts. A weighted sum

@@ -1,4 +1,5 @@
-//! Chinese remainders: residues modulo two prime powers enter, joined they leave. Owner only.
+//! Noise and numbers modulo `n` from the residues modulo two secret prime powers, by Chinese
+//! remainders. Owner only.
 //!
 //! What is joined from two halves betrays a factor of `n` when one of them is wrong (Boneh,
 //! DeMillo, Lipton 1997), so [`Crt::noise`] checks what it made against an independent computation

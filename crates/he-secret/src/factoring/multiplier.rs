@@ -1,4 +1,4 @@
-//! Constant multiplier: numbers enter, products with a constant leave. Owner only.
+//! Products with one constant by Montgomery's method. Owner only.
 //!
 //! The modulus is secret.
 

@@ -1,4 +1,4 @@
-//! Secret primes: a length or bytes enter, two checked primes leave. Owner only.
+//! The two primes of a secret key: generated, read, written and checked. Owner only; wiped on drop.
 
 use super::inner::order_bits;
 use crate::additive::Messages;

@@ -1,4 +1,4 @@
-//! Nonce: randomness and the plaintext enter, an id that never repeats leaves. Owner only.
+//! Draws the nonce of a sealing call, which never repeats for different plaintexts. Owner only.
 
 use super::{Plaintext, SegmentId};
 use crate::error::Result;

@@ -1,4 +1,4 @@
-//! Secret key of Okamoto–Uchiyama: ciphertexts enter, messages leave. Owner only.
+//! Secret key of Okamoto–Uchiyama. Owner only; wiped on drop.
 
 use crate::additive::{Decrypt, Evaluate, Messages};
 use crate::biguint;

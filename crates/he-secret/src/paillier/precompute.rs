@@ -1,4 +1,5 @@
-//! Precomputation, schemes 1 and 3: small messages enter, ciphertexts leave. Owner only.
+//! Keys of schemes 1 and 3 that encrypt small messages with chosen values computed ahead. Owner
+//! only.
 //!
 //! As Ryšavá & Ricci measured them in 2022, every precomputation on or off by itself, for remaking
 //! their tables.

@@ -1,4 +1,4 @@
-//! Messages: signed integers of one width enter and leave as two's-complement words. Both sides.
+//! Signed integers of one width, as two's-complement words. Wiped on drop.
 
 use core::fmt;
 use zeroize::{Zeroize, ZeroizeOnDrop};

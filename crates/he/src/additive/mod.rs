@@ -1,4 +1,5 @@
-//! Additively homomorphic schemes: signed integers enter, tables of ciphertexts leave. Both sides.
+//! Traits of the additively homomorphic schemes: tables of encrypted signed integers, which anyone
+//! who holds the public key sums.
 //!
 //! Paillier, Damgård–Jurik, Okamoto–Uchiyama and exponential ElGamal implement the traits here;
 //! what a vector or a score is lives one level up. A table has rows and columns because that is how

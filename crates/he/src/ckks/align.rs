@@ -1,4 +1,4 @@
-//! Alignment: two levels and scales enter, the steps that make them one leave. Both sides.
+//! Plans the steps that take two operands to one level and scale.
 //!
 //! No step loses a level that the lower operand has not lost already (docs/ckks.md, section 3.2).
 

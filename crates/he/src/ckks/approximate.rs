@@ -1,4 +1,5 @@
-//! Chebyshev interpolation: a function enters, a polynomial close to it leaves. Both sides.
+//! Chebyshev interpolation: the polynomial close to a function on an interval, and how far it is
+//! off.
 
 use core::f64::consts::PI;
 

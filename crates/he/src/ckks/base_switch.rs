@@ -1,5 +1,4 @@
-//! Base switching: a part of a ciphertext modulo q_0 enters, under another secret it leaves. Both
-//! sides.
+//! Base switching: takes a part of a ciphertext modulo q_0 to another secret, with a public key.
 //!
 //! The key is modulo q_0 and one special prime, whatever the chain: where a ciphertext has only q_0
 //! left nothing wider is needed, and nothing wider is known of the secret that it switches to.

@@ -1,4 +1,4 @@
-//! Bilinear forms: two lists of ciphertexts enter, weighted sums of products leave. Server only.
+//! Bilinear forms of two lists of ciphertexts: weighted sums of their products. Server only.
 //!
 //! `Σ_a x_a (c_a + Σ_b W_ab y_b)` is a matrix product with the second list and an inner product
 //! with the first. Both are taken a tile of coefficients at a time, for all matrices before the

@@ -1,4 +1,4 @@
-//! Buffer pool: a length enters, aligned words leave and come back when dropped. Both sides.
+//! Pool of aligned words, which buffers come back to when they are dropped.
 //!
 //! A polynomial of twelve primes at degree 2^15 is three megabytes. Fresh from the system each of
 //! its pages would be zeroed and mapped anew for every operation, which costs as much as a

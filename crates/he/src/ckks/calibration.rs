@@ -1,5 +1,4 @@
-//! Calibration: a ring degree enters, what a transform and a product take on this machine leave.
-//! Both sides.
+//! Times a transform and a product modulo one prime on this machine, in milliseconds.
 
 use std::time::{Duration, Instant};
 

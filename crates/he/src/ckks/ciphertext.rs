@@ -1,4 +1,4 @@
-//! Ciphertexts: polynomials enter, with level, scale, slots and noise they leave. Both sides.
+//! Ciphertexts: polynomials with level, scale, number of slots and noise.
 
 use super::expected::{Expected, check_magnitude};
 use super::noise::Noise;

@@ -1,4 +1,4 @@
-//! Parameter choice: a depth and a precision enter, the smallest set and why leave. Both sides.
+//! Chooses the smallest parameter set for a depth and a precision, and says why.
 
 use super::noise::Noise;
 use super::spec::{LOG_DEGREES, MAX_DIGIT_PRIMES, ParamsSpec, Ring};

@@ -1,4 +1,5 @@
-//! Canonical embedding: slots enter, real coefficients with those values leave. Both sides.
+//! Canonical embedding: real coefficients of the polynomial with given values in the slots, and
+//! back.
 //!
 //! The canonical embedding of Cheon, Kim, Kim and Song (IACR ePrint 2016/421), slots in the order
 //! in which rotations are automorphisms: slot `j` is the value at `ζ^(5^j)`, and `X -> X^(5^r)`

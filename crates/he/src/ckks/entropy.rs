@@ -1,4 +1,5 @@
-//! Entropy: nothing enters, 32-byte seeds of keys and ciphertexts leave. Both sides.
+//! Source of the 32-byte seeds of keys and ciphertexts: the operating system, or a fixed seed in
+//! tests.
 
 use crate::error::Result;
 use crate::random;

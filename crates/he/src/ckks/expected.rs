@@ -1,4 +1,4 @@
-//! Expectation: what is known of operands enters, what is known of a result leaves. Both sides.
+//! What is known in public of a result, from what is known of its operands.
 //!
 //! Levels, scales, errors and magnitudes follow from those of the operands alone. [`super::Evaluator`]
 //! computes a result's polynomials and takes the rest from here; [`super::Forecast`] has nothing

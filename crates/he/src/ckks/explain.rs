@@ -1,4 +1,4 @@
-//! Parameter description: a parameter set enters, its sizes and reasons leave. Both sides.
+//! A parameter set in words: its sizes and the reasons for them.
 
 use super::depth::transforms;
 use super::noise::Noise;

@@ -1,4 +1,4 @@
-//! Fourier transform: complex coefficients enter, values at `ζ^(5^j)` leave, and back. Both sides.
+//! Fourier transform: values of a polynomial with complex coefficients at `ζ^(5^j)`, and back.
 //!
 //! With `n` a power of two and `ζ = exp(iπ/2n)`, the points `ζ^(5^j)`, `j < n`, are the roots of
 //! `Y^n - i`. A node at depth `d` of a binary tree holds the points with `j ≡ r mod 2^d`; it is the

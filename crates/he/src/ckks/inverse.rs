@@ -1,4 +1,4 @@
-//! Inverses and inverse square roots: encrypted numbers of an interval enter, theirs leave. Server.
+//! Inverses and inverse square roots of encrypted numbers of an interval. Server only.
 //!
 //! A polynomial makes the start, iterations square its error. What counts is the residual,
 //! `e = 1 − xy` or `e = 1 − xy²`.

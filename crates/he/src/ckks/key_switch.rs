@@ -1,4 +1,4 @@
-//! Key switching and rescaling: polynomials enter, under another key they leave. Server only.
+//! Key switching, and rescaling, of polynomials in NTT form. Server only.
 //!
 //! Hybrid key switching (Han & Ki 2019, IACR ePrint 2019/688): the input is cut into digits of a
 //! few primes, each digit is extended to all primes, multiplied with its part of the key modulo Q

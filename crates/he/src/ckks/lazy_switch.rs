@@ -1,4 +1,5 @@
-//! Lazy key switching: a ciphertext enters, sums of its rotations modulo Q P leave. Server only.
+//! Lazy key switching: rotations of a ciphertext modulo Q P, summed before they are divided by P.
+//! Server only.
 //!
 //! A key switch ends with a division by P. Of a sum of rotations times plaintexts the sum can be
 //! divided in place of its terms (Bossuat, Mouchet, Troncoso-Pastoriza & Hubaux, IACR ePrint

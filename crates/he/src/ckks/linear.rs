@@ -1,4 +1,4 @@
-//! Linear transform: a ciphertext enters, its slots times a plain matrix leave. Server only.
+//! Linear transform: multiplies a ciphertext's slots by a plain matrix. Server only.
 //!
 //! With `d_k` the k-th diagonal, `d_k[j] = M[j][j + k]` cyclically, the product is
 //! `Σ_k d_k · rot(x, k)` (Halevi and Shoup, IACR ePrint 2014/106). Writing `k = g + i` with giant
@@ -114,7 +114,7 @@ impl LinearTransform {
         Self::from_diagonals(params, slots, &diagonals, level)
     }
 
-    /// The level that it takes ciphertexts at; they leave at the one below.
+    /// The level that it takes ciphertexts at; results are at the one below.
     pub fn level(&self) -> usize {
         self.level
     }

@@ -1,5 +1,4 @@
-//! Minimax approximation: an interval enters, the odd polynomial closest to 1 on it leaves. Both
-//! sides.
+//! Minimax approximation: the odd polynomial that is closest to 1 on an interval.
 //!
 //! Remez's exchange in the basis `T_1, T_3, …`, which satisfies Haar's condition on intervals of
 //! positive numbers: the best of `m` terms is the one whose error reaches its largest value at

@@ -1,7 +1,7 @@
-//! Leveled RNS-CKKS: real or complex numbers enter, approximate results leave. Both sides.
+//! Leveled RNS-CKKS: approximate arithmetic on encrypted real or complex numbers.
 //!
 //! Numbers are encoded by the canonical embedding and encrypted; the server adds, multiplies and
-//! rotates; numbers leave at the owner, each off by an error that the ciphertext estimates.
+//! rotates; the owner decrypts numbers, each off by an error that the ciphertext estimates.
 //! `docs/ckks.md` derives the formulas that the comments cite.
 
 mod align;

@@ -1,4 +1,4 @@
-//! Modulus chain: sizes enter; public primes whose scales stay where they are leave. Both sides.
+//! Modulus chain: the public primes of a parameter set, chosen so that scales stay where they are.
 
 use super::spec::{ALL_LOG_DEGREES, LOG_DEGREES, ParamsSpec};
 use super::widths::Widths;

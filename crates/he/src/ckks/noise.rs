@@ -1,4 +1,4 @@
-//! Noise estimate: errors of the operands enter, the error of the result leaves. Both sides.
+//! Noise estimate: the error of a result from the errors of its operands.
 //!
 //! Two figures travel with a ciphertext (docs/ckks.md, section 5): the standard deviation of a
 //! coefficient of the error, which takes errors for independent and is what one sees; and a bound

@@ -1,4 +1,4 @@
-//! Parameter set: a description enters, primes, transforms and constants leave. Both sides.
+//! Immutable parameter set: primes, transforms and constants.
 
 use super::buffer_pool::{self, BufferPool};
 use super::depth;

@@ -1,4 +1,4 @@
-//! Plaintext-ciphertext matrix product: ciphertexts enter, weighted sums leave. Server only.
+//! Plaintext-ciphertext matrix product: weighted sums of ciphertexts. Server only.
 //!
 //! The weights are the same in every slot, so a sum is one of integers times residues: no keys, no
 //! rotations, and nothing but a matrix product for every prime ([`ciphervec_arith::pcmm`]).

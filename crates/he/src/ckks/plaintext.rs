@@ -1,4 +1,4 @@
-//! Encoding: numbers enter, a polynomial whose slots they are leaves, and back. Both sides.
+//! Encodes numbers as a polynomial whose slots hold them times a scale, and decodes it.
 
 use super::Complex;
 use super::expected::{check_scale, declared, real_only};

@@ -1,4 +1,5 @@
-//! RNS polynomial: residues over a chain of primes enter and leave, as typed. Both sides.
+//! RNS polynomial: residues modulo each prime of a chain; its type says whether they are values or
+//! coefficients.
 
 use super::buffer_pool::Buffer;
 use super::params::Params;

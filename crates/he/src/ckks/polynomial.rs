@@ -1,4 +1,5 @@
-//! Polynomial: coefficients enter, depth, values and quotients leave. Both sides.
+//! Polynomial with real coefficients in a basis of powers or of Chebyshev polynomials: depth,
+//! values and quotients.
 
 use super::Complex;
 use crate::error::{Error, Result};

@@ -1,4 +1,4 @@
-//! Polynomial evaluation: a ciphertext enters, the value in every slot leaves. Server only.
+//! Evaluates a polynomial in every slot of a ciphertext. Server only.
 //!
 //! Depth is `⌈log2(degree + 1)⌉`, coefficients included, which is the least that products of two
 //! allow. A polynomial of degree `d ≥ 2^j` is `q B + r` with `B` of degree `2^j` from the basis:

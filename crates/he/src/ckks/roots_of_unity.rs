@@ -1,4 +1,4 @@
-//! Roots of unity: a fraction of a turn enters, its cosine and sine leave. Both sides.
+//! Roots of unity: cosine and sine of a fraction of a turn.
 //!
 //! Integers all the way to the last rounding, so that every platform gets the same doubles whatever
 //! its mathematical library does.

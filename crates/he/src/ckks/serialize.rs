@@ -1,4 +1,4 @@
-//! Serialisation: residues enter, bytes packed to the bits of their prime leave. Both sides.
+//! Bytes of parameter sets and ciphertexts; residues are packed to the bits of their prime.
 
 use super::ciphertext::{Ciphertext, Meta, SeededCiphertext};
 use super::noise::Noise;

@@ -1,4 +1,4 @@
-//! Sign: numbers of [−1, 1] that keep a distance from 0 enter, about ±1 leaves. Server only.
+//! Sign: about ±1 for encrypted numbers of [−1, 1] that keep a distance from 0. Server only.
 //!
 //! Odd polynomials, one after the other: each takes what the one before it left of `[r, 1]` (and of
 //! its mirror image) closer to 1, being the closest to 1 of its degree there (Cheon, Kim & Kim,

@@ -1,5 +1,5 @@
-//! Sign search: how far numbers are from 0, what their errors are and how close to ±1 results must be
-//! enter; the degrees of the shallowest composition leave. Both sides.
+//! Finds the degrees of the shallowest composition of a sign, for a distance from 0, errors, and a
+//! closeness to ±1.
 //!
 //! A dynamic program (docs/ckks.md, section 8.5): for every depth, the furthest from 0 that numbers
 //! get for each amount of work.

@@ -1,4 +1,4 @@
-//! Small polynomial: a seed enters, residues of noise or a ternary secret leave. Both sides.
+//! Polynomials of noise and ternary secrets, expanded from a seed.
 //!
 //! All is wiped after use.
 

@@ -1,4 +1,4 @@
-//! Parameter specification: sizes enter, their checked limits and name leave. Both sides.
+//! Sizes of a parameter set, their limits and its name.
 
 use super::widths::{PRIME_BITS, SCALE_BITS, Widths, within};
 use crate::error::{Error, Result};

@@ -1,5 +1,4 @@
-//! Widths: how many bits primes and scales of the levels have enters, per level it leaves. Both
-//! sides.
+//! Bits of the primes and scales of every level.
 
 use crate::error::{Error, Result};
 use core::fmt::Write;

@@ -1,4 +1,4 @@
-//! Work: operations and their levels enter, transforms and products of residues leave. Both sides.
+//! Counts transforms and products of residues that operations take, level by level.
 //!
 //! Counts are those of `docs/ckks.md`, section 4.3: of transforms of one polynomial modulo one
 //! prime, and of passes over such a polynomial that multiply, add or copy.

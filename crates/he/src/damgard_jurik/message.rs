@@ -1,4 +1,4 @@
-//! Message power `(1 + n)^m` mod `n^(s+1)`: messages enter, digits leave. Both sides.
+//! Message power `(1 + n)^m` mod `n^(s+1)`.
 
 use crate::additive::Messages;
 use crate::biguint;

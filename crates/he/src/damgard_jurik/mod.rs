@@ -1,4 +1,4 @@
-//! Damgård–Jurik: messages modulo `n^s` enter, ciphertexts modulo `n^(s+1)` leave. Both sides.
+//! Damgård–Jurik: adds encrypted messages modulo `n^s`; ciphertexts are numbers modulo `n^(s+1)`.
 //!
 //! `s` is 1 to 3; Paillier is `s = 1`.
 //!

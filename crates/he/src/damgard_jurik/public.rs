@@ -1,4 +1,4 @@
-//! Public key of Damgård–Jurik and Paillier: messages enter, ciphertexts leave. Both sides.
+//! Public key of Damgård–Jurik and Paillier.
 
 use super::message::Binomial;
 use crate::additive::{Messages, SecurityStatement};

@@ -1,4 +1,4 @@
-//! Scheme Damgård–Jurik: what a key is asked to be, or its bytes, enter; keys leave. Both sides.
+//! Damgård–Jurik as a type for code that is generic over schemes.
 
 use super::{Noise, PublicKey, security};
 use crate::additive::SecurityStatement;

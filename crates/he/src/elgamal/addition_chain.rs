@@ -1,4 +1,4 @@
-//! Addition chain: weights enter, additions that make a sum of points leave. Server only.
+//! Addition chain: the additions that make a weighted sum of points. Server only.
 //!
 //! One chain runs on many columns.
 //!

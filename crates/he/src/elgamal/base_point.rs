@@ -1,4 +1,4 @@
-//! Base point: scalars and short messages enter, its multiples leave, in constant time. Both sides.
+//! Multiples of the base point by scalars and short messages, in constant time.
 
 use std::sync::OnceLock;
 

@@ -1,4 +1,4 @@
-//! Ciphertext table: points enter, 64 bytes a ciphertext leave, and back. Both sides.
+//! Table of ciphertexts, of 64 bytes each in a frame.
 
 use std::ops::Range;
 

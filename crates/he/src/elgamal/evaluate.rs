@@ -1,6 +1,4 @@
-//! Evaluation: messages or ciphertexts enter, ciphertexts leave. Both sides.
-//!
-//! What the public key does, and what the secret key adds to it.
+//! Encrypts messages and computes on ciphertexts with the public key.
 
 use curve25519_dalek::Scalar;
 use curve25519_dalek::ristretto::RistrettoPoint;

@@ -1,4 +1,4 @@
-//! Keys: nothing enters, a scalar and a point leave; bytes enter and leave. Both sides.
+//! Public key: a point, in memory and as bytes.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};

@@ -1,4 +1,4 @@
-//! Exponential ElGamal on ristretto255: short integers enter, pairs of points leave. Both sides.
+//! Exponential ElGamal on ristretto255: adds encrypted short integers.
 //!
 //! With `G` the base point, `x` the secret and `H = x G`, an encryption of `m` is
 //! `(r G, m G + r H)` for a fresh `r`: sums of ciphertexts are encryptions of sums. Decryption

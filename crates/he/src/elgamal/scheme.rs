@@ -1,4 +1,4 @@
-//! Scheme ElGamal: nothing, or bytes, enter; keys leave. Both sides.
+//! ElGamal as a type for code that is generic over schemes.
 
 use super::{PublicKey, SECURITY};
 use crate::additive::SecurityStatement;

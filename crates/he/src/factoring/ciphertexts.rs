@@ -1,4 +1,4 @@
-//! Ciphertext table of a factoring scheme: group elements enter and leave. Both sides.
+//! Table of ciphertexts of a factoring scheme: group elements of one key.
 
 use crate::additive::Table;
 use crate::error::{Error, Result};

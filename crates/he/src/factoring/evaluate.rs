@@ -1,4 +1,4 @@
-//! Evaluation: tables of ciphertexts and plain numbers enter, tables leave. Both sides.
+//! Encrypts and computes on tables of ciphertexts, for every public key of a factoring scheme.
 
 use super::{Ciphertexts, Group};
 use crate::additive::{Evaluate, Messages, Table, check_factors};

@@ -1,4 +1,4 @@
-//! Ciphertext group: bytes or tables of one key enter, checked ones leave. Both sides.
+//! Ciphertext group of a key: checks the tables and bytes that claim to belong to it.
 
 use super::Ciphertexts;
 use crate::additive::{Messages, Table};

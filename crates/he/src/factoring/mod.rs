@@ -1,7 +1,5 @@
-//! Factoring schemes: a modulus and a way to draw noise enter, what a public key does leaves.
-//!
-//! Paillier, Damgård–Jurik and Okamoto–Uchiyama share it, and the owner's half by Chinese
-//! remainders.
+//! What the public keys of Paillier, Damgård–Jurik and Okamoto–Uchiyama share: a modulus, and ways to
+//! draw noise. The owner's half, by Chinese remainders, is in `ciphervec-he-secret`.
 //!
 //! A ciphertext is an element of `Z/n^k`, held and stored as `k` digits in base `n`. It is a
 //! message's power of a generator times noise; the schemes differ in the generator, in `k`, and in

@@ -1,4 +1,4 @@
-//! Noise: random exponents or roots enter, encryptions of zero leave. Both sides.
+//! Fresh encryptions of zero.
 //!
 //! Three ways, all `n^s`-th residues modulo `n^(s+1)` for Damgård–Jurik (Paillier is `s = 1`), and
 //! the second one without that power for Okamoto–Uchiyama: uniform (`r^(n^s)` for a uniform `r`),

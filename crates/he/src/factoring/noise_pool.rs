@@ -1,4 +1,4 @@
-//! Noise pool: noise computed ahead enters, each element leaves once. Both sides.
+//! Noise computed ahead; each element is used once.
 //!
 //! An element of the pool opens the ciphertext it goes into, so a pool is as secret as the
 //! messages, and one used twice shows the difference of two messages. There is no way to look at an

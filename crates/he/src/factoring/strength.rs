@@ -1,4 +1,4 @@
-//! Modulus strength: a length enters; the security it stands for, or a refusal, leaves. Both sides.
+//! Security of a modulus by its length, and the lengths that keys may have.
 
 use crate::additive::SecurityStatement;
 use crate::error::{Error, Result};

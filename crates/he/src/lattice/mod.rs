@@ -1,4 +1,4 @@
-//! Lattice scheme: encrypted integer vectors enter, inner products leave. Both sides.
+//! Lattice schemes on encrypted integer vectors.
 //!
 //! [`compact`] serves encrypted vectors and plain queries, [`ring`] serves encrypted queries,
 //! [`histogram`] weighted sums of encrypted counts, [`retrieval`] records by an encrypted index. The pipelines, owner and server apart, are in

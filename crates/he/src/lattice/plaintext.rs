@@ -1,4 +1,4 @@
-//! Plaintext rows: row numbers enter, the coordinates to be encrypted leave. Both sides.
+//! Rows to be encrypted, whose coordinates are made on demand.
 
 use core::ops::Range;
 

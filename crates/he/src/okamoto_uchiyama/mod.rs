@@ -1,4 +1,5 @@
-//! Okamoto–Uchiyama: messages modulo a secret `p` enter, ciphertexts modulo `p^2 q` leave.
+//! Okamoto–Uchiyama: adds encrypted messages modulo a secret `p`; ciphertexts are numbers modulo
+//! `p^2 q`.
 //!
 //! `c = g^m * h^r` with `h = g^n` (Okamoto, Uchiyama 1998). Lengths are those of `n`: both primes
 //! have a third of them, so ciphertexts are as long as `n` and messages a third of that. Whoever

@@ -1,4 +1,4 @@
-//! Public key of Okamoto–Uchiyama: messages enter, ciphertexts leave. Both sides.
+//! Public key of Okamoto–Uchiyama.
 
 use crate::additive::{Messages, SecurityStatement};
 use crate::biguint;

@@ -1,5 +1,4 @@
-//! Scheme Okamoto–Uchiyama: what a key is asked to be, or its bytes, enter; keys leave. Both
-//! sides.
+//! Okamoto–Uchiyama as a type for code that is generic over schemes.
 
 use super::{Noise, PublicKey, security};
 use crate::additive::SecurityStatement;

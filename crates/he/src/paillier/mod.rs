@@ -1,4 +1,4 @@
-//! Paillier: messages modulo `n` enter, ciphertexts modulo `n^2` leave. Both sides.
+//! Paillier: adds encrypted messages modulo `n`; ciphertexts are numbers modulo `n^2`.
 //!
 //! With the noise of schemes 1 and 3 and with short exponents.
 //!

@@ -1,5 +1,4 @@
-//! Scheme Paillier: what a key is asked to be enters; keys, those of Damgård–Jurik, leave. Both
-//! sides.
+//! Paillier as a type for code that is generic over schemes; its keys are those of Damgård–Jurik.
 
 use super::{Noise, PublicKey};
 use crate::additive::SecurityStatement;

@@ -1,4 +1,4 @@
-//! Kind: the byte of a scheme or of an object enters, its name leaves, and back. Both sides.
+//! Bytes and names of schemes and of kinds of frame.
 
 /// The schemes: for each its byte, and what messages call it.
 macro_rules! schemes {

@@ -1,4 +1,4 @@
-//! Frame: a kind and a payload enter, 64 header bytes and the payload leave, and back. Both sides.
+//! Frame: 64 header bytes, and a payload that they say the kind, length and checksum of.
 //!
 //! | bytes | field |
 //! |---|---|

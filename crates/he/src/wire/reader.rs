@@ -1,4 +1,4 @@
-//! Reader: bytes enter, numbers and arrays of them leave, and never one past the end. Both sides.
+//! Reads numbers and arrays from bytes, never past their end.
 
 use crate::error::{Error, Result};
 

@@ -1,4 +1,4 @@
-//! Frame stream: the bytes of a frame enter as they come, pieces of its payload leave. Both sides.
+//! Reads a frame piece by piece as its bytes come.
 //!
 //! For frames that are too large to lie in memory beside what is read from them. A piece counts once
 //! the end of the frame has confirmed its checksum, so whoever reads keeps nothing before

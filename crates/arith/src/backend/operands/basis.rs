@@ -1,4 +1,4 @@
-//! Basis tables: moduli and factors enter, what each arithmetic multiplies by leaves. Both sides.
+//! Constants of a basis conversion, in the form of every back-end's arithmetic.
 
 use crate::modulus::{Modulus, Shoup};
 

@@ -1,5 +1,4 @@
-//! Transform plan: a degree, a prime and a root enter, the powers that tables are made of leave.
-//! Both sides.
+//! Degree, prime and root of a transform, and the powers that back-ends make their tables of.
 
 use crate::modulus::{Modulus, Shoup};
 

@@ -1,4 +1,5 @@
-//! Weights: integers enter, a plaintext matrix that was checked once leaves. The server's side.
+//! Signed weights of a plaintext matrix, checked once to be below `2^31` in magnitude. For the
+//! server.
 
 use crate::error::ArithError;
 

@@ -1,4 +1,4 @@
-//! Basis conversion: residues in one basis enter, in another leave, one word at a time.
+//! Basis conversion, one word at a time.
 
 use crate::backend::operands::basis::{ConversionTable, FRACTION_BITS, MAX_SOURCES};
 

@@ -1,7 +1,6 @@
-//! Representations: residues enter in one and leave in another, one word at a time, without
-//! branches.
+//! Changes of representation of residues, one word at a time, without branches.
 //!
-//! All of them are inlined into the vector back-ends, where the compiler widens them by itself.
+//! All functions are inlined into the vector back-ends, where the compiler widens them by itself.
 
 use crate::backend::operands::convert::SignedDigit;
 

@@ -1,5 +1,4 @@
-//! Float scan: some rows of float32 words and queries in double precision enter, their inner
-//! products leave.
+//! Inner products of float32 rows with queries in double precision, in eight sums each.
 
 pub(crate) fn products(rows: &[u8], dim: usize, queries: &[f64], out: &mut [&mut [[u8; 4]]]) {
     for (k, out) in out.iter_mut().enumerate() {

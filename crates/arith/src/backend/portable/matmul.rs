@@ -1,5 +1,4 @@
-//! Word scan: a tile of `[dim][w]` words and queries enter, `w` wrapping inner products of each
-//! leave.
+//! Wrapping inner products of a tile of `[dim][w]` words with queries, one word at a time.
 
 pub(crate) fn tile_u32(tile: &[u8], w: usize, query: &[i32], out: &mut [u32]) {
     out.fill(0);

@@ -1,5 +1,4 @@
-//! Montgomery products: limbs of residues enter and leave, one residue at a time, signed, in base
-//! `2^60`.
+//! Montgomery products, one residue at a time, on signed limbs in base `2^60`.
 //!
 //! Limbs lie in `[-2^59, 2^59)`. A column sums at most 511 products, each at most `2^118`, in 128
 //! bits.

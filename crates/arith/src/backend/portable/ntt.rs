@@ -1,4 +1,4 @@
-//! Transform: residues and roots enter, values leave. Harvey's butterflies, one word at a time.
+//! Number-theoretic transform by Harvey's butterflies, one word at a time.
 
 use crate::backend::operands::ntt::NttPlan;
 use crate::modulus::{Modulus, Shoup};

@@ -1,5 +1,4 @@
-//! Plaintext matrix: rows of residues and signed weights enter, weighted sums leave, one word at a
-//! time.
+//! Products of rows of residues with signed weights, one word at a time.
 
 use crate::backend::operands::pcmm::Weights;
 use crate::modulus::Modulus;

@@ -1,4 +1,4 @@
-//! Pointwise arithmetic: residues in `[0, q)` enter and leave, one word at a time.
+//! Pointwise arithmetic, one word at a time. Residues stay in `[0, q)`.
 //!
 //! The three without products are inlined into the vector back-ends, where the compiler widens them
 //! by itself.

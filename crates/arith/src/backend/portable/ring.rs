@@ -1,4 +1,4 @@
-//! Ring scan: packed 50-bit residues enter, words or sums of products leave.
+//! Packs residues of 50 bits, and sums their products with those of queries, one at a time.
 
 use crate::backend::operands::layout::{GROUP, STRIP, STRIP_BYTES};
 use crate::modulus::Modulus;

@@ -1,4 +1,4 @@
-//! Samplers: keystream words enter, samples leave, without branches on secrets.
+//! Samples from words of keystream, without branches on those that are kept.
 
 use crate::backend::operands::sample::{GAUSSIAN_TAIL, WIDE};
 

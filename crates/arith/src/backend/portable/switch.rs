@@ -1,5 +1,4 @@
-//! Key switch: digits and keys enter, its two sums leave; permutations of values; one word at a
-//! time.
+//! The two sums of a key switch over its digits, and permutations of values, one word at a time.
 
 use crate::modulus::Modulus;
 

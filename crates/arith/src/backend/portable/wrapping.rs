@@ -1,5 +1,5 @@
-//! Wrapping sums: words or bytes and weights enter, sums modulo a power of two leave. Other
-//! back-ends inline these loops where their features are on, and a compiler makes vectors of them.
+//! Weighted sums of words or bytes modulo a power of two. Other back-ends inline these loops where
+//! their features are on, and a compiler makes vectors of them.
 
 /// A sum for each row of weights, four rows to one read of the words.
 macro_rules! dots {

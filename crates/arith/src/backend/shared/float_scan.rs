@@ -1,5 +1,5 @@
-//! Float scan: rows and queries enter, products in registers over a block of rows and queries
-//! leave. A back-end brings its loads and its multiply-add.
+//! Float scan for any vector width: sums of a block of rows and queries stay in registers. A
+//! back-end brings its loads and its multiply-add.
 
 /// Rows that all queries pass over before the next: at 512 dimensions they fill half of the
 /// first-level cache.

@@ -1,5 +1,5 @@
-//! Batch scan: a tile and packed queries enter, sums in registers over a block of vectors and
-//! queries leave. A back-end brings its loads and its arithmetic.
+//! Word scan for any vector width: sums of a block of vectors and queries stay in registers. A
+//! back-end brings its loads and its arithmetic.
 
 /// Dimensions of a tile that one round over the queries covers: a slab of 256 KiB of 4-byte words
 /// stays in the second-level cache while every block of queries passes over it.

@@ -1,5 +1,5 @@
-//! Plaintext matrix: weights and rows of residues enter, tiles for a kernel's registers leave, in
-//! an order that stays in the caches.
+//! Cuts weights and rows of residues into tiles for a kernel's registers, in an order that stays in
+//! the caches.
 
 use bytemuck::Pod;
 

@@ -1,5 +1,5 @@
-//! Radix-4 and radix-8 steps: vectors and roots enter, the same vectors after two or three stages
-//! leave, by the butterflies of the lanes at hand. Macros, so that nothing leaves the registers.
+//! Two or three stages of a transform on vectors in registers, by the butterflies of the lanes at
+//! hand. Macros, so that nothing is written to memory in between.
 
 /// Two stages on four vectors; the roots of the node and of its two children. `$first` is the
 /// butterfly of the first stage.

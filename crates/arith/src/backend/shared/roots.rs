@@ -1,5 +1,4 @@
-//! Roots: powers of a root of unity enter, the trees that passes walk leave, and the nodes of one
-//! step.
+//! Powers of a root of unity as the trees that a vector transform's passes walk.
 
 use crate::backend::operands::ntt::NttPlan;
 

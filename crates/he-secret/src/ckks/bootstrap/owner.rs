@@ -1,5 +1,4 @@
-//! Bootstrapping keys of an owner: a secret key enters, what refreshes its ciphertexts leaves. Owner
-//! only.
+//! Makes the bootstrapping keys that refresh ciphertexts of an owner's secret key. Owner only.
 
 use super::super::keys::SecretKey;
 use super::super::{Bootstrapper, BootstrappingKeys, Entropy, Exponential};

@@ -1,5 +1,5 @@
-//! Half-ring key: a secret key enters; compact ciphertexts and what switches them to the whole ring
-//! leave. Owner only.
+//! Secret of the half ring: encrypts compact ciphertexts, and makes the key that switches them to
+//! the whole ring. Owner only.
 
 use super::super::base_switch::{self, Pair};
 use super::super::inner::{SmallPolynomial, round_to_bits, tables};

@@ -1,4 +1,5 @@
-//! Publication budget: a policy enters, results are counted until it is used up. Owner only.
+//! How much a key may publish, and the count of what it has published; a result over the policy's
+//! number is refused. Owner only.
 
 use crate::error::{Error, Result};
 use crate::wire::Reader;

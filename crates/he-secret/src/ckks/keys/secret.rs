@@ -1,4 +1,5 @@
-//! Secret key: a seed enters; encryption, decryption and every other key leave. Owner only.
+//! Secret key: encrypts, decrypts, and makes the public key and the evaluation keys. Owner only;
+//! wiped on drop.
 
 use super::super::inner::{Meta, SecretPoly, SmallPolynomial, each, mask, open};
 use super::super::{

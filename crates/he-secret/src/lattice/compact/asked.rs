@@ -1,5 +1,5 @@
-//! Asked queries, compact form: integers and the public masks enter; what checks and opens the answers
-//! to them leaves. Owner only.
+//! Queries of the compact form as their answers are checked and decrypted: their integers and what
+//! the public masks make of them. Owner only; wiped on drop.
 
 use super::Compact;
 use super::masks::Masks;

@@ -1,5 +1,5 @@
-//! Checks of answers, compact form: secret weights and an answer enter; whether the server computed
-//! it from the words that were sealed leaves. Owner only.
+//! Checks that the server computed an answer from the words that were sealed, compact form. Owner
+//! only: holds the secret weights.
 //!
 //! With secret weights rho, uniform words, and h_i = sum_v rho_v b_i[v], kept in the sidecar,
 //!

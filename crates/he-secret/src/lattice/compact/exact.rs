@@ -1,5 +1,5 @@
-//! Exact opening, compact form: sums with their masks removed enter, integers that depend on rows
-//! and queries alone leave. Owner only.
+//! Takes the noise off unmasked sums, compact form: the integers that remain depend on rows and
+//! queries alone. Owner only.
 //!
 //! A stored word is b_i[v] = D_i + (m_i - r_i) / 2^drop, with D_i the row's integer, m_i = (a_i s +
 //! e_i)[v] and r_i = m_i modulo 2^drop, centred. So a sum whose masks are removed is

@@ -1,4 +1,5 @@
-//! Public masks a_1 … a_d: a seed enters, polynomials and combinations leave. Used by the owner.
+//! Public masks a_1 … a_d of a collection, expanded from their seed, and their sums weighted by a
+//! query's integers.
 //!
 //! Public in nature; only the owner needs them.
 

@@ -1,4 +1,4 @@
-//! Decryption, compact form: sums and a segment's key enter, inner products leave. Owner only.
+//! Decryption, compact form: a segment's secrets take the masks off the server's sums. Owner only.
 
 use super::asked::AskedQueries;
 use super::masks::Masks;

@@ -1,4 +1,5 @@
-//! Encryption, compact form: rows and a segment's key enter, stored words leave. Owner only.
+//! Encryption, compact form: seals rows under a fresh nonce as the words that a server scans. Owner
+//! only.
 
 use super::check::CheckWeights;
 use super::masks::Masks;

@@ -1,4 +1,5 @@
-//! Words of the owner's sums: bytes or integers enter, words to compute with leave. Owner only.
+//! Words that sums are computed in, of 32 or 64 bits, read from little-endian bytes of the stored
+//! width. Owner only.
 
 use super::{Width, serialize};
 use ciphervec_arith::wrapping::{self, Unmasking};

@@ -1,4 +1,5 @@
-//! Decryption, histogram scheme: sums and a hint enter, sums of counts leave. Owner only.
+//! Decryption, histogram scheme: the documents' secrets and a hint take the masks off the server's
+//! sums of counts. Owner only.
 
 use super::seal::secrets;
 use super::{DEGREE, HINT_BITS, Hint, Histogram};

@@ -1,4 +1,5 @@
-//! Encryption, histogram scheme: counts enter, a nonce and stored words leave. Owner only.
+//! Encryption, histogram scheme: seals rows of counts under a fresh nonce as the words that a
+//! server scans. Owner only.
 
 use super::{DEGREE, Histogram, Masks};
 use crate::error::Result;

@@ -1,4 +1,5 @@
-//! Secrets, ring form: a master key enters, ternary polynomials leave. Owner only.
+//! Ternary secrets of queries and segments, ring form, derived from the master key. Owner only;
+//! wiped on drop.
 
 use super::{DEGREE, Layout, Ring};
 use crate::keys::{MasterKey, Purpose};

@@ -1,4 +1,4 @@
-//! Decryption, ring form: an answer and the secrets enter, inner products leave. Owner only.
+//! Decryption, ring form: inner products from a server's answer. Owner only.
 
 use super::inner::unpack_poly;
 use super::{

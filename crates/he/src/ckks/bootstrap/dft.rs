@@ -1,4 +1,4 @@
-//! Homomorphic Fourier transform: a size enters, its matrices as few diagonals leave. Both sides.
+//! Homomorphic Fourier transform: its matrices, as few diagonals each.
 //!
 //! With `w_k = m_k + i m_(k+n)` for the coefficients of a polynomial of degree below N = 2n, slot j
 //! is `Σ_k w_k ζ^(5^j k)`: the slots are `U w`. Decimation writes `U` as log2 n sparse matrices

@@ -1,4 +1,5 @@
-//! Encapsulation: a ciphertext at level 0 enters, at the highest level it leaves. Server only.
+//! Raises a ciphertext from level 0 to the highest one, under a sparse secret. Server only; its
+//! keys are public.
 //!
 //! Raising the modulus leaves multiples of q_0 in the coefficients, as many as the secret is heavy.
 //! So the ciphertext is first switched to a secret with few coefficients that are not zero, raised

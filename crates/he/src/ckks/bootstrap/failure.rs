@@ -1,4 +1,4 @@
-//! Failure: the weight of a secret and a range enter, the chance to leave it leaves. Both sides.
+//! Failure of a bootstrapping: the chance that a coefficient is beyond the range of the reduction.
 //!
 //! Raised from q_0, a coefficient is x q_0 with x = (c_0 + Σ ± c_1)/q_0 over the coefficients of c_1
 //! that the sparse secret meets: a sum of independent numbers uniform in [−1/2, 1/2], h + 1 of them

@@ -1,5 +1,5 @@
-//! Forecast of bootstrapping: what is known of a spent ciphertext enters; what is known of the
-//! refreshed one, and the work that it takes, leave. Both sides.
+//! Forecast of bootstrapping: what is known of a refreshed ciphertext, and the work that it takes,
+//! from what is known of the spent one.
 
 use super::super::expected::Expected;
 use super::super::forecast::Forecast;

@@ -1,5 +1,4 @@
-//! Interpolation: points enter, the smallest odd polynomial with slope 1 at each of them leaves. Both
-//! sides.
+//! The smallest odd polynomial with slope 1 at given points.
 //!
 //! To take integers away, a polynomial has to be right near integers only. Its derivatives there
 //! leave some coefficients of an odd one free, of which the least in sum of squares are taken: then

@@ -1,4 +1,4 @@
-//! Bootstrapping keys as bytes: keys enter, a frame leaves, and back, a key at a time. Both sides.
+//! Bootstrapping keys as the bytes of a frame, written and read a key at a time.
 //!
 //! The keys are gigabytes, and their frame half as many: neither way are both in memory.
 

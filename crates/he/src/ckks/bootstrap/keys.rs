@@ -1,4 +1,5 @@
-//! Bootstrapping keys: enter from the owner; what refreshes ciphertexts leaves. Both sides.
+//! Bootstrapping keys: the owner makes them, and the server refreshes ciphertexts with them.
+//! Public.
 
 use super::super::ciphertext::Ciphertext;
 use super::super::keys::{EvaluationKeys, KeyPlan};

@@ -1,5 +1,5 @@
-//! Linear part: a spent ciphertext enters, its coefficients as slots modulo all primes leave. Server
-//! only.
+//! Linear part of a bootstrapping: turns a spent ciphertext's coefficients into slots modulo all
+//! primes. Server only.
 //!
 //! Slots to coefficients at the lowest levels, the modulus raised, coefficients to slots: what comes
 //! before any function that takes multiples of q_0 away.
@@ -53,10 +53,9 @@ pub(super) struct LinearPart {
     pub coefficients_to_slots: Arc<Vec<CompactTransform>>,
 }
 
-/// The rotations with which slots come and leave, product by product, such that all steps of the
-/// first transform are to the left and all of the second to the right. In between slots stay rotated
-/// by what both can agree on, as the products with the longest step wrap around; in the end they are
-/// back.
+/// The rotations of slots before and after each product, such that all steps of the first transform
+/// are to the left and all of the second to the right. In between slots stay rotated by what both can
+/// agree on, as the products with the longest step wrap around; in the end they are back.
 pub fn routes(
     forward: &[Diagonals],
     back: &[Diagonals],

@@ -1,4 +1,4 @@
-//! Bootstrapping: a ciphertext without levels enters, the same numbers with levels leave. Server
+//! Bootstrapping: gives a ciphertext that has no levels left new ones, for the same numbers. Server
 //! only.
 //!
 //! Slots to coefficients at the lowest levels; the modulus raised under a sparse secret, which

@@ -1,5 +1,4 @@
-//! Precision: transforms and a reduction enter, how far a refreshed number is off leaves. Both
-//! sides.
+//! How far a refreshed number is off, from the errors of transforms and of the reduction.
 //!
 //! The terms are those of docs/ckks.md, section 10.5, in which each is derived.
 

@@ -1,4 +1,4 @@
-//! Homomorphic cosine transform: a size enters, its matrices as few diagonals leave. Both sides.
+//! Homomorphic cosine transform: its matrices, as few diagonals each.
 //!
 //! Slot j of the conjugate-invariant ring is `T a`, `a_0 + Σ a_k (x^k + x^−k)` at
 //! `x = exp(iπ 5^j/2N)`. Modulo `X^N − i` that is the real part of a complex transform: with
@@ -127,8 +127,8 @@ mod tests {
         (0..n).map(row).collect()
     }
 
-    /// Each slot that enters leaves as one coefficient, or its negative, and no two as the same; as
-    /// the same one whatever the products.
+    /// Each slot becomes one coefficient, or its negative, and no two the same; however many
+    /// products there are, it is the same one.
     #[test]
     fn products_are_the_embedding_up_to_order_and_signs() {
         let log_degree = 7;

@@ -1,4 +1,4 @@
-//! Modular reduction: x near integers enters, 2π times how far it is from them leaves. Server only.
+//! Modular reduction: 2π times how far x is from the nearest integer. Server only.
 //!
 //! sin 2πx vanishes at the integers and has slope 2π there. It is a Chebyshev series on [−K, K], or
 //! the polynomial of half the length that is like it near the integers; or, with r double angles,

@@ -1,4 +1,4 @@
-//! Bootstrapping specification: sizes enter, the stages of a modulus chain leave. Both sides.
+//! Specification of bootstrapping: sizes, and the stages of the modulus chain that they ask for.
 
 use super::super::params::Params;
 use super::super::spec::{ParamsSpec, Ring};

@@ -1,4 +1,4 @@
-//! Trace: a function of numbers enters, how far errors on the way put it off leaves. Both sides.
+//! Traces how far errors of rescales put the value of a function off.
 //!
 //! Every rescale adds an error of its own to its value. A trace carries, beside the value at each of
 //! a few points, its derivative by every error so far: so what they make of the result is known to

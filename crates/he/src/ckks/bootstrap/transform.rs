@@ -1,4 +1,5 @@
-//! Compact transform: a ciphertext enters, its slots times a plain matrix leave. Server only.
+//! Compact transform: multiplies a ciphertext's slots by a plain matrix of few diagonals. Server
+//! only.
 //!
 //! The diagonals of the products of a Fourier transform are at multiples of one step h. Writing
 //! `k = (b g + i) h` the product is a sum over g of `rot_(bgh)` of sums over i of diagonals times
@@ -34,16 +35,16 @@ const LIFTED: usize = 1 << 19;
 pub struct Route {
     /// Whether steps are rotations to the right: the diagonals are at multiples of −h.
     pub backward: bool,
-    /// By how much slots are rotated when they come, and when they leave: that makes the steps of
-    /// all diagonals have one sign.
+    /// By how much the slots of the operand are rotated, and those of the product: that makes the
+    /// steps of all diagonals have one sign.
     pub from: usize,
     pub to: usize,
     /// Whether sums are kept modulo Q P until a giant step: where Q is much wider than P.
     pub lazy: bool,
     /// The baby rotations that a key less may cost.
     pub key_cost: usize,
-    /// Whether the slots that leave are twice as many, the second half times −i: their real parts
-    /// are then both parts of the first half.
+    /// Whether the product has twice as many slots, the second half times −i: their real parts are
+    /// then both parts of the first half.
     pub split: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Addition: two operands enter and are aligned, their sum or difference leaves. Server only.
+//! Sums and differences of aligned ciphertexts, and of a ciphertext and a plaintext. Server only.
 
 use super::super::ciphertext::Ciphertext;
 use super::super::plaintext::{Encoding, Plaintext};

@@ -1,4 +1,4 @@
-//! Levels and scales: a ciphertext enters, at another level it leaves. Server only.
+//! Brings ciphertexts to the level and scale of another one, for the server's sums and products.
 
 use super::super::align::{Path, Place, Step, descend, join, meet};
 use super::super::ciphertext::Ciphertext;

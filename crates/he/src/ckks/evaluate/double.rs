@@ -1,4 +1,4 @@
-//! Doubled product: ciphertexts enter; `2 a b − 1` or `2 a b − c` leaves, of degree 2. Server only.
+//! Doubled product `2 a b − 1` or `2 a b − c` of ciphertexts, of degree 2. Server only.
 //!
 //! The step of every recurrence for cosines, T_{m+n} = 2 T_m T_n − T_{|m−n|}. As one operation it
 //! writes each residue once, where a product, a factor 2 and a difference copy whole ciphertexts

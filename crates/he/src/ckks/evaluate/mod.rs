@@ -1,4 +1,4 @@
-//! Evaluator: ciphertexts and evaluation keys enter, ciphertexts leave. Server only.
+//! Evaluator: computes on ciphertexts with the owner's evaluation keys. Server only.
 
 mod add;
 mod align;

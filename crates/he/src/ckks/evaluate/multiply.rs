@@ -1,4 +1,4 @@
-//! Multiplication and relinearisation: two operands enter, their product leaves. Server only.
+//! Products and inner products of ciphertexts, and their relinearisation. Server only.
 //!
 //! A product is of degree 2; relinearisation is a step of its own.
 

@@ -1,4 +1,4 @@
-//! Rotation: a ciphertext enters, the same numbers in other slots leave. Server only.
+//! Rotates and conjugates the slots of a ciphertext. Server only.
 
 use super::super::ciphertext::Ciphertext;
 use super::super::expected::check_count;

@@ -1,4 +1,4 @@
-//! Scalars: a ciphertext and one number for all slots enter, a ciphertext leaves. Server only.
+//! Sums and products of a ciphertext with one number for all slots. Server only.
 //!
 //! `X^(N/2)` is i in every slot, so a + b i with integers a and b is the polynomial a + b X^(N/2):
 //! such factors and all summands cost no level. The transform holds `X^(N/2)` as I in its first

@@ -1,5 +1,4 @@
-//! Functions of numbers, forecast: what is known of an operand enters, of a value leaves. Both
-//! sides.
+//! Forecast of functions of numbers: polynomials, signs, inverses and inverse square roots.
 
 use super::super::expected::Expected;
 use super::super::inverse::{Inverse, InverseSquareRoot, invert, invert_root};

@@ -1,5 +1,4 @@
-//! Forecast: operations on ciphertexts that nobody has enter; levels, scales, errors and work
-//! leave. Both sides.
+//! Forecast: levels, scales, errors and work of operations, without any ciphertext.
 //!
 //! An [`Evaluator`](super::Evaluator) without polynomials and without keys: the same rules bring
 //! operands together, and the same formulas give what is known of a result, to the last bit. A

@@ -1,4 +1,4 @@
-//! Compact ciphertexts: a seed and rounded coefficients enter, bytes leave, and back. Both sides.
+//! Compact ciphertexts: a seed and rounded coefficients, in memory and as bytes.
 //!
 //! `seed 16 | bits of a coefficient u8 | ciphertexts u32 | coefficients, ciphertext by ciphertext, in
 //! little-endian bit order`.

@@ -1,5 +1,5 @@
-//! Half ring: fractions of a turn enter as few bytes, as coefficients of a ciphertext of the whole
-//! ring they leave. Both sides.
+//! Half ring: sends fractions of a turn in few bytes, to become coefficients of a ciphertext of the
+//! whole ring.
 //!
 //! A ciphertext of CKKS that is to be computed with carries all primes. One whose coefficients go
 //! through functional bootstrapping next needs q_0 alone, and half the degree, as that reads half of

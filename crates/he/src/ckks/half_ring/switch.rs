@@ -1,5 +1,5 @@
-//! Ring switching: a ciphertext of the half ring enters, one of the whole ring with its numbers as
-//! coefficients leaves. Server only.
+//! Ring switching: makes a ciphertext of the whole ring, with the same numbers as coefficients, of
+//! one of the half ring. Server only.
 //!
 //! X ↦ X² is a homomorphism into the ring of degree N, which costs nothing: (a, b) under s becomes
 //! (a(X²), b(X²)) under s(X²). Times 1 − X^(N/2+1) the first N/2 coefficients of the message are all

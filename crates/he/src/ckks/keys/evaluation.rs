@@ -1,4 +1,4 @@
-//! Evaluation keys: enter from the owner; what multiplies and rotates leaves. Both sides.
+//! Evaluation keys: the owner makes them, and the server multiplies and rotates with them. Public.
 
 use super::super::params::Params;
 use super::super::serialize::{check, open};

@@ -1,4 +1,4 @@
-//! Key-switching key: two secrets enter, what passes from one to the other leaves. Both sides.
+//! Key-switching key from one secret to another. Public.
 //!
 //! Digit i of the key is (b_i, a_i) modulo Q P with b_i = −a_i s + e_i + P g_i s', where g_i is 1
 //! modulo the primes of the digit and 0 modulo the others: then Σ_i [c]_i (b_i + a_i s) ≈ P c s'

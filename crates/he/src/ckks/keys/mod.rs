@@ -1,4 +1,5 @@
-//! Keys: a seed enters; secret, public and evaluation keys leave. Both sides.
+//! Public keys and evaluation keys, and the plan of those to make. The secret key is in
+//! `ciphervec-he-secret`.
 
 mod evaluation;
 mod key_switch_key;

@@ -1,4 +1,4 @@
-//! Key plan: operations enter, the list of evaluation keys they need leaves. Both sides.
+//! Key plan: the list of evaluation keys that an owner makes for a computation.
 
 use super::super::params::Params;
 use super::key_switch_key::KeySwitchKey;

@@ -1,4 +1,4 @@
-//! Public key: plaintexts enter, ciphertexts that only the owner reads leave. Both sides.
+//! Public key: anyone who holds it encrypts, and the owner alone decrypts.
 
 use super::super::ciphertext::{Ciphertext, Meta, mask};
 use super::super::entropy::Entropy;

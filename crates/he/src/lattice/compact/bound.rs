@@ -1,4 +1,4 @@
-//! Error bound, compact form: dimension and scales enter, a bound leaves. Both sides.
+//! Bounds on the error of a score, compact form, by dimension and scales.
 
 use super::Width;
 use crate::lattice::{ErrorBound, Scales};

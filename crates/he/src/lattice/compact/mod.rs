@@ -1,4 +1,4 @@
-//! Compact form: encrypted rows and plain queries enter, inner products leave. Both sides.
+//! Compact form: inner products of encrypted rows with plain queries.
 //!
 //! Four bytes a dimension (`docs/sealed.md`, section 1).
 //!

@@ -1,4 +1,4 @@
-//! Parameters, compact form: a word width enters, ring and scales leave. Both sides.
+//! Parameters of the compact form: ring and scales of each word width.
 
 use crate::lattice::Scales;
 use crate::params::ParamId;

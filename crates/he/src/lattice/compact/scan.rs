@@ -1,4 +1,4 @@
-//! Scan, compact form: stored words and plain queries enter, sums of words leave. Server only.
+//! Scan, compact form: inner products of stored words with plain queries. Server only.
 
 use super::{Width, serialize};
 use ciphervec_arith::matmul;

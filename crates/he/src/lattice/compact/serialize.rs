@@ -1,4 +1,4 @@
-//! Stored words: integers of 24, 32 or 64 bits enter, bytes leave, and back. Both sides.
+//! Bytes of sums of 24, 32 or 64 bits, little-endian.
 
 use super::Width;
 

@@ -1,4 +1,4 @@
-//! Hint: a mask seed and weights enter, what masks weigh in each sum leaves. Both sides.
+//! Hint: what the masks of a client weigh in each sum of given weights.
 
 use super::{DEGREE, HINT_BITS, Histogram};
 use ciphervec_arith::parallel::*;

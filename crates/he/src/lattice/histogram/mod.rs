@@ -1,4 +1,4 @@
-//! Histogram scheme: encrypted counts and plain weights enter, sums leave (`docs/lookup.md`).
+//! Histogram scheme: sums of encrypted counts with plain weights (`docs/lookup.md`).
 //!
 //! LWE over `Z[X]/(X^N + 1)` modulo a 50-bit prime q. Counts sit in coefficients; polynomial m of a
 //! document is masked by the public a_m times the document's own secret s, and switched down to a

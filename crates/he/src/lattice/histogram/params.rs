@@ -1,4 +1,4 @@
-//! Parameters, histogram scheme: a word length enters, ring and noise leave. Both sides.
+//! Parameters of the histogram scheme: ring and noise for a word length.
 
 use crate::error::{Error, Result};
 use crate::params::{self, ParamId, Security};

@@ -1,4 +1,4 @@
-//! Scan, histogram scheme: stored words and weights enter, sums of words leave. Server only.
+//! Scan, histogram scheme: weighted sums of stored words. Server only.
 
 use super::Histogram;
 use ciphervec_arith::matmul::{self, TILE};

@@ -1,4 +1,4 @@
-//! Error bound, ring form: a layout and scales enter, a bound leaves. Both sides.
+//! Bounds on the error of a score, ring form, by layout and scales.
 
 use super::galois::{DIGIT_BITS, FINE_LEVELS};
 use super::{AnswerWords, DEGREE, Layout, PRIME_BITS, Ring};

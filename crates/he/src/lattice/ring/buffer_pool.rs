@@ -1,4 +1,4 @@
-//! Buffer pool: a length enters, words leave and come back when dropped. Server only.
+//! Pool of words, which buffers come back to when they are dropped. Server only.
 //!
 //! A query's tree and sums are some twenty megabytes; fresh from the system each of their pages
 //! would be zeroed and mapped anew for every query, which costs as much as scanning. Only public

@@ -1,4 +1,5 @@
-//! Galois keys: enter from the owner, one a tree level; expanded queries leave. Both sides.
+//! Galois keys, one for each level of the tree: the owner makes them, and the server expands
+//! queries with them. Public.
 //!
 //! A key for X ↦ X^g and digit i is (b, a) modulo q·P with b = −a t + e + P·B^i·t(X^g): hybrid key
 //! switching with one special prime. Noise of an early step is doubled by every later one, so the

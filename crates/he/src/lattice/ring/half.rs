@@ -1,4 +1,4 @@
-//! Halves of answers: U or V of blocks enter, their words leave; both halves enter, the answer leaves. Both sides.
+//! Answers in halves, U and V: the server sends each by itself, and the owner puts them together.
 //!
 //! V and its mask sum depend on a query's c1 and the evaluation keys, not on what is asked: they can be sent before it is
 //! known. Put together the halves are, bit for bit, what the whole query is answered with.

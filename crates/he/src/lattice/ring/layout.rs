@@ -1,4 +1,4 @@
-//! Layout: dimension and level enter, the place of a coordinate leaves. Both sides.
+//! Layout: which polynomial and exponent hold a coordinate, by dimension and level.
 
 use super::{DEGREE, MAX_LEVEL, POLY_BYTES};
 use crate::error::{Error, Result};

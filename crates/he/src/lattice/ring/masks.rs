@@ -1,4 +1,4 @@
-//! Public masks a_r: a seed enters, polynomials and products with a query leave. Both sides.
+//! Public masks a_r, expanded from a seed, and their products with a query.
 
 use super::expand::Expanded;
 use super::scan::products;

@@ -1,4 +1,4 @@
-//! Ring form: encrypted queries and encrypted or plain rows enter, scores leave. Both sides.
+//! Ring form: scores of encrypted queries against encrypted or plain rows.
 //!
 //! 6.25 bytes a dimension (`docs/sealed.md`, section 2).
 //!

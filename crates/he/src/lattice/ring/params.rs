@@ -1,4 +1,4 @@
-//! Parameters, ring form: nothing enters, moduli and transforms leave. Both sides.
+//! Parameters of the ring form: moduli and transforms.
 
 use crate::error::{Error, Result};
 use crate::lattice::Scales;

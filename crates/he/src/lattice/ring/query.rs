@@ -1,4 +1,5 @@
-//! Query ciphertext: quantised queries enter, 25.6 KB a piece leave. Owner to server.
+//! Query ciphertext of the ring form, 25.6 KB a piece: the owner encrypts it, and the server reads
+//! it.
 
 use super::{DEGREE, POLY_BYTES, Ring, pack_poly, unpack_poly};
 use crate::error::Result;

@@ -1,6 +1,6 @@
-//! Response, ring form: U and V enter, words of fewer bits leave. Server to owner.
+//! Answer of the ring form: the server rounds U and V to words of fewer bits for the owner.
 //!
-//! V leaves whole, U only where a score stands.
+//! All coefficients of V are sent, and those of U where a score stands.
 
 use super::{DEGREE, Layout, POLY_BYTES, Ring, Sums};
 use crate::error::{Error, Result};

@@ -1,4 +1,4 @@
-//! Scan, ring form: packed segments and queries enter, U and V of blocks leave. Server only.
+//! Scan, ring form: U and V of a segment's blocks for every query. Server only.
 //!
 //! Within a thread's share of the blocks, strips of 8 coefficients are the outer loop and blocks
 //! the inner one, and data is stored strip-major: a strip of the query (16 KB at 128 nodes) stays

@@ -1,5 +1,4 @@
-//! ChaCha20: a key, a nonce and a block number enter, keystream leaves, four blocks at a time, a block a
-//! lane.
+//! ChaCha20 keystream, four blocks at a time, a block a lane.
 
 use core::arch::wasm32::*;
 

@@ -1,4 +1,4 @@
-//! SIMD128 back-end: slices enter, results leave, by vectors of 128 bits and by doubles. Both sides.
+//! SIMD128 back-end: kernels on vectors of 128 bits and on doubles.
 
 mod chacha;
 pub(crate) mod convert;

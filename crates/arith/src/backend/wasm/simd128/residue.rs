@@ -1,4 +1,4 @@
-//! Residues: signed words and roots enter, products modulo a prime leave, one at a time. Both sides.
+//! Products of signed words with fixed factors modulo a prime below 2^50, one at a time.
 //!
 //! WebAssembly has no upper half of a product of 64 bits, so quotients are products of doubles, and
 //! what is left is exact modulo 2^64, which is more than it needs: docs/kernels.md has the bounds.

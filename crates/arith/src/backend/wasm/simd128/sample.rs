@@ -1,4 +1,4 @@
-//! Samplers: keystream words enter, samples leave, eight at a time, without branches on secrets.
+//! Gaussian samples from words of keystream, eight at a time, without branches on secrets.
 
 use core::arch::wasm32::*;
 use core::hint::black_box;

@@ -1,5 +1,4 @@
-//! Wrapping sums: words or bytes and weights enter, sums modulo a power of two leave, sixteen bytes at a
-//! time.
+//! Weighted sums of words or bytes modulo a power of two; bytes sixteen at a time.
 
 use core::arch::wasm32::*;
 

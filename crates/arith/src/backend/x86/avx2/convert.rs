@@ -1,4 +1,4 @@
-//! Representations: residues enter in one and leave in another, four words at a time.
+//! Changes of representation of residues, four words at a time.
 
 use crate::backend::portable;
 

@@ -1,4 +1,4 @@
-//! AVX2 back-end: slices enter, results leave, by AVX2 and FMA. Both sides.
+//! AVX2 back-end: kernels for processors with AVX2 and FMA.
 
 pub(crate) mod basis;
 pub(crate) mod convert;

@@ -1,4 +1,4 @@
-//! Montgomery products: limbs of residues enter and leave, four residues at a time, as doubles.
+//! Montgomery products, four residues at a time, on doubles.
 
 use core::arch::x86_64::*;
 use core::arch::x86_64::{

@@ -1,3 +1,3 @@
-//! Transform: residues and roots enter, values in `[0, q)` leave, four doubles at a time.
+//! Number-theoretic transform, four doubles at a time; values are in `[0, q)`.
 
 crate::backend::shared::ntt::vector_transform!("avx2,fma", lanes);

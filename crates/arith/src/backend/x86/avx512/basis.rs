@@ -1,4 +1,4 @@
-//! Basis conversion: residues in one basis enter, in another leave, by 52-bit multiply-adds.
+//! Basis conversion by 52-bit multiply-adds.
 
 use core::arch::x86_64::*;
 

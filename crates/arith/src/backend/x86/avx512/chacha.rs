@@ -1,4 +1,4 @@
-//! ChaCha20: a key, a nonce and a block number enter, keystream leaves, sixteen blocks at a time.
+//! ChaCha20 keystream, sixteen blocks at a time.
 
 use core::arch::x86_64::*;
 

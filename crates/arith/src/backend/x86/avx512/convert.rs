@@ -1,4 +1,4 @@
-//! Representations: residues enter in one and leave in another, eight words at a time.
+//! Changes of representation of residues, eight words at a time.
 
 use core::arch::x86_64::*;
 

@@ -1,5 +1,4 @@
-//! Float scan: some rows of float32 words and queries in double precision enter, their inner
-//! products leave, eight sums at a time.
+//! Inner products of float32 rows with queries in double precision, eight sums at a time.
 
 use core::arch::x86_64::*;
 use core::ops::Range;

@@ -1,4 +1,4 @@
-//! Lazy reduction: sums of 52-bit product halves enter, residues in `[0, q)` leave.
+//! Reduces sums of 52-bit product halves to residues in `[0, q)`, once for many products.
 
 use core::arch::x86_64::*;
 

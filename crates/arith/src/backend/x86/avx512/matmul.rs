@@ -1,5 +1,4 @@
-//! Word scan: a tile of `[dim][w]` words and queries enter, wrapping inner products leave, sixteen
-//! at a time.
+//! Wrapping inner products of a tile of `[dim][w]` words with queries, sixteen at a time.
 
 use core::arch::x86_64::*;
 

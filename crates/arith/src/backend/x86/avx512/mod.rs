@@ -1,5 +1,4 @@
-//! AVX-512 back-end: slices enter, results leave, by AVX-512 F, DQ, BW, VL, IFMA and VBMI. Both
-//! sides.
+//! AVX-512 back-end: kernels for processors with AVX-512 F, DQ, BW, VL, IFMA and VBMI.
 
 pub(crate) mod basis;
 mod chacha;

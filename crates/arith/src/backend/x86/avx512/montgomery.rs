@@ -1,4 +1,4 @@
-//! Montgomery products: limbs in base `2^52` enter and leave, eight residues at a time, by IFMA.
+//! Montgomery products by IFMA, eight residues at a time, on limbs in base `2^52`.
 //!
 //! Digits lie in `[0, 2n)`, limbs in `[0, 2^52)`. A column sums fewer than `2^12` low halves and as
 //! many high ones.

@@ -1,4 +1,4 @@
-//! Transform: residues and roots enter, values in `[0, q)` leave, eight words at a time.
+//! Number-theoretic transform, eight words at a time; values are in `[0, q)`.
 
 crate::backend::shared::ntt::vector_transform!(
     "avx512f,avx512dq,avx512bw,avx512vl,avx512ifma",

@@ -1,4 +1,4 @@
-//! Plaintext matrix: residues and signed weights enter, sums leave, by 52-bit multiply-adds.
+//! Products of rows of residues with signed weights, by 52-bit multiply-adds.
 
 use core::arch::x86_64::*;
 

@@ -1,4 +1,4 @@
-//! Pointwise arithmetic: residues in `[0, q)` enter and leave, eight at a time.
+//! Pointwise arithmetic, eight residues at a time. Residues stay in `[0, q)`.
 
 use core::arch::x86_64::*;
 

@@ -1,4 +1,4 @@
-//! Ring scan: packed 50-bit residues and queries enter, the sums of every block leave. IFMA
+//! Sums of products of packed 50-bit residues with those of queries, block by block, by IFMA
 //! throughout.
 
 use core::arch::x86_64::*;

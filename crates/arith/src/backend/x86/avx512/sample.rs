@@ -1,5 +1,4 @@
-//! Samplers: keystream words enter, samples leave, eight at a time, in constant time where they are
-//! secret.
+//! Samples from words of keystream, eight at a time, in constant time where they are secret.
 
 use core::arch::x86_64::*;
 

@@ -1,5 +1,4 @@
-//! Key switch: digits and keys enter, its two sums leave; permutations of values; eight words at a
-//! time.
+//! The two sums of a key switch over its digits, and permutations of values, eight words at a time.
 
 use core::arch::x86_64::*;
 use core::array;

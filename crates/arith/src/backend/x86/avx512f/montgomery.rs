@@ -1,4 +1,4 @@
-//! Montgomery products: limbs of residues enter and leave, eight residues at a time, as doubles.
+//! Montgomery products, eight residues at a time, on doubles.
 
 use core::arch::x86_64::*;
 use core::arch::x86_64::{

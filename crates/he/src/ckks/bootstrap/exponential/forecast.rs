@@ -1,5 +1,5 @@
-//! Forecast of looking up: what is known of integers over p enters; what is known of a table's values,
-//! and the work that they take, leave. Both sides.
+//! Forecast of looking up: errors of a table's values, and the work that they take, from what is
+//! known of integers over p.
 
 use super::super::super::expected::Expected;
 use super::super::super::forecast::Forecast;

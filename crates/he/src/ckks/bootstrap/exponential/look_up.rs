@@ -1,5 +1,4 @@
-//! Looking up: encrypted integers or their roots of unity enter, values of tables leave. Server
-//! only.
+//! Looks encrypted integers, or their roots of unity, up in tables. Server only.
 
 use super::super::super::ciphertext::Ciphertext;
 use super::super::super::evaluate::Evaluator;

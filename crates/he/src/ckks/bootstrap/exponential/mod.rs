@@ -1,4 +1,4 @@
-//! Exponential: numbers modulo 1 in slots or coefficients enter, roots of unity leave, with levels.
+//! Exponential: makes roots of unity, with levels, of numbers modulo 1 in slots or coefficients.
 //! Server only.
 //!
 //! Bootstrapping without its reduction: q_0 stands for 1, so that the multiples of q_0 which

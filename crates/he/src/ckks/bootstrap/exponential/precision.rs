@@ -1,5 +1,4 @@
-//! Precision of roots: transforms and a series enter, how far roots of unity are off leaves. Both
-//! sides.
+//! How far roots of unity are off, from the errors of transforms and of the series.
 //!
 //! As for bootstrapping (docs/ckks.md, section 11.3), of complex numbers.
 

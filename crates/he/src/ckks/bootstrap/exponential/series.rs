@@ -1,4 +1,4 @@
-//! Exponential series: x over its range enters, a multiple of exp(2πi x) leaves. Server only.
+//! Chebyshev series of a multiple of exp(2πi x) on a range of x, and its evaluation. Server only.
 //!
 //! exp(i a u) = Σ (2 − δ_k) i^k J_k(a) T_k(u): one Chebyshev series with complex coefficients, of
 //! the cosine in its even terms and of the sine in its odd ones. With r squarings a = 2πK/2^r, and

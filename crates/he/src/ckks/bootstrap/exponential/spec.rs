@@ -1,4 +1,4 @@
-//! Exponential specification: sizes enter, the stages of a modulus chain leave. Both sides.
+//! Specification of the exponential: sizes, and the stages of the modulus chain that they ask for.
 
 use super::super::super::params::Params;
 use super::super::super::spec::{ParamsSpec, Ring};

@@ -1,5 +1,4 @@
-//! Look-up table: values on the integers modulo p enter, a polynomial of a root of unity leaves.
-//! Both sides.
+//! Look-up table: a function on the integers modulo p, as a polynomial of a root of unity.
 //!
 //! With α = exp(2πi j/p), T(j) = c_0 + Σ 2 Re(c_k α^k) over 0 < k ≤ p/2: the discrete Fourier
 //! transform of the values, the shortest trigonometric polynomial through them. Its powers are half
