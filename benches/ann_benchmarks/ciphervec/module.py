@@ -1,5 +1,4 @@
-"""ann-benchmarks: its arrays enter; row numbers leave, from rows that stay encrypted while they are
-searched. Both halves, in its one process.
+"""ciphervec for ann-benchmarks: rows stay encrypted while they are searched. Both halves run in its one process.
 
 To run it, copy this folder to `ann_benchmarks/algorithms/ciphervec` of a clone of ann-benchmarks; see
 docs/integrations.md. Every row is compared, so recall tells of the seal's precision alone.

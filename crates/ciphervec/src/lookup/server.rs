@@ -6,7 +6,7 @@ use super::serialize::{expect_params, expect_scheme, frame};
 use super::spec::{Instance, Spec};
 use super::table::Table;
 use super::tokens::answer::write_answer;
-use super::tokens::carrier::{Asked, Held};
+use super::tokens::carrier::{Asked, Held, carrier};
 use super::tokens::embed::{embed, generate};
 use super::tokens::recipe::Recipe;
 use super::tokens::weights::Weights;
@@ -104,7 +104,7 @@ impl Server {
             });
         };
         let recipe = &tokens.recipe;
-        let (evaluation, roots) = recipe.carrier().keys(&self.spec, recipe, keys)?;
+        let (evaluation, roots) = carrier(recipe).keys(&self.spec, recipe, keys)?;
         let name = evaluation.key_id();
         let evaluator = Evaluator::new(Arc::new(evaluation));
         let mut held = tokens.keys.write().unwrap_or_else(PoisonError::into_inner);
@@ -240,7 +240,7 @@ impl Tokens {
                 ),
             })
         };
-        self.recipe.carrier().read(spec, &self.recipe, query, &registered)
+        carrier(&self.recipe).read(spec, &self.recipe, query, &registered)
     }
 
     /// The rows of each batch, a ciphertext a column.

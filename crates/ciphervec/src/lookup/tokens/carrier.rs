@@ -63,8 +63,16 @@ pub trait Carrier: Send + Sync {
     ) -> Result<Asked<'a>>;
 }
 
+/// The transport of a recipe's indices.
+pub fn carrier(recipe: &Recipe) -> &dyn Carrier {
+    match recipe.compact_layout() {
+        Some(compact) => &**compact,
+        None => &Standard,
+    }
+}
+
 /// Ciphertexts with all primes that the server's work needs.
-pub struct Standard;
+struct Standard;
 
 impl Carrier for Standard {
     fn query_bytes(&self, recipe: &Recipe, tables: usize) -> usize {

@@ -7,6 +7,7 @@
 use super::basis::ive::Parts;
 use super::basis::sink::ceil_log2;
 use super::basis::{Basis, Kind, indicator};
+use super::carrier::carrier;
 use super::design::Design;
 use super::recipe::Recipe;
 use crate::error::Result;
@@ -243,7 +244,7 @@ impl Recipe {
 
     /// Bytes of a batch's query, with seeds in place of masks.
     pub fn query_bytes(&self, tables: usize) -> usize {
-        self.carrier().query_bytes(self, tables)
+        carrier(self).query_bytes(self, tables)
     }
 
     /// Bytes of the evaluation keys.
@@ -251,7 +252,7 @@ impl Recipe {
     /// # Errors
     /// None: the keys are those of the parameters' levels.
     pub fn key_bytes(&self) -> Result<usize> {
-        self.carrier().key_bytes(self)
+        carrier(self).key_bytes(self)
     }
 }
 

@@ -4,7 +4,6 @@
 use super::basis::Basis;
 use super::bound::{self, Errors};
 use super::candidate::Candidate;
-use super::carrier::{Carrier, Standard};
 use super::compact::{Compact, CompactPlan};
 use super::design::{Design, Shape, design};
 use super::parameters;
@@ -130,14 +129,6 @@ impl Recipe {
     #[doc(hidden)]
     pub fn compact_layout(&self) -> Option<&Arc<Compact>> {
         self.compact.as_ref()
-    }
-
-    /// How the server reads what travels.
-    pub(in crate::lookup) fn carrier(&self) -> &dyn Carrier {
-        match &self.compact {
-            Some(compact) => &**compact,
-            None => &Standard,
-        }
     }
 
     /// The level at which the server begins to make functions: that of fresh ciphertexts, or of the
