@@ -108,45 +108,65 @@ const NONE: usize = usize::MAX;
 /// The nodes of the cheapest choice. `Some(None)` where more than `most` choices go on, unless
 /// `cut`: then the rest is left out.
 fn best(nodes: &[Node], top: usize, most: usize, cut: bool) -> Option<Option<Vec<bool>>> {
-    let mut last_read: Vec<usize> = (0..nodes.len()).collect();
-    for (place, node) in nodes.iter().enumerate() {
-        node.operands.iter().for_each(|&operand| last_read[operand] = place);
-    }
-    // Levels that could be used from a node on, if nothing were refreshed any more.
-    let mut wanted = vec![0usize; nodes.len()];
-    for (place, node) in nodes.iter().enumerate().rev() {
-        for &operand in if node.anew { &[][..] } else { &node.operands } {
-            wanted[operand] = wanted[operand].max(wanted[place] + node.depth).min(top);
+    let mut frontier = Frontier::new(nodes, top);
+    for place in (0..nodes.len()).filter(|&place| !nodes[place].operands.is_empty()) {
+        frontier.expand(place);
+        match frontier.choices.len() {
+            0 => return None,
+            more if more > most && !cut => return Some(None),
+            _ => frontier.choices.truncate(most),
         }
     }
-    let mut refreshes: Vec<(usize, usize)> = Vec::new();
-    let mut alive: Vec<usize> = Vec::new();
-    let mut choices = vec![Choice { levels: Vec::new(), cost: (0, 0), last: NONE }];
-    for (place, node) in nodes.iter().enumerate() {
-        if node.operands.is_empty() {
-            continue;
+    Some(Some(frontier.trace_back()))
+}
+
+/// The choices that lead to a node of the graph.
+struct Frontier<'a> {
+    nodes: &'a [Node],
+    top: usize,
+    /// For every node the last that reads it.
+    last_read: Vec<usize>,
+    /// For every node the levels that could be used from it on, if nothing were refreshed any more.
+    wanted: Vec<usize>,
+    /// The nodes that are still to be read, in the order of a choice's levels.
+    alive: Vec<usize>,
+    choices: Vec<Choice>,
+    /// Each with the one before it.
+    refreshes: Vec<(usize, usize)>,
+}
+
+impl<'a> Frontier<'a> {
+    fn new(nodes: &'a [Node], top: usize) -> Self {
+        let mut last_read: Vec<usize> = (0..nodes.len()).collect();
+        for (place, node) in nodes.iter().enumerate() {
+            node.operands.iter().for_each(|&operand| last_read[operand] = place);
         }
-        let read: Vec<usize> = node
-            .operands
-            .iter()
-            .filter_map(|operand| alive.iter().position(|one| one == operand))
-            .collect();
-        alive.push(place);
-        let stay: Vec<usize> = (0..alive.len()).filter(|&k| last_read[alive[k]] > place).collect();
+        let mut wanted = vec![0usize; nodes.len()];
+        for (place, node) in nodes.iter().enumerate().rev() {
+            for &operand in if node.anew { &[][..] } else { &node.operands } {
+                wanted[operand] = wanted[operand].max(wanted[place] + node.depth).min(top);
+            }
+        }
+        let choices = vec![Choice { levels: Vec::new(), cost: (0, 0), last: NONE }];
+        let (alive, refreshes) = (Vec::new(), Vec::new());
+        Frontier { nodes, top, last_read, wanted, alive, choices, refreshes }
+    }
+
+    /// Computes a node, with every choice and refreshed or not; keeps the choices that none beats.
+    fn expand(&mut self, place: usize) {
+        let Node { operands, anew, depth, .. } = &self.nodes[place];
+        let position = |operand| self.alive.iter().position(|one| one == operand);
+        let read: Vec<usize> = operands.iter().filter_map(position).collect();
+        self.alive.push(place);
+        let reads_on = |&k: &usize| self.last_read[self.alive[k]] > place;
+        let stay: Vec<usize> = (0..self.alive.len()).filter(reads_on).collect();
+        let choices = core::mem::take(&mut self.choices);
         let mut next: HashMap<Vec<u16>, Choice> = HashMap::with_capacity(2 * choices.len());
         for choice in &choices {
-            let operands = read.iter().map(|&k| usize::from(choice.levels[k]));
-            let from = if node.anew { top } else { operands.min().unwrap_or(top) };
-            let Some(left) = from.checked_sub(node.depth) else { continue };
-            // A level that is never used is no better than none.
-            let plain = (left.min(wanted[place]), choice.cost, false);
-            let (count, loss) = choice.cost;
-            let cost = (count + node.count, loss + u64::from(node.loss));
-            let again = (wanted[place], cost, true);
-            let useful = left >= node.reserve && left < wanted[place];
-            for (level, cost, refreshed) in
-                [Some(plain), useful.then_some(again)].into_iter().flatten()
-            {
+            let levels = read.iter().map(|&k| usize::from(choice.levels[k]));
+            let from = if *anew { self.top } else { levels.min().unwrap_or(self.top) };
+            let Some(left) = from.checked_sub(*depth) else { continue };
+            for (level, cost, refreshed) in self.ways(place, left, choice.cost) {
                 let of = |&k: &usize| choice.levels.get(k).copied().unwrap_or(level as u16);
                 let levels: Vec<u16> = stay.iter().map(of).collect();
                 if next.get(&levels).is_some_and(|held| held.cost <= cost) {
@@ -154,31 +174,42 @@ fn best(nodes: &[Node], top: usize, most: usize, cut: bool) -> Option<Option<Vec
                 }
                 let mut last = choice.last;
                 if refreshed {
-                    refreshes.push((place, last));
-                    last = refreshes.len() - 1;
+                    self.refreshes.push((place, last));
+                    last = self.refreshes.len() - 1;
                 }
                 next.insert(levels.clone(), Choice { levels, cost, last });
             }
         }
-        alive = stay.iter().map(|&k| alive[k]).collect();
-        choices = undominated(next.into_values().collect());
-        if choices.is_empty() {
-            return None;
-        }
-        if choices.len() > most {
-            if !cut {
-                return Some(None);
-            }
-            choices.truncate(most);
-        }
+        self.alive = stay.iter().map(|&k| self.alive[k]).collect();
+        self.choices = undominated(next.into_values().collect());
     }
-    let mut found = vec![false; nodes.len()];
-    let mut last = choices.iter().min_by_key(|choice| choice.cost).map_or(NONE, |one| one.last);
-    while let Some(&(node, before)) = refreshes.get(last) {
-        found[node] = true;
-        last = before;
+
+    /// Levels, cost and whether it is refreshed, of a node that has `left` levels.
+    fn ways(
+        &self,
+        place: usize,
+        left: usize,
+        (count, loss): (usize, u64),
+    ) -> impl Iterator<Item = (usize, (usize, u64), bool)> + use<> {
+        let (node, wanted) = (&self.nodes[place], self.wanted[place]);
+        // A level that is never used is no better than none.
+        let plain = (left.min(wanted), (count, loss), false);
+        let again = (wanted, (count + node.count, loss + u64::from(node.loss)), true);
+        let useful = left >= node.reserve && left < wanted;
+        [Some(plain), useful.then_some(again)].into_iter().flatten()
     }
-    Some(Some(found))
+
+    /// The nodes that the cheapest choice refreshes.
+    fn trace_back(&self) -> Vec<bool> {
+        let mut found = vec![false; self.nodes.len()];
+        let cheapest = self.choices.iter().min_by_key(|choice| choice.cost);
+        let mut last = cheapest.map_or(NONE, |one| one.last);
+        while let Some(&(node, before)) = self.refreshes.get(last) {
+            found[node] = true;
+            last = before;
+        }
+        found
+    }
 }
 
 /// Choices by rising cost, without those that have no more levels than a cheaper one anywhere.
