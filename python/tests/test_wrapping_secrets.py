@@ -372,3 +372,8 @@ def test_an_entry_of_the_keyring_that_is_no_key_is_told(entry: str, monkeypatch:
         assert "is no key" in refusal(kept.uri, WrongKey)
     finally:
         kept.restore()
+
+
+def test_a_passkey_is_sent_to_browsers() -> None:
+    with pytest.raises(InvalidInput, match=r"passkey:example\.org.*browsers.*passphrase"):
+        holder("passkey:example.org/01")

@@ -200,7 +200,9 @@ impl From<KeyfileError> for Failure {
                 Sort::UnsupportedVersion
             }
             KeyfileError::Damaged { .. } | KeyfileError::Checksum { .. } => Sort::CorruptData,
-            KeyfileError::WrongPassphrase { .. } => Sort::WrongKey,
+            KeyfileError::WrongPassphrase { .. } | KeyfileError::WrongFileKey { .. } => {
+                Sort::WrongKey
+            }
             KeyfileError::PassphraseNeeded { .. }
             | KeyfileError::Wrapped { .. }
             | KeyfileError::Share { .. }

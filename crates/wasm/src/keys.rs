@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use ciphervec_owner::Keys;
+use ciphervec_owner::protect::passkey::{Passkey, Question};
 use js_sys::Uint8Array;
 use wasm_bindgen::prelude::*;
 use zeroize::Zeroizing;
@@ -11,6 +12,12 @@ use crate::arrays;
 use crate::errors::Result;
 use crate::secret_file;
 use crate::wipe;
+
+#[wasm_bindgen(typescript_custom_section)]
+const TYPES: &'static str = r#"
+/** What a passkey is asked for, to open a key file. */
+export interface PasskeyQuestion { rp: string; credential: Uint8Array; salt: Uint8Array }
+"#;
 
 /// The owner's 32 secret bytes. `free()` wipes them, once every client made from them is freed too.
 #[wasm_bindgen(js_name = Keys)]
@@ -48,6 +55,30 @@ impl JsKeys {
         secret_file::opened(data, passphrase, |bytes, words| {
             Ok(JsKeys(Arc::new(Keys::from_file_bytes(bytes, words)?)))
         })
+    }
+
+    /// Reads a key file that a passkey opens. `output` is what its PRF gave for the file's salt. Throws WrongKey for another one.
+    #[wasm_bindgen(js_name = fromPasskeyFile)]
+    pub fn from_passkey_file(data: &Uint8Array, output: &Uint8Array) -> Result<JsKeys> {
+        let output = Zeroizing::new(arrays::one("the output of a passkey", output)?);
+        let bytes = arrays::bytes("a key file", data)?;
+        Ok(JsKeys(Arc::new(Keys::from_passkey_bytes(&bytes, &output)?)))
+    }
+
+    /// The bytes of a key file that the credential of this relying party opens, whose PRF gave `output` for `salt`.
+    #[wasm_bindgen(js_name = toPasskeyFile)]
+    pub fn to_passkey_file(
+        &self,
+        rp: &str,
+        credential: &Uint8Array,
+        salt: &Uint8Array,
+        output: &Uint8Array,
+    ) -> Result<Uint8Array> {
+        let output = Zeroizing::new(arrays::one("the output of a passkey", output)?);
+        let credential = arrays::bytes("the id of a credential", credential)?;
+        let salt = arrays::one("a salt", salt)?;
+        let question = Question { passkey: Passkey::new(rp, &credential)?, salt };
+        Ok(arrays::out(&self.0.to_passkey_bytes(&question, &output)?))
     }
 
     /// The bytes of a key file under a passphrase; in clear only where `allowPlaintext` asks for that.
@@ -88,4 +119,19 @@ impl JsKeys {
     pub fn same(&self, other: &JsKeys) -> bool {
         self.0.same(&other.0)
     }
+}
+
+/// What a passkey is asked for, to open a key file.
+///
+/// Undefined for a file that none opens. Throws CorruptData or UnsupportedVersion.
+#[wasm_bindgen(js_name = passkeyQuestion, unchecked_return_type = "PasskeyQuestion | undefined")]
+pub fn passkey_question(data: &Uint8Array) -> Result<JsValue> {
+    let asked = Question::of(&arrays::bytes("a key file", data)?)?;
+    Ok(asked.map_or(JsValue::UNDEFINED, |Question { passkey, salt }| {
+        arrays::object(&[
+            ("rp", passkey.rp().into()),
+            ("credential", arrays::out(passkey.credential()).into()),
+            ("salt", arrays::out(&salt).into()),
+        ])
+    }))
 }

@@ -29,9 +29,11 @@ export {
   type FileOptions,
   Identity,
   Keys,
+  type KeysProtection,
   type Protection,
   passphraseStrength,
 } from "./keys.js";
+export { Passkey, type PasskeyOptions } from "./passkey.js";
 export { MemoryStorage, type Storage } from "./storage/storage.js";
 export type * from "./types.js";
 export { type SendOptions, Writer, type WriterFacts, type WrittenBatch } from "./writer.js";

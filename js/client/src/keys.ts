@@ -5,6 +5,7 @@ import { Engine } from "./engine.js";
 import { InvalidInput } from "./errors.js";
 import { own } from "./ingest/bytes.js";
 import { known, type Names } from "./options.js";
+import { answer, Passkey, type PasskeyQuestion } from "./passkey.js";
 import { type Handle, ROOT } from "./worker/messages.js";
 
 /** The bytes of a file, as an input element or a fetch gives them. */
@@ -20,6 +21,8 @@ export interface FileOptions {
 
 /** What a file is written with: a passphrase, or the word that the key may lie in clear. */
 export type Protection = { passphrase: string } | { allowPlaintext: true };
+/** How a master key is written: as other secrets, or for a passkey. */
+export type KeysProtection = Protection | { passkey: Passkey };
 /** The same with either name. */
 export type Written = { passphrase?: string; allowPlaintext?: boolean };
 
@@ -39,6 +42,10 @@ export const PROTECTION: Names<Written> = {
   passphrase: true,
   allowPlaintext: true,
 };
+
+/** Where a key file says what protects it, and that a wrapping key does. */
+const KIND = 12;
+const WRAPPED = 7;
 
 const MADE = Symbol("made by this package");
 
@@ -101,12 +108,33 @@ export class Keys extends Secret {
     return new Keys(MADE, engine, await engine.call(ROOT, "generateKeys", []));
   }
 
-  /** Read a key file, of this package or of another of ciphervec's. Throws WrongKey, CorruptData, UnsupportedVersion, InvalidInput. */
+  /**
+   * Read a key file, of this package or of another of ciphervec's. A file that a passkey opens asks the person for it: call this where they
+   * clicked. Throws WrongKey, CorruptData, UnsupportedVersion, InvalidInput; CiphervecError if the person declines.
+   */
   static async fromFile(file: Bytes, options: FileOptions & Expected = {}): Promise<Keys> {
     const names = { ...FILE, ...EXPECTED };
     const { passphrase, keyId, engine = Engine.shared() } = known(options, names, "Keys.fromFile");
     const data = await bytesOf(file);
+    if (data[KIND] === WRAPPED) {
+      const question: PasskeyQuestion | undefined = await engine.call(ROOT, "passkeyQuestion", [
+        new Uint8Array(data),
+      ]);
+      if (question !== undefined) {
+        const output = await answer(question);
+        return new Keys(MADE, engine, await engine.call(ROOT, "keysFromPasskey", [data, output, keyId]));
+      }
+    }
     return new Keys(MADE, engine, await engine.call(ROOT, "keysFromFile", [data, passphrase, keyId]));
+  }
+
+  /** As for other secrets; or for a passkey, which then opens the file instead of a passphrase. Keep a copy by another way: it may get lost. */
+  override async toFile(protection: KeysProtection): Promise<Uint8Array> {
+    if (!("passkey" in protection)) return super.toFile(protection);
+    const { passkey } = known(protection, { passkey: true }, "toFile");
+    if (!(passkey instanceof Passkey)) throw new InvalidInput("passkey must be what Passkey.create() made.");
+    const { question, output } = await passkey.drawn();
+    return this.engine.call(this.handle, "toPasskeyFile", [question, output]);
   }
 
   /** The key that `recoveryPhrase` gave; case and spaces don't matter. With `keyId` wrong words are found out for sure. */

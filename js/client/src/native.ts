@@ -6,6 +6,7 @@
  */
 
 import type { Answer, Request } from "./http/transport.js";
+import type { PasskeyQuestion } from "./passkey.js";
 import type {
   Clustered,
   Clusters,
@@ -26,6 +27,7 @@ export interface Freed {
 export interface Keys extends Freed {
   readonly keyId: string;
   toFile(passphrase?: string, allowPlaintext?: boolean): Uint8Array;
+  toPasskeyFile(rp: string, credential: Uint8Array, salt: Uint8Array, output: Uint8Array): Uint8Array;
   recoveryPhrase(): string;
   forTenant(name: string): Keys;
   forCollection(name: string): Keys;
@@ -245,10 +247,12 @@ export interface NativeWriter extends Freed {
 export interface Native {
   version(): string;
   backend(): string;
+  passkeyQuestion(data: Uint8Array): PasskeyQuestion | undefined;
   Keys: {
     generate(): Keys;
     fromMaster(master: Uint8Array): Keys;
     fromFile(data: Uint8Array, passphrase?: string): Keys;
+    fromPasskeyFile(data: Uint8Array, output: Uint8Array): Keys;
     fromRecoveryPhrase(words: string): Keys;
   };
   Identity: { generate(name: string): Identity; fromFile(data: Uint8Array, passphrase?: string): Identity };

@@ -8,6 +8,7 @@ pub mod filter;
 pub mod hybrid;
 pub mod keyfile;
 pub mod noise_pool;
+pub mod passkey;
 pub mod phrase;
 pub mod records;
 pub mod shares;

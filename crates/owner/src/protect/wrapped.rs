@@ -39,6 +39,10 @@ impl FileKey {
         <[u8; 32]>::try_from(bytes).ok().map(|key| FileKey(Zeroizing::new(key)))
     }
 
+    pub(super) fn derived(key: [u8; 32]) -> Self {
+        FileKey(Zeroizing::new(key))
+    }
+
     /// What is to be wrapped.
     pub fn expose(&self) -> &[u8; 32] {
         &self.0
@@ -138,9 +142,16 @@ impl WrappedFile {
     /// # Errors
     /// [`KeyfileError::NotFound`], [`KeyfileError::Io`], and the cases of [`Self::parse`].
     pub fn read(path: &Path) -> Result<Option<Self>, KeyfileError> {
-        let bytes = keyfile::read(path)?;
-        let wrapped = keyfile::head(&bytes)?.kind == WRAPPED;
-        wrapped.then(|| Self::parse(&bytes)).transpose()
+        Self::of(&keyfile::read(path)?)
+    }
+
+    /// As [`Self::parse`]; none for a key file of another kind.
+    ///
+    /// # Errors
+    /// Those of [`Self::parse`].
+    pub fn of(bytes: &[u8]) -> Result<Option<Self>, KeyfileError> {
+        let wrapped = keyfile::head(bytes)?.kind == WRAPPED;
+        wrapped.then(|| Self::parse(bytes)).transpose()
     }
 
     /// The public name of the master key, in full.

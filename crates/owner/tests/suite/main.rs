@@ -12,6 +12,7 @@ mod lookup;
 mod lookup_strategies;
 mod noisepool;
 mod pairs;
+mod passkey;
 mod probe;
 #[cfg(feature = "hazmat")]
 mod program;

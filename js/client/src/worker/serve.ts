@@ -24,6 +24,7 @@ import {
   SEAL,
   UPDATE,
 } from "../options.js";
+import type { PasskeyQuestion } from "../passkey.js";
 import { MemoryStorage, refused, type Storage } from "../storage/storage.js";
 import type { Progress } from "../types.js";
 import { type LookupChoices, LookupEngine, type Tokens } from "./lookup.js";
@@ -173,6 +174,12 @@ class Server {
       generateKeys: () => keys(native.Keys.generate(), undefined),
       keysFromFile: (_: Call, data: Uint8Array, passphrase: string | undefined, keyId: string | undefined) =>
         keys(native.Keys.fromFile(data, passphrase), keyId),
+      passkeyQuestion: (_: Call, data: Uint8Array) => native.passkeyQuestion(data),
+      keysFromPasskey: (_: Call, data: Uint8Array, output: Uint8Array, keyId: string | undefined) => {
+        const made = native.Keys.fromPasskeyFile(data, output);
+        output.fill(0);
+        return keys(made, keyId);
+      },
       keysFromPhrase: (_: Call, words: string, keyId: string | undefined) =>
         keys(native.Keys.fromRecoveryPhrase(words), keyId),
       openShared: (_: Call, data: Uint8Array, identity: Handle, keyId: string | undefined) => {
@@ -212,6 +219,11 @@ class Server {
     const methods = {
       toFile: (_: Call, passphrase: string | undefined, plain: boolean | undefined) =>
         keys.toFile(passphrase, plain),
+      toPasskeyFile: (_: Call, { rp, credential, salt }: PasskeyQuestion, output: Uint8Array) => {
+        const file = keys.toPasskeyFile(rp, credential, salt, output);
+        output.fill(0);
+        return file;
+      },
       recoveryPhrase: () => keys.recoveryPhrase(),
       forTenant: (_: Call, name: string) => this.#told(keys.forTenant(name)),
       forCollection: (_: Call, name: string) => this.#told(keys.forCollection(name)),

@@ -156,6 +156,29 @@ describe("key files", () => {
     expect(hex(derived("key-id").slice(0, 8))).toBe(keys.keyId);
   });
 
+  test("for a passkey are opened by what its PRF gave, by noble too, and by nothing else", async () => {
+    const [credential, salt, output] = [1, 2, 3].map((byte) => new Uint8Array(32).fill(byte)) as [
+      Uint8Array,
+      Uint8Array,
+      Uint8Array,
+    ];
+    const file = keys.toPasskeyFile("example.org", credential, salt, output);
+    const uri = `passkey:example.org/${"01".repeat(32)}`;
+    // The URI behind 32 bytes, the salt and the sealed file key behind that, each with its length as u16 before it.
+    const [after, sealed] = [32 + 2 + uri.length, 32 + 2 + uri.length + 2 + 32 + 24 + 32 + 16];
+    expect(new TextDecoder().decode(file.subarray(34, after))).toBe(uri);
+    const wrapping = blake3(output, { context: utf8("ciphervec v1 passkey") });
+    const bound = Uint8Array.from([...utf8(uri), ...salt]);
+    const fileKey = opened(wrapping, file.subarray(after + 2 + 32, sealed), bound);
+    expect(opened(fileKey, file.subarray(sealed, -32), file.subarray(0, sealed))).toEqual(MASTER);
+    expect(native.passkeyQuestion(file)).toEqual({ rp: "example.org", credential, salt });
+    expect(native.passkeyQuestion(keys.toFile("a passphrase"))).toBeUndefined();
+    expect(native.Keys.fromPasskeyFile(file, output).same(keys)).toBe(true);
+    expect(() => native.Keys.fromPasskeyFile(file, salt)).toThrow("gave another key");
+    // No authenticator is here.
+    await expect(Keys.fromFile(file)).rejects.toThrow("a page of example.org");
+  });
+
   test("whose name is not that of the key inside are refused", () => {
     // Both of vectors/v1/at-rest are named by sixteen bytes of 0xc1.
     expect(() => native.Keys.fromFile(get("v1", "at-rest", "plain.key"))).toThrow("5007dd28318a6a36");

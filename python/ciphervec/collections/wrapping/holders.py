@@ -34,6 +34,11 @@ def holder(uri: str) -> Wrapper:
         raise InvalidInput(
             f"a wrapping key's URI of printable characters is expected, got {shown(uri)}: nobody sees which key that names."
         )
+    if uri.startswith("passkey:"):
+        raise InvalidInput(
+            f"{shown(uri)!r} is a passkey, which browsers ask for on pages of its domain alone: load the file there, and write a "
+            "copy with toFile({ passphrase })."
+        )
     row = next((row for scheme, row in SCHEMES.items() if uri.startswith(scheme)), None)
     if row is None:
         known = ", ".join(SCHEMES)

@@ -25,16 +25,17 @@ pub use retrieval::RETRIEVAL;
 pub use similarity::SIMILARITY;
 pub use writers::WRITERS;
 
-use ciphervec_owner::IndexSpec;
 use ciphervec_owner::protect::filter::FilterTags;
 use ciphervec_owner::protect::id::Id;
 use ciphervec_owner::protect::keyfile::{self, KeyfileError, Protection};
+use ciphervec_owner::protect::passkey::Question;
 use ciphervec_owner::protect::records::{RecordBatch, head_len, record_lens};
 use ciphervec_owner::protect::shares::Share;
 use ciphervec_owner::protect::sidecar::Sidecar;
 use ciphervec_owner::protect::wrapped::WrappedFile;
 use ciphervec_owner::sharing::{Recipient, SharedKeys};
 use ciphervec_owner::store::Manifest;
+use ciphervec_owner::{IndexSpec, Keys};
 
 /// How an object protects itself against chance, so that changed bytes can be made to fit again, as a
 /// forger would: none of these checksums has a key.
@@ -202,6 +203,10 @@ pub fn filter_tags(bytes: &[u8]) -> bool {
 pub fn key_file(bytes: &[u8]) -> bool {
     match keyfile::label(bytes) {
         Err(KeyfileError::Wrapped { .. }) => {
+            let asked = Question::of(bytes);
+            if asked.is_ok_and(|asked| asked.is_some()) {
+                assert!(Keys::from_passkey_bytes(bytes, &[0; 32]).is_err());
+            }
             return WrappedFile::parse(bytes).is_ok_and(|file| {
                 assert_eq!(file.to_bytes(), bytes);
                 true
