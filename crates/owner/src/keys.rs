@@ -3,6 +3,7 @@
 use crate::error::{Error, Result};
 use crate::index::spec::IndexSpec;
 use crate::protect::keyfile::{self, Protection};
+use crate::protect::passkey::{self, Question};
 use crate::protect::phrase;
 use crate::protect::shares::{self, Share};
 use crate::protect::wrapped::{FileKey, WrappedFile};
@@ -149,6 +150,24 @@ impl Keys {
     /// [`Error::Keyfile`] for another file key; another key than the file names.
     pub fn from_wrapped(file: &WrappedFile, file_key: &FileKey) -> Result<Self> {
         Self::checked((file.open(file_key)?, *file.key_id()))
+    }
+
+    /// The bytes of a key file that a passkey opens, which gave `output` for the salt.
+    ///
+    /// # Errors
+    /// [`Error::Keyfile`].
+    pub fn to_passkey_bytes(&self, question: &Question, output: &[u8; 32]) -> Result<Vec<u8>> {
+        let (uri, file_key, wrapped) = passkey::wrap(question, output)?;
+        Ok(self.wrapped(&uri, &file_key, &wrapped)?.to_bytes())
+    }
+
+    /// The keys in such a file. `output` is what the passkey gave for [`Question::of`] it.
+    ///
+    /// # Errors
+    /// [`Error::Keyfile`]: another output, damage, a file of another sort.
+    pub fn from_passkey_bytes(bytes: &[u8], output: &[u8; 32]) -> Result<Self> {
+        let file = WrappedFile::parse(bytes)?;
+        Self::from_wrapped(&file, &passkey::unwrap(&file, output)?)
     }
 
     /// These keys in `of` shares, any `need` of which give them back.

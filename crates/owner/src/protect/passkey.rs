@@ -9,7 +9,6 @@
 //! ask for it: browsers hold credentials to their relying party.
 
 use crate::decode::{DecodeError, Reader, hex};
-use crate::keys::Keys;
 use crate::protect::aead::OVERHEAD;
 use crate::protect::keyfile::{KeyfileError, WHAT};
 use crate::protect::wrapped::{FileKey, WrappedFile};
@@ -100,39 +99,33 @@ impl Question {
     }
 }
 
-impl Keys {
-    /// The bytes of a key file that a passkey opens, which gave `output` for the salt.
-    ///
-    /// # Errors
-    /// [`Error::Keyfile`](crate::Error::Keyfile) when the system gives no randomness.
-    pub fn to_passkey_bytes(
-        &self,
-        question: &Question,
-        output: &[u8; SALT],
-    ) -> crate::Result<Vec<u8>> {
-        let (uri, file_key) = (question.passkey.uri(), FileKey::generate()?);
-        let sealed = file_key
-            .wrap(&wrapping(output), &context(&uri, &question.salt))
-            .map_err(KeyfileError::Envelope)?;
-        Ok(self.wrapped(&uri, &file_key, &[&question.salt[..], &sealed].concat())?.to_bytes())
-    }
+/// A new file key as [`Keys::wrapped`](crate::Keys::wrapped) takes it: the URI, the key, and that key sealed under `output`,
+/// which the passkey gave for the salt.
+///
+/// # Errors
+/// [`KeyfileError::Envelope`].
+pub fn wrap(
+    question: &Question,
+    output: &[u8; SALT],
+) -> Result<(String, FileKey, Vec<u8>), KeyfileError> {
+    let (uri, file_key) = (question.passkey.uri(), FileKey::generate()?);
+    let sealed = file_key
+        .wrap(&wrapping(output), &context(&uri, &question.salt))
+        .map_err(KeyfileError::Envelope)?;
+    Ok((uri, file_key, [&question.salt[..], &sealed].concat()))
+}
 
-    /// The keys in such a file. `output` is what the passkey gave for [`Question::of`] it.
-    ///
-    /// # Errors
-    /// [`Error::Keyfile`](crate::Error::Keyfile): another output, damage, a file of another sort.
-    pub fn from_passkey_bytes(bytes: &[u8], output: &[u8; SALT]) -> crate::Result<Self> {
-        let file = WrappedFile::parse(bytes)?;
-        let (question, sealed) = parts(&file)?;
-        let context = context(file.uri(), &question.salt);
-        let file_key = FileKey::unwrap(sealed, &wrapping(output), &context).map_err(|_| {
-            KeyfileError::WrongFileKey {
-                key_id: hex(&file.key_id()[..8]),
-                uri: file.uri().to_owned(),
-            }
-        })?;
-        Keys::from_wrapped(&file, &file_key)
-    }
+/// The file key of such a file. `output` is what the passkey gave for [`Question::of`] it.
+///
+/// # Errors
+/// [`KeyfileError::WrongFileKey`] for another output; [`KeyfileError::Damaged`] for a file of another sort.
+pub fn unwrap(file: &WrappedFile, output: &[u8; SALT]) -> Result<FileKey, KeyfileError> {
+    let (question, sealed) = parts(file)?;
+    let context = context(file.uri(), &question.salt);
+    FileKey::unwrap(sealed, &wrapping(output), &context).map_err(|_| KeyfileError::WrongFileKey {
+        key_id: hex(&file.key_id()[..8]),
+        uri: file.uri().to_owned(),
+    })
 }
 
 /// What the authenticator is asked, and the sealed file key.
