@@ -108,6 +108,26 @@ PICTURES = {
         "Bo's agent finds what Ann's has shared, and nothing else of hers. "
         "Who has the crew's key reads all of the crew's memory.",
     ),
+    "photos": Picture(
+        Side(
+            "Your browser",
+            ["your photos", "what describes them", "the key, in a Worker", "scores and ranking"],
+            "sees everything",
+        ),
+        Side(
+            "A server",
+            ["encrypted vectors", "encrypted names and", "small pictures", ""],
+            "sees no photo and no query",
+        ),
+        [
+            (">", "vectors, encrypted once"),
+            (">", "a photo to look for, encrypted"),
+            ("<", "every photo's score, encrypted"),
+        ],
+        "",
+        "The server learns how many photos there are and when you search. "
+        "It does not learn what is in them, nor which are found.",
+    ),
 }
 
 

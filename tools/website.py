@@ -371,7 +371,8 @@ def stage(folder: Path = OUT, address: str | None = None) -> list[str]:
         DEMO / "index.html",
         "make demo-web",
         missing,
-        "[Open the page](demo/app/index.html?server=http://127.0.0.1:8707){ .md-button .md-button--primary }",
+        "[Open the page](demo/app/index.html?server=http://127.0.0.1:8707){ .md-button .md-button--primary } "
+        "[Photos](demo/app/photos.html?server=http://127.0.0.1:8707){ .md-button }",
     )
     demo, origin = docs / "demo.md", "{0.scheme}://{0.netloc}".format(urlsplit(address))
     demo.write_text(demo.read_text(encoding="utf-8").replace("<!-- origin -->", origin), encoding="utf-8")
@@ -431,9 +432,9 @@ def finish(public: Path = PUBLIC) -> None:
     """Add what is no page: the demo and rustdoc, as they were built."""
     if (DEMO / "index.html").exists():
         shutil.copytree(DEMO, public / COPIED[0], dirs_exist_ok=True)
-        page = public / COPIED[0] / "index.html"
-        text = page.read_text(encoding="utf-8")
-        page.write_text(text.replace("<head>", f"<head>{DEMO_POLICY}", 1), encoding="utf-8")
+        for page in (public / COPIED[0]).glob("*.html"):
+            text = page.read_text(encoding="utf-8")
+            page.write_text(text.replace("<head>", f"<head>{DEMO_POLICY}", 1), encoding="utf-8")
     if (RUSTDOC / "ciphervec/index.html").exists():
         for folder in (*CRATES, "static.files", "search.index", "src", "trait.impl", "type.impl"):
             if (RUSTDOC / folder).exists():
