@@ -1,4 +1,4 @@
-"""A language model as the apps of this folder ask it: messages, and tools it may call, go in; a message comes out.
+"""A language model as the apps of this folder ask it: a function of messages, and of tools that it may call, to a message.
 
 `Endpoint` asks Ollama, llama.cpp's server or any other that has their `/v1/chat/completions`. The stand-ins of each app have
 the same form, so that it runs without a model.

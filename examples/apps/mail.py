@@ -188,6 +188,8 @@ def main() -> None:
     parser.add_argument("--model", help="an address with /v1/chat/completions, without these words")
     parser.add_argument("--name", default="llama3.2", help="the model's name there")
     chosen = parser.parse_args()
+    if chosen.server and not chosen.keys:
+        parser.error("--server needs --keys, the file that `ciphervec keygen` made")
     model: Model = Endpoint(chosen.model, chosen.name) if chosen.model else quote
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
