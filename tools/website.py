@@ -447,7 +447,8 @@ def finish(public: Path = PUBLIC) -> None:
 def check(public: Path = PUBLIC) -> list[str]:
     """What is wrong with the built site: what it loads from other hosts, and pages that llms.txt lacks."""
     wrong = []
-    for path in sorted([*public.rglob("*.html"), *public.rglob("*.css")]):
+    # A page about a file of HTML is a folder of that name.
+    for path in sorted(path for kind in ("*.html", "*.css") for path in public.rglob(kind) if path.is_file()):
         text = path.read_text(encoding="utf-8")
         loads = foreign(text, path.suffix == ".css") if "//" in text else []
         if path.name != "404.html" and not any(path.is_relative_to(public / folder) for folder in COPIED):
