@@ -4,8 +4,8 @@
 //!
 //! # The terms
 //!
-//! The terms of 10.5 up to u, then the series on values with derivatives: a complex error e of a
-//! rescale leaves d e. With ρ as there, S the scale of each level (for the lowest that of the one
+//! The terms of `super::super::precision` up to u, then the series on values with derivatives: a
+//! complex error e of a rescale leaves d e. With ρ as there, S the scale of each level (for the lowest that of the one
 //! below), x of variance v_x before the last rescale of coefficients-to-slots, and v_0 that of x
 //! modulo q_0, each part of a root has the variance
 //!
