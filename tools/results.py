@@ -326,7 +326,6 @@ SECTIONS: dict[str, dict[str, Callable[[], str]]] = {
     "docs/api.md": {"choices": choices},
     "docs/benchmarks.md": {
         "search-1-query": search("search-1-query"),
-        "search-64-queries": search("search-64-queries"),
         "search-tenseal": tenseal,
         "additive": additive,
         "similarity": similarity,

@@ -371,7 +371,8 @@ def stage(folder: Path = OUT, address: str | None = None) -> list[str]:
         DEMO / "index.html",
         "make demo-web",
         missing,
-        "[Open the page](demo/app/index.html?server=http://127.0.0.1:8707){ .md-button .md-button--primary }",
+        "[Open the page](demo/app/index.html?server=http://127.0.0.1:8707){ .md-button .md-button--primary } "
+        "[Photos](demo/app/photos.html?server=http://127.0.0.1:8707){ .md-button }",
     )
     demo, origin = docs / "demo.md", "{0.scheme}://{0.netloc}".format(urlsplit(address))
     demo.write_text(demo.read_text(encoding="utf-8").replace("<!-- origin -->", origin), encoding="utf-8")
@@ -431,9 +432,9 @@ def finish(public: Path = PUBLIC) -> None:
     """Add what is no page: the demo and rustdoc, as they were built."""
     if (DEMO / "index.html").exists():
         shutil.copytree(DEMO, public / COPIED[0], dirs_exist_ok=True)
-        page = public / COPIED[0] / "index.html"
-        text = page.read_text(encoding="utf-8")
-        page.write_text(text.replace("<head>", f"<head>{DEMO_POLICY}", 1), encoding="utf-8")
+        for page in (public / COPIED[0]).glob("*.html"):
+            text = page.read_text(encoding="utf-8")
+            page.write_text(text.replace("<head>", f"<head>{DEMO_POLICY}", 1), encoding="utf-8")
     if (RUSTDOC / "ciphervec/index.html").exists():
         for folder in (*CRATES, "static.files", "search.index", "src", "trait.impl", "type.impl"):
             if (RUSTDOC / folder).exists():
@@ -446,7 +447,8 @@ def finish(public: Path = PUBLIC) -> None:
 def check(public: Path = PUBLIC) -> list[str]:
     """What is wrong with the built site: what it loads from other hosts, and pages that llms.txt lacks."""
     wrong = []
-    for path in sorted([*public.rglob("*.html"), *public.rglob("*.css")]):
+    # A page about a file of HTML is a folder of that name.
+    for path in sorted(path for kind in ("*.html", "*.css") for path in public.rglob(kind) if path.is_file()):
         text = path.read_text(encoding="utf-8")
         loads = foreign(text, path.suffix == ".css") if "//" in text else []
         if path.name != "404.html" and not any(path.is_relative_to(public / folder) for folder in COPIED):

@@ -16,7 +16,12 @@ export const HEADERS = {
 export default defineConfig({
   base: "./", // in a folder of a site as well
   plugins: [recorder(process.env["CIPHERVEC_URL"] ?? "http://127.0.0.1:8707", process.env["CIPHERVEC_DATA"])],
-  build: { target: "es2022", modulePreload: { polyfill: false }, assetsInlineLimit: 0 },
+  build: {
+    target: "es2022",
+    modulePreload: { polyfill: false },
+    assetsInlineLimit: 0,
+    rollupOptions: { input: ["index.html", "photos.html"] },
+  },
   worker: { format: "es" },
   preview: { host: "127.0.0.1", port: 8717, strictPort: true, headers: HEADERS },
 });

@@ -102,6 +102,35 @@ def test_a_file_is_imported_with_its_words(program: Program, place: str) -> None
     assert found(program, place, "parts", "--text", "seal", "--fusion", "sparse")["ids"] == [[2]]
 
 
+@pytest.mark.parametrize("kind", [".jsonl", ".parquet"])
+def test_a_file_is_imported_with_its_sparse_vectors(
+    program: Program, place: str, tmp_path: Path, kind: str
+) -> None:
+    if kind == ".parquet":
+        pa = pytest.importorskip("pyarrow", reason="needs its extra: pip install 'ciphervec[parquet]'")
+        from pyarrow import parquet
+
+        splade = [
+            {"indices": [7] if n % 2 else [3, 7], "values": [n + 1.0] if n % 2 else [9.0, n + 1.0]}
+            for n in range(4)
+        ]
+        table = pa.table(
+            {"id": [0, 1, 2, 3], "embedding": ROWS.tolist(), "n": [0, 1, 2, 3], "splade": splade}
+        )
+        parquet.write_table(table, tmp_path / "rows.parquet")
+    sparse = ("--sparse-column", "splade")
+    refused = program("import", place, "learned", f"rows{kind}", *sparse, code=2).stderr
+    assert "made with sparse vectors" in refused
+    assert "learned" not in program("list", place, "--json").stdout
+    program("import", place, "learned", f"rows{kind}", "--sparse", "vectors", *sparse)
+    told = found(program, place, "learned", "--sparse", '{"7": 1}', "--fusion", "sparse", "--count", 4)
+    assert (told["ids"], told["scores"]) == ([[3, 2, 1, 0]], [[4.0, 3.0, 2.0, 1.0]])
+    read = json.loads(program("get", place, "learned", "1", "--json").stdout)
+    assert read["metadatas"] == [{"n": 1}]
+    other = program("import", place, "x", "faiss:rows.faiss", *sparse, code=2).stderr
+    assert "--sparse-column is for files" in other
+
+
 def test_options_that_do_not_go_together_are_named(program: Program) -> None:
     program("create", "db", "parts", "--dim", 8, "--sparse", "bm25")
     program("create", "db", "plain", "--dim", 8)

@@ -95,6 +95,20 @@ def test_lists_are_lists_in_either_markdown(website: Any) -> None:
     assert website.strict("in release\n1. No list.") == "in release\n1. No list."
 
 
+def test_pictures_are_as_they_are_drawn() -> None:
+    sys.path.insert(0, str(ROOT / "tools"))
+    try:
+        pictures = importlib.import_module("pictures")
+    finally:
+        sys.path.pop(0)
+    there = {path.stem: path.read_text(encoding="utf-8") for path in pictures.FOLDER.glob("*.svg")}
+    assert there == {name: pictures.drawn(one) for name, one in pictures.PICTURES.items()}
+    shown = "".join(
+        path.read_text(encoding="utf-8") for path in [ROOT / "README.md", *ROOT.glob("docs/apps/*.md")]
+    )
+    assert all(f"pictures/{name}.svg" in shown for name in there), "a page shows each"
+
+
 def test_the_reference_has_every_public_name() -> None:
     pages = (ROOT / "site" / "pages" / "reference" / "python").glob("*.md")
     named = [name for page in pages for name in re.findall(r"(?m)^::: ciphervec\.(\w+)$", page.read_text())]

@@ -5,6 +5,7 @@ import { element, make } from "./dom.ts";
 import { Embedder, type ModelHead } from "./embedder.ts";
 import { bytes, count, time } from "./format.ts";
 import * as keptFile from "./kept.ts";
+import { doing, download, linkOther, say } from "./page.ts";
 import { Pipeline } from "./pipeline.ts";
 import { type Hit, type Passage, Search } from "./search.ts";
 import { SeenByServer } from "./seen.ts";
@@ -27,28 +28,6 @@ let passages: Passage[] = [];
 let search: Search | null = null;
 /** Passages that the server has under this key. */
 let sealed = 0;
-
-function say(where: "key" | "seal", text: string, bad = false): void {
-  const says = element(`${where}-says`);
-  says.textContent = text;
-  says.classList.toggle("bad", bad);
-}
-
-/** Run what a click began, with its button off; an error is said where the person looks. */
-async function doing(
-  where: "key" | "seal",
-  button: HTMLButtonElement,
-  work: () => Promise<void>,
-): Promise<void> {
-  button.disabled = true;
-  try {
-    await work();
-  } catch (error) {
-    say(where, error instanceof Error ? error.message : String(error), true);
-  } finally {
-    button.disabled = false;
-  }
-}
 
 async function load(): Promise<void> {
   const [head, floats, texts] = await Promise.all([
@@ -188,14 +167,6 @@ function item({ name, text, score }: Hit): HTMLElement {
   return make("li", "", line, make("p", "", text));
 }
 
-function download(file: Uint8Array<ArrayBuffer>, name: string): void {
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob([file]));
-  link.download = name;
-  link.click();
-  URL.revokeObjectURL(link.href);
-}
-
 /** The key's file under the passphrase in the form. */
 async function file(): Promise<Uint8Array<ArrayBuffer>> {
   if (search === null) throw new Error("make a key first");
@@ -267,4 +238,5 @@ function wire(): void {
 }
 
 wire();
+linkOther();
 load().catch((error: unknown) => say("key", error instanceof Error ? error.message : String(error), true));

@@ -1,6 +1,13 @@
 /** The key holder's half of the demo, in the page and its Worker: seals passages and answers questions. */
 
-import { Client, type Collection, CollectionNotFound, Keys, type Progress } from "@ciphervec/client";
+import {
+  type Client,
+  type Collection,
+  CollectionNotFound,
+  type Keys,
+  type Progress,
+} from "@ciphervec/client";
+import { connect, type KeyFile } from "./connect.ts";
 import type { Embedder } from "./embedder.ts";
 
 const COLLECTION = "stdlib";
@@ -20,9 +27,6 @@ export function searchable([name, text]: Passage): string {
   return `${name.replace(/[._]+/g, " ")}. ${text}`;
 }
 
-/** This page's own origin, where its server is in front of it; else the address that the page was opened with. */
-const SERVER = new URLSearchParams(location.search).get("server") ?? location.origin;
-
 /** A key and the collection of it, if there is one. */
 export class Search {
   readonly keys: Keys;
@@ -35,12 +39,9 @@ export class Search {
   }
 
   /** Connect, with a new key or that of a file. Throws WrongKey for another passphrase. */
-  static async begin(file?: { bytes: Uint8Array; passphrase: string }): Promise<Search> {
-    const keys =
-      file === undefined
-        ? await Keys.generate()
-        : await Keys.fromFile(file.bytes, { passphrase: file.passphrase });
-    return new Search(keys, new Client({ url: SERVER, keys }));
+  static async begin(file?: KeyFile): Promise<Search> {
+    const { keys, client } = await connect(file);
+    return new Search(keys, client);
   }
 
   /** How many passages are sealed under this key; null if there is no collection. Throws WrongKey where it is another's. */

@@ -13,6 +13,7 @@ import typer
 from ..collections.batch import OnZero
 from ..collections.client import Client
 from ..collections.collection import Collection
+from ..collections.ranking import SparseVectors
 from ..collections.spec import MODES, chosen
 from ..errors import CollectionNotFound, InvalidInput
 from ..ingest import packed
@@ -23,7 +24,7 @@ from ..ingest.metrics import METRIC_NAMES, MetricName
 from . import exporting, sources
 from .collections import Name, filter_of, say_types
 from .column_types import Types, named
-from .hybrid import SparseKind, sparse_named
+from .hybrid import SparseColumn, SparseKind, sparse_column, sparse_named
 from .ids import Ids, IdType, asked_ids
 from .moving import Wanted, metric_for, move
 from .network import NetworkOption, network_named
@@ -235,6 +236,7 @@ def import_(
     types: Types = None,
     id_type: IdType = None,
     sparse: SparseKind = None,
+    sparse_column_: SparseColumn = None,
     network: NetworkOption = None,
     upsert: Annotated[
         bool, typer.Option("--upsert", help="Replace rows whose id is there, instead of refusing.")
@@ -282,6 +284,7 @@ def import_(
 
     - `ciphervec import db docs rows.jsonl --keys my.key`
     - `ciphervec import db docs rows.jsonl --mode sealed-index --filterable lang --keys my.key`
+    - `ciphervec import db learned rows.parquet --sparse vectors --sparse-column splade --keys my.key`
     - `ciphervec import db docs chroma:./chroma --keys my.key`
     - `ciphervec import db docs 'postgres://me@localhost/app?table=docs' --document-column body --keys my.key --yes`
     """
@@ -308,6 +311,10 @@ def import_(
         ):
             if given:
                 raise InvalidInput(f"{option} is for files; {source} has types of its own.")
+        if sparse_column_:
+            raise InvalidInput(
+                f"--sparse-column is for files: sparse vectors of {source} are not read. Write its rows to a file with them."
+            )
         token = sources.token(source_token_file)
         with (
             contextlib.closing(sources.opened(source, columns, checked_metric, token)) as of_another,
@@ -320,11 +327,16 @@ def import_(
         return
     file = Path(at_home(source))
     table = read(file, columns, quiet=as_json)
+    weights = sparse_column(table, sparse_column_)
     with opened(place, holder.load(), access, make=True) as client:
         there = None
         try:
             collection = there = client.get_collection(name, allow_open=mode == "open")
         except CollectionNotFound:
+            if weights is not None and not isinstance(ranked_by, SparseVectors):
+                raise InvalidInput(
+                    "--sparse-column is for a collection that is made with sparse vectors: pass --sparse vectors too."
+                ) from None
             collection = made(client, checked_metric or "cosine")
         names = table.names(None, id_type, there)
         store = collection.upsert if upsert else collection.add
@@ -334,6 +346,7 @@ def import_(
                 table.embeddings,
                 table.metadatas,
                 table.documents,
+                sparse_embeddings=weights,
                 on_zero=cast(OnZero, on_zero),
                 progress=step,
             )

@@ -8,6 +8,18 @@
 //! divided by `R`, and `-m_t` belongs to `S_{t+1}`. That makes 3 products and 2 reductions of half
 //! the length for `n^2`, 5 `limbs^2` limb products instead of the 8 of a product modulo a number
 //! twice as long.
+//!
+//! # Tiles and sums
+//!
+//! **Columns of tiles.** A tile of 4 × 4 limbs is multiplied into 7 columns of low and high sums in
+//! registers. All tiles of the same columns, of all digit pairs and of m·n, follow without a store;
+//! then four columns are final.
+//!
+//! **IFMA** sums 52-bit halves in 64 bits: 2¹² fit, and the longest column has 480. m₀ can make a
+//! digit's sum negative: a multiple of n just above R is added, and its quotient by n is subtracted
+//! from the digit above.
+//!
+//! **Secret exponents** use windows of five bits; all 32 entries are read and merged by a mask.
 
 /// `mul`, `square` and the table reads, for one lanes module.
 macro_rules! montgomery_products {

@@ -1,7 +1,31 @@
 //! Flooding: scores that others are shown carry Gaussian noise, and what they tell of the secrets beneath is counted before any is opened.
 //!
 //! Each flooded score is still a hint about two secrets: the noise of its row, fixed when the row was sealed, and that of the query and
-//! evaluation keys that it was asked under. `docs/sealed.md`, section 4.3, derives how many hints leave how much of either.
+//! evaluation keys that it was asked under.
+//!
+//! # How many hints leave how much
+//!
+//! Each flooded score is a hint: a known linear form of a secret, plus Gaussian noise. Two secrets outlive an
+//! answer.
+//!
+//! - **A row's noise.** Divided by the scales the form is ⟨q̂, e_v⟩/Δx with ‖q̂‖ = 1, of standard deviation ρ_row =
+//!   σ/Δx = 2^−17.0 at every level. Windows of rows do not overlap (docs/sealed.md, section 2.2), so hints of one
+//!   row say nothing of another's, and m queries, however chosen, give information of norm at most m/(Δx τ)² about
+//!   e_v.
+//! - **The keys of an epoch.** The tree's noise is linear in the noise of the query and of the evaluation keys,
+//!   which an epoch's queries share; the answer's bits add t times a rounding error, the larger of both versions
+//!   (U's is no secret). A lying server may add t times something of its choice, up to what passes unseen
+//!   (docs/sealed.md, section 4.5): ten times the variance is counted, for a shift of three deviations in every
+//!   query. Per score that is ρ_key² = 10 \[V_b Δx² T² + m N σ² T² + 2^52 (1 + 2N/3)/12] / (G Δq Δx)², with the
+//!   names of docs/sealed.md, section 2.4. r ranked rows of all queries give information of norm at most r
+//!   (ρ_key/(σ τ))², as if all hints pointed the same way.
+//!
+//! Learning with errors with hints of covariance τ² on noise of width σ is as hard as without hints at width σ_eff,
+//! 1/σ_eff² = 2 (1/σ² + ‖Σ hᵢhᵢᵀ‖/τ²) (Kim, Lee, Seo & Song, *Toward Practical Lattice-Based Proof of Knowledge
+//! from Hint-MLWE*, CRYPTO 2023). Both secrets are given hints for at most a quarter of 1/σ²: σ_eff² = σ²/2.5. The
+//! theorem is about Gaussian noise. For ternary t, hints stay below a quarter of 1/(2/3) by the same count; that
+//! this costs no more than the like in noise is a heuristic. Sums of products of both noises are in ρ_key, 2^−24 of
+//! the rest.
 
 use std::collections::{BTreeMap, BTreeSet};
 

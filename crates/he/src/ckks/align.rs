@@ -1,6 +1,16 @@
 //! Plans the steps that take two operands to one level and scale.
 //!
 //! No step loses a level that the lower operand has not lost already (docs/ckks.md, section 3.2).
+//!
+//! # Rules
+//!
+//! |operation|rule|
+//! |---|---|
+//! |sum of levels l < l'|the operand at l' (scale S') drops to l + 1, is multiplied by the integer round(S q_{l+1}/S') and rescaled to (l, S): a relative error of 2^−b at most|
+//! |sum of scales at one level|multiplied where the ratio is an integer, or its fraction is below 2^−34 of it; else an error|
+//! |product|factors need one level; those that are products are rescaled first|
+//! |product with a real factor c|a level: round(c S), with the S that makes the rescaled product canonical|
+//! |product with an integer, or a + bi of integers|no level: a + b X^(N/2)|
 
 use super::expected::Expected;
 use super::modulus_chain::ModulusChain;

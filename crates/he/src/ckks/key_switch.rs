@@ -3,6 +3,23 @@
 //! Hybrid key switching (Han & Ki 2019, IACR ePrint 2019/688): the input is cut into digits of a
 //! few primes, each digit is extended to all primes, multiplied with its part of the key modulo Q
 //! P, and the sum is divided by P (docs/ckks.md, section 4).
+//!
+//! # Digits, division, costs
+//!
+//! The digit \[c]_i is c modulo D_i, centred, extended to all primes exactly (`arith::basis`).
+//! Since Σ \[c]_i g_i ≡ c modulo Q_l,
+//!
+//! ```text
+//! Σ_i [c]_i (b_i + a_i s) = P c s' + Σ_i [c]_i e_i        modulo Q_l P ,
+//! ```
+//!
+//! and dividing by P with rounding leaves c s' and the noise of docs/ckks.md, section 5. Where a
+//! rescale follows, both divisions are one: P (c_0, c_1) is added first, and the remainder is that
+//! modulo P q_l.
+//!
+//! With l + 1 primes, k special ones and β digits: l + 1 inverse transforms of c, β (l + 1 + k) −
+//! (l + 1) forward ones of its digits, 2k inverse and 2 (l + 1) forward ones to divide both sums by
+//! P. With 12 primes, 4 special ones and three digits that is 80.
 
 use super::buffer_pool::Buffer;
 use super::keys::KeySwitchKey;

@@ -1,4 +1,16 @@
 //! Modulus chain: the public primes of a parameter set, chosen so that scales stay where they are.
+//!
+//! # Stages
+//!
+//! - **p = b**: a ladder as above.
+//! - **p ≠ b**: for products with plaintexts, which are encoded at Δ_{l−1} q_l/Δ_l; the scale
+//!   stays.
+//! - **One level, p = 2b − b'**, leads to a stage of scale 2^b' below; q_l is the prime closest to
+//!   Δ_l²/2^b'.
+//! - **Elsewhere** a stage with another b than the one above has 2^b exactly at its top; with the
+//!   same b the scale goes on.
+//! - **At the lowest level of a ladder above another scale** a product with a number has the scale
+//!   Δ_l², like one of ciphertexts; `match_level` lands on the canonical scale.
 
 use super::spec::{ALL_LOG_DEGREES, LOG_DEGREES, ParamsSpec};
 use super::widths::Widths;

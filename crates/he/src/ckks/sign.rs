@@ -6,7 +6,21 @@
 //! divided by the most that they reach, so that none leaves `[−1, 1]` and no level is spent between
 //! two of them; that holds for numbers in the gap around 0 as well.
 //!
-//! Degrees are found by dynamic programming (docs/ckks.md, section 8.5).
+//! Degrees are found by dynamic programming (docs/ckks.md, section 8.5, has results).
+//!
+//! # Stages and their estimates
+//!
+//! *sign(x) for gap ≤ |x| ≤ 1* is a composition of odd polynomials of degree at most 31, each the
+//! closest to 1 on \[a, b], 0 < a, by Remez's exchange (`minimax.rs`), of largest error E. Divided
+//! by 1 + E it takes \[a, b] to \[(1 − E)/(1 + E), 1] and \[−1, 1] to itself. The last is not
+//! divided: it is off by E on both sides. Degrees are those of the fewest levels, then
+//! relinearisations, then products.
+//!
+//! Every stage is built for inputs that are off by up to ν, by default 1/32 of the gap: a stage for
+//! r is the best on \[r − ν, 1 + ν]. `Evaluator::sign` refuses if 9.5 standard deviations of the
+//! error in a slot exceed ν before any stage. So a result's estimate is that of the last stage's
+//! own operations; the bound adds E, unless an earlier stage's bound is over ν: then it goes on as
+//! through any polynomial. **For a slot in the gap neither holds.**
 
 use super::ciphertext::Ciphertext;
 use super::evaluate::Evaluator;

@@ -1,4 +1,13 @@
 //! Basis conversion, four residues at a time as doubles. A back-end gives `upper_halves`.
+//!
+//! # How a target is reached
+//!
+//! A target's residue is Σ y_i (Q/q_i) − v Q; v is one more y with the factor −Q. A tile's y_i and
+//! v (16 KiB) are computed once and read by every target. The factors carry 2^52, so a Montgomery
+//! step reduces: with m = low p^-1 mod 2^52, the result is the sum's upper part less the upper half
+//! of m p, below p (k/4 + 1) for k sources. v = round(Σ y_i / q_i) uses 51-bit fractions: the upper
+//! half of y 2^(52 − bits) times floor(2^(51 + bits) / q), short by less than two units, half of
+//! which is added first.
 
 macro_rules! double_conversion {
     ($features:literal) => {

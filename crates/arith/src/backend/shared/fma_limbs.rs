@@ -4,9 +4,23 @@
 //! `1.5 2^103 + ab` has a unit in the last place of `2^51`: a fused multiply-add rounds `ab` to
 //! `h 2^51`, and a second one gives the rest, at most `2^50`, exactly. Both are taken as the
 //! integers that their bit patterns are, up to a constant per product that is subtracted once a
-//! column. docs/kernels.md, "Multi-limb products", says why signed limbs are needed for that.
+//! column.
 //!
 //! A back-end brings its vectors and instructions under common names.
+//!
+//! # Why limbs are signed
+//!
+//! Limbs are signed doubles, |x| ≤ 2⁵¹. With C = 1.5 · 2¹⁰³, whose unit in the last place is 2⁵¹:
+//!
+//! ```text
+//! h = fma(x, y, C)              C + 2⁵¹ round(xy / 2⁵¹)
+//! l = fma(x, y, (C + D) − h)    D + the rest, |rest| ≤ 2⁵⁰, exact;  D = 1.5 · 2⁵²
+//! ```
+//!
+//! The bit patterns of h and l are integers up to a constant: two integer additions sum them, and
+//! `count` times the constants is subtracted once a column. Limbs must be signed: with |x| up to
+//! 2⁵² the unit of C would be 2⁵² and D not a multiple of it. AVX2 uses tiles of 2 × 2. Portable
+//! code sums 60-bit signed limbs in 128 bits.
 
 /// The lanes module's functions on doubles, for one vector width.
 macro_rules! fma_limbs {

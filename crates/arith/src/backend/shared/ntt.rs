@@ -4,8 +4,32 @@
 //! macro below writes the transform over them with that back-end's instructions enabled, because a
 //! `#[target_feature]` cannot be a type parameter. Between the passes values lie in the buffer as
 //! the lanes hold them: integers in a lazy range (AVX-512) or doubles (AVX2). `settle` marks where
-//! the doubles must be reduced for their bounds to hold; docs/kernels.md, "The transform", has
-//! the bounds.
+//! the doubles must be reduced for their bounds to hold.
+//!
+//! # Bounds and passes
+//!
+//! **Butterfly with doubles (AVX2).** `vmulpd` and `vfmsub` keep the product exactly, as high +
+//! low. Then b = round(y · (w/q)) and r = (high − b q) + low, exact because results are integers
+//! below 2^53. With centred w and q < 2^50, |r| ≤ q (1/2 + 0.094 |y|/q). In six stages the bound
+//! grows from 1 (in units of q) to 1.6, 2.3, 3.0, 3.8, 4.6, 5.6; exactness needs 8. So
+//! `backend/shared/ntt.rs` reduces half of the inputs in the third pass and in the tail; backwards
+//! a radix-8 pass reduces two values after its second stage and the sums at its end. Eight
+//! operations.
+//!
+//! **Passes.** Node k of a binary tree covers N/2^j consecutive values with root w\[k]; its halves
+//! are nodes 2k and 2k+1. A pass takes a node three or two stages down in registers, depth first,
+//! so large transforms work in L2, then L1. The *tail* computes the last six stages on 512 bytes,
+//! four or eight tails in turn; its 63 roots are contiguous and prefetched eight tails ahead.
+//!
+//! **Inside a vector.** In the last three stages partners share a vector. A perfect shuffle of a
+//! pair of vectors (two `vpermt2q`) before each stage aligns them; roots repeat with period 2,
+//! 4, 8. One more shuffle restores memory order.
+//!
+//! # The conjugate-invariant ring
+//!
+//! X^2N + 1 splits into X^N − i and X^N + i, and for a_0 + Σ a_j (X^j + X^−j) one part determines
+//! the other. Modulo X^N − i the coefficients are a_j − i a_(N−j); the same passes walk node 2 of a
+//! tree of twice the size. Back: a_j = (b_j + i b_(N−j)) / 2, the half inside the scaling by N^-1.
 
 /// How many of the `stages` left above the tail the next pass takes: two or three, never one at the
 /// end.

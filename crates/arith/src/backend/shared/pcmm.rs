@@ -1,5 +1,18 @@
 //! Cuts weights and rows of residues into tiles for a kernel's registers, in an order that stays in
 //! the caches.
+//!
+//! # Instructions and tiles
+//!
+//! out_k = Σ w_ki x_i mod q over rows of residues, |w| below 2^31, x below 2^50. A product has
+//! about 70 bits, so two instructions are the minimum:
+//!
+//! - **IFMA** (AVX-512): low and high halves, weights as residues of any width; `LazyReduction`
+//!   once in 4095 terms.
+//! - **Doubles** (AVX2): residues in two pieces of 25 bits, exact, as are sums of 2^(28 − b)
+//!   products with weights of b bits. From b = 23 on three pieces of 17 bits.
+//!
+//! A tile is 4 vectors × 3 outputs. Residues are copied once into tiles `[tile][input]` of half the
+//! second-level cache.
 
 use bytemuck::Pod;
 

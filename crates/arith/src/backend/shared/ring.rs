@@ -6,6 +6,16 @@
 //!
 //! A back-end gives 32 bytes as `Packed`, two halves of 16: loads, a store, `move_bytes`,
 //! `keep_bits`, `shift_down` and `below_exponent`.
+//!
+//! # Bounds and caches
+//!
+//! **Without IFMA** (`avx2`) a 50 × 50-bit product is four of 25 × 25 in doubles. Sums of 22 are
+//! exact with both sides centred, |d| ≤ 4/3 · 2²⁴ and |w| ≤ 2²⁴; then three operations reduce
+//! modulo q. The halves of four residues start at bits 0, 25, …, 175 of 25 bytes: one shuffle and
+//! one AND serve all eight, and 2^52 is set above them. They are not shifted down: a lane's sums
+//! carry 2^s, and one subtraction removes 2^52 and centres. The loop fills sixteen registers, so it
+//! must not be inlined. 22 nodes (10 KB) stay in L1 for eight passes; words are prefetched 16 KB
+//! ahead.
 
 macro_rules! double_scan {
     ($features:literal) => {

@@ -2,6 +2,22 @@
 //! on, and products of bytes with ternary rows, the same for every vector width.
 //!
 //! A back-end gives the vector `V` of `WIDTH` bytes, `zero`, `load`, `add_products` and `totals`.
+//!
+//! # Scans of words
+//!
+//! y\[v] = Σ q_i b_i\[v] wraps, so it needs no reduction: `vpmulld` and `vpaddd`, `vpmullq` and
+//! `vpaddq`. A tile is 64 rows, four accumulators, one broadcast a dimension.
+//!
+//! - **One query** is memory-bound and takes huge pages (`backend/pages.rs`).
+//! - **24-bit words**: `vpermb` moves 48 bytes to 16 lanes. The fourth byte needs no mask before
+//!   the last step, because multiples of 2^24 vanish.
+//! - **Batches** use 4 vectors × 6 queries. A slab of 1024 dimensions (256 KB) stays in L2 while
+//!   all blocks of six queries pass.
+//! - **AVX2, products modulo 2^64**: `vpmuludq` for the low halves, one `vpmulld` by the query's
+//!   word with exchanged halves for both crossed products.
+//! - **Rows of float32** (`open`, `float_scan.rs`): a product of two is exact in double precision.
+//!   All back-ends sum in the portable order, eight sums by `i mod 8`. Several queries use tiles of
+//!   2 × 2 sums (AVX-512: 4 × 4) over eight rows in L1.
 
 macro_rules! wrapping_sums {
     ($features:literal) => {

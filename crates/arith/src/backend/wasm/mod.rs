@@ -1,5 +1,4 @@
-//! WebAssembly back-ends: one, with SIMD of 128 bits; why it computes as it does, says
-//! docs/kernels.md.
+//! WebAssembly back-ends: one, with SIMD of 128 bits.
 //!
 //! Modules cannot ask what runs them: this one is in builds with `-C target-feature=+simd128` and in
 //! no other, and whoever loads one of the two builds chooses.

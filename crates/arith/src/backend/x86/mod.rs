@@ -1,5 +1,5 @@
-//! x86-64 back-ends: AVX2, AVX-512 F, and AVX-512 with IFMA and VBMI; why which instructions, says
-//! docs/kernels.md.
+//! x86-64 back-ends: AVX2, AVX-512 F, and AVX-512 with IFMA and VBMI. Each kernel's module says why
+//! it uses which instructions.
 #![allow(unsafe_code)]
 
 pub(crate) mod avx2;

@@ -4,6 +4,18 @@
 //! A document is one vector of ℓ·p counts, encrypted in the count form
 //! ([`ciphervec_he::lattice::histogram`]); its sum over the tables is the product of that vector
 //! with the ℓ·p rows. One server-side multiply-add a count, no keys, no levels.
+//!
+//! # Error
+//!
+//! With X = Δx + ξ, w = σW + η, |ξ|, |η| ≤ ½, and noise ε of variance (3.2·2^W/q)² + 1/12 + 2^-8 a
+//! word:
+//!
+//! ```text
+//! Σ w X − Δσ Σ W x = Δ Σ η x + σ Σ W ξ + Σ η ξ + Σ w ε
+//! ```
+//!
+//! Whole counts have ξ = 0; means round. The bound adds the largest possible roundings, 9.5
+//! standard deviations of the noise (2⁻⁶⁴) and half of the unit that results are rounded to.
 
 use crate::error::{Error, Result};
 use crate::lookup::options::Pooling;

@@ -3,6 +3,44 @@
 //! `description's id 16 | nonce 16 | memo, its length before it as u32 | batches u32 | ciphertexts`,
 //! batch after batch, each with a column, or in the standard ring with two as real and imaginary
 //! parts: `scale f64 of each column | bits u8 of each part | coefficients, part by part`.
+//!
+//! # How many bits
+//!
+//! An answer has d numbers a token, in ciphertexts (c_0, c_1), of as few bits as the requested
+//! precision allows:
+//!
+//! 1. **One prime.** The server rescales to q_0, of which a column's largest number, times the
+//!    scale Δ, takes 1/2.1.
+//! 2. **Two columns a ciphertext** in the standard ring: Re + i Im.
+//! 3. **High bits only.** A coefficient x of part j is sent as round(x 2^(B_j)/q_0) modulo 2^(B_j).
+//!
+//! With u_j = q_0/2^(B_j) each coefficient is off by a number r_j, uniform between −u_j/2 and
+//! u_j/2, and a slot by (r_0 + r_1 s)/Δ. δ is 2N in the conjugate-invariant ring, N in the other,
+//! and δ' the part of δ in one coordinate of a slot (δ or δ/2):
+//!
+//! ||standard deviation in a slot, times Δ|largest but for 2⁻⁶⁷, in standard deviations|
+//! |---|---|---|
+//! |r_0|u_0 √(δ'/12)|9.7|
+//! |r_1 s|u_1 √(δ'/12 · 2δ/3)|50 in the conjugate-invariant ring, 36 in the other|
+//! |r_2 s², where nothing is relinearised|u_2 √(δ'/12) · 2δ/3|9.8³|
+//!
+//! The second is a Gaussian number times a value of the secret, hence the longer tail (ckks.md
+//! (docs/ckks.md)). What c_1 loses weighs √(2δ/3) · 5 times as much, so c_0 is sent with 9 to 10
+//! bits fewer.
+//!
+//! **How many bits.** With b = `precision_bits` and σ the root mean square of what is looked up,
+//! rounding may take R = 9.5 · 2^−b σ from a number: as much as a Gaussian error of 2^−b σ stays
+//! within but for 2⁻⁶⁴. Each part may take half of R (a third). So
+//!
+//! ```text
+//! B_0 ≈ log2(2.1 · μ √(δ'/3) · 9.7 / R),  B_1 ≈ B_0 + log2(5 √(2δ/3))
+//! ```
+//!
+//! with μ the largest number of the column (of a pair, √2 times it).
+//!
+//! The client refuses an answer that rounds by more than R. `error_bound` is R plus the error of
+//! the ciphertexts, 2⁻⁶⁵ each. Descriptions of release 0.1 have no R: answers to these are rounded
+//! to 1/32 of their bound.
 
 use super::bound::{CHANCE_BITS, ROOM, TAIL_DEVIATIONS};
 use super::design::{Design, Shape};

@@ -5,6 +5,27 @@
 //! root-mean-square error of a row is at most C_PCMM/Δ + (‖M‖₂/√d) L ε, and ‖M‖₂ ≤ C_T (√d + √p).
 //! Here ε and the roundings on the way are taken through each strategy's own recurrence, which
 //! gives the mean square error of a function in place of L ε.
+//!
+//! # Recurrences
+//!
+//! The planner takes the mean square error of a function through each strategy's recurrence. For
+//! powers of a root of unity e_{a+b} = e_a + e_b up to a rotation; for Chebyshev polynomials
+//! e_{a+b} = 2(T_a e_b + T_b e_a) − e_{|a−b|}, which grows as n^{3/2}. Squarings of `indicator`
+//! multiply an error in the 1 by 2^r, and its cleanings square it. With E the mean square error of
+//! a function where weights meet it, the root mean square error of a looked-up number is
+//!
+//! ```text
+//! √(msq⁻¹ E) · rms(M)          on average over tables,
+//! √(msq⁻¹ E) · ‖M‖₂/√d         at most over a row; a margin of 2 is added: `Recipe::bound`,
+//! ```
+//!
+//! the second as in Theorem 5.1 of the paper; `ScaleSelection` is its condition (13). The rounding
+//! of weights adds variance p·msq/(12 w²) at weight scale w.
+//!
+//! `error_bound` holds for every single number: the same with the largest column's root mean square
+//! where that is more than ‖M‖₂/√d, with the rounding of these weights, and times 49 in the
+//! conjugate-invariant ring, 36 in the other. Parameters are the smallest ring of the security
+//! table for which the average is below 0.8 · 2^−b.
 
 use super::basis::{Basis, Kind, chebyshev, indicator};
 use super::candidate::Candidate;

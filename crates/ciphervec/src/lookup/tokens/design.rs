@@ -1,5 +1,17 @@
 //! The design of a lookup: digits of an index, their functions and the levels that they take.
 //! Public numbers only.
+//!
+//! # Products of digits, and the last prime
+//!
+//! **Products of digits.** With u and v the functions of the two digits, out_k = Σ_{a,b} C_{kab}
+//! u_a v_b. For few columns it is folded, Σ_a u_a (Σ_b C_{kab} v_b): 4p multiply-adds a column and
+//! slot, one relinearisation a column. For many it is expanded, all u_a v_b once: 2p multiply-adds
+//! a column, p key switches. One or two columns with p ≥ 64 take three digits.
+//!
+//! **The last prime.** Sums with weights come last, at level 0, where one prime of 50 bits holds
+//! scale, weights and result. The prime of level 1 is 2s − t bits wide, so the last rescale lands
+//! on 2^t, t ≈ 28, and weights have some 17 bits. A higher precision takes the sums at level 1;
+//! `levels` for more work, one level above.
 
 use super::basis::ive::Parts;
 use super::basis::sink::ceil_log2;

@@ -1,4 +1,22 @@
 //! The integer grid that coordinates are rounded to, with bounds of scores and of their error.
+//!
+//! # How far a score may be off
+//!
+//! With x = X x̂ + e and q = Q q̂ + f, no coordinate of e and f above ½,
+//!
+//! ```text
+//! x·q / XQ − x̂·q̂  =  x̂·f / Q + q̂·e / X + e·f / XQ .
+//! ```
+//!
+//! ||at dimension d|`standard`, d = 512, smallest Q|
+//! |---|---|---:|
+//! |worst case|√d/2 · (1/X + 1/Q) + d / 4XQ + step/2|1.03 · 10⁻³|
+//! |standard deviation|√( (1/X² + 1/Q² + step²)/12 + d/(144 X²Q²) )|2.22 · 10⁻⁵|
+//!
+//! The step is what cosines are rounded to: 2⁻¹⁴, 2⁻¹⁸ and 2⁻⁴⁴. The deviation takes rounding
+//! errors as independent and uniform, which a vector can be chosen against. At `high` the worst
+//! case is below 10⁻¹² at every dimension. `Spec::error_bound` returns both figures, and the tail
+//! exceeded with probability below 2⁻⁶⁴.
 
 use super::precision::{GridPrecision, GridScales};
 use crate::index::metric::Metric;

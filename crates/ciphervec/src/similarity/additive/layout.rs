@@ -1,4 +1,11 @@
 //! Where the coordinates of vectors are in ciphertexts, by the grid and the width of a message.
+//!
+//! # Layout `horizontal`
+//!
+//! With z = 2^B, coordinates are packed as Σ x_j z^j and weights in reverse order, Σ q_j z^(m−1−j):
+//! coefficient m − 1 of the product is Σ x_j q_j. Coefficients beside it are inner products of x
+//! with a shifted, shortened q, so that S bounds them too. A negative slot borrows one bit from the
+//! next: slot k is (value ≫ Bk) + bit Bk − 1, with its sign (`slots.rs`).
 
 use super::grid::Grid;
 use crate::error::{Error, Result};

@@ -4,7 +4,8 @@
 //! `Σ_j y_j X^(p_k − j)`, so that the product has `x·y` at the coefficient `2 p_k` and, from rows k
 //! ≠ l, other sums at `p_k + p_l + i − j` with `|i − j| < d`. With `p_k = d·a_k` those never hit a
 //! result as long as `a_k + a_l = 2 a_m` has no solution but k = l = m: the places `a_k` hold no
-//! three terms in arithmetic progression. `docs/pairs.md` has the argument.
+//! three terms in arithmetic progression. Numbers without a digit 2 in base 3 are such: 0, 1, 3, 4, 9,
+//! 10, 12, 13, … With `2 a_k < N/d` nothing wraps around.
 
 use crate::error::{Error, Result};
 use crate::index::spec::MAX_DIMENSION;

@@ -3,7 +3,7 @@
 //! A [`Plan`] picks the parameters and the keys for one similarity. A client, in
 //! `ciphervec-owner`, encrypts vectors and decrypts results; a [`Server`] computes with what the owner
 //! sent it. Vectors lie in slots, in coefficients or one coordinate a ciphertext ([`ArrayLayout`]); `docs/pairs.md` says
-//! what each costs and derives the errors.
+//! what each costs, [`Plan`] how far it is off.
 
 #[doc(hidden)]
 pub mod array;

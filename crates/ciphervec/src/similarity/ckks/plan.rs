@@ -1,4 +1,32 @@
 //! Picks the smallest ring that serves a similarity, with its keys and the error to expect. Public numbers only.
+//!
+//! # Errors of a result
+//!
+//! |symbol||
+//! |---|---|
+//! |V = σ² + 1/12, σ = 3.2|variance of fresh noise and the encoding's rounding|
+//! |Δ, N|scale, degree|
+//! |δ|mean square of a slot over that of a coefficient: N, or 2N in the conjugate-invariant ring|
+//! |τ = 2/3|variance of a coefficient of the secret|
+//! |B|the largest \|x\|\|y\|, 4 times that for distances|
+//! |w|the dimension rounded up to a power of two|
+//! |R_g = (1 + δτ + … + (δτ)^g)/12|variance of the rounding of a ciphertext of degree g|
+//!
+//! |layout|variance of a result times Δ²|
+//! |---|---|
+//! |`coefficients`|2VB + 2R₂|
+//! |`single`|δ (2VB + 2R₂)|
+//! |`slots`|δ (2VB + w (2R₁ + δσ²/12))|
+//!
+//! The terms in B: each fresh error meets the other vector's length. R₂: the rescaling, doubled as
+//! values of s² vary. In `slots`: w slots, each with the errors of the rescaling and of rotations
+//! with one digit as wide as the special prime.
+//!
+//! Distances take twice the root. `error_bound` is six standard deviations: one result in 500
+//! million exceeds it. `for_similarity` takes the smallest N whose widest scale keeps it below
+//! 2^−precision_bits of the largest result. That scale leaves three bits above the largest result
+//! in the base prime of at most 50 bits, and all primes within the security table: 2 log2 Δ + log2
+//! B bits without keys, 3 log2 Δ + 2 log2 B with them.
 
 use super::keys::KeyList;
 use super::layout::ArrayLayout;
@@ -261,7 +289,7 @@ impl PlanRequest {
         self.error(params.spec())
     }
 
-    /// By the formulas of `docs/pairs.md`.
+    /// By the formulas above.
     fn error(&self, spec: &ParamsSpec) -> f64 {
         let degree = f64::exp2(f64::from(spec.log_degree));
         let scale = f64::exp2(f64::from(spec.scale_bits));

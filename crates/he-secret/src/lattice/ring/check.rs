@@ -14,6 +14,21 @@
 //! Bytes, block by block and group by group. Rows: 32-bit words, little-endian, a word a dimension. Sums:
 //! see [`super::stored_sums`], behind their length as u32; and a block that has some begins with the BLAKE3
 //! of its packed words, because sums that were rounded say nothing of the last bits.
+//!
+//! # False alarms
+//!
+//! Given ρ, the signs and the rows, R is Gaussian. With k independent sums Σ R_i² would be χ² of 48
+//! degrees; sums over n rows have a covariance with the eigenvalues of a Wishart matrix. By Chernoff's
+//! bound these are passed with 2⁻⁵⁰:
+//!
+//! |rows of the group|∞|1,000|500|200|129|
+//! |---|---:|---:|---:|---:|---:|
+//! |exceeded with 2⁻⁵⁰|181|195|204|240|262|
+//! |limit|230|242|254|290|323|
+//!
+//! The quarter beyond is for T², an average over an epoch's evaluation keys, and for equal rows, whose
+//! noise has hundreds of independent parts in place of thousands
+//! (`crates/he-secret/tests/suite/ring_check.rs`: at most 112 in 1,800 groups).
 
 use super::stored_sums::{CHECKS, ENERGY, SumSizes, unpack};
 use super::{AskedLevel, Layout, Ring, ScoreNoise};
@@ -34,7 +49,7 @@ const WORD: usize = 4;
 /// of n rows is granted, n times: the R_i of a small group are less independent.
 ///
 /// By Chernoff's bound 181 is passed with 2⁻⁵⁰ by 48 independent ones, and 195, 204, 240 and 262 in
-/// groups of 1,000, 500, 200 and 129 rows; a quarter more is granted (`docs/sealed.md`, section 4.5).
+/// groups of 1,000, 500, 200 and 129 rows; a quarter more is granted (above).
 const LIMIT: [f64; 2] = [230.0, 12_000.0];
 /// How much more is granted where dimensions have no signs: smooth rows then share few frequencies.
 const UNSIGNED: f64 = 8.0;

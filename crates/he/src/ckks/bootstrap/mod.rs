@@ -4,6 +4,25 @@
 //! Slots to coefficients at the lowest levels; the modulus raised under a sparse secret, which
 //! leaves a multiple of q_0 in every coefficient; coefficients to slots; and the multiples reduced
 //! away (docs/ckks.md, section 10).
+//!
+//! # The way
+//!
+//! From the bottom, a chain has the levels of *slots-to-coefficients*, those to compute with, those
+//! of the *reduction*, those of *coefficients-to-slots*. With U the matrix that takes w_k = m_k + i
+//! m_(k+N/2) to slots:
+//!
+//! 1. *Slots to coefficients*: U makes the slots z the coefficients of the message, at a scale Δ'
+//!    modulo q_0.
+//! 2. *Raising* (docs/ckks.md, 10.2): the coefficients are read as integers modulo all primes. They
+//!    are q_0 x with x = ε + I, ε = Δ' z/q_0, I an integer.
+//! 3. *Coefficients to slots*: a multiplication by U^−1 leaves x of both halves in the real and
+//!    imaginary parts of slots; a conjugation takes them apart, before the last rescale.
+//! 4. *Reduction* (docs/ckks.md, 10.4): f(x) = g sin(2πx)/2π or close to it, of slope g at the
+//!    integers, on both ciphertexts.
+//!
+//! What comes out is z at the scale S g Δ'/q_0, S the scale that the ladder of the reduction
+//! leaves. Δ' makes this exactly the canonical scale of the level below. `key_plans()` lists the
+//! keys, each only as high as its stage.
 
 mod dft;
 mod encapsulation;

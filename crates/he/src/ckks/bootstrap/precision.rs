@@ -1,6 +1,50 @@
 //! How far a refreshed number is off, from the errors of transforms and of the reduction.
 //!
-//! The terms are those of docs/ckks.md, section 10.5, in which each is derived.
+//! docs/ckks.md, sections 10.5 to 10.7, has the results.
+//!
+//! # The terms
+//!
+//! Let ρ = √((1 + 2N/3)/12 · N/2), the standard deviation of the real part of a slot of a rounded
+//! ciphertext. The real part of z is off by:
+//!
+//! |term|standard deviation|
+//! |---|---|
+//! |slots-to-coefficients: each product switches keys of its operand, for which ρ is that of docs/ckks.md, section 5, and rounds its result, at scale s, after products of gain G|ρ/(s G)|
+//! |its diagonals, count c, of d coefficients, mean square of a row's norm a, plaintext scale t|√(c d/(12 a))/t|
+//! |the key to the sparse secret|(√(N/12) σ q_0/p, and √(33/12))/Δ'|
+//! |the key back from it|√((1 + 2N/3)/12)/Δ'|
+//! |coefficients-to-slots|as above with the gain still to come, diagonals times √(33/12); all times 1/ε(1) = q_0/Δ'|
+//! |the reduction: a rescale to the scale S_i is off by ρ/S_i|√2 q_0/(g Δ') · √(Σ_i (∂f/∂e_i · ρ/S_i)²)|
+//!
+//! The derivatives ∂f/∂e_i of the result by the error of each rescale come from one evaluation on
+//! values with derivatives (`trace.rs`), at each integer from −K to K, averaged with the weights of
+//! I. √2, because the second result's imaginary part counts too. The curvature and the polynomial's
+//! error are added.
+//!
+//! # Few slots
+//!
+//! n ≤ N/4 slots that repeat are a message in Y = X^(N/2n). After raising, the sum over log2(N/2n)
+//! rotations by multiples of n leaves the coefficients of powers of Y, each N/2n times. The last
+//! product leaves (w, −iw) in 2n slots: with its conjugate added, twice the real parts in the first
+//! half and the imaginary ones in the second, so that one reduction serves both; one more level
+//! adds them up. Only 2n coefficients can fail. `precision_bits` counts errors of the reduction
+//! over √(N/4n), as reading takes the mean of repetitions.
+//!
+//! # Twice, for more precision
+//!
+//! Let m = t (k − 1) for k iterations. Δ' is chosen such that the reduction ends at 2^−m times the
+//! canonical scale of the level below. The first result is multiplied by the integer 2^m, the next
+//! by 2^(m − t), the last by 1: sums are exact and no iteration takes a level. With δ_i the error
+//! of iteration i alone, as above, and d that of the rescale which takes x' down,
+//!
+//! ```text
+//! δ = 2^−m δ_k + d ,        std(d) = ρ/Δ .
+//! ```
+//!
+//! d is −31.6 bits at N = 2^16 and Δ = 2^45. The reduction's last rescale counts as one at Δ; one
+//! to S_i counts by ∂f/∂e_i · √2 q_0/(g Δ' 2^m) = ∂f/∂e_i · √2 S/Δ. So precision depends on S, the
+//! lowest scale of the reduction, here 2^40. A set needs 2^t (√2 (9.5 σ + curvature) + 9.5 √2
+//! std(d) 2^(m−t)) ≤ 1.
 
 use super::super::params::Params;
 use super::super::spec::Ring;

@@ -7,6 +7,23 @@
 //! the others, each in a block of its own, real parts before imaginary ones; and the same again. No
 //! stage pairs coefficients: which of them are parts of one number is a matter of where they lie
 //! (docs/ckks.md, section 10.8).
+//!
+//! # The transforms
+//!
+//! Modulo X^N − i, a_0 + Σ a_k (X^k + X^−k) is Σ z_k X^k with z_0 = a_0, z_k = a_k − i a_(N−k), and
+//! the terms of all k ≡ ±c modulo S are 2 Re Σ z_k x^k over k ≡ c alone (S ≥ 4 a power of two that
+//! divides 2N, c neither 0 nor S/2). Let T_B be the real transform of B numbers, a_0 + Σ a_k (x^k +
+//! x^−k) at x_j = exp(iπ 5^j/2B), C_n the complex one, Σ w_k y^k at y_j = exp(iπ 5^j/2n), m = B/S,
+//! b = 2m:
+//!
+//! ```text
+//! (T_B a)_j = (T_b a_(k ≡ 0 mod S/2))_(j mod b) + Σ_c Re(x_j^c V^c_(j mod m)),     V^c = C_m of 2 z_k, k ≡ c modulo S,
+//! (C_n w)_j = Σ_(c < n/m) y_j^c (C_m w_(k ≡ c mod n/m))_(j mod m).
+//! ```
+//!
+//! So a product takes N numbers from blocks of b: the first holds T_b, the others C_m, real parts
+//! before imaginary ones. Every product is √(B/b) times an orthogonal matrix; the one that meets
+//! coefficients √(2B) times one, but for a_0, whose column is shorter by √2.
 
 use super::super::Complex;
 use super::super::fft::reversed;

@@ -5,6 +5,35 @@
 //! cos(2π(x − 1/4)/2^r) is a series of a lower degree, and r times 2c² − 1 follow. What the curvature
 //! leaves, of order ε³, an inverse sine takes back: y (6 + y²) is six times arcsin y up to y⁵
 //! (docs/ckks.md, section 10.4).
+//!
+//! # The polynomials
+//!
+//! A polynomial must be right within ε of the integers, and there only (so do Jutla & Manohar, IACR
+//! ePrint 2020/1355, with other conditions). For K = 16 an odd one of degree 2m − 1 has:
+//!
+//! ||conditions at 0 … K|m, degree|what is left|
+//! |---|---|---|---|
+//! |*like a sine*: value 0, slope 2π, curvature 0|3K + 1 = 49|64, 127|of order ε³, (2π)² ε³/6 as for the sine where coefficients are few|
+//! |*straight*: third and fourth derivative 0 too|82|128, 255|2^−22 ε at ε = 2^−7|
+//!
+//! Of all solutions the one with the smallest sum of squares of Chebyshev coefficients is taken.
+//! u = x/(K + 1/2), and |x| is at most (h + 1)/2 = 16.5: nothing leaves the interval.
+//!
+//! *r > 0 double angles:* cos(2π(x − 1/4)/2^r) on \[−K, K] as an even Chebyshev series up to
+//! coefficients of 2^−42, then r times c ↦ 2c² − 1. An inverse sine may follow, y ↦ y (6 + y²),
+//! which is 6 arcsin y up to 9 y⁵/20: g = 12π instead of 2π, and 3 (2πε)⁵/(40 · 2π) is left. For
+//! K = 16:
+//!
+//! ||degree|levels|relinearisations|effect of a rescale's error, mean, at one scale|
+//! |---|---|---|---|---|
+//! |like a sine|127|7|19|300|
+//! |straight|255|8|25|300|
+//! |r = 2|54|8|11|910|
+//! |r = 2, inverse sine|54|10|13|910|
+//!
+//! The set at 2^16 takes the last row (docs/decisions/0029). A
+//! rescale's error has 104 (u), 290, 75, 21, 10, 5, 2 times its size in the result, by depth. So
+//! scales fall by a bit a level, from 2^49 or 2^44 to S.
 
 use super::super::operations::Operations;
 use super::super::polynomial::{Polynomial, depth_of};

@@ -6,6 +6,18 @@
 //! `rot_(ih)`; and, by Horner's rule, of rotations by `bh` again and again: b keys in all. Diagonals
 //! are kept as integers, one word a coefficient: at 30 primes the residues of one would take 30. They
 //! are lifted to a prime and transformed when the product there is due (docs/ckks.md, section 10.3).
+//!
+//! # Steps, groups and what they enlarge
+//!
+//! U = S_n ⋯ S_4 S_2 B, n = N/2: B reverses the bits of indices, and S_2h has the diagonals 0, h
+//! and −h. B is left out on both ways: coefficients are in bit-reversed order in between. The log2
+//! n steps are multiplied together in two to four groups, one level each. A group of k steps has
+//! 2^(k+1) − 1 diagonals, multiples of its smallest h, and 2^k, which wrap around, where it holds
+//! S_n. Every S is √2 times a unitary matrix, every group 2^(k/2) times one (2^(−k/2) in the other
+//! direction): errors that enter before it are multiplied by exactly that.
+//!
+//! Giant steps go by Horner's rule; sums of coefficients-to-slots stay modulo Q P until the last
+//! product divides by P q_l (`bootstrap/linear.rs`, `lazy_switch.rs`).
 
 use super::super::Complex;
 use super::super::ciphertext::Ciphertext;

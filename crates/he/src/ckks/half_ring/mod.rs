@@ -5,6 +5,18 @@
 //! through functional bootstrapping next needs q_0 alone, and half the degree, as that reads half of
 //! the coefficients: N/2 numbers take N/2 residues, rounded to as many bits as are wanted, and a seed
 //! (IVE-PEL, arXiv 2606.03191, appendix A.6; docs/ckks.md, section 12).
+//!
+//! # To the ring of degree N, and the error
+//!
+//! **To the ring of degree N.** X ↦ X² takes a ciphertext under s_h to one under s_h(X²). Times 1 −
+//! X^(N/2+1), coefficients 2t and 2t + 1 of the message are m_t and m_(t+N/4), t < N/4. Or a second
+//! ciphertext takes the odd powers, a_0(X²) + X a_1(X²): then every coefficient is a number. A key
+//! modulo q_0 p, p the one special prime, switches to s: samples under s, within the table at N.
+//! s_h hides nothing of s, so no circle is closed. `place` and `place_in_pair` say which number
+//! comes to which slot.
+//!
+//! **Error of x**, standard deviation over q_0: √(σ² + 1/12 + ((q_0/2^B)² + 1)/12 + δ (σ
+//! q_0/p)²/12 + (1 + δ · 2/3)/12). At N = 2^16 all but B is 2^−42, so B decides: 2^−B/√12.
 
 mod ciphertexts;
 mod switch;

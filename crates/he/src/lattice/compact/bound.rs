@@ -1,4 +1,13 @@
 //! Bounds on the error of a score, compact form, by dimension and scales.
+//!
+//! # Quantisation
+//!
+//! With the names of docs/sealed.md, section 1.2, and D_i = Δx x̂_i + ξ_i and q_i = Δq q̂_i + η_i, |ξ_i|, |η_i| ≤
+//! ½, quantisation is the only error:
+//!
+//! ```text
+//! D_v − Δq Δx Σ q̂_i x̂_i  =  Δx Σ η_i x̂_i  +  Δq Σ q̂_i ξ_i  +  Σ η_i ξ_i .
+//! ```
 
 use super::Width;
 use crate::lattice::{ErrorBound, Scales};

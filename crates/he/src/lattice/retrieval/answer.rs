@@ -1,5 +1,32 @@
 //! Answering fetches: the query's numbers are expanded, one scan adds every column up to the wanted node, and the
 //! columns are folded to the wanted one. Server to owner.
+//!
+//! # Scan, fold, words
+//!
+//! **Scan.** For each column Σ_r D_{c,r} · node_r, as for a segment: a ciphertext (u, v) with u + tv = Δ D_{c,r} +
+//! noise. Ten fetches share one pass over memory, three ciphertexts at a time; nodes, selectors and sums of ten
+//! take up to 300 MB.
+//!
+//! **Parts.** A keyed table (docs/decisions/0041-keyed-tables.md) has parts of one shape. Fetch i of a query is
+//! answered from part i modulo their number, by a scan and a fold of that part alone; queries, answers and noise
+//! are those of one part.
+//!
+//! **Selectors.** A leaf (c0, c1) of a number m becomes one of m t by the key of t²: switch c1 from t² to t, add
+//! (0, c0). Four leaves and their four products make a *gadget encryption* of c_j.
+//!
+//! **Fold.** From the lowest bit on, columns x (even) and y (odd) are replaced by x + c_j ⊡ (y − x). The external
+//! product m ⊡ (u, v) cuts v into four signed digits of 7 bits from 2^22 up, and u into the three upper ones, and
+//! adds up
+//!
+//! ```text
+//! Σ digit_i(u) · row(m 2^pᵢ)  +  Σ digit_i(v) · row(m t 2^pᵢ).
+//! ```
+//!
+//! Bits below are rounded away: full precision takes 5 digits of 10 bits for u and v each, 10 transforms in place
+//! of 7, and leaves the larger noise of the scan as it is. A column without a partner passes.
+//!
+//! **Words.** v keeps 25 bits of 50, u 19: 22,528 bytes a fetch and layer. The owner computes u + tv, rounds to
+//! multiples of q/2^14, and takes the public bits off.
 
 use super::keys::{header, open};
 use super::query::{head, read_head};

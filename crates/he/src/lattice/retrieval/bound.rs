@@ -1,4 +1,32 @@
 //! Bound of the noise of a fetched record, for both sides (`docs/sealed.md`, section 7.4).
+//!
+//! # The noise
+//!
+//! T² is the average energy of a leaf's noise (docs/sealed.md, section 2.4); the first five steps of the tree take
+//! two digits. t has the energy 2N/3.
+//!
+//! |source|variance of a coefficient|
+//! |---|---|
+//! |scan: a leaf's noise times D|G N T² 2^28/12|
+//! |fold, for each bit: rows of m|3 N T² 2^14/12|
+//! |rows of m t: t times a leaf's noise, and the switch from t², w = Nσ²/12 + (1 + 2N/3)/12|4 N (2N/3 T² + w) 2^14/12|
+//! |what the digits leave out of u, and of v times t|2^58/12 + 2N/3 · 2^44/12|
+//! |words of u, and of v times t|2^62/12 + 2N/3 · 2^50/12|
+//!
+//! A record is read wrongly where noise exceeds q/2^15 = 2^35. As log2 of standard deviations:
+//!
+//! |nodes, fetches a ciphertext, bits of a column|scan|fold|words|all|deviations to 2^35|chance of a wrong record|
+//! |---|---:|---:|---:|---:|---:|---:|
+//! |228, one, 7 (1 KB of 200,000)|30.3|28.8|29.6|30.6|21.1|2⁻³⁰⁸|
+//! |228, four, 7 (ten of them)|31.3|29.1|29.6|31.4|11.9|2⁻⁸⁹|
+//! |216, one, 10 (1 KB of a million)|30.3|29.1|29.6|30.6|21.1|2⁻³⁰⁷|
+//! |256, three, 12 (most that a shape may be made to have)|31.4|29.5|29.6|31.5|11.2|2⁻⁷⁶|
+//!
+//! **2⁻⁶⁴ an answer is what every shape keeps** (a test enumerates them). The chance is 2 · 4,096 exp(−z²/2) a
+//! layer: D is uniform and independent of the leaves' noise, and a sum of uniform numbers has the tail of a
+//! Gaussian of its variance. That digits are uniform and independent of the rows' noise, and that a leaf's energy
+//! is its average, are heuristics; the tests find deviations within a tenth of these, at the extremes.
+//! `RetrievalNoise` in `crates/he/src/lattice/retrieval/bound.rs` computes them.
 
 use super::answer::ANSWER_BITS;
 use super::keys::FINE_LEVELS;

@@ -1,5 +1,21 @@
 //! Query of private retrieval: encrypted numbers of each fetch, some fetches a ciphertext. Owner to server.
 //! Its length tells how many fetches there are, and nothing of which.
+//!
+//! # What is in it
+//!
+//! With Δ = round(q/2^14), the record in node r and column c, and the bits c_j of c, a fetch is these numbers
+//! modulo q:
+//!
+//! - G numbers for the node: Δ at r, 0 elsewhere;
+//! - for each of ⌈log2 C⌉ bits, four: c_j 2^22, c_j 2^29, c_j 2^36, c_j 2^43.
+//!
+//! Up to 1,024 numbers share a ciphertext (docs/sealed.md, section 2.1). They are divided by 2^k modulo q, as the
+//! tree's k steps double messages k times. Nodes of the deepest level are then ciphertexts of one number each. G is
+//! such that the numbers fill a power of two, 256 at most, as nodes of the tree cost a key switch each: of 1 KB
+//! records, 200,000 have 228 nodes and 126 columns, a million 216 and 662. Four such fetches share a ciphertext,
+//! and ten take three, 77 KB.
+//!
+//! Length, header and order of a query depend on the shape and the number of fetches alone.
 
 use super::keys::{header, open};
 use super::{SelectorKeys, Shape};

@@ -1,5 +1,19 @@
 //! Shape of a table of records: how many polynomials they take, and where each stands. For both sides, which
 //! agree on it before a fetch: no length in a message is believed.
+//!
+//! # The table
+//!
+//! Records have one length, up to 71,680 bytes. A polynomial carries 4,096 × 14 bits, 7,168 bytes: ⌊7,168/length⌋
+//! records, or a part of one that takes several, each in a *layer* of its own. Polynomials stand in a grid of G
+//! *nodes* times C *columns*, in NTT form: 50 bits for 14, **3.57 times the bytes of the records**, and what is
+//! left of 7,168 bytes.
+//!
+//! Every polynomial is XORed with public bits that depend on the table's name and the place alone (BLAKE3). So its
+//! coefficients D, integers in \[−2^13, 2^13), are uniform, and the noise of `bound.rs` does not depend on the
+//! records.
+//!
+//! Both sides know the *shape*: name, number of records, length, G. Messages bear a hash of it and are refused
+//! under another; lengths come from the shape.
 
 use super::selector::GADGET;
 use crate::error::{Error, Result};

@@ -1,4 +1,16 @@
 //! Bounds on the error of a score, ring form, by layout and scales.
+//!
+//! # The noise T of the tree
+//!
+//! A key switch multiplies a digit of at most q/2 with key noise, divides by P ≈ q and rounds: variance w =
+//! Nσ²/12 + (1 + 2N/3)/12. A step maps (e, τe) to e ± τe, which doubles the average energy of noise; the message doubles
+//! in *amplitude*. With the noise w_j of step j doubled by those that follow,
+//!
+//! T² = G (σ² + Σ_j w_j 2^(−1−j)) on average.
+//!
+//! Seven eighths come from the first three steps. Two digits of 25 bits leave w = (1 + 2N/3)/12 there, cost 2% of
+//! an expansion, and take T at level 7 from 61 to 25 per √G. T_max is the same sum over the largest values, 29N/2 +
+//! (1 + N)/2 for a whole residue and little more than (1 + N)/2 for two digits.
 
 use super::galois::{DIGIT_BITS, FINE_LEVELS};
 use super::{AnswerWords, DEGREE, Layout, PRIME_BITS, Ring};

@@ -4,6 +4,24 @@
 //! A step maps c to (c + τ(c), X^(2^k) (c − τ(c))), τ: X ↦ X^(N/2^k + 1): even and odd multiples of
 //! X^(−2^k) part ways, messages double, and so does the average energy of the noise (‖e + τe‖² + ‖e
 //! − τe‖² = 4‖e‖²).
+//!
+//! # Nodes and keys
+//!
+//! The server needs ciphertexts that hold *some* dimensions. The automorphism τ_k, X ↦ X^(N/2^k + 1), fixes
+//! X^(2^(k+1) j) and negates X^(2^k (2j+1)). So one step
+//!
+//! ```text
+//! c  ↦  ( c + τ_k(c),   X^(2^k) · (c − τ_k(c)) )
+//! ```
+//!
+//! splits a polynomial supported on multiples of 2^k into its even and odd multiples, each times 2, the odd ones
+//! shifted to become even. After k steps node r of 2^k holds 2^k Σ q_i X^(−(i−r)) over the i ≡ r (mod 2^k). Empty
+//! nodes, where d is not a power of two, are not computed.
+//!
+//! τ_k changes a ciphertext's key to τ_k(t), and an evaluation key switches back: (b, a) modulo q·P, 100 bits, with
+//! b = −a t + e + P B^i τ_k(t) for digit i. The first three steps take two digits of 25 bits (B = 2^25), later ones
+//! the whole residue (docs/sealed.md, section 2.4). Vectors of more than N dimensions are cut into equal pieces,
+//! each with a ciphertext and a tree.
 
 use super::buffer_pool::Buffer;
 use super::galois::{Scratch, TreeKeys};

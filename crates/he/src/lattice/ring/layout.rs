@@ -1,4 +1,18 @@
 //! Layout: which polynomial and exponent hold a coordinate, by dimension and level.
+//!
+//! # Why rows do not mix
+//!
+//! With pos(v) = (v mod 2^k) + 2^k g ⌊v / 2^k⌋, g = ⌈d/2^k⌉:
+//!
+//! A block holds 2^k ⌊N/(2^k g)⌋ vectors in min(2^k, d) polynomials D_r. In Σ_r D_r · node r, the coefficient at
+//! pos(v) is
+//!
+//! ```text
+//! Σ_r Σ_u x_{2^k u + r} · 2^k q_{2^k u + r}  =  2^k Σ_i q_i x_i .
+//! ```
+//!
+//! Vector v meets itself exactly where u = u', as node r has exponents −2^k u' only. It meets no other vector v':
+//! then v ≡ v' (mod 2^k), and their windows of 2^k g exponents would overlap. (A test enumerates this.)
 
 use super::{DEGREE, MAX_LEVEL, POLY_BYTES};
 use crate::error::{Error, Result};

@@ -1,4 +1,12 @@
 //! SIMD128 back-end: kernels on vectors of 128 bits and on doubles.
+//!
+//! # Kernels
+//!
+//! ChaCha20 computes four blocks at a time. The Gaussian's 29 comparisons run on eight samples for
+//! each threshold, which is hidden from the compiler, as it would rebuild it. Bytes times ternary
+//! rows are an AND, an XOR, a subtraction and a sum. Sums modulo q are vectors of signed words, as
+//! unsigned ones have no minimum. Key switches sum products as `residue.rs` does. BLAKE3 uses its
+//! own SIMD (feature `wasm32_simd`). All else is portable.
 
 mod chacha;
 pub(crate) mod convert;

@@ -1,5 +1,5 @@
 //! Number-theoretic transform, two stages at a time, on signed words of up to four times the
-//! modulus; docs/kernels.md says why not on vectors.
+//! modulus; `residue.rs` says why not on vectors.
 
 use super::residue::{Prime, Root, read, write};
 use crate::backend::operands::ntt::NttPlan;

@@ -1,7 +1,34 @@
 //! Products of signed words with fixed factors modulo a prime below 2^50, one at a time.
 //!
 //! WebAssembly has no upper half of a product of 64 bits, so quotients are products of doubles, and
-//! what is left is exact modulo 2^64, which is more than it needs: docs/kernels.md has the bounds.
+//! what is left is exact modulo 2^64, which is more than it needs.
+//!
+//! # Bounds
+//!
+//! WebAssembly has no upper half of a 64-bit product, and SIMD128 has no fused multiply-add. So the
+//! kernel uses words, one at a time: b = round(y · (w/q)) in doubles, where adding 1.5 · 2^52
+//! rounds and leaves the integer in the low bits, then y w − b q modulo 2^64, exact because it is
+//! small.
+//!
+//! **Bounds** (`residue.rs`). The factor is centred, |w| ≤ q/2, and q < 2^50. For |y| ≤ k q, k ≤ 4,
+//! the quotient is at most 2^51, and its two roundings err by less than 2^-52 of it: at most k/8.
+//! So |y w − b q| ≤ q (1/2 + k/8), below q for k = 4. Values are signed; a butterfly adds that to
+//! x.
+//!
+//! - *Forward*, two stages at a time: the x of the first go from 4q to 2q, their y stay: 2 + 1 = 3,
+//!   then 3 + 7/8 < 4.
+//! - *Back*: from 1, sums are 2 and products 3/4. Then sums of sums are 4, reduced by a quotient of
+//!   their own; sums of products are 3/2, brought below 1 as above; differences times a root are
+//!   below 1 from up to 4.
+//! - *Two unprepared residues* x y: the quotient is x y (1/q), three roundings, off by less than
+//!   3/8 before it is rounded. Sums of products (`dot`, `dot_pair`) add up to 2^12 of them, below
+//!   7/8 q each, as signed words, and reduce once.
+//!
+//! Constants of 64 bits are hidden from the compiler, because an engine puts each together at every
+//! use; so b is multiplied with the bits of 1.5 · 2^52 in it, and their product with q is added
+//! back. Words are read and written as volatile, or a compiler with vectors would make these loops
+//! slower. Corrections are a shift and an AND, because engines without a conditional move turn
+//! minima into branches.
 
 use core::hint::black_box;
 

@@ -1,5 +1,14 @@
 //! IFMA butterflies: eight residues as integers below `4q < 2^52`, and Harvey's butterflies on
 //! 52-bit multiply-adds, in which the transform is written.
+//!
+//! # Bounds
+//!
+//! Primes are below 2^50, because 4q must fit the 52 bits that `vpmadd52luq/huq` multiply.
+//!
+//! With w' = floor(w 2^52 / q), h = high52(y w') is less than 2 below the true quotient, so t = y w
+//! − h q is in \[0, 2q). Two `luq` compute its low 52 bits as low52(y w) + low52(h (2^52 − q)); an
+//! AND follows. An unsigned min(x, x − 2q) reduces x from \[0, 4q) to \[0, 2q); the outputs x + t
+//! and x − t + 2q are in \[0, 4q). Nine operations.
 
 use core::arch::x86_64::*;
 

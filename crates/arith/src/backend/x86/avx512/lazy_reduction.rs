@@ -1,4 +1,13 @@
 //! Reduces sums of 52-bit product halves to residues in `[0, q)`, once for many products.
+//!
+//! # Sums of products
+//!
+//! `dot` and the ring scan add `luq` and `huq` into two accumulators; 4096 halves below 2^52 fit 64
+//! bits. `LazyReduction` splits the sums into l0 + 2^52 m + 2^104 h, multiplies by 1, 2^52 and
+//! 2^104 mod q, adds (below 6q) and subtracts 4q, 2q, q by minima. AVX2 splits factors at 25 bits:
+//! four `vpmuludq` and three sums, of which 4096 fit too. A key switch sums at most fifteen
+//! products, so one quotient of the two upper halves' sum serves both (`residue_of_few`).
+//! `dot_pair` computes both sums from one read of the digits.
 
 use core::arch::x86_64::*;
 

@@ -1,4 +1,8 @@
 //! Pointwise arithmetic, eight residues at a time. Residues stay in `[0, q)`.
+//!
+//! **Permutations.** In bit-reversed order an automorphism moves aligned blocks of eight values:
+//! one load and one `vpermq`, after a check that they share a block. `dot_pair_permuted` permutes
+//! digits as it reads them.
 
 use core::arch::x86_64::*;
 

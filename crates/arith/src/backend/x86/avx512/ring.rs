@@ -1,5 +1,12 @@
 //! Sums of products of packed 50-bit residues with those of queries, block by block, by IFMA
 //! throughout.
+//!
+//! # Layout
+//!
+//! Memory is the budget: 6.25 bytes a residue. A strip is 8 residues of 50 bits; residue i starts
+//! at byte 6 i + floor(i/4), bit 0, 2, 4 or 6. `vpermb`, `vpsrlvq` and an AND unpack it, for four
+//! multiply-adds (low and high of U and of V). Sixteen accumulators serve four blocks with adjacent
+//! strips (`strip_offset`), read once for up to 32 queries.
 
 use core::arch::x86_64::*;
 

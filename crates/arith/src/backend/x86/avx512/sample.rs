@@ -1,4 +1,17 @@
 //! Samples from words of keystream, eight at a time, in constant time where they are secret.
+//!
+//! # Rules, on every back-end
+//!
+//! - **Gaussian.** An inversion over 63 bits: |e| is the number of k with u < T_k, T_k = round(2^63
+//!   P(|X| ≥ k)), k = 1 … 29; the 64th bit is the sign. All 29 comparisons always run: no look-up,
+//!   no branch. The statistical distance from the discrete Gaussian is 2^-60.8: half the sum of
+//!   |P'(x) − P(x)| over x. Zero counts once: P(0) = 1 − T_1/2^63.
+//! - **Uniform residues.** Mask to ceil(log2 q) bits, `vpcompressq` those below q, draw as many
+//!   words as are missing. No sampler reads a byte more than its rule says, so streams are the same
+//!   on every platform.
+//! - **ChaCha20** for long requests computes sixteen blocks at a time, a block a lane; the
+//!   `chacha20` crate serves short requests, ends and other processors. `tests/suite/sample.rs`
+//!   compares both with RFC 8439.
 
 use core::arch::x86_64::*;
 

@@ -1,6 +1,22 @@
 //! How far roots of unity are off, from the errors of transforms and of the series.
 //!
 //! As for bootstrapping (docs/ckks.md, section 11.3), of complex numbers.
+//!
+//! # The terms
+//!
+//! The terms of `super::super::precision` up to u, then the series on values with derivatives: a
+//! complex error e of a rescale leaves d e. With ρ as there, S the scale of each level (for the lowest that of the one
+//! below), x of variance v_x before the last rescale of coefficients-to-slots, and v_0 that of x
+//! modulo q_0, each part of a root has the variance
+//!
+//! ```text
+//! (2π)² v_0/2 + |∂α/∂u|² (ρ²/S² + v_x/(2K²)) + Σ_i |d_i|² ρ²/S² ,        |∂α/∂u| = 2πK .
+//! ```
+//!
+//! Averages are over x at quarters with the weights of I. The ciphertext's own error is added,
+//! times 2π: noise e of a coefficient that was sent turns the root by 2π e/q_0. To v_0 add the key
+//! to the sparse secret and the one back, the products of slots-to-coefficients, or for
+//! coefficients the rotation that places them.
 
 use super::super::failure::weight;
 use super::super::precision::{Parts, TERMS};

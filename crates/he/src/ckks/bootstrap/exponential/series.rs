@@ -3,6 +3,22 @@
 //! exp(i a u) = Σ (2 − δ_k) i^k J_k(a) T_k(u): one Chebyshev series with complex coefficients, of
 //! the cosine in its even terms and of the sine in its odd ones. With r squarings a = 2πK/2^r, and
 //! (exp(2πi x/2^r))^(2^r) follows (docs/ckks.md, section 11.2).
+//!
+//! # Degree and levels
+//!
+//! With a = 2πK/2^r,
+//!
+//! ```text
+//! exp(i a u) = J_0(a) + Σ 2 i^k J_k(a) T_k(u),        exp(2πi x) = exp(i a x/K)^(2^r).
+//! ```
+//!
+//! One series with complex coefficients: a complex constant is a polynomial a + b X^(N/2) and costs
+//! what a real one does. It ends where what is left is half of what the first rescale does to the
+//! result. For K = 16 and an error of 2^−30, r = 0 takes degree 135, 8 levels and 19
+//! relinearisations, and a rescale's error has 2610 times its size at most; r = 3, which the sets
+//! use, degree 31, 8 levels, 13, and 347 times. A root has modulus 1, so the coefficients are
+//! multiplied by f with f^(2^r) the ratio between what the ladder leaves and the canonical scale
+//! below.
 
 use super::super::super::Complex;
 use super::super::super::operations::Operations;

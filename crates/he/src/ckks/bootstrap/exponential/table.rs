@@ -5,6 +5,31 @@
 //! as high as p because the values are real. How far a value is off when α is follows from
 //! derivatives, computed along the evaluation; where that is too far α is cleaned first, by
 //! Newton's step for α^p = 1 (docs/ckks.md, section 11.4).
+//!
+//! # Degree, swings and cleaning
+//!
+//! x = j/p, p ≤ 256. T is real, so its discrete Fourier transform c_k has c_(−k) = c̄_k, and
+//!
+//! ```text
+//! T(j) = 2 Re(c_0/2 + Σ c_k α^k + c_(p/2)/2 α^(p/2)),        0 < k < p/2 ,
+//! ```
+//!
+//! of degree p/2, in ⌈log2(p/2 + 1)⌉ levels; one conjugation takes the real part. Tables of one
+//! integer share the powers (`look_up_all`). T(j) = j/p refreshes an integer; sums of integers over
+//! p are sums modulo p.
+//!
+//! *Between integers* the curve swings beyond the values (`LookupTable::evaluate`): nothing is
+//! rounded. A number that is η/p off costs about η T'. `table_plan()` says what the error of a
+//! value is; `look_up` refuses roots whose error reaches 1/p.
+//!
+//! *Cleaning* is Newton's step for z^p = 1 without its division, for each root ω:
+//!
+//! ```text
+//! z ↦ z (1 + 1/p) − z^(p+1)/p ,        ω(1 + δ) ↦ ω(1 − (p + 1)/2 δ² + …)
+//! ```
+//!
+//! An integer that is η off is πη² off afterwards, for ⌈log2(p + 2)⌉ levels. Half way between two
+//! integers it decides nothing. `with_cleanings(n)` puts n steps before the table.
 
 use super::super::super::Complex;
 use super::super::super::operations::Operations;
