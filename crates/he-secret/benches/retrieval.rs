@@ -1,5 +1,5 @@
-//! Private retrieval on one thread: records of 1 KB fetched from 200,000 and from a million, one and ten at a time. Prints
-//! bytes, the server's memory and the back-end beside times.
+//! Private retrieval on one thread: records of 1 KB fetched from 200,000 and from a million, one and ten at a time; and 2 million
+//! rows of 128 numbers in clusters of 4,096, folded to eight. Prints bytes, the server's memory and the back-end beside times.
 //!
 //! The floor of a fetch is its scan: 25 GB/s of memory for the first, two products a coefficient for those that share it.
 //! A million records take 3.7 GB.
@@ -7,11 +7,13 @@
 #![allow(clippy::unwrap_used, reason = "a bench fails by panicking")]
 
 use ciphervec_arith::Backend;
+use ciphervec_arith::sample::Stream;
 use ciphervec_he_secret::keys::MasterKey;
 use ciphervec_he_secret::lattice::retrieval::{
-    PAYLOAD_BYTES, RetrievalKey, RetrievalNoise, RetrievalQuery, SelectorKeys, Shape, Table, answer,
+    ChoiceShape, ClusterFolds, PAYLOAD_BYTES, RetrievalKey, RetrievalNoise, RetrievalQuery,
+    SelectorKeys, Shape, Table, answer,
 };
-use ciphervec_he_secret::lattice::ring::Ring;
+use ciphervec_he_secret::lattice::ring::{Binding, Layout, QueryKey, Ring, expand, scan};
 use criterion::{Criterion, criterion_group, criterion_main};
 use std::cell::LazyCell;
 use std::sync::Once;
@@ -32,6 +34,7 @@ fn retrieval(criterion: &mut Criterion) {
         Backend::current().name(),
         SelectorKeys::BYTES
     );
+    clusters(criterion, &ring, &master);
     two_places(criterion, (&ring, &key, &keys));
     for records in [200_000usize, 1_000_000] {
         let shape = Shape::new([0; 16], records, RECORD).unwrap();
@@ -69,6 +72,52 @@ fn retrieval(criterion: &mut Criterion) {
         }
         group.finish();
     }
+}
+
+/// Blocks of uniform residues, as sealed ones are to their server: their scan alone, and with the fold.
+fn clusters(criterion: &mut Criterion, ring: &Ring, master: &MasterKey) {
+    const CLUSTERS: usize = 488;
+    let layout = Layout::new(128, 7).unwrap();
+    let rows = layout.vectors_per_block();
+    let key = QueryKey::derive(ring, master, b"bench", 0);
+    let binding = Binding { index: [0; 8], mask_seed: [0; 32] };
+    let keys = key.evaluation_keys(ring, master, b"bench", binding, 128);
+    let asked = key.encrypt(ring, &layout, &[1 << 20; 128], &[1; 32], &[2; 32], 0);
+    let tree = expand(ring, &keys, &asked, &[layout]).unwrap().remove(0);
+    let shape = ChoiceShape::new(128, CLUSTERS, 8).unwrap();
+    let chosen: Vec<usize> = (0..8).map(|at| at * 61).collect();
+    let choice = key.choose(ring, master, b"bench", &shape, &chosen).unwrap();
+    let data: Vec<Vec<u8>> = (0..CLUSTERS)
+        .map(|cluster| {
+            let mut words = vec![0; layout.packed_len(rows)];
+            Stream::new(&[3; 32], cluster as u64).fill(&mut words);
+            words
+        })
+        .collect();
+    let data: Vec<&[u8]> = data.iter().map(Vec::as_slice).collect();
+    println!("{CLUSTERS} clusters of {rows} rows, choice of {} bytes", shape.byte_len());
+    let mut group = criterion.benchmark_group("2 million rows of 128 numbers in clusters");
+    group.sample_size(10);
+    group.bench_function("scan", |b| {
+        b.iter(|| {
+            for data in &data {
+                scan(ring, &layout, data, rows, 0..1, &[&tree]);
+            }
+        });
+    });
+    group.bench_function("selectors", |b| {
+        b.iter(|| ClusterFolds::new(ring, &keys, shape, &choice, 1).unwrap());
+    });
+    group.bench_function("selectors, scan and fold to 8", |b| {
+        b.iter(|| {
+            let mut folds = ClusterFolds::new(ring, &keys, shape, &choice, 1).unwrap();
+            for run in data.chunks(ClusterFolds::RUN) {
+                folds.take(&layout, run, rows, &tree);
+            }
+            folds.finish()
+        });
+    });
+    group.finish();
 }
 
 /// A lookup by key, of one and of ten: two buckets a key, each in a part of its own. 200,000 records of 1 KB are six a bucket,

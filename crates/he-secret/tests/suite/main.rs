@@ -9,6 +9,7 @@ mod attacks_factoring;
 #[cfg(feature = "hazmat")]
 mod ckks;
 mod ckks_embedding;
+mod clusters;
 mod compact;
 mod elgamal;
 mod factoring;

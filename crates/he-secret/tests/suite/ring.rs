@@ -88,10 +88,23 @@ impl Owner {
     pub fn open(
         &self,
         segment: &Segment,
+        asked: (&[i64], &[Ciphertext]),
+        answer: &[u8],
+        scales: Scales,
+        words: AnswerWords,
+    ) -> Option<Vec<f64>> {
+        self.open_folded(segment, asked, answer, scales, words, 0.0)
+    }
+
+    /// The same of one that came through a fold of this variance.
+    pub fn open_folded(
+        &self,
+        segment: &Segment,
         (query, pieces): (&[i64], &[Ciphertext]),
         answer: &[u8],
         scales: Scales,
         words: AnswerWords,
+        fold: f64,
     ) -> Option<Vec<f64>> {
         let Segment { vectors, layout, count, key, signs, check, .. } = segment;
         let masks = key.is_some().then_some(&self.masks);
@@ -100,7 +113,7 @@ impl Owner {
         let asked = asked.unwrap().remove(0);
         let opener = QueryOpener::new(&self.ring, &self.key, &asked, words);
         let opened = OpenedRows { layout, key: key.as_ref(), signs, check: Some(check) };
-        let noise = ScoreNoise::of(layout, *vectors, scales, words, false);
+        let noise = ScoreNoise::of(layout, *vectors, scales, words, false).with(fold);
         let mut out = vec![0.0; *count];
         let sound = opener.open(&opened, &noise, query, (0, answer), &mut out);
         let unit = scales.vector * scales.query * f64::exp2(f64::from(layout.level()));

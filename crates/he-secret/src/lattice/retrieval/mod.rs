@@ -1,5 +1,6 @@
 //! Private retrieval: keys, queries of records that hide which, and decrypting the answers.
 
+mod clusters;
 mod keys;
 mod open;
 mod query;

@@ -203,7 +203,10 @@ impl<'a> Fetch<'a> {
             .into_par_iter()
             .map_init(Scratch::new, |scratch, bit| {
                 let place = first + shape.nodes() + bit * GADGET.count as usize;
-                Selector::new(ring, keys, expanded, place, scratch)
+                let node = |digit, constant: &mut [u64], linear: &mut [u64]| {
+                    expanded.node(place + digit, constant, linear);
+                };
+                Selector::new(ring, keys.square(), node, scratch)
             })
             .collect();
         Fetch { expanded, first, selectors }
@@ -226,13 +229,13 @@ fn select(ring: &Ring, layer: &Grid<'_>, fetches: &[&Fetch<'_>]) -> Vec<Sums> {
         let mut sums = layer.products(ring, columns, &nodes);
         for ((fetch, sums), kept) in fetches.iter().zip(&mut sums).zip(&mut kept) {
             let low = fetch.selectors.len().min(bits as usize);
-            fold(ring, &fetch.selectors[..low], sums);
+            fold(ring, &fetch.selectors[..low], sums, 1);
             kept.copy_block(index, sums, 0);
         }
     }
     for (fetch, kept) in fetches.iter().zip(&mut kept) {
         let low = fetch.selectors.len().min(bits as usize);
-        fold(ring, &fetch.selectors[low..], kept);
+        fold(ring, &fetch.selectors[low..], kept, 1);
         kept.parts_mut().into_iter().for_each(|part| ring.tables()[0].inverse(&mut part[..DEGREE]));
     }
     kept

@@ -31,8 +31,9 @@
 use super::answer::ANSWER_BITS;
 use super::keys::FINE_LEVELS;
 use super::selector::GADGET;
-use super::{PAYLOAD_BITS, Shape};
+use super::{ChoiceShape, PAYLOAD_BITS, Shape};
 use crate::error::Result;
+use crate::lattice::ring::inner::FINE_LEVELS as SEARCH_FINE_LEVELS;
 use crate::lattice::ring::{DEGREE, PRIME_BITS, noise_of_tree};
 
 /// Standard deviations of the noise of one coefficient of an answer, where half of q is one half.
@@ -57,17 +58,9 @@ impl RetrievalNoise {
         let (tree, _) = noise_of_tree(layout.level(), FINE_LEVELS);
         let payload = f64::exp2(2.0 * f64::from(PAYLOAD_BITS)) / 12.0;
         let scan = shape.nodes() as f64 * n * payload * tree;
-        // A digit's mean square, a twelfth of its range's; q is even less.
-        let digit = f64::exp2(2.0 * f64::from(GADGET.bits)) / 12.0;
         let secret = n * 2.0 / 3.0;
-        // The key of t² takes the whole residue as its digit.
-        let (one_step, _) = noise_of_tree(1, 0);
-        let times_secret = secret * tree + one_step / 2.0;
-        let rest = |index| f64::exp2(2.0 * f64::from(GADGET.place(index))) / 12.0;
-        let count = f64::from(GADGET.count);
-        let product =
-            n * digit * ((count - 1.0) * tree + count * times_secret) + rest(1) + secret * rest(0);
-        let fold = f64::from(shape.column_bits()) * product;
+        let fold =
+            FoldNoise::of_tree(shape.column_bits() as usize, layout.level(), FINE_LEVELS).variance;
         let step = |bits| f64::exp2(2.0 * (f64::from(PRIME_BITS) - f64::from(bits))) / 12.0;
         let rounding = step(ANSWER_BITS[0]) + secret * step(ANSWER_BITS[1]);
         let [scan, fold, rounding] = [scan, fold, rounding].map(|part: f64| part.sqrt() / q);
@@ -89,6 +82,44 @@ impl RetrievalNoise {
         // P(|x| > z) <= 2 exp(-z²/2).
         let coefficients = (2 * layers * DEGREE) as f64;
         coefficients.log2() - self.deviations().powi(2) / 2.0 * core::f64::consts::LOG2_E
+    }
+}
+
+/// What a fold by some bits adds to a coefficient of the integers that an answer opens to.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct FoldNoise {
+    /// On average.
+    pub variance: f64,
+    /// Its largest value.
+    pub worst: f64,
+}
+
+impl FoldNoise {
+    /// Of clusters folded by a choice of this shape, which the trees of a search's query keys carry.
+    pub fn of_choice(shape: &ChoiceShape) -> Self {
+        Self::of_tree(shape.bits(), shape.level(), SEARCH_FINE_LEVELS)
+    }
+
+    /// By so many bits, whose digits are leaves of a tree of this level.
+    fn of_tree(bits: usize, level: u8, fine_levels: u8) -> Self {
+        let (n, bits, count) = (DEGREE as f64, bits as f64, f64::from(GADGET.count));
+        let (tree, tree_max) = noise_of_tree(level, fine_levels);
+        // The key of t² takes the whole residue as its digit.
+        let (one_step, one_step_max) = noise_of_tree(1, 0);
+        // A digit's mean square, a twelfth of its range's; q is even less.
+        let digit = f64::exp2(2.0 * f64::from(GADGET.bits)) / 12.0;
+        let digit_max = f64::exp2(f64::from(GADGET.bits) - 1.0);
+        let secret = n * 2.0 / 3.0;
+        let times_secret = secret * tree + one_step / 2.0;
+        let rest = |index| f64::exp2(2.0 * f64::from(GADGET.place(index))) / 12.0;
+        let rest_max = |index| f64::exp2(f64::from(GADGET.place(index)) - 1.0);
+        let variance =
+            n * digit * ((count - 1.0) * tree + count * times_secret) + rest(1) + secret * rest(0);
+        let worst =
+            n * digit_max * ((count - 1.0) * tree_max + count * (n * tree_max + one_step_max))
+                + rest_max(1)
+                + n * rest_max(0);
+        FoldNoise { variance: bits * variance, worst: bits * worst }
     }
 }
 

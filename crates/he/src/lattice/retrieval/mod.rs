@@ -7,9 +7,12 @@
 //! column c of the answer:  Σ_r D_{c,r} · node_r        one scan, as of a segment
 //! the record's column:     x + bit ⊡ (y − x)           a tree of external products
 //! ```
+//!
+//! The same tree folds the scanned clusters of a search to those that a query chooses.
 
 mod answer;
 mod bound;
+mod clusters;
 mod keys;
 mod query;
 mod selector;
@@ -25,7 +28,8 @@ pub mod inner {
 }
 
 pub use answer::{ANSWER_BYTES, RetrievalAnswer, answer};
-pub use bound::RetrievalNoise;
+pub use bound::{FoldNoise, RetrievalNoise};
+pub use clusters::{ChoiceShape, ClusterChoice, ClusterFolds};
 pub use keys::SelectorKeys;
 pub use query::RetrievalQuery;
 pub use shape::{

@@ -108,7 +108,7 @@ pub struct ScoreNoise {
     unit: f64,
     /// Of the tree's noise times one row of the block.
     shared: f64,
-    /// Of the tree's noise times that of the rows, and of the answer's rounding.
+    /// Of the tree's noise times that of the rows, of the answer's rounding, and of a fold.
     fixed: f64,
     /// Of a row's own noise times the query.
     own: f64,
@@ -148,6 +148,11 @@ impl ScoreNoise {
             slack: growth * ((x + half) * (q + half) - x * q),
             signed,
         }
+    }
+
+    /// The same of answers that came through something of this variance, such as a fold of clusters.
+    pub fn with(self, variance: f64) -> Self {
+        ScoreNoise { fixed: self.fixed + variance, ..self }
     }
 
     /// Whether dimensions have signs.

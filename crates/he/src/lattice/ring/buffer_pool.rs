@@ -41,6 +41,11 @@ impl Buffer {
         };
         Buffer { words: words.unwrap_or_else(fresh), length }
     }
+
+    /// Leaves the first words alone, if there are more.
+    pub fn shorten(&mut self, length: usize) {
+        self.length = self.length.min(length);
+    }
 }
 
 impl Deref for Buffer {

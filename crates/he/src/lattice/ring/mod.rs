@@ -52,6 +52,6 @@ pub(super) use expand::{Nodes, expand_under};
 pub(super) use galois::{Scratch, times_secret};
 pub(super) use layout::deal_strips;
 pub(super) use response::write_words;
-pub(super) use scan::{Grid, STRIDE};
+pub(super) use scan::{Grid, STRIDE, products_of_all};
 
 use params::{pack_poly, unpack_poly};

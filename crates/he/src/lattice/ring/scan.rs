@@ -22,16 +22,25 @@ pub struct Sums {
 }
 
 impl Sums {
+    /// Bytes of a block.
+    pub(in crate::lattice) const BLOCK: usize = 2 * STRIDE * size_of::<u64>();
+
     pub(in crate::lattice) fn take(blocks: usize) -> Self {
         Sums { constant: Buffer::take(blocks * STRIDE), linear: Buffer::take(blocks * STRIDE) }
     }
 
     /// From NTT form.
-    fn inverse_transform(&mut self, ring: &Ring) {
+    pub(in crate::lattice) fn inverse_transform(&mut self, ring: &Ring) {
         for part in [&mut self.constant, &mut self.linear] {
             part.par_chunks_exact_mut(STRIDE)
                 .for_each(|poly| ring.ciphertext.inverse(&mut poly[..DEGREE]));
         }
+    }
+
+    /// Leaves the first blocks alone.
+    pub(in crate::lattice) fn shorten(&mut self, blocks: usize) {
+        self.constant.shorten(blocks * STRIDE);
+        self.linear.shorten(blocks * STRIDE);
     }
 
     /// U and V, a polynomial every [`STRIDE`] words.
@@ -95,6 +104,67 @@ pub(super) fn products(
     grid.products(ring, blocks, &queries)
 }
 
+/// The products of one query with several segments of `rows` vectors each, in NTT form: their blocks in order. Within a thread's
+/// share segments are the inner loop, so that a strip of the query serves all of them.
+///
+/// # Panics
+/// As [`scan`].
+pub(in crate::lattice) fn products_of_all(
+    ring: &Ring,
+    layout: &Layout,
+    segments: &[&[u8]],
+    rows: usize,
+    query: &Expanded,
+) -> Sums {
+    assert_eq!(query.layout(), layout, "query expanded for another layout");
+    let length = layout.packed_len(rows);
+    segments.iter().for_each(|data| assert_eq!(data.len(), length, "packed segment length"));
+    let (blocks, nodes) = (layout.blocks(rows), layout.nodes());
+    let query = query.nodes(0..nodes);
+    let mut sums = Sums::take(segments.len() * blocks);
+    let share = segments.len().div_ceil(current_num_threads()).max(1);
+    let outs = sums.constant.par_chunks_mut(share * blocks * STRIDE);
+    let outs = outs.zip(sums.linear.par_chunks_mut(share * blocks * STRIDE));
+    segments.par_chunks(share).zip(outs).for_each(|(segments, (constant, linear))| {
+        let strip_words = segments.len() * blocks * STRIP;
+        let block_strip = blocks * nodes * STRIP_BYTES;
+        let [mut u, mut v] = [(); 2].map(|()| Buffer::take(BATCH * strip_words));
+        for first_strip in (0..Layout::STRIPS).step_by(BATCH) {
+            let strips = first_strip..(first_strip + BATCH).min(Layout::STRIPS);
+            let sums = u.chunks_exact_mut(strip_words).zip(v.chunks_exact_mut(strip_words));
+            for (strip, (u, v)) in strips.clone().zip(sums) {
+                let nodes_here = [query.strip(strip)];
+                let outs =
+                    u.chunks_exact_mut(blocks * STRIP).zip(v.chunks_exact_mut(blocks * STRIP));
+                for (data, (u, v)) in segments.iter().zip(outs) {
+                    let data = &data[strip * block_strip..][..block_strip];
+                    ring::ring_scan_strip(data, blocks, nodes, &nodes_here, ring.modulus(), u, v);
+                }
+            }
+            for (polys, sums) in [(&mut *constant, &u), (&mut *linear, &v)] {
+                put_strips(polys, sums, strip_words, 0, strips.clone());
+            }
+        }
+    });
+    sums
+}
+
+/// Puts the sums of some strips of a batch, `strip_words` a strip of which those from `first` on are taken, where their polynomials are.
+fn put_strips(
+    polys: &mut [u64],
+    sums: &[u64],
+    strip_words: usize,
+    first: usize,
+    strips: Range<usize>,
+) {
+    for (block, poly) in polys.chunks_exact_mut(STRIDE).enumerate() {
+        let out = poly[strips.start * STRIP..].as_chunks_mut::<STRIP>().0;
+        for (out, sums) in out.iter_mut().zip(sums.chunks_exact(strip_words)).take(strips.len()) {
+            out.copy_from_slice(&sums[first + block * STRIP..][..STRIP]);
+        }
+    }
+}
+
 /// Strips whose sums are gathered before they go where their polynomials are: whole runs of lines
 /// at a time, or each line would open a memory page of its own.
 const BATCH: usize = 8;
@@ -153,14 +223,7 @@ impl Grid<'_> {
             }
             for (query, (constant, linear)) in outputs.iter_mut().enumerate() {
                 for (polys, sums) in [(constant, &u), (linear, &v)] {
-                    for (block, poly) in polys.chunks_exact_mut(STRIDE).enumerate() {
-                        let out = poly[first_strip * STRIP..].as_chunks_mut::<STRIP>().0;
-                        for (out, sums) in
-                            out.iter_mut().zip(sums.chunks_exact(strip_words)).take(strips.len())
-                        {
-                            out.copy_from_slice(&sums[(query * count + block) * STRIP..][..STRIP]);
-                        }
-                    }
+                    put_strips(polys, sums, strip_words, query * count * STRIP, strips.clone());
                 }
             }
         }
