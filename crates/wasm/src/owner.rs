@@ -341,7 +341,8 @@ impl JsOwner {
         let (epoch, segments) = (epoch.unwrap_or(0), segments.as_deref());
         let centre = centre.unwrap_or_default();
         let (tags, centre) = (&*tags, &*centre);
-        let options = QueryOptions { epoch, tags, segments, format, centre, tokens: None };
+        let options =
+            QueryOptions { epoch, tags, segments, format, centre, tokens: None, fold: None };
         Ok(JsSealedQuery(Arc::new(self.0.query(&rows, &directory.0, options)?)))
     }
 

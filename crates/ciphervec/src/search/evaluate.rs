@@ -1,12 +1,14 @@
 //! Answers queries over every segment or over those that they name, for the server, which holds no key.
 
 use super::answer_parts::answer_len;
+use super::entry::Chosen;
 use super::form::{self, Evaluation, Request, ServerHalf, ServerTimings, SessionKeys, Sink};
 use super::index::ServerIndex;
 use super::message::QueryHead;
 use crate::error::{Error, Result};
 use ciphervec_he::lattice::ring::is_session;
 use ciphervec_he::wire::{KeyId, Reader};
+use std::collections::HashSet;
 
 impl ServerIndex {
     /// Bytes of the answer to a query, nearly; zero under an additively homomorphic scheme, whose answers are short.
@@ -16,7 +18,16 @@ impl ServerIndex {
     pub fn answer_len(&self, query: &[u8]) -> Result<u64> {
         let (head, _, _) = self.open_query(query)?;
         let mut bytes = 32;
+        // Of the clusters that are folded as many are answered about as were chosen.
+        let clusters: HashSet<[u8; 16]> = head.clusters().iter().map(|id| id.0).collect();
+        let mut left = head.fold.map_or(0, |fold| fold.probes());
         for (entry, matching) in self.choose(&head) {
+            if clusters.contains(&entry.head.id.0) {
+                if left == 0 {
+                    continue;
+                }
+                left -= 1;
+            }
             let (rows, level) = (entry.head.rows as usize, entry.head.level);
             let answer = answer_len(self.spec(), &head, rows, level)?;
             let Some(answer) = answer else { return Ok(0) };
@@ -37,7 +48,18 @@ impl ServerIndex {
         levels.sort_unstable();
         levels.dedup();
         let form = form::of(self.spec());
-        Ok(form.working_len(self.spec(), &levels, head.count as usize)? as u64)
+        let folds = match (head.fold, head.clusters().first()) {
+            (Some(fold), Some(first)) => {
+                let cluster = chosen.iter().find(|(entry, _)| entry.head.id == *first);
+                let length = |(entry, _): &Chosen<'_>| {
+                    let (rows, level) = (entry.head.rows as usize, entry.head.level);
+                    form.fold_len(self.spec(), rows, level, &fold)
+                };
+                cluster.map_or(Ok(0), length)?
+            }
+            _ => 0,
+        };
+        Ok((form.working_len(self.spec(), &levels, head.count as usize)? + folds) as u64)
     }
 
     /// Answers a batch of queries over every segment, or those that it names.

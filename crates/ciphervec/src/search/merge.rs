@@ -25,8 +25,23 @@ pub fn merge_responses(
 ) -> Result<Vec<u8>> {
     // In full: whatever else a query may say of its answer has to be looked at here.
     let (head, _, _) = QueryHead::open(spec, query)?;
-    let QueryHead { count: _, top_level: _, epoch: _, tags, words: _, segments: named, half: _ } =
-        &head;
+    let QueryHead {
+        count: _,
+        top_level: _,
+        epoch: _,
+        tags,
+        words: _,
+        segments: named,
+        half: _,
+        fold,
+    } = &head;
+    if fold.is_some() {
+        return Err(wrong(
+            "a query whose clusters are folded",
+            "one server with all of them",
+            "shares",
+        ));
+    }
     let named: Option<HashSet<[u8; 16]>> =
         named.as_ref().map(|segments| segments.iter().map(|id| id.0).collect());
     let is_named = |id: &&SegmentId| named.as_ref().is_none_or(|named| named.contains(&id.0));

@@ -6,23 +6,29 @@
 //! Version 2, ring form alone, says before its body in which words the answer is wanted: `bits of V u8, for levels 0 to the
 //! top level`. Version 3 is about half of an answer (`docs/formats.md`): after those words
 //! `half u8`, 1 for V and 2 for U; its body has for each query a 32-byte seed, and before U its ciphertexts.
+//! Version 4 is one query whose server folds clusters: after the words `clusters u32 | probes u32`, the first of the segments
+//! named being the clusters; behind the query's ciphertexts which are chosen, encrypted.
 //!
 //! A response: `index id 8 | count u32 | levels u8 | per level: level u8, mask sums a query | segments u32 | per segment:
 //! id 16, rows u32, level u8, filtered u8, bitmap if filtered, one answer a query`. It has the version of the query. One of
-//! version 3 says after the count: `half u8 | name of the evaluation keys 16`.
+//! version 3 says after the count: `half u8 | name of the evaluation keys 16`. One of version 4 begins with a segment for each
+//! probe, of a name that says which; with none where a cluster is missing.
 
 use crate::error::{Error, Result};
 use crate::index::spec::IndexSpec;
 use crate::index::spec::MAX_QUERIES;
 use crate::protect::filter::FilterTag;
 use ciphervec_he::lattice::SegmentId;
+use ciphervec_he::lattice::retrieval::ChoiceShape;
 use ciphervec_he::lattice::ring::Half;
 use ciphervec_he::wire::{self, HEADER_LEN, Header, KeyId, Kind, Reader};
 use core::ops::Range;
 use std::collections::HashSet;
 
-/// The newest version of queries and of their answers, about halves.
-pub const QUERY_VERSION: u16 = 3;
+/// The newest version of queries and of their answers, about folded clusters.
+pub const QUERY_VERSION: u16 = 4;
+/// The version of queries about half of an answer.
+pub const HALF_VERSION: u16 = 3;
 /// The version of queries that say in which words their answers are wanted.
 pub const WORDS_VERSION: u16 = 2;
 /// The most filter tags in one message.
@@ -45,6 +51,15 @@ pub struct QueryHead {
     pub words: Option<WordsAsked>,
     /// The half of the answer that is wanted, if not all of it; there are words then.
     pub half: Option<Half>,
+    /// The clusters that are to be folded, if any: the first segments. There are words then, and one query.
+    pub fold: Option<ChoiceShape>,
+}
+
+/// What the answer about a chosen cluster names as its segment.
+pub fn chosen_place(probe: usize) -> SegmentId {
+    let mut place = [0; 16];
+    place[..8].copy_from_slice(&(probe as u64 + 1).to_le_bytes());
+    SegmentId(place)
 }
 
 /// What evaluation keys are called: the start of the hash of their frame. Halves of an answer were made with the same ones.
@@ -80,6 +95,9 @@ impl QueryHead {
         if let Some(words) = &self.words {
             payload.extend_from_slice(&words.linear);
             payload.extend(self.half.map(half_byte));
+            for number in self.fold.iter().flat_map(|fold| [fold.clusters(), fold.probes()]) {
+                payload.extend_from_slice(&(number as u32).to_le_bytes());
+            }
         }
         payload.extend_from_slice(body);
         let mut frame = vec![0; HEADER_LEN];
@@ -88,12 +106,19 @@ impl QueryHead {
         frame
     }
 
+    /// The clusters that are to be folded, in order.
+    pub fn clusters(&self) -> &[SegmentId] {
+        let named = self.segments.as_deref().unwrap_or_default();
+        &named[..self.fold.map_or(0, |fold| fold.clusters()).min(named.len())]
+    }
+
     /// The version of the query's format, and of its answer's.
     pub fn version(&self) -> u16 {
-        match (&self.words, self.half) {
-            (Some(_), Some(_)) => QUERY_VERSION,
-            (Some(_), None) => WORDS_VERSION,
-            (None, _) => wire::VERSION,
+        match (&self.words, self.half, &self.fold) {
+            (Some(_), _, Some(_)) => QUERY_VERSION,
+            (Some(_), Some(_), None) => HALF_VERSION,
+            (Some(_), None, None) => WORDS_VERSION,
+            (None, ..) => wire::VERSION,
         }
     }
 
@@ -125,14 +150,30 @@ impl QueryHead {
                 .error(format!("at most {MAX_TAGS} filter tags, {tags} came"))
                 .into());
         }
-        let tags = (0..tags).map(|_| reader.array()).collect::<core::result::Result<_, _>>()?;
+        let tags = (0..tags).map(|_| reader.array());
+        let tags = tags.collect::<core::result::Result<Vec<FilterTag>, _>>()?;
         let segments = if routed { Some(read_segments(&mut reader)?) } else { None };
         let words = match version {
             wire::VERSION => None,
             _ => Some(WordsAsked::read(top_level, &mut reader)?),
         };
-        let half = if version < QUERY_VERSION { None } else { Some(read_half(&mut reader)?) };
-        Ok((QueryHead { count, top_level, epoch, tags, segments, words, half }, header.key, reader))
+        let half = if version == HALF_VERSION { Some(read_half(&mut reader)?) } else { None };
+        let fold = match version {
+            QUERY_VERSION => {
+                if count != 1 || !tags.is_empty() {
+                    let detail = format!(
+                        "one query without filter tags expected where clusters are folded, {count} queries and {} tags came",
+                        tags.len()
+                    );
+                    return Err(reader.error(detail).into());
+                }
+                let named = segments.as_ref().map_or(0, Vec::len);
+                Some(read_fold(spec, named, &mut reader)?)
+            }
+            _ => None,
+        };
+        let head = QueryHead { count, top_level, epoch, tags, segments, words, half, fold };
+        Ok((head, header.key, reader))
     }
 }
 
@@ -165,6 +206,17 @@ pub(super) fn read_half(reader: &mut Reader<'_>) -> Result<Half> {
         2 => Ok(Half::Constant),
         other => Err(reader.error(format!("half 1 or 2 expected, {other} came")).into()),
     }
+}
+
+/// Reads how many clusters are to be folded, which come first among the segments `named`, and how many are chosen.
+fn read_fold(spec: &IndexSpec, named: usize, reader: &mut Reader<'_>) -> Result<ChoiceShape> {
+    let (clusters, probes) = (reader.u32()? as usize, reader.u32()? as usize);
+    if clusters > named {
+        let detail =
+            format!("{clusters} clusters to fold are more than the {named} segments named");
+        return Err(reader.error(detail).into());
+    }
+    Ok(ChoiceShape::new(spec.dimension(), clusters, probes)?)
 }
 
 /// Reads the segments that a query names, none of them twice.

@@ -26,7 +26,7 @@ pub use entry::{SegmentParser, SegmentSource};
 pub use form::{Evaluation, Runner, ServerTimings, SessionKeys, Sink};
 pub use index::ServerIndex;
 pub use merge::merge_responses;
-pub use message::{QUERY_VERSION, WORDS_VERSION, asked_in};
+pub use message::{HALF_VERSION, QUERY_VERSION, WORDS_VERSION, asked_in};
 pub use segment::{Segment, SegmentHead};
 pub use sessions::{HeldBySession, OtherKeys, SessionStore};
 pub use wrap::{MAX_WRITER, PUBLIC_KEY, WrappedKey};

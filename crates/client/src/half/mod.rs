@@ -247,7 +247,7 @@ impl OwnersHalf {
             Some(pool) => self.owner.take_tokens(pool, count, &directory, epoch, format)?,
             None => None,
         };
-        let options = QueryOptions { epoch, tags, segments, format, centre, tokens };
+        let options = QueryOptions { epoch, tags, segments, format, centre, tokens, fold: None };
         let query = heavy(|| self.owner.query(rows, &directory, options))?;
         Ok(AskedQuery { query: Arc::new(query), epoch, foreign: false })
     }

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use ciphervec_owner::search::{AnswerFormat, QUERY_VERSION, Token};
+use ciphervec_owner::search::{AnswerFormat, HALF_VERSION, Token};
 
 use crate::error::{Error, Result};
 use crate::host::Host;
@@ -52,9 +52,9 @@ fn why_not(replica: &Replica) -> Option<String> {
     if replica.store.computes() {
         return Some("its answers are computed in this process. Ask without tokens.".to_owned());
     }
-    if known < u64::from(QUERY_VERSION) {
+    if known < u64::from(HALF_VERSION) {
         return Some(format!(
-            "its server answers queries up to version {known}, and half answers are version {QUERY_VERSION}. Upgrade the server, or ask \
+            "its server answers queries up to version {known}, and half answers are version {HALF_VERSION}. Upgrade the server, or ask \
              without tokens."
         ));
     }
@@ -89,7 +89,7 @@ pub fn taken(
     queries: usize,
 ) -> Result<Option<(u32, Vec<Token>)>> {
     if replica.tokens.len() < queries
-        || replica.store.listing().query_version < u64::from(QUERY_VERSION)
+        || replica.store.listing().query_version < u64::from(HALF_VERSION)
     {
         return Ok(None);
     }

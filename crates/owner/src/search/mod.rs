@@ -40,7 +40,7 @@ pub use open::OpenOptions;
 pub use opened_sidecar::{OpenedSidecar, Origin, SealedSidecar};
 pub use owner::Owner;
 pub use probe::Probe;
-pub use query::{Query, QueryOptions};
+pub use query::{Fold, MAX_PROBES, Query, QueryOptions};
 pub use rank::{Hit, Retrieval};
 pub use root_key::{RotationState, SegmentRootKey};
 pub use score::{Opened, OwnerTimings};

@@ -1,17 +1,17 @@
 //! Opens answers, whole or as they come: reads and scores the part of every segment, and returns hits. Owner only.
 
-use super::WORDS_VERSION;
 use super::answer_reader::{AnswerReader, Input};
 use super::directory::{Entry, SegmentDirectory};
 use super::flood::Flood;
 use super::form::{self, AnswerPart, Runner, expect_key};
-use super::message::{expect_params, read_bitmap};
+use super::message::{chosen_place, expect_params, read_bitmap};
 use super::owner::Owner;
 use super::pieces::at_once;
 use super::query::Query;
 use super::rank::Retrieval;
 use super::score::{Asked, Opened, Scoring};
 use super::selection::Selection;
+use super::{QUERY_VERSION, WORDS_VERSION};
 use crate::error::{Error, Result};
 use ciphervec_he_secret::lattice::SegmentId;
 use ciphervec_he_secret::wire::{self, Reader};
@@ -143,7 +143,7 @@ impl Owner {
         if options.flood.is_some() {
             self.expect_flooded(directory)?;
         }
-        let mut reader = AnswerReader::new(answer, WORDS_VERSION).await?;
+        let mut reader = AnswerReader::new(answer, QUERY_VERSION).await?;
         let mut scoring = None;
         let read = self.read(&mut reader, query, directory, options, run, &mut scoring).await;
         // Damage is what is said of a damaged answer. But a check that has failed is never forgotten, however the answer goes
@@ -172,7 +172,11 @@ impl Owner {
         expect_params(self.spec(), WHAT, reader.header())?;
         expect_key(WHAT, self.form().response_key(self.root())?, reader.header().key)?;
         self.spec().expect_id(WHAT, reader.array().await?)?;
-        let asked = if query.words.is_some() { WORDS_VERSION } else { wire::VERSION };
+        let asked = match (&query.words, query.folded.is_empty()) {
+            (_, false) => QUERY_VERSION,
+            (Some(_), true) => WORDS_VERSION,
+            (None, true) => wire::VERSION,
+        };
         if reader.version() != asked {
             let came = reader.version();
             return Err(error(format!("version {asked} was asked for, version {came} came")));
@@ -218,8 +222,16 @@ impl Owner {
     ) -> Result<()> {
         let segments = reader.u32().await?;
         let mut seen = vec![false; directory.entries().len()];
-        for _ in 0..segments {
-            let id = SegmentId(reader.array().await?);
+        for answered in 0..segments {
+            let mut id = SegmentId(reader.array().await?);
+            let folded = query.folded.get(answered as usize);
+            if let Some(chosen) = folded {
+                if id != chosen_place(answered as usize) {
+                    let detail = format!("the answer about chosen cluster {answered} expected");
+                    return Err(Reader::new(WHAT, &[]).error(detail).into());
+                }
+                id = *chosen;
+            }
             let (rows, level, filtered) =
                 (reader.u32().await?, reader.u8().await?, reader.u8().await?);
             let disagree = |detail: String| Error::Directory { segment: id.to_string(), detail };
@@ -261,7 +273,8 @@ impl Owner {
                 false => None,
             };
             scoring.begin(entry, matching.as_deref());
-            self.read_answers(reader, query, (entry, rows, level), matching, scoring, run).await?;
+            let part = (entry, rows, level, folded.is_some());
+            self.read_answers(reader, query, part, matching, scoring, run).await?;
         }
         let missing = directory.entries().iter().zip(seen).find(|(entry, seen)| {
             !seen
@@ -282,13 +295,13 @@ impl Owner {
         &self,
         reader: &mut AnswerReader<'_>,
         query: &Query,
-        (entry, rows, level): (usize, u32, u8),
+        (entry, rows, level, folded): (usize, u32, u8, bool),
         matching: Option<Vec<bool>>,
         scoring: &mut Scoring<'_>,
         run: Runner<'_>,
     ) -> Result<()> {
         for (queries, rows, length) in self.parts(reader, query, rows as usize, level).await? {
-            let part = AnswerPart { queries, rows, bytes: reader.take(length).await? };
+            let part = AnswerPart { queries, rows, bytes: reader.take(length).await?, folded };
             let mut scored = Ok(());
             run(&mut || scored = scoring.part(entry, &part, matching.as_deref()));
             scored?;

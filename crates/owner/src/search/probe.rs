@@ -52,6 +52,7 @@ impl Probe {
             segments: None,
             words: None,
             half: None,
+            fold: None,
         };
         Ok(head.frame(&self.spec, self.key, &body))
     }
@@ -90,6 +91,7 @@ impl Owner {
             centre: Vec::new(),
             filtered: false,
             segments: None,
+            folded: Vec::new(),
             words: None,
             ahead: Vec::new(),
             kept: self.form().read_queries(count, key, body)?,

@@ -12,6 +12,7 @@ use crate::error::{Error, Result};
 use crate::index::spec::MAX_QUERIES;
 use crate::protect::filter::FilterTag;
 use ciphervec_he_secret::lattice::SegmentId;
+use ciphervec_he_secret::lattice::retrieval::ChoiceShape;
 use ciphervec_he_secret::lattice::ring::Half;
 use std::collections::{HashMap, HashSet};
 use std::sync::OnceLock;
@@ -23,8 +24,10 @@ pub struct Query {
     /// What was taken off its rows; empty where that is nothing.
     pub(super) centre: Vec<f32>,
     pub(super) filtered: bool,
-    /// The segments it names; `None` where it is about all of them.
+    /// The segments that it is answered about; `None` where that is all of them.
     pub(super) segments: Option<Vec<SegmentId>>,
+    /// The clusters that its server is to answer about without knowing, in order; they are among the segments.
+    pub(super) folded: Vec<SegmentId>,
     /// The words that the answer is wanted in.
     pub(super) words: Option<WordsAsked>,
     /// The other halves of its answers, fetched before; none where all of an answer is asked for.
@@ -58,6 +61,20 @@ pub struct QueryOptions<'a> {
     /// One for each row: the query is made under their masks, and its answer is completed by [`Owner::complete`]. They are used
     /// up, also by a query that fails its checks.
     pub tokens: Option<Vec<Token>>,
+    /// Clusters that the server scores, and answers about those that are chosen, without learning which; beside the segments.
+    pub fold: Option<Fold<'a>>,
+}
+
+/// Most clusters that one query can have folded out of all.
+pub const MAX_PROBES: usize = ChoiceShape::MAX_PROBES;
+
+/// Segments of one shape, and those that one query is to be answered about.
+#[derive(Clone, Copy, Debug)]
+pub struct Fold<'a> {
+    /// All of them. The server sees their order.
+    pub clusters: &'a [SegmentId],
+    /// Some, each once.
+    pub chosen: &'a [SegmentId],
 }
 
 impl core::fmt::Debug for Query {
@@ -93,9 +110,14 @@ impl Query {
         self.ahead.iter().map(Token::byte_len).sum()
     }
 
-    /// The segments it names; `None` where it is about all of them.
+    /// The segments that it is answered about; `None` where that is all of them.
     pub fn segments(&self) -> Option<&[SegmentId]> {
         self.segments.as_deref()
+    }
+
+    /// Those of them that its server does not learn.
+    pub fn folded(&self) -> &[SegmentId] {
+        &self.folded
     }
 
     /// Seconds it took to build.
@@ -117,7 +139,7 @@ impl Owner {
         directory: &SegmentDirectory,
         options: QueryOptions<'_>,
     ) -> Result<Query> {
-        let QueryOptions { epoch, tags, segments, format, centre, tokens } = options;
+        let QueryOptions { epoch, tags, segments, format, centre, tokens, fold } = options;
         let start = Stopwatch::start();
         if let Some(tokens) = &tokens {
             self.expect_tokens(tokens, rows, directory, epoch, format, segments)?;
@@ -133,8 +155,9 @@ impl Owner {
                 actual: checked.len().to_string(),
             });
         }
+        let clusters = fold.map_or(&[][..], |fold| fold.clusters);
         let mut seen = HashSet::new();
-        for segment in segments.unwrap_or_default() {
+        for segment in clusters.iter().chain(segments.unwrap_or_default()) {
             if directory.entry(*segment).is_none() || !seen.insert(segment.0) {
                 let detail = "a query names segments that the directory knows, each once";
                 return Err(Error::Directory {
@@ -151,17 +174,31 @@ impl Owner {
             }
             _ => self.form().encode_queries(self.root(), &checked, top_level, epoch, format)?,
         };
+        let (shape, choice) = match fold {
+            Some(fold) => {
+                let (shape, chosen) = self.fold_shape(&fold, directory, checked.len(), tags)?;
+                let choice =
+                    self.form().encode_choice(self.root(), &encoded.kept, &shape, &chosen)?;
+                (Some(shape), choice)
+            }
+            None => (None, Vec::new()),
+        };
         let half = (!tokens.is_empty()).then_some(Half::Constant);
-        let segments = segments.map(<[SegmentId]>::to_vec);
+        let unrouted = segments.unwrap_or_default();
+        let named = segments.map(|_| [clusters, unrouted].concat());
+        let folded = fold.map_or_else(Vec::new, |fold| fold.chosen.to_vec());
+        let answered = segments.map(|_| [&folded, unrouted].concat());
         let (tags, words) = (tags.to_vec(), encoded.words);
-        let head = QueryHead { count, top_level, epoch, tags, segments, words, half };
-        let bytes = head.frame(self.spec(), encoded.key, &encoded.body);
+        let head =
+            QueryHead { count, top_level, epoch, tags, segments: named, words, half, fold: shape };
+        let bytes = head.frame(self.spec(), encoded.key, &[encoded.body, choice].concat());
         Ok(Query {
             bytes,
             norms: checked.norms,
             centre: centre.to_vec(),
             filtered: !head.tags.is_empty(),
-            segments: head.segments,
+            segments: answered,
+            folded,
             words: head.words,
             ahead: tokens,
             kept: encoded.kept,
@@ -169,5 +206,49 @@ impl Owner {
             foreign: false,
             matching: Matching::new(),
         })
+    }
+
+    /// How many clusters of how many are chosen, and which by number.
+    fn fold_shape(
+        &self,
+        fold: &Fold<'_>,
+        directory: &SegmentDirectory,
+        queries: usize,
+        tags: &[FilterTag],
+    ) -> Result<(ChoiceShape, Vec<usize>)> {
+        let range = |what, expected: &str, actual: String| {
+            Err(Error::Range { what, expected: expected.to_owned(), actual })
+        };
+        if queries != 1 || !tags.is_empty() {
+            let actual = format!("{queries} queries, {} tags", tags.len());
+            return range("a query whose clusters are folded", "one, without filter tags", actual);
+        }
+        let of = |id: &SegmentId| {
+            let entry = directory.entry(*id);
+            entry.map(|entry| (entry.sidecar.rows, entry.sidecar.level))
+        };
+        if fold.clusters.windows(2).any(|two| of(&two[0]) != of(&two[1])) {
+            return range(
+                "clusters to fold",
+                "of one number of rows and one level",
+                "others".into(),
+            );
+        }
+        let numbers = fold.clusters.iter().zip(0..).collect::<HashMap<&SegmentId, usize>>();
+        let mut chosen = Vec::with_capacity(fold.chosen.len());
+        for cluster in fold.chosen {
+            match numbers.get(cluster) {
+                Some(number) if !chosen.contains(number) => chosen.push(*number),
+                _ => {
+                    return range(
+                        "a chosen cluster",
+                        "one of the clusters, once",
+                        cluster.to_string(),
+                    );
+                }
+            }
+        }
+        let dimension = self.spec().dimension();
+        Ok((ChoiceShape::new(dimension, fold.clusters.len(), chosen.len())?, chosen))
     }
 }

@@ -163,6 +163,7 @@ impl Owner {
             segments: None,
             words: Some(words),
             half: Some(Half::Linear),
+            fold: None,
         };
         let body: Vec<u8> = seeds.iter().flat_map(|seed| **seed).collect();
         let bytes = head.frame(self.spec(), self.key_id(), &body);

@@ -4,6 +4,7 @@
 mod additive_index;
 mod exact;
 mod fetch;
+mod folds;
 mod hostile_bytes;
 mod keyed;
 mod keyfile;

@@ -4,7 +4,7 @@ use crate::short_answers::{Both, random};
 use ciphervec_he_secret::wire::{self, HEADER_LEN, Kind};
 use ciphervec_owner::protect::filter::FilterTags;
 use ciphervec_owner::search::{
-    AnswerFormat, Expected, Flood, OpenOptions, QUERY_VERSION, QueryOptions, Retrieval, Token,
+    AnswerFormat, Expected, Flood, HALF_VERSION, OpenOptions, QueryOptions, Retrieval, Token,
     TokenPool, merge_responses,
 };
 use ciphervec_owner::{Error, Id, Keys, Metric, Mode, Network, Precision, SegmentId};
@@ -33,7 +33,7 @@ fn fetch(both: &Both, count: usize, format: AnswerFormat) -> Vec<Token> {
 /// The masks that a question is encrypted under.
 fn seeds(question: &[u8], count: usize) -> Vec<Vec<u8>> {
     let (version, _, payload) = wire::open_version(Kind::Query, 3, question).unwrap();
-    assert_eq!(version, QUERY_VERSION);
+    assert_eq!(version, HALF_VERSION);
     let length = 32 + ciphervec_he_secret::lattice::ring::Ciphertext::BYTES;
     let body = &payload[payload.len() - count * length..];
     body.chunks(length).map(|query| query[..32].to_vec()).collect()

@@ -10,6 +10,7 @@ use crate::search::entry::{Chosen, SegmentReader};
 use crate::search::message::{KeysName, QueryHead, WordsAsked};
 use crate::search::segment::{Segment, SegmentHead};
 use ciphervec_arith::AlignedBytes;
+use ciphervec_he::lattice::retrieval::ChoiceShape;
 use ciphervec_he::lattice::ring::EvaluationKeys;
 use ciphervec_he::wire::{KeyId, Reader};
 use std::sync::Arc;
@@ -58,6 +59,20 @@ pub trait SearchForm: Sync {
     /// Bytes that a server takes beside segments and answers for so many queries of one message over segments of these
     /// levels.
     fn working_len(&self, _spec: &IndexSpec, _levels: &[u8], _queries: usize) -> Result<usize> {
+        Ok(0)
+    }
+
+    /// Bytes that a server takes beside these for folding clusters of so many rows at this level.
+    ///
+    /// # Errors
+    /// A level that is none.
+    fn fold_len(
+        &self,
+        _spec: &IndexSpec,
+        _rows: usize,
+        _level: u8,
+        _fold: &ChoiceShape,
+    ) -> Result<usize> {
         Ok(0)
     }
 

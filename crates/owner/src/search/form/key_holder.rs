@@ -11,6 +11,7 @@ use crate::search::quantize::Checked;
 use crate::search::root_key::SegmentRootKey;
 use ciphervec_arith::AlignedBytes;
 use ciphervec_he_secret::lattice::SegmentId;
+use ciphervec_he_secret::lattice::retrieval::ChoiceShape;
 use ciphervec_he_secret::lattice::ring::{EvaluationKeys, Hints};
 use ciphervec_he_secret::wire::{KeyId, Kind, Reader};
 use std::sync::Arc;
@@ -163,6 +164,21 @@ pub(in crate::search) trait KeyHolderHalf: RowEncryptor {
         epoch: u32,
         format: AnswerFormat,
     ) -> Result<EncodedQueries>;
+
+    /// Says, behind one query that was encoded, which clusters its server is to answer about.
+    ///
+    /// # Errors
+    /// Clusters that there are not; a form whose servers fold none.
+    fn encode_choice(
+        &self,
+        _root: &SegmentRootKey,
+        _queries: &Kept,
+        _shape: &ChoiceShape,
+        _chosen: &[usize],
+    ) -> Result<Vec<u8>> {
+        let what = Kind::Query.as_str();
+        Err(Reader::new(what, &[]).error("clusters are folded in sealed and sealed-query").into())
+    }
 
     /// Takes in `count` plain queries that somebody else wrote, who named `key`.
     ///

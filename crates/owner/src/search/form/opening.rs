@@ -52,6 +52,8 @@ pub(in crate::search) struct AnswerPart<'a> {
     pub queries: Range<usize>,
     pub rows: Range<usize>,
     pub bytes: &'a [u8],
+    /// Whether it came of a fold of clusters.
+    pub folded: bool,
 }
 
 impl AnswerPart<'_> {

@@ -1,9 +1,9 @@
 //! A small valid object of every kind, with the decoder that reads it.
 
 use super::decoders::{
-    self, CKKS, Checksum, ELGAMAL, ELGAMAL_INDEX, FACTORING, Halves, KEYED, LOOKUP, LOOKUP_TOKENS,
-    OPEN, PAIRS, PROGRAM, PUBLIC_PROGRAM, RETRIEVAL, SEALED, SEALED_INDEX, SEALED_QUERY,
-    SIMILARITY, WRITERS,
+    self, CKKS, Checksum, ELGAMAL, ELGAMAL_INDEX, FACTORING, FOLDED, Halves, KEYED, LOOKUP,
+    LOOKUP_TOKENS, OPEN, PAIRS, PROGRAM, PUBLIC_PROGRAM, RETRIEVAL, SEALED, SEALED_INDEX,
+    SEALED_QUERY, SIMILARITY, WRITERS,
 };
 use ciphervec_owner::protect::aead::AeadKey;
 use ciphervec_owner::protect::filter::FilterTags;
@@ -138,6 +138,8 @@ pub fn frames() -> Vec<Sample> {
         frame("half query", "half_query", &tokens.query, |b| SEALED.read_query(b)),
         frame("tokens", "half_ahead", &tokens.ahead, |b| SEALED.read_ahead(b)),
         frame("half response", "half_online", &tokens.online, |b| SEALED.read_online(b)),
+        frame("folded query", "folded_query", &FOLDED.query, |b| FOLDED.read_query(b)),
+        frame("folded response", "folded_response", &FOLDED.response, |b| FOLDED.read_response(b)),
         frame("evaluation keys", "evaluation_keys", &keys(&SEALED), |b| {
             SEALED.read_evaluation_keys(b)
         }),

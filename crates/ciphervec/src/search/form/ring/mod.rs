@@ -1,5 +1,6 @@
 //! Ring form: encrypted queries, several rows in a polynomial, plain or encrypted (`docs/sealed.md`, section 2). Both sides.
 
+mod folds;
 mod halves;
 pub mod packing;
 mod server;
@@ -10,6 +11,7 @@ use crate::error::Result;
 use crate::index::form::Rows;
 use crate::index::spec::IndexSpec;
 use crate::search::message::WordsAsked;
+use ciphervec_he::lattice::retrieval::ChoiceShape;
 use ciphervec_he::lattice::ring::Layout;
 use packing::answer_words;
 use std::sync::Arc;
@@ -49,6 +51,16 @@ impl SearchForm for Rows {
 
     fn working_len(&self, spec: &IndexSpec, levels: &[u8], queries: usize) -> Result<usize> {
         server::working_len(spec, levels, queries)
+    }
+
+    fn fold_len(
+        &self,
+        spec: &IndexSpec,
+        rows: usize,
+        level: u8,
+        fold: &ChoiceShape,
+    ) -> Result<usize> {
+        Ok(fold.working_len(Layout::new(spec.dimension(), level)?.blocks(rows))?)
     }
 
     fn may_pack(&self, spec: &IndexSpec, rows: usize, level: u8, total: usize) -> Result<bool> {

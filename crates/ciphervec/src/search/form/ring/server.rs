@@ -1,5 +1,6 @@
 //! Expands encrypted queries to trees and scores segments with them, for the server, which holds evaluation keys only.
 
+use super::folds::Clusters;
 use super::packing::answer_words;
 use crate::error::{Error, Result};
 use crate::index::form::Rows;
@@ -153,7 +154,8 @@ impl ServerHalf for RingServer {
         sink: &mut Sink<'_>,
     ) -> Result<ServerTimings> {
         let (work, body) = self.begin(request)?;
-        if work.head.half.is_none() && work.count() <= in_flight(trees_len(&work.layouts)) {
+        let at_once = work.head.half.is_none() && work.clusters.is_none();
+        if at_once && work.count() <= in_flight(trees_len(&work.layouts)) {
             return self.answer_into(&work, body, rows, sink);
         }
         let mut body = Some(body);
@@ -183,6 +185,8 @@ pub(super) struct Work<'a> {
     pub words: Vec<AnswerWords>,
     /// How many levels have mask sums.
     levels: usize,
+    /// Those that are to be folded.
+    pub clusters: Option<Clusters<'a>>,
     pub parts: Vec<Part<'a>>,
 }
 
@@ -204,6 +208,7 @@ impl Work<'_> {
         let sums = self.words.iter().take(self.levels).map(|words| 1 + count * words.sums_len());
         let parts = self.parts.iter();
         let parts = parts.map(|part| (part.matching.as_deref(), count * part.length));
+        let parts = parts.chain(self.folded_lens().map(|length| (None, length)));
         response_len(sums.sum(), parts) + self.head.half.map_or(0, |_| HALF_HEAD)
     }
 
@@ -256,9 +261,11 @@ impl RingServer {
             };
             Some(Part { entry, matching, layout, length })
         };
+        let (clusters, chosen) = Clusters::of(&head, &body, chosen)?;
         let parts = chosen.into_iter().filter_map(part).collect();
         let seed = if head.half.is_none() { body.array()? } else { [0; 32] };
-        Ok((Work { head, key, seed, masks, keys, layouts, words, levels, parts }, body))
+        let work = Work { head, key, seed, masks, keys, layouts, words, levels, clusters, parts };
+        Ok((work, body))
     }
 
     /// The whole response is laid out first, then written in place as queries are answered.
@@ -273,7 +280,8 @@ impl RingServer {
         let mut writer =
             ResponseWriter::new(&self.spec, &work.head, &work.keys.name, work.levels as u8, length);
         let sums_at = work.reserve_sums(&mut writer);
-        writer.segments(work.parts.len() as u32);
+        writer.segments((work.folded_lens().count() + work.parts.len()) as u32);
+        let folded_at = work.reserve_folded(&mut writer);
         let parts_at = work.reserve_parts(&work.parts, &mut writer);
         if let Some(half) = work.head.half {
             timings = self.write_half(work, half, &mut body, rows, &parts_at, &mut writer)?;
@@ -288,6 +296,10 @@ impl RingServer {
             timings.expand += start.seconds();
             let place = Place { first, parts: &work.parts, starts: &parts_at };
             self.write_scores(work, &trees, &place, rows, &mut writer, &mut timings)?;
+            if let [tree] = &trees[..] {
+                let asked = (&tree[..], &mut body);
+                self.write_folded(work, asked, rows, &folded_at, &mut writer, &mut timings)?;
+            }
         }
         body.finish()?;
         let start = Stopwatch::start();

@@ -17,6 +17,7 @@ use crate::search::quantize::{Checked, signs_or_units};
 use crate::search::root_key::SegmentRootKey;
 use ciphervec_arith::parallel::*;
 use ciphervec_he_secret::keys::random_bytes;
+use ciphervec_he_secret::lattice::retrieval::{ChoiceShape, FoldNoise};
 use ciphervec_he_secret::lattice::ring::{
     self, AnswerWords, Binding, EvaluationKeys, Hints, Layout, Masks, Packed, QueryKey, Ring,
     Vectors,
@@ -148,8 +149,8 @@ impl RingKeyHolder {
         let encrypted = values.par_chunks_exact(dimension).enumerate().zip(&noise_seeds);
         let pieces = encrypted.map(encrypt).collect();
         let words = self.words_for(top_level, format)?;
-        let prepared = OnceLock::new();
-        Ok(RingQueries { epoch, scales, words, integers: values, pieces, prepared })
+        let (fold, prepared) = (OnceLock::new(), OnceLock::new());
+        Ok(RingQueries { epoch, scales, words, integers: values, pieces, fold, prepared })
     }
 
     /// The words that answers to queries for levels up to `top_level` are wanted in.
@@ -256,6 +257,23 @@ impl KeyHolderHalf for RingKeyHolder {
 
     fn masked_queries(&self) -> Option<&dyn MaskedQueries> {
         Some(self)
+    }
+
+    fn encode_choice(
+        &self,
+        root: &SegmentRootKey,
+        queries: &Kept,
+        shape: &ChoiceShape,
+        chosen: &[usize],
+    ) -> Result<Vec<u8>> {
+        let queries: &RingQueries = queries.get()?;
+        let (ring, binding) = (&self.ring, self.spec.binding());
+        let secret = self.query_key(root, queries.epoch);
+        let choice = secret.choose(ring, root.master(), &binding, shape, chosen)?;
+        queries.fold.get_or_init(|| FoldNoise::of_choice(shape).variance);
+        let mut bytes = Vec::with_capacity(shape.byte_len());
+        choice.append(&mut bytes);
+        Ok(bytes)
     }
 
     fn read_queries(&self, _count: u32, _key: KeyId, _body: Reader<'_>) -> Result<Kept> {

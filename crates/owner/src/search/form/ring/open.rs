@@ -25,6 +25,8 @@ pub struct RingQueries {
     pub integers: Zeroizing<Vec<i64>>,
     /// Each query's ciphertexts.
     pub pieces: Vec<Vec<Ciphertext>>,
+    /// The variance that a fold adds to scores, where clusters were chosen.
+    pub fold: OnceLock<f64>,
     /// Their trees, if they were expanded before the answer came.
     pub prepared: OnceLock<Arc<Trees>>,
 }
@@ -140,6 +142,8 @@ impl Opening for RingScores<'_> {
         let words = answer_words(self.queries.words.as_ref(), level)?;
         let signed = self.spec.incarnation().is_some();
         let noise = ScoreNoise::of(&layout, vectors(self.rows), scales, words, signed);
+        let fold = self.queries.fold.get().filter(|_| part.folded);
+        let noise = fold.map_or(noise, |fold| noise.with(*fold));
         let mut cosines = Zeroizing::new(vec![0.0; rows.len()]);
         let mut sound = true;
         for query in part.queries.clone() {

@@ -4,6 +4,7 @@
 mod ckks;
 mod elgamal;
 mod factoring;
+mod folded;
 mod halves;
 mod keyed;
 mod lookup;
@@ -16,6 +17,7 @@ mod writers;
 pub use ckks::CKKS;
 pub use elgamal::ELGAMAL;
 pub use factoring::FACTORING;
+pub use folded::FOLDED;
 pub use halves::{ELGAMAL_INDEX, Halves, OPEN, SEALED, SEALED_INDEX, SEALED_QUERY};
 pub use keyed::KEYED;
 pub use lookup::{LOOKUP, LOOKUP_TOKENS};
