@@ -148,6 +148,7 @@ pub fn clusters(given: &JsValue) -> Clusters {
         decoys: count("decoys"),
         recall: number(given, "recall").unwrap_or(default.recall),
         server_learns_queries: truth(given, "serverLearnsQueries"),
+        oblivious: truth(given, "oblivious"),
     }
 }
 
@@ -160,6 +161,7 @@ pub fn routing(routing: &Clusters) -> JsValue {
         ("decoys", count(routing.decoys)),
         ("recall", routing.recall.into()),
         ("serverLearnsQueries", routing.server_learns_queries.into()),
+        ("oblivious", routing.oblivious.into()),
     ])
 }
 

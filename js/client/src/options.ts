@@ -103,6 +103,7 @@ export const CLUSTERS: Names<Clusters> = {
   decoys: true,
   recall: true,
   serverLearnsQueries: true,
+  oblivious: true,
 };
 
 /** The options, if the method knows each of them. Throws InvalidInput, naming the one that it doesn't and those that it does. */

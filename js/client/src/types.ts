@@ -166,6 +166,11 @@ export interface Clusters {
   recall?: number;
   /** Has to be said in mode `sealed-query`, where the server has the rows, and with them about the centroids. */
   serverLearnsQueries?: boolean;
+  /**
+   * That all clusters are scanned, and folded under encryption to those near the question: the server learns nothing of which they are.
+   * There are no decoys then.
+   */
+  oblivious?: boolean;
 }
 
 /** What flooding allows, and what of it is left, as a client's storage counts it. */

@@ -175,7 +175,7 @@ class Explanation:
             lines += [
                 f"{self.clusters:,} clusters of {self.rows_each:,} rows, {self.padding_rows:,} of all of these padding",
                 f"one question: {self.probes} clusters, {self.decoys} decoys and {self.unrouted_rows:,} unrouted rows: "
-                f"{scanned}, {share:.1f} times fewer",
+                f"{scanned}" + (f", {share:.1f} times fewer" if share > 1 else ""),
                 f"recall@10 when it was clustered: {self.recall:.4f}",
             ]
         if self.bytes_down is not None:

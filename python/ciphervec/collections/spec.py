@@ -135,7 +135,10 @@ class Clusters:
     `sealed-query`, where the server can compute the centroids from the rows it holds and so learns where each query
     lies, routing has to be asked for with `server_learns_queries=True`.
 
-    What one query shows: the names of `probes + decoys` clusters, in a random order, and nothing else of which are
+    With `oblivious=True` the server scans all clusters and folds them, under encryption, to those near the query: it learns
+    nothing of which they are, there are no decoys, and the answer is as short. It takes longer than naming clusters.
+
+    What one query shows otherwise: the names of `probes + decoys` clusters, in a random order, and nothing else of which are
     the real ones. Related queries share whole groups, so that however many there are, the server can't tell within a group;
     that they are related it sees. `where=` and `ids=` choose among the rows of these clusters, and no others are scanned
     for them.
@@ -146,6 +149,7 @@ class Clusters:
     decoys: int | None = None
     recall: float = 0.95
     server_learns_queries: bool = False
+    oblivious: bool = False
 
     def __post_init__(self) -> None:
         """Raises InvalidInput."""
@@ -173,7 +177,7 @@ class Clusters:
             )
         if spec.mode == "open":
             raise InvalidInput("mode 'open' hides nothing and is not routed: it is there to compare with.")
-        if spec.mode == _OPEN and not self.server_learns_queries:
+        if spec.mode == _OPEN and not self.server_learns_queries and not self.oblivious:
             raise InvalidInput(
                 "in mode 'sealed-query' the server has the rows, computes the centroids itself, and learns from the clusters "
                 "that a query names where it lies: to the precision of a cluster. If that is acceptable, say so with "

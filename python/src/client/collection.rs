@@ -68,8 +68,8 @@ type Rows<'py> = (
 );
 /// The same of one query's hits, with their distances and scores.
 type Hits<'py> = (Rows<'py>, Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>);
-/// Count, probes and decoys of clusters; recall; whether the server learns queries.
-type Routing = (Option<u32>, Option<u32>, Option<u32>, f64, bool);
+/// Count, probes and decoys of clusters; recall; whether the server learns queries, and whether it learns no clusters.
+type Routing = (Option<u32>, Option<u32>, Option<u32>, f64, bool, bool);
 
 impl PyCollection {
     pub fn new(collection: Collection) -> Self {
@@ -138,12 +138,14 @@ impl PyCollection {
         Ok(self.open()?.settings())
     }
 
-    /// Count, probes, decoys, recall, whether the server learns queries; None where nothing is routed.
+    /// Count, probes, decoys, recall, whether the server learns queries, and whether it learns no clusters; None where nothing is routed.
     #[getter]
     fn routing(&self) -> PyResult<Option<Routing>> {
         let open = self.open()?;
-        let told =
-            |of: &Clusters| (of.count, of.probes, of.decoys, of.recall, of.server_learns_queries);
+        let told = |of: &Clusters| {
+            let Clusters { count, probes, decoys, recall, server_learns_queries, oblivious } = *of;
+            (count, probes, decoys, recall, server_learns_queries, oblivious)
+        };
         Ok(open.routing().map(told))
     }
 

@@ -27,6 +27,7 @@ struct PyClusters {
     decoys: Option<u32>,
     recall: f64,
     server_learns_queries: bool,
+    oblivious: bool,
 }
 
 /// Within a tuple the k1 and b of BM25, or none for sparse vectors.
@@ -87,6 +88,7 @@ pub fn choices(given: &Bound<'_, PyAny>) -> PyResult<Choices> {
             decoys: of.decoys,
             recall: of.recall,
             server_learns_queries: of.server_learns_queries,
+            oblivious: of.oblivious,
         }),
         scheme: named(&given.scheme)?,
         bits: given.bits,

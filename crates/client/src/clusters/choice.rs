@@ -1,6 +1,6 @@
 //! Clusters: how a collection is to be routed.
 
-use ciphervec_owner::{IndexSpec, Mode};
+use ciphervec_owner::{IndexSpec, Metric, Mode};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
@@ -30,6 +30,10 @@ pub struct Clusters {
     /// Has to be said in mode `sealed-query`, where the server has the rows, and with them about the centroids.
     #[serde(default)]
     pub server_learns_queries: bool,
+    /// That all clusters are scanned, and folded under encryption to those near the question: the server learns nothing of which they
+    /// are. There are no decoys then.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub oblivious: bool,
 }
 
 const fn recall() -> f64 {
@@ -38,18 +42,25 @@ const fn recall() -> f64 {
 
 impl Default for Clusters {
     fn default() -> Self {
-        let server_learns_queries = false;
+        let (server_learns_queries, oblivious) = (false, false);
         Clusters {
             count: None,
             probes: None,
             decoys: None,
             recall: recall(),
             server_learns_queries,
+            oblivious,
         }
     }
 }
 
 impl Clusters {
+    /// Decoys beside so many probes.
+    pub(crate) fn decoys_beside(&self, probes: usize) -> usize {
+        let unsaid = if self.oblivious { 0 } else { probes };
+        self.decoys.map_or(unsaid, |decoys| decoys as usize)
+    }
+
     /// That a collection of this kind may be routed so.
     pub(crate) fn check(&self, face: Face, spec: &IndexSpec, filterable: &[String]) -> Result<()> {
         self.check_numbers()?;
@@ -69,7 +80,7 @@ impl Clusters {
                     quoted(Mode::Open)
                 ));
             }
-            Mode::SealedQuery if !self.server_learns_queries => {
+            Mode::SealedQuery if !self.server_learns_queries && !self.oblivious => {
                 return Error::input(format!(
                     "in mode {} the server has the rows, computes the centroids itself, and learns from the clusters that a query names \
                      where it lies: to the precision of a cluster. If that is acceptable, say so with {} of the routing; mode {} does \
@@ -80,6 +91,14 @@ impl Clusters {
                 ));
             }
             _ => {}
+        }
+        if self.oblivious && spec.metric() == Metric::Hamming {
+            return Error::input(format!(
+                "clusters are not chosen under encryption with metric {}: that adds noise, with which its counts would not always be \
+                 exact. Leave {} out, or the routing.",
+                face.quoted(Metric::Hamming.as_str()),
+                face.said("oblivious")
+            ));
         }
         if !filterable.is_empty() {
             return Error::input(
@@ -99,6 +118,11 @@ impl Clusters {
                     "{name} must be {least} to {MAX_CLUSTERS}, got {value}."
                 ));
             }
+        }
+        if let Some(decoys) = self.decoys.filter(|decoys| self.oblivious && *decoys > 0) {
+            return Error::input(format!(
+                "a server that does not learn which clusters are chosen needs no decoys, got {decoys}."
+            ));
         }
         if !(self.recall > 0.0 && self.recall <= 1.0) {
             return Error::input(format!(

@@ -96,7 +96,7 @@ pub fn choose(
         let enough = recalls.iter().position(|recall| *recall >= wanted);
         let probes = enough.map_or(count, |at| at + 1);
         let probes = choice.probes.map_or(probes, |probes| probes as usize).min(count);
-        let decoys = choice.decoys.map_or(probes, |decoys| decoys as usize);
+        let decoys = choice.decoys_beside(probes);
         let named = count.min(probes + probes * decoys.div_ceil(probes)); // whole groups
         let cost = named * answer(each, unit);
         if choice.count.is_none() && cost >= answer(all, unit) {

@@ -63,7 +63,10 @@ impl Replica {
         let counted = fresh.iter().filter(|one| !self.reasons.contains_key(&one.id));
         // What a server lists may be any number.
         let unrouted = counted.fold(0usize, |sum, one| sum.saturating_add(one.rows as usize));
-        let named = active.map_or(0, |active| active.named() * active.rows as usize);
+        let scanned = |active: &Clustering| {
+            if self.is_oblivious() { active.count() } else { active.named() }
+        };
+        let named = active.map_or(0, |active| scanned(active) * active.rows as usize);
         Explanation {
             rows: self.directory.len(),
             rows_scanned: unrouted.saturating_add(named),
@@ -72,17 +75,23 @@ impl Replica {
             unrouted,
             traffic: self.traffic,
             tokens: (self.tokens.len(), self.tokens.byte_len()),
-            leak: leak(self.description.spec.mode(), active),
+            leak: leak(self.description.spec.mode(), active, self.is_oblivious()),
         }
     }
 }
 
-fn leak(mode: Mode, active: Option<&Clustering>) -> String {
+fn leak(mode: Mode, active: Option<&Clustering>, oblivious: bool) -> String {
     let Some(active) = active else {
         let hidden = matches!(mode, Mode::Sealed | Mode::SealedQuery);
         let shown = if hidden { "nothing of the question" } else { "the question" };
         return format!("{shown}; every segment is touched");
     };
+    if oblivious {
+        return "nothing of the question, and nothing of which clusters it is about: all of them are scanned, and the answer is as long \
+                for any. Reading documents, metadata or vectors of hits from a server shows their clusters, unless all of them are read, or \
+                held here"
+            .to_owned();
+    }
     let (probes, named, all) = (active.probes as usize, active.named(), active.count());
     let hides = match named - probes {
         0 => format!("the {probes} clusters of a question, of {all}: there are no decoys"),
@@ -120,9 +129,11 @@ impl Display for Explanation {
                     "{} clusters of {} rows, {} of all of these padding",
                     routing.clusters, routing.rows_each, routing.padding
                 )?;
+                let fewer =
+                    if share > 1.0 { format!(", {share:.1} times fewer") } else { String::new() };
                 writeln!(
                     f,
-                    "one question: {} clusters, {} decoys and {} unrouted rows: {scanned}, {share:.1} times fewer",
+                    "one question: {} clusters, {} decoys and {} unrouted rows: {scanned}{fewer}",
                     routing.probes, routing.decoys, self.unrouted
                 )?;
                 writeln!(f, "recall@10 when it was clustered: {:.4}", routing.recall)?;

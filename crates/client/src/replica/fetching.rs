@@ -93,7 +93,7 @@ impl Replica {
                 return Ok(if kept { Way::Segments } else { Way::All });
             }
             // What is routed shows the clusters that its hits are among.
-            Fetch::Auto if !hides || self.description.routing.is_some() => {
+            Fetch::Auto if !hides || self.description.routing.is_some() && !self.is_oblivious() => {
                 return Ok(Way::Segments);
             }
             Fetch::Rows if self.description.routing.is_some() => {

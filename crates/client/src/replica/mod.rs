@@ -21,6 +21,7 @@ pub mod fetching;
 pub mod filtering;
 pub mod fusion;
 pub mod merging;
+pub mod oblivious;
 pub mod opened;
 pub mod opened_routing;
 mod others;

@@ -212,7 +212,7 @@ impl Making<'_> {
         let mut plan = Clustering {
             rows: chosen.rows as u32,
             probes: chosen.probes as u32,
-            decoys: self.choice.decoys.unwrap_or(chosen.probes as u32),
+            decoys: self.choice.decoys_beside(chosen.probes) as u32,
             recall: chosen.recalls[chosen.probes - 1],
             slot: 0,
             width: width as u32,

@@ -15,6 +15,14 @@ use crate::replica::Replica;
 use crate::replica::clustering::{Space, squared};
 use crate::replica::opened_routing::OpenedRouting;
 
+/// The segments that a question is about.
+pub struct Named {
+    /// In a random order.
+    pub segments: Vec<SegmentId>,
+    /// Beside these all clusters, by id, and those that the server is to answer about without learning which.
+    pub folded: Option<(Vec<SegmentId>, Vec<SegmentId>)>,
+}
+
 impl Replica {
     /// Reads the table that goes with the state, in place of what was here.
     pub async fn open_routing(&mut self, host: &dyn Host) -> Result<()> {
@@ -44,23 +52,35 @@ impl Replica {
         fresh.filter(|id| !self.reasons.contains_key(id)).collect()
     }
 
-    /// The segments that a question names, in a random order: the clusters that it and they choose, whatever rows a filter allows. The
-    /// clusters of a tenant's rows would be what all questions about them have in common.
+    /// The segments that a question names: the clusters that it and they choose, whatever rows a filter allows. The clusters of a
+    /// tenant's rows would be what all questions about them have in common. Of an oblivious collection they are folded, or, if that is
+    /// to be, answered about as a `whole`.
     pub async fn name_segments(
         &mut self,
         host: &dyn Host,
         question: &[f32],
-    ) -> Result<Vec<SegmentId>> {
-        let mut found = self.unrouted();
+        whole: bool,
+    ) -> Result<Named> {
+        let (mut found, mut folded) = (self.unrouted(), None);
         let centroids = self.centroids(host).await?;
-        if let Some(active) = self.routing.table.as_ref().and_then(|table| table.active.as_ref()) {
+        let active = self.routing.table.as_ref().and_then(|table| table.active.as_ref());
+        if let Some(active) = active.filter(|_| self.is_oblivious() && whole) {
+            found.extend(&active.segments);
+        } else if let Some(active) = active {
             let space = Space { metric: self.description.spec.metric(), longest: active.longest };
             let far = squared(&space.questions(question), &centroids, active.width as usize);
             let near = ordered(active.count(), &|a, b| far[a].total_cmp(&far[b]));
-            found.extend(active.name(&near).into_iter().map(|cluster| active.segments[cluster]));
+            let near = active.name(&near).into_iter().map(|cluster| active.segments[cluster]);
+            if self.is_oblivious() {
+                let mut clusters = active.segments.clone();
+                clusters.sort_by_key(|id| id.0);
+                folded = Some((clusters, near.collect()));
+            } else {
+                found.extend(near);
+            }
         }
         crate::random::Draws::new()?.shuffle(&mut found);
-        Ok(found)
+        Ok(Named { segments: found, folded })
     }
 
     /// The centroids of the clusters in use; none where there are none.

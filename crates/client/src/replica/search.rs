@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use ciphervec_owner::protect::filter::FilterTag;
 use ciphervec_owner::search::{
-    AnswerFormat, AnswerOpener, Flood, OpenOptions, Opened, Owner, Query, QueryOptions, Retrieval,
-    Selection, Token, WORDS_VERSION,
+    AnswerFormat, AnswerOpener, Flood, Fold, OpenOptions, Opened, Owner, Query, QueryOptions,
+    Retrieval, Selection, Token, WORDS_VERSION,
 };
 use ciphervec_owner::{Error as SchemeError, Id, Mode, SegmentId};
 
@@ -20,6 +20,7 @@ use crate::replica::asking::{
     Answer, Kept, Sent, Streamed, answered, done, fetched, most_bytes, query_epoch,
 };
 use crate::replica::prefetch;
+use crate::replica::routing::Named;
 use crate::replica::traffic::Traffic;
 use crate::threads::{heavy, runner};
 
@@ -265,6 +266,8 @@ struct Under<'a> {
     tokens: Option<Vec<Token>>,
     /// The only segments that it is about.
     named: Option<&'a [SegmentId]>,
+    /// Clusters that it is about beside.
+    fold: Option<Fold<'a>>,
 }
 
 /// What the server answers in.
@@ -279,7 +282,7 @@ fn sealed<'a>(
     host: &dyn Host,
     message: &'a Message<'a>,
     rows: &[f32],
-    Under { epoch, tokens, named }: Under<'_>,
+    Under { epoch, tokens, named, fold }: Under<'_>,
 ) -> Result<Asked<'a>> {
     let began = host.now();
     let options = QueryOptions {
@@ -289,6 +292,7 @@ fn sealed<'a>(
         format: format_of(alone),
         centre: &message.center,
         tokens,
+        fold,
     };
     let query = {
         let (owner, directory) = (&alone.owner, &alone.directory);
@@ -335,7 +339,8 @@ async fn whole(
             Some((epoch, tokens)) => (epoch, Some(tokens)),
             None => (query_epoch(alone, host, queries).await?, None),
         };
-        let asked = sealed(alone, host, message, rows, Under { epoch, tokens, named: None })?;
+        let asked =
+            sealed(alone, host, message, rows, Under { epoch, tokens, ..Under::default() })?;
         let (known, losses) = (alone.attached(), alone.losses);
         let sent = asked.sent(alone, host);
         let (version, data) = fetched(alone, host, &sent).await?;
@@ -375,15 +380,20 @@ async fn routed(
     loop {
         let epoch = query_epoch(alone, host, 1).await?;
         let losses = alone.losses;
-        let named = alone.name_segments(host, rows).await?;
-        let under = Under { epoch, tokens: None, named: Some(&named) };
+        let whole = message.question.flood.is_some() || !alone.folds_now();
+        let Named { segments, folded } = alone.name_segments(host, rows, whole).await?;
+        if folded.is_some() {
+            alone.expect_unbroken(host).await?;
+        }
+        let fold = folded.as_ref().map(|(clusters, chosen)| Fold { clusters, chosen });
+        let under = Under { epoch, named: Some(&segments), fold, ..Under::default() };
         let asked = sealed(alone, host, message, rows, under)?;
         let sent = asked.sent(alone, host);
         let (version, data) = fetched(alone, host, &sent).await?;
         if version > alone.store.listing().version {
             alone.refresh(host).await?;
         }
-        let all = alone.unrouted().iter().all(|id| named.contains(id));
+        let all = alone.unrouted().iter().all(|id| segments.contains(id));
         // What came after the last attempt need not be in the answer.
         if alone.losses == losses && (all || turn == ROUTED) {
             let opened = open(alone, host, &asked, &data, &[]).await?;
@@ -391,7 +401,7 @@ async fn routed(
             if let (Some(count), Some(allow)) = (message.question.count, &message.allow)
                 && found < allow.counts().map(|(_, rows)| rows).sum::<usize>().min(count)
             {
-                alone.say_missed(host, &named, allow);
+                alone.say_missed(host, asked.query.segments().unwrap_or_default(), allow);
             }
             return Ok(opened);
         }
@@ -423,7 +433,7 @@ async fn open(
     let opened = heavy(|| owner.open(&asked.query, data, directory, options));
     let opened = match opened {
         Ok(opened) => opened,
-        Err(error) => return Err(alone.checked(host, error).await),
+        Err(error) => return Err(alone.failed(host, &asked.query, error).await),
     };
     done(host, "open", data.len() as u64, Some(data.len() as u64), began);
     Ok(opened)

@@ -1,0 +1,191 @@
+//! Routed collections whose server does not learn which clusters a question is about.
+
+use std::cell::RefCell;
+
+use ciphervec_client::{
+    Choices, Client, Clusters, Collection, Error, Face, Fetch, Host, Parts, QueryRequest, Records,
+    block_on,
+};
+use ciphervec_he_secret::wire::{self, Kind};
+use ciphervec_owner::{Id, Metric, Mode, Network};
+
+use crate::support::{Faulty, Server, connection, filled, keys, rows, vectors};
+
+const D: usize = 16;
+
+/// Rows around some middles.
+fn around(count: usize) -> Records {
+    let mut given = rows(count, D, 5);
+    let centers = vectors(12, D, 9);
+    for (row, vector) in given.embeddings.chunks_mut(D).enumerate() {
+        let center = &centers[row % 12 * D..][..D];
+        vector.iter_mut().zip(center).for_each(|(x, c)| *x = 0.2 * *x + c);
+    }
+    given
+}
+
+/// Over a network that is slow enough for answers to be folded.
+fn oblivious(name: &str, mode: Mode, metric: Metric) -> Choices {
+    let routing =
+        Clusters { count: Some(12), probes: Some(2), oblivious: true, ..Clusters::default() };
+    let network = Some(Network { bytes_per_second: 1e5, round_trip: 0.001 });
+    Choices { mode, metric, network, routing: Some(routing), ..Choices::new(name, D) }
+}
+
+fn request(embedding: &[f32]) -> QueryRequest {
+    let embeddings = embedding.to_vec();
+    QueryRequest { embeddings, n_results: Some(3), ..QueryRequest::default() }
+}
+
+fn nearest(docs: &Collection, host: &dyn Host, embedding: &[f32]) -> Option<Id> {
+    let found = block_on(docs.query(host, request(embedding))).unwrap();
+    assert!(found.checked);
+    found.hits[0].first().map(|hit| hit.row.id.clone())
+}
+
+#[test]
+fn rows_are_found_in_clusters_and_beside_them_in_every_store() {
+    let server = Server::start();
+    let folder = tempfile::tempdir().unwrap();
+    let (host, _) = connection();
+    for (mode, metric) in [(Mode::Sealed, Metric::Cosine), (Mode::SealedQuery, Metric::L2)] {
+        for client in [
+            server.client(&keys()),
+            Client::in_folder(Face::Rust, folder.path(), Some(keys()), false).unwrap(),
+        ] {
+            let given = around(300);
+            let choices = oblivious(mode.as_str(), mode, metric);
+            let docs = filled(&client, &host, &choices, given.clone());
+            // Not clustered yet.
+            assert_eq!(nearest(&docs, &host, &given.embeddings[..D]), Some(given.ids[0].clone()));
+            let made = block_on(docs.recluster(&host, None)).unwrap();
+            assert_eq!((made.clusters, made.probes, made.decoys, made.unrouted), (12, 2, 0, 0));
+            let later = rows(5, D, 77);
+            block_on(docs.add(&host, later.clone())).unwrap();
+            let asked = given.ids.iter().zip(given.embeddings.chunks(D)).step_by(20);
+            let (asked, missed): (Vec<_>, Vec<_>) =
+                asked.partition(|(id, row)| nearest(&docs, &host, row).as_ref() == Some(*id));
+            assert!(missed.len() * 5 <= asked.len(), "{mode:?}: {} missed", missed.len());
+            for (id, row) in later.ids.iter().zip(later.embeddings.chunks(D)) {
+                assert_eq!(nearest(&docs, &host, row).as_ref(), Some(id));
+            }
+            let told = block_on(docs.explain(&host)).unwrap();
+            assert_eq!(told.rows_scanned, told.unrouted + 12 * told.routing.unwrap().rows_each);
+            assert!(told.leak.contains("nothing of which clusters"), "{}", told.leak);
+        }
+    }
+}
+
+/// What a server sees of questions of any kind: names of all segments, the same bytes before what is encrypted, as many behind.
+#[test]
+fn questions_about_any_clusters_look_alike() {
+    let server = Server::start();
+    let (host, _) = connection();
+    let given = around(300);
+    let choices = oblivious("notes", Mode::Sealed, Metric::Cosine);
+    let docs = filled(&server.client(&keys()), &host, &choices, given.clone());
+    block_on(docs.recluster(&host, None)).unwrap();
+    let asked = RefCell::new(Vec::new());
+    let watched = Faulty::new(|_, request| {
+        let seen = (request.url.to_owned(), request.body.unwrap_or_default().to_vec());
+        asked.borrow_mut().push(seen);
+        None
+    });
+    let theirs =
+        block_on(server.client(&keys()).get_collection(&watched, "notes", false, None)).unwrap();
+    nearest(&theirs, &watched, &given.embeddings[..D]); // keys are sent, and the centroids read
+    asked.borrow_mut().clear();
+    for row in given.embeddings.chunks(D).step_by(13) {
+        nearest(&theirs, &watched, row);
+    }
+    let asked = asked.take();
+    assert_eq!(asked.len(), given.ids.len().div_ceil(13), "one request a question");
+    let (url, first) = &asked[0];
+    assert!(url.ends_with("/query"));
+    let clear = 64 + 19 + 4 + 16 * 12;
+    for (other, bytes) in &asked {
+        assert_eq!((other, bytes.len(), &bytes[..32]), (url, first.len(), &first[..32]));
+        assert_eq!(bytes[64..clear], first[64..clear]);
+    }
+}
+
+/// One word of the answer about a chosen cluster is another: that ends such questions without a second one, a commit or
+/// anything else that a server could see, for every client of the user's.
+#[test]
+fn a_changed_cluster_ends_them_and_shows_in_nothing_else() {
+    let server = Server::start();
+    let (host, _) = connection();
+    let given = around(300);
+    let choices = oblivious("notes", Mode::Sealed, Metric::Cosine);
+    let docs = filled(&server.client(&keys()), &host, &choices, given.clone());
+    block_on(docs.recluster(&host, None)).unwrap();
+    let lies = Faulty::altering(|path, body| {
+        if !path.ends_with("/query") {
+            return body;
+        }
+        let (version, header, payload) =
+            wire::open_version(Kind::Response, u16::MAX, &body).unwrap();
+        let mut frame = vec![0; body.len() - payload.len()];
+        frame.extend_from_slice(payload);
+        let end = frame.len();
+        frame[end - 40..end - 20].iter_mut().for_each(|byte| *byte ^= 0x55);
+        header.seal_version(version, &mut frame);
+        frame
+    });
+    let theirs =
+        block_on(server.client(&keys()).get_collection(&lies, "notes", false, None)).unwrap();
+    let ask = || block_on(theirs.query(&lies, request(&given.embeddings[..D])));
+    let version = block_on(docs.info(&host, None)).unwrap().version;
+    let error = ask().err().unwrap();
+    assert!(matches!(error, Error::FetchEnded(_)), "{error:?}");
+    let sent = lies.sent.get();
+    assert!(matches!(ask(), Err(Error::FetchEnded(_))));
+    assert_eq!(lies.sent.get(), sent, "nothing is asked");
+    block_on(docs.refresh(&host)).unwrap();
+    let info = block_on(docs.info(&host, None)).unwrap();
+    assert!(info.quarantine.is_empty() && info.version == version);
+    // The answers are right to others, whose storage is their own.
+    assert!(nearest(&docs, &host, &given.embeddings[..D]).is_some());
+    block_on(theirs.resume_private_fetch(&lies)).unwrap();
+    assert!(matches!(ask(), Err(Error::FetchEnded(_))));
+}
+
+/// Documents of hits would show their clusters: they are read as the caller says, and not by default.
+#[test]
+fn documents_are_read_where_the_caller_says_how() {
+    let server = Server::start();
+    let (host, _) = connection();
+    let mut given = around(300);
+    given.documents = (0..300).map(|row| Some(format!("{row} {}", "x".repeat(5000)))).collect();
+    let choices = oblivious("notes", Mode::Sealed, Metric::Cosine);
+    let docs = filled(&server.client(&keys()), &host, &choices, given.clone());
+    block_on(docs.recluster(&host, None)).unwrap();
+    let theirs =
+        block_on(server.client(&keys()).get_collection(&host, "notes", false, None)).unwrap();
+    let ask = |fetch| {
+        let parts = Parts { records: true, embeddings: false, fetch };
+        block_on(theirs.query(&host, QueryRequest { parts, ..request(&given.embeddings[..D]) }))
+    };
+    let error = ask(Fetch::Auto).err().unwrap();
+    assert!(matches!(error, Error::Input(_)), "{error:?}");
+    let found = ask(Fetch::Segments).unwrap();
+    assert!(found.hits[0][0].row.document.as_ref().is_some_and(|text| text.starts_with("0 ")));
+}
+
+#[test]
+fn choices_that_do_not_go_together_are_refused() {
+    let server = Server::start();
+    let client = server.client(&keys());
+    let sealed = oblivious("notes", Mode::Sealed, Metric::Cosine);
+    assert!(client.check_new(&sealed).is_ok());
+    assert!(client.check_new(&oblivious("notes", Mode::SealedQuery, Metric::Cosine)).is_ok());
+    let routing = Clusters { decoys: Some(2), ..sealed.routing.clone().unwrap() };
+    for (choices, says) in [
+        (Choices { routing: Some(routing), ..sealed }, "needs no decoys"),
+        (oblivious("notes", Mode::Sealed, Metric::Hamming), "always be exact"),
+        (oblivious("notes", Mode::SealedIndex, Metric::Cosine), "the server sees the queries"),
+    ] {
+        let error = client.check_new(&choices).unwrap_err();
+        assert!(error.to_string().contains(says), "{error}");
+    }
+}
