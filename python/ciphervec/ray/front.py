@@ -31,6 +31,9 @@ from .pool import PoolAnswer, ScannerPool
 from .scanner import OtherQueryKeys, QueryKeysMissing
 
 _QUERY = re.compile(r"/v1/collections/([^/]+)/query(-keys)?")
+_COLLECTION = re.compile(r"/v1/collections/([^/]+)")
+_SHARED_QUERIES = 3
+"""The newest version of queries that scanners answer in shares: clusters are folded by whoever has all of them."""
 _HOP = {
     "connection",
     "keep-alive",
@@ -147,6 +150,12 @@ class Front:
         if request.method == "HEAD" or reply.status_code in (204, 304):
             await reply.aclose()
             return Response(None, reply.status_code, headers)
+        found = _COLLECTION.fullmatch(_path(request))
+        if found is not None and found[1] in self._pools and request.method == "GET" and reply.is_success:
+            state = json.loads(await reply.aread())
+            state["query_version"] = min(state["query_version"], _SHARED_QUERIES)
+            headers = {name: value for name, value in headers.items() if name.lower() != "content-length"}
+            return Response(json.dumps(state), reply.status_code, headers)
         return StreamingResponse(
             reply.aiter_raw(), reply.status_code, headers, background=BackgroundTask(reply.aclose)
         )
