@@ -1,4 +1,4 @@
-//! A question whose clusters are folded, as a server reads it: any bytes enter, nothing but a finding leaves.
+//! Fuzz target: a server reads and answers a query whose clusters it is to fold, from any bytes.
 #![no_main]
 
 use ciphervec_fuzz::{FOLDED, edited};

@@ -1,4 +1,4 @@
-//! An answer about chosen clusters, as its owner reads it: any bytes enter, nothing but a finding leaves.
+//! Fuzz target: an owner reads an answer about chosen clusters, from any bytes.
 #![no_main]
 
 use ciphervec_fuzz::{FOLDED, edited};

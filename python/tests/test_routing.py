@@ -289,9 +289,7 @@ def test_the_opt_in_of_sealed_query_says_what_is_learned(keys: ciphervec.Keys) -
         assert collection.query(blobs(300)[4], 1, audience="owner")["ids"] == [["id4"]]
 
 
-def test_oblivious_clusters_give_what_a_whole_collection_gives(
-    client: Client, keys: ciphervec.Keys
-) -> None:
+def test_oblivious_clusters_give_what_a_whole_collection_gives(client: Client, keys: ciphervec.Keys) -> None:
     rows, questions = blobs(400), blobs(6, 2)
     network = ciphervec.Network(0.5, 1)  # slow enough for clusters to be folded
     collection = filled(client, rows, Clusters(count=8, probes=2, oblivious=True), network=network)

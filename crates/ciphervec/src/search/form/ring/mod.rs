@@ -1,5 +1,6 @@
 //! Ring form: encrypted queries, several rows in a polynomial, plain or encrypted (`docs/sealed.md`, section 2). Both sides.
 
+mod clusters;
 mod folds;
 mod halves;
 pub mod packing;

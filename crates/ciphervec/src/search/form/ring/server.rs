@@ -1,6 +1,6 @@
 //! Expands encrypted queries to trees and scores segments with them, for the server, which holds evaluation keys only.
 
-use super::folds::Clusters;
+use super::clusters::Clusters;
 use super::packing::answer_words;
 use crate::error::{Error, Result};
 use crate::index::form::Rows;

@@ -1,4 +1,4 @@
-//! Nothing enters, both halves of an index in clusters leave, with a query whose clusters are folded and its answer.
+//! Both halves of a small index in clusters with a query whose clusters are folded and its answer, and their decoders.
 
 use ciphervec_owner::search::{
     Fold, Owner, Query, QueryOptions, Retrieval, SegmentDirectory, ServerIndex,
