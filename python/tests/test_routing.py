@@ -290,16 +290,16 @@ def test_the_opt_in_of_sealed_query_says_what_is_learned(keys: ciphervec.Keys) -
 
 
 def test_oblivious_clusters_give_what_a_whole_collection_gives(client: Client, keys: ciphervec.Keys) -> None:
-    rows, questions = blobs(400), blobs(6, 2)
+    rows, questions = blobs(1600), blobs(6, 2)
     network = ciphervec.Network(0.5, 1)  # slow enough for clusters to be folded
     collection = filled(client, rows, Clusters(count=8, probes=2, oblivious=True), network=network)
     made = collection.recluster()
     assert (made.clusters, made.probes, made.decoys) == (8, 2, 0)
     exact = Client(keys).create_collection("whole", D)
-    exact.add([f"id{i}" for i in range(400)], rows)
+    exact.add([f"id{i}" for i in range(1600)], rows)
     for question in questions:
-        found = collection.query(question, 400, include=["scores"], audience="owner")
-        right = exact.query(question, 400, include=["scores"], audience="owner")
+        found = collection.query(question, 1600, include=["scores"], audience="owner")
+        right = exact.query(question, 1600, include=["scores"], audience="owner")
         scores = dict(zip(right["ids"][0], right["scores"][0], strict=True))
         assert 0 < len(found["ids"][0]) <= 2 * made.rows_each
         for name, score in zip(found["ids"][0], found["scores"][0], strict=True):

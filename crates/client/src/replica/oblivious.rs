@@ -51,9 +51,16 @@ impl Replica {
         self.description.routing.as_ref().is_some_and(|routing| routing.oblivious)
     }
 
-    /// Whether a server is to fold its clusters. If not, all of them are answered about: where its release knows no folds, where that
-    /// comes sooner, and where clusters that were sealed again have another shape until the next clustering.
-    pub fn folds(&self, active: &Clustering) -> bool {
+    /// Whether a server is to fold the clusters in use. If not, all of them are answered about: where its release knows no folds, where
+    /// that comes sooner, where clusters that were sealed again have another shape until the next clustering, and where one is in
+    /// quarantine.
+    pub fn folds_now(&self) -> bool {
+        let active = self.routing.table.as_ref().and_then(|table| table.active.as_ref());
+        let held = self.unasked().into_iter().any(|id| self.routing.cluster_of(id).is_some());
+        self.is_oblivious() && !held && active.is_some_and(|active| self.folds(active))
+    }
+
+    fn folds(&self, active: &Clustering) -> bool {
         let levels: HashMap<_, _> =
             self.directory.segments().map(|(id, _, level)| (id, level)).collect();
         let level = |id: &SegmentId| levels.get(id).copied();
@@ -73,12 +80,6 @@ impl Replica {
         self.store.listing().query_version >= u64::from(QUERY_VERSION)
             && active.probes as usize <= MAX_PROBES.min(active.count())
             && sizes.fold_sooner(&self.description.network)
-    }
-
-    /// The same of the clusters in use.
-    pub fn folds_now(&self) -> bool {
-        let table = self.routing.table.as_ref();
-        table.and_then(|table| table.active.as_ref()).is_some_and(|active| self.folds(active))
     }
 
     /// Refuses questions whose clusters are folded once an answer to one has failed its check.

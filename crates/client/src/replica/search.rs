@@ -378,13 +378,13 @@ async fn routed(
 ) -> Result<Opened> {
     let mut turn = 1;
     loop {
+        let whole = message.question.flood.is_some() || !alone.folds_now();
+        if !whole {
+            alone.expect_unbroken(host).await?; // before anything is sent
+        }
         let epoch = query_epoch(alone, host, 1).await?;
         let losses = alone.losses;
-        let whole = message.question.flood.is_some() || !alone.folds_now();
         let Named { segments, folded } = alone.name_segments(host, rows, whole).await?;
-        if folded.is_some() {
-            alone.expect_unbroken(host).await?;
-        }
         let fold = folded.as_ref().map(|(clusters, chosen)| Fold { clusters, chosen });
         let under = Under { epoch, named: Some(&segments), fold, ..Under::default() };
         let asked = sealed(alone, host, message, rows, under)?;

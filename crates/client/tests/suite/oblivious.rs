@@ -12,6 +12,8 @@ use ciphervec_owner::{Id, Metric, Mode, Network};
 use crate::support::{Faulty, Server, connection, filled, keys, rows, vectors};
 
 const D: usize = 16;
+/// So many that a cluster has more than a check has one a row of.
+const ROWS: usize = 2000;
 
 /// Rows around some middles.
 fn around(count: usize) -> Records {
@@ -53,7 +55,7 @@ fn rows_are_found_in_clusters_and_beside_them_in_every_store() {
             server.client(&keys()),
             Client::in_folder(Face::Rust, folder.path(), Some(keys()), false).unwrap(),
         ] {
-            let given = around(300);
+            let given = around(ROWS);
             let choices = oblivious(mode.as_str(), mode, metric);
             let docs = filled(&client, &host, &choices, given.clone());
             // Not clustered yet.
@@ -62,7 +64,7 @@ fn rows_are_found_in_clusters_and_beside_them_in_every_store() {
             assert_eq!((made.clusters, made.probes, made.decoys, made.unrouted), (12, 2, 0, 0));
             let later = rows(5, D, 77);
             block_on(docs.add(&host, later.clone())).unwrap();
-            let asked = given.ids.iter().zip(given.embeddings.chunks(D)).step_by(20);
+            let asked = given.ids.iter().zip(given.embeddings.chunks(D)).step_by(130);
             let (asked, missed): (Vec<_>, Vec<_>) =
                 asked.partition(|(id, row)| nearest(&docs, &host, row).as_ref() == Some(*id));
             assert!(missed.len() * 5 <= asked.len(), "{mode:?}: {} missed", missed.len());
@@ -81,7 +83,7 @@ fn rows_are_found_in_clusters_and_beside_them_in_every_store() {
 fn questions_about_any_clusters_look_alike() {
     let server = Server::start();
     let (host, _) = connection();
-    let given = around(300);
+    let given = around(ROWS);
     let choices = oblivious("notes", Mode::Sealed, Metric::Cosine);
     let docs = filled(&server.client(&keys()), &host, &choices, given.clone());
     block_on(docs.recluster(&host, None)).unwrap();
@@ -95,11 +97,11 @@ fn questions_about_any_clusters_look_alike() {
         block_on(server.client(&keys()).get_collection(&watched, "notes", false, None)).unwrap();
     nearest(&theirs, &watched, &given.embeddings[..D]); // keys are sent, and the centroids read
     asked.borrow_mut().clear();
-    for row in given.embeddings.chunks(D).step_by(13) {
+    for row in given.embeddings.chunks(D).step_by(97) {
         nearest(&theirs, &watched, row);
     }
     let asked = asked.take();
-    assert_eq!(asked.len(), given.ids.len().div_ceil(13), "one request a question");
+    assert_eq!(asked.len(), ROWS.div_ceil(97), "one request a question");
     let (url, first) = &asked[0];
     assert!(url.ends_with("/query"));
     let clear = 64 + 19 + 4 + 16 * 12;
@@ -115,7 +117,7 @@ fn questions_about_any_clusters_look_alike() {
 fn a_changed_cluster_ends_them_and_shows_in_nothing_else() {
     let server = Server::start();
     let (host, _) = connection();
-    let given = around(300);
+    let given = around(ROWS);
     let choices = oblivious("notes", Mode::Sealed, Metric::Cosine);
     let docs = filled(&server.client(&keys()), &host, &choices, given.clone());
     block_on(docs.recluster(&host, None)).unwrap();
