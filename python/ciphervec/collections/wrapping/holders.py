@@ -36,8 +36,8 @@ def holder(uri: str) -> Wrapper:
         )
     if uri.startswith("passkey:"):
         raise InvalidInput(
-            f"{shown(uri)!r} is a passkey, which browsers ask for on pages of its domain alone: load the file there, and write a "
-            "copy with toFile({ passphrase })."
+            f"{shown(uri)!r} is a passkey, which browsers ask for on pages of its domain alone: load the file there, and write "
+            "a copy with toFile({ passphrase })."
         )
     row = next((row for scheme, row in SCHEMES.items() if uri.startswith(scheme)), None)
     if row is None:
