@@ -11,6 +11,7 @@ from ._native import (
     EvaluationKeys,
     IndexSpec,
     KeyShare,
+    MemberCard,
     Recipient,
     SealedSegment,
     ServerIndex,
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
     from .collections.embedding.function import EmbeddingFunction
     from .collections.index import EncryptedNearestNeighbors, Index
     from .collections.keys import Identity, KeyRing, Keys
+    from .collections.members import Member, Members
     from .collections.owner import Owner, Probe, SealedQuery
     from .collections.private_table import PrivateTable, PrivateTableClient
     from .collections.ranking import BM25, Rerank, Rrf, SparseOnly, SparseVectors, Weighted
@@ -107,6 +109,8 @@ _NAMES = {
     "KeyRing": "collections.keys",
     "Keys": "collections.keys",
     "Matches": "collections.results",
+    "Member": "collections.members",
+    "Members": "collections.members",
     "Network": "ingest.network",
     "Owner": "collections.owner",
     "OwnerMatches": "collections.audience",
@@ -189,6 +193,9 @@ __all__ = [
     "KeyShare",
     "Keys",
     "Matches",
+    "Member",
+    "MemberCard",
+    "Members",
     "Network",
     "Owner",
     "OwnerMatches",

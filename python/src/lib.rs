@@ -66,6 +66,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<client::PyCallHost>()?;
     module.add_class::<client::PyClient>()?;
     module.add_class::<client::PyCollection>()?;
+    module.add_class::<client::PyMembers>()?;
     module.add_class::<client::PyQuery>()?;
     module.add_class::<client::PyKeyedRecords>()?;
     module.add_class::<client::PyKeyedTable>()?;
@@ -75,6 +76,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<keys::PyKeys>()?;
     module.add_class::<keys::PyEvaluationKeys>()?;
     module.add_class::<sharing::PyIdentity>()?;
+    module.add_class::<sharing::PyMemberCard>()?;
     module.add_class::<sharing::PyRecipient>()?;
     module.add_class::<sharing::PySharedKeys>()?;
     module.add_class::<wrapped::PyWrappedKeyFile>()?;

@@ -2,8 +2,10 @@
 //! is named.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use ciphervec_owner::decode::hex;
+use ciphervec_owner::members::MemberCard;
 use ciphervec_owner::sharing::{Identity, Recipient, SharedKeys};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -15,19 +17,27 @@ use crate::secret_file;
 
 /// A person's pair.
 #[pyclass(name = "Identity", module = "ciphervec._native", frozen)]
-pub struct PyIdentity(Identity);
+pub struct PyIdentity(pub Arc<Identity>);
+
+impl PyIdentity {
+    fn new(identity: Identity) -> Self {
+        Self(Arc::new(identity))
+    }
+}
 
 #[pymethods]
 impl PyIdentity {
     #[staticmethod]
     fn generate(name: &str) -> PyResult<Self> {
-        Identity::generate(name).map(Self).map_err(Raise::raise)
+        Identity::generate(name).map(Self::new).map_err(Raise::raise)
     }
 
     #[staticmethod]
     #[pyo3(signature = (path, passphrase = None))]
     fn load(py: Python<'_>, path: &str, passphrase: Option<&str>) -> PyResult<Self> {
-        py.detach(|| Identity::load(Path::new(path), passphrase)).map(Self).map_err(Raise::raise)
+        py.detach(|| Identity::load(Path::new(path), passphrase))
+            .map(Self::new)
+            .map_err(Raise::raise)
     }
 
     #[pyo3(signature = (path, passphrase = None, *, allow_plaintext = false))]
@@ -45,6 +55,11 @@ impl PyIdentity {
     #[getter]
     fn recipient(&self) -> PyRecipient {
         PyRecipient(self.0.recipient())
+    }
+
+    #[getter]
+    fn member_card(&self) -> PyMemberCard {
+        PyMemberCard(self.0.member_card())
     }
 
     fn __reduce__(&self) -> PyResult<()> {
@@ -92,6 +107,53 @@ impl PyRecipient {
 
     fn __repr__(&self) -> String {
         format!("<ciphervec.Recipient {:?}, {}>", self.0.name(), self.fingerprint())
+    }
+
+    fn __reduce__<'py>(
+        slf: &Bound<'py, Self>,
+    ) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
+        Ok((slf.get_type().getattr("from_bytes")?, (slf.get().to_bytes(slf.py()),)))
+    }
+}
+
+/// A person's public keys and name, for owners of collections who make them a member.
+#[pyclass(name = "MemberCard", module = "ciphervec", frozen, eq, hash)]
+#[derive(PartialEq)]
+pub struct PyMemberCard(MemberCard);
+
+impl core::hash::Hash for PyMemberCard {
+    fn hash<H: core::hash::Hasher>(&self, state: &mut H) {
+        self.0.fingerprint().hash(state);
+    }
+}
+
+#[pymethods]
+impl PyMemberCard {
+    /// The name that the person gave.
+    #[getter]
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    /// 32 hexadecimal digits that name these keys and their holder: compare them by another way than the file came.
+    #[getter]
+    fn fingerprint(&self) -> String {
+        hex(&self.0.fingerprint())
+    }
+
+    /// What `from_bytes` takes; public.
+    fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &self.0.to_bytes())
+    }
+
+    /// Reads what `to_bytes` wrote. Raises CorruptData or UnsupportedVersion.
+    #[staticmethod]
+    fn from_bytes(py: Python<'_>, data: &[u8]) -> PyResult<Self> {
+        py.detach(|| MemberCard::from_bytes(data)).map(Self).map_err(Raise::raise)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<ciphervec.MemberCard {:?}, {}>", self.0.name(), self.fingerprint())
     }
 
     fn __reduce__<'py>(

@@ -53,8 +53,8 @@ def test_what_does_not_fit_is_named(mutants: ModuleType) -> None:
         ({"covered_by": ("another",)}, "another is no entry"),
     ):
         assert says in "\n".join(mutants.faults([replace(good, **wrong)]))
-    rust = replace(good, file="crates/owner/src/protect/state.rs", find="const VERSION: u32 = «3»;")
-    assert "overlap" in "\n".join(mutants.faults([rust, replace(rust, id="two", find="VERSION: u32 = «3»;")]))
+    rust = replace(good, file="crates/owner/src/protect/state.rs", find="const VERSION: u32 = «4»;")
+    assert "overlap" in "\n".join(mutants.faults([rust, replace(rust, id="two", find="VERSION: u32 = «4»;")]))
     assert "one is there twice" in mutants.faults([good, good])
 
 

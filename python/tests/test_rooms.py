@@ -16,7 +16,7 @@ import ciphervec.cli
 
 PACKAGE = Path(ciphervec.__file__).parent
 MOST_ROOMS, MOST_FLOORS = 19, 7
-MOST_INSIDE = {"collections": (18, 8)}
+MOST_INSIDE = {"collections": (19, 8)}
 """The same within rooms that grew too many once."""
 # The package's face and its program; everything else at the top is a room.
 FACES = {"__init__", "__main__", "_native"}

@@ -15,7 +15,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     // For more than a try: keys.save(path, Some(passphrase)), and Connection::new(folder), which remembers what the server showed.
     let keys = Arc::new(Keys::generate()?);
     let host = Connection::in_memory();
-    let client = Client::new(ClientOptions { keys: Some(keys), ..ClientOptions::new(url) })?;
+    let client = Client::new(ClientOptions { keys: Some(keys.into()), ..ClientOptions::new(url) })?;
 
     let name = format!("notes-{}", std::process::id());
     let choices = Choices { filterable: vec!["lang".to_owned()], ..Choices::new(&name, 4) };

@@ -18,7 +18,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let keys = Arc::new(Keys::load(Path::new(keys), None)?);
     let host = Connection::in_memory();
-    let client = Client::new(ClientOptions { keys: Some(keys), ..ClientOptions::new(url) })?;
+    let client = Client::new(ClientOptions { keys: Some(keys.into()), ..ClientOptions::new(url) })?;
     let docs = block_on(client.get_collection(&host, name, false, None))?;
     let parts = Parts { records: true, embeddings: true, ..Parts::default() };
     let there = block_on(docs.get(&host, &Selection::default(), parts, 0, None, None))?;

@@ -9,7 +9,8 @@ use ciphervec_owner::Keys;
 
 use crate::belief::choices::{Choices, check_name};
 use crate::belief::description::{Description, refuse_open};
-use crate::belief::state;
+use crate::belief::holder::Holder;
+use crate::belief::signed;
 use crate::belief::trust::Lineage;
 use crate::belief::vault::Vault;
 use crate::change::{CollectionRow, STATE, SegmentInfo};
@@ -37,8 +38,8 @@ const ATTEMPTS: usize = 8;
 pub struct ClientOptions {
     /// The server's.
     pub url: String,
-    /// The owner's; none for collections in mode `open`.
-    pub keys: Option<Arc<Keys>>,
+    /// A master key or a member's identity; none for collections in mode `open`.
+    pub keys: Option<Holder>,
     /// What the server knows this client by.
     pub token: Option<String>,
     /// Whether the network to a plain `http://` on another machine is trusted.
@@ -89,7 +90,7 @@ pub struct Look {
 /// Collections on one server, or in one folder.
 pub struct Client {
     face: Face,
-    keys: Option<Arc<Keys>>,
+    keys: Option<Holder>,
     fetch: Fetch,
     queries_per_key: usize,
     database: Box<dyn Database>,
@@ -120,8 +121,7 @@ impl Client {
                 "a query key serves 1 to {QUERIES_PER_KEY} queries, got {queries_per_key}."
             ));
         }
-        let public = Keys::public();
-        let vault = Arc::new(Vault::new(keys.as_deref().unwrap_or(&public))?);
+        let vault = Arc::new(Holder::vault(keys.as_ref())?);
         let token = token.as_deref().map(Token::new).transpose()?;
         let session = Arc::new(Session::new(base_url(&url, insecure)?, token, timeout, retries));
         let cache = Arc::new(BlobCache::new(Arc::clone(&vault), cache_bytes));
@@ -139,10 +139,10 @@ impl Client {
     pub fn in_folder(
         face: Face,
         folder: impl Into<PathBuf>,
-        keys: Option<Arc<Keys>>,
+        keys: Option<Holder>,
         read_only: bool,
     ) -> Result<Self> {
-        let vault = Arc::new(Vault::new(keys.as_deref().unwrap_or(&Keys::public()))?);
+        let vault = Arc::new(Holder::vault(keys.as_ref())?);
         let database = FolderDatabase::new(face, vault, folder.into(), read_only)?;
         Ok(Client {
             face,
@@ -159,8 +159,8 @@ impl Client {
     /// # Errors
     /// For keys that nothing can be derived from.
     #[cfg(feature = "folder")]
-    pub fn in_memory(face: Face, keys: Option<Arc<Keys>>) -> Result<Self> {
-        let vault = Arc::new(Vault::new(keys.as_deref().unwrap_or(&Keys::public()))?);
+    pub fn in_memory(face: Face, keys: Option<Holder>) -> Result<Self> {
+        let vault = Arc::new(Holder::vault(keys.as_ref())?);
         let database = Box::new(MemoryDatabase::new(face, vault));
         Ok(Client {
             face,
@@ -194,7 +194,7 @@ impl Client {
     /// # Errors
     /// [`Error::Input`].
     pub fn check_new(&self, choices: &Choices) -> Result<()> {
-        Description::new(self.face, self.keys.as_deref(), choices).map(drop)
+        Description::new(self.face, self.keys.as_ref(), choices, 0).map(drop)
     }
 
     /// Makes an empty collection.
@@ -206,13 +206,14 @@ impl Client {
         host: &dyn Host,
         choices: &Choices,
     ) -> Result<Collection> {
-        let description = Description::new(self.face, self.keys.as_deref(), choices)?;
-        let owner = description.owner(self.face, self.keys.as_deref())?;
+        let (holder, now) = (self.keys.as_ref(), host.clock().as_secs());
+        let description = Description::new(self.face, holder, choices, now)?;
+        let owner = description.owner(self.face, self.keys.as_ref())?;
         let meta = description.write(self.face, &owner)?;
         let mut attachments = description.beside(&owner)?;
         if description.authenticated {
-            let now = host.clock().as_secs();
-            let state = state::first(&owner, &description, &meta, &attachments, now)?;
+            let by = holder.and_then(Holder::identity).map(|identity| &**identity);
+            let state = signed::first(&owner, &description, &meta, &attachments, now, by)?;
             attachments.insert(STATE, state);
         }
         let store = self
@@ -240,7 +241,7 @@ impl Client {
         };
         let store = self.database.open(host, name, &accept, self.lineages(name)).await?;
         let meta = Arc::clone(&store.listing().meta);
-        let description = Description::read(self.face, &meta, name, self.keys.as_deref())?;
+        let description = Description::read(self.face, &meta, name, self.keys.as_ref())?;
         let collection = self.collection(host, store, description).await?;
         if let Some(checkpoint) = expect {
             collection.expect(host, checkpoint).await?;
@@ -275,6 +276,18 @@ impl Client {
         Ok(collection)
     }
 
+    /// The master key, for what has no members.
+    fn master(&self) -> Result<Option<&Keys>> {
+        match &self.keys {
+            None => Ok(None),
+            Some(Holder::Keys(keys)) => Ok(Some(&**keys)),
+            Some(Holder::Member(identity)) => Error::input(format!(
+                "keyed tables have no members, and {} came as one. Open them with their keys, or without where they are public.",
+                identity.name()
+            )),
+        }
+    }
+
     fn remote(&self) -> Result<(Arc<Session>, Arc<Vault>)> {
         let none =
             || Error::input("keyed tables are looked up on a server; this client has a folder.");
@@ -295,7 +308,7 @@ impl Client {
         fingerprint: Option<[u8; 32]>,
     ) -> Result<KeyedTable> {
         let place = KeyedPlace::new(self.remote()?, self.face, name)?;
-        KeyedTable::open(host, place, self.keys.as_deref(), fingerprint).await
+        KeyedTable::open(host, place, self.master()?, fingerprint).await
     }
 
     /// Every keyed table that the token may see.
@@ -392,7 +405,7 @@ impl Client {
         let trust = self.database.trust(host, name).await?;
         let store = self.database.open_anew(host, name, &trust, self.lineages(name)).await?;
         let description =
-            Description::read(self.face, &store.listing().meta, name, self.keys.as_deref())?;
+            Description::read(self.face, &store.listing().meta, name, self.keys.as_ref())?;
         let mut replica = self.replica(host, store, description).await?;
         if let Some(state) = &replica.states.present {
             trust.of_origin(host, &state.record.origin).await?;
@@ -457,7 +470,7 @@ impl Client {
             }
             store.refresh(host).await?; // others changed it while it was read
             let meta = Arc::clone(&store.listing().meta);
-            description = Description::read(face, &meta, &name, self.keys.as_deref())?;
+            description = Description::read(face, &meta, &name, self.keys.as_ref())?;
         }
         let name = face.quoted(&name);
         Err(Error::Conflict(format!(
@@ -470,11 +483,11 @@ impl Client {
     fn lineages(&self, name: &str) -> Lineages {
         let (face, keys, name) = (self.face, self.keys.clone(), name.to_owned());
         Box::new(move |meta| {
-            let description = Description::read(face, meta, &name, keys.as_deref()).ok()?;
+            let description = Description::read(face, meta, &name, keys.as_ref()).ok()?;
             if description.has_key_pair() {
                 return None;
             }
-            let owner = description.owner(face, keys.as_deref()).ok()?;
+            let owner = description.owner(face, keys.as_ref()).ok()?;
             Some(Lineage {
                 key_id: description.key_id,
                 masks: masks(&owner),

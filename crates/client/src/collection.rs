@@ -519,6 +519,12 @@ impl Collection {
     /// [`Error::Input`] for a name that is none, and in modes without writers.
     pub async fn writer_card(&self, host: &dyn Host, writer: &str) -> Result<(Vec<u8>, String)> {
         let alone = self.alone(host).await?;
+        if alone.description.members.is_some() {
+            return Error::input(format!(
+                "{} has members, and rows count that they sign for. Add whoever writes as a member, by a card of keys member-card.",
+                alone.name()
+            ));
+        }
         let card = alone.owner.writer_card_around(
             writer,
             &alone.description.filterable,

@@ -12,6 +12,7 @@ use crate::gathered::gathered;
 use crate::host::Host;
 use crate::replica::Replica;
 use crate::replica::explaining::RoutingCost;
+use crate::replica::membership::MemberInfo;
 use crate::replica::query_keys::QueryKey;
 use crate::replica::tables::TABLE_BYTES;
 use crate::threads::heavy;
@@ -75,6 +76,8 @@ pub struct Info {
     pub state: Option<(u64, String)>,
     /// When this lineage began, in seconds since 1970.
     pub begun: Option<u64>,
+    /// Who committed the present state, and how many members there are; none where there is no list.
+    pub author: Option<(MemberInfo, usize)>,
     /// What the index rests on and what the server learns.
     pub security: SecurityStatement,
     /// None in modes without a choice.
@@ -246,6 +249,10 @@ impl Replica {
             authenticated: description.authenticated,
             state: pin.map(|pin| (pin.sequence, pin.lineage)),
             begun: signed.map(|signed| signed.record.begun),
+            author: signed.and_then(|signed| signed.author.as_ref()).map(|author| {
+                let members = description.members.as_ref().map_or(0, |list| list.members().len());
+                (MemberInfo::of(author), members)
+            }),
             security: description.spec.security(),
             packing: self.packing(network.unwrap_or(description.network))?,
             segments,

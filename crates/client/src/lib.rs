@@ -28,6 +28,7 @@ mod keyed;
 #[cfg(feature = "folder")]
 mod local;
 mod matches;
+mod members;
 mod random;
 mod records;
 mod remote;
@@ -43,6 +44,7 @@ mod writer;
 
 pub use answers::SealedQuery;
 pub use belief::choices::Choices;
+pub use belief::holder::Holder;
 pub use change::{CollectionRow, SegmentInfo};
 pub use client::{Client, ClientOptions, Look};
 pub use clusters::choice::Clusters;
@@ -58,6 +60,7 @@ pub use host::{COUNTS, FORMER_COUNTS, Head, Host, Later, Lost, Progress, Request
 pub use inventory::{Info, Packing, RoutingInfo};
 pub use keyed::{KeyedTable, TableRow};
 pub use matches::{Hits, OpenedAnswer, Wanted};
+pub use members::MemberChange;
 pub use records::bm25::Bm25;
 pub use records::sparse::{Sparse, SparseVector};
 pub use records::{Bound, FieldKinds, Filter, Table, canonical, record};
@@ -67,6 +70,7 @@ pub use replica::fetch::Fetch;
 pub use replica::fetches::{PrivateFetch, PrivateTable};
 pub use replica::fetching::MOST_PRIVATE;
 pub use replica::fusion::{Asked, Fusion, Hybrid, WINDOW};
+pub use replica::membership::MemberInfo;
 pub use replica::overlay::{Known, Unknown};
 pub use replica::payloads::check_records;
 pub use replica::query_keys::{QUERIES_PER_KEY, QueryKey};

@@ -24,7 +24,8 @@ fn nothing_runs_on_the_global_threads() {
     let (db, state) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let host = Connection::new(state.path()).unwrap().on_warning(|_| {});
     let keys = Arc::new(Keys::from_master([7; 32]));
-    let folder = Client::in_folder(Face::Rust, db.path(), Some(Arc::clone(&keys)), false).unwrap();
+    let folder =
+        Client::in_folder(Face::Rust, db.path(), Some(Arc::clone(&keys).into()), false).unwrap();
     let memory = Client::in_memory(Face::Rust, Some(Arc::clone(&keys))).unwrap();
     let row =
         |row: usize| (0..DIMENSION).map(move |i| ((row * 31 + i * 17) % 97) as f32 / 48.0 - 1.0);

@@ -13,6 +13,7 @@ pub mod fetch;
 pub mod keyed;
 pub mod keys;
 pub mod lookup;
+pub mod members;
 pub mod program;
 pub mod protect;
 pub mod search;

@@ -18,6 +18,7 @@ use crate::protect::keyfile::{self, KeyfileError, Protection, Sort};
 use ciphervec_he_secret::keys::{Purpose, random_bytes};
 use ciphervec_he_secret::params::ParamId;
 use ciphervec_he_secret::wire::{self, Header, KeyId, Kind, Reader, Scheme};
+use ed25519_dalek::SigningKey;
 use std::path::Path;
 use zeroize::Zeroizing;
 
@@ -61,7 +62,7 @@ impl Identity {
 
     /// The public half, for those who share.
     pub fn recipient(&self) -> Recipient {
-        Recipient { public: Pair::derive(&self.seed).public_bytes(), name: self.name.clone() }
+        Recipient { public: self.pair().public_bytes(), name: self.name.clone() }
     }
 
     /// The bytes of a key file, encrypted under `passphrase`, or in the clear if there is none.
@@ -101,6 +102,21 @@ impl Identity {
         Self::checked(keyfile::load_secret(path, Sort::Person, passphrase)?)
     }
 
+    /// The key that this person's commits are signed with. It follows from the seed, as the pair does.
+    pub(crate) fn signing(&self) -> SigningKey {
+        let seed = blake3::derive_key("ciphervec v1 member-signature", self.seed.as_slice());
+        SigningKey::from_bytes(&Zeroizing::new(seed))
+    }
+
+    pub(crate) fn pair(&self) -> Pair {
+        Pair::derive(&self.seed)
+    }
+
+    /// The keys of what this person's clients remember of collections, which no collection is under.
+    pub fn own_keys(&self) -> Keys {
+        Keys::from_master(blake3::derive_key("ciphervec v1 member-memory", self.seed.as_slice()))
+    }
+
     /// What a file keeps.
     fn secret(&self) -> Zeroizing<Vec<u8>> {
         let mut secret = Zeroizing::new(Vec::with_capacity(32 + MAX_NAME));
@@ -131,8 +147,8 @@ impl Identity {
 /// A person's public key and name. Not secret; that it is that person's is for the sharer to find out, by its fingerprint.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Recipient {
-    public: Vec<u8>,
-    name: String,
+    pub(crate) public: Vec<u8>,
+    pub(crate) name: String,
 }
 
 impl Recipient {
@@ -165,13 +181,7 @@ impl Recipient {
         let (header, payload) = wire::open(Kind::Recipient, bytes)?;
         expect_head(what, &header)?;
         let mut reader = Reader::new(what, payload);
-        expect_suite(&mut reader)?;
-        let public = reader.take(PUBLIC_KEY)?.to_vec();
-        if !hybrid::is_public(&public) {
-            return Err(reader.error("a public key of the suite expected").into());
-        }
-        let name = take_name(&mut reader)?;
-        let recipient = Recipient { public, name };
+        let recipient = Self::read(&mut reader)?;
         if header.key.0 != recipient.fingerprint()[..8] {
             return Err(reader.error("its key id is not that of its public key").into());
         }
@@ -179,7 +189,17 @@ impl Recipient {
         Ok(recipient)
     }
 
-    fn payload(&self) -> Vec<u8> {
+    /// Reads what [`Self::payload`] wrote.
+    pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Self> {
+        expect_suite(reader)?;
+        let public = reader.take(PUBLIC_KEY)?.to_vec();
+        if !hybrid::is_public(&public) {
+            return Err(reader.error("a public key of the suite expected").into());
+        }
+        Ok(Recipient { public, name: take_name(reader)? })
+    }
+
+    pub(crate) fn payload(&self) -> Vec<u8> {
         let mut payload = SUITE.to_le_bytes().to_vec();
         payload.extend_from_slice(&self.public);
         put_name(&self.name, &mut payload);
@@ -263,7 +283,7 @@ impl SharedKeys {
             return Err(Error::NotShared { name, recipients });
         };
         let info = info(&self.master, &list(self.recipients()), &fingerprint);
-        let opened = Pair::derive(&identity.seed).open(&info, &share.encapsulated, &share.sealed);
+        let opened = identity.pair().open(&info, &share.encapsulated, &share.sealed);
         let keys = Keys::from_master(*opened.ok_or_else(unauthentic)?);
         // Hashes compare in constant time.
         let marked = blake3::Hash::from(self.mark_of(&keys)) == blake3::Hash::from(self.mark);
@@ -336,11 +356,11 @@ impl SharedKeys {
     }
 }
 
-fn head(kind: Kind, key: KeyId) -> Header {
+pub(crate) fn head(kind: Kind, key: KeyId) -> Header {
     Header { scheme: Scheme::Plain, kind, params: ParamId::of(PARAMS), key }
 }
 
-fn expect_head(what: &'static str, header: &Header) -> Result<()> {
+pub(crate) fn expect_head(what: &'static str, header: &Header) -> Result<()> {
     if (header.scheme, header.params) == (Scheme::Plain, ParamId::of(PARAMS)) {
         return Ok(());
     }
@@ -374,7 +394,7 @@ fn unauthentic() -> Error {
     Error::Envelope(EnvelopeError::Unauthentic { what: Kind::SharedKeys.as_str() })
 }
 
-fn name_fits(name: &str) -> bool {
+pub(crate) fn name_fits(name: &str) -> bool {
     (1..=MAX_NAME).contains(&name.len()) && !name.chars().any(char::is_control)
 }
 
@@ -389,7 +409,7 @@ fn expect_name(name: &str) -> Result<()> {
     })
 }
 
-fn put_name(name: &str, out: &mut Vec<u8>) {
+pub(crate) fn put_name(name: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(&(name.len() as u16).to_le_bytes());
     out.extend_from_slice(name.as_bytes());
 }

@@ -30,7 +30,7 @@ pub struct JsClient(Rc<Client>);
 
 fn made(keys: Option<Arc<Keys>>, options: &JsValue) -> Result<JsClient> {
     let mut made = ClientOptions {
-        keys,
+        keys: keys.map(Into::into),
         face: Face::JavaScript,
         ..ClientOptions::new(text(options, "url").unwrap_or_default())
     };

@@ -130,6 +130,7 @@ pub fn record(facts: &JsValue) -> Result<StateRecord> {
         routing: bytes_field(facts, "routing")?,
         consumed: bytes_field(facts, "consumed")?,
         quarantine: arrays::items(&field(facts, "quarantine")?).map(name).collect::<Result<_>>()?,
+        signed: None,
     })
 }
 

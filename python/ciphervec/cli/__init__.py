@@ -146,6 +146,7 @@ COMMANDS = {
     ),
     "codebook": Row("codebook", "codebook_app", "Compress an embedding matrix into small tables and codes."),
     "writer": Row("writer", "writer_app", "Add rows without being able to read any."),
+    "members": Row("members", "members_app", "Share a collection with people, who sign what they commit."),
     "keys": Row("key_shares", "keys_app", "Copy, wrap, split, change and destroy keys."),
     "audit": Row("audit", "audit_app", "Sign and check the audit logs of servers and decrypt services."),
     "decrypt-service": Row(

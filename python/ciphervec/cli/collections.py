@@ -125,7 +125,7 @@ def create(
                 "give the numbers of a vector, --dim, or the model that embeds texts, --model."
             )
         dim = len(embedder([name])[0])
-    with opened(place, holder.load(), access, make=True) as client:
+    with opened(place, holder.person_or_keys(), access, make=True) as client:
         collection = client.create_collection(
             name,
             dim,
@@ -216,7 +216,7 @@ def add(
     )
     table = read(file, columns, quiet=as_json)
     sparse = sparse_column(table, sparse_column_)
-    with opened(place, holder.load(), access) as client:
+    with opened(place, holder.person_or_keys(), access) as client:
         collection = client.get_collection(name)
         names = _ids(table, ids, id_type, collection, file, append=append, upsert=upsert)
         began = time.perf_counter()
@@ -328,7 +328,7 @@ def query(
     columns = Columns(embedding_column, vectors=vector_columns(vector_columns_), alone=True, questions=True)
     questions, asked = _questions(file, vector, columns, text, weights, how is not None)
     filters = filter_of(where)
-    with opened(place, holder.load(), access, read_only=True) as client:
+    with opened(place, holder.person_or_keys(), access, read_only=True) as client:
         collection = client.get_collection(name)
         began = time.perf_counter()
         found = collection.query(

@@ -21,6 +21,7 @@ from .terminal import (
     aside,
     command,
     existing,
+    load_holder,
     load_keys,
     passphrase,
     print_json,
@@ -173,6 +174,37 @@ def make_pair(
         return
     screen.print(f"pair of {name} written to {path}; {shown} is for who shares", highlight=False)
     screen.print(f"fingerprint [bold]{fingerprint}[/]: tell it by another way than the file", highlight=False)
+
+
+@keys_app.command("member-card")
+@command
+def member_card(
+    path: Annotated[Path, typer.Argument(help="Your pair, which `keys pair` made.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The card to write, for owners of collections.")],
+    passphrase_file: PassphraseFile = None,
+    as_json: Json = False,
+) -> None:
+    """Write the card by which an owner makes you a member of a collection with `members add`. It is public.
+
+    **Examples**
+
+    - `ciphervec keys member-card alice.key --out alice.card`
+    """
+    expect_new(out)
+    person = load_holder(str(existing(path, "pair")), passphrase_file)
+    if not isinstance(person, Identity):
+        raise InvalidInput(
+            f"{path} holds keys, and a card is a person's: make a pair with ciphervec keys pair."
+        )
+    card = person.member_card
+    write_file(out, card.to_bytes())
+    if as_json:
+        print_json({"path": str(out), "name": card.name, "fingerprint": card.fingerprint})
+        return
+    screen.print(f"card of {card.name} written to {out}", highlight=False)
+    screen.print(
+        f"fingerprint [bold]{card.fingerprint}[/]: tell it by another way than the file", highlight=False
+    )
 
 
 @keys_app.command()

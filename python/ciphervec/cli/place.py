@@ -10,7 +10,7 @@ from typing import Annotated, cast
 import typer
 
 from ..collections.client import Client, PersistentClient
-from ..collections.keys import Keys
+from ..collections.keys import Identity, Keys
 from ..collections.results import Fetch
 from ..errors import InvalidInput
 from ..http import HttpClient
@@ -66,7 +66,7 @@ class Sending:
             raise InvalidInput(f"{self.token_file} holds no token; it should be the first line.")
         return lines[0].strip()
 
-    def client(self, url: str, keys: Keys | None) -> HttpClient:
+    def client(self, url: str, keys: Keys | Identity | None) -> HttpClient:
         """A client of the server at `url`."""
         fetch = cast(Fetch | None, self.fetch)  # which the client checks
         return HttpClient(
@@ -123,7 +123,7 @@ def stored(place: str, access: Access) -> Client:
 
 
 def opened(
-    place: str, keys: Keys | None, access: Access, *, read_only: bool = False, make: bool = False
+    place: str, keys: Keys | Identity | None, access: Access, *, read_only: bool = False, make: bool = False
 ) -> Client:
     """The client of a server, or of a folder, which must be there unless it is to be made."""
     if is_url(place):

@@ -78,7 +78,7 @@ def get(
     - `ciphervec get db docs note-1 note-2 --keys my.key`
     - `ciphervec get db docs --where '{"year": {"$gte": 2010}}' --limit 5 --keys my.key`
     """
-    with opened(place, holder.load(), access, read_only=True) as client:
+    with opened(place, holder.person_or_keys(), access, read_only=True) as client:
         collection = client.get_collection(name)
         asked = asked_ids(collection, ids, id_type) if ids else None
         short = screen.is_terminal and not as_json and limit is None and asked is None
@@ -135,7 +135,7 @@ def delete(
         raise InvalidInput(
             "name the rows: by their ids, or with --where. `ciphervec drop` deletes a collection."
         )
-    with opened(place, holder.load(), access) as client:
+    with opened(place, holder.person_or_keys(), access) as client:
         collection = client.get_collection(name)
         asked = asked_ids(collection, ids, id_type, missing_ok=True) if ids else None
         gone = collection.delete(asked, filter_of(where), missing_ok=missing_ok)
@@ -189,7 +189,7 @@ def export(
             f"{file} would hold rows as lines of JSON, .jsonl, or as columns, .parquet: other kinds of file don't tell a text "
             "from a number or none from empty in every place. Name it so."
         )
-    with opened(place, holder.load(), access, read_only=True) as client:
+    with opened(place, holder.person_or_keys(), access, read_only=True) as client:
         collection = client.get_collection(name)
         names = collection.get(where=filter_of(where), include=[])["ids"]
         rows = exporting.Rows(collection, names, audience)
@@ -318,7 +318,7 @@ def import_(
         token = sources.token(source_token_file)
         with (
             contextlib.closing(sources.opened(source, columns, checked_metric, token)) as of_another,
-            opened(place, holder.load(), access, make=True) as client,
+            opened(place, holder.person_or_keys(), access, make=True) as client,
         ):
             of = metric_for(of_another, checked_metric)
             wanted = Wanted(name, of, lambda dimension: made(client, of, dimension), mode == "open", upsert,
@@ -328,7 +328,7 @@ def import_(
     file = Path(at_home(source))
     table = read(file, columns, quiet=as_json)
     weights = sparse_column(table, sparse_column_)
-    with opened(place, holder.load(), access, make=True) as client:
+    with opened(place, holder.person_or_keys(), access, make=True) as client:
         there = None
         try:
             collection = there = client.get_collection(name, allow_open=mode == "open")

@@ -87,7 +87,7 @@ def optimize(
     - `ciphervec optimize db docs --network 50,30 --keys my.key`
     """
     over = network_named(network)
-    with opened(place, holder.load(), access) as client:
+    with opened(place, holder.person_or_keys(), access) as client:
         collection = client.get_collection(name)
         before = collection.info()
         with progress(f"merging {name}", before["count"], quiet=as_json) as step:
@@ -155,7 +155,7 @@ def restore(
     - `ciphervec restore db docs backup-monday --keys my.key`
     """
     with (
-        opened(place, holder.load(), access, make=True) as client,
+        opened(place, holder.person_or_keys(), access, make=True) as client,
         progress(f"restoring {name}", 1, quiet=as_json) as step,
     ):
         count = client.restore(name, folder, progress=step).count()

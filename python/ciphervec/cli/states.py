@@ -30,7 +30,7 @@ def upgrade(
 
     - `ciphervec upgrade db faces --keys my.key`
     """
-    with opened(place, holder.load(), access) as client:
+    with opened(place, holder.person_or_keys(), access) as client:
         collection = client.get_collection(name)
         done = collection.upgrade()
         _show(collection, "is authenticated from here on" if done else "was authenticated already", as_json)
@@ -53,7 +53,7 @@ def accept_restore(
     - `ciphervec accept-restore db faces --keys my.key`
     - `ciphervec accept-restore https://vectors.example faces --keys my.key --token-file owner.token`
     """
-    with opened(place, holder.load(), access) as client:
+    with opened(place, holder.person_or_keys(), access) as client:
         _show(client.accept_restore(name), "goes on from the state that was restored", as_json)
 
 
@@ -78,7 +78,7 @@ def checkpoint(
     - `ciphervec checkpoint https://vectors.example faces --keys my.key`
     - `ciphervec checkpoint db faces --keys my.key --expect 0000-0005-...`
     """
-    with opened(place, holder.load(), access, read_only=not is_url(place)) as client:
+    with opened(place, holder.person_or_keys(), access, read_only=not is_url(place)) as client:
         collection = client.get_collection(name, expect=expect)
         present = collection.checkpoint()
         if as_json:

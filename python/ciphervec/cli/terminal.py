@@ -38,7 +38,7 @@ import ciphervec.errors as errors
 from .wording import reworded
 
 if TYPE_CHECKING:
-    from ..collections.keys import Keys
+    from ..collections.keys import Identity, Keys
 
 
 P = ParamSpec("P")
@@ -304,13 +304,31 @@ class KeyOptions:
         """The keys; None when none was named."""
         return load_keys(self.keys, self.passphrase_file, self.key_id)
 
+    def person_or_keys(self) -> Keys | Identity | None:
+        """The same, or the identity of a member of collections, where the file holds one."""
+        return load_holder(self.keys, self.passphrase_file, self.key_id)
+
 
 NO_KEYS = KeyOptions()
 
 
 def load_keys(source: str | None, passphrase_file: Path | None, key_id: str | None = None) -> Keys | None:
     """The keys of a file, or of URI#FILE; None when none was named, which mode `open` can do with."""
-    from ..collections.keys import Keys  # numpy is slow to import, and most commands have no keys
+    from ..collections.keys import Identity  # numpy is slow to import, and most commands have no keys
+
+    found = load_holder(source, passphrase_file, key_id)
+    if isinstance(found, Identity):
+        raise errors.InvalidInput(
+            f"{source} holds the identity of {found.name}, and this takes keys. Make them with: ciphervec keygen"
+        )
+    return found
+
+
+def load_holder(
+    source: str | None, passphrase_file: Path | None, key_id: str | None = None
+) -> Keys | Identity | None:
+    """The keys of a file, or of URI#FILE, or the identity in it; None when none was named."""
+    from ..collections.keys import Identity, Keys
 
     if source is None:
         return None
@@ -320,8 +338,15 @@ def load_keys(source: str | None, passphrase_file: Path | None, key_id: str | No
     # Nobody is asked in vain: a file in clear opens without, and one that is wrapped names its wrapper. But who gives
     # the passphrase of a file expects it to have one.
     given = None
-    if passphrase_file is not None or (uri is None and _native.key_file_label(str(path))[0] == "passphrase"):
+    label = None if uri is not None else _native.key_file_label(str(path))
+    if passphrase_file is not None or (label is not None and label[0] == "passphrase"):
         given = passphrase(passphrase_file, f"Passphrase of {path}")
+    if label is not None and label[1] == "person":
+        if key_id is not None:
+            raise errors.InvalidInput(
+                f"{path} holds an identity, to which keys are sealed: leave --key-id out."
+            )
+        return Identity.load(path, given)
     return Keys.load(source, given, key_id=key_id)
 
 

@@ -24,7 +24,7 @@ from .terminal import (
     Json,
     PassphraseFile,
     command,
-    load_keys,
+    load_holder,
     print_json,
     progress,
     say_next,
@@ -74,7 +74,7 @@ def info(
     with stored(place, access) as client:
         rows = [describe(one, client) for one in _names(client, name)]
     if name is not None and keys is not None:
-        with opened(place, load_keys(keys, passphrase_file, key_id), access, read_only=True) as client:
+        with opened(place, load_holder(keys, passphrase_file, key_id), access, read_only=True) as client:
             rows[0]["packing"] = client.get_collection(name).info(over)["packing"]
     if as_json:
         print_json(rows if name is None else rows[0])

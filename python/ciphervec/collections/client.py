@@ -25,7 +25,7 @@ from ..ingest.remarks import Progress, reporting
 from ..ingest.state_folder import user_folder
 from .collection import OPENING, Collection, opened_in, register
 from .embedding.function import Embedder, EmbeddingFunction
-from .keys import Keys
+from .keys import Identity, Keys
 from .ranking import Sparse
 from .spec import Choices, Clusters, Mode, Precision, SchemeName, open_refused, refuse_open
 from .unborn import UnbornCollection
@@ -61,12 +61,13 @@ class Client:
     _locks = False
     """Whether what is open is locked, and closed before it can be deleted."""
 
-    def __init__(self, keys: Keys | None = None) -> None:
-        """`keys` seals everything; without it, fresh keys are made and held in `client.keys`."""
-        keys = Keys.generate() if keys is None else checked_keys(keys)
-        self._start(_native.Client.in_memory(keys._native), host_of(None, None), keys)
+    def __init__(self, keys: Keys | Identity | None = None) -> None:
+        """`keys` seals everything; without it, fresh keys are made and held in `client.keys`. In its place, an
+        `Identity` opens collections that its person is a member of, and founds the list of those it makes."""
+        holder = Keys.generate() if keys is None else checked_holder(keys)
+        self._start(_native.Client.in_memory(holder._native), host_of(None, None), holder)
 
-    def _start(self, native: _native.Client, host: _native.CallHost, keys: Keys | None) -> None:
+    def _start(self, native: _native.Client, host: _native.CallHost, keys: Keys | Identity | None) -> None:
         self._native, self._host, self._keys = native, host, keys
         self._lock = threading.RLock()
         open_in_child(self._lock)
@@ -75,8 +76,13 @@ class Client:
 
     @property
     def keys(self) -> Keys | None:
-        """The secret keys given, or made."""
-        return self._keys
+        """The secret keys given, or made; None for a client made with an `Identity`."""
+        return self._keys if isinstance(self._keys, Keys) else None
+
+    @property
+    def identity(self) -> Identity | None:
+        """The person given in the place of keys."""
+        return self._keys if isinstance(self._keys, Identity) else None
 
     def create_collection(
         self,
@@ -470,7 +476,9 @@ class PersistentClient(Client):
 
     _turn = OPENING
 
-    def __init__(self, path: StrPath, keys: Keys | None = None, *, read_only: bool = False) -> None:
+    def __init__(
+        self, path: StrPath, keys: Keys | Identity | None = None, *, read_only: bool = False
+    ) -> None:
         """`path` is made if it isn't there. `keys` may be left out only for collections in mode
         `open`.
 
@@ -481,7 +489,7 @@ class PersistentClient(Client):
         """
         self._path, self._read_only, self._locks = at_home(path), read_only, not read_only
         self._root = Path(self._path)
-        held = None if keys is None else checked_keys(keys)._native
+        held = None if keys is None else checked_holder(keys)._native
         native = _native.Client.in_folder(self._root, held, read_only)
         self._start(native, host_of(None, user_folder(), needed=False), keys)
 
@@ -520,6 +528,11 @@ def checked_keys(keys: object) -> Keys:
             "ciphervec.Keys.load(path, passphrase=...)."
         )
     return keys
+
+
+def checked_holder(keys: object) -> Keys | Identity:
+    """Keys, or the identity of a member. Raises InvalidInput for anything else."""
+    return keys if isinstance(keys, Identity) else checked_keys(keys)
 
 
 def _exists(name: str) -> CollectionExists:

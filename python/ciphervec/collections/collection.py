@@ -24,7 +24,7 @@ from ..ingest.where import written
 from .audience import Audience, OwnerMatches, OwnerResult, check_audience, check_deviation
 from .batch import Batch, OnZero, without_zeros
 from .embedding.function import texts_of
-from .keys import Keys
+from .keys import Identity, Keys
 from .ranking import Fusion, Rerank, RerankFunction, SparseRow, check_fusion, sparse_rows, without_vectors
 from .results import (
     GET_DEFAULT,
@@ -543,7 +543,7 @@ def register(folder: Path, collection: Collection) -> None:
         _OPEN[place] = collection
 
 
-def opened_in(folder: Path, keys: Keys | None) -> Collection | None:
+def opened_in(folder: Path, keys: Keys | Identity | None) -> Collection | None:
     """The collection that this process has open for writing in `folder`. Raises WrongKey where it is under other keys,
     StoreLocked where one has keys and the other none."""
     place = _place(folder)
@@ -556,12 +556,18 @@ def opened_in(folder: Path, keys: Keys | None) -> Collection | None:
             f"{folder} is open in this process already, by a client {'without' if held is None else 'with'} keys, and a client "
             f"{'with' if held is None else 'without'} can't share that. Close the other one first."
         )
-    if held is not None and keys is not None and keys.key_id != held.key_id:
+    if held is not None and keys is not None and _said(keys) != _said(held):
         raise WrongKey(
-            f"{folder} is open in this process already, by a client with key {held.key_id}, and this client has key "
-            f"{keys.key_id}. Give both the same keys."
+            f"{folder} is open in this process already, by a client with {_said(held)}, and this client has "
+            f"{_said(keys)}. Give both the same keys."
         )
     return found
+
+
+def _said(keys: Keys | Identity) -> str:
+    if isinstance(keys, Keys):
+        return f"key {keys.key_id}"
+    return f"the identity {keys.member_card.fingerprint}"
 
 
 def _place(folder: Path) -> tuple[int, int] | None:

@@ -57,6 +57,7 @@ def inventory(spec: IndexSpec, known: Mapping[str, Any]) -> dict[str, Any]:
         "reasons": {**known["refused"], **known["quarantine"]},
         "authenticated": known["authenticated"],
         "state": _state(known["state"], known["begun"]),
+        "author": _named(("name", "fingerprint", "members"), known["author"]),
         "appended": known["appended"],
         "ignored": dict(Counter(name for name, _ in known["ignored"])),
         "duplicates": list(dict.fromkeys(known["duplicates"])),

@@ -12,7 +12,7 @@ from typing import NoReturn, Protocol
 
 import ciphervec._native as _native
 
-from .._native import EvaluationKeys, IndexSpec, KeyShare, Recipient, SharedKeys
+from .._native import EvaluationKeys, IndexSpec, KeyShare, MemberCard, Recipient, SharedKeys
 from ..errors import CorruptData, InvalidInput, StorageError, WrongKey
 from ..ingest.arrays import count
 from ..ingest.files import StrPath, at_home, read_file, sync_folder
@@ -22,7 +22,8 @@ from . import wrapping
 
 
 class Identity:
-    """A person's pair, to which those who hold keys can seal them.
+    """A person, to whom those who hold keys can seal them, and who can be a member of collections: a client is made with
+    it in the place of keys, `PersistentClient("db", alice)`, and signs what it commits.
 
         alice = ciphervec.Identity.generate("alice")          # she
         alice.save("alice.key", passphrase="…")
@@ -73,6 +74,11 @@ class Identity:
         """The public half, for whoever shares keys with this person."""
         return self._native.recipient
 
+    @property
+    def member_card(self) -> MemberCard:
+        """The public half, for owners of collections who make this person a member: see `Members.add`."""
+        return self._native.member_card
+
     def __repr__(self) -> str:
         return f"<ciphervec.Identity {self.name!r}, secret>"
 
@@ -104,6 +110,13 @@ def read_recipient(source: Recipient | bytes | StrPath) -> Recipient:
     if isinstance(source, Recipient):
         return source
     return Recipient.from_bytes(source if isinstance(source, bytes) else read_file(Path(at_home(source))))
+
+
+def read_card(source: MemberCard | bytes | StrPath) -> bytes:
+    """The bytes of a member's card, or those of the file at this path. Raises StorageError."""
+    if isinstance(source, MemberCard):
+        return source.to_bytes()
+    return source if isinstance(source, bytes) else read_file(Path(at_home(source)))
 
 
 def read_shared(source: SharedKeys | bytes | StrPath) -> SharedKeys:

@@ -27,7 +27,7 @@ from .ranking import Sparse, check_sparse, to_native
 
 T = TypeVar("T", bound=str)
 
-FORMAT = 7
+FORMAT = 8
 """Of descriptions: the latest that the core reads."""
 Mode: TypeAlias = Literal["sealed", "sealed-query", "sealed-index", "open"]
 Precision: TypeAlias = Literal["standard", "small", "wide"]

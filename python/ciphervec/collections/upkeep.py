@@ -23,7 +23,8 @@ from ..ingest.remarks import Progress, reporting
 from .audience import DEVIATION, FloodingPlan, check_deviation
 from .embedding.function import Embedder, EmbeddingFunction, SavedFunction, TextEmbedding, texts_of
 from .facts import Clustered, Explanation, inventory
-from .keys import Keys
+from .keys import Identity, Keys
+from .members import Members
 from .ranking import Sparse, check_sparse, from_native, to_native
 from .spec import Clusters, filterable_names
 from .world import told
@@ -38,7 +39,7 @@ class Upkeep:
         host: _native.CallHost,
         on_close: Callable[[str], None],
         *,
-        keys: Keys | None,
+        keys: Keys | Identity | None,
         read_only: bool = False,
         again: Callable[[], tuple[_native.Collection, bool]],
     ) -> None:
@@ -292,6 +293,14 @@ class Upkeep:
         with self._open(write=True) as native:
             return native.discard(self._host, wanted)
 
+    @property
+    def members(self) -> Members:
+        """Who may do what with the collection, signed; see `Members`."""
+        return Members(self._open, self._host, self._signed_by)
+
+    def _signed_by(self, person: Identity) -> None:
+        self._keys = person
+
     def rotate_keys(
         self, keys: Keys, *, overlap: bool = False, progress: Progress | bool | None = None
     ) -> None:
@@ -304,7 +313,8 @@ class Upkeep:
         out if the old ones may be known to others. Afterwards the old keys are refused, writers
         need new cards, and the client must be opened with the new keys. Under the additively
         homomorphic schemes all is one commit, with a new key pair. `progress(done, total)` counts
-        rows. Raises InvalidInput when a rotation to other keys is under way.
+        rows. In a collection with members the new keys are sealed to each of them, and an owner calls
+        it. Raises InvalidInput when a rotation to other keys is under way.
         """
         if not isinstance(keys, Keys):
             raise InvalidInput(f"keys must be ciphervec.Keys, got {type(keys).__name__}.")
@@ -312,7 +322,7 @@ class Upkeep:
             try:
                 native.rotate_keys(self._host, keys._native, overlap)
             finally:  # from the first commit on it is under the new keys, however the call ends
-                if native.info(self._host, None)["key_id"] == keys.key_id:
+                if native.info(self._host, None)["key_id"] == keys.key_id and isinstance(self._keys, Keys):
                     self._keys = keys
 
     def extend_filterable(self, fields: Iterable[str]) -> None:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Literal, NoReturn, ParamSpec
 from .._native import IndexSpec
 from ..collections.client import Client
 from ..collections.collection import Collection
-from ..collections.keys import Keys
+from ..collections.keys import Identity, Keys
 from ..collections.private_table import Key
 from ..collections.ranking import Sparse
 from ..collections.results import Fetch
@@ -357,7 +357,7 @@ class _LoopedClient(HttpClient):
         self,
         url: str,
         token: str | None,
-        keys: Keys | None,
+        keys: Keys | Identity | None,
         *,
         state: StrPath | Literal[True] | None,
         certificates: bool | ssl.SSLContext,
@@ -385,7 +385,7 @@ class AsyncHttpClient(_Twin):
         self,
         url: str,
         token: str | None = None,
-        keys: Keys | None = None,
+        keys: Keys | Identity | None = None,
         *,
         state: StrPath | Literal[True] | None = True,
         ca: StrPath | None = None,

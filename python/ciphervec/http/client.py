@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import ciphervec._native as _native
 
-from ..collections.client import Client, checked_keys
+from ..collections.client import Client, checked_holder
 from ..collections.collection import Collection
-from ..collections.keys import Keys
+from ..collections.keys import Identity, Keys
 from ..collections.private_table import PrivateTable
 from ..collections.results import Fetch, check_fetch
 from ..collections.world import host_of, told
@@ -83,7 +83,7 @@ class HttpClient(Client):
         self,
         url: str,
         token: str | None = None,
-        keys: Keys | None = None,
+        keys: Keys | Identity | None = None,
         *,
         state: StrPath | Literal[True] | None = True,
         ca: StrPath | None = None,
@@ -100,7 +100,8 @@ class HttpClient(Client):
         """`url` begins with https://, or http:// for a server on this machine. Nothing is sent yet.
 
         `token` is from `ciphervec token create`; the environment variable CIPHERVEC_TOKEN stands in
-        for it. `keys` may be left out only for collections in mode `open`.
+        for it. `keys` may be left out only for collections in mode `open`; an `Identity` in their place opens
+        collections that its person is a member of.
 
         `state` is a folder in which the client remembers each collection's public parameters
         (pinned on first use) and latest version (so that a server that rolls back is found out),
@@ -126,7 +127,7 @@ class HttpClient(Client):
         self,
         url: str,
         token: str | None,
-        keys: Keys | None,
+        keys: Keys | Identity | None,
         state: StrPath | Literal[True] | None,
         transport: Transport,
         timeout: float,
@@ -139,7 +140,7 @@ class HttpClient(Client):
         folder = (
             user_folder() if state is True else None if state is None else Path(at_home(state)).absolute()
         )
-        held = None if keys is None else checked_keys(keys)._native
+        held = None if keys is None else checked_holder(keys)._native
         text = token_of(token)
         native = _native.Client.on_server(
             url,
@@ -197,7 +198,7 @@ class HttpClient(Client):
         """
         pinned = None if fingerprint is None else _fingerprint(fingerprint)
         native = self._native.get_table(self._host, name, pinned)
-        return RemoteTable(native, self._host, self._keys, self._url)
+        return RemoteTable(native, self._host, self.keys, self._url)
 
     def list_tables(self) -> list[dict[str, Any]]:
         """The tables that the token may see: `name`, `records`, `record_bytes`, `sealed`, `bytes`, and `fingerprint` by the

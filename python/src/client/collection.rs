@@ -81,7 +81,7 @@ impl PyCollection {
         self.dimension
     }
 
-    fn run<T: Send>(
+    pub(super) fn run<T: Send>(
         &self,
         py: Python<'_>,
         host: &PyCallHost,

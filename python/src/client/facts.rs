@@ -110,6 +110,8 @@ pub fn described<'py>(py: Python<'py>, info: Info) -> PyResult<Bound<'py, PyDict
     out.set_item("authenticated", info.authenticated)?;
     out.set_item("state", info.state)?;
     out.set_item("begun", info.begun)?;
+    let author = info.author.map(|(one, members)| (one.name, one.fingerprint, members));
+    out.set_item("author", author)?;
     out.set_item("packing", packing)?;
     out.set_item("segments", segments)?;
     out.set_item("small_segments", info.small_segments)?;

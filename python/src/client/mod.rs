@@ -5,6 +5,7 @@ mod collection;
 mod facts;
 mod host;
 mod keyed;
+mod members;
 mod values;
 
 use std::collections::BTreeMap;
@@ -12,7 +13,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ciphervec_client::{Choices, Client, ClientOptions, Face};
+use ciphervec_client::{Choices, Client, ClientOptions, Face, Holder};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
@@ -20,12 +21,14 @@ pub use answers::{Answered, PyQuery, answered};
 pub use collection::PyCollection;
 pub use host::{PyCallHost, PyStorage, run};
 pub use keyed::{PyAskedKeys, PyKeyedClient, PyKeyedRecords, PyKeyedTable, PyRemoteTable};
+pub use members::PyMembers;
 
 pub use crate::client::values::{audience, network};
 use crate::client::values::{choices, fetch};
 use crate::errors::{InvalidInput, Raise};
 use crate::keys::PyKeys;
 use crate::runtime;
+use crate::sharing::PyIdentity;
 
 /// Collections on a server, in a folder or in memory.
 #[pyclass(name = "Client", module = "ciphervec._native", frozen)]
@@ -36,8 +39,18 @@ type Listed = (String, u64, u64);
 /// Id, rows, deleted ones, bytes by blob.
 type Segment = (String, u32, usize, BTreeMap<String, u64>);
 
-fn shared(keys: Option<&PyKeys>) -> Option<Arc<ciphervec_owner::Keys>> {
-    keys.map(|keys| Arc::clone(&keys.0))
+/// What opens collections: keys, or a person who is a member.
+#[derive(FromPyObject)]
+enum PyHolder<'py> {
+    Keys(PyRef<'py, PyKeys>),
+    Member(PyRef<'py, PyIdentity>),
+}
+
+fn holder(holder: Option<PyHolder<'_>>) -> Option<Holder> {
+    holder.map(|holder| match holder {
+        PyHolder::Keys(keys) => Arc::clone(&keys.0).into(),
+        PyHolder::Member(identity) => Arc::clone(&identity.0).into(),
+    })
 }
 
 /// Has the core do its work on this module's threads.
@@ -60,7 +73,7 @@ impl PyClient {
     #[expect(clippy::too_many_arguments, reason = "they are the arguments of one Python call")]
     fn on_server(
         url: String,
-        keys: Option<&PyKeys>,
+        keys: Option<PyHolder<'_>>,
         token: Option<String>,
         insecure: bool,
         timeout: f64,
@@ -71,7 +84,7 @@ impl PyClient {
     ) -> PyResult<Self> {
         let timeout = Duration::try_from_secs_f64(timeout).unwrap_or(Duration::MAX);
         let made = ClientOptions {
-            keys: shared(keys),
+            keys: holder(keys),
             token,
             insecure,
             timeout,
@@ -89,10 +102,10 @@ impl PyClient {
     fn in_folder(
         py: Python<'_>,
         folder: PathBuf,
-        keys: Option<&PyKeys>,
+        keys: Option<PyHolder<'_>>,
         read_only: bool,
     ) -> PyResult<Self> {
-        let keys = shared(keys);
+        let keys = holder(keys);
         py.detach(|| Client::in_folder(Face::Python, folder, keys, read_only))
             .map(Self)
             .map_err(Raise::raise)
@@ -100,8 +113,8 @@ impl PyClient {
 
     /// In memory.
     #[staticmethod]
-    fn in_memory(keys: Option<&PyKeys>) -> PyResult<Self> {
-        Client::in_memory(Face::Python, shared(keys)).map(Self).map_err(Raise::raise)
+    fn in_memory(keys: Option<PyHolder<'_>>) -> PyResult<Self> {
+        Client::in_memory(Face::Python, holder(keys)).map(Self).map_err(Raise::raise)
     }
 
     /// Shows the server another token from now on. Raises InvalidInput.

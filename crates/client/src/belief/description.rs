@@ -5,9 +5,11 @@
 //! as the one record of a segment that never exists: everything else.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use base64::prelude::{BASE64_STANDARD, Engine};
 use ciphervec_he_secret::Error as WireError;
+use ciphervec_owner::members::MemberList;
 use ciphervec_owner::protect::aead::EnvelopeError;
 use ciphervec_owner::protect::records::{Place, RecordBatch, open_record, seal_records};
 use ciphervec_owner::search::{Owner, RotationState};
@@ -17,6 +19,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use crate::belief::choices::{Choices, check_fields, check_sparse, to_save};
+use crate::belief::holder::{Holder, keys_of, listed};
 use crate::change::{EVALUATION, KEY_PAIR};
 use crate::clusters::choice::Clusters;
 use crate::error::{Error, Result};
@@ -29,9 +32,9 @@ use crate::records::sparse::Sparse;
 use crate::threads::heavy;
 
 /// Format 1 knew the scheme `lattice` alone, by a former name, and did not name it; format 2 no change of keys, format 3 neither
-/// incarnations nor authenticated states, format 4 no routing, format 5 no center that was given, format 6 no sparse half. Written is the
-/// oldest that says what there is to say.
-const FORMAT: u64 = 7;
+/// incarnations nor authenticated states, format 4 no routing, format 5 no center that was given, format 6 no sparse half, format 7
+/// no members. Written is the oldest that says what there is to say.
+const FORMAT: u64 = 8;
 const PLACE: [u8; 16] = [0; 16];
 const ID: &str = "ciphervec collection settings";
 /// Of settings that name a function for texts, so that their length does not tell which.
@@ -108,6 +111,8 @@ struct Stored {
     settings: Bytes,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     rotation: Option<Rotation>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    members: Option<Bytes>,
 }
 
 /// A collection's fixed choices, and the epoch of its query key.
@@ -130,6 +135,8 @@ pub struct Description {
     pub center: Vec<f32>,
     /// What rows are ranked by beside their vectors; it lies beside them, in order of words or indices.
     pub sparse: Option<Sparse>,
+    /// Who may do what with it, where it has members: signed, and in clear.
+    pub members: Option<Arc<MemberList>>,
     mask_seed: Option<[u8; 32]>,
     rotation: Option<Rotation>,
     /// What embeds texts, in the words of whoever wrote it.
@@ -137,13 +144,21 @@ pub struct Description {
 }
 
 impl Description {
-    /// Of a collection that is to be made.
-    pub fn new(face: Face, keys: Option<&Keys>, choices: &Choices) -> Result<Self> {
+    /// Of a collection that is to be made, `now` seconds after 1970. A member founds a list of members with it, under new keys.
+    pub fn new(face: Face, holder: Option<&Holder>, choices: &Choices, now: u64) -> Result<Self> {
         let Choices { metric, mode, filterable, .. } = choices;
         let spec = choices.checked(face)?;
-        let (public, spec_of) = (Keys::public(), spec.clone());
-        let keys = keys_for(face, keys, &public, *mode)?;
-        let owner = heavy(|| Owner::new(keys, spec_of))?;
+        let (keys, members) = match holder {
+            Some(Holder::Member(identity)) if *mode != Mode::Open => {
+                let (keys, origin) = (Arc::new(Keys::generate()?), spec.incarnation());
+                let origin = *origin.unwrap_or(&[0; 16]); // every new collection has one
+                let list = MemberList::found(identity, origin, &keys, now)?;
+                (keys, Some(Arc::new(list)))
+            }
+            _ => (keys_of(face, holder, &spec, None)?, None),
+        };
+        let spec_of = spec.clone();
+        let owner = heavy(|| Owner::new(&keys, spec_of))?;
         Ok(Description {
             key_id: owner.key_id().to_string(),
             epoch: 0,
@@ -156,6 +171,7 @@ impl Description {
             routing: choices.routing.clone(),
             center: choices.center.clone(),
             sparse: choices.sparse,
+            members,
             mask_seed: None,
             rotation: None,
             embedding: to_save(choices.embedding_function.as_deref(), *mode)?,
@@ -189,7 +205,9 @@ impl Description {
         let place = Place { collection: &binding, segment: &PLACE };
         let sealed = seal_records(owner.aead(), place, &[(ID.into(), text)])
             .map_err(SchemeError::Envelope)?;
-        let format = if self.sparse.is_some() {
+        let format = if self.members.is_some() {
+            8
+        } else if self.sparse.is_some() {
             7
         } else if !self.center.is_empty() {
             6
@@ -210,6 +228,7 @@ impl Description {
             epoch: self.epoch,
             settings: Bytes(sealed),
             rotation: self.rotation.clone(),
+            members: self.members.as_ref().map(|list| Bytes(list.to_bytes())),
         }))
     }
 
@@ -261,6 +280,11 @@ impl Description {
         ))
     }
 
+    /// The same collection under the keys that its owners gave it by this list, where it has one.
+    pub fn rekeyed(self, members: Option<Arc<MemberList>>) -> Self {
+        Description { members, ..self }
+    }
+
     /// The same collection under another query key.
     pub fn with_epoch(&self, epoch: u32) -> Self {
         Description { epoch, ..self.clone() }
@@ -304,11 +328,13 @@ impl Description {
     }
 
     /// Of what a store shows, checking the key before anything is opened.
-    pub fn read(face: Face, data: &[u8], name: &str, keys: Option<&Keys>) -> Result<Self> {
-        let (Stored { key_id, epoch, rotation, settings, .. }, spec) = stored(face, data, name)?;
-        let public = Keys::public();
-        let keys = keys_for(face, keys, &public, spec.mode())?;
-        let owner = under(face, &spec, keys, &key_id, rotation.as_ref(), None)?;
+    pub fn read(face: Face, data: &[u8], name: &str, holder: Option<&Holder>) -> Result<Self> {
+        let (stored, spec) = stored(face, data, name)?;
+        let Stored { key_id, epoch, rotation, settings, members, .. } = stored;
+        let members = members.map(|bytes| listed(&bytes.0, &spec, &key_id)).transpose();
+        let members = members.map_err(|why| damaged(face, name, why))?;
+        let keys = keys_of(face, holder, &spec, members.as_deref())?;
+        let owner = under(face, &spec, &keys, &key_id, rotation.as_ref(), None)?;
         let text = opened(face, &owner, &settings.0)?;
         let settings: Settings = json::read(&text).map_err(|error| damaged(face, name, error))?;
         check_fields(&settings.filterable)?;
@@ -339,6 +365,7 @@ impl Description {
             sparse: settings.sparse,
             mask_seed: settings.mask_seed.map(|seed| seed.0),
             filterable: settings.filterable,
+            members,
             spec,
             key_id,
             epoch,
@@ -347,10 +374,20 @@ impl Description {
     }
 
     /// The owner of the collection. `keys` may be the ones before a rotation that is under way, where both work.
-    pub fn owner(&self, face: Face, keys: Option<&Keys>) -> Result<Owner> {
-        let public = Keys::public();
-        let keys = keys_for(face, keys, &public, self.spec.mode())?;
-        under(face, &self.spec, keys, &self.key_id, self.rotation.as_ref(), self.mask_seed)
+    pub fn owner(&self, face: Face, holder: Option<&Holder>) -> Result<Owner> {
+        let keys = self.keys(face, holder)?;
+        under(face, &self.spec, &keys, &self.key_id, self.rotation.as_ref(), self.mask_seed)
+    }
+
+    /// The keys that this holder has of it.
+    pub fn keys(&self, face: Face, holder: Option<&Holder>) -> Result<Arc<Keys>> {
+        keys_of(face, holder, &self.spec, self.members.as_deref())
+    }
+
+    /// The same collection with this list of members.
+    pub fn with_members(&self, face: Face, list: MemberList) -> Result<Self> {
+        self.refuse_former(face, "whose states nobody signs")?;
+        Ok(Description { members: Some(Arc::new(list)), ..self.clone() })
     }
 
     /// Whether indexes of this description have a key pair each.
@@ -430,23 +467,6 @@ impl Description {
             }
         }
         Ok(())
-    }
-}
-
-/// The keys that a collection of this mode is sealed under.
-fn keys_for<'a>(
-    face: Face,
-    keys: Option<&'a Keys>,
-    public: &'a Keys,
-    mode: Mode,
-) -> Result<&'a Keys> {
-    match (mode, keys) {
-        (Mode::Open, _) => Ok(public),
-        (_, Some(keys)) => Ok(keys),
-        (mode, None) => Error::input(format!(
-            "mode {} needs keys. Make them with Keys.generate(), keep them in a file with a passphrase, and pass them to the Client.",
-            face.quoted(mode.as_str())
-        )),
     }
 }
 

@@ -18,6 +18,18 @@ pub struct Pin {
     pub epoch: u64,
     /// Lineages that were followed before.
     pub left: Vec<String>,
+    /// The member list, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub members: Option<ListPin>,
+}
+
+/// A member list, as far as it had come.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ListPin {
+    /// Changes of it.
+    pub changes: usize,
+    /// What stands for them, in hexadecimal.
+    pub head: String,
 }
 
 impl Pin {
@@ -58,7 +70,7 @@ mod tests {
     fn pin(lineage: &str, sequence: u64, left: &[&str]) -> Pin {
         let left = left.iter().map(|one| (*one).to_owned()).collect();
         let [origin, name] = ["o", "n"].map(str::to_owned);
-        Pin { origin, lineage: lineage.to_owned(), sequence, name, epoch: 0, left }
+        Pin { origin, lineage: lineage.to_owned(), sequence, name, epoch: 0, left, members: None }
     }
 
     #[test]

@@ -61,10 +61,10 @@ impl Trust {
     }
 
     /// Writes what was seen, and what is seen from here on, down once more, for whoever opens the collection with other keys.
-    pub async fn hand_over(&self, host: &dyn Host, keys: &Keys) -> Result<()> {
+    pub async fn hand_over(&self, host: &dyn Host, to: Vault) -> Result<()> {
         let Some([server, name]) = self.address.get() else { return Ok(()) };
-        let entry = entry_of(&[server, name, &keys.key_id().to_string()]);
-        self.known().next = Some((Arc::new(Vault::new(keys)?), entry));
+        let entry = entry_of(&[server, name, &to.key_id()]);
+        self.known().next = Some((Arc::new(to), entry));
         self.write_next(host).await
     }
 
@@ -340,7 +340,11 @@ impl Trust {
     }
 
     fn entry(&self) -> Option<String> {
-        self.address.get().map(|[server, collection]| entry_of(&[server, collection]))
+        self.address.get().map(|[server, collection]| match self.vault.is_personal() {
+            // Members of one collection who share a storage have nothing to do with one another.
+            true => self.handed_over(),
+            false => entry_of(&[server, collection]),
+        })
     }
 
     fn handed_over(&self) -> String {

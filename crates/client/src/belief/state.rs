@@ -11,17 +11,19 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use ciphervec_owner::decode::DecodeError;
+use ciphervec_owner::members::MemberList;
 use ciphervec_owner::protect::aead::EnvelopeError;
 use ciphervec_owner::protect::checkpoint::Checkpoint;
 use ciphervec_owner::protect::consumed::{Consumed, Written};
 use ciphervec_owner::protect::state::{self, SegmentFacts, SetAside, StateRecord};
 use ciphervec_owner::search::Owner;
-use ciphervec_owner::{Error as SchemeError, KeyId, SegmentId};
+use ciphervec_owner::sharing::Identity;
+use ciphervec_owner::{Error as SchemeError, SegmentId};
 use indexmap::IndexMap;
 
 use crate::belief::description::Description;
 use crate::belief::pins::Pin;
-use crate::belief::signed::{ANCESTORS, Signed};
+use crate::belief::signed::{ANCESTORS, NONE, Signed, sealed, signer};
 use crate::change::{
     COVERED, Change, EVALUATION, KEY_PAIR, ROUTING, STATE, Segments, StoredSegment,
 };
@@ -29,8 +31,6 @@ use crate::error::{Error, Result};
 use crate::face::Face;
 use crate::random::random;
 use crate::time::minute;
-
-const NONE: [u8; 32] = [0; 32];
 
 /// What a store shows, sorted by what its owner's state says of it.
 #[derive(Default)]
@@ -80,6 +80,10 @@ pub struct Step<'a> {
     pub now: u64,
     /// Whether another history begins with it.
     pub anew: bool,
+    /// Who signs it, and after how many changes of the members.
+    pub signer: Option<(&'a Identity, u32)>,
+    /// The members from then on.
+    pub members: Option<Arc<MemberList>>,
 }
 
 /// What is believed of one collection.
@@ -125,7 +129,13 @@ impl States {
         let Some(sealed) = sealed else { return self.rolled_back("no authenticated state") };
         let signed = match &self.present {
             Some(present) if present.sealed == sealed => Arc::clone(present),
-            _ => Signed::new(self.authentic(owner, sealed)?, sealed.to_vec()),
+            _ => {
+                let (record, members) =
+                    (self.authentic(owner, sealed)?, description.members.clone());
+                let sequence = record.sequence;
+                Signed::new(record, sealed.to_vec(), members)
+                    .or_else(|why| self.rolled_back(format!("a state {sequence} {why}")))?
+            }
         };
         let StateRecord { sequence, key, origin, .. } = signed.record;
         if key.to_string() != description.key_id {
@@ -375,10 +385,18 @@ impl States {
             routing: attached(ROUTING, before.map(|before| before.routing)),
             consumed: if consumed.is_empty() { NONE } else { *blake3::hash(&consumed).as_bytes() },
             quarantine: quarantine.map(|id| id.0).collect(),
+            signed: step.signer.map(|(by, changes)| signer(by, changes)),
         };
-        let sealed = owner.seal_state(&record)?;
+        let sealed = sealed(owner, &record, step.signer.map(|(by, _)| by))?;
         change.attachments.insert(STATE, sealed.clone());
-        Ok(Next { signed: Signed::new(record, sealed), counted, consumed })
+        // What others would refuse is never sent.
+        let signed = Signed::new(record, sealed, step.members).map_err(|why| {
+            Error::Input(format!(
+                "{} can't be changed so: it would have a state {why}.",
+                self.name()
+            ))
+        })?;
+        Ok(Next { signed, counted, consumed })
     }
 
     /// The segments that count after a change.
@@ -483,6 +501,14 @@ impl States {
                 self.next_step()
             )));
         }
+        if let Some(members) = &seen.members
+            && !shown.goes_on_from(members)
+        {
+            return self.rolled_back(format!(
+                "state {} without the {} changes of its members that were seen here before",
+                now.sequence, members.changes
+            ));
+        }
         if shown.follows(seen) {
             return Ok(None);
         }
@@ -549,39 +575,6 @@ fn united(list: Vec<u8>, known: &[u8]) -> Result<Vec<u8>> {
     let said = all.clone();
     all.merge(read(known)?);
     Ok(if all == said { list } else { all.to_bytes() })
-}
-
-/// The state of a collection that is being made, sealed.
-pub fn first(
-    owner: &Owner,
-    description: &Description,
-    meta: &[u8],
-    beside: &BTreeMap<&'static str, Vec<u8>>,
-    now: u64,
-) -> Result<Vec<u8>> {
-    let hash = |name| beside.get(name).map_or(NONE, |blob| *blake3::hash(blob).as_bytes());
-    let record = StateRecord {
-        key: KeyId::default(),
-        origin: description
-            .spec
-            .incarnation()
-            .map_or_else(random, |incarnation| Ok(*incarnation))?,
-        lineage: random()?,
-        begun: now,
-        sequence: 0,
-        epoch: description.epoch,
-        segments: 0,
-        segments_digest: state::digest(&[]),
-        description: *blake3::hash(meta).as_bytes(),
-        evaluation: hash(EVALUATION),
-        key_pair: hash(KEY_PAIR),
-        ancestors: Vec::new(),
-        aside: Vec::new(),
-        routing: NONE,
-        consumed: NONE,
-        quarantine: Vec::new(),
-    };
-    Ok(owner.seal_state(&record)?)
 }
 
 /// What stands for segments in a state.

@@ -5,6 +5,7 @@
 
 use ciphervec_owner::protect::records::{Place, RecordBatch, open_record, seal_records};
 use ciphervec_owner::search::Owner;
+use ciphervec_owner::sharing::Identity;
 use ciphervec_owner::{IndexSpec, Keys, Metric, Mode, Precision};
 
 use crate::error::{Error, Result};
@@ -23,18 +24,32 @@ pub enum Entry {
 }
 
 /// Encrypts and decrypts what is remembered.
-pub struct Vault(Owner);
+pub struct Vault {
+    owner: Owner,
+    /// Whether it is a person's, and not of keys that collections are under.
+    personal: bool,
+}
 
 impl Vault {
     pub fn new(keys: &Keys) -> Result<Self> {
         let spec =
             IndexSpec::new(INDEX, 1, Metric::Cosine, Mode::SealedIndex, Precision::Standard)?;
-        Ok(Vault(heavy(|| Owner::new(keys, spec))?))
+        Ok(Vault { owner: heavy(|| Owner::new(keys, spec))?, personal: false })
+    }
+
+    /// Of what a member's clients remember, whichever keys the collections have.
+    pub fn of_member(identity: &Identity) -> Result<Self> {
+        Ok(Vault { personal: true, ..Self::new(&identity.own_keys())? })
+    }
+
+    /// Whether it is a person's.
+    pub fn is_personal(&self) -> bool {
+        self.personal
     }
 
     /// The public name of the keys.
     pub fn key_id(&self) -> String {
-        self.0.key_id().to_string()
+        self.owner.key_id().to_string()
     }
 
     /// Whether these are the keys that everybody has, of clients without any.
@@ -58,9 +73,9 @@ impl Vault {
 
     fn seal(&self, name: &str, data: &[u8]) -> Result<Vec<u8>> {
         let id = self.key_id();
-        let (binding, segment) = (self.0.spec().binding(), segment_of(name));
+        let (binding, segment) = (self.owner.spec().binding(), segment_of(name));
         let place = Place { collection: &binding, segment: &segment };
-        let sealed = seal_records(self.0.aead(), place, &[(name.into(), data.to_vec())])
+        let sealed = seal_records(self.owner.aead(), place, &[(name.into(), data.to_vec())])
             .map_err(ciphervec_owner::Error::Envelope)?;
         Ok([MAGIC, &[VERSION, id.len() as u8], id.as_bytes(), &sealed].concat())
     }
@@ -82,9 +97,9 @@ impl Vault {
         }
         let batch = RecordBatch::parse(sealed).map_err(|_| damaged())?;
         let record = batch.ciphertext(0).filter(|_| batch.rows() == 1).ok_or_else(damaged)?;
-        let (binding, segment) = (self.0.spec().binding(), segment_of(name));
+        let (binding, segment) = (self.owner.spec().binding(), segment_of(name));
         let place = Place { collection: &binding, segment: &segment };
-        let data = open_record(self.0.aead(), place, &name.into(), 0, record);
+        let data = open_record(self.owner.aead(), place, &name.into(), 0, record);
         Ok(Entry::Data(data.map_err(|_| damaged())?.to_vec()))
     }
 }

@@ -185,6 +185,7 @@ impl IndexFile {
             routing: NONE,
             consumed: NONE,
             quarantine: Vec::new(),
+            signed: None,
         }
     }
 }

@@ -63,6 +63,7 @@ impl RemoteDatabase {
     ) -> Result<Arc<dyn CollectionStore>> {
         let trust = self.trust(host, name).await;
         if matches!(trust, Err(Error::Mismatch(_)))
+            && !self.vault.is_personal()
             && let Some((_, key_id)) = public_parameters(&listing.meta)
         {
             // What was seen is under other keys, and so is the collection: the wrong ones were given.

@@ -5,9 +5,11 @@ use std::sync::Arc;
 
 use ciphervec_owner::protect::consumed::Consumed;
 use ciphervec_owner::search::Owner;
+use ciphervec_owner::sharing::Identity;
 use ciphervec_owner::{Id, SegmentId};
 
 use crate::belief::description::Description;
+use crate::belief::holder::Holder;
 use crate::belief::state::{Next, Step};
 use crate::belief::trust::Trust;
 use crate::change::{Change, EVALUATION, KEY_PAIR, ROUTING, SIDECAR, StoredSegment, WRAP, union};
@@ -23,6 +25,20 @@ pub(super) struct Following<'a> {
     pub(super) owner: &'a Owner,
     pub(super) described: &'a Description,
     pub(super) anew: bool,
+    /// Who signs it, in a collection with members.
+    pub(super) by: Option<&'a Identity>,
+}
+
+impl<'a> Following<'a> {
+    /// Under these keys and description, signed by whoever opened the collection.
+    pub(super) fn of(
+        owner: &'a Owner,
+        described: &'a Description,
+        holder: Option<&'a Holder>,
+    ) -> Self {
+        let by = holder.and_then(Holder::identity).map(|identity| &**identity);
+        Following { owner, described, anew: false, by }
+    }
 }
 
 impl Replica {
@@ -64,8 +80,8 @@ impl Replica {
     /// well.
     pub async fn send(&mut self, host: &dyn Host, change: &mut Change) -> Result<()> {
         let (owner, described) = (Arc::clone(&self.owner), Arc::clone(&self.description));
-        self.send_as(host, change, Following { owner: &owner, described: &described, anew: false })
-            .await
+        let holder = self.keys.clone();
+        self.send_as(host, change, Following::of(&owner, &described, holder.as_ref())).await
     }
 
     /// The same, of a change with which the collection is described, sealed or authenticated otherwise.
@@ -75,6 +91,7 @@ impl Replica {
         change: &mut Change,
         following: Following<'_>,
     ) -> Result<()> {
+        self.expect_committer()?;
         let routing = self.routing.following(core::mem::take(&mut change.hide_rows));
         if let Some(table) = &routing {
             change.attachments.insert(ROUTING, table.seal(following.owner)?);
@@ -120,9 +137,10 @@ impl Replica {
         &mut self,
         host: &dyn Host,
         change: &mut Change,
-        Following { owner, described, anew }: Following<'_>,
+        Following { owner, described, anew, by }: Following<'_>,
         staged: &BTreeSet<SegmentId>,
     ) -> Result<Next> {
+        let signer = self.signer(described, by)?;
         let first = self.states.present.is_none();
         let counts = |one: &Arc<StoredSegment>| {
             self.appended.contains(&one.id) || change.adopted.contains(&one.id)
@@ -177,8 +195,48 @@ impl Replica {
             meta: &listing.meta,
             now: host.clock().as_secs(),
             anew,
+            signer,
+            members: described.members.clone(),
         };
         self.states.next(change, owner, described.epoch, step)
+    }
+
+    /// Who signs a state of this description, and after how many changes of the members.
+    fn signer<'a>(
+        &self,
+        described: &Description,
+        by: Option<&'a Identity>,
+    ) -> Result<Option<(&'a Identity, u32)>> {
+        if described.members.is_none() {
+            return Ok(None);
+        }
+        let Some(by) = by else {
+            return Error::input(format!(
+                "{} has members, who sign what they commit; keys alone read it. Open it with your identity's file.",
+                self.name()
+            ));
+        };
+        let before = self.description.members.as_ref().map_or(0, |list| list.changes().len());
+        Ok(Some((by, before as u32)))
+    }
+
+    /// That who opened it may commit, as far as is known here: before anything is sealed.
+    pub fn expect_committer(&self) -> Result<()> {
+        let (Some(list), Some(holder)) = (&self.description.members, &self.keys) else {
+            return Ok(());
+        };
+        let by = holder.identity().map(|identity| &**identity);
+        self.signer(&self.description, by)?;
+        let member = by.and_then(|by| list.member(&by.member_fingerprint()));
+        match member.filter(|one| !one.role.commits()) {
+            None => Ok(()),
+            Some(member) => Error::input(format!(
+                "{} is a {} of {}, and may not change it. One of its owners can give you another role.",
+                member.name,
+                member.role.as_str(),
+                self.name()
+            )),
+        }
     }
 
     /// Rows that are there and don't count, by segment; none at all: the whole segment.

@@ -20,9 +20,9 @@ impl Replica {
         described: Description,
         mut change: Change,
     ) -> Result<()> {
-        let owner = Arc::clone(&self.owner);
+        let (owner, holder) = (Arc::clone(&self.owner), self.keys.clone());
         change.meta = Some(described.write(self.face, &owner)?);
-        let following = Following { owner: &owner, described: &described, anew: false };
+        let following = Following::of(&owner, &described, holder.as_ref());
         self.send_as(host, &mut change, following).await?;
         self.description = Arc::new(described);
         self.load(host).await

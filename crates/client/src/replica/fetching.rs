@@ -393,12 +393,7 @@ impl Replica {
         if let Some(known) = known.filter(|(of, session)| *of == key && session.serves(queries)) {
             return Ok(known);
         }
-        let keys = self.keys.clone().ok_or_else(|| {
-            Error::WrongKey(format!(
-                "{} was opened without keys, which a private fetch takes",
-                self.name()
-            ))
-        })?;
+        let keys = self.present_keys()?;
         let session = FetchSession::begin(&keys, &self.description.spec.binding())?;
         let store = Arc::clone(&self.store);
         if let Some(fetching) = store.fetching() {

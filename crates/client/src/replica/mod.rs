@@ -20,6 +20,7 @@ pub mod fetches;
 pub mod fetching;
 pub mod filtering;
 pub mod fusion;
+pub mod membership;
 pub mod merging;
 pub mod oblivious;
 pub mod opened;
@@ -50,11 +51,12 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use ciphervec_owner::SegmentId;
 use ciphervec_owner::protect::consumed::Consumed;
 use ciphervec_owner::search::{Origin, Owner, SegmentDirectory, TokenPool};
-use ciphervec_owner::{Keys, SegmentId};
 
 use crate::belief::description::Description;
+use crate::belief::holder::Holder;
 use crate::belief::quarantine_book::QuarantineBook;
 use crate::belief::state::{Shown, States};
 use crate::belief::trust::MASKS;
@@ -83,7 +85,7 @@ pub const PATIENCE: Duration = Duration::from_secs(20);
 /// What a collection is opened with.
 pub struct Opened {
     pub face: Face,
-    pub keys: Option<Arc<Keys>>,
+    pub keys: Option<Holder>,
     pub store: Arc<dyn CollectionStore>,
     pub description: Description,
     pub fetch: Fetch,
@@ -93,9 +95,9 @@ pub struct Opened {
 /// The segments of one collection, from the owner's point of view.
 pub struct Replica {
     pub face: Face,
-    keys: Option<Arc<Keys>>,
+    keys: Option<Holder>,
     /// Given by a commit that may not be made.
-    following: Option<Arc<Keys>>,
+    following: Option<Holder>,
     pub store: Arc<dyn CollectionStore>,
     pub description: Arc<Description>,
     pub states: States,
@@ -138,7 +140,7 @@ impl Replica {
     /// Reads the sidecars.
     pub async fn open(host: &dyn Host, opened: Opened) -> Result<Self> {
         let Opened { face, keys, store, description, fetch, queries_per_key } = opened;
-        let owner = Arc::new(description.owner(face, keys.as_deref())?);
+        let owner = Arc::new(description.owner(face, keys.as_ref())?);
         let quarantine = store.trust().quarantine(&description.spec);
         let book = store.trust().sessions(&description.spec);
         // What this process searches itself no other asks; and a page begins a session each time that it is loaded.
@@ -213,6 +215,7 @@ impl Replica {
     pub fn see(&mut self, host: &dyn Host, rows: &[f32]) -> Result<()> {
         let Description { spec, center, .. } = &*self.description;
         self.off_center.see(host, spec, center, rows);
+        self.expect_committer()?;
         host.check()
     }
 
@@ -398,7 +401,7 @@ impl Replica {
 
     async fn read_all(&mut self, host: &dyn Host) -> Result<()> {
         self.in_step = false;
-        self.owner = Arc::new(self.description.owner(self.face, self.keys.as_deref())?);
+        self.owner = Arc::new(self.description.owner(self.face, self.keys.as_ref())?);
         self.directory = SegmentDirectory::new();
         self.payloads = Payloads::default();
         self.deleted.clear();
@@ -494,8 +497,8 @@ impl Replica {
         let listing = self.store.listing();
         let spec = &self.description.spec;
         let name = spec.collection();
-        let read = |keys: &Option<Arc<Keys>>| {
-            Description::read(self.face, &listing.meta, name, keys.as_deref())
+        let read = |keys: &Option<Holder>| {
+            Description::read(self.face, &listing.meta, name, keys.as_ref())
         };
         let (described, keys) = match read(&self.keys) {
             // The commit that changes the keys was made, and what came after it was not.

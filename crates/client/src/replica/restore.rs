@@ -34,6 +34,15 @@ impl Replica {
                 self.directory.quarantine(segment.id);
             }
         }
+        let changes = self.description.members.as_ref().map_or(0, |list| list.changes().len());
+        let lost = seen.and_then(|seen| seen.members.as_ref()).map_or(0, |list| list.changes);
+        if lost > changes {
+            host.warn(&format!(
+                "the members of {} are those of the copy, before {} changes that were seen here. Who was removed since is a member again:                  look at the list.",
+                self.name(),
+                lost - changes
+            ));
+        }
         let (owner, mut described) = (Arc::clone(&self.owner), Arc::clone(&self.description));
         let mut change = Change::default();
         let epoch = seen.map_or(0, |seen| seen.epoch);
@@ -43,7 +52,9 @@ impl Replica {
             change.meta = Some(described.write(self.face, &owner)?);
             change.attachments = self.evaluation_at(&owner, epoch)?;
         }
-        let following = Following { owner: &owner, described: &described, anew: true };
+        let holder = self.keys.clone();
+        let following =
+            Following { anew: true, ..Following::of(&owner, &described, holder.as_ref()) };
         self.send_as(host, &mut change, following).await?;
         Ok(self.states.present.as_ref().map(|present| present.pin()))
     }

@@ -8,10 +8,11 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use ciphervec_owner::search::{Origin, Owner, RotationState};
+use ciphervec_owner::sharing::{Fingerprint, Identity};
 use ciphervec_owner::{Keys, Mode, SegmentId};
 
 use crate::belief::description::Description;
-use crate::belief::trust::Trust;
+use crate::belief::holder::Holder;
 use crate::change::{Change, StoredSegment};
 use crate::clusters::table::{SLOTS, seal_centroids};
 use crate::error::{Error, Result};
@@ -21,6 +22,22 @@ use crate::replica::committing::Following;
 use crate::replica::compaction::Resealed;
 use crate::replica::recluster::abandon;
 use crate::threads::heavy;
+
+/// How a collection gets other keys.
+#[derive(Default)]
+pub struct Rekeyed {
+    /// Whether those before open it until all is under the new ones.
+    pub overlap: bool,
+    /// Who is a member no more.
+    removed: Option<Fingerprint>,
+}
+
+impl Rekeyed {
+    /// With the removal of this member.
+    pub fn without(member: Fingerprint) -> Self {
+        Rekeyed { overlap: false, removed: Some(member) }
+    }
+}
 
 impl Replica {
     /// Seals everything again under other keys; what an earlier call began is finished.
@@ -36,21 +53,59 @@ impl Replica {
                 self.face.quoted("open")
             ));
         }
+        if overlap && self.description.members.is_some() {
+            return Error::input(format!(
+                "{} has members, to whom the new keys are sealed: overlap is for holders of keys.",
+                self.name()
+            ));
+        }
+        let present = self.description.key_id == keys.key_id().to_string();
+        if !present || self.description.members.is_none() {
+            self.change_keys(host, keys, &Rekeyed { overlap, ..Rekeyed::default() }).await?;
+        }
+        self.finish_rotation(host).await?;
+        self.handed_over(host, keys).await
+    }
+
+    /// Puts other keys into force. What is there stays under those before, but under schemes with a key pair, where a server has one key.
+    pub(super) async fn change_keys(
+        &mut self,
+        host: &dyn Host,
+        keys: &Arc<Keys>,
+        how: &Rekeyed,
+    ) -> Result<()> {
         self.in_turn(host, async |replica: &mut Replica| abandon(replica, host).await).await?;
         if self.description.has_key_pair() {
-            self.in_turn(host, async |replica: &mut Replica| replica.at_once(host, keys).await)
-                .await?;
-        } else {
-            self.segment_by_segment(host, keys, overlap).await?;
+            let at_once = async |replica: &mut Replica| replica.at_once(host, keys, how).await;
+            return self.in_turn(host, at_once).await;
         }
-        let handed_over = self.store.trust().hand_over(host, keys);
-        Trust::afterwards(host, &format!("the change of keys of {}", self.name()), handed_over)
+        if self.description.members.is_some() && self.description.rotates_from().is_some() {
+            self.finish_rotation(host).await?; // one former key is kept, and no more
+        }
+        self.in_turn(host, async |replica: &mut Replica| replica.begin(host, keys, how).await)
             .await?;
+        if let Some(Holder::Keys(held)) = &self.keys
+            && held.key_id() != keys.key_id()
+        {
+            // Begun by an earlier call, and opened with the keys before.
+            let described = Arc::clone(&self.description);
+            self.take(host, described, Arc::clone(keys)).await?;
+        }
+        Ok(())
+    }
+
+    /// Seals what is under former keys again, and forgets these.
+    pub async fn finish_rotation(&mut self, host: &dyn Host) -> Result<()> {
+        if !self.description.has_key_pair() {
+            self.in_turn(host, async |replica: &mut Replica| abandon(replica, host).await).await?;
+            self.go_on(host).await?;
+            self.in_turn(host, async |replica: &mut Replica| replica.end(host).await).await?;
+        }
         self.store.tidy(host).await
     }
 
     /// One commit for everything: a server's half has one public key.
-    async fn at_once(&mut self, host: &dyn Host, keys: &Arc<Keys>) -> Result<()> {
+    async fn at_once(&mut self, host: &dyn Host, keys: &Arc<Keys>, how: &Rekeyed) -> Result<()> {
         let present = Arc::clone(&self.description);
         if present.key_id == keys.key_id().to_string() {
             return Ok(());
@@ -63,7 +118,8 @@ impl Replica {
         }
         let owner = heavy(|| Owner::new(keys, present.spec.clone()))?;
         let attachments = present.beside(&owner)?;
-        let described = present.under(&owner);
+        let members = self.rekeyed(host, keys, how.removed.as_ref())?;
+        let described = present.under(&owner).rekeyed(members);
         let entries = self.entries();
         let remove = entries.iter().map(|one| one.id).collect();
         let meta = Some(described.write(self.face, &owner)?);
@@ -79,30 +135,14 @@ impl Replica {
             done += batch.ids.len() as u64;
             host.progress(Progress { phase: "seal", done, total, ms: None });
         }
-        self.following = Some(Arc::clone(keys));
-        let following = Following { owner: &owner, described: &described, anew: false };
+        self.following = Some(Holder::Keys(Arc::clone(keys)));
+        let holder = self.keys.clone();
+        let following = Following::of(&owner, &described, holder.as_ref());
         self.send_as(host, &mut change, following).await?;
         self.take(host, Arc::new(described), Arc::clone(keys)).await
     }
 
-    async fn segment_by_segment(
-        &mut self,
-        host: &dyn Host,
-        keys: &Arc<Keys>,
-        overlap: bool,
-    ) -> Result<()> {
-        self.in_turn(host, async |replica: &mut Replica| replica.begin(host, keys, overlap).await)
-            .await?;
-        if self.keys.as_ref().map(|held| held.key_id()) != Some(keys.key_id()) {
-            // Begun by an earlier call, and opened with the keys before.
-            let described = Arc::clone(&self.description);
-            self.take(host, described, Arc::clone(keys)).await?;
-        }
-        self.go_on(host).await?;
-        self.in_turn(host, async |replica: &mut Replica| replica.end(host).await).await
-    }
-
-    async fn begin(&mut self, host: &dyn Host, keys: &Arc<Keys>, overlap: bool) -> Result<()> {
+    async fn begin(&mut self, host: &dyn Host, keys: &Arc<Keys>, how: &Rekeyed) -> Result<()> {
         let present = Arc::clone(&self.description);
         let (face, id) = (self.face, keys.key_id().to_string());
         if present.key_id == id {
@@ -115,22 +155,23 @@ impl Replica {
                 present.key_id
             ));
         }
-        let Some(held) = self.keys.clone() else {
-            return Error::input("these are no keys of the collection.");
-        };
+        let held = self.present_keys()?;
+        let members = self.rekeyed(host, keys, how.removed.as_ref())?;
         let state = RotationState { mask_seed: Some(*self.owner.mask_seed()), previous: None };
         let owner = heavy(|| Owner::with_rotation(keys, present.spec.clone(), &state))?;
-        let described = present.rotating((&owner, keys), (&self.owner, &held), overlap)?;
+        let described = present.rotating((&owner, keys), (&self.owner, &held), how.overlap)?;
+        let described = described.rekeyed(members);
         let mut change = Change {
             meta: Some(described.write(face, &owner)?),
             attachments: self.evaluation_at(&owner, described.epoch)?,
             ..Change::default()
         };
         // Before the commit: a process that ends right after it leaves what was seen to clients with the new keys.
-        self.store.trust().hand_over(host, keys).await?;
-        self.following = Some(Arc::clone(keys));
+        self.hand_over(host, keys).await?;
+        self.following = Some(Holder::Keys(Arc::clone(keys)));
         self.reroute(host, &owner, &mut change).await?;
-        let following = Following { owner: &owner, described: &described, anew: false };
+        let holder = self.keys.clone();
+        let following = Following::of(&owner, &described, holder.as_ref());
         self.send_as(host, &mut change, following).await?;
         self.take(host, Arc::new(described), Arc::clone(keys)).await
     }
@@ -159,7 +200,18 @@ impl Replica {
         described: Arc<Description>,
         keys: Arc<Keys>,
     ) -> Result<()> {
-        (self.description, self.keys) = (described, Some(keys));
+        self.description = described;
+        let gone = |by: &Arc<Identity>| {
+            let list = self.description.members.as_ref();
+            list.is_some_and(|list| list.member(&by.member_fingerprint()).is_none())
+        };
+        if self.keys.as_ref().and_then(Holder::identity).is_some_and(gone) {
+            (self.in_step, self.following) = (false, None); // who left reads nothing more, as the next call says
+            return Ok(());
+        }
+        if !matches!(self.keys, Some(Holder::Member(_))) {
+            self.keys = Some(Holder::Keys(keys));
+        }
         self.load(host).await
     }
 
@@ -228,7 +280,8 @@ impl Replica {
             attachments: self.evaluation_at(&owner, described.epoch)?,
             ..Change::default()
         };
-        let following = Following { owner: &owner, described: &described, anew: false };
+        let holder = self.keys.clone();
+        let following = Following::of(&owner, &described, holder.as_ref());
         self.send_as(host, &mut change, following).await?;
         self.query_keys.end(host, self.owner.key_id()).await;
         self.description = Arc::new(described);

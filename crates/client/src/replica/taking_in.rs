@@ -68,7 +68,12 @@ impl Replica {
             if self.deleted.contains_key(&segment.id) {
                 continue;
             }
-            if !segment.has(WRAP) || !segment.has(SIDECAR) {
+            if self.description.members.is_some() {
+                self.refuse(
+                    segment,
+                    "nobody who is a member signed for it: writers' rows don't count in a collection with members",
+                );
+            } else if !segment.has(WRAP) || !segment.has(SIDECAR) {
                 self.refuse(
                     segment,
                     "neither its owner nor a writer added it: an old commit was sent again",

@@ -35,7 +35,7 @@ fn first(
 #[test]
 fn an_answer_that_was_carried_is_the_answer_of_a_query() {
     let server = Server::start();
-    let memory = Client::in_memory(Face::Rust, Some(keys())).unwrap();
+    let memory = Client::in_memory(Face::Rust, Some(keys().into())).unwrap();
     for (client, mode, metric) in [
         (&server.client(&keys()), Mode::Sealed, Metric::Cosine),
         (&memory, Mode::Sealed, Metric::L2),
@@ -77,7 +77,7 @@ fn docs_counts(mode: Mode) -> Option<usize> {
 fn an_owner_knows_the_cards_that_it_made_and_what_a_server_needs() {
     let (host, _warnings) = connection();
     let made = |scheme| {
-        let memory = Client::in_memory(Face::Rust, Some(keys())).unwrap();
+        let memory = Client::in_memory(Face::Rust, Some(keys().into())).unwrap();
         let choices = Choices { scheme, ..choices(Mode::SealedIndex, Metric::Cosine) };
         filled(&memory, &host, &choices, rows(5, DIMENSION, 1))
     };
@@ -92,7 +92,7 @@ fn an_owner_knows_the_cards_that_it_made_and_what_a_server_needs() {
 #[test]
 fn of_a_query_that_somebody_else_made_an_answer_is_refused_and_holds_nothing() {
     let (host, _warnings) = connection();
-    let memory = Client::in_memory(Face::Rust, Some(keys())).unwrap();
+    let memory = Client::in_memory(Face::Rust, Some(keys().into())).unwrap();
     let given = rows(80, DIMENSION, 1);
     let docs = filled(&memory, &host, &choices(Mode::SealedIndex, Metric::Cosine), given.clone());
     let probe = Probe::new(docs.spec().clone(), None).unwrap();
@@ -135,7 +135,7 @@ fn of_a_query_that_somebody_else_made_an_answer_is_refused_and_holds_nothing() {
 #[test]
 fn a_wrong_answer_to_an_own_query_is_held_against_its_segments() {
     let (host, _warnings) = connection();
-    let memory = Client::in_memory(Face::Rust, Some(keys())).unwrap();
+    let memory = Client::in_memory(Face::Rust, Some(keys().into())).unwrap();
     let docs =
         filled(&memory, &host, &choices(Mode::Sealed, Metric::Cosine), rows(700, DIMENSION, 1));
     let [one, other] =

@@ -270,7 +270,7 @@ fn what_was_erased_leaves_what_clients_keep_of_segments_too() {
 fn a_key_serves_as_few_queries_as_the_user_wants() {
     let server = Server::start();
     let options = |most| ClientOptions {
-        keys: Some(keys()),
+        keys: Some(keys().into()),
         queries_per_key: most,
         ..ClientOptions::new(server.url.clone())
     };

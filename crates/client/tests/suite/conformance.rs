@@ -451,8 +451,8 @@ fn scripts_give_what_they_say() {
     let (server, folder) = (Server::start(), tempfile::tempdir().unwrap());
     let clients = [
         server.client(&keys()),
-        Client::in_folder(Face::Python, folder.path(), Some(keys()), false).unwrap(),
-        Client::in_memory(Face::Rust, Some(keys())).unwrap(),
+        Client::in_folder(Face::Python, folder.path(), Some(keys().into()), false).unwrap(),
+        Client::in_memory(Face::Rust, Some(keys().into())).unwrap(),
     ];
     let (host, _warnings) = connection();
     for (client, (number, script)) in

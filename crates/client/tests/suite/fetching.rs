@@ -546,7 +546,7 @@ fn everybodys_records_are_read_at_once_whichever_are_wanted() {
         block_on(docs.add(&host, rows(3, D, seed))).unwrap();
     }
     let options = ClientOptions {
-        keys: Some(keys()),
+        keys: Some(keys().into()),
         fetch: Fetch::Collection,
         ..ClientOptions::new(server.url.clone())
     };

@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
 use ciphervec_client::{
@@ -63,8 +62,11 @@ fn a_server_gains_no_clean_record_by_an_upgrade_of_its_client() {
         })
     };
     let open = |face, folder: &Path| {
-        let options =
-            ClientOptions { keys: Some(keys()), face, ..ClientOptions::new(server.url.clone()) };
+        let options = ClientOptions {
+            keys: Some(keys().into()),
+            face,
+            ..ClientOptions::new(server.url.clone())
+        };
         let client = Client::new(options).unwrap();
         let host = Connection::new(folder).unwrap().on_warning(|_| ());
         block_on(client.get_collection(&host, "notes", false, None)).map(drop)
@@ -96,7 +98,7 @@ fn a_server_gains_no_clean_record_by_an_upgrade_of_its_client() {
         assert_eq!(found, refused, "{number}");
         // Whoever forgets it on purpose goes on.
         let client = Client::new(ClientOptions {
-            keys: Some(Arc::clone(&keys())),
+            keys: Some(keys().into()),
             face: Face::Python,
             ..ClientOptions::new(server.url.clone())
         });

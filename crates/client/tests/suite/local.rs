@@ -16,11 +16,11 @@ const ROWS: usize = 300;
 const DIMENSION: usize = 16;
 
 fn in_folder(folder: &Path) -> Client {
-    Client::in_folder(Face::Rust, folder, Some(keys()), false).unwrap()
+    Client::in_folder(Face::Rust, folder, Some(keys().into()), false).unwrap()
 }
 
 fn reader(folder: &Path) -> Client {
-    Client::in_folder(Face::Rust, folder, Some(keys()), true).unwrap()
+    Client::in_folder(Face::Rust, folder, Some(keys().into()), true).unwrap()
 }
 
 fn open(client: &Client, host: &Connection, name: &str) -> Result<Collection, Error> {
@@ -59,7 +59,8 @@ fn copy(from: &Path, to: &Path) {
 fn every_mode_and_metric_finds_in_a_folder_and_in_memory_what_is_closest() {
     let (host, _warnings) = connection();
     let folder = tempfile::tempdir().unwrap();
-    let clients = [in_folder(folder.path()), Client::in_memory(Face::Rust, Some(keys())).unwrap()];
+    let clients =
+        [in_folder(folder.path()), Client::in_memory(Face::Rust, Some(keys().into())).unwrap()];
     let rows = || rows(ROWS, DIMENSION, 1);
     for (number, (mode, metric)) in [
         (Mode::Sealed, Metric::Cosine),
@@ -179,7 +180,9 @@ fn keys_and_query_keys_change_and_the_next_questions_are_answered() {
     let (host, _warnings) = connection();
     let folder = tempfile::tempdir().unwrap();
     let other = Arc::new(Keys::from_master([9; 32]));
-    for client in [in_folder(folder.path()), Client::in_memory(Face::Rust, Some(keys())).unwrap()] {
+    for client in
+        [in_folder(folder.path()), Client::in_memory(Face::Rust, Some(keys().into())).unwrap()]
+    {
         let docs =
             filled(&client, &host, &Choices::new("docs", DIMENSION), rows(ROWS, DIMENSION, 1));
         let before = names(&asked(&docs, &host, 9).unwrap());
@@ -189,7 +192,7 @@ fn keys_and_query_keys_change_and_the_next_questions_are_answered() {
         assert_eq!(names(&asked(&docs, &host, 9).unwrap()), before);
     }
     assert!(matches!(open(&in_folder(folder.path()), &host, "docs"), Err(Error::WrongKey(_))));
-    let client = Client::in_folder(Face::Rust, folder.path(), Some(other), false).unwrap();
+    let client = Client::in_folder(Face::Rust, folder.path(), Some(other.into()), false).unwrap();
     assert_eq!(block_on(open(&client, &host, "docs").unwrap().count(&host)).unwrap(), ROWS);
 }
 
@@ -222,7 +225,9 @@ fn damaged_rows_are_named_and_verified() {
 fn collections_go_and_others_take_their_names() {
     let (host, _warnings) = connection();
     let folder = tempfile::tempdir().unwrap();
-    for client in [in_folder(folder.path()), Client::in_memory(Face::Rust, Some(keys())).unwrap()] {
+    for client in
+        [in_folder(folder.path()), Client::in_memory(Face::Rust, Some(keys().into())).unwrap()]
+    {
         let choices = Choices::new("docs", DIMENSION);
         assert!(matches!(open(&client, &host, "docs"), Err(Error::CollectionNotFound(_))));
         drop(filled(&client, &host, &choices, rows(20, DIMENSION, 1)));
@@ -255,7 +260,8 @@ fn of_release_0_1() -> (tempfile::TempDir, Arc<Keys>) {
 fn a_folder_of_release_0_1_is_read_and_upgraded() {
     let (folder, keys) = of_release_0_1();
     let (host, _warnings) = connection();
-    let client = || Client::in_folder(Face::Rust, folder.path(), Some(Arc::clone(&keys)), false);
+    let client =
+        || Client::in_folder(Face::Rust, folder.path(), Some(Arc::clone(&keys).into()), false);
     let names: Vec<_> = block_on(client().unwrap().list_collections(&host)).unwrap();
     assert_eq!(names.iter().map(|row| row.name.as_str()).collect::<Vec<_>>(), ["faces", "twice"]);
     for name in ["faces", "twice"] {
@@ -312,7 +318,7 @@ fn further_fields_are_filtered_at_once_and_by_tags_once_rows_are_sealed_again() 
 #[test]
 fn rows_are_packed_for_the_network_that_was_named() {
     let (host, _warnings) = connection();
-    let client = Client::in_memory(Face::Rust, Some(keys())).unwrap();
+    let client = Client::in_memory(Face::Rust, Some(keys().into())).unwrap();
     let docs = filled(&client, &host, &Choices::new("docs", DIMENSION), rows(ROWS, DIMENSION, 1));
     let before = names(&asked(&docs, &host, 9).unwrap());
     for bytes_per_second in [0.0, f64::NAN, f64::INFINITY] {
@@ -358,7 +364,7 @@ fn clusters_go_under_other_keys_in_the_shape_that_they_had() {
     assert_eq!(clusters(&shapes(&docs)), clusters(&shown));
     assert_eq!(names(&asked(&docs, &host, 9).unwrap()), before);
     drop(docs);
-    let client = Client::in_folder(Face::Rust, folder.path(), Some(other), false).unwrap();
+    let client = Client::in_folder(Face::Rust, folder.path(), Some(other.into()), false).unwrap();
     let docs = open(&client, &host, "docs").unwrap();
     assert_eq!(names(&asked(&docs, &host, 9).unwrap()), before);
     assert_eq!(block_on(docs.count(&host)).unwrap(), ROWS + 1);

@@ -11,6 +11,7 @@ mod former;
 mod hostile;
 mod local;
 mod lying;
+mod members;
 mod oblivious;
 mod parity;
 mod routing;

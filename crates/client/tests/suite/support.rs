@@ -58,7 +58,8 @@ impl Server {
 }
 
 pub fn client(url: &str, keys: &Arc<Keys>) -> Client {
-    Client::new(ClientOptions { keys: Some(Arc::clone(keys)), ..ClientOptions::new(url) }).unwrap()
+    Client::new(ClientOptions { keys: Some(Arc::clone(keys).into()), ..ClientOptions::new(url) })
+        .unwrap()
 }
 
 pub fn keys() -> Arc<Keys> {

@@ -108,10 +108,12 @@ pub enum Kind {
     RetrievalQuery = 27,
     /// The fetched records, encrypted.
     RetrievalAnswer = 28,
+    /// A person's public keys, for lists of members.
+    MemberCard = 29,
 }
 
 impl Kind {
-    pub(super) const ALL: [Kind; 26] = [
+    pub(super) const ALL: [Kind; 27] = [
         Kind::Spec,
         Kind::Segment,
         Kind::Query,
@@ -138,6 +140,7 @@ impl Kind {
         Kind::SelectorKeys,
         Kind::RetrievalQuery,
         Kind::RetrievalAnswer,
+        Kind::MemberCard,
     ];
 
     /// The kind in words.
@@ -169,6 +172,7 @@ impl Kind {
             Kind::SelectorKeys => "keys of private retrieval",
             Kind::RetrievalQuery => "a retrieval query",
             Kind::RetrievalAnswer => "a retrieval answer",
+            Kind::MemberCard => "a member's card",
         }
     }
 

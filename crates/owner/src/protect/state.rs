@@ -4,9 +4,10 @@
 //! Little-endian: `CVSTATES` | version u32 | key id 8 | origin 16 | lineage 16 | lineage begun, seconds since 1970, u64 | sequence
 //! u64 | epoch u32 | segments u32 | digests of segments, description, evaluation keys and key pair, 32 each | number of ancestors
 //! u32 | the latest of them, 16 each, the youngest last | number of segments with rows set aside u32 | each: segment 16, number
-//! of rows u32 (0: all of them), rows u32 | from version 2 on the digest of the routing table 32 | in version 3 the digest of the
-//! consumed segments' list 32 | number of segments in quarantine u32 | each 16 | MAC 32: BLAKE3 of all before under a key derived
-//! for this. The lowest version is written that has room for what there is.
+//! of rows u32 (0: all of them), rows u32 | from version 2 on the digest of the routing table 32 | from version 3 on the digest of the
+//! consumed segments' list 32 | number of segments in quarantine u32 | each 16 | from version 4 on fingerprint of the author 16 |
+//! changes of the member list before this state u32 | MAC 32: BLAKE3 of all before under a key derived for this | in version 4 the
+//! author's signature 64 over all before. The lowest version is written that has room for what there is.
 //!
 //! The words of a segment are not covered: a server may take deleted rows out of them.
 
@@ -16,13 +17,17 @@ use ciphervec_he_secret::keys::Secret;
 use ciphervec_he_secret::wire::KeyId;
 
 const MAGIC: &[u8; 8] = b"CVSTATES";
-const VERSION: u32 = 3;
+/// Written where the collection has members.
+const VERSION: u32 = 4;
+/// Written where somebody consumed segments, or some are in quarantine.
+const HELD: u32 = 3;
 /// Written where nothing was consumed and nothing is in quarantine.
 const ROUTED: u32 = 2;
 /// Written where there is no routing table either.
 const UNROUTED: u32 = 1;
 const WHAT: &str = "an authenticated state";
 const MAC: usize = 32;
+const SIGNATURE: usize = 64;
 /// Ancestors that a record names: a client that was away for so many states can tell whether one descends from what it saw.
 pub const ANCESTORS: usize = 256;
 
@@ -36,6 +41,15 @@ pub struct SetAside {
     pub segment: [u8; 16],
     /// Its rows, ascending; empty: the whole segment, which is not among those counted.
     pub rows: Vec<u32>,
+}
+
+/// Who made a state, in a collection with members.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct StateSigner {
+    /// The member's fingerprint.
+    pub author: [u8; 16],
+    /// Changes of the member list that were in force before this state.
+    pub changes: u32,
 }
 
 /// What the owner says of a collection with each of its commits. Nothing in it is secret.
@@ -73,6 +87,8 @@ pub struct StateRecord {
     pub consumed: [u8; 32],
     /// Segments that failed a check and are not used until they are released.
     pub quarantine: Vec<[u8; 16]>,
+    /// Who signs it; nothing where the collection has no members.
+    pub signed: Option<StateSigner>,
 }
 
 /// One segment as a state covers it: identity, deletions, the blobs it has, and the digests of those that are read when a
@@ -123,12 +139,20 @@ pub fn name(sealed: &[u8]) -> StateDigest {
     name
 }
 
+/// The bytes of a state that has an author, and the signature over them; nothing for another state.
+pub fn split(sealed: &[u8]) -> Option<(&[u8], &[u8; SIGNATURE])> {
+    let version = Reader::new(WHAT, sealed).header(MAGIC, VERSION).ok()?;
+    if version < VERSION { None } else { sealed.split_last_chunk() }
+}
+
 impl StateRecord {
-    /// The bytes, authenticated under `key`.
+    /// The bytes, authenticated under `key`. Those of a state with an author lack the signature, which is to follow.
     pub fn seal(&self, key: &Secret) -> Vec<u8> {
         let mut out = MAGIC.to_vec();
-        let version = if self.consumed != [0; 32] || !self.quarantine.is_empty() {
+        let version = if self.signed.is_some() {
             VERSION
+        } else if self.consumed != [0; 32] || !self.quarantine.is_empty() {
+            HELD
         } else if self.routing != [0; 32] {
             ROUTED
         } else {
@@ -158,10 +182,14 @@ impl StateRecord {
         if version >= ROUTED {
             out.extend(self.routing);
         }
-        if version >= VERSION {
+        if version >= HELD {
             out.extend(self.consumed);
             out.extend((self.quarantine.len() as u32).to_le_bytes());
             self.quarantine.iter().for_each(|segment| out.extend(segment));
+        }
+        if let Some(StateSigner { author, changes }) = &self.signed {
+            out.extend(author);
+            out.extend(changes.to_le_bytes());
         }
         let mac = blake3::keyed_hash(key.expose(), &out);
         out.extend(mac.as_bytes());
@@ -178,7 +206,8 @@ impl StateRecord {
         Ok(KeyId(reader.array()?))
     }
 
-    /// Reads what [`Self::seal`] wrote, if it was under `key`.
+    /// Reads what [`Self::seal`] wrote, if it was under `key`. The signature that follows where it has an author is not verified:
+    /// that takes the list of members.
     ///
     /// # Errors
     /// [`EnvelopeError::Unauthentic`] for another key or changed bytes, [`EnvelopeError::Decode`] for bytes that are no state.
@@ -186,7 +215,8 @@ impl StateRecord {
         let mut reader = Reader::new(WHAT, sealed);
         reader.header(MAGIC, VERSION)?;
         let unauthentic = EnvelopeError::Unauthentic { what: WHAT };
-        let Some((body, mac)) = sealed.split_last_chunk::<MAC>() else { return Err(unauthentic) };
+        let unsigned = split(sealed).map_or(sealed, |(unsigned, _)| unsigned);
+        let Some((body, mac)) = unsigned.split_last_chunk::<MAC>() else { return Err(unauthentic) };
         // Hashes compare in constant time.
         if blake3::keyed_hash(key.expose(), body) != blake3::Hash::from(*mac) {
             return Err(unauthentic);
@@ -214,12 +244,16 @@ impl StateRecord {
         }
         let routing = if version >= ROUTED { reader.array()? } else { [0; 32] };
         let (mut consumed, mut quarantine) = ([0; 32], Vec::new());
-        if version >= VERSION {
+        if version >= HELD {
             consumed = reader.array()?;
             let count = reader.u32()? as usize;
             reader.need_items(count, 16)?;
             quarantine = (0..count).map(|_| reader.array()).collect::<Result<_, _>>()?;
         }
+        let signed = match version >= VERSION {
+            true => Some(StateSigner { author: reader.array()?, changes: reader.u32()? }),
+            false => None,
+        };
         reader.finish()?;
         Ok(StateRecord {
             key,
@@ -238,6 +272,7 @@ impl StateRecord {
             routing,
             consumed,
             quarantine,
+            signed,
         })
     }
 }
@@ -272,6 +307,7 @@ mod tests {
             routing: [0; 32],
             consumed: [0; 32],
             quarantine: Vec::new(),
+            signed: None,
         }
     }
 
@@ -293,7 +329,14 @@ mod tests {
         assert_eq!(StateRecord::open(&key(1), &third).unwrap(), held());
         let fourth = StateRecord { consumed: [13; 32], ..routed() };
         assert_eq!(StateRecord::open(&key(1), &fourth.seal(&key(1))).unwrap(), fourth);
-        assert_eq!((sealed[8], other[8], third[8]), (1, 2, 3));
+        let signed = Some(StateSigner { author: [14; 16], changes: 3 });
+        let fifth = StateRecord { signed, ..record() };
+        let unsigned = fifth.seal(&key(1));
+        let fifth_bytes = [&unsigned[..], &[15; 64]].concat();
+        assert_eq!(StateRecord::open(&key(1), &fifth_bytes).unwrap(), fifth);
+        assert_eq!(split(&fifth_bytes), Some((&unsigned[..], &[15; 64])));
+        assert_eq!((sealed[8], other[8], third[8], unsigned[8]), (1, 2, 3, 4));
+        assert!(StateRecord::open(&key(1), &unsigned).is_err(), "its end is no signature");
         assert_eq!(StateRecord::key_of(&sealed).unwrap(), KeyId([3; 8]));
         assert!(matches!(
             StateRecord::open(&key(2), &sealed),

@@ -11,6 +11,7 @@ mod keyfile;
 mod lookup;
 #[cfg(feature = "hazmat")]
 mod lookup_strategies;
+mod members;
 mod noisepool;
 mod pairs;
 mod passkey;

@@ -182,6 +182,7 @@ fn state() -> StateRecord {
         routing: [0; 32],
         consumed: [0; 32],
         quarantine: Vec::new(),
+        signed: None,
     }
 }
 

@@ -10,7 +10,7 @@ use ciphervec::protect::records::RecordBatch;
 use serde::Deserialize;
 
 /// Newest format of the description; format 1 knew one scheme and did not name it. What the later ones add is the owner's.
-const FORMAT: u64 = 7;
+const FORMAT: u64 = 8;
 
 /// What a server reads of a description.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -148,7 +148,7 @@ mod tests {
     #[test]
     fn what_does_not_fit_says_so() {
         for (bytes, word) in [
-            (written(8, "sealed"), "format 8"),
+            (written(9, "sealed"), "format 9"),
             (written(2, "paillier"), "paillier"),
             (b"[]".to_vec(), "JSON"),
             (written(2, "sealed").iter().map(|&b| if b == b'=' { b'!' } else { b }).collect(), ""),

@@ -5,6 +5,7 @@ use super::decoders::{
     LOOKUP_TOKENS, OPEN, PAIRS, PROGRAM, PUBLIC_PROGRAM, RETRIEVAL, SEALED, SEALED_INDEX,
     SEALED_QUERY, SIMILARITY, WRITERS,
 };
+use ciphervec_owner::members::MemberList;
 use ciphervec_owner::protect::aead::AeadKey;
 use ciphervec_owner::protect::filter::FilterTags;
 use ciphervec_owner::protect::id::Id;
@@ -39,7 +40,9 @@ pub fn small() -> Result<Vec<Sample>, Box<dyn Error>> {
     let keys = Keys::from_master([3; 32]);
     let wrapped = keys.wrapped("age:age1example", &FileKey::generate()?, &[5; 48])?.to_bytes();
     let shares = keys.split(2, 3)?;
-    let alice = Identity::generate("alice")?.recipient();
+    let founder = Identity::generate("alice")?;
+    let (alice, card) = (founder.recipient(), founder.member_card());
+    let list = MemberList::found(&founder, [6; 16], &keys, 7)?.to_bytes();
     let people = [alice.clone(), Identity::generate("bob")?.recipient()];
     let shared = SharedKeys::seal(&Keys::from_master([3; 32]), &people)?.to_bytes();
     let spec = IndexSpec::new("faces", 128, Metric::Cosine, Mode::Sealed, Precision::Standard)?;
@@ -50,6 +53,8 @@ pub fn small() -> Result<Vec<Sample>, Box<dyn Error>> {
         sample("records", "records", records()?, decoders::records, None),
         sample("filter tags", "filter_tags", filter_tags()?, decoders::filter_tags, None),
         sample("recipient", "recipient", alice.to_bytes(), decoders::recipient, Frame),
+        sample("member card", "member_card", card.to_bytes(), decoders::member_card, Frame),
+        sample("member list", "member_list", list, decoders::member_list, None),
         sample("shared keys", "shared_keys", shared, decoders::shared_keys, Frame),
         sample("manifest", "manifest", manifest()?, decoders::manifest, Last32),
         sample("key file", "key_file", encrypted, decoders::key_file, Last32),

@@ -27,6 +27,7 @@ pub use retrieval::RETRIEVAL;
 pub use similarity::SIMILARITY;
 pub use writers::WRITERS;
 
+use ciphervec_owner::members::{MemberCard, MemberList, Role};
 use ciphervec_owner::protect::filter::FilterTags;
 use ciphervec_owner::protect::id::Id;
 use ciphervec_owner::protect::keyfile::{self, KeyfileError, Protection};
@@ -179,6 +180,24 @@ pub fn records(bytes: &[u8]) -> bool {
 pub fn recipient(bytes: &[u8]) -> bool {
     Recipient::from_bytes(bytes).is_ok_and(|recipient| {
         assert_eq!(recipient.to_bytes(), bytes);
+        true
+    })
+}
+
+/// A person's public keys, for lists of members.
+pub fn member_card(bytes: &[u8]) -> bool {
+    MemberCard::from_bytes(bytes).is_ok_and(|card| {
+        assert_eq!(card.to_bytes(), bytes);
+        true
+    })
+}
+
+/// The list of a collection's members. What is accepted has an owner, and every change in it was signed by one.
+pub fn member_list(bytes: &[u8]) -> bool {
+    MemberList::from_bytes(bytes).is_ok_and(|list| {
+        assert_eq!(list.to_bytes(), bytes);
+        assert!(list.members().iter().any(|one| one.role == Role::Owner));
+        assert!(list.head(list.changes().len()).is_some());
         true
     })
 }

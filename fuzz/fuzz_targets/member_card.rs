@@ -1,0 +1,6 @@
+//! A member's card: what is accepted is what the encoder writes.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    ciphervec_fuzz::member_card(bytes);
+});
