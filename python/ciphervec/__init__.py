@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from .collections.collection import Collection
     from .collections.embedding.encoders import register_embedding_function
     from .collections.embedding.function import EmbeddingFunction
+    from .collections.embedding.multi import Muvera
     from .collections.index import EncryptedNearestNeighbors, Index
     from .collections.keys import Identity, KeyRing, Keys
     from .collections.owner import Owner, Probe, SealedQuery
@@ -94,6 +95,7 @@ _MODULES = {
 _NAMES = {
     "AsyncHttpClient": "http",
     "BM25": "collections.ranking",
+    "Muvera": "collections.embedding.multi",
     "Client": "collections.client",
     "Clusters": "collections.spec",
     "Codebook": "codebooks.codebook",
@@ -189,6 +191,7 @@ __all__ = [
     "KeyShare",
     "Keys",
     "Matches",
+    "Muvera",
     "Network",
     "Owner",
     "OwnerMatches",

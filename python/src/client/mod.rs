@@ -5,7 +5,7 @@ mod collection;
 mod facts;
 mod host;
 mod keyed;
-mod values;
+pub mod values;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

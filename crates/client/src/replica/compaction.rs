@@ -195,6 +195,7 @@ impl Replica {
             whole.ids.extend(live.ids);
             whole.rows.extend(live.rows);
             whole.records.extend(live.records);
+            whole.matrices.extend(live.matrices);
             original.extend(live.original.unwrap_or_default());
         }
         if whole.ids.is_empty() {
@@ -226,7 +227,7 @@ impl Replica {
         let each = vectors.chunks_exact_mut(dimension).zip(&kept).zip(&names);
         for ((vector, kept), (_, id)) in each {
             match kept {
-                Some(kept) => vector.copy_from_slice(kept),
+                Some(kept) => vector.copy_from_slice(&kept.vector),
                 None => self.view().rescale(segment.id, id, vector),
             }
         }
@@ -235,6 +236,7 @@ impl Replica {
             rows: vectors,
             records: records.iter().map(|one| one.to_vec()).collect(),
             original: Some(original),
+            matrices: kept.into_iter().flatten().filter_map(|kept| kept.matrix).collect(),
             ..Batch::default()
         })
     }
@@ -257,7 +259,7 @@ impl Replica {
             }
             let names = self.live_names(one.id);
             let rows: Vec<_> = names.iter().map(|(row, id)| (*row, id)).collect();
-            if self.originals(host, &one, &rows).await?.contains(&None) {
+            if self.originals(host, &one, &rows).await?.iter().any(Option::is_none) {
                 passed_over.insert(one.id);
             }
         }

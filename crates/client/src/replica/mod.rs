@@ -20,6 +20,7 @@ pub mod fetches;
 pub mod fetching;
 pub mod filtering;
 pub mod fusion;
+pub mod late;
 pub mod merging;
 pub mod opened;
 pub mod opened_routing;

@@ -109,6 +109,7 @@ fn records(given: &Given) -> Result<(Records, Option<Vec<bool>>), Error> {
         metadatas: texts(given, "metadatas", false)?,
         documents: texts(given, "documents", true)?,
         sparse: Vec::new(),
+        multi: Vec::new(),
         on_zero: match value(given, "on_zero") {
             None => OnZero::Refuse,
             Some(Value::String(what)) if what == "refuse" => OnZero::Refuse,

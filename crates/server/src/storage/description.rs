@@ -10,7 +10,7 @@ use ciphervec::protect::records::RecordBatch;
 use serde::Deserialize;
 
 /// Newest format of the description; format 1 knew one scheme and did not name it. What the later ones add is the owner's.
-const FORMAT: u64 = 7;
+const FORMAT: u64 = 8;
 
 /// What a server reads of a description.
 #[derive(Clone, Debug, PartialEq, Eq)]
