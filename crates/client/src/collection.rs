@@ -12,14 +12,13 @@ use crate::clusters::choice::Clusters;
 use crate::error::{Error, Result};
 use crate::face::Face;
 use crate::host::Host;
-use crate::records::matrix::Tokens;
 use crate::records::muvera::{Encoder, Muvera};
 use crate::records::sparse::Sparse;
 use crate::replica::alone::Alone;
 use crate::replica::batch::{Batch, Records, changed, check_rows, distinct};
 use crate::replica::fetch::Fetch;
 use crate::replica::fusion::Hybrid;
-use crate::replica::late::{CANDIDATES, Late, asked_by, encoded};
+use crate::replica::late::{CANDIDATES, Late, asked_by, check_asked, encoded};
 use crate::replica::overlay::{Changes, Known, Unknown, say_stale};
 use crate::replica::prefetch::prefetch;
 use crate::replica::querying::{Asked, Wanted, asked};
@@ -344,7 +343,8 @@ impl Collection {
         } = request;
         let deviation = flooding.unwrap_or(DEVIATION);
         check_deviation(deviation)?;
-        self.check_multi(&embeddings, &multi, candidates, within)?;
+        let single = !embeddings.is_empty();
+        check_asked(self.multi.is_some(), (single, !multi.is_empty()), candidates, within)?;
         if let Some(encoder) = &self.multi {
             embeddings = asked_by(encoder, &multi)?;
         }
@@ -438,33 +438,6 @@ impl Collection {
             found.map(|(row, (distance, score))| Found { row, distance, score }).collect()
         });
         Ok(QueryResult { hits: hits.collect(), bounds, owners_only: own, checked, flooding })
-    }
-
-    /// That queries have as many vectors as rows.
-    fn check_multi(
-        &self,
-        embeddings: &[f32],
-        multi: &[Tokens],
-        candidates: Option<usize>,
-        within: Option<f64>,
-    ) -> Result<()> {
-        match (&self.multi, multi.is_empty(), candidates) {
-            (None, true, None) => Ok(()),
-            (None, ..) => Error::input(
-                "query_multi_embeddings and candidates are for collections that are made with multi; rows of this one have one vector.",
-            ),
-            (Some(_), ..) if !embeddings.is_empty() => Error::input(
-                "rows of this collection have many vectors each: ask with query_multi_embeddings, a matrix a query, in place of \
-                 query_embeddings.",
-            ),
-            (Some(_), _, Some(0)) => {
-                Error::input("candidates must be a whole number of at least 1, got 0.")
-            }
-            (Some(_), ..) if within.is_some() => Error::input(
-                "within is a distance of single vectors, which MaxSim does not rank by. Leave it out.",
-            ),
-            (Some(_), ..) => Ok(()),
-        }
     }
 
     /// What queries for others cost in mode `sealed` with noise of this standard deviation in every score, a cosine, and how much of it is

@@ -8,7 +8,7 @@ use crate::clusters::choice::Clusters;
 use crate::error::{Error, Result};
 use crate::face::Face;
 use crate::random::random;
-use crate::records::muvera::Muvera;
+use crate::records::muvera::{MAX_SEED, Muvera};
 use crate::records::sparse::Sparse;
 
 const MAX_DIMENSION: usize = 16_384;
@@ -119,6 +119,12 @@ pub(super) fn check_sparse(sparse: &Sparse, routing: Option<&Clusters>) -> Resul
     Error::input(
         "sparse and routing exclude one another: a routed collection looks at a few clusters alone, and sparse at all rows.",
     )
+}
+
+/// With a seed.
+pub(super) fn seeded(multi: Muvera) -> Result<Muvera> {
+    let drawn = || Ok::<_, Error>(u64::from_le_bytes(random()?) & MAX_SEED);
+    Ok(Muvera { seed: Some(multi.seed.map_or_else(drawn, Ok)?), ..multi })
 }
 
 fn check_multi(face: Face, multi: &Muvera, choices: &Choices, spec: &IndexSpec) -> Result<()> {

@@ -17,7 +17,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use crate::belief::choices::{Choices, check_fields, check_sparse, to_save};
+use crate::belief::choices::{Choices, check_fields, check_sparse, seeded, to_save};
 use crate::change::{EVALUATION, KEY_PAIR};
 use crate::clusters::choice::Clusters;
 use crate::error::{Error, Result};
@@ -163,7 +163,7 @@ impl Description {
             routing: choices.routing.clone(),
             center: choices.center.clone(),
             sparse: choices.sparse,
-            multi: choices.multi.map(|multi| multi.seeded().map(encoder)).transpose()?,
+            multi: choices.multi.map(seeded).transpose()?.map(encoder),
             mask_seed: None,
             rotation: None,
             embedding: to_save(choices.embedding_function.as_deref(), *mode)?,

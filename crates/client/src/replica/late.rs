@@ -140,6 +140,34 @@ pub fn encoded(encoder: Option<&Encoder>, mut rows: Records) -> Result<(Records,
     Ok((rows, kept))
 }
 
+/// That queries are of single vectors, or of many, as rows are.
+///
+/// # Errors
+/// [`Error::Input`] for others, and for what does not go with many.
+pub fn check_asked(
+    multi: bool,
+    (single, many): (bool, bool),
+    candidates: Option<usize>,
+    within: Option<f64>,
+) -> Result<()> {
+    let says = match (multi, candidates) {
+        (false, None) if !many => return Ok(()),
+        (false, _) => {
+            "query_multi_embeddings and candidates are for collections that are made with multi; rows of this one have one vector."
+        }
+        (true, _) if single => {
+            "rows of this collection have many vectors each: ask with query_multi_embeddings, a matrix a query, in place of \
+             query_embeddings."
+        }
+        (true, Some(0)) => "candidates must be a whole number of at least 1, got 0.",
+        (true, _) if within.is_some() => {
+            "within is a distance of single vectors, which MaxSim does not rank by. Leave it out."
+        }
+        (true, _) => return Ok(()),
+    };
+    Error::input(says)
+}
+
 /// The vectors that queries are asked by.
 ///
 /// # Errors
