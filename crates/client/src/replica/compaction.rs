@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::hex::Hex;
 use crate::host::{Host, Progress};
 use crate::replica::batch::Batch;
-use crate::replica::{KEY_PAIR_ROWS, Replica, SEGMENT_ROWS};
+use crate::replica::{LONG_ROWS, Replica, SEGMENT_ROWS};
 use crate::view::spread::{moved, suits};
 
 /// Segments, and rows of each, whose mean is looked at.
@@ -337,8 +337,9 @@ impl Replica {
         Ok(entries.into_iter().filter(worn).collect())
     }
 
-    fn segment_rows(&self) -> usize {
-        if self.description.has_key_pair() { KEY_PAIR_ROWS } else { SEGMENT_ROWS }
+    pub(super) fn segment_rows(&self) -> usize {
+        let long = self.description.has_key_pair() || self.description.multi.is_some();
+        if long { LONG_ROWS } else { SEGMENT_ROWS }
     }
 
     async fn merge_all(
