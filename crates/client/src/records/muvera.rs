@@ -326,7 +326,7 @@ mod tests {
 
     #[test]
     fn it_is_what_the_paper_says() {
-        let values: Vec<f32> = (0..30u8).map(|i| f32::from(i * 37 % 23) / 11.0 - 1.0).collect();
+        let values: Vec<f32> = (0..30u16).map(|i| f32::from(i * 37 % 23) / 11.0 - 1.0).collect();
         let kept = matrix(&values);
         for muvera in [
             SMALL,
@@ -358,7 +358,7 @@ mod tests {
     #[test]
     fn an_encoding_has_the_same_bits_everywhere() {
         // Frozen: a stored row is searched by an encoding of another machine, and of another release.
-        let values: Vec<f32> = (0..18u8).map(|i| f32::from(i * 29 % 19) / 9.0 - 1.0).collect();
+        let values: Vec<f32> = (0..18u16).map(|i| f32::from(i * 29 % 19) / 9.0 - 1.0).collect();
         let muvera = Muvera { dimension: 5, ..SMALL };
         let found = Encoder::new(muvera).encode(&matrix(&values), Side::Document);
         let bits: Vec<u32> = found.iter().map(|x| x.to_bits()).collect();
