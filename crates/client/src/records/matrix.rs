@@ -36,7 +36,7 @@ impl Tokens {
         if !(1..=MAX_TOKENS).contains(&tokens) {
             return Some(format!("has {tokens} vectors; a matrix has 1 to {MAX_TOKENS}"));
         }
-        let at = values.iter().position(|value| !(value.abs() <= LARGEST))?;
+        let at = values.iter().position(|value| !(-LARGEST..=LARGEST).contains(value))?;
         Some(format!(
             "has the number {} in vector {}; numbers are finite and at most {LARGEST:e} in magnitude",
             values[at],

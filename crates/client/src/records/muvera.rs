@@ -104,7 +104,7 @@ impl Muvera {
 
     /// Of an encoding before it is folded.
     fn numbers(&self) -> u64 {
-        u64::from(self.repetitions) * u64::from(self.d_proj) << self.k_sim
+        (u64::from(self.repetitions) * u64::from(self.d_proj)) << self.k_sim
     }
 
     fn signs(&self) -> u64 {
