@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from .collections.collection import Collection
     from .collections.embedding.encoders import register_embedding_function
     from .collections.embedding.function import EmbeddingFunction
+    from .collections.embedding.multi import Muvera
     from .collections.index import EncryptedNearestNeighbors, Index
     from .collections.keys import Identity, KeyRing, Keys
     from .collections.members import Member, Members
@@ -96,6 +97,7 @@ _MODULES = {
 _NAMES = {
     "AsyncHttpClient": "http",
     "BM25": "collections.ranking",
+    "Muvera": "collections.embedding.multi",
     "Client": "collections.client",
     "Clusters": "collections.spec",
     "Codebook": "codebooks.codebook",
@@ -196,6 +198,7 @@ __all__ = [
     "Member",
     "MemberCard",
     "Members",
+    "Muvera",
     "Network",
     "Owner",
     "OwnerMatches",

@@ -111,12 +111,22 @@ FLOODING: float
 _Id = str | int
 _Floats = npt.NDArray[np.float32]
 _Doubles = npt.NDArray[np.float64]
-_Rows = tuple[list[_Id], list[str | None] | None, list[str | None] | None, _Floats | None]
+_Rows = tuple[
+    list[_Id], list[str | None] | None, list[str | None] | None, _Floats | None, list[_Floats] | None
+]
 
 def backend() -> str: ...
 def available_backends() -> list[str]: ...
 def blake3(data: bytes) -> bytes: ...
 def check_flooding(deviation: float) -> None: ...
+def check_multi(
+    width: int,
+    k_sim: int | None = None,
+    repetitions: int | None = None,
+    d_proj: int | None = None,
+    dimension: int | None = None,
+    seed: int | None = None,
+) -> tuple[int, int, int, int, int, int | None]: ...
 def consumed_after(
     before: bytes, written: Sequence[tuple[str, int, bytes]], other: bytes | None = None
 ) -> bytes: ...
@@ -204,6 +214,8 @@ class Collection:
     def routing(self) -> tuple[int | None, int | None, int | None, float, bool, bool] | None: ...
     @property
     def sparse(self) -> tuple[tuple[float, float] | None] | None: ...
+    @property
+    def multi(self) -> tuple[int, int, int, int, int, int | None] | None: ...
     def add(self, host: CallHost, rows: Mapping[str, Any]) -> list[_Id]: ...
     def upsert(self, host: CallHost, rows: Mapping[str, Any]) -> list[_Id]: ...
     def update(
@@ -217,7 +229,7 @@ class Collection:
         self,
         host: CallHost,
         which: Mapping[str, Any],
-        include: tuple[bool, bool],
+        include: tuple[bool, bool, bool],
         offset: int = 0,
         limit: int | None = None,
         audience: str | None = None,
@@ -230,13 +242,15 @@ class Collection:
         n_results: int | None,
         within: float | None,
         among: Mapping[str, Any],
-        include: tuple[bool, bool],
+        include: tuple[bool, bool, bool],
         audience: str | None = None,
         flooding: float | None = None,
         skip_quarantined: bool = False,
         fetch: str = "auto",
         hybrid: Mapping[str, Any] | None = None,
-    ) -> tuple[list[tuple[_Rows, _Doubles, _Doubles]], bool, bool, float | None]: ...
+        multi: Sequence[_Floats] | None = None,
+        candidates: int | None = None,
+    ) -> tuple[list[tuple[_Rows, _Doubles, _Doubles]], bool, bool, float | None, list[float]]: ...
     def make_query(self, host: CallHost, rows: _Floats) -> Query: ...
     def read_query(self, host: CallHost, data: bytes) -> Query: ...
     def evaluate(self, host: CallHost, data: bytes) -> bytes: ...

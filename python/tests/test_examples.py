@@ -26,6 +26,7 @@ SAYS = {
     "text_classifier.py": "the halves together:",
     "texts.py": "the right note for 3 of 3 questions",
     "two_tower.py": "known people: 10 of 10 match",
+    "late_interaction.py": "the right note for 3 of 3 questions",
     "password_check.py": "right answers: 3 of 3; the server saw that lookups were made, and no password",
     "programs/bag_of_words.py": "same class as in the clear: 5 of 5",
     "programs/chi_squared.py": "genes are in equilibrium at 5%, exact: True",

@@ -1,7 +1,7 @@
 //! A collection: rows go in, hits come out. Every call runs alone, but for the time that a query is on its way.
 
 use std::collections::HashSet;
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 
 use async_lock::Mutex;
 use ciphervec_owner::{Id, IndexSpec, Mode};
@@ -12,14 +12,16 @@ use crate::clusters::choice::Clusters;
 use crate::error::{Error, Result};
 use crate::face::Face;
 use crate::host::Host;
+use crate::records::muvera::{Encoder, Muvera};
 use crate::records::sparse::Sparse;
 use crate::replica::alone::Alone;
 use crate::replica::batch::{Batch, Records, changed, check_rows, distinct};
 use crate::replica::fetch::Fetch;
 use crate::replica::fusion::Hybrid;
+use crate::replica::late::{CANDIDATES, Late, asked_by, check_asked, encoded};
 use crate::replica::overlay::{Changes, Known, Unknown, say_stale};
 use crate::replica::prefetch::prefetch;
-use crate::replica::querying::{Wanted, asked};
+use crate::replica::querying::{Asked, Wanted, asked};
 use crate::replica::recluster::{Clustered, recluster};
 use crate::replica::request::{
     Audience, Found, GetResult, Parts, QueryRequest, QueryResult, Selection,
@@ -40,6 +42,7 @@ pub struct Collection {
     /// As they were seen last.
     settings: std::sync::Mutex<Settings>,
     routing: Option<Clusters>,
+    multi: Option<Arc<Encoder>>,
 }
 
 /// What of a collection may change, by its description.
@@ -64,8 +67,8 @@ impl Collection {
     pub(crate) fn new(replica: Replica) -> Self {
         let described = &replica.description;
         let (spec, settings) = (described.spec.clone(), Settings::of(described));
-        let routing = described.routing.clone();
-        Collection { spec, settings: settings.into(), routing, replica: Mutex::new(replica) }
+        let (routing, multi) = (described.routing.clone(), described.multi.clone());
+        Collection { spec, settings: settings.into(), routing, multi, replica: Mutex::new(replica) }
     }
 
     /// What the index is.
@@ -105,6 +108,11 @@ impl Collection {
         self.seen().sparse
     }
 
+    /// How the many vectors of a row become the one that is searched, where rows have many.
+    pub fn multi(&self) -> Option<Muvera> {
+        self.multi.as_ref().map(|multi| multi.muvera())
+    }
+
     /// That it takes the sparse vectors of these rows, if they have some.
     fn check_sparse(&self, rows: &Records) -> Result<()> {
         if rows.sparse.iter().all(Option::is_none) || self.sparse() == Some(Sparse::Vectors) {
@@ -129,8 +137,9 @@ impl Collection {
     /// [`Error::Rows`] naming all that is wrong, [`Error::DuplicateId`] for an id that is here; nothing was written then.
     pub async fn add(&self, host: &dyn Host, rows: Records) -> Result<Vec<Id>> {
         self.check_sparse(&rows)?;
+        let (rows, matrices) = encoded(self.multi.as_deref(), rows)?;
         let rows = rows.without_zeros(host, &self.spec);
-        let mut batch = Batch::new(rows, self.spec.dimension(), self.spec.metric())?;
+        let mut batch = Batch::new(rows, matrices, self.spec.dimension(), self.spec.metric())?;
         let mut alone = self.alone(host).await?;
         alone.see(host, &batch.rows)?;
         let replica: &mut Replica = &mut alone;
@@ -148,8 +157,9 @@ impl Collection {
     /// As [`Self::add`].
     pub async fn upsert(&self, host: &dyn Host, rows: Records) -> Result<Vec<Id>> {
         self.check_sparse(&rows)?;
+        let (rows, matrices) = encoded(self.multi.as_deref(), rows)?;
         let rows = rows.without_zeros(host, &self.spec);
-        let mut batch = Batch::new(rows, self.spec.dimension(), self.spec.metric())?;
+        let mut batch = Batch::new(rows, matrices, self.spec.dimension(), self.spec.metric())?;
         let mut alone = self.alone(host).await?;
         alone.see(host, &batch.rows)?;
         let write = async |replica: &mut Replica| {
@@ -176,8 +186,9 @@ impl Collection {
     ) -> Result<()> {
         self.check_sparse(&rows)?;
         let dimension = self.spec.dimension();
+        let rows = encoded(self.multi.as_deref(), rows)?;
         let rows = Changes::new(rows, there, dimension, self.spec.metric())?;
-        let (Changes { ids, embeddings, there, .. }, changes) = (&rows, rows.beside()?);
+        let (Changes { ids, embeddings, matrices, there, .. }, changes) = (&rows, rows.beside()?);
         distinct(ids)?;
         let mut alone = self.alone(host).await?;
         alone.refresh(host).await?;
@@ -194,11 +205,14 @@ impl Collection {
             let (mut given, mut read) =
                 (embeddings.chunks_exact(dimension), kept.rows.chunks_exact(dimension));
             let mut original = kept.original.into_iter();
+            let (mut new, mut old) = (matrices.iter(), kept.matrices.iter());
             let mut batch = Batch { ids: ids.clone(), records, ..Batch::default() };
             let mut as_given = Vec::with_capacity(ids.len());
             for there in there {
                 let vector = if *there { given.next() } else { read.next() };
                 batch.rows.extend_from_slice(vector.unwrap_or_default());
+                let matrix = if *there { new.next() } else { old.next() };
+                batch.matrices.extend(matrix.cloned());
                 as_given.push(*there || original.next().unwrap_or(false));
             }
             batch.original = Some(as_given);
@@ -222,6 +236,7 @@ impl Collection {
         unknown: Unknown,
     ) -> Result<usize> {
         self.check_sparse(&rows)?;
+        let rows = encoded(self.multi.as_deref(), rows)?;
         let rows = Changes::new(rows, there, self.spec.dimension(), self.spec.metric())?;
         let mut alone = self.alone(host).await?;
         alone.refresh(host).await?;
@@ -315,6 +330,8 @@ impl Collection {
     pub async fn query(&self, host: &dyn Host, request: QueryRequest) -> Result<QueryResult> {
         let QueryRequest {
             mut embeddings,
+            multi,
+            candidates,
             n_results,
             hybrid,
             within,
@@ -326,6 +343,11 @@ impl Collection {
         } = request;
         let deviation = flooding.unwrap_or(DEVIATION);
         check_deviation(deviation)?;
+        let single = !embeddings.is_empty();
+        check_asked(self.multi.is_some(), (single, !multi.is_empty()), candidates, within)?;
+        if let Some(encoder) = &self.multi {
+            embeddings = asked_by(encoder, &multi)?;
+        }
         let mut faults = Vec::new();
         check_rows(
             &mut embeddings,
@@ -357,15 +379,30 @@ impl Collection {
         let scans = hybrid.as_ref().is_none_or(Hybrid::scans);
         let noisy = scans && alone.description.encrypts_queries();
         let others = audience == Some(Audience::Others);
+        if others && scans && self.multi.is_some() && alone.description.encrypts_queries() {
+            return Error::input(
+                "which rows MaxSim ranks follows from scores that carry noise of the key, so that results are the key owner's own. Ask \
+                 without an audience.",
+            );
+        }
         if others && scans && alone.description.spec.mode() == Mode::SealedQuery {
             return alone.view().refuse_others("results");
         }
         if others && parts.embeddings && alone.description.spec.mode() == Mode::Sealed {
             return alone.view().refuse_others("embeddings");
         }
+        let late = self.multi.as_ref().filter(|_| scans).map(|_| Late {
+            queries: multi,
+            candidates: candidates.unwrap_or(CANDIDATES).max(count.unwrap_or_default()),
+            fetch: parts.fetch,
+        });
         let question = Question {
             rows: embeddings,
-            count: hybrid.as_ref().map_or(count, |hybrid| count.max(Some(hybrid.window))),
+            count: match (&late, &hybrid) {
+                (Some(late), _) => Some(late.candidates),
+                (None, Some(hybrid)) => count.max(Some(hybrid.window)),
+                (None, None) => count,
+            },
             within,
             filter: filter_of(&alone, &among)?,
             among: among.ids,
@@ -373,10 +410,10 @@ impl Collection {
             skip_quarantined,
         };
         let (flood, exact) = (question.flood, flooding.is_none());
-        let wanted = Wanted { count, hybrid, exact, parts };
+        let wanted = Wanted { count, late, hybrid, exact, parts };
         let ends = host.now() + PATIENCE;
         let mut turns = 0;
-        let (found, beside, flooding) = loop {
+        let Asked { found, bounds, beside, flooding } = loop {
             turns += 1;
             match asked(&mut alone, host, &question, &wanted).await {
                 // Each turn of a question for others is counted: a server must not have many of them for one.
@@ -400,7 +437,7 @@ impl Collection {
             let found = beside.rows.into_iter().zip(values);
             found.map(|(row, (distance, score))| Found { row, distance, score }).collect()
         });
-        Ok(QueryResult { hits: hits.collect(), owners_only: own, checked, flooding })
+        Ok(QueryResult { hits: hits.collect(), bounds, owners_only: own, checked, flooding })
     }
 
     /// What queries for others cost in mode `sealed` with noise of this standard deviation in every score, a cosine, and how much of it is
@@ -518,6 +555,11 @@ impl Collection {
     /// # Errors
     /// [`Error::Input`] for a name that is none, and in modes without writers.
     pub async fn writer_card(&self, host: &dyn Host, writer: &str) -> Result<(Vec<u8>, String)> {
+        if self.multi.is_some() {
+            return Error::input(
+                "rows of many vectors can't come from writers: that the matrix of a row is the one that is searched would be their word.",
+            );
+        }
         let alone = self.alone(host).await?;
         if alone.description.members.is_some() {
             return Error::input(format!(

@@ -22,6 +22,15 @@ pub struct Matches {
     pub checked: bool,
 }
 
+impl Matches {
+    /// The closest alone.
+    pub fn truncate(&mut self, count: usize) {
+        self.ids.truncate(count);
+        self.distances.truncate(count);
+        self.scores.truncate(count);
+    }
+}
+
 /// What an answer is opened for.
 #[derive(Clone, Debug, Default)]
 pub struct Wanted {

@@ -16,6 +16,7 @@ use crate::remote::problem::{error_of, is_problem};
 use crate::remote::session::{Call, Session};
 use crate::replica::SEGMENT_ROWS;
 use crate::replica::batch::{Batch, Records};
+use crate::replica::late::encoded;
 use crate::threads::heavy;
 
 const SEGMENT_BYTES: usize = 16 << 20;
@@ -58,7 +59,9 @@ impl Writer {
     pub fn seal(&self, host: &dyn Host, rows: Records) -> Result<(Vec<u8>, usize)> {
         let spec = self.card().spec();
         let dimension = spec.dimension();
-        let batch = Batch::new(rows.without_zeros(host, spec), dimension, spec.metric())?;
+        let (rows, _) = encoded(None, rows)?;
+        let rows = rows.without_zeros(host, spec);
+        let batch = Batch::new(rows, Vec::new(), dimension, spec.metric())?;
         let total = batch.ids.len();
         if total == 0 {
             return Error::input("there is nothing to seal: 0 ids were given.");

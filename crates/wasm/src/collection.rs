@@ -16,8 +16,8 @@ use crate::host::JsHost;
 use crate::ids;
 use crate::keys::JsKeys;
 use crate::values::{
-    audience, choices, described, explained, floats, hybrid, listed, maybe, number, parts,
-    ranked_by, records, routing, selection, sparse, strings, texts, there, truth, whole,
+    audience, choices, described, explained, floats, hybrid, listed, maybe, multi, number, parts,
+    ranked_by, records, routing, selection, sparse, strings, texts, there, tokens, truth, whole,
 };
 
 /// One collection on a server that holds no key.
@@ -41,6 +41,7 @@ impl JsCollection {
             ("originals", originals.into()),
             ("routing", self.0.routing().map_or(JsValue::NULL, routing)),
             ("sparse", self.0.sparse().map_or(JsValue::NULL, ranked_by)),
+            ("multi", self.0.multi().map_or(JsValue::NULL, multi)),
         ])
     }
 
@@ -91,7 +92,7 @@ impl JsCollection {
         let (offset, limit) = (whole(&question, "offset").unwrap_or(0), whole(&question, "limit"));
         let GetResult { rows, owners_only } =
             collection.get(&host, &which, parts, offset, limit, audience(&question)).await?;
-        let mut fields = listed(&rows, parts.records, parts.embeddings);
+        let mut fields = listed(&rows, parts);
         fields.push(("ownersOnly", owners_only.into()));
         Ok(object(&fields))
     }
@@ -110,6 +111,8 @@ impl JsCollection {
             audience: audience(&question),
             flooding: number(&question, "flooding"),
             skip_quarantined: truth(&question, "skipQuarantined"),
+            multi: tokens(&question, "queryTokens")?,
+            candidates: whole(&question, "candidates"),
         };
         let found = collection.query(&host, request).await?;
         let hits = found.hits.into_iter().map(|hits| {
@@ -118,13 +121,14 @@ impl JsCollection {
             };
             let (distances, scores) = (values(|hit| hit.distance), values(|hit| hit.score));
             let rows: Vec<_> = hits.into_iter().map(|hit| hit.row).collect();
-            let mut fields = listed(&rows, parts.records, parts.embeddings);
+            let mut fields = listed(&rows, parts);
             fields.extend([("distances", distances), ("scores", scores)]);
             object(&fields)
         });
         let hits: Array = hits.collect();
         Ok(object(&[
             ("hits", hits.into()),
+            ("bounds", Float64Array::from(found.bounds.as_slice()).into()),
             ("ownersOnly", found.owners_only.into()),
             ("checked", found.checked.into()),
             ("flooding", found.flooding.into()),

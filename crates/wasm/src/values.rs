@@ -1,8 +1,8 @@
 //! Values of JavaScript to the core's and back. An option that is left out, or null, is the core's default.
 
 use ciphervec_client::{
-    Asked, Audience, Bm25, Choices, Clusters, Explanation, Fetch, Fusion, Hybrid, Info, OnZero,
-    Parts, Records, Row, Selection, Sparse, SparseVector, WINDOW,
+    Asked, Audience, Bm25, Choices, Clusters, Explanation, Fetch, Fusion, Hybrid, Info, Muvera,
+    MuveraOptions, OnZero, Parts, Records, Row, Selection, Sparse, SparseVector, Tokens, WINDOW,
 };
 use ciphervec_owner::Id;
 use js_sys::{Array, Float32Array, Object, Reflect, Uint32Array};
@@ -60,11 +60,54 @@ pub fn records(rows: &JsValue) -> Result<Records> {
             || Ok(Vec::new()),
             |list| arrays::items(&list).map(one_sparse).collect(),
         )?,
+        multi: tokens(rows, "multi")?,
         on_zero: match text(rows, "onZero").as_deref() {
             Some("skip") => OnZero::Skip,
             _ => OnZero::Refuse,
         },
     })
+}
+
+/// Matrices, each of a width and numbers.
+pub fn tokens(options: &JsValue, key: &str) -> Result<Vec<Tokens>> {
+    let Some(list) = maybe(options, key) else { return Ok(Vec::new()) };
+    let one = |given: JsValue| {
+        let width = whole(&given, "width").unwrap_or_default();
+        Ok(Tokens { width, values: floats(&given, "values")? })
+    };
+    arrays::items(&list).map(one).collect()
+}
+
+/// As [`tokens`] takes it.
+fn matrix(Tokens { width, values }: &Tokens) -> JsValue {
+    let numbers = Float32Array::from(values.as_slice());
+    object(&[("width", (*width as f64).into()), ("values", numbers.into())])
+}
+
+/// How many vectors become one.
+fn muvera(given: &JsValue) -> Result<Muvera> {
+    let count = |key: &str| number(given, key).map(|number| number as u32);
+    let options = MuveraOptions {
+        k_sim: count("kSim"),
+        repetitions: count("repetitions"),
+        d_proj: count("dProj"),
+        dimension: count("dimension"),
+        seed: number(given, "seed").map(|number| number as u64),
+    };
+    Ok(Muvera::new(count("width").unwrap_or_default(), options)?)
+}
+
+/// As it is told.
+pub fn multi(of: Muvera) -> JsValue {
+    let count = |count: u32| JsValue::from(count);
+    object(&[
+        ("width", count(of.width)),
+        ("kSim", count(of.k_sim)),
+        ("repetitions", count(of.repetitions)),
+        ("dProj", count(of.d_proj)),
+        ("dimension", count(of.dimension)),
+        ("seed", (of.seed.unwrap_or_default() as f64).into()),
+    ])
 }
 
 /// A sparse vector, or none.
@@ -136,7 +179,12 @@ pub fn parts(question: &JsValue) -> Parts {
         Some("collection") => Fetch::Collection,
         _ => Fetch::Auto,
     };
-    Parts { records: truth(question, "records"), embeddings: truth(question, "embeddings"), fetch }
+    Parts {
+        records: truth(question, "records"),
+        embeddings: truth(question, "embeddings"),
+        multi: truth(question, "multi"),
+        fetch,
+    }
 }
 
 pub fn clusters(given: &JsValue) -> Clusters {
@@ -185,11 +233,16 @@ pub fn choices(given: &JsValue) -> Result<Choices> {
     choices.originals = maybe(given, "originals").map(|value| value.is_truthy());
     choices.routing = maybe(given, "routing").map(|routing| clusters(&routing));
     choices.sparse = maybe(given, "sparse").map(|given| sparse(&given));
+    choices.multi = maybe(given, "multi").map(|given| muvera(&given)).transpose()?;
+    if let (Some(multi), None) = (choices.multi, whole(given, "dimension")) {
+        choices.dimension = multi.dimension as usize;
+    }
     Ok(choices)
 }
 
-/// Ids, metadata as JSON text, documents and vectors, an entry a row; null where they were not read.
-pub fn listed(rows: &[Row], records: bool, embeddings: bool) -> Vec<(&'static str, JsValue)> {
+/// Ids, metadata as JSON text, documents, vectors and matrices, an entry a row; null where they were not read.
+pub fn listed(rows: &[Row], parts: Parts) -> Vec<(&'static str, JsValue)> {
+    let Parts { records, embeddings, multi, .. } = parts;
     let texts = |of: fn(&Row) -> &Option<String>| -> JsValue {
         if !records {
             return JsValue::NULL;
@@ -205,11 +258,20 @@ pub fn listed(rows: &[Row], records: bool, embeddings: bool) -> Vec<(&'static st
         true => rows.iter().map(vector).collect::<Array>().into(),
         false => JsValue::NULL,
     };
+    let matrices = match multi {
+        true => rows
+            .iter()
+            .filter_map(|row| Some(matrix(row.tokens.as_ref()?)))
+            .collect::<Array>()
+            .into(),
+        false => JsValue::NULL,
+    };
     vec![
         ("ids", ids::outs(rows.iter().map(|row| Some(&row.id))).into()),
         ("metadatas", texts(|row| &row.metadata)),
         ("documents", texts(|row| &row.document)),
         ("embeddings", vectors),
+        ("matrices", matrices),
     ]
 }
 

@@ -14,7 +14,7 @@ import { baseUrl, Token } from "./http/address.js";
 import type { Keys } from "./keys.js";
 import { CALL, CLIENT, CREATE, known, NAMED, OPEN } from "./options.js";
 import type { Storage } from "./storage/storage.js";
-import type { CallOptions, Clusters, Metric, Mode, Precision, Sparse } from "./types.js";
+import type { CallOptions, Clusters, Metric, Mode, Muvera, Precision, Sparse } from "./types.js";
 import { type Handle, ROOT, type StorageChoice } from "./worker/messages.js";
 
 const CACHE_BYTES = 256 << 20;
@@ -61,8 +61,8 @@ export interface GetCollectionOptions extends CallOptions {
 export interface CreateOptions extends CallOptions {
   /** 1 to 128 of `A-Z a-z 0-9 . _ -`. */
   name: string;
-  /** Numbers per vector, 1 to 16,384. */
-  dimension: number;
+  /** Numbers per vector, 1 to 16,384. Left out with `multi`, which has it. */
+  dimension?: number;
   /** `cosine` unless given. */
   metric?: Metric;
   /** What the server sees; `sealed` unless given. */
@@ -74,6 +74,8 @@ export interface CreateOptions extends CallOptions {
   originals?: boolean;
   /** Rank rows by the words of their documents too, or by sparse vectors, for `query({ fusion })`. They are sealed beside the rows. */
   sparse?: Sparse;
+  /** Rows have many vectors each, which MaxSim ranks; under metric `ip`. */
+  multi?: Muvera;
   /** Ask about a few clusters of near rows instead of all of them, which shows the server their names; see `Collection.recluster`. */
   routing?: Clusters;
 }

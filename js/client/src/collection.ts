@@ -5,6 +5,7 @@ import type { Engine } from "./engine.js";
 import { InvalidInput } from "./errors.js";
 import { flatten } from "./ingest/arrays.js";
 import { sparseKind } from "./ingest/hybrid.js";
+import { flattenAll } from "./ingest/multi.js";
 import { Keys } from "./keys.js";
 import {
   ADD,
@@ -23,6 +24,7 @@ import {
   ROTATE,
   UPDATE,
 } from "./options.js";
+import { rowsOf, someOf } from "./rows.js";
 import type {
   Audience,
   CallOptions,
@@ -38,6 +40,7 @@ import type {
   Metadata,
   Metric,
   Mode,
+  Muvera,
   OneOrMany,
   OnZero,
   PrivateFetch,
@@ -67,14 +70,21 @@ interface SparseRows {
   sparseEmbeddings?: OneOrMany<SparseVector | null>;
 }
 
+/** Matrices of rows, in a collection made with `multi`. */
+interface MultiRows {
+  /** In place of embeddings, the vectors of each row; of rows that are changed, those stay that have null here. */
+  multiEmbeddings?: readonly (Vectors | null)[];
+}
+
 /** Rows to store. */
-export interface AddOptions extends SealOptions, SparseRows {
+export interface AddOptions extends Omit<SealOptions, "embeddings">, SparseRows, MultiRows {
+  embeddings?: Vectors;
   /** Of rows whose vector is zero, where the metric compares directions alone: refuse all rows, unless given, or leave those out with a warning. */
   onZero?: OnZero;
 }
 
 /** Changes of rows that are here. */
-export interface UpdateOptions extends CallOptions, SparseRows {
+export interface UpdateOptions extends CallOptions, SparseRows, MultiRows {
   ids: OneOrMany<Id>;
   /** Left out, vectors stay; so do those of rows that have null here. */
   embeddings?: Vectors | readonly (Vector | null)[];
@@ -86,7 +96,7 @@ export interface UpdateOptions extends CallOptions, SparseRows {
 }
 
 /** Rows of which some may be here. */
-export interface MergeOptions extends CallOptions, SparseRows {
+export interface MergeOptions extends CallOptions, SparseRows, MultiRows {
   ids: OneOrMany<Id>;
   /** Those of rows that have null here, and of all where they are left out, stay. */
   embeddings?: Vectors | readonly (Vector | null)[];
@@ -135,6 +145,10 @@ export interface GetOptions extends Selection {
 export interface QueryOptions extends Selection {
   /** Left out with `fusion: "sparse"` alone. */
   queryEmbeddings?: Vectors;
+  /** In a collection made with `multi`, in place of them: the vectors of each query. Scores are MaxSim's then. */
+  queryMultiEmbeddings?: readonly Vectors[];
+  /** How many of the closest rows MaxSim ranks for each query: 100 unless given. */
+  candidates?: number;
   /** Hybrid search, in a collection made with `sparse`: one order of that by vectors and that by words or sparse vectors. Scores are those of
    * the fusion, and distances minus these. It goes with filters, ids and `audience`, not with `within`. The words of all rows are read once
    * and kept in memory; what is asked of the server is the vectors. */
@@ -287,6 +301,11 @@ export class Collection {
     return this.#facts.sparse;
   }
 
+  /** How the many vectors of a row become the one that is searched; null where rows have one each. */
+  get multi(): Required<Muvera> | null {
+    return this.#facts.multi;
+  }
+
   /** What a private fetch of metadata and documents is like, or why there is none, and how many failed a check. */
   async privateFetch(options: CallOptions = {}): Promise<PrivateFetch> {
     return this.#call("privateFetch", undefined, known(options, CALL, "privateFetch"));
@@ -347,9 +366,18 @@ export class Collection {
   /** The rows closest to each of the queries, closest first. Rejects with TamperedAnswer for an answer that fails its check, and from then
    * on with Quarantined: its segments are in quarantine, for every client of the owner's. */
   async query(options: QueryOptions): Promise<QueryResult> {
-    const { signal, onProgress, queryEmbeddings, ...question } = known(options, QUERY, "query");
+    const { signal, onProgress, queryEmbeddings, queryMultiEmbeddings, ...question } = known(
+      options,
+      QUERY,
+      "query",
+    );
     const flat = queryEmbeddings === undefined ? undefined : flatten(queryEmbeddings, "queryEmbeddings");
-    const asked = { ...question, ...(flat && { queryEmbeddings: flat }) };
+    const many = queryMultiEmbeddings && flattenAll(queryMultiEmbeddings, "queryMultiEmbeddings");
+    const asked = {
+      ...question,
+      ...(flat && { queryEmbeddings: flat }),
+      ...(many && { queryMultiEmbeddings: many }),
+    };
     const found = await this.#call<QueryResult>("query", asked, callOptions(signal, onProgress));
     return guarded(found, question.audience);
   }
@@ -532,36 +560,6 @@ function refuseJson(): never {
       'audience: "owner" for yourself, or audience: "others", which in mode "sealed" adds noise that hides the key\'s and counts how often. ' +
       'In mode "sealed-index" results are exact and for anybody.',
   );
-}
-
-/** Rows as a caller gives them. */
-interface GivenRows extends Omit<UpdateOptions, "ids" | "embeddings"> {
-  ids?: OneOrMany<Id>;
-  embeddings?: Vectors;
-  onZero?: OnZero;
-}
-
-/** Rows as they cross to the Worker. */
-export function rowsOf({ ids, embeddings, metadatas, documents, sparseEmbeddings, onZero }: GivenRows) {
-  return {
-    ...(onZero !== undefined && { onZero }),
-    ...(ids !== undefined && { ids }),
-    ...(embeddings !== undefined && { embeddings: flatten(embeddings) }),
-    ...(metadatas !== undefined && { metadatas }),
-    ...(documents !== undefined && { documents }),
-    ...(sparseEmbeddings !== undefined && { sparseEmbeddings }),
-  };
-}
-
-/** The same of rows of which some have no vector. */
-function someOf({ embeddings, ...rows }: MergeOptions | UpdateOptions) {
-  const listed: readonly unknown[] = Array.isArray(embeddings) ? embeddings : [];
-  const there = listed.includes(null) ? listed.map((one) => one !== null) : undefined;
-  const vectors = (there ? listed.filter((one) => one !== null) : embeddings) as Vectors | undefined;
-  return {
-    ...rowsOf({ ...rows, ...(vectors !== undefined && { embeddings: vectors }) }),
-    ...(there && { there }),
-  };
 }
 
 /** Those that are there. */

@@ -112,6 +112,21 @@ export interface NativeHybrid {
   idf: boolean;
 }
 
+/** A matrix: vectors of `width` numbers, end to end. */
+export interface NativeTokens {
+  width: number;
+  values: Float32Array;
+}
+
+export interface NativeMuvera {
+  width: number;
+  kSim?: number;
+  repetitions?: number;
+  dProj?: number;
+  dimension?: number;
+  seed?: number;
+}
+
 /** Rows: vectors end to end, metadata as JSON. */
 export interface NativeRows {
   ids?: Id[];
@@ -119,6 +134,7 @@ export interface NativeRows {
   metadatas?: (string | null)[];
   documents?: (string | null)[];
   sparse?: (NativeSparse | null)[];
+  multi?: NativeTokens[];
   onZero?: OnZero;
 }
 
@@ -133,6 +149,7 @@ export interface NativeSelection {
 interface NativeParts {
   records: boolean;
   embeddings: boolean;
+  multi: boolean;
   audience: "owner" | "others" | null;
   fetch?: Fetch;
 }
@@ -142,6 +159,7 @@ export interface NativeListed {
   metadatas: (string | null)[] | null;
   documents: (string | null)[] | null;
   embeddings: Float32Array[] | null;
+  matrices: NativeTokens[] | null;
 }
 
 /** One query's hits, the closest first. */
@@ -162,6 +180,7 @@ export interface CollectionFacts {
   originals: boolean;
   routing: Required<Clusters> | null;
   sparse: NativeSparseKind | null;
+  multi: Required<NativeMuvera> | null;
 }
 
 export interface NativeCollection extends Freed {
@@ -181,12 +200,20 @@ export interface NativeCollection extends Freed {
     question: NativeSelection &
       NativeParts & {
         queryEmbeddings: Float32Array;
+        queryTokens?: NativeTokens[];
+        candidates?: number;
         nResults?: number;
         within?: number;
         hybrid?: NativeHybrid;
         skipQuarantined: boolean;
       },
-  ): Promise<{ hits: NativeHits[]; ownersOnly: boolean; checked: boolean; flooding?: number }>;
+  ): Promise<{
+    hits: NativeHits[];
+    bounds: Float64Array;
+    ownersOnly: boolean;
+    checked: boolean;
+    flooding?: number;
+  }>;
   floodingPlan(host: Host, flooding: number): Promise<FloodingPlan>;
   prefetch(host: Host, queries: number): Promise<number>;
   recluster(host: Host, given: { questions?: Float32Array }): Promise<Clustered>;

@@ -32,15 +32,27 @@ export const CALL: Names<CallOptions> = { signal: true, onProgress: true };
 const ROWS = { ids: true, embeddings: true, metadatas: true, documents: true } as const;
 const SELECTION: Names<Selection> = { ids: true, where: true, whereDocument: true, ...CALL };
 export const SEAL: Names<SealOptions> = { ...ROWS, ...CALL };
-export const ADD: Names<AddOptions> = { ...SEAL, sparseEmbeddings: true, onZero: true };
+export const ADD: Names<AddOptions> = {
+  ...SEAL,
+  sparseEmbeddings: true,
+  multiEmbeddings: true,
+  onZero: true,
+};
 export const OPTIMIZE: Names<OptimizeOptions> = { reseal: true, network: true, ...CALL };
 export const ADOPT: Names<AdoptOptions> = { takeOver: true, ...CALL };
 export const DISCARD: Names<DiscardOptions> = { segments: true, ...CALL };
 export const ROTATE: Names<RotateOptions> = { keys: true, overlap: true, ...CALL };
-export const UPDATE: Names<UpdateOptions> = { ...ROWS, sparseEmbeddings: true, removeFields: true, ...CALL };
+export const UPDATE: Names<UpdateOptions> = {
+  ...ROWS,
+  sparseEmbeddings: true,
+  multiEmbeddings: true,
+  removeFields: true,
+  ...CALL,
+};
 export const MERGE: Names<MergeOptions> = {
   ...ROWS,
   sparseEmbeddings: true,
+  multiEmbeddings: true,
   known: true,
   unknown: true,
   ...CALL,
@@ -60,6 +72,8 @@ export const GET: Names<GetOptions> = {
 export const QUERY: Names<QueryOptions> = {
   ...SELECTION,
   queryEmbeddings: true,
+  queryMultiEmbeddings: true,
+  candidates: true,
   queryTexts: true,
   sparse: true,
   fusion: true,
@@ -96,6 +110,7 @@ export const CREATE: Names<CreateOptions> = {
   originals: true,
   routing: true,
   sparse: true,
+  multi: true,
 };
 export const CLUSTERS: Names<Clusters> = {
   count: true,

@@ -41,6 +41,19 @@ export interface SparseVector {
 export type Sparse = "bm25" | { k1?: number; b?: number } | "vectors";
 
 /**
+ * That a row has many vectors of `width` numbers, as ColBERT and ColPali make them, and how they become the one that is sealed and searched,
+ * of `dimension` numbers: see docs/late-interaction.md. What is left out is chosen.
+ */
+export interface Muvera {
+  width: number;
+  kSim?: number;
+  repetitions?: number;
+  dProj?: number;
+  dimension?: number;
+  seed?: number;
+}
+
+/**
  * How the order by vectors and that by words or sparse vectors are made one. `rrf` is the sum of 1 / (k + rank) over both, k 60 unless given;
  * `weighted` is `alpha` times the vectors' score and 1 − `alpha` times the words', each from 0 to 1, a half unless given; of each order the
  * first `window` are looked at, 100 unless given. `sparse` is by words or sparse vectors alone, and asks the server nothing. With `idf` the
@@ -110,7 +123,7 @@ export interface PrivateFetch {
   ended: boolean;
 }
 
-export type GetPart = "metadatas" | "documents" | "embeddings";
+export type GetPart = "metadatas" | "documents" | "embeddings" | "multiEmbeddings";
 /** What becomes of rows whose vector is zero, where the metric compares directions alone. */
 export type OnZero = "refuse" | "skip";
 /** Who will read a result. */
@@ -123,6 +136,8 @@ export interface GetResult {
   metadatas: (Metadata | null)[] | null;
   documents: (string | null)[] | null;
   embeddings: Float32Array[] | null;
+  /** The vectors of each row, where they were asked for: each number within half a 127th of its vector's largest. */
+  multiEmbeddings?: Float32Array[][];
   include: GetPart[];
   /** Whether vectors among them carry noise of the encryption: such are the key owner's own, and shown to others give
    * the key away. JSON.stringify refuses them until `audience: "owner"` asks for them. */
@@ -139,6 +154,9 @@ export interface QueryResult {
   metadatas: (Metadata | null)[][] | null;
   documents: (string | null)[][] | null;
   embeddings: Float32Array[][] | null;
+  multiEmbeddings?: Float32Array[][][];
+  /** Of each query of many vectors, how far a score may be from MaxSim of the matrices that were put in. */
+  bounds?: number[];
   include: QueryPart[];
   /** Whether scores carry noise of the encryption, as in modes `sealed` and `sealed-query`: such are the key owner's
    * own, and many of them shown to others give the key away. JSON.stringify refuses them until `audience: "owner"` asks for

@@ -9,7 +9,7 @@ until the audience is named.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal, NamedTuple, NoReturn, TypeAlias
 
 import ciphervec._native as _native
@@ -99,6 +99,11 @@ class OwnerResult(Tabular):
     def checked(self) -> bool:
         """Whether every block of rows that they rest on was checked."""
         return getattr(self._parts, "checked", True)
+
+    @property
+    def bounds(self) -> Sequence[float]:
+        """As of `QueryResult`."""
+        return getattr(self._parts, "bounds", ())
 
     def __getitem__(self, name: str) -> Any:
         return self._parts[name]

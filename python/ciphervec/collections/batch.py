@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import json
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, TypeVar, get_args
 
@@ -18,6 +19,8 @@ from ..ingest.arrays import BoolArray, FloatArray, Id, Vectors
 from ..ingest.counts import several
 from ..ingest.metrics import METRICS
 from ..ingest.records import Record
+from ..ingest.where import written
+from .embedding.multi import MULTI, some_matrices
 
 ROWS, SIDECAR, RECORDS, TAGS, WRAP = "rows", "sidecar", "records", "tags", "wrap"
 """The blobs of a segment: sealed vectors, ids and norms, metadata and documents, filter tags; and,
@@ -181,3 +184,75 @@ def _count(embeddings: Vectors) -> int:
     """Rows of an array that was looked at before."""
     array = np.asarray(embeddings)
     return 1 if array.ndim == 1 and array.size else len(array)
+
+
+def rows(
+    ids: list[Id],
+    embeddings: Any,
+    beside: Sequence[Record | tuple[dict[str, Any] | None, str | None]],
+    sparse: list[tuple[list[int], list[float]] | None] | None,
+    multi: list[FloatArray] | None = None,
+) -> dict[str, Any]:
+    """Rows as the core takes them."""
+    return {
+        "ids": ids,
+        "embeddings": None if embeddings is None else np.ascontiguousarray(embeddings),
+        "metadatas": [
+            None if metadata is None else json.dumps(metadata, ensure_ascii=False, allow_nan=False)
+            for metadata, _ in beside
+        ],
+        "documents": [document for _, document in beside],
+        "sparse": sparse,
+        "multi": multi,
+        "skip_zeros": False,
+    }
+
+
+def which(ids: Any, where: Any, where_document: Any) -> dict[str, Any]:
+    """Which rows, as the core takes it."""
+    return {
+        "ids": None if ids is None else arrays.ids(ids),
+        "where": written(where, "where"),
+        "where_document": written(where_document, "where_document"),
+    }
+
+
+def one_of(embeddings: object, multi: object, prefix: str = "") -> None:
+    """Raises InvalidInput where rows or queries are given both as one vector and as many."""
+    if embeddings is not None and multi is not None:
+        raise InvalidInput(f"pass either {prefix}embeddings=... or {prefix}multi_embeddings=..., not both.")
+
+
+def wanted_of(parts: list[str]) -> tuple[bool, bool, bool]:
+    """Whether records are read, vectors, and matrices."""
+    return bool({"metadatas", "documents"} & set(parts)), "embeddings" in parts, MULTI in parts
+
+
+def columns(read: Any, parts: list[str]) -> dict[str, Any]:
+    """What the core read, by name; a part that was not asked for is None."""
+    ids, metadatas, documents, embeddings, multi = read
+    return {
+        "ids": ids,
+        "metadatas": [None if one is None else json.loads(one) for one in metadatas]
+        if "metadatas" in parts
+        else None,
+        "documents": documents if "documents" in parts else None,
+        "embeddings": embeddings,
+        **({MULTI: multi} if MULTI in parts else {}),
+    }
+
+
+def changed(
+    spec: IndexSpec,
+    names: list[Id],
+    vectors: Any,
+    multi: Any,
+    beside: Any,
+    sparse: list[tuple[list[int], list[float]] | None] | None,
+) -> tuple[dict[str, Any], list[bool]]:
+    """Changes of rows as the core takes them, and which of these have a vector, or a matrix. Raises InvalidInput."""
+    if multi is not None:
+        many, there = some_matrices(multi, len(names))
+        return rows(names, None, beside, sparse, many), there
+    found, given = arrays.some_vectors(vectors, len(names), spec.dimension, spec.metric)
+    return rows(names, found[given], beside, sparse), given.tolist()

@@ -25,6 +25,7 @@ from ..ingest.remarks import Progress, reporting
 from ..ingest.state_folder import user_folder
 from .collection import OPENING, Collection, opened_in, register
 from .embedding.function import Embedder, EmbeddingFunction
+from .embedding.multi import Muvera, check_multi
 from .keys import Identity, Keys
 from .ranking import Sparse
 from .spec import Choices, Clusters, Mode, Precision, SchemeName, open_refused, refuse_open
@@ -101,6 +102,7 @@ class Client:
         routing: Clusters | None = None,
         center: Vectors | None = None,
         sparse: Sparse | None = None,
+        multi: Muvera | None = None,
     ) -> Collection:
         """Make an empty collection.
 
@@ -135,18 +137,22 @@ class Client:
         where that helps, and `optimize` follows it. Writers' cards have it, in clear.
 
         `sparse=BM25()` ranks rows by the words of their documents too, `sparse=SparseVectors()` by sparse vectors, which
-        `query(fusion=...)` takes in; they are sealed beside the rows. Raises CollectionExists, InvalidInput, StorageError.
+        `query(fusion=...)` takes in; they are sealed beside the rows.
+
+        `multi=Muvera(width)`, under metric `ip`: rows have many vectors, which MaxSim ranks, see `Muvera`; `dimension` is that
+        of the vector that is made of them, and left out. Raises CollectionExists, InvalidInput, StorageError.
         """
         embedder = None if embedding_function is None else Embedder(embedding_function)
         with self._open():
             saved = None if embedder is None else embedder.saved
-            length = dimension
+            many = check_multi(multi, dimension)
+            length = dimension = dimension if many is None else many.dimension
             if center is not None and dimension is None:
                 length = np.shape(center)[-1] if np.ndim(center) else _ANY
                 dimension = length
             choices = Choices.new(
                 name, _ANY if length is None else length, metric, mode, precision, filterable, scheme, bits, originals,
-                network, saved, routing, center, sparse,
+                network, saved, routing, center, sparse, many,
             )  # fmt: skip
             self._native.check_new(choices.native())
             self._refuse_unborn(name)
@@ -269,14 +275,17 @@ class Client:
         routing: Clusters | None = None,
         center: Vectors | None = None,
         sparse: Sparse | None = None,
+        multi: Muvera | None = None,
     ) -> Collection:
         """Open the collection, or make it. Raises InvalidInput when it is there with other
         choices; one that is there may keep `originals` or not, and be routed or not, unless that is
-        given, keeps its `network`, its `center` and its `sparse`, and may have no `embedding_function` saved."""
+        given, keeps its `network`, its `center`, its `sparse` and its `multi`, and may have no `embedding_function` saved."""
         with self._open():
+            many = check_multi(multi, dimension)
+            dimension = dimension if many is None else many.dimension
             wanted = Choices.new(
                 name, _ANY if dimension is None else dimension, metric, mode, precision, filterable, scheme, bits, originals,
-                network, routing=routing, sparse=sparse,
+                network, routing=routing, sparse=sparse, multi=many,
             )  # fmt: skip
             embedder = None if embedding_function is None else Embedder(embedding_function)
             try:
@@ -287,7 +296,7 @@ class Client:
                     return self.create_collection(
                         name, dimension, metric, mode, precision, filterable,
                         scheme=scheme, bits=bits, originals=originals, network=network,
-                        embedding_function=embedding_function, routing=routing, center=center, sparse=sparse,
+                        embedding_function=embedding_function, routing=routing, center=center, sparse=sparse, multi=multi,
                     )  # fmt: skip
                 collection = self._get(name, allow_open=mode == "open")
             if isinstance(collection, UnbornCollection) and dimension is not None:
@@ -567,6 +576,10 @@ def _same_choices(wanted: Choices, there: Collection, *, any_dimension: bool = F
         "filterable": (wanted.filterable, there.filterable),
         "originals": (there.originals if wanted.originals is None else wanted.kept, there.originals),
         "sparse": (there.sparse if wanted.sparse is None else wanted.sparse, there.sparse),
+        "multi": (
+            there.multi if wanted.multi is None or wanted.multi.suits(there.multi) else wanted.multi,
+            there.multi,
+        ),
         "routing": (there.routing if wanted.routing is None else wanted.routing, there.routing),
     }
     for what, (asked, found) in choices.items():

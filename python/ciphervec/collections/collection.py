@@ -3,7 +3,6 @@ decrypts; here are Python's types, words and defaults, and which collections thi
 
 from __future__ import annotations
 
-import json
 import os
 import threading
 import weakref
@@ -18,14 +17,13 @@ from ..errors import InvalidInput, StoreLocked, WrongKey
 from ..ingest import arrays, records
 from ..ingest.arrays import Id, Vectors
 from ..ingest.forks import open_in_child
-from ..ingest.records import Record
 from ..ingest.remarks import Progress, reporting
-from ..ingest.where import written
 from .audience import Audience, OwnerMatches, OwnerResult, check_audience, check_deviation
-from .batch import Batch, OnZero, without_zeros
+from .batch import Batch, OnZero, changed, columns, one_of, rows, wanted_of, which, without_zeros
 from .embedding.function import texts_of
+from .embedding.multi import MULTI, matrices, rows_of
 from .keys import Identity, Keys
-from .ranking import Fusion, Rerank, RerankFunction, SparseRow, check_fusion, sparse_rows, without_vectors
+from .ranking import Fusion, Rerank, RerankFunction, check_fusion, sparse_rows, without_vectors
 from .results import (
     GET_DEFAULT,
     GET_INCLUDE,
@@ -74,6 +72,7 @@ class Collection(Texts):
         documents: object | None = None,
         *,
         sparse_embeddings: object | None = None,
+        multi_embeddings: object | None = None,
         on_zero: OnZero = "refuse",
         progress: Progress | bool | None = None,
     ) -> list[Id]:
@@ -82,13 +81,24 @@ class Collection(Texts):
         `embeddings` has shape (n, dimension); `metadatas` (dicts of JSON values) and `documents`
         (strings) have n entries, None where a row has none, and so have `sparse_embeddings`, in collections made with
         `sparse=SparseVectors()`: dicts of indices and weights, pairs of both, or anything with `indices` and `values`.
-        Without `embeddings`, documents are embedded by the collection's `embedding_function`, here. Under metric cosine a
-        zero vector has no direction: `on_zero` refuses the batch, or skips such rows with a warning.
+        Without `embeddings`, documents are embedded by the collection's `embedding_function`, here. In collections made with
+        `multi=`, `multi_embeddings` takes their place: a matrix of shape (tokens, width) a row, see `Muvera`. Under metric
+        cosine a zero vector has no direction: `on_zero` refuses the batch, or skips such rows with a warning.
         `progress(done, total)` is called while rows are sealed; True prints a line on standard error. Raises DuplicateId
         when an id repeats or is already here, InvalidInput, StorageError, and what the function raises;
         nothing is added then.
         """
-        return self._put("add", ids, embeddings, metadatas, documents, sparse_embeddings, on_zero, progress)
+        return self._put(
+            "add",
+            ids,
+            embeddings,
+            metadatas,
+            documents,
+            sparse_embeddings,
+            multi_embeddings,
+            on_zero,
+            progress,
+        )
 
     def upsert(
         self,
@@ -98,13 +108,22 @@ class Collection(Texts):
         documents: object | None = None,
         *,
         sparse_embeddings: object | None = None,
+        multi_embeddings: object | None = None,
         on_zero: OnZero = "refuse",
         progress: Progress | bool | None = None,
     ) -> list[Id]:
         """As `add`, but a row whose id is already here is replaced: vector, metadata and
         document."""
         return self._put(
-            "upsert", ids, embeddings, metadatas, documents, sparse_embeddings, on_zero, progress
+            "upsert",
+            ids,
+            embeddings,
+            metadatas,
+            documents,
+            sparse_embeddings,
+            multi_embeddings,
+            on_zero,
+            progress,
         )
 
     def _put(
@@ -115,18 +134,26 @@ class Collection(Texts):
         metadatas: Any,
         documents: Any,
         sparse: Any,
+        multi: Any,
         on_zero: OnZero,
         progress: Progress | bool | None,
     ) -> list[Id]:
+        report = reporting(progress, f"sealing into {self.name}")
+        if multi is not None and embeddings is None:
+            names, many, beside = rows_of(ids, multi, metadatas, documents)
+            vectors = sparse_rows(sparse, "sparse_embeddings", len(names))
+            with self._open(write=True, seal=report) as native:
+                put = native.add if verb == "add" else native.upsert
+                return put(self._host, rows(names, None, beside, vectors, many))
+        one_of(embeddings, multi)
         ids, embeddings, documents = self._embedded(ids, embeddings, documents)
         count = None if sparse is None or embeddings is None else len(np.atleast_2d(embeddings))
         vectors = sparse_rows(sparse, "sparse_embeddings", count)
         *given, vectors = without_zeros(on_zero, self.metric, ids, embeddings, metadatas, documents, vectors)
-        report = reporting(progress, f"sealing into {self.name}")
         with self._open(write=True, seal=report) as native:
             batch = Batch.of(self.spec, *given)
             put = native.add if verb == "add" else native.upsert
-            return put(self._host, _rows(batch.ids, batch.rows, batch.records, vectors))
+            return put(self._host, rows(batch.ids, batch.rows, batch.records, vectors))
 
     def update(
         self,
@@ -136,6 +163,7 @@ class Collection(Texts):
         documents: object | None = None,
         *,
         sparse_embeddings: object | None = None,
+        multi_embeddings: object | None = None,
         remove_fields: Names[str] = (),
     ) -> None:
         """Change rows that are here: given metadata fields are laid over the old ones, those named in
@@ -144,17 +172,18 @@ class Collection(Texts):
         Without `embeddings`, new documents are embedded where the collection has an
         `embedding_function`; else their rows keep the old vectors, with a warning. Vectors that stay
         are sealed again under a new nonce; where they weren't kept as they were put in, they are
-        unsealed for that, which can cost them the last digit of the seal's precision. Raises UnknownId,
-        DuplicateId, InvalidInput; nothing is changed then.
+        unsealed for that, which can cost them the last digit of the seal's precision. `multi_embeddings` may have None for
+        rows whose matrix stays. Raises UnknownId, DuplicateId, InvalidInput; nothing is changed then.
         """
-        names, vectors, documents = self._filled(ids, embeddings, documents)
+        one_of(embeddings, multi_embeddings)
+        names, vectors, documents = self._changed(ids, embeddings, documents, multi_embeddings)
         with self._open(write=True) as native:
             arrays.distinct(names)
             changes = records.check(names, metadatas, documents)
             gone = records.field_names(remove_fields, "remove_fields")
-            rows, there = arrays.some_vectors(vectors, len(names), self.dimension, self.metric)
             sparse = sparse_rows(sparse_embeddings, "sparse_embeddings", len(names))
-            native.update(self._host, _rows(names, rows[there], changes, sparse), there.tolist(), gone)
+            given, there = changed(self.spec, names, vectors, multi_embeddings, changes, sparse)
+            native.update(self._host, given, there, gone)
 
     def merge(
         self,
@@ -164,6 +193,7 @@ class Collection(Texts):
         documents: object | None = None,
         *,
         sparse_embeddings: object | None = None,
+        multi_embeddings: object | None = None,
         known: Known = "merge",
         unknown: Unknown = "add",
     ) -> int:
@@ -181,13 +211,19 @@ class Collection(Texts):
             raise InvalidInput(
                 f"known is 'merge' or 'keep' and unknown 'add' or 'skip', got {known!r} and {unknown!r}."
             )
-        names, vectors, documents = self._filled(ids, embeddings, documents)
+        one_of(embeddings, multi_embeddings)
+        names, vectors, documents = self._changed(ids, embeddings, documents, multi_embeddings)
         with self._open(write=True) as native:
             changes = records.check(names, metadatas, documents)
-            rows, there = arrays.some_vectors(vectors, len(names), self.dimension, self.metric)
             sparse = sparse_rows(sparse_embeddings, "sparse_embeddings", len(names))
-            given = _rows(names, rows[there], changes, sparse)
-            return native.merge(self._host, given, there.tolist(), known == "keep", unknown == "skip")
+            given, there = changed(self.spec, names, vectors, multi_embeddings, changes, sparse)
+            return native.merge(self._host, given, there, known == "keep", unknown == "skip")
+
+    def _changed(self, ids: Any, embeddings: Any, documents: Any, multi: Any) -> tuple[list[Id], Any, Any]:
+        """Changes of rows; a function for texts makes one vector, and is not asked where rows have many."""
+        if self.multi is None and multi is None:
+            return self._filled(ids, embeddings, documents)
+        return arrays.ids(ids, paired=True), embeddings, documents
 
     def delete(
         self,
@@ -208,7 +244,7 @@ class Collection(Texts):
                 raise InvalidInput(
                     "delete() needs ids=..., where=... or where_document=...; to drop everything use delete_collection."
                 )
-            return native.delete(self._host, _which(ids, where, where_document), missing_ok)
+            return native.delete(self._host, which(ids, where, where_document), missing_ok)
 
     def get(
         self,
@@ -231,8 +267,9 @@ class Collection(Texts):
         `where_document` one on documents: `$contains`, `$not_contains`, `$regex`, `$not_regex`, `$and`, `$or`.
 
         `include` may name `metadatas`, `documents` and `embeddings`: those are float32
-        (n, dimension), as they were put in. `limit` and `offset` cut the list. `fetch` is what a server may see of which
-        rows are read, see `HttpClient`.
+        (n, dimension), as they were put in; in collections made with `multi=` also `multi_embeddings`, a list of matrices, each
+        number to half a 127th of its vector's largest. `limit` and `offset` cut the list. `fetch` is what a server may see of
+        which rows are read, see `HttpClient`.
 
         Vectors that weren't kept so (see `originals`; rows of writers, and of releases before 0.2)
         are unsealed: to within the precision of the seal, at unit length under metric cosine. In
@@ -240,15 +277,15 @@ class Collection(Texts):
         `OwnerResult`, which reads like the dict but is not written down, until `audience="owner"`
         asks for the dict. Raises InvalidInput for `audience="others"` then.
         """
-        parts = check_include(include, GET_INCLUDE)
+        parts = check_include(include, (*GET_INCLUDE, MULTI))
         named = check_audience(audience)
-        which = _which(ids, where, where_document)
+        selection = which(ids, where, where_document)
         start = arrays.count(offset, "offset", 0)
         most = None if limit is None else arrays.count(limit, "limit", 0)
         way = check_fetch(fetch)
         with self._open() as native:
-            rows, noisy = native.get(self._host, which, _wanted(parts), start, most, named, way)
-        found = GetResult(_columns(rows, parts), include=parts)
+            found_rows, noisy = native.get(self._host, selection, wanted_of(parts), start, most, named, way)
+        found = GetResult(columns(found_rows, parts), include=parts)
         return cast(GetResult, OwnerResult(found)) if noisy and named is None else found
 
     def peek(self, limit: int = 10) -> GetResult:
@@ -268,6 +305,8 @@ class Collection(Texts):
         include: Names[str] | None = None,
         *,
         query_texts: str | Iterable[str] | None = None,
+        query_multi_embeddings: object | None = None,
+        candidates: int | None = None,
         sparse: object | None = None,
         ids: Id | Iterable[Id] | None = None,
         where_document: Mapping[str, Any] | None = None,
@@ -323,6 +362,11 @@ class Collection(Texts):
         `"sparse"`, or `SparseOnly`, is the order by words or sparse vectors alone: no vector is asked, and results are for
         anybody.
 
+        In collections made with `multi=` a query is a matrix: `query_multi_embeddings` is a list of these. The closest
+        `candidates` (100) by the one vector that is made of each are ranked by MaxSim, which `scores` are; `result.bounds` says
+        for each query how far they may be from MaxSim of the matrices that were put in. It goes with `fusion`, `rerank`,
+        `where` and `ids`, not with `within`, nor with `audience="others"` in modes that encrypt queries.
+
         `fetch` is what a server may see of whose metadata, documents and vectors are read, see `HttpClient`.
 
         Raises TamperedAnswer for an answer that fails its check, and from then on Quarantined: its segments are in
@@ -338,13 +382,23 @@ class Collection(Texts):
         deviation = None if flooding is None else check_deviation(flooding)
         texts = None if query_texts is None else texts_of(query_texts, "query_texts")
         order, hybrid = Rerank.of(rerank, texts), check_fusion(fusion, texts, sparse)
-        both, alone = hybrid is not None and query_embeddings is not None, without_vectors(hybrid)
-        wanted = check_include(self._query_default if include is None else include, QUERY_INCLUDE)
+        given = query_embeddings if query_multi_embeddings is None else query_multi_embeddings
+        one_of(query_embeddings, query_multi_embeddings, "query_")
+        both, alone = hybrid is not None and given is not None, without_vectors(hybrid)
+        wanted = check_include(self._query_default if include is None else include, (*QUERY_INCLUDE, MULTI))
         parts = wanted if order is None or "documents" in wanted else [*wanted, "documents"]
-        if alone is None:
+        many = (
+            None
+            if query_multi_embeddings is None
+            else matrices(query_multi_embeddings, "query_multi_embeddings")
+        )
+        pool = None if candidates is None else arrays.count(candidates, "candidates")
+        if alone is None and many is not None:
+            queries = np.empty((0, self.dimension), np.float32)
+        elif alone is None:
             asked = self._asked(query_embeddings, None if both else texts)
             queries = arrays.vectors(asked, self.dimension, self.metric, what="query_embeddings")
-        elif query_embeddings is None:
+        elif given is None:
             queries = np.empty((0, self.dimension), np.float32)
         else:
             raise InvalidInput("fusion='sparse' asks no vectors: leave query_embeddings=... out.")
@@ -353,34 +407,38 @@ class Collection(Texts):
         else:
             limit = arrays.count(n_results, "n_results")
         if order is not None:
-            order.check_queries(len(queries) if alone is None else alone)
+            asked_rows = queries if many is None else many
+            order.check_queries(len(asked_rows) if alone is None else alone)
         most = limit if order is None or limit is None else max(limit, order.first)
         radius = None if within is None else arrays.finite(within, "within")
-        among, way = _which(ids, where, where_document), check_fetch(fetch)
+        among, way = which(ids, where, where_document), check_fetch(fetch)
         with self._open() as native:
-            found, noisy, checked, flooded = native.query(
+            found, noisy, checked, flooded, bounds = native.query(
                 self._host,
                 queries,
                 most,
                 radius,
                 among,
-                _wanted(parts),
+                wanted_of(parts),
                 named,
                 deviation,
                 skip_quarantined,
                 way,
                 hybrid,
+                many,
+                pool,
             )
         hits = [
-            {**_columns(rows, parts), "distances": distances.tolist(), "scores": scores.tolist()}
-            for rows, distances, scores in found
+            {**columns(hit, parts), "distances": distances.tolist(), "scores": scores.tolist()}
+            for hit, distances, scores in found
         ]
         result = QueryResult(
             {"ids": [one["ids"] for one in hits]},
             **{name: [one[name] for one in hits] if name in parts else None for name in QUERY_INCLUDE},
+            **({MULTI: [one[MULTI] for one in hits]} if MULTI in parts else {}),
             include=parts,
         )
-        result.checked, result.flooding = checked, flooded
+        result.checked, result.flooding, result.bounds = checked, flooded, bounds
         if include is None and len(parts) < len(QUERY_DEFAULT):
             result.hint = _FETCH
         # Not under the lock: this may take its time, or ask another service.
@@ -478,52 +536,6 @@ class Collection(Texts):
         raise TypeError(
             "a Collection holds secret keys and can't be pickled. Open its folder again with the keys."
         )
-
-
-def _rows(
-    ids: list[Id],
-    rows: Any,
-    beside: Sequence[Record | tuple[dict[str, Any] | None, str | None]],
-    sparse: list[SparseRow | None] | None,
-) -> dict[str, Any]:
-    """Rows as the core takes them."""
-    return {
-        "ids": ids,
-        "embeddings": np.ascontiguousarray(rows),
-        "metadatas": [
-            None if metadata is None else json.dumps(metadata, ensure_ascii=False, allow_nan=False)
-            for metadata, _ in beside
-        ],
-        "documents": [document for _, document in beside],
-        "sparse": sparse,
-        "skip_zeros": False,
-    }
-
-
-def _which(ids: Any, where: Any, where_document: Any) -> dict[str, Any]:
-    """Which rows, as the core takes it."""
-    return {
-        "ids": None if ids is None else arrays.ids(ids),
-        "where": written(where, "where"),
-        "where_document": written(where_document, "where_document"),
-    }
-
-
-def _wanted(parts: list[str]) -> tuple[bool, bool]:
-    """Whether records are read, and vectors."""
-    return bool({"metadatas", "documents"} & set(parts)), "embeddings" in parts
-
-
-def _columns(rows: Any, parts: list[str]) -> dict[str, Any]:
-    """What the core read, by name; a part that was not asked for is None."""
-    ids, metadatas, documents, embeddings = rows
-    read = "metadatas" in parts
-    return {
-        "ids": ids,
-        "metadatas": [None if one is None else json.loads(one) for one in metadatas] if read else None,
-        "documents": documents if "documents" in parts else None,
-        "embeddings": embeddings,
-    }
 
 
 _OPEN: weakref.WeakValueDictionary[tuple[int, int], Collection] = weakref.WeakValueDictionary()

@@ -298,6 +298,7 @@ class Rerank:
             result[name] = [_taken(part, order) for part, order in zip(found[name], orders, strict=True)]
         result["rerank_scores"], result["include"] = scores, [*parts, "rerank_scores"]
         result.checked, result.flooding, result.hint = found.checked, found.flooding, found.hint
+        result.bounds = found.bounds
         return result
 
     def _order(self, text: str, documents: list[str | None]) -> tuple[list[int], list[float | None]]:

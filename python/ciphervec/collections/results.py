@@ -191,6 +191,8 @@ class QueryResult(_Result):
     """Whether every block of rows that the answer rests on was checked, see `Matches.checked`."""
     flooding: float | None = None
     """The standard deviation, as a cosine, of the noise that was added to every score for others."""
+    bounds: Sequence[float] = ()
+    """Of each query of many vectors, how far a score may be from MaxSim of the matrices that were put in."""
 
     if TYPE_CHECKING:
 

@@ -23,6 +23,7 @@ from ..ingest.naming import check_name
 from ..ingest.network import Network, check_network
 from ..ingest.records import field_names
 from .embedding.function import SavedFunction
+from .embedding.multi import Muvera
 from .ranking import Sparse, check_sparse, to_native
 
 T = TypeVar("T", bound=str)
@@ -211,6 +212,7 @@ class Choices:
     routing: Clusters | None = None
     center: FloatArray | None = None
     sparse: Sparse | None = None
+    multi: Muvera | None = None
 
     @classmethod
     def new(
@@ -229,6 +231,7 @@ class Choices:
         routing: Clusters | None = None,
         center: Vectors | None = None,
         sparse: Sparse | None = None,
+        multi: Muvera | None = None,
     ) -> Choices:
         """Check what `create_collection` was given. Raises InvalidInput."""
         spec = index_spec(check_name(name), dimension, metric, mode, precision, scheme, bits)
@@ -239,7 +242,7 @@ class Choices:
             routing.check(spec, fields)
         over = None if network is None else check_network(network)
         around = None if center is None else _center(center, spec)
-        return cls(spec, fields, originals, over, embedding, routing, around, check_sparse(sparse))
+        return cls(spec, fields, originals, over, embedding, routing, around, check_sparse(sparse), multi)
 
     def with_embedding(self, embedding: SavedFunction | None) -> Choices:
         """The same, embedded by this function, or by none that is known."""
@@ -271,6 +274,7 @@ class Choices:
             "network": None if self.network is None else self.network.native,
             "center": [] if self.center is None else self.center.tolist(),
             "sparse": to_native(self.sparse),
+            "multi": None if self.multi is None else self.multi.native(),
             "embedding_function": None if self.embedding is None else self.embedding.to_text(),
         }
 

@@ -22,6 +22,7 @@ from .audience import Audience, check_audience, check_deviation
 from .batch import NO_VECTORS, OnZero, without_zeros
 from .collection import Collection
 from .embedding.function import Embedder, EmbeddingFunction, SavedFunction, TextEmbedding, texts_of
+from .embedding.multi import Muvera
 from .ranking import Fusion, Rerank, RerankFunction, Sparse, check_fusion, sparse_rows, without_vectors
 from .results import (
     GET_DEFAULT,
@@ -98,6 +99,10 @@ class UnbornCollection(Collection):
     def sparse(self) -> Sparse | None:
         return self._like.sparse
 
+    @property
+    def multi(self) -> Muvera | None:
+        return None  # which would tell the dimension
+
     def set_sparse(self, sparse: Sparse) -> None:
         with self._lock:
             self._alive()
@@ -126,9 +131,11 @@ class UnbornCollection(Collection):
         documents: object | None = None,
         *,
         sparse_embeddings: object | None = None,
+        multi_embeddings: object | None = None,
         on_zero: OnZero = "refuse",
         progress: Progress | bool | None = None,
     ) -> list[Id]:
+        _refuse_many(multi_embeddings)
         ids, embeddings, documents = self._embedded(ids, embeddings, documents)
         rows = sparse_rows(sparse_embeddings, "sparse_embeddings")
         ids, embeddings, metadatas, documents, sparse = without_zeros(
@@ -148,9 +155,11 @@ class UnbornCollection(Collection):
         documents: object | None = None,
         *,
         sparse_embeddings: object | None = None,
+        multi_embeddings: object | None = None,
         on_zero: OnZero = "refuse",
         progress: Progress | bool | None = None,
     ) -> list[Id]:
+        _refuse_many(multi_embeddings)
         ids, embeddings, documents = self._embedded(ids, embeddings, documents)
         rows = sparse_rows(sparse_embeddings, "sparse_embeddings")
         ids, embeddings, metadatas, documents, sparse = without_zeros(
@@ -313,6 +322,13 @@ class UnbornCollection(Collection):
         raise InvalidInput(
             f"collection {self.name!r} has no {what} yet: its dimension is that of the first rows. Add some, or make it with "
             "dimension=..."
+        )
+
+
+def _refuse_many(multi: object) -> None:
+    if multi is not None:
+        raise InvalidInput(
+            "multi_embeddings are for collections that are made with multi=...; nothing was added."
         )
 
 

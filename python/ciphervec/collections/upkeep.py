@@ -22,6 +22,7 @@ from ..ingest.network import Network, check_network
 from ..ingest.remarks import Progress, reporting
 from .audience import DEVIATION, FloodingPlan, check_deviation
 from .embedding.function import Embedder, EmbeddingFunction, SavedFunction, TextEmbedding, texts_of
+from .embedding.multi import Muvera
 from .facts import Clustered, Explanation, inventory
 from .keys import Identity, Keys
 from .members import Members
@@ -115,6 +116,13 @@ class Upkeep:
         """What rows are ranked by beside their vectors, as it was chosen; None: by nothing."""
         with self._open() as native:
             return from_native(native.sparse)
+
+    @property
+    def multi(self) -> Muvera | None:
+        """How the many vectors of a row become the one that is searched; None: rows have one each."""
+        with self._open() as native:
+            found = native.multi
+        return None if found is None else Muvera(*found)
 
     def set_sparse(self, sparse: Sparse) -> None:
         """Rank rows by the words of their documents, or by sparse vectors, beside their vectors from now on, or by BM25 of

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Literal, NoReturn, ParamSpec
 from .._native import IndexSpec
 from ..collections.client import Client
 from ..collections.collection import Collection
+from ..collections.embedding.multi import Muvera
 from ..collections.keys import Identity, Keys
 from ..collections.private_table import Key
 from ..collections.ranking import Sparse
@@ -302,6 +303,11 @@ class AsyncHttpCollection(_Twin):
     def sparse(self) -> Sparse | None:
         """As `Collection.sparse`."""
         return self._blocking.sparse
+
+    @property
+    def multi(self) -> Muvera | None:
+        """As `Collection.multi`."""
+        return self._blocking.multi
 
     add = _coroutine(Collection.add)
     upsert = _coroutine(Collection.upsert)

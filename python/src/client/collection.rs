@@ -4,8 +4,8 @@ use std::cell::RefCell;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use ciphervec_client::{
-    Bm25, Clusters, Collection, Found, GetResult, Host, Known, QueryRequest, Row, Sparse, Unknown,
-    Wanted,
+    Bm25, Clusters, Collection, Found, GetResult, Host, Known, QueryRequest, Row, Sparse, Tokens,
+    Unknown, Wanted,
 };
 use ciphervec_owner::SegmentId;
 use numpy::{PyArray1, PyArray2, PyReadonlyArray2};
@@ -17,7 +17,8 @@ use crate::client::answers::{Answered, PyQuery, answered, segments};
 use crate::client::facts;
 use crate::client::host::{PyCallHost, run};
 use crate::client::values::{
-    PyHybrid, PyRecords, PySelection, PySparse, audience, names, network, parts, sparse,
+    PyHybrid, PyMuvera, PyRecords, PySelection, PySparse, PyTokens, audience, names, network,
+    parts, sparse, tokens, told,
 };
 use crate::errors::CiphervecError;
 use crate::ids::{self, PyId};
@@ -59,12 +60,13 @@ impl Drop for Entered {
     }
 }
 
-/// Ids, metadata as JSON text, documents, vectors: an entry a row.
+/// Ids, metadata as JSON text, documents, vectors, matrices: an entry a row.
 type Rows<'py> = (
     Vec<Bound<'py, PyAny>>,
     Option<Vec<Option<String>>>,
     Option<Vec<Option<String>>>,
     Option<Bound<'py, PyArray2<f32>>>,
+    Option<Vec<Bound<'py, PyArray2<f32>>>>,
 );
 /// The same of one query's hits, with their distances and scores.
 type Hits<'py> = (Rows<'py>, Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>);
@@ -103,21 +105,31 @@ impl PyCollection {
 fn listed<'py>(
     py: Python<'py>,
     rows: Vec<Row>,
-    (records, embeddings): (bool, bool),
+    (records, embeddings, multi): (bool, bool, bool),
     dimension: usize,
 ) -> PyResult<Rows<'py>> {
     let count = rows.len();
     let (mut known, mut metadatas, mut documents) =
         (Vec::with_capacity(count), Vec::new(), Vec::new());
     let mut vectors = Vec::with_capacity(if embeddings { count * dimension } else { 0 });
-    for Row { id, metadata, document, embedding } in rows {
+    let mut matrices = Vec::new();
+    for Row { id, metadata, document, embedding, tokens } in rows {
         known.push(ids::to_python(py, &id)?);
         metadatas.push(metadata);
         documents.push(document);
         vectors.extend(embedding.unwrap_or_default());
+        if let Some(Tokens { width, values }) = tokens {
+            matrices.push(arrays::matrix(py, values, width)?);
+        }
     }
     let vectors = embeddings.then(|| arrays::matrix(py, vectors, dimension)).transpose()?;
-    Ok((known, records.then_some(metadatas), records.then_some(documents), vectors))
+    Ok((
+        known,
+        records.then_some(metadatas),
+        records.then_some(documents),
+        vectors,
+        multi.then_some(matrices),
+    ))
 }
 
 #[pymethods]
@@ -147,6 +159,12 @@ impl PyCollection {
             (count, probes, decoys, recall, server_learns_queries, oblivious)
         };
         Ok(open.routing().map(told))
+    }
+
+    /// Width, k_sim, repetitions, d_proj, dimension, seed; None where rows have one vector.
+    #[getter]
+    fn multi(&self) -> PyResult<Option<PyMuvera>> {
+        Ok(self.open()?.multi().map(told))
     }
 
     /// Within a tuple the k1 and b of BM25, or None for sparse vectors; None where rows are ranked by neither.
@@ -217,7 +235,7 @@ impl PyCollection {
         self.run(py, host, async |one, host| one.delete(host, &which, missing_ok).await)
     }
 
-    /// Rows, and whether vectors among them carry noise of the key. `include`: metadata and documents, vectors.
+    /// Rows, and whether vectors among them carry noise of the key. `include`: metadata and documents, vectors, matrices.
     #[pyo3(signature = (host, which, include, offset = 0, limit = None, audience = None, fetch = "auto"))]
     #[expect(clippy::too_many_arguments, reason = "they are the arguments of one Python call")]
     fn get<'py>(
@@ -225,7 +243,7 @@ impl PyCollection {
         py: Python<'py>,
         host: &PyCallHost,
         which: PySelection,
-        include: (bool, bool),
+        include: (bool, bool, bool),
         offset: usize,
         limit: Option<usize>,
         audience: Option<&str>,
@@ -240,8 +258,9 @@ impl PyCollection {
         Ok((listed(py, rows, include, self.dimension())?, owners_only))
     }
 
-    /// The hits of each query, whether their scores carry noise of the key, whether all was checked, and the noise that was added.
-    #[pyo3(signature = (host, embeddings, n_results, within, among, include, audience = None, flooding = None, skip_quarantined = false, fetch = "auto", hybrid = None))]
+    /// The hits of each query, whether their scores carry noise of the key, whether all was checked, the noise that was added, and the
+    /// bound of each query's scores by MaxSim.
+    #[pyo3(signature = (host, embeddings, n_results, within, among, include, audience = None, flooding = None, skip_quarantined = false, fetch = "auto", hybrid = None, multi = None, candidates = None))]
     #[expect(clippy::too_many_arguments, reason = "they are the arguments of one Python call")]
     fn query<'py>(
         &self,
@@ -251,15 +270,19 @@ impl PyCollection {
         n_results: Option<usize>,
         within: Option<f64>,
         among: PySelection,
-        include: (bool, bool),
+        include: (bool, bool, bool),
         audience: Option<&str>,
         flooding: Option<f64>,
         skip_quarantined: bool,
         fetch: &str,
         hybrid: Option<PyHybrid>,
-    ) -> PyResult<(Vec<Hits<'py>>, bool, bool, Option<f64>)> {
+        multi: Option<PyTokens<'py>>,
+        candidates: Option<usize>,
+    ) -> PyResult<(Vec<Hits<'py>>, bool, bool, Option<f64>, Vec<f64>)> {
         let request = QueryRequest {
             embeddings: arrays::rows(&embeddings, self.dimension())?.to_vec(),
+            multi: multi.as_ref().map(tokens).unwrap_or_default(),
+            candidates,
             n_results,
             hybrid: hybrid.map(PyHybrid::read),
             within,
@@ -280,7 +303,8 @@ impl PyCollection {
             let rows = listed(py, rows, include, self.dimension())?;
             Ok((rows, PyArray1::from_vec(py, distances), PyArray1::from_vec(py, scores)))
         });
-        Ok((hits.collect::<PyResult<_>>()?, found.owners_only, found.checked, found.flooding))
+        let hits = hits.collect::<PyResult<_>>()?;
+        Ok((hits, found.owners_only, found.checked, found.flooding, found.bounds))
     }
 
     /// Queries under the key that they would be asked under, counted.

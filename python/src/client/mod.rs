@@ -6,7 +6,7 @@ mod facts;
 mod host;
 mod keyed;
 mod members;
-mod values;
+pub mod values;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

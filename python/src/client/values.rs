@@ -3,8 +3,8 @@
 use std::str::FromStr;
 
 use ciphervec_client::{
-    Asked, Audience, Bm25, Choices, Clusters, Fetch, Fusion, Hybrid, OnZero, Parts, Records,
-    Selection, Sparse, SparseVector,
+    Asked, Audience, Bm25, Choices, Clusters, Fetch, Fusion, Hybrid, Muvera, MuveraOptions, OnZero,
+    Parts, Records, Selection, Sparse, SparseVector, Tokens,
 };
 use ciphervec_owner::{Id, Network};
 use numpy::PyReadonlyArray2;
@@ -28,6 +28,45 @@ struct PyClusters {
     recall: f64,
     server_learns_queries: bool,
     oblivious: bool,
+}
+
+/// Width, k_sim, repetitions, d_proj, dimension, seed.
+pub type PyMuvera = (u32, u32, u32, u32, u32, Option<u64>);
+
+/// How many vectors become one, with what is left out filled in.
+#[pyfunction]
+#[pyo3(signature = (width, k_sim = None, repetitions = None, d_proj = None, dimension = None, seed = None))]
+pub fn check_multi(
+    width: u32,
+    k_sim: Option<u32>,
+    repetitions: Option<u32>,
+    d_proj: Option<u32>,
+    dimension: Option<u32>,
+    seed: Option<u64>,
+) -> PyResult<PyMuvera> {
+    let options = MuveraOptions { k_sim, repetitions, d_proj, dimension, seed };
+    Muvera::new(width, options).map(told).map_err(Raise::raise)
+}
+
+/// As Python has it.
+pub fn told(of: Muvera) -> PyMuvera {
+    (of.width, of.k_sim, of.repetitions, of.d_proj, of.dimension, of.seed)
+}
+
+fn muvera((width, k_sim, repetitions, d_proj, dimension, seed): PyMuvera) -> Muvera {
+    Muvera { width, k_sim, repetitions, d_proj, dimension, seed }
+}
+
+/// Matrices, a row's or a query's each.
+pub type PyTokens<'py> = Vec<PyReadonlyArray2<'py, f32>>;
+
+/// As they are given.
+pub fn tokens(given: &PyTokens<'_>) -> Vec<Tokens> {
+    let one = |matrix: &PyReadonlyArray2<'_, f32>| {
+        let numbers = matrix.as_array();
+        Tokens { width: numbers.ncols(), values: numbers.iter().copied().collect() }
+    };
+    given.iter().map(one).collect()
 }
 
 /// Within a tuple the k1 and b of BM25, or none for sparse vectors.
@@ -65,6 +104,7 @@ struct PyChoices {
     network: Option<(f64, f64)>,
     center: Vec<f32>,
     sparse: Option<PySparse>,
+    multi: Option<PyMuvera>,
     embedding_function: Option<String>,
 }
 
@@ -95,6 +135,7 @@ pub fn choices(given: &Bound<'_, PyAny>) -> PyResult<Choices> {
         network: given.network.map(network),
         center: given.center,
         sparse: given.sparse.map(sparse),
+        multi: given.multi.map(muvera),
         embedding_function: given.embedding_function,
         ..Choices::new(given.name, given.dimension)
     })
@@ -109,6 +150,7 @@ pub struct PyRecords<'py> {
     metadatas: Option<Vec<Option<String>>>,
     documents: Option<Vec<Option<String>>>,
     sparse: Option<Vec<Option<Pairs>>>,
+    multi: Option<PyTokens<'py>>,
     skip_zeros: bool,
 }
 
@@ -129,6 +171,7 @@ impl PyRecords<'_> {
                 .into_iter()
                 .map(|one| one.map(vector))
                 .collect(),
+            multi: self.multi.as_ref().map(tokens).unwrap_or_default(),
             on_zero: if self.skip_zeros { OnZero::Skip } else { OnZero::Refuse },
         })
     }
@@ -181,8 +224,8 @@ impl PyHybrid {
 }
 
 /// Which parts of rows.
-pub fn parts((records, embeddings): (bool, bool), fetch: &str) -> PyResult<Parts> {
-    Ok(Parts { records, embeddings, fetch: self::fetch(fetch)? })
+pub fn parts((records, embeddings, multi): (bool, bool, bool), fetch: &str) -> PyResult<Parts> {
+    Ok(Parts { records, embeddings, multi, fetch: self::fetch(fetch)? })
 }
 
 /// How rows are read.

@@ -8,6 +8,7 @@ use crate::clusters::choice::Clusters;
 use crate::error::{Error, Result};
 use crate::face::Face;
 use crate::random::random;
+use crate::records::muvera::{MAX_SEED, Muvera};
 use crate::records::sparse::Sparse;
 
 const MAX_DIMENSION: usize = 16_384;
@@ -41,6 +42,8 @@ pub struct Choices {
     pub center: Vec<f32>,
     /// What rows are ranked by beside their vectors.
     pub sparse: Option<Sparse>,
+    /// That a row has many vectors, and how they become the one that is searched: one of as many numbers as `dimension`.
+    pub multi: Option<Muvera>,
     /// What embeds texts, as JSON: sealed, and never read here.
     pub embedding_function: Option<String>,
 }
@@ -62,6 +65,7 @@ impl Choices {
             network: None,
             center: Vec::new(),
             sparse: None,
+            multi: None,
             embedding_function: None,
         }
     }
@@ -81,6 +85,9 @@ impl Choices {
             .with_incarnation(random()?);
         if let Some(sparse) = &self.sparse {
             check_sparse(sparse, self.routing.as_ref())?;
+        }
+        if let Some(multi) = &self.multi {
+            check_multi(face, multi, self, &spec)?;
         }
         if let Some(routing) = &self.routing {
             routing.check(face, &spec, filterable)?;
@@ -112,6 +119,41 @@ pub(super) fn check_sparse(sparse: &Sparse, routing: Option<&Clusters>) -> Resul
     Error::input(
         "sparse and routing exclude one another: a routed collection looks at a few clusters alone, and sparse at all rows.",
     )
+}
+
+/// With a seed.
+pub(super) fn seeded(multi: Muvera) -> Result<Muvera> {
+    let drawn = || Ok::<_, Error>(u64::from_le_bytes(random()?) & MAX_SEED);
+    Ok(Muvera { seed: Some(multi.seed.map_or_else(drawn, Ok)?), ..multi })
+}
+
+fn check_multi(face: Face, multi: &Muvera, choices: &Choices, spec: &IndexSpec) -> Result<()> {
+    multi.check()?;
+    if spec.metric() != Metric::InnerProduct {
+        return Error::input(format!(
+            "rows of many vectors are ranked by inner products: multi is for metric {}, got {}.",
+            face.quoted("ip"),
+            face.quoted(spec.metric().as_str())
+        ));
+    }
+    if multi.dimension as usize != spec.dimension() {
+        return Error::input(format!(
+            "the vector that is made of many has {} numbers, and dimension is {}. Leave the dimension out.",
+            multi.dimension,
+            spec.dimension()
+        ));
+    }
+    if choices.routing.is_some() {
+        return Error::input(
+            "multi and routing exclude one another: clusters are made of single vectors.",
+        );
+    }
+    if choices.originals == Some(false) {
+        return Error::input(
+            "multi ranks by vectors as they were put in, so that originals can't be left out.",
+        );
+    }
+    Ok(())
 }
 
 fn check_center(face: Face, center: &[f32], spec: &IndexSpec) -> Result<()> {

@@ -18,7 +18,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use crate::belief::choices::{Choices, check_fields, check_sparse, to_save};
+use crate::belief::choices::{Choices, check_fields, check_sparse, seeded, to_save};
 use crate::belief::holder::{Holder, keys_of, listed};
 use crate::change::{EVALUATION, KEY_PAIR};
 use crate::clusters::choice::Clusters;
@@ -28,12 +28,14 @@ use crate::gathered::gathered;
 use crate::hex::Hex;
 use crate::json;
 use crate::records::bm25::Bm25;
+use crate::records::muvera::{Encoder, Muvera};
+use crate::records::original::is_kept;
 use crate::records::sparse::Sparse;
 use crate::threads::heavy;
 
 /// Format 1 knew the scheme `lattice` alone, by a former name, and did not name it; format 2 no change of keys, format 3 neither
 /// incarnations nor authenticated states, format 4 no routing, format 5 no center that was given, format 6 no sparse half, format 7
-/// no members. Written is the oldest that says what there is to say.
+/// no members and one vector a row alone. Written is the oldest that says what there is to say.
 const FORMAT: u64 = 8;
 const PLACE: [u8; 16] = [0; 16];
 const ID: &str = "ciphervec collection settings";
@@ -96,6 +98,8 @@ struct Settings {
     #[serde(skip_serializing_if = "Option::is_none")]
     sparse: Option<Sparse>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    multi: Option<Muvera>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     embedding_function: Option<Box<RawValue>>,
 }
 
@@ -137,6 +141,8 @@ pub struct Description {
     pub sparse: Option<Sparse>,
     /// Who may do what with it, where it has members: signed, and in clear.
     pub members: Option<Arc<MemberList>>,
+    /// What makes one vector of the many of a row.
+    pub multi: Option<Arc<Encoder>>,
     mask_seed: Option<[u8; 32]>,
     rotation: Option<Rotation>,
     /// What embeds texts, in the words of whoever wrote it.
@@ -172,6 +178,7 @@ impl Description {
             center: choices.center.clone(),
             sparse: choices.sparse,
             members,
+            multi: choices.multi.map(seeded).transpose()?.map(encoder),
             mask_seed: None,
             rotation: None,
             embedding: to_save(choices.embedding_function.as_deref(), *mode)?,
@@ -195,6 +202,7 @@ impl Description {
             routing: self.routing.clone(),
             center: (!self.center.is_empty()).then(|| floats(&self.center)),
             sparse: self.sparse,
+            multi: self.multi.as_ref().map(|multi| multi.muvera()),
             embedding_function: self.embedding.clone(),
         };
         let mut text = face.json(&settings);
@@ -205,7 +213,7 @@ impl Description {
         let place = Place { collection: &binding, segment: &PLACE };
         let sealed = seal_records(owner.aead(), place, &[(ID.into(), text)])
             .map_err(SchemeError::Envelope)?;
-        let format = if self.members.is_some() {
+        let format = if self.members.is_some() || self.multi.is_some() {
             8
         } else if self.sparse.is_some() {
             7
@@ -263,6 +271,11 @@ impl Description {
             ));
         }
         Ok(Description { sparse: Some(sparse), ..self.clone() })
+    }
+
+    /// Whether these bytes are what a row's vector is kept as, or say that it was not.
+    pub fn keeps(&self, bytes: &[u8]) -> bool {
+        is_kept(bytes, self.spec.dimension(), self.multi.as_deref())
     }
 
     /// What embeds texts, as it was saved.
@@ -338,6 +351,12 @@ impl Description {
         let text = opened(face, &owner, &settings.0)?;
         let settings: Settings = json::read(&text).map_err(|error| damaged(face, name, error))?;
         check_fields(&settings.filterable)?;
+        if let Some(multi) = &settings.multi {
+            multi.check().map_err(|error| damaged(face, name, error))?;
+            if multi.dimension != spec.dimension() as u32 {
+                return Err(damaged(face, name, "its vectors have another length than it has"));
+            }
+        }
         let network =
             settings.network.unwrap_or(StoredNetwork { megabits: 1000.0, latency_ms: 0.5 });
         let floats = |bytes: Bytes| {
@@ -363,6 +382,7 @@ impl Description {
             embedding: settings.embedding_function,
             center: settings.center.map(floats).unwrap_or_default(),
             sparse: settings.sparse,
+            multi: settings.multi.map(encoder),
             mask_seed: settings.mask_seed.map(|seed| seed.0),
             filterable: settings.filterable,
             members,
@@ -432,6 +452,11 @@ impl Description {
             Some(Sparse::Bm25(Bm25 { k1, b })) => format!("BM25 of k1 {k1}, b {b}"),
             Some(Sparse::Vectors) => "sparse vectors".to_owned(),
         };
+        let known = self.multi.as_ref().map(|multi| multi.muvera());
+        let suits = choices.multi.zip(known).is_some_and(|(asked, known)| asked.suits(known));
+        let asked = if suits { known } else { choices.multi };
+        let multi =
+            |one: Option<Muvera>| one.map_or_else(|| "none".to_owned(), |one| format!("{one:?}"));
         let routing = |one: Option<&Clusters>| {
             one.map_or_else(
                 || "none".to_owned(),
@@ -452,6 +477,7 @@ impl Description {
             ("filterable", listed(&choices.filterable), listed(&self.filterable)),
             ("originals", originals.to_string(), self.originals.to_string()),
             ("sparse", named(sparse), named(self.sparse)),
+            ("multi", multi(asked), multi(known)),
             (
                 "routing",
                 routing(choices.routing.as_ref().or(self.routing.as_ref())),
@@ -468,6 +494,10 @@ impl Description {
         }
         Ok(())
     }
+}
+
+fn encoder(muvera: Muvera) -> Arc<Encoder> {
+    Arc::new(Encoder::new(muvera))
 }
 
 /// That a description is not of a collection in mode `open`, which anybody could have written.

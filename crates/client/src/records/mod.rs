@@ -3,6 +3,8 @@
 pub mod bm25;
 mod document;
 mod filter;
+pub mod matrix;
+pub mod muvera;
 mod number;
 pub mod original;
 mod pattern;

@@ -1,9 +1,46 @@
-//! A vector as it was put in, as the bytes that are sealed.
+//! A vector as it was put in, or the many of a row, as the bytes that are sealed.
+
+use std::sync::Arc;
 
 use crate::error::{Error, Result};
+use crate::records::matrix::Matrix;
+use crate::records::muvera::{Encoder, Side};
 
 /// The first byte.
 const ORIGINAL: u8 = 1;
+
+/// What was kept of a row's vector.
+pub struct Kept {
+    /// The one that is searched.
+    pub vector: Vec<f32>,
+    /// The bytes of the many that it is made of; none where it is the only one.
+    pub matrix: Option<Arc<[u8]>>,
+}
+
+/// What was kept of one row of a collection; none where nothing was.
+pub fn read_kept(
+    data: &Arc<[u8]>,
+    dimension: usize,
+    multi: Option<&Encoder>,
+) -> Result<Option<Kept>> {
+    let Some(encoder) = multi else {
+        let vector = read_original(data, dimension)?;
+        return Ok(vector.map(|vector| Kept { vector, matrix: None }));
+    };
+    let matrix = Matrix::read(data, encoder.width())?;
+    Ok(matrix.map(|matrix| Kept {
+        vector: encoder.encode(&matrix, Side::Document),
+        matrix: Some(Arc::clone(data)),
+    }))
+}
+
+/// Whether these bytes are what is kept of a row, or say that nothing is.
+pub fn is_kept(data: &[u8], dimension: usize, multi: Option<&Encoder>) -> bool {
+    match multi {
+        Some(encoder) => Matrix::read(data, encoder.width()).is_ok(),
+        None => read_original(data, dimension).is_ok(),
+    }
+}
 
 /// What is kept of a vector, where it is as it was put in.
 pub fn original(vector: &[f32], there: bool) -> Vec<u8> {
@@ -14,7 +51,7 @@ pub fn original(vector: &[f32], there: bool) -> Vec<u8> {
 }
 
 /// Reads it back; none where it was not kept.
-pub fn read_original(data: &[u8], dimension: usize) -> Result<Option<Vec<f32>>> {
+fn read_original(data: &[u8], dimension: usize) -> Result<Option<Vec<f32>>> {
     let Some((first, floats)) = data.split_first() else { return Ok(None) };
     let (floats, rest) = floats.as_chunks::<4>();
     if *first != ORIGINAL || floats.len() != dimension || !rest.is_empty() {

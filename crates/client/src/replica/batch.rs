@@ -1,6 +1,7 @@
 //! Rows as a caller passes them, checked.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use ciphervec_owner::{Id, IndexSpec, Metric};
 
@@ -8,6 +9,7 @@ use crate::change::NewSegment;
 use crate::error::{Error, Result};
 use crate::host::Host;
 use crate::random::random;
+use crate::records::matrix::Tokens;
 use crate::records::record::{self, Fields};
 use crate::records::sparse::SparseVector;
 use crate::view::shown;
@@ -39,6 +41,8 @@ pub struct Records {
     pub documents: Vec<Option<String>>,
     /// Sparse vectors, or nothing for all rows: of collections that are made with [`crate::Sparse::Vectors`].
     pub sparse: Vec<Option<SparseVector>>,
+    /// The vectors of each row, instead of `embeddings`: of collections that are made with [`crate::Choices::multi`].
+    pub multi: Vec<Tokens>,
     /// What becomes of rows that are to be added and have no direction.
     pub on_zero: OnZero,
 }
@@ -91,6 +95,8 @@ pub struct Batch {
     pub records: Vec<Vec<u8>>,
     /// Which rows are as they were put in, and not unsealed; none: all of them.
     pub original: Option<Vec<bool>>,
+    /// The bytes of the matrix of each row, in collections whose rows have many vectors.
+    pub matrices: Vec<Arc<[u8]>>,
     /// What they were sealed into, so that a second attempt sends the same bytes.
     pub sealed: Vec<NewSegment>,
     /// Whether they are to be sealed without those of other segments.
@@ -98,14 +104,20 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// Rows for a collection of this kind.
-    pub fn new(given: Records, dimension: usize, metric: Metric) -> Result<Self> {
+    /// Rows for a collection of this kind, and the bytes of their matrices where rows have many vectors.
+    pub fn new(
+        given: Records,
+        matrices: Vec<Arc<[u8]>>,
+        dimension: usize,
+        metric: Metric,
+    ) -> Result<Self> {
         let Records { ids, mut embeddings, metadatas, documents, sparse, .. } = given;
         let mut faults = Vec::new();
         let count = check_rows(&mut embeddings, dimension, metric, "embeddings", &mut faults)?;
         let ids = if ids.is_empty() { fresh_ids(count)? } else { ids };
         check_ids(&ids, &mut faults);
-        same_length(ids.len(), count, "embeddings")?;
+        let what = if matrices.is_empty() { "embeddings" } else { "multi_embeddings" };
+        same_length(ids.len(), count, what)?;
         let changes = changes(ids.len(), &metadatas, &documents, &sparse)?;
         check_metadatas(&metadatas, &mut faults);
         check_sparse(&sparse, &mut faults);
@@ -118,6 +130,7 @@ impl Batch {
             records: records.collect::<Result<_>>()?,
             ids,
             rows: embeddings,
+            matrices,
             ..Batch::default()
         })
     }
@@ -129,6 +142,7 @@ impl Batch {
             rows: self.rows[start * dimension..stop * dimension].to_vec(),
             records: self.records[start..stop].to_vec(),
             original: self.original.as_ref().map(|original| original[start..stop].to_vec()),
+            matrices: self.matrices.get(start..stop).map(<[_]>::to_vec).unwrap_or_default(),
             ..Batch::default()
         }
     }

@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::hex::Hex;
 use crate::host::{Host, Progress};
 use crate::replica::batch::Batch;
-use crate::replica::{KEY_PAIR_ROWS, Replica, SEGMENT_ROWS};
+use crate::replica::{LONG_ROWS, Replica, SEGMENT_ROWS};
 use crate::view::spread::{moved, suits};
 
 /// Segments, and rows of each, whose mean is looked at.
@@ -195,6 +195,7 @@ impl Replica {
             whole.ids.extend(live.ids);
             whole.rows.extend(live.rows);
             whole.records.extend(live.records);
+            whole.matrices.extend(live.matrices);
             original.extend(live.original.unwrap_or_default());
         }
         if whole.ids.is_empty() {
@@ -226,7 +227,7 @@ impl Replica {
         let each = vectors.chunks_exact_mut(dimension).zip(&kept).zip(&names);
         for ((vector, kept), (_, id)) in each {
             match kept {
-                Some(kept) => vector.copy_from_slice(kept),
+                Some(kept) => vector.copy_from_slice(&kept.vector),
                 None => self.view().rescale(segment.id, id, vector),
             }
         }
@@ -235,6 +236,7 @@ impl Replica {
             rows: vectors,
             records: records.iter().map(|one| one.to_vec()).collect(),
             original: Some(original),
+            matrices: kept.into_iter().flatten().filter_map(|kept| kept.matrix).collect(),
             ..Batch::default()
         })
     }
@@ -257,7 +259,7 @@ impl Replica {
             }
             let names = self.live_names(one.id);
             let rows: Vec<_> = names.iter().map(|(row, id)| (*row, id)).collect();
-            if self.originals(host, &one, &rows).await?.contains(&None) {
+            if self.originals(host, &one, &rows).await?.iter().any(Option::is_none) {
                 passed_over.insert(one.id);
             }
         }
@@ -335,8 +337,9 @@ impl Replica {
         Ok(entries.into_iter().filter(worn).collect())
     }
 
-    fn segment_rows(&self) -> usize {
-        if self.description.has_key_pair() { KEY_PAIR_ROWS } else { SEGMENT_ROWS }
+    pub(super) fn segment_rows(&self) -> usize {
+        let long = self.description.has_key_pair() || self.description.multi.is_some();
+        if long { LONG_ROWS } else { SEGMENT_ROWS }
     }
 
     async fn merge_all(

@@ -67,7 +67,7 @@ impl Replica {
                 let queries = question.rows.chunks_exact(dimension);
                 for (query, nearest) in queries.zip(&mut nearest) {
                     let hits = rows.iter().zip(&vectors).map(|(&(row, id), vector)| {
-                        let value = value(metric, vector, query);
+                        let value = value(metric, &vector.vector, query);
                         Hit { id: id.clone(), segment: segment.id, row, value }
                     });
                     nearest.extend(hits);

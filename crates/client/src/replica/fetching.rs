@@ -16,7 +16,6 @@ use crate::belief::fetch_book::Failures;
 use crate::change::{ORIGINALS, RECORDS, ROWS, StoredSegment};
 use crate::error::{Error, Result};
 use crate::host::Host;
-use crate::records::original::read_original;
 use crate::records::record::Record;
 use crate::replica::Replica;
 use crate::replica::fetch::Fetch;
@@ -193,7 +192,8 @@ impl Replica {
         let dimension = self.description.spec.dimension();
         let rows = wanted.iter().flat_map(|at| &read.rows[at * dimension..][..dimension]);
         let original = wanted.iter().map(|&at| read.original[at]).collect();
-        Ok((found, Some(Vectors { rows: rows.copied().collect(), original })))
+        let matrices = wanted.iter().filter_map(|&at| read.matrices.get(at).cloned()).collect();
+        Ok((found, Some(Vectors { rows: rows.copied().collect(), original, matrices })))
     }
 
     /// Reads the records of every segment, as far as they are not kept here.
@@ -323,14 +323,14 @@ impl Replica {
         Ok(PrivateFetch { records, failures, ended })
     }
 
-    /// Records, and vectors as they were put in, of these rows, fetched as if they were `bound`.
+    /// Records of these rows, and the bytes of their vectors as they were put in, fetched as if they were `bound`.
     pub async fn fetch_private(
         &mut self,
         host: &dyn Host,
         ids: &[Id],
         (records, vectors): (bool, bool),
         bound: usize,
-    ) -> Result<(Vec<Arc<[u8]>>, Vec<f32>)> {
+    ) -> Result<(Vec<Arc<[u8]>>, Vec<Arc<[u8]>>)> {
         let places = self.view().places(ids)?;
         let (count, each) = messages(bound.max(ids.len()));
         let mut tables = Vec::new();
@@ -369,17 +369,14 @@ impl Replica {
         self.fetches.session = Some((key, session));
         let mut opened = opened.into_iter();
         let found = if records { opened.next().unwrap_or_default() } else { Vec::new() };
-        let originals = if vectors { opened.next().unwrap_or_default() } else { Vec::new() };
-        let dimension = self.description.spec.dimension();
-        let vector = |(bytes, id): (&Arc<[u8]>, &Id)| match read_original(bytes, dimension)? {
-            Some(vector) => Ok(vector),
-            None => self.refuse_private(&format!(
+        let kept = if vectors { opened.next().unwrap_or_default() } else { Vec::new() };
+        if let Some((_, id)) = kept.iter().zip(ids).find(|(bytes, _)| bytes.is_empty()) {
+            return self.refuse_private(&format!(
                 "does not give the vector of id {}, which was not kept as it was put in",
                 crate::view::shown(id)
-            )),
-        };
-        let vectors = originals.iter().zip(ids).map(vector).collect::<Result<Vec<Vec<f32>>>>()?;
-        Ok((found, vectors.concat()))
+            ));
+        }
+        Ok((found, kept))
     }
 
     /// A session whose keys the server was given, for so many queries.
@@ -466,8 +463,7 @@ impl Replica {
         answers: &[(Asked, Vec<u8>)],
     ) -> core::result::Result<Vec<Vec<Arc<[u8]>>>, SchemeError> {
         let listing = self.store.listing();
-        let (binding, dimension) =
-            (self.description.spec.binding(), self.description.spec.dimension());
+        let binding = self.description.spec.binding();
         let mut opened: Vec<Vec<Arc<[u8]>>> = Vec::with_capacity(tables.len());
         // What fills up is opened like the others, and fails unseen.
         let filler = (SegmentId([0; 16]), 0);
@@ -493,7 +489,7 @@ impl Replica {
                         let record = open_record(aead, place, id, row, sealed_row(bytes)?).ok()?;
                         // A writer who seals what is no record sees its readers fail as well.
                         let reads = match table.blob {
-                            ORIGINALS => read_original(&record, dimension).is_ok(),
+                            ORIGINALS => self.description.keeps(&record),
                             _ => Record::read(&record).is_ok(),
                         };
                         reads.then(|| Arc::from(record.as_slice()))

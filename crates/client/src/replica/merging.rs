@@ -106,7 +106,9 @@ impl Replica {
         let mut original = vectors.original;
         original.extend(batch.original.clone().unwrap_or_else(|| vec![true; batch.ids.len()]));
         ids.extend_from_slice(&batch.ids);
+        let matrices = vectors.matrices.into_iter().chain(batch.matrices.iter().cloned());
         Ok(Batch {
+            matrices: matrices.collect(),
             rows: [vectors.rows, batch.rows.clone()].concat(),
             records: records
                 .iter()

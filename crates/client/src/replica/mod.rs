@@ -20,6 +20,7 @@ pub mod fetches;
 pub mod fetching;
 pub mod filtering;
 pub mod fusion;
+pub mod late;
 pub mod membership;
 pub mod merging;
 pub mod oblivious;
@@ -74,9 +75,10 @@ use crate::store::CollectionStore;
 use crate::view::View;
 use crate::view::spread::OffCenter;
 
-/// Rows after which another segment begins; under the additively homomorphic schemes, which take seconds for so many.
+/// Rows after which another segment begins; under the additively homomorphic schemes, which take seconds for so many, and of rows of many
+/// vectors, whose matrices are all held while they are sealed.
 pub const SEGMENT_ROWS: usize = 65_536;
-pub const KEY_PAIR_ROWS: usize = 4_096;
+pub const LONG_ROWS: usize = 4_096;
 /// How often a change, or a query, is tried anew at least because others committed in between.
 const TURNS: u32 = 16;
 /// For how long it is. A server that tidies up commits as well, many times a second.

@@ -1,6 +1,7 @@
 //! Overlay: rows of which some are here already. The new ones are added and the others laid over what is here, in one commit.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use ciphervec_owner::{Id, Metric};
 use indexmap::IndexMap;
@@ -41,6 +42,8 @@ pub struct Changes {
     pub ids: Vec<Id>,
     /// Of the rows that have one, end to end.
     pub embeddings: Vec<f32>,
+    /// The bytes of their matrices, where rows have many vectors.
+    pub matrices: Vec<Arc<[u8]>>,
     /// Which rows have one.
     pub there: Vec<bool>,
     metadatas: Vec<Option<String>>,
@@ -52,12 +55,13 @@ pub struct Changes {
 struct Row<'a> {
     record: Vec<u8>,
     vector: Option<&'a [f32]>,
+    matrix: Option<&'a Arc<[u8]>>,
 }
 
 impl Changes {
     /// Vectors are given of all rows, of none, or of those that `there` marks.
     pub fn new(
-        rows: Records,
+        (rows, matrices): (Records, Vec<Arc<[u8]>>),
         there: Option<Vec<bool>>,
         dimension: usize,
         metric: Metric,
@@ -74,7 +78,7 @@ impl Changes {
         let there = there.unwrap_or_else(|| vec![!embeddings.is_empty(); ids.len()]);
         same_length(ids.len(), there.len(), "embeddings")?;
         same_length(there.iter().filter(|one| **one).count(), count, "embeddings")?;
-        let checked = Changes { ids, embeddings, there, metadatas, documents, sparse };
+        let checked = Changes { ids, embeddings, matrices, there, metadatas, documents, sparse };
         checked.beside()?;
         Ok(checked)
     }
@@ -105,16 +109,22 @@ impl Replica {
         let present: HashSet<_> = here.iter().collect();
         let mut last: IndexMap<&Id, Row<'_>> = IndexMap::new();
         let mut vectors = rows.embeddings.chunks_exact(dimension);
+        let mut matrices = rows.matrices.iter();
         for ((id, there), beside) in rows.ids.iter().zip(&rows.there).zip(rows.beside()?) {
-            let vector = if *there { vectors.next() } else { None };
+            let (vector, matrix) = match there {
+                true => (vectors.next(), matrices.next()),
+                false => (None, None),
+            };
             let stays = known == Known::Keep && (present.contains(id) || last.contains_key(id));
             if stays || unknown == Unknown::Skip && !present.contains(id) {
                 continue;
             }
             let before = old.get(id).map_or(&[][..], |record| record);
-            let row = last.entry(id).or_insert_with(|| Row { record: before.to_vec(), vector });
+            let new = || Row { record: before.to_vec(), vector, matrix };
+            let row = last.entry(id).or_insert_with(new);
             row.record = laid(&row.record, beside)?;
             row.vector = vector.or(row.vector);
+            row.matrix = matrix.or(row.matrix);
         }
         let left: Vec<Id> = last
             .iter()
@@ -132,8 +142,11 @@ impl Replica {
         say_stale(host, pairs)?;
         let kept = self.read_vectors(host, &left).await?;
         let mut read = kept.rows.chunks_exact(dimension).zip(kept.original);
+        let mut read_matrices = kept.matrices.iter();
         let (mut batch, mut original) = (Batch::default(), Vec::with_capacity(last.len()));
-        for (id, Row { record, vector }) in last {
+        for (id, Row { record, vector, matrix }) in last {
+            let matrix = if vector.is_some() { matrix } else { read_matrices.next() };
+            batch.matrices.extend(matrix.cloned());
             let (vector, as_given) = match vector {
                 Some(vector) => (vector, true),
                 None => read.next().unwrap_or_default(),

@@ -13,7 +13,7 @@ use indexmap::IndexMap;
 use crate::change::{ORIGINALS, RECORDS, StoredSegment, TAGS, TERMS};
 use crate::error::{Error, Result};
 use crate::host::Host;
-use crate::records::original::{original, read_original};
+use crate::records::original::{Kept, original, read_kept};
 use crate::records::record;
 use crate::records::sparse::Kind;
 use crate::records::terms::{Terms, TermsBuilder};
@@ -68,20 +68,41 @@ impl Replica {
     }
 
     /// The vectors of these rows as they were put in; none where they were not kept. None of a writer's: that they are those searched is
-    /// the writer's word.
+    /// the writer's word. Of rows with many vectors they are always kept.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] where they were not, and rows have many.
     pub async fn originals(
         &mut self,
         host: &dyn Host,
         segment: &StoredSegment,
         rows: &Rows<'_>,
-    ) -> Result<Vec<Option<Vec<f32>>>> {
-        if !segment.has(ORIGINALS) || self.writer(segment.id).is_some() {
-            return Ok(rows.iter().map(|_| None).collect());
-        }
+    ) -> Result<Vec<Option<Kept>>> {
+        let multi = self.description.multi.clone();
         let dimension = self.description.spec.dimension();
+        let mut kept = Vec::with_capacity(rows.len());
+        for one in self.kept_bytes(host, segment, rows).await? {
+            kept.push(heavy(|| read_kept(&one, dimension, multi.as_deref()))?);
+        }
+        if multi.is_some() && kept.iter().any(Option::is_none) {
+            return Error::corrupt(format!("{} has rows without their vectors", self.name()));
+        }
+        Ok(kept)
+    }
+
+    /// The bytes that these are read from; none where nothing was kept.
+    pub async fn kept_bytes(
+        &mut self,
+        host: &dyn Host,
+        segment: &StoredSegment,
+        rows: &Rows<'_>,
+    ) -> Result<Vec<Arc<[u8]>>> {
+        if !segment.has(ORIGINALS) || self.writer(segment.id).is_some() {
+            return Ok(rows.iter().map(|_| Arc::from([])).collect());
+        }
         let opened = self.open_blob(host, segment, ORIGINALS, rows).await?;
         self.payloads.records.remove(&segment.id);
-        opened.iter().map(|one| read_original(one, dimension)).collect()
+        Ok(opened)
     }
 
     /// These rows of a blob of sealed records, of which all have to open, whichever are wanted: a server that damages some would
@@ -288,7 +309,9 @@ impl Replica {
             blobs.insert(TERMS, seal_as(&[WORDS.into()], vec![terms.to_bytes()])?);
         }
         let kept = |row: usize| batch.original.as_ref().is_none_or(|original| original[row]);
-        if self.description.originals && (0..batch.ids.len()).any(kept) {
+        if self.description.multi.is_some() {
+            blobs.insert(ORIGINALS, seal(batch.matrices.iter().map(|one| one.to_vec()).collect())?);
+        } else if self.description.originals && (0..batch.ids.len()).any(kept) {
             let dimension = self.description.spec.dimension();
             let rows = batch.rows.chunks_exact(dimension).enumerate();
             let of = |(row, vector): (usize, &[f32])| original(vector, kept(row));

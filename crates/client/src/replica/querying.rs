@@ -8,6 +8,7 @@ use crate::matches::Matches;
 use crate::replica::Replica;
 use crate::replica::alone::Alone;
 use crate::replica::fusion::{ByWords, Hybrid, fused};
+use crate::replica::late::Late;
 use crate::replica::request::{GetResult, Parts};
 use crate::replica::rows::{rows_of, way};
 use crate::replica::search::{Question, search};
@@ -16,19 +17,32 @@ use crate::replica::search::{Question, search};
 pub struct Wanted {
     /// The most of each query.
     pub count: Option<usize>,
+    /// Where rows have many vectors.
+    pub late: Option<Late>,
     pub hybrid: Option<Hybrid>,
     /// Whether a flood gives way to a result by the vectors themselves, where there is one.
     pub exact: bool,
     pub parts: Parts,
 }
 
-/// One attempt at a query, the parts of its hits that are asked for, and the noise that was added.
+/// What one attempt at a question came to.
+pub struct Asked {
+    pub found: Vec<Matches>,
+    /// How far MaxSim of each query's hits may be off.
+    pub bounds: Vec<f64>,
+    /// The parts of the hits that are asked for.
+    pub beside: Vec<GetResult>,
+    /// The noise that was added.
+    pub flooding: Option<f64>,
+}
+
+/// One attempt at a query.
 pub async fn asked(
     alone: &mut Alone<'_>,
     host: &dyn Host,
     question: &Question,
-    Wanted { count, hybrid, exact, parts }: &Wanted,
-) -> Result<(Vec<Matches>, Vec<GetResult>, Option<f64>)> {
+    Wanted { count, late, hybrid, exact, parts }: &Wanted,
+) -> Result<Asked> {
     let (parts, count) = (*parts, *count);
     let queries = match hybrid {
         Some(hybrid) => hybrid.asked.len(),
@@ -38,6 +52,9 @@ pub async fn asked(
     // Before anything is asked: what is refused then depends on no hit.
     let bound = count.map_or(1, |count| most(alone, count));
     way(alone, host, parts, bound).await?;
+    if let Some(late) = late {
+        alone.way_of_late(host, late).await?;
+    }
     let by_words = hybrid.as_ref().zip(count).filter(|(hybrid, _)| !hybrid.scans());
     let ranked = match question.flood {
         Some(_) if *exact => alone.ranked_by_vectors(host, question, parts.fetch).await?,
@@ -49,6 +66,18 @@ pub async fn asked(
         (None, Some((hybrid, count))) => words_alone(alone, host, question, hybrid, count).await?,
         (None, None) => searched(alone, host, question).await?,
     };
+    let (mut found, mut bounds) = match late {
+        Some(late) => alone.ranked_late(host, late, found).await?,
+        None => (found, Vec::new()),
+    };
+    match (late, hybrid) {
+        (Some(_), None) => {
+            let count = count.unwrap_or(usize::MAX);
+            found.iter_mut().for_each(|one| one.truncate(count));
+        }
+        // Fused scores are others.
+        _ => bounds.clear(),
+    }
     let found = match (hybrid, count) {
         (Some(hybrid), Some(count)) if hybrid.scans() => {
             with_words(alone, host, question, hybrid, found, count).await?
@@ -64,7 +93,7 @@ pub async fn asked(
         .iter()
         .map(|one| GetResult { rows: rows.by_ref().take(one.ids.len()).collect(), owners_only });
     let beside = beside.collect();
-    Ok((found, beside, flooding))
+    Ok(Asked { found, bounds, beside, flooding })
 }
 
 /// The order of both, that of vectors and that of words.

@@ -8,6 +8,7 @@ use ciphervec_owner::{Error as SchemeError, Id, SegmentId};
 use crate::change::{ROWS, StoredSegment};
 use crate::error::{Error, Result};
 use crate::host::Host;
+use crate::records::original::{Kept, read_kept};
 use crate::replica::Replica;
 use crate::threads::heavy;
 
@@ -15,6 +16,8 @@ use crate::threads::heavy;
 pub struct Vectors {
     pub rows: Vec<f32>,
     pub original: Vec<bool>,
+    /// The bytes of the matrix of each row, where rows have many vectors.
+    pub matrices: Vec<Arc<[u8]>>,
 }
 
 /// Ids of one segment: their positions and rows.
@@ -53,17 +56,26 @@ impl Replica {
     /// The vectors of these ids: where what was put in was not kept they are unsealed, to within the precision of the seal.
     pub async fn read_vectors(&mut self, host: &dyn Host, ids: &[Id]) -> Result<Vectors> {
         let dimension = self.description.spec.dimension();
-        let mut found =
-            Vectors { rows: vec![0.0; ids.len() * dimension], original: vec![false; ids.len()] };
+        let mut found = Vectors {
+            rows: vec![0.0; ids.len() * dimension],
+            original: vec![false; ids.len()],
+            matrices: Vec::new(),
+        };
+        if self.description.multi.is_some() {
+            found.matrices = vec![Arc::from([]); ids.len()];
+        }
         for (segment, places) in self.by_segment(ids)? {
             let rows: Vec<_> = places.iter().map(|(_, row, id)| (*row, *id)).collect();
             let kept = self.originals(host, &segment, &rows).await?;
             let mut left = Vec::new();
             for ((position, row, id), vector) in places.iter().zip(kept) {
                 match vector {
-                    Some(vector) => {
+                    Some(Kept { vector, matrix }) => {
                         found.rows[position * dimension..][..dimension].copy_from_slice(&vector);
                         found.original[*position] = true;
+                        if let Some(matrix) = matrix {
+                            found.matrices[*position] = matrix;
+                        }
                     }
                     None => left.push((*position, *row, *id)),
                 }
@@ -76,6 +88,21 @@ impl Replica {
             for ((position, _, id), row) in left.iter().zip(unsealed.chunks_exact_mut(dimension)) {
                 self.view().rescale(segment.id, id, row);
                 found.rows[position * dimension..][..dimension].copy_from_slice(row);
+            }
+        }
+        Ok(found)
+    }
+
+    /// The vectors that these bytes of rows are kept as.
+    pub fn vectors_of_kept(&self, bytes: &[Arc<[u8]>]) -> Result<Vectors> {
+        let (dimension, multi) =
+            (self.description.spec.dimension(), self.description.multi.as_deref());
+        let mut found =
+            Vectors { rows: Vec::new(), original: vec![true; bytes.len()], matrices: Vec::new() };
+        for one in bytes {
+            if let Some(Kept { vector, matrix }) = heavy(|| read_kept(one, dimension, multi))? {
+                found.rows.extend(vector);
+                found.matrices.extend(matrix);
             }
         }
         Ok(found)

@@ -20,11 +20,11 @@ use crate::error::{Error, Result};
 use crate::gathered::gathered;
 use crate::host::{Host, Progress};
 use crate::random::{Draws, random};
+use crate::replica::Replica;
 use crate::replica::batch::Batch;
 use crate::replica::choosing::{block_rows, capacity, choose, routable, widest};
 use crate::replica::clustering::{Space, assign};
 use crate::replica::padding::{Rows, Shape};
-use crate::replica::{KEY_PAIR_ROWS, Replica, SEGMENT_ROWS};
 
 /// What one commit adds, about.
 const BATCH_BYTES: usize = 48 << 20;
@@ -350,7 +350,7 @@ impl Making<'_> {
         rows: Rows,
     ) -> Result<()> {
         let (host, dimension) = (self.host, replica.description.spec.dimension());
-        let step = if replica.description.has_key_pair() { KEY_PAIR_ROWS } else { SEGMENT_ROWS };
+        let step = replica.segment_rows();
         for start in (0..rows.ids.len()).step_by(step) {
             let numbers: Vec<_> = (start..rows.ids.len().min(start + step)).collect();
             let Rows { ids, vectors, original, payloads } = rows.take(&numbers, dimension);

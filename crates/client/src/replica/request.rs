@@ -2,6 +2,7 @@
 
 use ciphervec_owner::Id;
 
+use crate::records::matrix::Tokens;
 use crate::replica::fetch::Fetch;
 use crate::replica::fusion::Hybrid;
 
@@ -12,8 +13,17 @@ pub struct Parts {
     pub records: bool,
     /// Vectors.
     pub embeddings: bool,
+    /// All vectors of rows that have many.
+    pub multi: bool,
     /// What a server may see of which rows they are of.
     pub fetch: Fetch,
+}
+
+impl Parts {
+    /// Whether what vectors were put in as is read.
+    pub(crate) fn vectors(&self) -> bool {
+        self.embeddings || self.multi
+    }
 }
 
 /// Who will read a result.
@@ -42,6 +52,11 @@ pub struct Selection {
 pub struct QueryRequest {
     /// Queries end to end.
     pub embeddings: Vec<f32>,
+    /// Queries of many vectors each, in collections that are made with [`crate::Choices::multi`]; instead of `embeddings`.
+    pub multi: Vec<Tokens>,
+    /// How many rows MaxSim ranks for each of these: the closest by their one vector. At least as many as hits are asked for are;
+    /// [`CANDIDATES`] unless told otherwise.
+    pub candidates: Option<usize>,
     /// The most hits of each; 10 where there is no `within` either.
     pub n_results: Option<usize>,
     /// Texts that are asked beside the vectors, by their words; the collection has to be made with [`crate::Choices::sparse`].
@@ -72,6 +87,8 @@ pub struct Row {
     pub document: Option<String>,
     /// Its vector.
     pub embedding: Option<Vec<f32>>,
+    /// All vectors of a row that has many, each number within half a 127th of its vector's largest.
+    pub tokens: Option<Tokens>,
 }
 
 /// A row that is close to a query.
@@ -79,9 +96,9 @@ pub struct Row {
 pub struct Found {
     /// The row.
     pub row: Row,
-    /// Lower is closer: 1 − cosine, 1 − inner product, squared Euclidean, or differing bits; minus the score of a fusion.
+    /// Lower is closer: 1 − cosine, 1 − inner product or MaxSim, squared Euclidean, or differing bits; minus the score of a fusion.
     pub distance: f64,
-    /// Higher is closer: cosine, inner product, or minus the distance; of a [`crate::Fusion`] what that makes of both.
+    /// Higher is closer: cosine, inner product, MaxSim, or minus the distance; of a [`crate::Fusion`] what that makes of both.
     pub score: f64,
 }
 
@@ -99,6 +116,8 @@ pub struct GetResult {
 pub struct QueryResult {
     /// The hits of each query, the closest first.
     pub hits: Vec<Vec<Found>>,
+    /// Of each query of many vectors, how far MaxSim of any hit may be from that of the vectors that were put in.
+    pub bounds: Vec<f64>,
     /// Whether scores carry noise of the encryption, as in modes `sealed` and `sealed-query`: such are the key owner's own, and many of
     /// them shown to others give the key away.
     pub owners_only: bool,

@@ -11,7 +11,6 @@ use crate::records::Filter;
 use crate::records::record::Record;
 use crate::replica::Replica;
 use crate::replica::fetching::Way;
-use crate::replica::read::Vectors;
 use crate::replica::request::{GetResult, Parts, Row, Selection};
 
 pub async fn way(
@@ -20,7 +19,10 @@ pub async fn way(
     parts: Parts,
     bound: usize,
 ) -> Result<Way> {
-    replica.way(host, parts.fetch, (parts.records, parts.embeddings), bound).await
+    if parts.multi {
+        replica.encoder()?;
+    }
+    replica.way(host, parts.fetch, (parts.records, parts.vectors()), bound).await
 }
 
 pub fn filter_of(replica: &Replica, which: &Selection) -> Result<Option<Filter>> {
@@ -63,19 +65,19 @@ pub async fn rows_of(
 ) -> Result<GetResult> {
     let (vectors, records) = match way {
         Way::Private(bound) => {
-            let wanted = (parts.records, parts.embeddings);
-            let (records, vectors) = replica.fetch_private(host, &ids, wanted, bound).await?;
-            let kept = Vectors { rows: vectors, original: vec![true; ids.len()] };
-            (parts.embeddings.then_some(kept), records)
+            let wanted = (parts.records, parts.vectors());
+            let (records, kept) = replica.fetch_private(host, &ids, wanted, bound).await?;
+            let vectors = replica.vectors_of_kept(&kept)?;
+            (parts.vectors().then_some(vectors), records)
         }
         Way::All => {
-            let wanted = (parts.records, parts.embeddings);
+            let wanted = (parts.records, parts.vectors());
             let (records, vectors) = replica.read_whole(host, &ids, wanted).await?;
             (vectors, records)
         }
         Way::Segments | Way::Rows => {
             let vectors =
-                if parts.embeddings { Some(replica.read_vectors(host, &ids).await?) } else { None };
+                if parts.vectors() { Some(replica.read_vectors(host, &ids).await?) } else { None };
             let records = match (parts.records, way) {
                 (false, _) => Vec::new(),
                 (true, Way::Rows) => replica.fetch_rows(host, &ids).await?,
@@ -101,7 +103,15 @@ pub async fn rows_of(
         };
         let embedding =
             vectors.as_ref().map(|vectors| vectors.rows[i * dimension..][..dimension].to_vec());
-        rows.push(Row { id, metadata, document, embedding });
+        let matrix = vectors.as_ref().and_then(|vectors| vectors.matrices.get(i));
+        let tokens = matrix.filter(|_| parts.multi).map(|matrix| replica.matrix(matrix));
+        rows.push(Row {
+            id,
+            metadata,
+            document,
+            embedding: embedding.filter(|_| parts.embeddings),
+            tokens: tokens.transpose()?.map(|matrix| matrix.values()),
+        });
     }
     Ok(GetResult { rows, owners_only })
 }

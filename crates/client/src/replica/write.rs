@@ -8,8 +8,8 @@ use ciphervec_owner::{Id, SegmentId};
 use crate::change::{Change, NewSegment, ROWS, SIDECAR};
 use crate::error::Result;
 use crate::host::{Host, Progress};
+use crate::replica::Replica;
 use crate::replica::batch::Batch;
-use crate::replica::{KEY_PAIR_ROWS, Replica, SEGMENT_ROWS};
 use crate::threads::heavy;
 
 impl Replica {
@@ -41,8 +41,7 @@ impl Replica {
         let mut change = Change::default();
         if taken.is_empty() {
             if batch.sealed.is_empty() {
-                let step =
-                    if self.description.has_key_pair() { KEY_PAIR_ROWS } else { SEGMENT_ROWS };
+                let step = self.segment_rows();
                 let center = self.center_for(&batch.rows);
                 for start in (0..total).step_by(step) {
                     let stop = total.min(start + step);

@@ -12,7 +12,8 @@ use ciphervec_owner::{Id, Metric, Mode};
 use crate::support::{Faulty, Server, client, connection, filled, keys, rows, vectors};
 
 const D: usize = 16;
-const EVERYTHING: Parts = Parts { records: true, embeddings: true, fetch: Fetch::Segments };
+const EVERYTHING: Parts =
+    Parts { records: true, embeddings: true, multi: false, fetch: Fetch::Segments };
 
 fn ask(embedding: Vec<f32>, count: usize) -> QueryRequest {
     QueryRequest {

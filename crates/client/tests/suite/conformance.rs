@@ -109,6 +109,7 @@ fn records(given: &Given) -> Result<(Records, Option<Vec<bool>>), Error> {
         metadatas: texts(given, "metadatas", false)?,
         documents: texts(given, "documents", true)?,
         sparse: Vec::new(),
+        multi: Vec::new(),
         on_zero: match value(given, "on_zero") {
             None => OnZero::Refuse,
             Some(Value::String(what)) if what == "refuse" => OnZero::Refuse,
@@ -336,6 +337,7 @@ fn run(docs: &Collection, host: &Connection, step: &Step) -> Found {
                 audience: audience(given)?,
                 flooding: None,
                 skip_quarantined: false,
+                ..QueryRequest::default()
             };
             let found = block_on(docs.query(host, request))?;
             let mut lists: BTreeMap<String, Vec<Value>> = BTreeMap::new();

@@ -31,7 +31,7 @@ fn asked(docs: &Collection, host: &Connection, seed: u64) -> Result<QueryResult,
     let request = QueryRequest {
         embeddings: vectors(2, DIMENSION, seed),
         n_results: Some(3),
-        parts: Parts { records: true, embeddings: true, fetch: Fetch::Segments },
+        parts: Parts { records: true, embeddings: true, multi: false, fetch: Fetch::Segments },
         ..QueryRequest::default()
     };
     block_on(docs.query(host, request))

@@ -9,6 +9,7 @@ mod fetching;
 mod filters;
 mod former;
 mod hostile;
+mod late;
 mod local;
 mod lying;
 mod members;

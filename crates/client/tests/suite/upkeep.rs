@@ -12,7 +12,8 @@ use ciphervec_owner::{Id, Keys, Metric, Mode};
 use crate::support::{Faulty, Server, connection, filled, keys, rows};
 
 const D: usize = 16;
-const EVERYTHING: Parts = Parts { records: true, embeddings: true, fetch: Fetch::Segments };
+const EVERYTHING: Parts =
+    Parts { records: true, embeddings: true, multi: false, fetch: Fetch::Segments };
 
 fn other_keys() -> Arc<Keys> {
     Arc::new(Keys::from_master([9; 32]))

@@ -3,6 +3,7 @@
 import { InvalidInput, InvalidRows } from "../errors.js";
 import { distinct, type Flat, idsOf, rowsOf, sameLength } from "../ingest/arrays.js";
 import { sparseVectors } from "../ingest/hybrid.js";
+import { tokensOf } from "../ingest/multi.js";
 import { changesOf } from "../ingest/records.js";
 import type { NativeRows } from "../native.js";
 import type { Metric } from "../types.js";
@@ -14,7 +15,29 @@ export interface GivenRows {
   metadatas?: unknown;
   documents?: unknown;
   sparseEmbeddings?: unknown;
+  multiEmbeddings?: (Flat | null)[] | undefined;
   onZero?: unknown;
+}
+
+/** Rows of many vectors, each of `width` numbers where they stand end to end. Throws as `batchOf`. */
+export function manyOf(given: GivenRows, width: number | undefined): NativeRows {
+  const { embeddings, multiEmbeddings = [] } = given;
+  if (embeddings !== undefined)
+    throw new InvalidInput("pass either embeddings or multiEmbeddings, not both.");
+  if (multiEmbeddings.includes(null))
+    throw new InvalidInput("multiEmbeddings must have a matrix for each row, got null among them.");
+  const multi = tokensOf(multiEmbeddings, width);
+  const ids = given.ids === undefined || given.ids === null ? undefined : idsOf(given.ids);
+  if (ids) {
+    sameLength(ids.length, multi.length, "multiEmbeddings");
+    distinct(ids);
+  }
+  const count = multi.length;
+  const beside = {
+    ...changesOf(count, given.metadatas, given.documents),
+    ...sparseOf(given.sparseEmbeddings, count),
+  };
+  return { ...(ids && { ids }), embeddings: new Float32Array(0), multi, ...beside };
 }
 
 /** Rows for a collection of this kind. Throws InvalidInput, InvalidRows naming all that is wrong, DuplicateId. */

@@ -4,9 +4,10 @@ import { CollectionExists, CollectionNotFound, guarded, InvalidInput } from "../
 import { type Call, under, type World } from "../host.js";
 import { countOfThings, finite } from "../ingest/arrays.js";
 import { sparseKind } from "../ingest/hybrid.js";
+import { muveraOf } from "../ingest/multi.js";
 import type { Keys, Native, NativeClient, NativeCollection } from "../native.js";
 import { CLUSTERS, known } from "../options.js";
-import type { Clusters, Metric, Mode, Precision, Sparse } from "../types.js";
+import type { Clusters, Metric, Mode, Muvera, Precision, Sparse } from "../types.js";
 import { CollectionEngine } from "./collection.js";
 
 const METRICS = ["cosine", "ip", "l2", "hamming"];
@@ -16,7 +17,7 @@ const PRECISIONS = ["standard", "small", "wide"];
 /** What a caller chooses. */
 export interface Choices {
   name: string;
-  dimension: number;
+  dimension?: number | undefined;
   metric?: Metric | undefined;
   mode?: Mode | undefined;
   precision?: Precision | undefined;
@@ -24,6 +25,7 @@ export interface Choices {
   originals?: boolean | undefined;
   routing?: Clusters | undefined;
   sparse?: Sparse | undefined;
+  multi?: Muvera | undefined;
 }
 
 /** Which collection to open, and what is taken for it. */
@@ -188,8 +190,7 @@ export class ClientEngine {
       mode = "sealed",
       precision = "standard",
     } = choices;
-    if (!Number.isSafeInteger(dimension) || dimension < 1)
-      throw new InvalidInput(`dimension must be a whole number of at least 1, got ${String(dimension)}.`);
+    if (choices.multi === undefined || dimension !== undefined) countOfThings(dimension, "dimension");
     oneOf("metric", metric, METRICS);
     oneOf("mode", mode, MODES);
     oneOf("precision", precision, PRECISIONS);
@@ -200,7 +201,8 @@ export class ClientEngine {
     if (choices.routing !== undefined) checkClusters(choices.routing);
     const { sparse } = choices;
     const ranked = sparse === undefined ? {} : { sparse: sparseKind(sparse) };
-    const checked = { ...choices, ...ranked, name: String(choices.name), filterable };
+    const many = choices.multi === undefined ? {} : { multi: muveraOf(choices.multi) };
+    const checked = { ...choices, ...ranked, ...many, name: String(choices.name), filterable };
     guarded(() => this.#client.checkNew(checked));
     return checked;
   }

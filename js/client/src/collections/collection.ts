@@ -14,6 +14,7 @@ import {
 } from "../ingest/arrays.js";
 import { hybridOf, sparseKind } from "../ingest/hybrid.js";
 import { parse } from "../ingest/json.js";
+import { tokensOf } from "../ingest/multi.js";
 import { changesOf } from "../ingest/records.js";
 import { filterText } from "../ingest/where.js";
 import type {
@@ -22,7 +23,9 @@ import type {
   Keys,
   NativeCollection,
   NativeListed,
+  NativeRows,
   NativeSelection,
+  NativeTokens,
 } from "../native.js";
 import type {
   Audience,
@@ -39,12 +42,12 @@ import type {
   QueryPart,
   QueryResult,
 } from "../types.js";
-import { batchOf, type GivenRows, sparseOf } from "./batch.js";
+import { batchOf, type GivenRows, manyOf, sparseOf } from "./batch.js";
 import type { Choices } from "./client.js";
 
 export type { CollectionFacts } from "../native.js";
 
-const GET_PARTS: readonly GetPart[] = ["metadatas", "documents", "embeddings"];
+const GET_PARTS: readonly GetPart[] = ["metadatas", "documents", "embeddings", "multiEmbeddings"];
 const QUERY_PARTS: readonly QueryPart[] = ["distances", "scores", ...GET_PARTS];
 
 interface Which {
@@ -65,6 +68,8 @@ export interface GetQuestion extends Which {
 /** What `query` is asked. */
 export interface QueryQuestion extends Which {
   queryEmbeddings?: Flat | undefined;
+  queryMultiEmbeddings?: Flat[] | undefined;
+  candidates?: number | undefined;
   queryTexts?: unknown;
   sparse?: unknown;
   fusion?: unknown;
@@ -97,14 +102,12 @@ export class CollectionEngine {
   }
 
   add(given: GivenRows, call: Call): Promise<Id[]> {
-    const { dimension, metric } = this.#facts;
-    const rows = batchOf(given, dimension, metric as Metric);
+    const rows = this.#batch(given);
     return this.#under(call, (host) => this.#native.add(host, rows));
   }
 
   upsert(given: GivenRows, call: Call): Promise<Id[]> {
-    const { dimension, metric } = this.#facts;
-    const rows = batchOf(given, dimension, metric as Metric);
+    const rows = this.#batch(given);
     return this.#under(call, (host) => this.#native.upsert(host, rows));
   }
 
@@ -154,9 +157,12 @@ export class CollectionEngine {
   async query(question: QueryQuestion, call: Call): Promise<QueryResult> {
     const include = checkInclude(question.include ?? ["distances", "scores"], QUERY_PARTS);
     const { nResults, within, flooding, queryEmbeddings, skipQuarantined = false } = question;
+    const { queryMultiEmbeddings, candidates } = question;
+    if (queryEmbeddings !== undefined && queryMultiEmbeddings !== undefined)
+      throw new InvalidInput("pass either queryEmbeddings or queryMultiEmbeddings, not both.");
     const hybrid = hybridOf(question);
     const scans = hybrid === undefined || hybrid.k !== undefined || hybrid.alpha !== undefined;
-    if (scans !== (queryEmbeddings !== undefined))
+    if (scans !== ((queryEmbeddings ?? queryMultiEmbeddings) !== undefined))
       throw new InvalidInput(
         scans
           ? "query() needs queryEmbeddings, the vectors of the questions. Embed the texts first."
@@ -168,6 +174,8 @@ export class CollectionEngine {
       queryEmbeddings: queryEmbeddings
         ? this.#rows(queryEmbeddings, "queryEmbeddings").data
         : new Float32Array(0),
+      ...(queryMultiEmbeddings && { queryTokens: this.#tokens(queryMultiEmbeddings) }),
+      ...(candidates !== undefined && { candidates: countOfThings(candidates, "candidates") }),
       ...(hybrid && { hybrid }),
       ...(nResults !== undefined && { nResults: countOfThings(nResults, "nResults") }),
       ...(within !== undefined && { within: finite(within, "within") }),
@@ -178,6 +186,7 @@ export class CollectionEngine {
     };
     const {
       hits,
+      bounds,
       ownersOnly,
       checked,
       flooding: flooded,
@@ -192,6 +201,10 @@ export class CollectionEngine {
       metadatas: part("metadatas", (i) => beside[i]?.metadatas ?? []),
       documents: part("documents", (i) => beside[i]?.documents ?? []),
       embeddings: part("embeddings", (i) => beside[i]?.embeddings ?? []),
+      ...(include.includes("multiEmbeddings") && {
+        multiEmbeddings: beside.map((one) => one.multiEmbeddings ?? []),
+      }),
+      ...(bounds.length > 0 && { bounds: Array.from(bounds) }),
       include,
       ownersOnly,
       checked,
@@ -325,13 +338,32 @@ export class CollectionEngine {
     return under(this.#world, call, work);
   }
 
+  /** New rows, of one vector each or of many. */
+  #batch(given: GivenRows): NativeRows {
+    const { dimension, metric, multi } = this.#facts;
+    if (given.multiEmbeddings !== undefined) return manyOf(given, multi?.width);
+    return batchOf(given, dimension, metric as Metric);
+  }
+
+  #tokens(given: readonly (Flat | null)[]): NativeTokens[] {
+    return tokensOf(given, this.#facts.multi?.width);
+  }
+
   /** Rows of which some have no vector, as the core takes them. */
-  #some({ embeddings, there, ...given }: Some) {
+  #some({ embeddings, there, multiEmbeddings, ...given }: Some) {
     const ids = idsOf(given.ids);
     const changes = {
       ...changesOf(ids.length, given.metadatas, given.documents),
       ...sparseOf(given.sparseEmbeddings, ids.length),
     };
+    if (multiEmbeddings !== undefined) {
+      if (embeddings !== undefined)
+        throw new InvalidInput("pass either embeddings or multiEmbeddings, not both.");
+      sameLength(ids.length, multiEmbeddings.length, "multiEmbeddings");
+      const given_to = multiEmbeddings.map((one) => one !== null);
+      const multi = this.#tokens(multiEmbeddings);
+      return { ids, embeddings: new Float32Array(0), multi, ...changes, there: given_to };
+    }
     const rows = embeddings === undefined ? null : this.#rows(embeddings, "embeddings");
     const expected = there?.filter(Boolean).length ?? (rows === null ? 0 : ids.length);
     if (there !== undefined) sameLength(ids.length, there.length, "embeddings");
@@ -354,14 +386,18 @@ function selection({ ids, where, whereDocument }: Which): NativeSelection {
   };
 }
 
-function partsOf(include: readonly string[]): { records: boolean; embeddings: boolean } {
+function partsOf(include: readonly string[]): { records: boolean; embeddings: boolean; multi: boolean } {
   return {
     records: include.includes("metadatas") || include.includes("documents"),
     embeddings: include.includes("embeddings"),
+    multi: include.includes("multiEmbeddings"),
   };
 }
 
-function listed({ ids, metadatas, documents, embeddings }: NativeListed, include: readonly GetPart[]) {
+function listed(
+  { ids, metadatas, documents, embeddings, matrices }: NativeListed,
+  include: readonly GetPart[],
+) {
   return {
     ids,
     metadatas:
@@ -370,7 +406,12 @@ function listed({ ids, metadatas, documents, embeddings }: NativeListed, include
         : null,
     documents: include.includes("documents") ? documents : null,
     embeddings: include.includes("embeddings") ? embeddings : null,
+    ...(include.includes("multiEmbeddings") && { multiEmbeddings: (matrices ?? []).map(vectorsOf) }),
   };
+}
+
+function vectorsOf({ width, values }: NativeTokens): Float32Array[] {
+  return Array.from({ length: values.length / width }, (_, i) => values.subarray(i * width, (i + 1) * width));
 }
 
 /** Who will read it. Throws InvalidInput for another name than the two. */
