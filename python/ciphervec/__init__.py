@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     from .collections.spec import Clusters
     from .http import AsyncHttpClient, HttpClient
     from .ingest.network import Network
+    from .ingest.spans import trace_calls
     from .programs.helpers import fold
     from .programs.kinds import public, secret
     from .programs.program import Program, program
@@ -132,6 +133,7 @@ _NAMES = {
     "public": "programs.kinds",
     "register_embedding_function": "collections.embedding.encoders",
     "secret": "programs.kinds",
+    "trace_calls": "ingest.spans",
 }
 
 
@@ -246,4 +248,5 @@ __all__ = [
     "secret",
     "set_threads",
     "text",
+    "trace_calls",
 ]

@@ -12,6 +12,7 @@ use crate::clusters::choice::Clusters;
 use crate::error::{Error, Result};
 use crate::face::Face;
 use crate::host::Host;
+use crate::noting::Noting;
 use crate::records::sparse::Sparse;
 use crate::replica::alone::Alone;
 use crate::replica::batch::{Batch, Records, changed, check_rows, distinct};
@@ -128,6 +129,7 @@ impl Collection {
     /// # Errors
     /// [`Error::Rows`] naming all that is wrong, [`Error::DuplicateId`] for an id that is here; nothing was written then.
     pub async fn add(&self, host: &dyn Host, rows: Records) -> Result<Vec<Id>> {
+        let noting = Noting::of(host, "add", self.spec.collection());
         self.check_sparse(&rows)?;
         let rows = rows.without_zeros(host, &self.spec);
         let mut batch = Batch::new(rows, self.spec.dimension(), self.spec.metric())?;
@@ -139,6 +141,7 @@ impl Collection {
             replica.write(host, &mut batch, &[]).await
         };
         replica.in_turn(host, write).await?;
+        noting.done(batch.ids.len());
         Ok(batch.ids)
     }
 
@@ -147,6 +150,7 @@ impl Collection {
     /// # Errors
     /// As [`Self::add`].
     pub async fn upsert(&self, host: &dyn Host, rows: Records) -> Result<Vec<Id>> {
+        let noting = Noting::of(host, "upsert", self.spec.collection());
         self.check_sparse(&rows)?;
         let rows = rows.without_zeros(host, &self.spec);
         let mut batch = Batch::new(rows, self.spec.dimension(), self.spec.metric())?;
@@ -159,6 +163,7 @@ impl Collection {
             replica.write(host, &mut batch, &known).await
         };
         alone.in_turn(host, write).await?;
+        noting.done(batch.ids.len());
         Ok(batch.ids)
     }
 
@@ -174,6 +179,7 @@ impl Collection {
         there: Option<Vec<bool>>,
         removed: &[String],
     ) -> Result<()> {
+        let noting = Noting::of(host, "update", self.spec.collection());
         self.check_sparse(&rows)?;
         let dimension = self.spec.dimension();
         let rows = Changes::new(rows, there, dimension, self.spec.metric())?;
@@ -204,7 +210,9 @@ impl Collection {
             batch.original = Some(as_given);
             replica.write(host, &mut batch, ids).await
         };
-        alone.in_turn(host, change).await
+        alone.in_turn(host, change).await?;
+        noting.done(ids.len());
+        Ok(())
     }
 
     /// Adds the rows that are not here and lays the others over what is here, in one commit; how many were written. Of a row that is
@@ -221,13 +229,16 @@ impl Collection {
         known: Known,
         unknown: Unknown,
     ) -> Result<usize> {
+        let noting = Noting::of(host, "merge", self.spec.collection());
         self.check_sparse(&rows)?;
         let rows = Changes::new(rows, there, self.spec.dimension(), self.spec.metric())?;
         let mut alone = self.alone(host).await?;
         alone.refresh(host).await?;
         alone.see(host, &rows.embeddings)?;
         let lay = async |replica: &mut Replica| replica.overlay(host, &rows, known, unknown).await;
-        alone.in_turn(host, lay).await
+        let count = alone.in_turn(host, lay).await?;
+        noting.done(count);
+        Ok(count)
     }
 
     /// Deletes rows by id, by filter, or both; how many. Ids that are not here are an error unless `missing_ok`.
@@ -240,6 +251,7 @@ impl Collection {
         which: &Selection,
         missing_ok: bool,
     ) -> Result<usize> {
+        let noting = Noting::of(host, "delete", self.spec.collection());
         let mut alone = self.alone(host).await?;
         let filter = filter_of(&alone, which)?;
         if which.ids.is_none() && filter.is_none() {
@@ -262,7 +274,9 @@ impl Collection {
             replica.remove(host, &passing).await?;
             Ok(passing.len())
         };
-        alone.in_turn(host, delete).await
+        let count = alone.in_turn(host, delete).await?;
+        noting.done(count);
+        Ok(count)
     }
 
     /// Rows by id, by filter, or all of them: from the `offset`th on, at most `limit`. Ids that are not here are left out. Where neither
@@ -280,6 +294,7 @@ impl Collection {
         limit: Option<usize>,
         audience: Option<Audience>,
     ) -> Result<GetResult> {
+        let noting = Noting::of(host, "get", self.spec.collection());
         let mut alone = self.alone(host).await?;
         let filter = filter_of(&alone, which)?;
         let stop = limit.map_or(usize::MAX, |limit| offset.saturating_add(limit));
@@ -304,6 +319,7 @@ impl Collection {
         if found.owners_only && audience == Some(Audience::Others) {
             return alone.view().refuse_others("vectors");
         }
+        noting.done(found.rows.len());
         Ok(found)
     }
 
@@ -313,6 +329,7 @@ impl Collection {
     /// [`Error::Rows`] and [`Error::Input`] for what is no query, [`Error::Tampered`] for an answer that is not what the segments give to
     /// it, [`Error::Quarantined`] where segments failed a check before, [`Error::FetchEnded`] for a private fetch that failed.
     pub async fn query(&self, host: &dyn Host, request: QueryRequest) -> Result<QueryResult> {
+        let noting = Noting::of(host, "query", self.spec.collection());
         let QueryRequest {
             mut embeddings,
             n_results,
@@ -400,7 +417,9 @@ impl Collection {
             let found = beside.rows.into_iter().zip(values);
             found.map(|(row, (distance, score))| Found { row, distance, score }).collect()
         });
-        Ok(QueryResult { hits: hits.collect(), owners_only: own, checked, flooding })
+        let hits: Vec<Vec<Found>> = hits.collect();
+        noting.done(hits.len());
+        Ok(QueryResult { hits, owners_only: own, checked, flooding })
     }
 
     /// What queries for others cost in mode `sealed` with noise of this standard deviation in every score, a cosine, and how much of it is
@@ -443,6 +462,7 @@ impl Collection {
         host: &dyn Host,
         mut questions: Option<Vec<f32>>,
     ) -> Result<Clustered> {
+        let noting = Noting::of(host, "recluster", self.spec.collection());
         let (dimension, metric) = (self.spec.dimension(), self.spec.metric());
         let mut faults = Vec::new();
         if let Some(questions) = &mut questions {
@@ -454,6 +474,7 @@ impl Collection {
         let mut alone = self.alone(host).await?;
         let made = recluster(&mut alone, host, questions).await?;
         alone.traffic = None; // of what is no more
+        noting.done(0);
         Ok(made)
     }
 
@@ -532,7 +553,10 @@ impl Collection {
     /// # Errors
     /// [`Error::Corrupt`] naming what is damaged.
     pub async fn verify(&self, host: &dyn Host) -> Result<Verified> {
-        self.alone(host).await?.store.verify(host).await
+        let noting = Noting::of(host, "verify", self.spec.collection());
+        let done = self.alone(host).await?.store.verify(host).await?;
+        noting.done(0);
+        Ok(done)
     }
 
     /// Has the server delete what no present state needs.
@@ -540,7 +564,10 @@ impl Collection {
     /// # Errors
     /// [`Error::Authentication`] without the permission admin.
     pub async fn purge(&self, host: &dyn Host) -> Result<()> {
-        self.alone(host).await?.store.purge(host).await
+        let noting = Noting::of(host, "purge", self.spec.collection());
+        self.alone(host).await?.store.purge(host).await?;
+        noting.done(0);
+        Ok(())
     }
 }
 

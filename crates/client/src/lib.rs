@@ -28,6 +28,8 @@ mod keyed;
 #[cfg(feature = "folder")]
 mod local;
 mod matches;
+mod note;
+mod noting;
 mod random;
 mod records;
 mod remote;
@@ -58,6 +60,7 @@ pub use host::{COUNTS, FORMER_COUNTS, Head, Host, Later, Lost, Progress, Request
 pub use inventory::{Info, Packing, RoutingInfo};
 pub use keyed::{KeyedTable, TableRow};
 pub use matches::{Hits, OpenedAnswer, Wanted};
+pub use note::Note;
 pub use records::bm25::Bm25;
 pub use records::sparse::{Sparse, SparseVector};
 pub use records::{Bound, FieldKinds, Filter, Table, canonical, record};

@@ -20,6 +20,7 @@ from ..ingest.arrays import Id, Vectors
 from ..ingest.forks import open_in_child
 from ..ingest.records import Record
 from ..ingest.remarks import Progress, reporting
+from ..ingest.spans import traced
 from ..ingest.where import written
 from .audience import Audience, OwnerMatches, OwnerResult, check_audience, check_deviation
 from .batch import Batch, OnZero, without_zeros
@@ -66,6 +67,7 @@ class Collection(Texts):
 
     _query_default: tuple[str, ...] = QUERY_DEFAULT
 
+    @traced
     def add(
         self,
         ids: Id | Iterable[Id] | None = None,
@@ -90,6 +92,7 @@ class Collection(Texts):
         """
         return self._put("add", ids, embeddings, metadatas, documents, sparse_embeddings, on_zero, progress)
 
+    @traced
     def upsert(
         self,
         ids: Id | Iterable[Id] | None = None,
@@ -128,6 +131,7 @@ class Collection(Texts):
             put = native.add if verb == "add" else native.upsert
             return put(self._host, _rows(batch.ids, batch.rows, batch.records, vectors))
 
+    @traced
     def update(
         self,
         ids: Id | Iterable[Id],
@@ -156,6 +160,7 @@ class Collection(Texts):
             sparse = sparse_rows(sparse_embeddings, "sparse_embeddings", len(names))
             native.update(self._host, _rows(names, rows[there], changes, sparse), there.tolist(), gone)
 
+    @traced
     def merge(
         self,
         ids: Id | Iterable[Id],
@@ -189,6 +194,7 @@ class Collection(Texts):
             given = _rows(names, rows[there], changes, sparse)
             return native.merge(self._host, given, there.tolist(), known == "keep", unknown == "skip")
 
+    @traced
     def delete(
         self,
         ids: Id | Iterable[Id] | None = None,
@@ -210,6 +216,7 @@ class Collection(Texts):
                 )
             return native.delete(self._host, _which(ids, where, where_document), missing_ok)
 
+    @traced
     def get(
         self,
         ids: Id | Iterable[Id] | None = None,
@@ -260,6 +267,7 @@ class Collection(Texts):
         with self._open() as native:
             return native.count(self._host)
 
+    @traced
     def query(
         self,
         query_embeddings: Vectors | None = None,
