@@ -70,6 +70,7 @@ if TYPE_CHECKING:
     from .collections.spec import Clusters
     from .http import AsyncHttpClient, HttpClient
     from .ingest.network import Network
+    from .ingest.spans import trace_calls
     from .programs.helpers import fold
     from .programs.kinds import public, secret
     from .programs.program import Program, program
@@ -138,6 +139,7 @@ _NAMES = {
     "public": "programs.kinds",
     "register_embedding_function": "collections.embedding.encoders",
     "secret": "programs.kinds",
+    "trace_calls": "ingest.spans",
 }
 
 
@@ -256,4 +258,5 @@ __all__ = [
     "secret",
     "set_threads",
     "text",
+    "trace_calls",
 ]

@@ -12,7 +12,8 @@ use std::sync::{Mutex, PoisonError};
 #[pyclass(name = "AuditLog", module = "ciphervec._native", frozen)]
 pub struct PyAuditLog {
     path: PathBuf,
-    log: Mutex<AuditLog>,
+    /// None once it is closed.
+    log: Mutex<Option<AuditLog>>,
 }
 
 impl PyAuditLog {
@@ -20,13 +21,25 @@ impl PyAuditLog {
         StorageError::new_err(format!("cannot write the audit log {}: {error}.", path.display()))
     }
 
+    /// Appends a line, for callers in Rust.
+    pub fn note(&self, object: &str) -> std::io::Result<()> {
+        self.with(|log| log.append(object))
+    }
+
+    fn with<T>(
+        &self,
+        work: impl FnOnce(&mut AuditLog) -> std::io::Result<T>,
+    ) -> std::io::Result<T> {
+        let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
+        work(log.as_mut().ok_or_else(|| std::io::Error::other("it was closed"))?)
+    }
+
     fn change<T: Send>(
         &self,
         py: Python<'_>,
         change: impl FnOnce(&mut AuditLog) -> std::io::Result<T> + Send,
     ) -> PyResult<T> {
-        let changed =
-            py.detach(|| change(&mut self.log.lock().unwrap_or_else(PoisonError::into_inner)));
+        let changed = py.detach(|| self.with(change));
         changed.map_err(|error| Self::failed(&self.path, &error))
     }
 }
@@ -37,7 +50,7 @@ impl PyAuditLog {
     #[pyo3(signature = (path, key=None))]
     fn new(path: PathBuf, key: Option<[u8; AUDIT_KEY_BYTES]>) -> PyResult<Self> {
         match AuditLog::open(&path, key) {
-            Ok(log) => Ok(Self { path, log: Mutex::new(log) }),
+            Ok(log) => Ok(Self { path, log: Mutex::new(Some(log)) }),
             Err(error) => Err(Self::failed(&path, &error)),
         }
     }
@@ -50,6 +63,13 @@ impl PyAuditLog {
     /// Signs what came last, if it has a key.
     fn sign(&self, py: Python<'_>) -> PyResult<()> {
         self.change(py, AuditLog::sign)
+    }
+
+    /// Signs it and lets go of the file; closing twice is fine.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        let held = py.detach(|| self.log.lock().unwrap_or_else(PoisonError::into_inner).take());
+        let signed = held.map_or(Ok(()), |mut log| py.detach(|| log.sign()));
+        signed.map_err(|error| Self::failed(&self.path, &error))
     }
 }
 

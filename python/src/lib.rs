@@ -154,6 +154,8 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     #[cfg(feature = "server")]
     module.add_class::<issuers::PyIssuers>()?;
     #[cfg(feature = "server")]
+    module.add_class::<issuers::PySubject>()?;
+    #[cfg(feature = "server")]
     module.add_function(wrap_pyfunction!(serve::run_server, module)?)?;
     Ok(())
 }

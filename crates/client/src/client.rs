@@ -22,6 +22,7 @@ use crate::host::Host;
 use crate::keyed::{KeyedPlace, KeyedTable, TableRow, list_tables};
 #[cfg(feature = "folder")]
 use crate::local::{folder::FolderDatabase, memory::MemoryDatabase};
+use crate::noting::Noting;
 use crate::remote::address::{Token, base_url};
 use crate::remote::cache::BlobCache;
 use crate::remote::database::RemoteDatabase;
@@ -206,6 +207,7 @@ impl Client {
         host: &dyn Host,
         choices: &Choices,
     ) -> Result<Collection> {
+        let noting = Noting::of(host, "create", &choices.name);
         let (holder, now) = (self.keys.as_ref(), host.clock().as_secs());
         let description = Description::new(self.face, holder, choices, now)?;
         let owner = description.owner(self.face, self.keys.as_ref())?;
@@ -220,7 +222,9 @@ impl Client {
             .database
             .create(host, &choices.name, meta, attachments, self.lineages(&choices.name))
             .await?;
-        self.collection(host, store, description).await
+        let made = self.collection(host, store, description).await?;
+        noting.done(0);
+        Ok(made)
     }
 
     /// Opens a collection that is there. One in mode `open` is refused where there are keys, unless that is allowed; `expect` is a
@@ -235,6 +239,7 @@ impl Client {
         allow_open: bool,
         expect: Option<&str>,
     ) -> Result<Collection> {
+        let noting = Noting::of(host, "open", name);
         let accept = |meta: &[u8]| match self.keys.is_some() && !allow_open {
             true => refuse_open(self.face, meta, name),
             false => Ok(()),
@@ -246,6 +251,7 @@ impl Client {
         if let Some(checkpoint) = expect {
             collection.expect(host, checkpoint).await?;
         }
+        noting.done(0);
         Ok(collection)
     }
 
@@ -348,7 +354,10 @@ impl Client {
     /// # Errors
     /// [`Error::CollectionNotFound`].
     pub async fn delete_collection(&self, host: &dyn Host, name: &str) -> Result<()> {
-        self.database.delete(host, name).await
+        let noting = Noting::of(host, "drop", name);
+        self.database.delete(host, name).await?;
+        noting.done(0);
+        Ok(())
     }
 
     /// Copies a collection, as it is in one state, into one of its name that `target` keeps; its rows. Whatever keys either client has,
@@ -358,9 +367,12 @@ impl Client {
     /// [`Error::CollectionNotFound`], [`Error::CollectionExists`] where the target has one of that name, [`Error::Corrupt`] for bytes that
     /// are not what was stored.
     pub async fn copy_to(&self, host: &dyn Host, name: &str, target: &Client) -> Result<u64> {
+        let noting = Noting::of(host, "copy", name);
         check_name(name)?;
         let [ours, theirs] = [self, target].map(|one| move || one.lineages(name));
-        copy(host, name, (&*self.database, &ours), (&*target.database, &theirs)).await
+        let rows = copy(host, name, (&*self.database, &ours), (&*target.database, &theirs)).await?;
+        noting.done(usize::try_from(rows).unwrap_or(usize::MAX));
+        Ok(rows)
     }
 
     /// What is stored under a name. Whatever keys this client has, none is used; beside whoever writes to it.
@@ -401,6 +413,7 @@ impl Client {
     /// [`Error::RolledBack`] for what is no state of the owner's, [`Error::CollectionNotFound`], [`Error::Input`] where states are not
     /// authenticated, or where nothing was restored.
     pub async fn accept_restore(&self, host: &dyn Host, name: &str) -> Result<Collection> {
+        let noting = Noting::of(host, "accept-restore", name);
         check_name(name)?;
         let trust = self.database.trust(host, name).await?;
         let store = self.database.open_anew(host, name, &trust, self.lineages(name)).await?;
@@ -423,7 +436,9 @@ impl Client {
             trust.accept(host, pin).await?;
         }
         drop(replica); // a folder has one writer
-        self.get_collection(host, name, false, None).await
+        let opened = self.get_collection(host, name, false, None).await?;
+        noting.done(0);
+        Ok(opened)
     }
 
     /// As it is stored, to be read beside whoever writes to it.

@@ -12,6 +12,7 @@ use crate::clusters::choice::Clusters;
 use crate::error::{Error, Result};
 use crate::face::Face;
 use crate::host::Host;
+use crate::noting::Noting;
 use crate::records::muvera::{Encoder, Muvera};
 use crate::records::sparse::Sparse;
 use crate::replica::alone::Alone;
@@ -136,6 +137,7 @@ impl Collection {
     /// # Errors
     /// [`Error::Rows`] naming all that is wrong, [`Error::DuplicateId`] for an id that is here; nothing was written then.
     pub async fn add(&self, host: &dyn Host, rows: Records) -> Result<Vec<Id>> {
+        let noting = Noting::of(host, "add", self.spec.collection());
         self.check_sparse(&rows)?;
         let (rows, matrices) = encoded(self.multi.as_deref(), rows)?;
         let rows = rows.without_zeros(host, &self.spec);
@@ -148,6 +150,7 @@ impl Collection {
             replica.write(host, &mut batch, &[]).await
         };
         replica.in_turn(host, write).await?;
+        noting.done(batch.ids.len());
         Ok(batch.ids)
     }
 
@@ -156,6 +159,7 @@ impl Collection {
     /// # Errors
     /// As [`Self::add`].
     pub async fn upsert(&self, host: &dyn Host, rows: Records) -> Result<Vec<Id>> {
+        let noting = Noting::of(host, "upsert", self.spec.collection());
         self.check_sparse(&rows)?;
         let (rows, matrices) = encoded(self.multi.as_deref(), rows)?;
         let rows = rows.without_zeros(host, &self.spec);
@@ -169,6 +173,7 @@ impl Collection {
             replica.write(host, &mut batch, &known).await
         };
         alone.in_turn(host, write).await?;
+        noting.done(batch.ids.len());
         Ok(batch.ids)
     }
 
@@ -184,6 +189,7 @@ impl Collection {
         there: Option<Vec<bool>>,
         removed: &[String],
     ) -> Result<()> {
+        let noting = Noting::of(host, "update", self.spec.collection());
         self.check_sparse(&rows)?;
         let dimension = self.spec.dimension();
         let rows = encoded(self.multi.as_deref(), rows)?;
@@ -218,7 +224,9 @@ impl Collection {
             batch.original = Some(as_given);
             replica.write(host, &mut batch, ids).await
         };
-        alone.in_turn(host, change).await
+        alone.in_turn(host, change).await?;
+        noting.done(ids.len());
+        Ok(())
     }
 
     /// Adds the rows that are not here and lays the others over what is here, in one commit; how many were written. Of a row that is
@@ -235,6 +243,7 @@ impl Collection {
         known: Known,
         unknown: Unknown,
     ) -> Result<usize> {
+        let noting = Noting::of(host, "merge", self.spec.collection());
         self.check_sparse(&rows)?;
         let rows = encoded(self.multi.as_deref(), rows)?;
         let rows = Changes::new(rows, there, self.spec.dimension(), self.spec.metric())?;
@@ -242,7 +251,9 @@ impl Collection {
         alone.refresh(host).await?;
         alone.see(host, &rows.embeddings)?;
         let lay = async |replica: &mut Replica| replica.overlay(host, &rows, known, unknown).await;
-        alone.in_turn(host, lay).await
+        let count = alone.in_turn(host, lay).await?;
+        noting.done(count);
+        Ok(count)
     }
 
     /// Deletes rows by id, by filter, or both; how many. Ids that are not here are an error unless `missing_ok`.
@@ -255,6 +266,7 @@ impl Collection {
         which: &Selection,
         missing_ok: bool,
     ) -> Result<usize> {
+        let noting = Noting::of(host, "delete", self.spec.collection());
         let mut alone = self.alone(host).await?;
         let filter = filter_of(&alone, which)?;
         if which.ids.is_none() && filter.is_none() {
@@ -277,7 +289,9 @@ impl Collection {
             replica.remove(host, &passing).await?;
             Ok(passing.len())
         };
-        alone.in_turn(host, delete).await
+        let count = alone.in_turn(host, delete).await?;
+        noting.done(count);
+        Ok(count)
     }
 
     /// Rows by id, by filter, or all of them: from the `offset`th on, at most `limit`. Ids that are not here are left out. Where neither
@@ -295,6 +309,7 @@ impl Collection {
         limit: Option<usize>,
         audience: Option<Audience>,
     ) -> Result<GetResult> {
+        let noting = Noting::of(host, "get", self.spec.collection());
         let mut alone = self.alone(host).await?;
         let filter = filter_of(&alone, which)?;
         let stop = limit.map_or(usize::MAX, |limit| offset.saturating_add(limit));
@@ -319,6 +334,7 @@ impl Collection {
         if found.owners_only && audience == Some(Audience::Others) {
             return alone.view().refuse_others("vectors");
         }
+        noting.done(found.rows.len());
         Ok(found)
     }
 
@@ -328,6 +344,7 @@ impl Collection {
     /// [`Error::Rows`] and [`Error::Input`] for what is no query, [`Error::Tampered`] for an answer that is not what the segments give to
     /// it, [`Error::Quarantined`] where segments failed a check before, [`Error::FetchEnded`] for a private fetch that failed.
     pub async fn query(&self, host: &dyn Host, request: QueryRequest) -> Result<QueryResult> {
+        let noting = Noting::of(host, "query", self.spec.collection());
         let QueryRequest {
             mut embeddings,
             multi,
@@ -437,7 +454,9 @@ impl Collection {
             let found = beside.rows.into_iter().zip(values);
             found.map(|(row, (distance, score))| Found { row, distance, score }).collect()
         });
-        Ok(QueryResult { hits: hits.collect(), bounds, owners_only: own, checked, flooding })
+        let hits: Vec<Vec<Found>> = hits.collect();
+        noting.done(hits.len());
+        Ok(QueryResult { hits, bounds, owners_only: own, checked, flooding })
     }
 
     /// What queries for others cost in mode `sealed` with noise of this standard deviation in every score, a cosine, and how much of it is
@@ -480,6 +499,7 @@ impl Collection {
         host: &dyn Host,
         mut questions: Option<Vec<f32>>,
     ) -> Result<Clustered> {
+        let noting = Noting::of(host, "recluster", self.spec.collection());
         let (dimension, metric) = (self.spec.dimension(), self.spec.metric());
         let mut faults = Vec::new();
         if let Some(questions) = &mut questions {
@@ -491,6 +511,7 @@ impl Collection {
         let mut alone = self.alone(host).await?;
         let made = recluster(&mut alone, host, questions).await?;
         alone.traffic = None; // of what is no more
+        noting.done(0);
         Ok(made)
     }
 
@@ -580,7 +601,10 @@ impl Collection {
     /// # Errors
     /// [`Error::Corrupt`] naming what is damaged.
     pub async fn verify(&self, host: &dyn Host) -> Result<Verified> {
-        self.alone(host).await?.store.verify(host).await
+        let noting = Noting::of(host, "verify", self.spec.collection());
+        let done = self.alone(host).await?.store.verify(host).await?;
+        noting.done(0);
+        Ok(done)
     }
 
     /// Has the server delete what no present state needs.
@@ -588,7 +612,10 @@ impl Collection {
     /// # Errors
     /// [`Error::Authentication`] without the permission admin.
     pub async fn purge(&self, host: &dyn Host) -> Result<()> {
-        self.alone(host).await?.store.purge(host).await
+        let noting = Noting::of(host, "purge", self.spec.collection());
+        self.alone(host).await?.store.purge(host).await?;
+        noting.done(0);
+        Ok(())
     }
 }
 

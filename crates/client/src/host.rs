@@ -6,6 +6,7 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use crate::error::Result;
+use crate::note::Note;
 
 /// What a host does meanwhile. Not [`Send`]: answers are opened while they come.
 pub type Later<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
@@ -171,6 +172,11 @@ pub trait Host {
     /// Tells the user what does not end the call.
     fn warn(&self, text: &str);
 
+    /// What was done, for a log that the user keeps. A host without one forgets it.
+    fn note(&self, note: &Note<'_>) {
+        let _ = note;
+    }
+
     /// Tells whoever waits.
     fn progress(&self, progress: Progress) {
         let _ = progress;
@@ -224,6 +230,8 @@ pub mod fake {
         /// Which one it is.
         pub process: Cell<u64>,
         pub warned: RefCell<Vec<String>>,
+        /// Lines of what was done.
+        pub noted: RefCell<Vec<String>>,
     }
 
     impl Fake {
@@ -346,6 +354,10 @@ pub mod fake {
 
         fn process(&self) -> u64 {
             self.process.get()
+        }
+
+        fn note(&self, note: &Note<'_>) {
+            self.noted.borrow_mut().push(note.line(0.5, 7, 9));
         }
 
         fn warn(&self, text: &str) {

@@ -17,6 +17,7 @@ use crate::error::{Error, Result};
 use crate::face::Face;
 use crate::hex::Hex;
 use crate::host::{Host, Progress};
+use crate::noting::Noting;
 use crate::remote::problem::{Reply, error_of, is_problem, loses_uploads, uploads_gone};
 use crate::remote::session::{Call, Session};
 use crate::threads::heavy;
@@ -242,6 +243,7 @@ impl KeyedTable {
         keys: &[LookupKey<'_>],
         bound: Option<usize>,
     ) -> Result<Vec<Option<Zeroizing<Vec<u8>>>>> {
+        let noting = Noting::of(host, "lookup", self.name());
         if self.failures(host).await?.ended {
             return Err(self.ended());
         }
@@ -268,7 +270,11 @@ impl KeyedTable {
                 }
                 Err(self.ended())
             }
-            opened => Ok(opened?),
+            opened => {
+                let found = opened?;
+                noting.done(keys.len());
+                Ok(found)
+            }
         }
     }
 

@@ -8,6 +8,7 @@ use crate::belief::choices::check_network;
 use crate::collection::Collection;
 use crate::error::Result;
 use crate::host::Host;
+use crate::noting::Noting;
 use crate::records::sparse::Sparse;
 use crate::replica::Replica;
 use crate::replica::explaining::Explanation;
@@ -40,12 +41,16 @@ impl Collection {
     /// # Errors
     /// [`crate::Error::Tampered`] for a segment that is not what was sealed, [`crate::Error::Ended`]; what was merged until then stays so.
     pub async fn optimize(&self, host: &dyn Host, reseal: bool) -> Result<()> {
+        let noting = Noting::of(host, "optimize", self.spec().collection());
         let mut alone = self.alone(host).await?;
         alone.refresh(host).await?;
         if alone.description.routing.is_some() && recluster_all(&mut alone, host, reseal).await? {
+            noting.done(0);
             return Ok(());
         }
-        alone.optimize(host, reseal).await
+        alone.optimize(host, reseal).await?;
+        noting.done(0);
+        Ok(())
     }
 
     /// What one question costs and shows the server.
@@ -68,9 +73,12 @@ impl Collection {
     /// # Errors
     /// As [`Self::optimize`].
     pub async fn adopt(&self, host: &dyn Host, take_over: bool) -> Result<usize> {
+        let noting = Noting::of(host, "adopt", self.spec().collection());
         let mut alone = self.alone(host).await?;
         alone.refresh(host).await?;
-        alone.adopt(host, take_over).await
+        let count = alone.adopt(host, take_over).await?;
+        noting.done(count);
+        Ok(count)
     }
 
     /// Removes segments that writers sealed, by the ids that [`Self::info`] lists: those that don't open, or should not have come. How
@@ -79,9 +87,12 @@ impl Collection {
     /// # Errors
     /// [`crate::Error::Input`] for other segments; nothing is removed then.
     pub async fn discard(&self, host: &dyn Host, segments: &[String]) -> Result<usize> {
+        let noting = Noting::of(host, "discard", self.spec().collection());
         let mut alone = self.alone(host).await?;
         let discard = async |replica: &mut Replica| replica.discard(host, segments).await;
-        alone.in_turn(host, discard).await
+        let count = alone.in_turn(host, discard).await?;
+        noting.done(count);
+        Ok(count)
     }
 
     /// Seals everything again under new keys, each segment in a commit of its own.
@@ -100,7 +111,10 @@ impl Collection {
         keys: &Arc<Keys>,
         overlap: bool,
     ) -> Result<()> {
-        self.alone(host).await?.rotate_keys(host, keys, overlap).await
+        let noting = Noting::of(host, "rotate-keys", self.spec().collection());
+        self.alone(host).await?.rotate_keys(host, keys, overlap).await?;
+        noting.done(0);
+        Ok(())
     }
 
     /// Lets the server test equality on further metadata fields, and so see which rows are equal there. Rows that come from now on have
@@ -172,8 +186,11 @@ impl Collection {
     /// # Errors
     /// [`crate::Error::Input`] for schemes with a key pair, whose queries are plain.
     pub async fn rotate_query_key(&self, host: &dyn Host) -> Result<()> {
+        let noting = Noting::of(host, "rotate-query-key", self.spec().collection());
         let mut alone = self.alone(host).await?;
         let rotate = async |replica: &mut Replica| replica.rotate_query_key(host).await;
-        alone.in_turn(host, rotate).await
+        alone.in_turn(host, rotate).await?;
+        noting.done(0);
+        Ok(())
     }
 }

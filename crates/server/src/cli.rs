@@ -1,14 +1,15 @@
 //! The command line of `ciphervec-server`: it serves, and edits the token file.
 
-use crate::auth::Verb;
 use crate::auth::tokens::{self, TokenEntry, TokenRequest};
-use crate::config::{ServeOptions, TOKENS, data_folder, duration};
+use crate::auth::{Limits, Rate, Verb};
+use crate::config::{ServeOptions, TOKENS, data_folder, duration, size};
 use crate::serve;
 use clap::builder::PossibleValue;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use jiff::{SignedDuration, Timestamp};
 use std::ffi::OsString;
 use std::io::{self, Write};
+use std::num::{NonZeroU32, NonZeroU64};
 use std::path::PathBuf;
 
 const SERVE_EXAMPLES: &str = "\
@@ -29,6 +30,8 @@ Examples:
   ciphervec token create --data db --collection faces --permission owner --expires 30d
   ciphervec token create --data db --collection 'text-*' --permission query --permission read --expires 1d --name searcher
   ciphervec token create --data db --collection nearest --permission run --expires 30d --name kiosk-of-a-program
+  ciphervec token create --data db --collection 'acme-*' --permission owner --expires 90d --rate 20/s --burst 40 \
+    --queries-per-day 10000 --max-bytes 10GB
   ciphervec token list --data db
   ciphervec token revoke --data db 1f0c9a3be2d46578
 
@@ -122,6 +125,8 @@ enum TokenCommand {
         /// What you call it.
         #[arg(long, default_value = "", hide_default_value = true)]
         name: String,
+        #[command(flatten)]
+        limits: LimitOptions,
     },
     /// Show every token's id, scope and state.
     List {
@@ -138,6 +143,33 @@ enum TokenCommand {
         /// Its id, as `token list` shows it.
         id: String,
     },
+}
+
+/// What a token may use. A limit that is left out limits nothing.
+#[derive(Args)]
+struct LimitOptions {
+    /// Requests in a second, a minute or an hour: 20/s, 100/m, 1000/h.
+    #[arg(long)]
+    rate: Option<Rate>,
+    /// Requests at once after a pause; left out: as many as the rate names.
+    #[arg(long, value_name = "N", requires = "rate")]
+    burst: Option<NonZeroU32>,
+    /// Queries, private fetches, lookups and runs of a day (UTC).
+    #[arg(long, value_name = "N")]
+    queries_per_day: Option<NonZeroU64>,
+    /// What all collections and tables of its scope may have stored together: 10GB, 512MiB.
+    #[arg(long, value_parser = size, value_name = "SIZE")]
+    max_bytes: Option<u64>,
+    /// The same in rows.
+    #[arg(long, value_name = "N")]
+    max_rows: Option<u64>,
+}
+
+impl From<LimitOptions> for Limits {
+    fn from(options: LimitOptions) -> Self {
+        let LimitOptions { rate, burst, queries_per_day, max_bytes, max_rows } = options;
+        Limits { rate, burst, queries_per_day, max_bytes, max_rows }
+    }
 }
 
 /// Where the token file is.
@@ -203,7 +235,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
 
 fn token(command: TokenCommand) -> Result<(), String> {
     let printed = match command {
-        TokenCommand::Create { place, collections, verbs, expires, name } => {
+        TokenCommand::Create { place, collections, verbs, expires, name, limits } => {
             let lifetime = match expires {
                 Lifetime::Never => None,
                 Lifetime::For(duration) => Some(duration),
@@ -215,7 +247,8 @@ fn token(command: TokenCommand) -> Result<(), String> {
                     granted.push(verb);
                 }
             }
-            let request = TokenRequest { name, collections, verbs: granted, lifetime };
+            let limits = limits.into();
+            let request = TokenRequest { name, collections, verbs: granted, lifetime, limits };
             let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
             let absent = folder.filter(|folder| !folder.exists());
             let new = tokens::create(&file, request).map_err(|error| error.to_string())?;
@@ -255,7 +288,8 @@ fn list(entries: &[TokenEntry], json: bool) -> io::Result<()> {
         let lines = entries.iter().map(|entry| {
             serde_json::json!({
                 "id": entry.id, "name": entry.name, "collections": entry.collections, "verbs": entry.verbs,
-                "created": entry.created, "expires": entry.expires, "revoked": entry.revoked, "state": entry.state(now),
+                "created": entry.created, "expires": entry.expires, "revoked": entry.revoked, "limits": entry.limits,
+                "state": entry.state(now),
             })
         });
         return writeln!(out, "{:#}", serde_json::Value::from_iter(lines));
@@ -278,7 +312,15 @@ fn list(entries: &[TokenEntry], json: bool) -> io::Result<()> {
 
 fn scope(entry: &TokenEntry) -> String {
     let verbs: Vec<&str> = entry.verbs.iter().map(|verb| verb.as_str()).collect();
-    format!("{} on {}", verbs.join(", "), entry.collections.join(", "))
+    let mut says = format!("{} on {}", verbs.join(", "), entry.collections.join(", "));
+    let Limits { rate, burst, queries_per_day, max_bytes, max_rows } = entry.limits;
+    let mut limit = |limit: Option<String>| says.extend(limit.map(|limit| format!(", {limit}")));
+    limit(rate.map(|rate| rate.to_string()));
+    limit(burst.map(|burst| format!("{burst} at once")));
+    limit(queries_per_day.map(|queries| format!("{queries} queries a day")));
+    limit(max_bytes.map(|bytes| format!("{bytes} bytes")));
+    limit(max_rows.map(|rows| format!("{rows} rows")));
+    says
 }
 
 #[cfg(test)]

@@ -65,6 +65,10 @@ pub struct ServeOptions {
     /// Requests that one token may have in flight.
     #[arg(long, env = "CIPHERVEC_PER_TOKEN", default_value_t = 32)]
     pub per_token: usize,
+    /// Where queries of tokens with a daily quota are counted. Left out: usage.redb in a data folder; for a bucket, beside
+    /// the token file or the file of issuers.
+    #[arg(long, env = "CIPHERVEC_USAGE", value_name = "FILE")]
+    pub usage: Option<PathBuf>,
     /// Open connections. Beyond that one that rests makes room, or the new one is closed at once.
     #[arg(long, env = "CIPHERVEC_CONNECTIONS", default_value_t = 1024)]
     pub connections: usize,
@@ -115,6 +119,10 @@ pub struct ServeOptions {
     /// it, by which a decrypt service takes them from whoever brings them.
     #[arg(long, env = "CIPHERVEC_RECEIPT_KEY", value_name = "FILE")]
     pub receipt_key: Option<PathBuf>,
+    /// A collector that traces and metrics are sent to (OTLP over HTTP), such as http://localhost:4318. They have routes,
+    /// sizes and times, nothing that clients sent.
+    #[arg(long, env = "CIPHERVEC_OTLP", value_name = "URL")]
+    pub otlp: Option<String>,
     /// How log lines look.
     #[arg(long, env = "CIPHERVEC_LOG_FORMAT", value_enum, default_value_t = LogFormat::Text)]
     pub log_format: LogFormat,
@@ -142,6 +150,17 @@ impl ServeOptions {
         let beside =
             || self.folder().map(|folder| folder.join(TOKENS)).filter(|path| path.exists());
         self.tokens.clone().or_else(beside)
+    }
+
+    /// Where queries are counted; none where nobody has to say who he is.
+    pub fn usage_file(&self) -> Option<PathBuf> {
+        let folder = || match self.folder() {
+            None => {
+                self.tokens.as_deref().or(self.issuers.as_deref())?.parent().map(Path::to_owned)
+            }
+            folder => folder,
+        };
+        self.usage.clone().or_else(|| Some(folder()?.join("usage.redb")))
     }
 
     /// Where unfinished uploads go; none for a bucket, unless one was named.

@@ -18,6 +18,7 @@ mod metrics;
 pub mod origin;
 mod serve;
 pub mod storage;
+mod telemetry;
 
 pub use ciphervec::store::{CommitKey, Committed, Compacted, SnapshotEntry};
 pub use storage::{

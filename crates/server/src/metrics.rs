@@ -69,7 +69,16 @@ pub struct Reading {
 }
 
 /// What can run out.
-const REJECTED: [&str; 4] = ["token", "memory", "operations", "connections"];
+const REJECTED: [&str; 8] = [
+    "token",
+    "rate",
+    "queries-per-day",
+    "max-bytes",
+    "max-rows",
+    "memory",
+    "operations",
+    "connections",
+];
 /// Why connections are closed from here.
 const CLOSED: [&str; 4] = ["silent", "idle", "unread", "crowded"];
 /// What can be wrong with a store.

@@ -288,9 +288,13 @@ async fn reload(app: Arc<App>, tls: Option<RustlsConfig>, options: ServeOptions)
 async fn sweep(app: Arc<App>) {
     loop {
         tokio::time::sleep(UPLOAD_SWEEP).await;
-        let uploads = app.uploads.clone();
+        let (uploads, accounts) = (app.uploads.clone(), app.accounts.clone());
+        let work = move || {
+            accounts.sweep();
+            uploads.expire()
+        };
         // A sweep that fails is followed by another.
-        let _ = tokio::task::spawn_blocking(move || uploads.expire()).await;
+        let _ = tokio::task::spawn_blocking(work).await;
     }
 }
 

@@ -13,13 +13,12 @@ import ciphervec._native as _native
 
 from ..errors import CorruptData, InvalidInput
 from ..ingest.counts import several
-from ..ingest.files import read_file, write_file
+from ..ingest.files import AUDIT_KEY_BYTES, read_audit_key, read_file, write_file
 from .terminal import Json, command, existing, print_json, screen
 
 audit_app = typer.Typer(
     no_args_is_help=True, help="Sign and check the audit logs of servers and decrypt services."
 )
-KEY_BYTES = 32
 Files = Annotated[
     list[Path], typer.Argument(metavar="FILE...", help="Audit files, each the next one of those before it.")
 ]
@@ -33,12 +32,7 @@ def write_secret(path: Path, data: bytes) -> None:
 
 def read_key(path: Path) -> bytes:
     """The 32 bytes of an audit key. Raises InvalidInput for a file of another length."""
-    data = read_file(existing(path, "audit key"))
-    if len(data) != KEY_BYTES:
-        raise InvalidInput(
-            f"{path} has {len(data)} bytes, where an audit key has {KEY_BYTES}. Make one with: ciphervec audit key {path}"
-        )
-    return data
+    return read_audit_key(existing(path, "audit key"))
 
 
 @audit_app.command()
@@ -54,7 +48,7 @@ def key(
 
     - `ciphervec audit key audit.key`  writes audit.key.pub too
     """
-    secret, public = os.urandom(KEY_BYTES), path.with_name(path.name + ".pub")
+    secret, public = os.urandom(AUDIT_KEY_BYTES), path.with_name(path.name + ".pub")
     write_secret(path, secret)
     shown = _native.audit_verifying_key(secret).hex()
     write_file(public, f"{shown}\n".encode())
@@ -160,6 +154,6 @@ def _hex(text: str, what: str) -> bytes:
         data = bytes.fromhex(text)
     except ValueError:
         data = b""
-    if len(data) != KEY_BYTES or data.hex() != text:
+    if len(data) != AUDIT_KEY_BYTES or data.hex() != text:
         raise InvalidInput(f"{what}: 64 hexadecimal digits expected, got {text[:80]!r}.")
     return data

@@ -85,6 +85,13 @@ def sidecar(
             help="A file with tokens, one a line, of which a client must show one. Needed off loopback."
         ),
     ] = None,
+    issuers: Annotated[
+        Path | None,
+        typer.Option(
+            help="A file of identity providers, as that of `serve --issuers`: clients show their tokens, and may do in "
+            "a tenant what it grants."
+        ),
+    ] = None,
     allow_origin: Annotated[
         list[str] | None,
         typer.Option(help="Let web pages of this origin send requests: https://app.example. Repeat."),
@@ -119,7 +126,7 @@ def sidecar(
     except ModuleNotFoundError as error:
         raise needed("the sidecar", str(error.name), "sidecar") from error
     tokens = read_tokens(client_tokens)
-    check_exposure(host, tokens, tls_cert, insecure=access.insecure)
+    check_exposure(host, tokens, tls_cert, insecure=access.insecure, issuers=issuers)
     origins = tuple(allow_origin or ())
     remote = is_url(upstream)
     choices = Choices(
@@ -134,7 +141,7 @@ def sidecar(
     with _client(upstream, holder, access) as client:
         app = application(
             client,
-            Clients(host, tokens, origins),
+            Clients(host, tokens, origins, issuers),
             choices,
             allow_reset=allow_reset,
             origins=origins,

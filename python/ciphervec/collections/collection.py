@@ -18,6 +18,7 @@ from ..ingest import arrays, records
 from ..ingest.arrays import Id, Vectors
 from ..ingest.forks import open_in_child
 from ..ingest.remarks import Progress, reporting
+from ..ingest.spans import traced
 from .audience import Audience, OwnerMatches, OwnerResult, check_audience, check_deviation
 from .batch import Batch, OnZero, changed, columns, one_of, rows, wanted_of, which, without_zeros
 from .embedding.function import texts_of
@@ -64,6 +65,7 @@ class Collection(Texts):
 
     _query_default: tuple[str, ...] = QUERY_DEFAULT
 
+    @traced
     def add(
         self,
         ids: Id | Iterable[Id] | None = None,
@@ -100,6 +102,7 @@ class Collection(Texts):
             progress,
         )
 
+    @traced
     def upsert(
         self,
         ids: Id | Iterable[Id] | None = None,
@@ -155,6 +158,7 @@ class Collection(Texts):
             put = native.add if verb == "add" else native.upsert
             return put(self._host, rows(batch.ids, batch.rows, batch.records, vectors))
 
+    @traced
     def update(
         self,
         ids: Id | Iterable[Id],
@@ -185,6 +189,7 @@ class Collection(Texts):
             given, there = changed(self.spec, names, vectors, multi_embeddings, changes, sparse)
             native.update(self._host, given, there, gone)
 
+    @traced
     def merge(
         self,
         ids: Id | Iterable[Id],
@@ -225,6 +230,7 @@ class Collection(Texts):
             return self._filled(ids, embeddings, documents)
         return arrays.ids(ids, paired=True), embeddings, documents
 
+    @traced
     def delete(
         self,
         ids: Id | Iterable[Id] | None = None,
@@ -246,6 +252,7 @@ class Collection(Texts):
                 )
             return native.delete(self._host, which(ids, where, where_document), missing_ok)
 
+    @traced
     def get(
         self,
         ids: Id | Iterable[Id] | None = None,
@@ -297,6 +304,7 @@ class Collection(Texts):
         with self._open() as native:
             return native.count(self._host)
 
+    @traced
     def query(
         self,
         query_embeddings: Vectors | None = None,

@@ -20,6 +20,7 @@ from ..ingest.arrays import FloatArray, Id, Vectors
 from ..ingest.forks import open_in_child
 from ..ingest.network import Network, check_network
 from ..ingest.remarks import Progress, reporting
+from ..ingest.spans import traced
 from .audience import DEVIATION, FloodingPlan, check_deviation
 from .embedding.function import Embedder, EmbeddingFunction, SavedFunction, TextEmbedding, texts_of
 from .embedding.multi import Muvera
@@ -170,6 +171,7 @@ class Upkeep:
             native.set_embedding_function(self._host, saved)
             self._texts.replace(embedder)
 
+    @traced
     def optimize(
         self,
         *,
@@ -194,6 +196,7 @@ class Upkeep:
                 native.pack_for(self._host, over)
             native.optimize(self._host, reseal)
 
+    @traced
     def recluster(
         self, questions: Vectors | None = None, *, progress: Progress | bool | None = None
     ) -> Clustered:
@@ -309,6 +312,7 @@ class Upkeep:
     def _signed_by(self, person: Identity) -> None:
         self._keys = person
 
+    @traced
     def rotate_keys(
         self, keys: Keys, *, overlap: bool = False, progress: Progress | bool | None = None
     ) -> None:

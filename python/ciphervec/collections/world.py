@@ -13,8 +13,10 @@ from typing import Any, Protocol
 
 import ciphervec._native as _native
 
-from ..errors import StorageError
+from ..errors import InvalidInput, StorageError
+from ..ingest.files import StrPath, at_home, read_audit_key
 from ..ingest.remarks import Progress, remark
+from ..ingest.spans import note, traceparent
 from ..ingest.state_folder import STATE_VARIABLE, state_errors, user_folder
 from ..ingest.uses import former_counts
 
@@ -51,6 +53,9 @@ class World:
     ) -> Any:
         """See `Carrier.begin`."""
         assert self._carrier is not None  # nothing else has an address
+        parent = traceparent()
+        if parent is not None:
+            headers = [*headers, ("traceparent", parent)]
         return self._carrier.begin(method, url, headers, body, seconds)
 
     def sleep(self, seconds: float) -> None:
@@ -70,6 +75,10 @@ class World:
         """See `ingest.uses.former_counts`; of a description in hexadecimal digits."""
         return former_counts(bytes.fromhex(spec))
 
+    def noted(self, count: int, sent: int, received: int) -> None:
+        """What a call was about, see `ingest.spans.note`."""
+        note(count, sent, received)
+
     def progress(self, phase: str, done: int, total: int | None) -> None:
         """To whoever wants to hear of this phase, see `told`."""
         report = _REPORTS.get().get(phase)
@@ -88,9 +97,26 @@ def told(**reports: Progress | None) -> Iterator[None]:
         _REPORTS.reset(token)
 
 
-def host_of(carrier: Carrier | None, state: Path | None, *, needed: bool = True) -> _native.CallHost:
+def log_of(path: StrPath | None, key: StrPath | None) -> _native.AuditLog | None:
+    """A log of what a client does, signed where there is a file with a key. Raises InvalidInput, StorageError."""
+    if path is None:
+        if key is not None:
+            raise InvalidInput("audit_key signs a log: give its file as audit_log, too.")
+        return None
+    if key is None:
+        return _native.AuditLog(at_home(path), None)
+    return _native.AuditLog(at_home(path), read_audit_key(Path(at_home(key))))
+
+
+def host_of(
+    carrier: Carrier | None,
+    state: Path | None,
+    *,
+    needed: bool = True,
+    log: _native.AuditLog | None = None,
+) -> _native.CallHost:
     """What the core's calls are made with. `state` is where it remembers things; None: in memory, as where a folder can't be
-    used that is not `needed`. Raises StorageError."""
+    used that is not `needed`. `log` has a line of each call. Raises StorageError."""
     try:
         with state_errors(Path() if state is None else state):
             storage = _native.Storage(state)
@@ -103,7 +129,7 @@ def host_of(carrier: Carrier | None, state: Path | None, *, needed: bool = True)
         counts = _native.Storage(user_folder(), later=True)
     except RuntimeError:  # a user without a home, to whom nothing is counted
         counts = _native.Storage()
-    return _native.CallHost(World(carrier), storage, counts)
+    return _native.CallHost(World(carrier), storage, counts, log)
 
 
-__all__ = ["Carrier", "World", "host_of", "told"]
+__all__ = ["Carrier", "World", "host_of", "log_of", "told"]

@@ -121,7 +121,7 @@ class Service:
         identity = None if self._issuers is None else self._issuers.verify(token)
         if identity is None:
             return self._ledger.authenticate(token)
-        return self._ledger.identify(*identity, collection)
+        return self._ledger.identify(identity.issuer, identity.subject, collection)
 
     def _answer(self, principal: Principal, matcher: Matcher, body: bytes) -> Response:
         """Charge first, open then: what fails has cost its queries as well."""

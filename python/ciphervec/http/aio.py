@@ -373,12 +373,13 @@ class _LoopedClient(HttpClient):
         fetch: Fetch | None,
         cache_bytes: int,
         on_upload: Progress | None,
+        audit: tuple[StrPath | None, StrPath | None],
         transport: httpx.AsyncBaseTransport | None,
     ) -> None:
         from .transport import Looped
 
         self._connect(url, token, keys, state, Looped(certificates, http2, transport, proxies=by_proxy(url)),
-                      timeout, retries, fetch, cache_bytes, on_upload)  # fmt: skip
+                      timeout, retries, fetch, cache_bytes, on_upload, audit)  # fmt: skip
 
 
 class AsyncHttpClient(_Twin):
@@ -403,6 +404,8 @@ class AsyncHttpClient(_Twin):
         fetch: Fetch | None = None,
         cache_bytes: int = CACHE_BYTES,
         on_upload: Progress | None = None,
+        audit_log: StrPath | None = None,
+        audit_key: StrPath | None = None,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         """As `HttpClient`. `on_upload` is called in another thread. Raises InvalidInput."""
@@ -410,7 +413,7 @@ class AsyncHttpClient(_Twin):
         certificates = verification(ca, verify, insecure)
         self._blocking = _LoopedClient(
             base, token, keys, state=state, certificates=certificates, timeout=timeout, retries=retries, http2=http2,
-            fetch=fetch, cache_bytes=cache_bytes, on_upload=on_upload, transport=transport,
+            fetch=fetch, cache_bytes=cache_bytes, on_upload=on_upload, audit=(audit_log, audit_key), transport=transport,
         )  # fmt: skip
         self._runner = _Runner()
 

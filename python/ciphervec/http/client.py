@@ -18,7 +18,7 @@ from ..collections.collection import Collection
 from ..collections.keys import Identity, Keys
 from ..collections.private_table import PrivateTable
 from ..collections.results import Fetch, check_fetch
-from ..collections.world import host_of, told
+from ..collections.world import host_of, log_of, told
 from ..errors import InvalidInput
 from ..ingest.files import StrPath, at_home, read_file
 from ..ingest.remarks import Progress
@@ -95,6 +95,8 @@ class HttpClient(Client):
         fetch: Fetch | None = None,
         cache_bytes: int = CACHE_BYTES,
         on_upload: Progress | None = None,
+        audit_log: StrPath | None = None,
+        audit_key: StrPath | None = None,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
         """`url` begins with https://, or http:// for a server on this machine. Nothing is sent yet.
@@ -113,15 +115,18 @@ class HttpClient(Client):
         `verify=False`. `timeout` is seconds for one request, or one piece of an upload, with all
         its attempts; `retries` how many follow the first after a lost connection. `http2` needs the
         package h2. `fetch`: see `HttpCollection`. `on_upload(sent, total)` counts the bytes of
-        large changes as they are acknowledged. `transport` replaces httpx's own, for tests. Raises
-        InvalidInput.
+        large changes as they are acknowledged. `audit_log` is a file that gets a line of each call: what was
+        done, to which collection, how many rows and bytes, never content; lines are chained, and signed
+        where `audit_key` is a file of `ciphervec audit key`. Each client has a file of its own, which
+        `close` gives back. `transport` replaces httpx's own, for tests. Raises
+        InvalidInput, and StorageError for a log that can't be written or gone on with.
         """
         base = base_url(url, insecure=insecure)
         from . import transport as carriers
 
         context = verification(ca, verify, insecure)
         self._connect(base, token, keys, state, carriers.Direct(context, http2, transport, proxies=by_proxy(base)),
-                      timeout, retries, fetch, cache_bytes, on_upload)  # fmt: skip
+                      timeout, retries, fetch, cache_bytes, on_upload, (audit_log, audit_key))  # fmt: skip
 
     def _connect(
         self,
@@ -135,6 +140,7 @@ class HttpClient(Client):
         fetch: Fetch | None,
         cache_bytes: int,
         on_upload: Progress | None,
+        audit: tuple[StrPath | None, StrPath | None] = (None, None),
     ) -> None:
         way = check_fetch(fetch)
         folder = (
@@ -154,7 +160,8 @@ class HttpClient(Client):
         )
         self._url, self._on_upload = url, on_upload
         self._session = Session(transport, url, text, timeout, retries)
-        self._start(native, host_of(transport, folder), keys)
+        self._log = log_of(*audit)
+        self._start(native, host_of(transport, folder, log=self._log), keys)
 
     @property
     def url(self) -> str:
@@ -262,6 +269,8 @@ class HttpClient(Client):
         """Close every collection and the connections."""
         super().close()
         self._session.transport.close()
+        if self._log is not None:
+            self._log.close()
 
     def _opener(self, name: str, mode: str) -> Callable[[], tuple[_native.Collection, bool]]:
         client, host = self._native, self._host

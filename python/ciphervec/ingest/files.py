@@ -14,6 +14,7 @@ from ..errors import InvalidInput, StorageError
 from .packed import Heard, open_bytes
 
 StrPath: TypeAlias = "str | os.PathLike[str]"
+AUDIT_KEY_BYTES = 32
 _HEAD = 4096
 
 
@@ -46,6 +47,16 @@ def read_file(path: Path) -> bytes:
     """Read a whole file. Raises StorageError."""
     with storage_errors(f"cannot read {path}"):
         return path.read_bytes()
+
+
+def read_audit_key(path: Path) -> bytes:
+    """The key that an audit log is signed with. Raises InvalidInput for a file of another length, StorageError."""
+    data = read_file(path)
+    if len(data) != AUDIT_KEY_BYTES:
+        raise InvalidInput(
+            f"{path} has {len(data)} bytes, where an audit key has {AUDIT_KEY_BYTES}. Make one with: ciphervec audit key {path}"
+        )
+    return data
 
 
 def read_text(path: Path) -> str:

@@ -14,9 +14,11 @@ from pathlib import Path
 
 from starlette.datastructures import Headers
 
-from ..errors import InvalidInput
+import ciphervec._native as _native
+
+from ..errors import InvalidInput, ServerError
 from ..http.address import is_loopback
-from ..ingest.files import read_text
+from ..ingest.files import StrPath, at_home, read_text
 from .problem import Problem
 
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
@@ -25,9 +27,21 @@ LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 class Access:
     """Who may ask."""
 
-    def __init__(self, host: str, tokens: Sequence[str] = (), origins: Sequence[str] = ()) -> None:
-        """`host` is where the sidecar listens; `tokens` let a client in, if there are any; web pages from
-        `origins` may ask as well."""
+    def __init__(
+        self,
+        host: str,
+        tokens: Sequence[str] = (),
+        origins: Sequence[str] = (),
+        issuers: StrPath | None = None,
+    ) -> None:
+        """`host` is where the sidecar listens; `tokens` let a client in, to everything, if there are any; web pages
+        from `origins` may ask as well. `issuers` is a file of identity providers, as that of `ciphervec serve
+        --issuers`: clients with their tokens may do what it grants for tenants. Raises InvalidInput."""
+        if issuers is not None and not hasattr(_native, "Issuers"):
+            raise InvalidInput(
+                "this build has no server, and with it no identity providers. Leave issuers out."
+            )
+        self._issuers = None if issuers is None else _native.Issuers(at_home(issuers))
         self._tokens = [_digest(one) for one in tokens]
         self._origins = frozenset(origins)
         self._hosts = (*LOOPBACK, host) if is_loopback(host) else None
@@ -35,8 +49,6 @@ class Access:
     def check(self, method: str, headers: Headers) -> None:
         """Raises Problem."""
         self.check_page(headers)
-        if self._tokens and not self.knows(headers):
-            raise Problem(403, "Forbidden: the token is missing or not accepted.")
         if method in ("POST", "PUT"):
             kind = headers.get("content-type", "").partition(";")[0].strip().lower()
             empty = headers.get("content-length", "0") == "0" and "transfer-encoding" not in headers
@@ -51,23 +63,48 @@ class Access:
         if origin is not None and origin not in self._origins:
             raise Problem(403, f"Forbidden: web pages from {origin!r} may not ask; see --allow-origin.")
 
+    def who(self, headers: Headers) -> _native.Subject | None:
+        """Whom an identity provider names; None for a client that may do everything. It may wait for the provider.
+        Raises Problem for anybody else."""
+        if (not self._tokens and self._issuers is None) or self.knows(headers):
+            return None
+        try:
+            identity = None if self._issuers is None else self._issuers.verify(_shown(headers))
+        except ServerError as error:
+            raise Problem(503, str(error)) from None
+        if identity is None:
+            raise Problem(403, "Forbidden: the token is missing or not accepted.")
+        return identity
+
     def knows(self, headers: Headers) -> bool:
-        """Whether the request shows a token that is let in."""
-        scheme, _, token = headers.get("authorization", "").partition(" ")
-        given = token.strip() if scheme.lower() == "bearer" else headers.get("x-chroma-token", "")
+        """Whether the request shows a token that is let in to everything."""
+        given = _shown(headers)
         digest = _digest(given)
         # Every token is compared, so that the time says nothing about which.
         return bool(sum(hmac.compare_digest(digest, one) for one in self._tokens)) and bool(given)
 
 
-def check_exposure(host: str, tokens: Sequence[str], certificate: Path | None, *, insecure: bool) -> None:
+def _shown(headers: Headers) -> str:
+    """The token of a request."""
+    scheme, _, token = headers.get("authorization", "").partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else headers.get("x-chroma-token", "")
+
+
+def check_exposure(
+    host: str,
+    tokens: Sequence[str],
+    certificate: Path | None,
+    *,
+    insecure: bool,
+    issuers: StrPath | None = None,
+) -> None:
     """Raise InvalidInput where this would show plaintext to a network."""
     if is_loopback(host):
         return
-    if not tokens:
+    if not tokens and issuers is None:
         raise InvalidInput(
             f"{host} is not loopback, and whoever reaches it could read everything. Give --client-tokens, a file with a "
-            "token a line, or listen on 127.0.0.1."
+            "token a line, or --issuers, or listen on 127.0.0.1."
         )
     if certificate is None and not insecure:
         raise InvalidInput(

@@ -7,6 +7,7 @@ import logging
 import time
 import uuid
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from starlette.applications import Starlette
@@ -16,6 +17,8 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
+
+import ciphervec._native as _native
 
 from ..collections.client import Client
 from ..collections.keys import KeyRing, Keys
@@ -39,6 +42,25 @@ _COLLECTION = _DATABASE + "/collections/{collection}"
 _log = logging.getLogger("ciphervec.sidecar")
 
 
+PERMISSIONS = ("read", "query", "append", "write", "admin")
+"""What an identity may have in a tenant."""
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What an identity needs for a route: one of `permissions`, nothing where they are None; `everywhere`: in every
+    tenant; `id`: the parameter that is a collection's id."""
+
+    permissions: tuple[str, ...] | None = None
+    everywhere: bool = False
+    id: str | None = None
+
+
+ANYBODY = Needs()
+LOOKING = Needs(("read", "query"))
+MAKING = Needs(("admin",))
+
+
 class Service:
     """What the routes share."""
 
@@ -56,6 +78,30 @@ class Service:
         self.rows = Rows(self.catalog, choices)
         self._allow_reset = allow_reset
 
+    def permit(self, identity: _native.Subject | None, needs: Needs, given: Arguments) -> None:
+        """Raise Problem where an identity may not do that: what it may not see looks as if it were not there."""
+        if identity is None or needs.permissions is None:
+            return
+        if needs.everywhere:
+            if not identity.is_operator:
+                raise Problem(403, "Forbidden: this takes the permission admin on every tenant.")
+            return
+        body = given["body"]
+        tenant = str(given.get("tenant", body.get("name", "")))
+        database = given.get("database", body.get("name") if "tenant" in given else None)
+        may = [identity.allows(one, tenant, database) for one in needs.permissions]
+        seen = any(identity.allows(one, tenant, database) for one in PERMISSIONS)
+        if not seen:
+            raise Problem(404, f"Tenant [{tenant}] not found")
+        if not any(may):
+            raise Problem(403, f"Forbidden: this takes the permission {needs.permissions[0]}.")
+        if needs.id is not None:
+            # An id alone names a collection of any tenant.
+            id = naming.identity(given[needs.id])
+            entry = self.catalog.entry(id, fresh=needs.id == "id")
+            if (entry.tenant, entry.database) != (tenant, database):
+                raise problem.no_collection(id)
+
     def heartbeat(self, _: Arguments) -> Any:
         """The time, in nanoseconds."""
         return {"nanosecond heartbeat": time.time_ns()}
@@ -69,9 +115,10 @@ class Service:
         """What clients ask before they send."""
         return {"max_batch_size": message.MAX_BATCH, "supports_base64_encoding": True}
 
-    def identity(self, _: Arguments) -> Any:
-        """Everybody is the same user."""
-        return {"user_id": "", "tenant": naming.TENANT, "databases": [naming.DATABASE]}
+    def identity(self, given: Arguments) -> Any:
+        """Everybody is the same user, but for whom an identity provider names."""
+        user = given["user"]
+        return {"user_id": user, "tenant": naming.TENANT, "databases": [naming.DATABASE]}
 
     def reset(self, _: Arguments) -> Any:
         """Delete everything, where that is allowed."""
@@ -216,13 +263,30 @@ def application(
         under=under,
     )
 
-    def route(method: str, path: str, function: Callable[[Arguments], Any], status: int = 200) -> Route:
+    def route(
+        method: str,
+        path: str,
+        function: Callable[[Arguments], Any],
+        status: int = 200,
+        *,
+        needs: Needs = ANYBODY,
+    ) -> Route:
+        def answered(given: Arguments, body: bytes, identity: _native.Subject | None) -> Response:
+            """Read the body, do what is asked, write the answer: all of it may take long."""
+            if body:
+                given["body"] = message.read(body)
+            service.permit(identity, needs, given)
+            return Response(message.written(function(given)), status, media_type="application/json")
+
         async def endpoint(request: Request) -> Response:
             try:
                 access.check(request.method, request.headers)
-                given: Arguments = {**request.path_params, "query": dict(request.query_params), "body": {}}
+                identity = await run_in_threadpool(access.who, request.headers)
+                user = "" if identity is None else identity.subject
+                query = dict(request.query_params)
+                given: Arguments = {**request.path_params, "query": query, "body": {}, "user": user}
                 body = await _body(request, max_body) if method in ("POST", "PUT") else b""
-                return await run_in_threadpool(_answered, function, given, body, status)
+                return await run_in_threadpool(answered, given, body, identity)
             except (Problem, CiphervecError) as error:
                 return _failed(error)
             except ClientDisconnect:
@@ -233,6 +297,9 @@ def application(
 
         return Route(path, endpoint, methods=[method])
 
+    def rows(*permissions: str) -> Needs:
+        return Needs(permissions, id="collection")
+
     routes = [
         route("GET", "/api/v1/{path:path}", service.gone),
         route("POST", "/api/v1/{path:path}", service.gone),
@@ -242,34 +309,44 @@ def application(
         route("GET", _ROOT + "/version", lambda _: VERSION),
         route("GET", _ROOT + "/pre-flight-checks", service.checks),
         route("GET", _ROOT + "/auth/identity", service.identity),
-        route("POST", _ROOT + "/reset", service.reset),
-        route("POST", _ROOT + "/tenants", service.create_tenant),
-        route("GET", _TENANT, service.tenant),
-        route("POST", _TENANT + "/databases", service.create_database),
-        route("GET", _TENANT + "/databases", service.databases),
-        route("GET", _DATABASE, service.database),
-        route("DELETE", _DATABASE, service.drop_database),
-        route("GET", _DATABASE + "/collections_count", service.count_collections),
-        route("GET", _DATABASE + "/collections", service.collections),
-        route("POST", _DATABASE + "/collections", service.create_collection),
-        route("GET", _DATABASE + "/collections/by-id/{id}", service.collection_by_id),
-        route("GET", _COLLECTION, service.collection),
-        route("PUT", _COLLECTION, service.modify_collection),
-        route("DELETE", _COLLECTION, service.drop_collection),
-        route("POST", _COLLECTION + "/add", service.add, 201),
-        route("POST", _COLLECTION + "/update", service.update),
-        route("POST", _COLLECTION + "/upsert", service.upsert),
-        route("POST", _COLLECTION + "/get", service.get),
-        route("POST", _COLLECTION + "/query", service.query),
-        route("POST", _COLLECTION + "/delete", service.delete),
-        route("GET", _COLLECTION + "/count", service.count),
-        route("GET", _COLLECTION + "/indexing_status", service.indexing),
-        route("POST", _COLLECTION + "/search", service.search),
-        route("POST", _COLLECTION + "/fork", service.unsupported),
-        route("GET", _COLLECTION + "/fork_count", service.unsupported),
-        route("POST", _COLLECTION + "/functions/attach", service.unsupported),
-        route("GET", _COLLECTION + "/functions/{name}", service.unsupported),
-        route("POST", _COLLECTION + "/attached_functions/{name}/detach", service.unsupported),
+        route("POST", _ROOT + "/reset", service.reset, needs=Needs(("admin",), everywhere=True)),
+        route("POST", _ROOT + "/tenants", service.create_tenant, needs=MAKING),
+        route("GET", _TENANT, service.tenant, needs=Needs(PERMISSIONS)),
+        route("POST", _TENANT + "/databases", service.create_database, needs=MAKING),
+        route("GET", _TENANT + "/databases", service.databases, needs=LOOKING),
+        route("GET", _DATABASE, service.database, needs=Needs(PERMISSIONS)),
+        route("DELETE", _DATABASE, service.drop_database, needs=MAKING),
+        route("GET", _DATABASE + "/collections_count", service.count_collections, needs=LOOKING),
+        route("GET", _DATABASE + "/collections", service.collections, needs=LOOKING),
+        route("POST", _DATABASE + "/collections", service.create_collection, needs=MAKING),
+        route(
+            "GET",
+            _DATABASE + "/collections/by-id/{id}",
+            service.collection_by_id,
+            needs=Needs(("read", "query"), id="id"),
+        ),
+        route("GET", _COLLECTION, service.collection, needs=Needs(PERMISSIONS)),
+        route("PUT", _COLLECTION, service.modify_collection, needs=rows("admin")),
+        route("DELETE", _COLLECTION, service.drop_collection, needs=MAKING),
+        route("POST", _COLLECTION + "/add", service.add, 201, needs=rows("append", "write")),
+        route("POST", _COLLECTION + "/update", service.update, needs=rows("write")),
+        route("POST", _COLLECTION + "/upsert", service.upsert, needs=rows("write")),
+        route("POST", _COLLECTION + "/get", service.get, needs=rows("read")),
+        route("POST", _COLLECTION + "/query", service.query, needs=rows("query")),
+        route("POST", _COLLECTION + "/delete", service.delete, needs=rows("write")),
+        route("GET", _COLLECTION + "/count", service.count, needs=rows("read", "query")),
+        route("GET", _COLLECTION + "/indexing_status", service.indexing, needs=rows("read", "query")),
+        route("POST", _COLLECTION + "/search", service.search, needs=rows("query")),
+        route("POST", _COLLECTION + "/fork", service.unsupported, needs=rows("admin")),
+        route("GET", _COLLECTION + "/fork_count", service.unsupported, needs=rows("admin")),
+        route("POST", _COLLECTION + "/functions/attach", service.unsupported, needs=rows("admin")),
+        route("GET", _COLLECTION + "/functions/{name}", service.unsupported, needs=rows("admin")),
+        route(
+            "POST",
+            _COLLECTION + "/attached_functions/{name}/detach",
+            service.unsupported,
+            needs=rows("admin"),
+        ),
     ]
     cors = Middleware(
         CORSMiddleware,
@@ -281,13 +358,6 @@ def application(
     app = Starlette(routes=routes, middleware=[cors] if origins else [])
     app.state.catalog = service.catalog
     return app
-
-
-def _answered(function: Callable[[Arguments], Any], given: Arguments, body: bytes, status: int) -> Response:
-    """Read the body, do what is asked, write the answer: all of it may take long."""
-    if body:
-        given["body"] = message.read(body)
-    return Response(message.written(function(given)), status, media_type="application/json")
 
 
 def _failed(error: Exception) -> Response:

@@ -2,16 +2,18 @@
 
 use core::any::Any;
 use core::time::Duration;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use ciphervec_client::{
-    COUNTS, Error, FORMER_COUNTS, Head, Host, Later, Lost, Progress, Request, Result, Sink,
+    COUNTS, Error, FORMER_COUNTS, Head, Host, Later, Lost, Note, Progress, Request, Result, Sink,
     Storage, block_on, budgets,
 };
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
+use crate::audit::PyAuditLog;
 use crate::errors::Raise;
 use crate::runtime;
 
@@ -52,6 +54,7 @@ pub struct PyCallHost {
     object: Py<PyAny>,
     storage: Arc<Storage>,
     counts: Arc<Storage>,
+    log: Option<Py<PyAuditLog>>,
     began: Instant,
 }
 
@@ -64,13 +67,20 @@ impl PyCallHost {
 #[pymethods]
 impl PyCallHost {
     /// `object` has `send(method, url, headers, body, seconds)`, which returns an answer with `status`, `headers`, `read()` and `close()`
-    /// or raises Lost; `sleep(seconds)`; `check()`, which raises what ends a call; `warn(text)`; `progress(phase, done, total)`.
+    /// or raises Lost; `sleep(seconds)`; `check()`, which raises what ends a call; `warn(text)`; `progress(phase, done, total)`;
+    /// `noted(count, sent, received)` when it ends.
     /// `former_counts(spec)` gives what a former release counted of that, of the index of this description in hexadecimal digits; or None.
-    /// `counts` is where it is counted now what others were shown.
+    /// `counts` is where it is counted now what others were shown; `log` has a line of each call, if there is one.
     #[new]
-    fn new(object: Py<PyAny>, storage: &PyStorage, counts: &PyStorage) -> Self {
+    #[pyo3(signature = (object, storage, counts, log = None))]
+    fn new(
+        object: Py<PyAny>,
+        storage: &PyStorage,
+        counts: &PyStorage,
+        log: Option<Py<PyAuditLog>>,
+    ) -> Self {
         let (storage, counts) = (Arc::clone(&storage.0), Arc::clone(&counts.0));
-        Self { object, storage, counts, began: Instant::now() }
+        Self { object, storage, counts, log, began: Instant::now() }
     }
 }
 
@@ -79,6 +89,9 @@ struct Calling<'a> {
     host: &'a PyCallHost,
     /// What Python raised, which ends the call.
     raised: Mutex<Option<PyErr>>,
+    /// Bytes of bodies.
+    sent: AtomicU64,
+    received: AtomicU64,
 }
 
 /// Runs what the core does to its end, without the GIL. What Python raises meanwhile ends it, and is raised.
@@ -87,7 +100,8 @@ pub fn run<T: Send>(
     host: &PyCallHost,
     work: impl AsyncFnOnce(&dyn Host) -> Result<T> + Send,
 ) -> PyResult<T> {
-    let calling = Calling { host, raised: Mutex::new(None) };
+    let (sent, received) = (AtomicU64::new(0), AtomicU64::new(0));
+    let calling = Calling { host, raised: Mutex::new(None), sent, received };
     let done = py.detach(|| block_on(work(&calling)));
     match calling.raised.into_inner().unwrap_or_else(PoisonError::into_inner) {
         Some(error) => Err(error),
@@ -132,6 +146,8 @@ impl Calling<'_> {
             let headers = answer.getattr("headers")?.extract()?;
             Ok((answer.unbind(), Head { status, headers }))
         };
+        let length = request.body.map_or(0, |body| body.len() as u64);
+        self.sent.fetch_add(length, Ordering::Relaxed);
         let (answer, head) = Python::attach(|py| began(py).map_err(|error| self.lost(py, error)))?;
         let read = || {
             Python::attach(|py| -> Attempt<Option<Vec<u8>>> {
@@ -143,6 +159,7 @@ impl Calling<'_> {
         let mut taken = || {
             sink.begin(&head)?;
             while let Some(piece) = read()? {
+                self.received.fetch_add(piece.len() as u64, Ordering::Relaxed);
                 sink.take(&piece)?;
             }
             Ok(())
@@ -244,6 +261,18 @@ impl Host for Calling<'_> {
 
     fn warn(&self, text: &str) {
         self.told(|object| object.call_method1("warn", (text,)).map(drop));
+    }
+
+    fn note(&self, note: &Note<'_>) {
+        let (sent, received) =
+            (self.sent.load(Ordering::Relaxed), self.received.load(Ordering::Relaxed));
+        let told = (note.count, sent, received);
+        self.told(|object| object.call_method1("noted", told).map(drop));
+        let Some(log) = &self.host.log else { return };
+        let time = self.clock().as_millis() as f64 / 1e3;
+        if let Err(error) = log.get().note(&note.line(time, sent, received)) {
+            self.warn(&format!("what this client did is not in its log: {error}."));
+        }
     }
 
     fn progress(&self, Progress { phase, done, total, .. }: Progress) {

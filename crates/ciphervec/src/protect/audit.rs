@@ -77,6 +77,8 @@ pub struct AuditLog {
     signed: (u64, Instant),
     /// Lines that could not be written.
     lost: u64,
+    /// Which process opened it: a fork has the file open too, and another end of the chain.
+    process: u32,
 }
 
 /// The file, as far as it has come.
@@ -98,8 +100,9 @@ impl AuditLog {
         let public = key.as_ref().map(|key| key.verifying_key().to_bytes());
         let (open, signed) = Open::at(path, public.as_ref())?;
         let line = open.mark.line;
+        let (signed_at, process) = ((line, Instant::now()), std::process::id());
         let mut log =
-            AuditLog { path: path.to_owned(), key, open, signed: (line, Instant::now()), lost: 0 };
+            AuditLog { path: path.to_owned(), key, open, signed: signed_at, lost: 0, process };
         log.open.write(&match line {
             0 => BEGUN.to_owned(),
             // A signature is not signed itself.
@@ -137,6 +140,7 @@ impl AuditLog {
     /// If it can't be written: then nothing of it is in the log.
     pub fn append(&mut self, object: &str) -> io::Result<()> {
         let text = object.strip_suffix('}').filter(|text| text.len() > 1 && !text.contains('\n'));
+        self.check_process()?;
         let Some(text) = text.filter(|text| (text.len() as u64) < MOST / 2) else {
             let why = "a JSON object on one line expected, of less than 512 KiB";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
@@ -158,6 +162,14 @@ impl AuditLog {
         Ok(())
     }
 
+    fn check_process(&self) -> io::Result<()> {
+        if std::process::id() == self.process {
+            return Ok(());
+        }
+        let why = "this process was forked off the one that opened it; give each process a file of its own";
+        Err(io::Error::new(io::ErrorKind::ResourceBusy, why))
+    }
+
     /// Signs where it has come to, if it has a key and something came since.
     ///
     /// # Errors
@@ -167,6 +179,7 @@ impl AuditLog {
         if self.signed.0 == mark.line {
             return Ok(());
         }
+        self.check_process()?;
         let signature = key.sign(&mark.signed());
         let [key, signature] = [hex(key.verifying_key().as_bytes()), hex(&signature.to_bytes())];
         self.open.write(&format!("{SIGNATURE}{key}\",\"signature\":\"{signature}\""))?;

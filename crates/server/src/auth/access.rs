@@ -1,6 +1,7 @@
 //! Access rules: whether a token may use an endpoint, by what the endpoint needs.
 
 use super::issuers::Identity;
+use super::limits::Limits;
 use super::scope::Scope;
 use super::tokens::TokenEntry;
 use super::verb::Verb;
@@ -82,6 +83,20 @@ impl Principal {
             Some(Sender::Identity(identity)) => Some(&identity.subject),
             _ => None,
         }
+    }
+
+    /// What it may use; everything where nobody has to say who he is.
+    pub fn limits(&self) -> Limits {
+        match &self.0 {
+            None => Limits::default(),
+            Some(Sender::Token(entry)) => entry.limits,
+            Some(Sender::Identity(identity)) => identity.limits,
+        }
+    }
+
+    /// Whether its scope has that name in it, whatever it may do there.
+    pub fn covers(&self, collection: &str) -> bool {
+        self.any(|scope| scope.covers(collection))
     }
 
     /// Whether one of its scopes is such; anyone has all.

@@ -38,6 +38,16 @@ impl Scope<'_> {
     }
 }
 
+/// Whether that is a pattern, or one of databases behind a tenant's name and a slash.
+pub fn is_tenant_pattern(pattern: &str) -> bool {
+    match pattern.split_once('/') {
+        None => is_pattern(pattern),
+        Some((tenant, database)) => {
+            is_pattern(tenant) && !tenant.contains('*') && is_pattern(database)
+        }
+    }
+}
+
 /// Whether that is a name, a prefix that ends in `*`, or `*`.
 pub fn is_pattern(pattern: &str) -> bool {
     let name = pattern.strip_suffix('*').unwrap_or(pattern);

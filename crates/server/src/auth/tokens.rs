@@ -4,6 +4,7 @@
 //! hash only, so that who reads the file cannot use it. It is replaced in one step and read again
 //! as soon as it changes: a revoked token stops at the next request.
 
+use super::limits::Limits;
 use super::scope::{Scope, is_pattern};
 use super::verb::Verb;
 use crate::hex;
@@ -44,6 +45,9 @@ pub struct TokenEntry {
     pub expires: Option<Timestamp>,
     /// When it was revoked.
     pub revoked: Option<Timestamp>,
+    /// What it may use.
+    #[serde(default, skip_serializing_if = "Limits::is_none")]
+    pub limits: Limits,
 }
 
 impl TokenEntry {
@@ -123,6 +127,8 @@ pub struct TokenRequest {
     pub verbs: Vec<Verb>,
     /// How long it lives; for ever if absent.
     pub lifetime: Option<SignedDuration>,
+    /// What it may use.
+    pub limits: Limits,
 }
 
 /// A new token: shown once, never stored.
@@ -161,6 +167,9 @@ pub fn load(path: &Path) -> Result<Vec<TokenEntry>, TokenError> {
     {
         return Err(refused(format!("token {} has no hash of 64 hex digits", entry.id)));
     }
+    for entry in &content.tokens {
+        entry.limits.checked().map_err(|why| refused(format!("token {}: {why}", entry.id)))?;
+    }
     Ok(content.tokens)
 }
 
@@ -169,7 +178,8 @@ pub fn load(path: &Path) -> Result<Vec<TokenEntry>, TokenError> {
 /// # Errors
 /// [`TokenError`].
 pub fn create(path: &Path, request: TokenRequest) -> Result<NewToken, TokenError> {
-    let TokenRequest { name, collections, verbs, lifetime } = request;
+    let TokenRequest { name, collections, verbs, lifetime, limits } = request;
+    let limits = limits.checked().map_err(TokenError::Request)?;
     if let Some(bad) = collections.iter().find(|pattern| !is_pattern(pattern)) {
         return Err(TokenError::Request(format!(
             "{bad:?} is no collection: give a name, a prefix such as faces-*, or *"
@@ -200,6 +210,7 @@ pub fn create(path: &Path, request: TokenRequest) -> Result<NewToken, TokenError
         created,
         expires,
         revoked: None,
+        limits,
     };
     change(path, |entries| {
         entries.push(entry.clone());
@@ -418,6 +429,7 @@ mod tests {
             collections: collections.iter().map(|&name| name.into()).collect(),
             verbs: verbs.to_vec(),
             lifetime: Some(SignedDuration::from_hours(1)),
+            limits: Limits::default(),
         }
     }
 
@@ -478,6 +490,7 @@ mod tests {
             created: now + SignedDuration::from_secs(created),
             expires: expires.map(|seconds| now + SignedDuration::from_secs(seconds)),
             revoked: None,
+            limits: Limits::default(),
         };
         assert!(entry(0, Some(1)).is_live(now));
         assert!(!entry(-5, Some(0)).is_live(now));

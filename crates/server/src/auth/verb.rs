@@ -30,6 +30,12 @@ impl Verb {
     /// What an owner's client needs from day to day.
     pub const OWNER: [Verb; 5] = [Verb::Query, Verb::Read, Verb::Write, Verb::Run, Verb::Keep];
 
+    /// The permission of that name.
+    pub fn named(name: &str) -> Option<Self> {
+        let mut all = <Self as clap::ValueEnum>::value_variants().iter().copied();
+        all.find(|verb| verb.as_str() == name)
+    }
+
     /// Its name.
     pub fn as_str(self) -> &'static str {
         match self {

@@ -3,9 +3,9 @@
 use super::body::{Buffers, Incoming};
 use super::problem::Problem;
 use crate::audit::Audit;
-use crate::auth::InFlight;
 use crate::auth::issuers::Issuers;
 use crate::auth::tokens::TokenFile;
+use crate::auth::{Accounts, Asked, Principal, Turned};
 use crate::config::ServeOptions;
 use crate::descriptors;
 use crate::memory::MemoryPlan;
@@ -13,9 +13,10 @@ use crate::metrics::Metrics;
 use crate::origin::Origin;
 use crate::storage::programs::{ProgramLimits, Programs, StoredProgram};
 use crate::storage::{
-    Collection, Database, DatabaseError, DatabaseOptions, Spool, Tables, UploadLimits, Uploads,
-    valid_name,
+    Collection, Database, DatabaseError, DatabaseOptions, Rooms, Spool, Tables, UploadLimits,
+    Uploads, valid_name,
 };
+use crate::telemetry::Telemetry;
 use axum::extract::Request;
 use ciphervec::protect::receipt::{RECEIPT_KEY_BYTES, ReceiptKey};
 use std::io::ErrorKind;
@@ -39,8 +40,6 @@ pub struct Limits {
     pub max_body: u64,
     /// Bytes of an upload, and of those that one commit names.
     pub max_upload: u64,
-    /// Requests in flight of one token.
-    pub per_token: usize,
     /// How long a sender may pause.
     pub patience: Duration,
 }
@@ -59,8 +58,8 @@ pub struct App {
     pub tokens: Option<TokenFile>,
     /// Who else may vouch for senders.
     pub issuers: Option<Issuers>,
-    /// Requests in flight of each token.
-    pub in_flight: Arc<InFlight>,
+    /// What each token uses of its limits.
+    pub accounts: Arc<Accounts>,
     /// Whether the console is served at `/`.
     pub console: bool,
     /// Origins whose pages may ask.
@@ -71,11 +70,15 @@ pub struct App {
     pub audit: Audit,
     /// What happened.
     pub metrics: Arc<Metrics>,
+    /// Who else is told of it.
+    pub telemetry: Option<Telemetry>,
     /// Unfinished uploads.
     pub uploads: Arc<Uploads>,
     /// Memory for bodies.
     pub buffers: Buffers,
     operations: Arc<Semaphore>,
+    /// What is being added by tokens with a limit.
+    pub(super) rooms: Rooms,
     draining: AtomicBool,
     /// When the place of the collections was last looked for, and whether it was there.
     looked: tokio::sync::Mutex<Option<(Instant, bool)>>,
@@ -102,6 +105,7 @@ impl App {
         let signing = options.audit_key.as_deref().map(|path| key_file(path, AUDIT)).transpose()?;
         let audit = Audit::open(options.audit.as_deref(), signing)
             .map_err(|error| format!("cannot open the audit file: {error}; check --audit"))?;
+        let telemetry = options.otlp.as_deref().map(Telemetry::start).transpose()?;
         let receipts = options.receipt_key.as_deref().map(|path| key_file(path, RECEIPT));
         let receipts = receipts.transpose()?.map(ReceiptKey::new);
         let memory = MemoryPlan::of(options)?;
@@ -152,20 +156,21 @@ impl App {
             limits: Limits {
                 max_body: options.max_body,
                 max_upload: memory.max_upload,
-                per_token: options.per_token,
                 patience: options.patience,
             },
             tokens,
             issuers,
             console: !options.no_console,
             origins: options.allow_origins.clone(),
-            in_flight: Arc::default(),
+            accounts: Arc::new(Accounts::new(options.per_token, options.usage_file().as_deref())),
             receipts,
+            telemetry,
             audit,
             uploads: Arc::new(uploads),
             buffers: Buffers::new(memory.bodies, metrics.clone()),
             metrics,
             operations: Arc::new(Semaphore::new(OPERATIONS)),
+            rooms: Rooms::default(),
             draining: AtomicBool::new(false),
             looked: tokio::sync::Mutex::default(),
         }))
@@ -219,8 +224,46 @@ impl App {
     /// Gives all locks back.
     pub fn close(&self) {
         self.audit.close();
+        self.accounts.close();
+        self.telemetry.iter().for_each(Telemetry::close);
         self.programs.close();
         self.database.close();
+    }
+
+    /// A token has reached a limit.
+    pub fn turned(&self, turned: Turned) -> Problem {
+        let problem = Problem::from(turned);
+        if let Some(limit) = problem.reached() {
+            // Requests in flight were called by who has them before there were other limits.
+            self.metrics.reject(if limit == "in-flight" { "token" } else { limit });
+        }
+        problem
+    }
+
+    /// Answers so many queries, and counts them where the token has a day's. What is refused was not asked.
+    ///
+    /// # Errors
+    /// Those of `answer`; 429 where the day's are asked, 503 where they cannot be counted.
+    pub async fn counted<T, E>(
+        &self,
+        principal: &Principal,
+        queries: u64,
+        answer: impl Future<Output = Result<T, E>>,
+    ) -> Result<T, Problem>
+    where
+        Problem: From<E>,
+    {
+        let asked = match principal.limits().queries_per_day {
+            None => None,
+            Some(quota) => {
+                let asked = self.accounts.ask(principal.id(), quota, queries).await;
+                Some(asked.map_err(|turned| self.turned(turned))?)
+            }
+        };
+        answer.await.map_err(|error| {
+            asked.into_iter().for_each(Asked::take_back);
+            error.into()
+        })
     }
 
     /// Runs what reads or writes files, away from the threads that serve connections.

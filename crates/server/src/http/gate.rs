@@ -6,7 +6,7 @@
 use super::app::App;
 use super::body::{self, Meter};
 use super::host_check;
-use super::middleware::{RequestId, Stranger};
+use super::middleware::{Admitted, RequestId, Stranger};
 use super::problem::Problem;
 use crate::audit::Line;
 use crate::auth::issuers::{Issuers, Verified};
@@ -65,16 +65,20 @@ pub async fn check(State(gate): State<Gate>, request: Request, next: Next) -> Re
         sent: 0,
     };
     let admitted = principal.and_then(|principal| {
+        // What is refused counts, too.
+        let guard = gate.enter(&principal)?;
         if params.is_err() || !principal.meets(gate.access, &collection) {
             gate.app.metrics.deny(gate.access.verb());
             return Err(gate.refusal(&principal, &collection));
         }
-        Ok((gate.enter(&principal)?, principal))
+        Ok((guard, principal))
     });
     let (response, denied) = match admitted {
         Ok((_guard, principal)) => {
             parts.extensions.insert(principal);
-            (next.run(Request::from_parts(parts, body)).await, false)
+            let mut response = next.run(Request::from_parts(parts, body)).await;
+            response.extensions_mut().insert(Admitted);
+            (response, false)
         }
         Err(problem) => {
             drop(body);
@@ -182,15 +186,8 @@ impl Gate {
         if principal.sender().is_none() {
             return Ok(None);
         }
-        let limit = self.app.limits.per_token;
-        let guard = self.app.in_flight.enter(principal.id(), limit);
-        guard.map(Some).ok_or_else(|| {
-            self.app.metrics.reject("token");
-            let says = format!("this token has {limit} requests in flight already");
-            Problem::new(StatusCode::TOO_MANY_REQUESTS, "too-many-requests", says)
-                .hint("wait for answers, or use another token for the other half of the work")
-                .retry_after(Duration::from_secs(1))
-        })
+        let entered = self.app.accounts.enter(principal.id(), &principal.limits());
+        entered.map(Some).map_err(|turned| self.app.turned(turned))
     }
 }
 

@@ -1,7 +1,8 @@
 //! Headers: those of the interface by name, and the one value of any. Server side.
 
 use super::problem::Problem;
-use axum::http::{HeaderMap, HeaderName, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
+use axum::response::Response;
 
 /// The version of the HTTP interface.
 pub const API: u32 = 1;
@@ -24,4 +25,18 @@ pub fn one<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a s
 /// The length that a request or an answer states.
 pub fn content_length(headers: &HeaderMap) -> Option<u64> {
     headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+}
+
+/// The parts that the work on an answer had, and their seconds.
+#[derive(Clone)]
+pub struct Stages(pub Vec<(&'static str, f64)>);
+
+/// Says in an answer how long its work took, in milliseconds and for whoever observes it.
+pub fn set_stages(response: &mut Response, stages: &[(&'static str, f64)]) {
+    let parts: Vec<String> =
+        stages.iter().map(|(name, seconds)| format!("{name};dur={:.3}", seconds * 1e3)).collect();
+    if let Ok(timing) = HeaderValue::from_str(&parts.join(", ")) {
+        response.headers_mut().insert("server-timing", timing);
+    }
+    response.extensions_mut().insert(Stages(stages.to_vec()));
 }

@@ -4,10 +4,11 @@
 
 use super::app::App;
 use super::body::{self, Meter, Rest};
-use super::headers::{API, API_HEADER};
+use super::headers::{API, API_HEADER, Stages};
 use super::problem::{Counted, Problem};
 use crate::hex;
 use crate::metrics::RequestLabels;
+use crate::telemetry::{self, Answered};
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Version, header};
 use axum::middleware::Next;
@@ -24,6 +25,10 @@ const REST_PATIENCE: Duration = Duration::from_secs(5);
 /// Marks the answer to a request whose token was no good.
 #[derive(Clone, Copy)]
 pub struct Stranger;
+
+/// Marks the answer to a request whose token was enough for what it asked.
+#[derive(Clone, Copy)]
+pub struct Admitted;
 
 /// What a request is called in logs.
 #[derive(Clone, Default)]
@@ -55,6 +60,7 @@ impl RequestId {
 pub async fn observe(State(app): State<Arc<App>>, mut request: Request, next: Next) -> Response {
     let start = Instant::now();
     let id = RequestId::of(request.headers());
+    let parent = app.telemetry.as_ref().and_then(|_| telemetry::parent(request.headers()));
     let meter = Arc::new(Meter::default());
     let method = request.method().as_str();
     // A method is a stranger's word: only those that there are become a label.
@@ -103,6 +109,20 @@ pub async fn observe(State(app): State<Arc<App>>, mut request: Request, next: Ne
     app.metrics.sent.inc_by(body::sent(&response));
     let labels = RequestLabels { method: method.to_owned(), route: route.clone(), status };
     app.metrics.answered(labels, took);
+    if let Some(telemetry) = &app.telemetry {
+        let stages = response.extensions().get::<Stages>();
+        telemetry.answered(Answered {
+            method,
+            route: &route,
+            status,
+            received: meter.received(),
+            sent: body::sent(&response),
+            took,
+            stages: stages.map_or(&[], |stages| &stages.0),
+            // A stranger's request belongs to nobody's trace, whatever path he chose.
+            parent: parent.filter(|_| response.extensions().get::<Admitted>().is_some()),
+        });
+    }
     let milliseconds = took.as_secs_f64() * 1e3;
     tracing::info!(
         id = id.as_str(),

@@ -15,6 +15,7 @@ mod middleware;
 mod openapi;
 mod problem;
 mod query_string;
+mod room;
 mod router;
 
 pub use app::{App, Limits};

@@ -1,6 +1,6 @@
 //! Errors as `application/problem+json`, with no secret in them.
 
-use crate::auth::Verb;
+use crate::auth::{Turned, Verb};
 use crate::change::ChangeError;
 use crate::hex;
 use crate::storage::{DatabaseError, UploadError};
@@ -34,6 +34,10 @@ pub struct ProblemDetails<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     hint: Option<&'a str>,
+    /// Which limit of a token is reached: `in-flight`, `rate`, `queries-per-day`, `max-bytes` or `max-rows`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    limit: Option<&'static str>,
     /// The collection's version now, where a commit expected another.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
@@ -44,6 +48,34 @@ pub struct ProblemDetails<'a> {
     head: Option<String>,
 }
 
+/// A limit of a token that is reached.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reached {
+    /// Requests in flight.
+    InFlight,
+    /// Requests in a time.
+    Rate,
+    /// Queries of a day.
+    QueriesPerDay,
+    /// Bytes stored.
+    MaxBytes,
+    /// Rows stored.
+    MaxRows,
+}
+
+impl Reached {
+    /// Its name in answers and metrics.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Reached::InFlight => "in-flight",
+            Reached::Rate => "rate",
+            Reached::QueriesPerDay => "queries-per-day",
+            Reached::MaxBytes => "max-bytes",
+            Reached::MaxRows => "max-rows",
+        }
+    }
+}
+
 /// An error on its way to a client.
 #[derive(Debug)]
 pub struct Problem {
@@ -51,6 +83,8 @@ pub struct Problem {
     kind: &'static str,
     detail: String,
     hint: Option<String>,
+    /// Which limit of a token is reached.
+    limit: Option<Reached>,
     /// Version and head of the collection now.
     current: Option<Box<(u64, [u8; 32])>>,
     headers: Vec<(HeaderName, HeaderValue)>,
@@ -71,8 +105,8 @@ impl Problem {
     /// An error of that status and kind.
     pub fn new(status: StatusCode, kind: &'static str, detail: impl Into<String>) -> Self {
         let detail = detail.into();
-        let (hint, current, headers) = (None, None, Vec::new());
-        Problem { status, kind, detail, hint, current, headers, storage: None }
+        let (hint, limit, current, headers) = (None, None, None, Vec::new());
+        Problem { status, kind, detail, hint, limit, current, headers, storage: None }
     }
 
     fn storage(mut self, reason: &'static str) -> Self {
@@ -99,6 +133,18 @@ impl Problem {
     pub fn retry_after(self, pause: Duration) -> Self {
         let seconds = pause.as_secs() + u64::from(pause.subsec_nanos() > 0);
         self.header(header::RETRY_AFTER, HeaderValue::from(seconds.max(1)))
+    }
+
+    /// The same with the limit of a token that is reached.
+    #[must_use]
+    pub fn limit(mut self, limit: Reached) -> Self {
+        self.limit = Some(limit);
+        self
+    }
+
+    /// The limit of a token that is reached.
+    pub fn reached(&self) -> Option<&'static str> {
+        self.limit.map(Reached::as_str)
     }
 
     /// The status.
@@ -174,6 +220,7 @@ impl IntoResponse for Problem {
             status: self.status.as_u16(),
             detail: &self.detail,
             hint: self.hint.as_deref(),
+            limit: self.reached(),
             version: self.current.as_ref().map(|current| current.0),
             head: self.current.as_ref().map(|current| hex::show(&current.1)),
         };
@@ -186,6 +233,43 @@ impl IntoResponse for Problem {
         let media_type = HeaderValue::from_static(MEDIA_TYPE);
         response.headers_mut().insert(header::CONTENT_TYPE, media_type);
         response
+    }
+}
+
+impl From<Turned> for Problem {
+    fn from(turned: Turned) -> Self {
+        let many = |limit, says: String| {
+            Self::new(StatusCode::TOO_MANY_REQUESTS, "too-many-requests", says).limit(limit)
+        };
+        match turned {
+            Turned::InFlight(limit) => {
+                many(Reached::InFlight, format!("this token has {limit} requests in flight already"))
+                    .hint("wait for answers, or use another token for the other half of the work")
+                    .retry_after(Duration::from_secs(1))
+            }
+            Turned::Rate(rate, wait) => {
+                many(Reached::Rate, format!("this token may send {rate} requests, and has sent them"))
+                    .hint("wait as long as Retry-After says, or have the operator raise the token's --rate or --burst")
+                    .retry_after(wait)
+            }
+            Turned::Queries(quota, wait) => many(
+                Reached::QueriesPerDay,
+                format!("this token may ask {quota} queries a day, and has asked them"),
+            )
+            .hint("the next day begins at 0:00 UTC; the operator can raise the token's --queries-per-day")
+            .retry_after(wait),
+            Turned::TooMany(quota) => Self::new(
+                StatusCode::UNPROCESSABLE_ENTITY,
+                "limit",
+                format!("this token may ask {quota} queries a day, fewer than came at once"),
+            )
+            .limit(Reached::QueriesPerDay)
+            .hint("ask fewer queries at once, or have the operator raise the token's --queries-per-day"),
+            Turned::Uncounted(error) => {
+                tracing::error!(error, "the queries of a token with a daily quota are not answered");
+                Self::busy("the queries of this token cannot be counted", Duration::from_secs(5))
+            }
+        }
     }
 }
 

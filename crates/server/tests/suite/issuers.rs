@@ -263,6 +263,25 @@ async fn grants_change_when_the_file_is_read_again_and_stay_where_it_is_none() {
     assert_eq!(status(&site, "GET", "/v1/token", &ann).await, 401);
 }
 
+#[tokio::test]
+async fn limits_are_of_a_subject_and_of_its_grants_the_least() {
+    let signer = Signer::new("one");
+    let (site, path) = open(&[&signer], &[]);
+    let mut changed = file(Some("keys.json"));
+    changed["roles"]["reader"] =
+        json!({"permissions": ["query", "read"], "limits": {"rate": "9/h", "burst": 4}});
+    changed["issuers"][0]["grants"][2]["limits"] = json!({"rate": "1/h", "burst": 2});
+    std::fs::write(&path, changed.to_string()).unwrap();
+    site.app.issuers.as_ref().unwrap().reload().unwrap();
+    // Two tokens of one subject are one sender.
+    let tokens = [600, 500].map(|seconds| signer.sign(&with("exp", json!(now() + seconds))));
+    assert_eq!(status(&site, "GET", "/v1/token", &tokens[0]).await, 200);
+    assert_eq!(status(&site, "GET", "/v1/token", &tokens[1]).await, 200);
+    assert_eq!(status(&site, "GET", "/v1/token", &tokens[0]).await, 429);
+    let bob = signer.sign(&with("sub", json!("bob")));
+    assert_eq!(status(&site, "GET", "/v1/token", &bob).await, 200);
+}
+
 struct Provider {
     asked: AtomicUsize,
     keys: std::sync::Mutex<Vec<Value>>,

@@ -12,6 +12,7 @@ mod cross_origin;
 mod fetching;
 mod hostile;
 mod issuers;
+mod limits;
 mod no_secrets;
 #[cfg(unix)]
 mod process;
@@ -22,3 +23,4 @@ mod protocol;
 mod resources;
 mod sessions;
 mod support;
+mod telemetry;

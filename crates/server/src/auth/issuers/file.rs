@@ -1,10 +1,13 @@
 //! File of issuers: what the operator wrote, checked before it is used. docs/server.md has an example.
 
-use crate::auth::scope::is_pattern;
+use crate::auth::limits::Limits;
+use crate::auth::scope::{is_pattern, is_tenant_pattern};
 use crate::auth::verb::Verb;
 use jsonwebtoken::Algorithm;
-use serde::Deserialize;
+use serde::de::{Error, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -42,7 +45,7 @@ impl IssuersError {
 struct Content {
     format: u32,
     #[serde(default)]
-    roles: BTreeMap<String, Vec<Verb>>,
+    roles: Roles,
     issuers: Vec<Written>,
 }
 
@@ -67,10 +70,69 @@ struct Written {
 struct WrittenGrant {
     claim: String,
     is: String,
+    #[serde(default)]
     collections: Vec<String>,
+    #[serde(default)]
+    tenants: Vec<String>,
     role: Option<String>,
     #[serde(default)]
     permissions: Vec<Verb>,
+    #[serde(default)]
+    limits: Limits,
+}
+
+/// Roles by name, each there once: of two, nobody knows which was meant.
+#[derive(Default)]
+struct Roles(BTreeMap<String, Role>);
+
+/// A list of permissions, or such a list with limits.
+#[derive(Deserialize, Clone)]
+#[serde(
+    untagged,
+    expecting = "a list of permissions, or an object with permissions and limits, was expected"
+)]
+enum Role {
+    Plain(Vec<Verb>),
+    Limited(LimitedRole),
+}
+
+#[derive(Deserialize, Clone)]
+#[serde(deny_unknown_fields)]
+struct LimitedRole {
+    permissions: Vec<Verb>,
+    #[serde(default)]
+    limits: Limits,
+}
+
+impl<'de> Deserialize<'de> for Roles {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Once;
+
+        impl<'de> Visitor<'de> for Once {
+            type Value = Roles;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("roles by name")
+            }
+
+            fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Roles, M::Error> {
+                let mut roles = BTreeMap::new();
+                while let Some(name) = map.next_key::<String>()? {
+                    let role = map.next_value::<Role>().map_err(|error| {
+                        M::Error::custom(format!("the role {name:?} is none: {error}"))
+                    })?;
+                    if roles.contains_key(&name) {
+                        let says = format!("the role {name:?} is there twice; put both together");
+                        return Err(M::Error::custom(says));
+                    }
+                    roles.insert(name, role);
+                }
+                Ok(Roles(roles))
+            }
+        }
+
+        deserializer.deserialize_map(Once)
+    }
 }
 
 fn usual_algorithms() -> Vec<Algorithm> {
@@ -116,8 +178,12 @@ pub struct Grant {
     pub is: String,
     /// Collections, as those of a token.
     pub collections: Vec<String>,
+    /// Tenants of a sidecar, or databases of theirs after a slash.
+    pub tenants: Vec<String>,
     /// Permissions there.
     pub verbs: Vec<Verb>,
+    /// What whoever has it may use, everywhere.
+    pub limits: Limits,
 }
 
 /// The issuers of a file.
@@ -157,7 +223,7 @@ fn read(bytes: &[u8]) -> Result<Vec<IssuerEntry>, String> {
         if written.longest_hours == 0 || written.algorithms.is_empty() {
             return Err(format!("issuer {name:?} allows no token: longest_hours and algorithms"));
         }
-        let grants = written.grants.into_iter().map(|grant| resolve(grant, &content.roles));
+        let grants = written.grants.into_iter().map(|grant| resolve(grant, &content.roles.0));
         issuers.push(IssuerEntry {
             grants: grants.collect::<Result<_, _>>()?,
             issuer: written.issuer,
@@ -176,32 +242,48 @@ fn is_public(algorithm: Algorithm) -> bool {
     !matches!(algorithm, Algorithm::HS256 | Algorithm::HS384 | Algorithm::HS512)
 }
 
-fn resolve(grant: WrittenGrant, roles: &BTreeMap<String, Vec<Verb>>) -> Result<Grant, String> {
-    let mut verbs = grant.permissions;
+fn resolve(grant: WrittenGrant, roles: &BTreeMap<String, Role>) -> Result<Grant, String> {
+    let of = format!("the grant to {} {:?}", grant.claim, grant.is);
+    let (mut verbs, mut limits) = (grant.permissions.clone(), grant.limits);
     if let Some(role) = &grant.role {
-        let own = roles.get(role).map(Vec::as_slice);
-        let named = own.or((role == "owner").then_some(&Verb::OWNER)).ok_or_else(|| {
-            let known: Vec<&str> = roles.keys().map(String::as_str).collect();
-            format!("there is no role {role:?} among roles: {}, and owner", known.join(", "))
-        })?;
+        let named = match roles.get(role) {
+            Some(Role::Plain(verbs)) => verbs,
+            Some(Role::Limited(role)) => {
+                // A burst in the one may be of a rate in the other.
+                limits = limits.least(role.limits);
+                &role.permissions
+            }
+            None if role == "owner" => &Verb::OWNER[..],
+            None => {
+                let known: Vec<&str> = roles.keys().map(String::as_str).collect();
+                let known = known.join(", ");
+                return Err(format!("there is no role {role:?} among roles: {known}, and owner"));
+            }
+        };
         verbs.extend(named);
     }
-    let of = format!("the grant to {} {:?}", grant.claim, grant.is);
+    let limits = limits.checked().map_err(|why| format!("{of}: {why}"))?;
     if verbs.is_empty() {
         return Err(format!("{of} gives nothing; give it permissions or a role"));
     }
     if grant.claim.is_empty() || grant.is.is_empty() {
         return Err(format!("{of} needs a claim, and what it is"));
     }
+    if let Some(bad) = grant.tenants.iter().find(|pattern| !is_tenant_pattern(pattern)) {
+        return Err(format!(
+            "{bad:?} of {of} is no tenant: give a name, a prefix such as acme-*, a database as acme/prod, or *"
+        ));
+    }
     match grant.collections.iter().find(|pattern| !is_pattern(pattern)) {
         Some(bad) => Err(format!(
             "{bad:?} of {of} is no collection: give a name, a prefix such as faces-*, or *"
         )),
-        None if grant.collections.is_empty() => {
-            Err(format!("{of} names no collection; give some, or *"))
+        None if grant.collections.is_empty() && grant.tenants.is_empty() => {
+            Err(format!("{of} names no collection and no tenant; give some, or *"))
         }
         None => {
-            Ok(Grant { claim: grant.claim, is: grant.is, collections: grant.collections, verbs })
+            let WrittenGrant { claim, is, collections, tenants, .. } = grant;
+            Ok(Grant { claim, is, collections, tenants, verbs, limits })
         }
     }
 }
@@ -232,6 +314,18 @@ mod tests {
     }
 
     #[test]
+    fn limits_of_a_role_and_a_grant_are_the_least_of_both() {
+        let mut file = whole();
+        file["roles"]["reader"] = json!({
+            "permissions": ["query"], "limits": {"rate": "20/s", "queries_per_day": 100},
+        });
+        file["issuers"][0]["grants"][0]["limits"] = json!({"rate": "5/s", "max_rows": 7});
+        let read = read(file.to_string().as_bytes()).unwrap();
+        let expected = json!({"rate": "5/s", "burst": 5, "queries_per_day": 100, "max_rows": 7});
+        assert_eq!(serde_json::to_value(read[0].grants[0].limits).unwrap(), expected);
+    }
+
+    #[test]
     fn what_lets_in_too_many_or_nobody_is_refused_with_its_reason() {
         for (at, value, says) in [
             ("/format", json!(2), "format 2 came"),
@@ -251,8 +345,16 @@ mod tests {
             ),
             ("/issuers/0/grants/0/collections", json!([]), "names no collection"),
             ("/issuers/0/grants/0/collections", json!(["a/b"]), "is no collection"),
+            ("/issuers/0/grants/0/tenants", json!(["a/b/c"]), "is no tenant"),
+            ("/issuers/0/grants/0/tenants", json!(["*/b"]), "is no tenant"),
+            ("/issuers/0/grants/0/tenants", json!(["a/"]), "is no tenant"),
             ("/issuers/0/grants/0/is", json!(""), "needs a claim"),
-            ("/roles/reader", json!(["look"]), "unknown variant"),
+            ("/roles/reader", json!(["look"]), "the role \"reader\" is none"),
+            ("/roles/reader", json!({"limits": {}}), "a list of permissions, or an object"),
+            ("/issuers/0/grants/0/limits", json!({"rate": "fast"}), "is no rate; write 20/s"),
+            ("/issuers/0/grants/0/limits", json!({"burst": 5}), "a burst needs a rate"),
+            ("/issuers/0/grants/0/limits", json!({"queries_per_day": 0}), "nonzero"),
+            ("/issuers/0/grants/0/limits", json!({"bytes": 5}), "unknown field"),
         ] {
             let mut file = whole();
             let (parent, key) = at.rsplit_once('/').unwrap();
@@ -264,6 +366,10 @@ mod tests {
         let one = twice["issuers"][0].clone();
         twice["issuers"].as_array_mut().unwrap().push(one);
         assert!(read(twice.to_string().as_bytes()).err().unwrap().contains("twice"));
+        let same_role =
+            whole().to_string().replacen(r#""roles":{"#, r#""roles":{"reader":["admin"],"#, 1);
+        let error = read(same_role.as_bytes()).err().unwrap();
+        assert!(error.contains("the role \"reader\" is there twice"), "{error}");
         let mut nothing = whole();
         nothing["issuers"][0]["grants"][0] = json!({"claim": "a", "is": "b", "collections": ["*"]});
         assert!(read(nothing.to_string().as_bytes()).err().unwrap().contains("gives nothing"));

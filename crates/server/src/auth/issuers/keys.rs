@@ -3,8 +3,10 @@
 
 use super::file::IssuerEntry;
 use futures_util::StreamExt;
-use jsonwebtoken::jwk::{Jwk, KeyAlgorithm, KeyOperations, PublicKeyUse};
-use jsonwebtoken::{Algorithm, AlgorithmFamily, DecodingKey};
+use jsonwebtoken::jwk::{
+    AlgorithmParameters, EllipticCurve, Jwk, KeyAlgorithm, KeyOperations, PublicKeyUse,
+};
+use jsonwebtoken::{Algorithm, DecodingKey};
 use reqwest::{Certificate, Client, Url, redirect::Policy};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
@@ -50,6 +52,8 @@ struct Held {
 struct Key {
     kid: Option<String>,
     algorithm: Option<KeyAlgorithm>,
+    /// The one algorithm of its curve; none for RSA, whose keys fit several.
+    of_curve: Option<Algorithm>,
     key: DecodingKey,
 }
 
@@ -169,7 +173,8 @@ impl Held {
         let suits = |key: &&Key| {
             let named = kid.is_none() || key.kid.as_deref() == kid;
             let signs = key.algorithm.is_none_or(|wanted| wanted == KeyAlgorithm::from(algorithm));
-            named && signs && key.key.family() == algorithm.family()
+            let on_curve = key.of_curve.is_none_or(|of_curve| of_curve == algorithm);
+            named && signs && on_curve && key.key.family() == algorithm.family()
         };
         self.keys.iter().filter(suits).take(TRIED).map(|key| key.key.clone()).collect()
     }
@@ -202,10 +207,23 @@ fn read(bytes: &[u8]) -> Result<Vec<Key>, String> {
         let for_signatures = used.is_none_or(|used| *used == PublicKeyUse::Signature);
         let operations = common.key_operations.as_ref();
         let verifies = operations.is_none_or(|all| all.contains(&KeyOperations::Verify));
+        let of_curve = match &jwk.algorithm {
+            AlgorithmParameters::RSA(_) => None,
+            AlgorithmParameters::EllipticCurve(key) => match key.curve {
+                EllipticCurve::P256 => Some(Algorithm::ES256),
+                EllipticCurve::P384 => Some(Algorithm::ES384),
+                _ => return None,
+            },
+            AlgorithmParameters::OctetKeyPair(key) => match key.curve {
+                EllipticCurve::Ed25519 => Some(Algorithm::EdDSA),
+                _ => return None,
+            },
+            _ => return None,
+        };
         let key = DecodingKey::from_jwk(&jwk).ok().filter(|_| for_signatures && verifies)?;
-        Some(Key { kid: jwk.common.key_id, algorithm: jwk.common.key_algorithm, key })
+        Some(Key { kid: jwk.common.key_id, algorithm: jwk.common.key_algorithm, of_curve, key })
     });
-    let keys: Vec<Key> = keys.filter(|key| key.key.family() != AlgorithmFamily::Hmac).collect();
+    let keys: Vec<Key> = keys.collect();
     match keys.len() {
         0 => Err("no key of what came checks signatures".into()),
         1..=KEYS => Ok(keys),
@@ -279,4 +297,44 @@ async fn get(client: &Client, url: Url) -> Result<Vec<u8>, String> {
         }
     }
     Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn fitting(key: Value) -> Vec<Algorithm> {
+        let Ok(keys) = read(json!({"keys": [key]}).to_string().as_bytes()) else {
+            return Vec::new();
+        };
+        let held = Held { since: Instant::now(), keys };
+        let all = [
+            Algorithm::RS256,
+            Algorithm::PS256,
+            Algorithm::ES256,
+            Algorithm::ES384,
+            Algorithm::EdDSA,
+        ];
+        all.into_iter().filter(|&algorithm| !held.fitting(None, algorithm).is_empty()).collect()
+    }
+
+    #[test]
+    fn a_key_checks_the_algorithm_of_its_curve_and_no_other() {
+        // RFC 7515, appendix A.3.1, and RFC 8037, appendix A.2.
+        let (x, y) = (
+            "f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU",
+            "x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0",
+        );
+        let ec = |curve: &str| json!({"kty": "EC", "crv": curve, "x": x, "y": y});
+        let okp = |curve: &str| json!({"kty": "OKP", "crv": curve, "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"});
+        assert_eq!(fitting(ec("P-256")), [Algorithm::ES256]);
+        assert_eq!(fitting(ec("P-384")), [Algorithm::ES384]);
+        assert_eq!(fitting(okp("Ed25519")), [Algorithm::EdDSA]);
+        for none in [ec("P-521"), ec("Ed25519"), ec("secp256k1"), okp("P-256"), okp("X25519")] {
+            assert!(fitting(none.clone()).is_empty(), "{none}");
+        }
+        let rsa = json!({"kty": "RSA", "n": "AQAB", "e": "AQAB"});
+        assert_eq!(fitting(rsa), [Algorithm::RS256, Algorithm::PS256]);
+    }
 }

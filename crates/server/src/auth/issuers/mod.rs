@@ -10,6 +10,7 @@ mod signatures;
 pub use blocking::BlockingIssuers;
 pub use file::IssuersError;
 
+use super::limits::Limits;
 use super::scope::Scope;
 use super::verb::Verb;
 use crate::hex;
@@ -38,13 +39,37 @@ pub struct Identity {
     pub subject: String,
     /// When the token stops.
     pub expires: Timestamp,
+    /// What it may use: of several of its grants, the least.
+    pub limits: Limits,
     grants: Vec<(Vec<String>, Vec<Verb>)>,
+    /// The same for tenants of a sidecar.
+    tenants: Vec<(Vec<String>, Vec<Verb>)>,
 }
 
 impl Identity {
     /// What it may do.
     pub fn scopes(&self) -> impl Iterator<Item = Scope<'_>> {
         self.grants.iter().map(|(collections, verbs)| Scope { collections, verbs })
+    }
+
+    /// Whether it may do `verb` in a tenant of a sidecar, or in one of its databases. Nothing is granted where a name has
+    /// a slash, which parts both in the file.
+    pub fn allows_tenant(&self, verb: Verb, tenant: &str, database: Option<&str>) -> bool {
+        if tenant.contains('/') || database.is_some_and(|database| database.contains('/')) {
+            return false;
+        }
+        let within = database.map(|database| format!("{tenant}/{database}"));
+        let mut names = [Some(tenant), within.as_deref()].into_iter().flatten();
+        let scopes = self.tenants.iter().map(|(collections, verbs)| Scope { collections, verbs });
+        let scopes: Vec<Scope<'_>> = scopes.collect();
+        names.any(|name| scopes.iter().any(|scope| scope.allows(verb, name)))
+    }
+
+    /// Whether it may do everything in every tenant.
+    pub fn has_all_tenants(&self) -> bool {
+        let mut scopes =
+            self.tenants.iter().map(|(collections, verbs)| Scope { collections, verbs });
+        scopes.any(Scope::is_operator)
     }
 }
 
@@ -187,13 +212,18 @@ impl Issuer {
             return Verified::Refused("its subject is refused");
         }
         let held = |grant: &&Grant| claims::has(&claims, &grant.claim, &grant.is);
-        let grants = entry.grants.iter().filter(held);
+        let grants = || entry.grants.iter().filter(held);
+        let limits = grants().map(|grant| grant.limits);
         Verified::Known(Arc::new(Identity {
             id: id(&entry.issuer, subject),
             issuer: entry.issuer.clone(),
             subject: subject.clone(),
             expires,
-            grants: grants.map(|grant| (grant.collections.clone(), grant.verbs.clone())).collect(),
+            limits: limits.fold(Limits::default(), Limits::least),
+            grants: grants()
+                .map(|grant| (grant.collections.clone(), grant.verbs.clone()))
+                .collect(),
+            tenants: grants().map(|grant| (grant.tenants.clone(), grant.verbs.clone())).collect(),
         }))
     }
 }

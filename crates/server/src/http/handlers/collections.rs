@@ -7,9 +7,7 @@ use crate::http::app::App;
 use crate::http::handlers::commits;
 use crate::http::headers;
 use crate::http::problem::{Problem, ProblemDetails};
-use crate::storage::DatabaseError;
-use crate::storage::check_name;
-use crate::storage::{Collection, State as Held};
+use crate::storage::{Amount, Collection, DatabaseError, State as Held, check_name};
 use axum::body::Body;
 use axum::extract::{Extension, Path, Request, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header as names};
@@ -195,6 +193,7 @@ pub async fn list(
                   content_type = "application/problem+json")))]
 pub async fn create(
     State(app): State<Arc<App>>,
+    Extension(principal): Extension<Principal>,
     Path(name): Path<String>,
     request: Request,
 ) -> Result<Response, Problem> {
@@ -208,11 +207,14 @@ pub async fn create(
         ))
     };
     let (meta, attachments) = change::creation(frame.into_change(refused)?)?;
-    let database = app.database.clone();
-    let made = app.blocking(move || {
-        let made = database.create(&name, meta, attachments);
-        drop(share);
-        made.map(|made| answer(StatusCode::CREATED, &made, true))
+    let bytes = attachments.iter().map(|(_, bytes)| bytes.len() as u64).sum::<u64>();
+    let adds = Amount { bytes: bytes + meta.len() as u64, rows: 0 };
+    let held = app.clone();
+    let made = app.blocking::<_, Problem>(move || {
+        let _share = share;
+        let _room = held.room(&principal, &name, adds)?;
+        let made = held.database.create(&name, meta, attachments)?;
+        Ok(answer(StatusCode::CREATED, &made, true))
     });
     made.await
 }

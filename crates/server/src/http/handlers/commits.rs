@@ -9,8 +9,7 @@ use crate::http::change_access;
 use crate::http::headers;
 use crate::http::idempotency;
 use crate::http::problem::{Problem, ProblemDetails};
-use crate::storage::DatabaseError;
-use crate::storage::{Pieces, Purpose};
+use crate::storage::{Amount, DatabaseError, Pieces, Purpose};
 use axum::Json;
 use axum::extract::{Extension, Path, Request, State};
 use axum::http::header as names;
@@ -69,6 +68,8 @@ pub async fn read_frame(
               (status = 412, description = "The collection is at another head.", body = ProblemDetails,
                   content_type = "application/problem+json"),
               (status = 422, description = "The key was used for another change.", body = ProblemDetails,
+                  content_type = "application/problem+json"),
+              (status = 507, description = "There is no room, on the disk or within the token's limits.", body = ProblemDetails,
                   content_type = "application/problem+json")))]
 pub async fn commit(
     State(app): State<Arc<App>>,
@@ -91,7 +92,7 @@ pub async fn commit(
     }
     share.grow(uploaded)?;
     let purpose = Purpose { collection: name, token: principal.id().to_owned() };
-    let (uploads, metrics) = (app.uploads.clone(), app.metrics.clone());
+    let held = app.clone();
     let committed = app.blocking(move || {
         // It goes on when the client leaves, and so does what it holds.
         let _share = share;
@@ -99,6 +100,7 @@ pub async fn commit(
         if let Some(before) = collection.committed(key)? {
             return Ok::<_, Problem>(before);
         }
+        let App { uploads, metrics, .. } = &*held;
         let used: Vec<_> = frame.uploads().map(|upload| upload.upload).collect();
         let read =
             |upload: &UploadRef| uploads.read(&upload.upload, &purpose).map_err(Problem::from);
@@ -108,6 +110,8 @@ pub async fn commit(
             metrics.deny(verb.as_str());
             Problem::forbidden(verb, &part)
         })?;
+        let adds = Amount::of_change(&change, &collection.state().manifest);
+        let _room = held.room(&principal, collection.name(), adds)?;
         let start = Instant::now();
         let committed = collection.commit(change, expect, key).map_err(explain)?;
         metrics.commit(start.elapsed());

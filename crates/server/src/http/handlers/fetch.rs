@@ -5,18 +5,17 @@ use crate::auth::Principal;
 use crate::hex;
 use crate::http::app::App;
 use crate::http::body;
+use crate::http::headers::set_stages;
 use crate::http::problem::{Problem, ProblemDetails};
 use crate::storage::Fetched;
 use axum::Json;
 use axum::extract::{Extension, Path, Request, State};
-use axum::http::{HeaderName, HeaderValue, StatusCode, header as names};
+use axum::http::{HeaderValue, StatusCode, header as names};
 use axum::response::Response;
 use serde::Serialize;
 use std::sync::Arc;
 use std::time::Duration;
 use utoipa::ToSchema;
-
-const TIMING_HEADER: HeaderName = HeaderName::from_static("server-timing");
 
 /// The table that rows of the present state are fetched from in private.
 #[derive(Serialize, ToSchema)]
@@ -107,7 +106,8 @@ pub async fn fetch(
     let table = hex::parse::<16>(&table).ok_or_else(Problem::not_found)?;
     let mut share = app.buffers.share();
     let query = app.incoming(request)?.all(&mut share).await?;
-    let answer = collection.fetch(principal.id(), (&blob, table), query).await?;
+    let fetching = collection.fetch(principal.id(), (&blob, table), query);
+    let answer = app.counted(&principal, 1, fetching).await?;
     answered(&app, answer)
 }
 
@@ -115,14 +115,12 @@ pub async fn fetch(
 pub fn answered(app: &App, answer: Fetched) -> Result<Response, Problem> {
     let duration = |seconds: f64| Duration::try_from_secs_f64(seconds).unwrap_or_default();
     app.metrics.fetch(duration(answer.work));
-    let timing = format!("queue;dur={:.3}, fetch;dur={:.3}", answer.queue * 1e3, answer.work * 1e3);
     let length = HeaderValue::from(answer.bytes.len());
     let mut response = Response::new(body::pieces(answer.bytes));
+    set_stages(&mut response, &[("queue", answer.queue), ("fetch", answer.work)]);
     let headers = response.headers_mut();
     let octets = HeaderValue::from_static("application/octet-stream");
     headers.insert(names::CONTENT_TYPE, octets);
     headers.insert(names::CONTENT_LENGTH, length);
-    let timing = HeaderValue::from_str(&timing).map_err(|_| Problem::internal())?;
-    headers.insert(TIMING_HEADER, timing);
     Ok(response)
 }

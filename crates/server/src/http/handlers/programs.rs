@@ -5,6 +5,7 @@ use super::uploads;
 use crate::auth::{Principal, Verb};
 use crate::http::app::App;
 use crate::http::body::{self, Share};
+use crate::http::headers::set_stages;
 use crate::http::idempotency;
 use crate::http::problem::{Problem, ProblemDetails};
 use crate::http::query_string::QueryString;
@@ -14,15 +15,13 @@ use crate::storage::programs::{
 };
 use axum::Json;
 use axum::extract::{Extension, Path, RawQuery, Request, State};
-use axum::http::{HeaderName, HeaderValue, StatusCode, header as names};
+use axum::http::{HeaderValue, StatusCode, header as names};
 use axum::response::{IntoResponse, Response};
 use ciphervec::store::CommitKey;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use utoipa::ToSchema;
-
-const TIMING_HEADER: HeaderName = HeaderName::from_static("server-timing");
 
 /// The programs that a token may use.
 #[derive(Serialize, ToSchema)]
@@ -388,6 +387,7 @@ pub async fn forget(
                headers(("Server-Timing" = String, description = "Milliseconds: queue, load, run.")))))]
 pub async fn run(
     State(app): State<Arc<App>>,
+    Extension(principal): Extension<Principal>,
     Path(name): Path<String>,
     RawQuery(query): RawQuery,
     request: Request,
@@ -399,16 +399,15 @@ pub async fn run(
     let mut share = app.buffers.share();
     let inputs = app.incoming(request)?.all(&mut share).await?;
     let request = RunRequest { key, kept, inputs };
-    let answer = app.programs.run(&program, request, share).await?;
+    let running = app.programs.run(&program, request, share);
+    let answer = app.counted(&principal, 1, running).await?;
     app.metrics.run(answer.queue, answer.load, answer.run);
     let length = answer.bytes.len();
-    let parts = [("queue", answer.queue), ("load", answer.load), ("run", answer.run)];
-    let timing = parts.map(|(part, took)| format!("{part};dur={:.3}", took.as_secs_f64() * 1e3));
+    let stages = [("queue", answer.queue), ("load", answer.load), ("run", answer.run)];
     let mut response = Response::new(body::pieces(answer.bytes));
+    set_stages(&mut response, &stages.map(|(stage, took)| (stage, took.as_secs_f64())));
     let headers = response.headers_mut();
     headers.insert(names::CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
     headers.insert(names::CONTENT_LENGTH, HeaderValue::from(length));
-    let timing = HeaderValue::from_str(&timing.join(", ")).map_err(|_| Problem::internal())?;
-    headers.insert(TIMING_HEADER, timing);
     Ok(response)
 }

@@ -5,6 +5,7 @@ use crate::auth::tokens::now;
 use crate::hex;
 use crate::http::app::App;
 use crate::http::body;
+use crate::http::headers::set_stages;
 use crate::http::problem::{Problem, ProblemDetails};
 use crate::metrics::Counting;
 use crate::storage::DatabaseError;
@@ -18,7 +19,6 @@ const VERSION_HEADER: HeaderName = HeaderName::from_static("ciphervec-version");
 const HEAD_HEADER: HeaderName = HeaderName::from_static("ciphervec-head");
 const EVALUATION_HEADER: HeaderName = HeaderName::from_static("ciphervec-evaluation");
 const RECEIPT_HEADER: HeaderName = HeaderName::from_static("ciphervec-receipt");
-const TIMING_HEADER: HeaderName = HeaderName::from_static("server-timing");
 const TOKEN_HEADER: HeaderName = HeaderName::from_static("ciphervec-token");
 
 /// Answers a sealed query over every segment. A client that leaves takes its query out of the queue.
@@ -46,7 +46,9 @@ pub async fn query(
     let query = body.all(&mut share).await?;
     let _counting = Counting::new(&app.metrics.queries);
     let asked = app.receipts.as_ref().map(|key| key.asked(&name, &query));
-    let answer = collection.query_by(principal.id(), query).await?;
+    let queries = collection.queries_in(&query);
+    let answering = collection.query_by(principal.id(), query);
+    let answer = app.counted(&principal, queries, answering).await?;
     let [queue, scan] = [answer.timings.queue, answer.timings.scan];
     let duration = |seconds: f64| Duration::try_from_secs_f64(seconds).unwrap_or_default();
     app.metrics.query(duration(queue), duration(scan), answer.degraded);
@@ -61,8 +63,8 @@ pub async fn query(
             Some((RECEIPT_HEADER, hex::show(&issued.map_err(|_| Problem::internal())?)))
         }
     };
-    let timing = format!("queue;dur={:.3}, scan;dur={:.3}", queue * 1e3, scan * 1e3);
     let mut response = Response::new(body::pieces(answer.bytes));
+    set_stages(&mut response, &[("queue", queue), ("scan", scan)]);
     let headers = response.headers_mut();
     let octets = HeaderValue::from_static("application/octet-stream");
     headers.insert(names::CONTENT_TYPE, octets);
@@ -70,8 +72,7 @@ pub async fn query(
     headers.insert(VERSION_HEADER, HeaderValue::from(answer.version));
     let evaluation = answer.evaluation.map(|keys| (EVALUATION_HEADER, hex::show(&keys)));
     let head = (HEAD_HEADER, hex::show(&answer.head));
-    for (name, text) in [head, (TIMING_HEADER, timing)].into_iter().chain(evaluation).chain(receipt)
-    {
+    for (name, text) in [head].into_iter().chain(evaluation).chain(receipt) {
         headers.insert(name, HeaderValue::from_str(&text).map_err(|_| Problem::internal())?);
     }
     Ok(response)
@@ -129,8 +130,9 @@ pub async fn searched(
     Path(name): Path<String>,
 ) -> Result<Response, Problem> {
     let collection = app.collection(&name).await?;
-    // It may look at a bucket: not for threads that serve connections.
-    let state = app.blocking(move || Ok::<_, DatabaseError>(collection.state())).await?;
+    // It may look at a bucket: not for threads that serve connections. Whoever asks answers a query elsewhere.
+    let reading = app.blocking(move || Ok::<_, DatabaseError>(collection.state()));
+    let state = app.counted(&principal, 1, reading).await?;
     let head = HeaderValue::from_str(&hex::show(&state.head)).map_err(|_| Problem::internal())?;
     let version = HeaderValue::from(state.manifest.version);
     let token = HeaderValue::from_str(principal.id()).map_err(|_| Problem::internal())?;

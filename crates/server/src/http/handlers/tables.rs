@@ -10,7 +10,7 @@ use crate::hex;
 use crate::http::app::App;
 use crate::http::problem::{Problem, ProblemDetails};
 use crate::http::query_string::QueryString;
-use crate::storage::{DatabaseError, StoredTable};
+use crate::storage::{Amount, DatabaseError, Room, StoredTable};
 use axum::Json;
 use axum::extract::{Extension, Path, RawQuery, Request, State};
 use axum::http::{StatusCode, header};
@@ -103,29 +103,40 @@ pub async fn put(
     let mut query = QueryString::parse(query.as_deref())?;
     let upload = query.one("upload")?.map(|text| id(&text)).transpose()?;
     query.finish()?;
-    let (tables, uploads) = (app.tables.clone(), app.uploads.clone());
-    let (of, named) = (purpose(&name, &principal), name.clone());
+    let (of, named, held) = (purpose(&name, &principal), name.clone(), app.clone());
     let stored = match upload {
         None => {
             let mut share = app.buffers.share();
             let bytes = app.incoming(request)?.all(&mut share).await?;
             let put = move || {
-                let _held = share;
-                tables.put(&named, &mut &bytes[..])
+                let _share = share;
+                let _room = room(&held, &principal, &named, bytes.len() as u64)?;
+                Ok(held.tables.put(&named, &mut &bytes[..])?)
             };
-            app.blocking::<_, DatabaseError>(put).await?
+            app.blocking::<_, Problem>(put).await?
         }
         Some(upload) => {
             let put = move || {
-                let stored = tables.put(&named, &mut uploads.file(&upload, &of)?)?;
+                let length = held.uploads.progress(&upload, &of)?.length;
+                let _room = room(&held, &principal, &named, length)?;
+                let stored = held.tables.put(&named, &mut held.uploads.file(&upload, &of)?)?;
                 // One that has expired in the meantime is gone as it should be.
-                let _ = uploads.delete(&upload, &of);
+                let _ = held.uploads.delete(&upload, &of);
                 Ok(stored)
             };
             app.blocking::<_, Problem>(put).await?
         }
     };
     Ok(Json(TableState::of(&name, &stored)))
+}
+
+/// Room for a table in the place of one that is there.
+fn room(app: &App, principal: &Principal, name: &str, bytes: u64) -> Result<Option<Room>, Problem> {
+    let before = match app.tables.get(name) {
+        Err(DatabaseError::NotFound(_)) => 0,
+        found => found?.table().byte_len(),
+    };
+    app.room(principal, name, Amount { bytes: bytes.saturating_sub(before), rows: 0 })
 }
 
 /// What is public of a table: a client needs it to ask, and checks what comes against it.
@@ -194,6 +205,7 @@ pub async fn look_up(
     let of = hex::parse::<16>(&of).ok_or_else(Problem::not_found)?;
     let mut share = app.buffers.share();
     let query = app.incoming(request)?.all(&mut share).await?;
-    let answer = app.tables.look_up(table, (principal.id(), of), query).await?;
+    let looking = app.tables.look_up(table, (principal.id(), of), query);
+    let answer = app.counted(&principal, 1, looking).await?;
     answered(&app, answer)
 }

@@ -2,7 +2,7 @@
 
 use crate::auth::issuers::Identity;
 use crate::auth::tokens::TokenEntry;
-use crate::auth::{Access, Principal, Sender, Verb};
+use crate::auth::{Access, Limits, Principal, Sender, Verb};
 use crate::http::app::App;
 use crate::http::problem::Problem;
 use axum::Json;
@@ -36,6 +36,10 @@ pub struct TokenState {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(format = "date-time", nullable = false)]
     revoked: Option<String>,
+    /// What it may use.
+    #[serde(skip_serializing_if = "Limits::is_none")]
+    #[schema(required = false)]
+    limits: Limits,
     /// `live`, `expired`, `revoked` or `not yet valid`.
     state: &'static str,
 }
@@ -50,6 +54,7 @@ impl TokenState {
             created: entry.created.to_string(),
             expires: entry.expires.map(|time| time.to_string()),
             revoked: entry.revoked.map(|time| time.to_string()),
+            limits: entry.limits,
             state: entry.state(Timestamp::now()),
         }
     }
@@ -67,6 +72,10 @@ pub struct IdentityState {
     subject: String,
     /// What it may do, where.
     grants: Vec<GrantState>,
+    /// What it may use: of several of its grants, the least.
+    #[serde(skip_serializing_if = "Limits::is_none")]
+    #[schema(required = false)]
+    limits: Limits,
     /// When the token stops, RFC 3339.
     #[schema(format = "date-time")]
     expires: String,
@@ -92,6 +101,7 @@ impl IdentityState {
             issuer: identity.issuer.clone(),
             subject: identity.subject.clone(),
             grants: grants.collect(),
+            limits: identity.limits,
             expires: identity.expires.to_string(),
         }
     }

@@ -5,7 +5,7 @@ use crate::hex;
 use crate::http::app::App;
 use crate::http::handlers::collections::{self, CollectionState};
 use crate::http::problem::{Problem, ProblemDetails};
-use crate::storage::DatabaseError;
+use crate::storage::Amount;
 use axum::Json;
 use axum::extract::{Extension, Path, Request, State};
 use axum::http::StatusCode;
@@ -158,16 +158,20 @@ pub async fn restore(
     Path((name, snapshot)): Path<(String, String)>,
     request: Request,
 ) -> Result<Response, Problem> {
-    app.collection(&name).await?;
+    let collection = app.collection(&name).await?;
     let body = app.incoming(request)?;
     let RestoreRequest { into } = body.json("{\"into\": name of a collection}").await?;
     if !principal.allows(Verb::Admin, &into) {
         return Err(Problem::not_found());
     }
-    let database = app.database.clone();
+    let held = app.clone();
     let restored = move || {
-        let made = database.restore(&name, &snapshot, &into)?;
-        Ok::<_, DatabaseError>(collections::answer(StatusCode::CREATED, &made, true))
+        // As much as if nothing of it were there: what is in the snapshot and the state is not looked at one by one.
+        let kept = collection.snapshots()?.into_iter().find(|entry| entry.name == snapshot);
+        let adds = kept.map(|entry| Amount { bytes: entry.bytes, rows: entry.rows });
+        let _room = held.room(&principal, &into, adds.unwrap_or_default())?;
+        let made = held.database.restore(&name, &snapshot, &into)?;
+        Ok::<_, Problem>(collections::answer(StatusCode::CREATED, &made, true))
     };
     app.blocking(restored).await
 }

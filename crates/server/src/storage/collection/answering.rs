@@ -5,7 +5,7 @@ use super::{COME_BACK, Collection, LOOKS, Loading};
 use crate::storage::error::DatabaseError;
 use crate::storage::scan_queue::{Answer, Asked, QueryTimings, Searchable};
 use bytes::Bytes;
-use ciphervec::search::{Evaluation, OtherKeys, ServerIndex};
+use ciphervec::search::{Evaluation, OtherKeys, ServerIndex, asked_in};
 use ciphervec::store::StoreError;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, PoisonError};
@@ -30,6 +30,12 @@ impl Collection {
     /// segment cannot be read.
     pub async fn query(self: &Arc<Self>, query: Bytes) -> Result<Answer, DatabaseError> {
         self.ask(Asked { query, keys: None }).await
+    }
+
+    /// How many queries a message says it has; at least one.
+    pub fn queries_in(&self, message: &[u8]) -> u64 {
+        let asked = asked_in(&self.held().description.spec, message);
+        asked.map_or(1, |(queries, _)| u64::from(queries.max(1)))
     }
 
     /// The same for a token, which may have begun sessions.

@@ -9,8 +9,8 @@ use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, Request, StatusCode};
 use ciphervec_owner::store::Change;
-use ciphervec_server::auth::Verb;
 use ciphervec_server::auth::tokens::{self, NewToken, TokenRequest};
+use ciphervec_server::auth::{Limits, Verb};
 use ciphervec_server::config::ServeOptions;
 use ciphervec_server::http::{self, App};
 use clap::{Args, Command, FromArgMatches};
@@ -147,6 +147,7 @@ pub fn make_token(tokens_file: &Path, collection: &str, verbs: &[Verb]) -> NewTo
         collections: vec![collection.into()],
         verbs: verbs.to_vec(),
         lifetime: Some(jiff::SignedDuration::from_hours(1)),
+        limits: Limits::default(),
     };
     tokens::create(tokens_file, request).unwrap()
 }
