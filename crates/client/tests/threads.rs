@@ -26,7 +26,7 @@ fn nothing_runs_on_the_global_threads() {
     let keys = Arc::new(Keys::from_master([7; 32]));
     let folder =
         Client::in_folder(Face::Rust, db.path(), Some(Arc::clone(&keys).into()), false).unwrap();
-    let memory = Client::in_memory(Face::Rust, Some(Arc::clone(&keys))).unwrap();
+    let memory = Client::in_memory(Face::Rust, Some(Arc::clone(&keys).into())).unwrap();
     let row =
         |row: usize| (0..DIMENSION).map(move |i| ((row * 31 + i * 17) % 97) as f32 / 48.0 - 1.0);
     let rows = || Records {
