@@ -53,7 +53,7 @@ fn rows_are_found_in_clusters_and_beside_them_in_every_store() {
     for (mode, metric) in [(Mode::Sealed, Metric::Cosine), (Mode::SealedQuery, Metric::L2)] {
         for client in [
             server.client(&keys()),
-            Client::in_folder(Face::Rust, folder.path(), Some(keys()), false).unwrap(),
+            Client::in_folder(Face::Rust, folder.path(), Some(keys().into()), false).unwrap(),
         ] {
             let given = around(ROWS);
             let choices = oblivious(mode.as_str(), mode, metric);
@@ -169,7 +169,7 @@ fn documents_are_read_where_the_caller_says_how() {
     let theirs =
         block_on(server.client(&keys()).get_collection(&there, "notes", false, None)).unwrap();
     let ask = |fetch| {
-        let parts = Parts { records: true, embeddings: false, fetch };
+        let parts = Parts { records: true, embeddings: false, multi: false, fetch };
         block_on(theirs.query(&there, QueryRequest { parts, ..request(&given.embeddings[..D]) }))
     };
     let error = ask(Fetch::Auto).err().unwrap();
