@@ -70,9 +70,9 @@ type Rows<'py> = (
 );
 /// The same of one query's hits, with their distances and scores.
 type Hits<'py> = (Rows<'py>, Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>);
-/// Count, probes and decoys of clusters; recall; whether the server learns queries, and whether it learns no clusters.
 /// Hits of each query, whether they carry noise of the key, whether all was checked, the noise added, and bounds by MaxSim.
 type Answer<'py> = (Vec<Hits<'py>>, bool, bool, Option<f64>, Vec<f64>);
+/// Count, probes and decoys of clusters; recall; whether the server learns queries, and whether it learns no clusters.
 type Routing = (Option<u32>, Option<u32>, Option<u32>, f64, bool, bool);
 
 impl PyCollection {

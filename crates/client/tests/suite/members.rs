@@ -148,8 +148,7 @@ fn opened(folder: &Path, keys: &Keys, segments: &[[u8; 16]]) -> (usize, usize) {
                 // Whichever id it has.
                 let sealed = batch.ciphertext(row).unwrap();
                 let ids = (0..25).flat_map(|at| [1000 + at, 2000 + at]);
-                let opens =
-                    |id: i64| open_record(owner.aead(), place, &id.into(), row as u32, sealed);
+                let opens = |id: i64| open_record(owner.aead(), place, &id.into(), row, sealed);
                 opened += usize::from(ids.map(opens).any(|one| one.is_ok()));
             }
         }

@@ -20,7 +20,7 @@ fn in_folder(folder: &Path, keys: Option<Arc<Keys>>) -> Client {
 }
 
 fn in_memory() -> Client {
-    Client::in_memory(Face::Rust, Some(keys().into())).unwrap()
+    Client::in_memory(Face::Rust, Some(keys())).unwrap()
 }
 
 fn opened(client: &Client, host: &Connection, name: &str) -> Result<Collection, Error> {
@@ -45,7 +45,7 @@ fn ids(
 fn others_are_shown_flooded_scores_until_their_noise_hides_no_more() {
     let (db, state) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let host = Connection::new(state.path()).unwrap().on_warning(|_| {});
-    let client = in_folder(db.path(), Some(keys().into()));
+    let client = in_folder(db.path(), Some(keys()));
     let docs = filled(&client, &host, &Choices::new("docs", DIMENSION), rows(ROWS, DIMENSION, 1));
     let ask = |docs: &Collection, host: &dyn Host, flooding: f64, parts: bool| {
         let mut asked = request(vectors(1, DIMENSION, 9), ROWS);
@@ -83,7 +83,7 @@ fn others_are_shown_flooded_scores_until_their_noise_hides_no_more() {
     drop((docs, client));
 
     // Another process knows; one that remembers nothing shows nothing; of another collection nothing was shown.
-    let client = in_folder(db.path(), Some(keys().into()));
+    let client = in_folder(db.path(), Some(keys()));
     let docs = opened(&client, &host, "docs").unwrap();
     assert_eq!(block_on(docs.flooding_plan(&host, WIDE)).unwrap().queries_left, left);
     let (forgetful, _warnings) = connection();
@@ -115,7 +115,7 @@ fn schemes_with_a_key_pair_are_made_opened_and_given_other_keys() {
             Choices { mode: Mode::SealedIndex, scheme, bits, ..Choices::new(&name, DIMENSION) };
         let given = rows(20, DIMENSION, 1);
         let query = given.embeddings[7 * DIMENSION..][..DIMENSION].to_vec();
-        for client in [in_folder(folder.path(), Some(keys().into())), server.client(&keys())] {
+        for client in [in_folder(folder.path(), Some(keys())), server.client(&keys())] {
             let docs = filled(&client, &host, &choices, given.clone());
             assert_eq!(ids(&docs, &host, &query, 1), [given.ids[7].clone()]);
             let refused = block_on(docs.rotate_query_key(&host));
@@ -241,7 +241,7 @@ fn a_copy_needs_no_key_and_answers_as_what_it_was_made_of() {
     assert!(matches!(none, Err(Error::CollectionNotFound(_))), "{none:?}");
     for folder in ["one", "two"] {
         let (fresh, _warnings) = connection();
-        let client = in_folder(&folders.path().join(folder), Some(keys().into()));
+        let client = in_folder(&folders.path().join(folder), Some(keys()));
         assert_eq!(ids(&opened(&client, &fresh, "docs").unwrap(), &fresh, &query, 9), right);
     }
     // Half a copy is none.
@@ -264,7 +264,7 @@ fn a_copy_needs_no_key_and_answers_as_what_it_was_made_of() {
 fn what_embeds_texts_is_kept_sealed_and_is_nobodys_to_read_in_mode_open() {
     let (host, _warnings) = connection();
     let folder = tempfile::tempdir().unwrap();
-    let client = in_folder(folder.path(), Some(keys().into()));
+    let client = in_folder(folder.path(), Some(keys()));
     let function = r#"{"name": "tiny", "config": {"path": "/secret"}, "named": true}"#;
     let of = |docs: &Collection| block_on(docs.info(&host, None)).unwrap().embedding_function;
     for (name, mode) in [("sealed", Mode::Sealed), ("open", Mode::Open)] {
