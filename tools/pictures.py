@@ -1,6 +1,6 @@
 """Pictures of who sees what, for readers of README.md and docs/apps/: drawn from `PICTURES`, and never edited by hand.
 
-`python3 tools/pictures.py` writes docs/pictures/*.svg; python/tests/test_site.py fails where one is not as it is drawn.
+`python3 tools/pictures.py` writes docs/pictures/*.svg; python/tests/project/test_site.py fails where one is not as it is drawn.
 """
 
 from __future__ import annotations

@@ -206,7 +206,7 @@ TARGETS: dict[str, list[Step]] = {
         Step(
             "liar",
             "10,000 operations beside a server that tells lies of every kind",
-            pytest("python/tests/test_random_liar.py", CIPHERVEC_LIES="10000"),
+            pytest("python/tests/trust/test_random_liar.py", CIPHERVEC_LIES="10000"),
         ),
         Step(
             "fuzz",
@@ -218,22 +218,22 @@ TARGETS: dict[str, list[Step]] = {
         Step(
             "bounds",
             "every stated error over inputs that are chosen against it",
-            pytest("python/tests/test_bounds.py", CIPHERVEC_BOUNDS="5000"),
+            pytest("python/tests/index/test_bounds.py", CIPHERVEC_BOUNDS="5000"),
         ),
         Step(
             "honest",
             "millions of honest answers' checks",
-            pytest("python/tests/test_honest_answers.py", CIPHERVEC_BLOCKS="500000"),
+            pytest("python/tests/trust/test_honest_answers.py", CIPHERVEC_BLOCKS="500000"),
         ),
         Step(
             "programs",
             "100,000 answers of a function whose registers have errors in common",
-            pytest("python/tests/test_programs_noise.py", CIPHERVEC_ANSWERS="100000"),
+            pytest("python/tests/programs/test_programs_noise.py", CIPHERVEC_ANSWERS="100000"),
         ),
         Step(
             "extremes",
             "1,000 programs of wide integers at the ends of their ranges, and deep ones encrypted",
-            pytest("python/tests/test_programs_extremes.py", CIPHERVEC_EXTREMES="1000"),
+            pytest("python/tests/programs/test_programs_extremes.py", CIPHERVEC_EXTREMES="1000"),
         ),
         Step(
             "pytest-portable",
@@ -254,7 +254,10 @@ TARGETS: dict[str, list[Step]] = {
             "beside",
             "tests beside these libraries",
             pytest(
-                *(f"python/tests/test_{name}.py" for name in ("additive", "ckks", "migration", "deepface")),
+                "python/tests/additive/test_additive.py",
+                "python/tests/ckks/test_ckks.py",
+                "python/tests/adapters/test_migration.py",
+                "python/tests/adapters/test_deepface.py",
                 "lab/tests",
             ),
         ),

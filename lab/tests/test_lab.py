@@ -9,7 +9,7 @@ from pathlib import Path
 
 import ciphervec
 import ciphervec_lab
-from test_rooms import circles, imports, rooms
+from room_graph import circles, imports, rooms
 
 PACKAGE = Path(ciphervec_lab.__file__).parent
 NATIVE = {

@@ -13,7 +13,7 @@ from .setup import patiently
 
 VENV = ROOT / ".venv-ray"
 PYTHON = VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-TESTS = ["python/tests/cluster", "python/tests/test_placement.py", "python/tests/test_cli_plan.py"]
+TESTS = ["python/tests/cluster", "python/tests/ray/test_placement.py", "python/tests/cli/test_cli_plan.py"]
 ENVIRONMENT = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
 
 

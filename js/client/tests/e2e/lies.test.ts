@@ -256,7 +256,7 @@ describe.skipIf(missing !== "")("lies", () => {
     const key = join(folder, "my.key");
     await writeFile(key, await keys.toFile({ allowPlaintext: true }));
     const given = { url: server.url, name, key, rows: ROWS.map((one) => [...one]) };
-    const tests = fileURLToPath(new URL("../../../../python/tests", import.meta.url));
+    const tests = fileURLToPath(new URL("../../../../python/tests/support", import.meta.url));
     expect(await python<boolean>({ ...given, tests }, BEFORE)).toBe(false);
     const docs = await client().getCollection({ name });
     const ask = (more: object) => docs.query({ queryEmbeddings: row(25), nResults: 3, ...more });

@@ -1,0 +1,98 @@
+"""The scripts of vectors/client that every client runs: the same calls, results and errors."""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import json
+import re
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, is_dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ciphervec
+from ciphervec import Client, Clusters, Keys, PersistentClient
+
+SCRIPTS: list[dict[str, Any]] = json.loads(
+    (Path(__file__).parents[3] / "vectors" / "client" / "calls.json").read_text()
+)["scripts"]
+
+
+@functools.cache
+def other_keys(number: int) -> Keys:
+    return Keys.generate()
+
+
+def read(value: Any) -> Any:
+    """With the numbers that JSON has none for, and keys."""
+    if isinstance(value, list):
+        return [read(one) for one in value]
+    if isinstance(value, dict):
+        if set(value) == {"$keys"}:
+            return other_keys(value["$keys"])
+        return (
+            float(value["$float"])
+            if set(value) == {"$float"}
+            else {name: read(one) for name, one in value.items()}
+        )
+    return value
+
+
+def check(call: Callable[..., Any], step: dict[str, Any]) -> None:
+    if "raises" in step:
+        kinds = tuple(
+            getattr(ciphervec.errors, name, None) or getattr(builtins, name)
+            for name in step["raises"].split("|")
+        )
+        says = "|".join(re.escape(one) for one in step["says"].split("|"))
+        with pytest.raises(kinds, match=says):
+            call(**read(step["with"]))
+        return
+    found = call(**read(step["with"]))
+    if is_dataclass(found) and not isinstance(found, Mapping):
+        found = asdict(found)  # type: ignore[arg-type]
+    expected = step.get("gives")
+    if not isinstance(expected, dict):
+        assert expected is None or found == expected
+        return
+    for part, right in expected.items():
+        if part in ("scores", "distances", "embeddings"):
+            for one, other in zip(found[part], right, strict=True):
+                np.testing.assert_allclose(one, other, atol=2e-3)
+        else:
+            assert json.dumps(found[part]) == json.dumps(right)
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=[script["name"] for script in SCRIPTS])
+@pytest.mark.parametrize("where", ["memory", "folder", "server"])
+def test_a_script_gives_what_it_says(
+    script: dict[str, Any], where: str, keys: Keys, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    if where not in script.get("where", where):
+        pytest.skip("answers are computed in this process, and nothing of them can be fetched ahead")
+    client: Any
+    if where == "server":
+        client = request.getfixturevalue("make")()
+    else:
+        client = Client(keys) if where == "memory" else PersistentClient(tmp_path, keys)
+    choices = dict(script["create"])
+    if "routing" in choices:
+        choices["routing"] = Clusters(**choices["routing"])
+    docs = client.create_collection("script", **choices)
+    for number, step in enumerate(script["steps"]):
+        with warnings.catch_warnings():
+            warnings.simplefilter(
+                "ignore"
+            )  # of filters that no row passes, of documents that leave their vectors
+            try:
+                check(getattr(docs, step["call"]), step)
+                info = docs.info()
+                assert {name: info[name] for name in step.get("leaves", {})} == step.get("leaves", {})
+            except BaseException as error:
+                error.add_note(f"step {number}: {json.dumps(step)}")
+                raise
