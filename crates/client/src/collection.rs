@@ -30,7 +30,6 @@ use crate::replica::request::{
 use crate::replica::rows::{filter_of, rows_of, select, way};
 use crate::replica::search::Question;
 use crate::replica::{PATIENCE, Replica};
-use crate::store::Verified;
 use crate::view::flooding::{DEVIATION, FloodingPlan, check_deviation};
 
 /// How often a question for others is asked, where others commit meanwhile.
@@ -560,17 +559,6 @@ impl Collection {
         alone.states.expect(checkpoint)
     }
 
-    /// Uses a segment again that is in quarantine.
-    ///
-    /// # Errors
-    /// [`Error::Input`] for one that is not.
-    pub async fn release(&self, host: &dyn Host, segment: &str) -> Result<()> {
-        let mut alone = self.alone(host).await?;
-        alone
-            .in_turn(host, async |replica: &mut Replica| replica.release(host, segment).await)
-            .await
-    }
-
     /// The bytes of a card for somebody who may add rows and read none, and its fingerprint.
     ///
     /// # Errors
@@ -594,28 +582,6 @@ impl Collection {
             alone.center(),
         )?;
         Ok((card.to_bytes(), card.fingerprint()))
-    }
-
-    /// Has the server read and check every stored block.
-    ///
-    /// # Errors
-    /// [`Error::Corrupt`] naming what is damaged.
-    pub async fn verify(&self, host: &dyn Host) -> Result<Verified> {
-        let noting = Noting::of(host, "verify", self.spec.collection());
-        let done = self.alone(host).await?.store.verify(host).await?;
-        noting.done(0);
-        Ok(done)
-    }
-
-    /// Has the server delete what no present state needs.
-    ///
-    /// # Errors
-    /// [`Error::Authentication`] without the permission admin.
-    pub async fn purge(&self, host: &dyn Host) -> Result<()> {
-        let noting = Noting::of(host, "purge", self.spec.collection());
-        self.alone(host).await?.store.purge(host).await?;
-        noting.done(0);
-        Ok(())
     }
 }
 

@@ -14,8 +14,42 @@ use crate::replica::Replica;
 use crate::replica::explaining::Explanation;
 use crate::replica::fetches::PrivateFetch;
 use crate::replica::recluster::recluster_all;
+use crate::store::Verified;
 
 impl Collection {
+    /// Uses a segment again that is in quarantine.
+    ///
+    /// # Errors
+    /// [`crate::Error::Input`] for one that is not.
+    pub async fn release(&self, host: &dyn Host, segment: &str) -> Result<()> {
+        let mut alone = self.alone(host).await?;
+        alone
+            .in_turn(host, async |replica: &mut Replica| replica.release(host, segment).await)
+            .await
+    }
+
+    /// Has the server read and check every stored block.
+    ///
+    /// # Errors
+    /// [`crate::Error::Corrupt`] naming what is damaged.
+    pub async fn verify(&self, host: &dyn Host) -> Result<Verified> {
+        let noting = Noting::of(host, "verify", self.spec().collection());
+        let done = self.alone(host).await?.store.verify(host).await?;
+        noting.done(0);
+        Ok(done)
+    }
+
+    /// Has the server delete what no present state needs.
+    ///
+    /// # Errors
+    /// [`Error::Authentication`] without the permission admin.
+    pub async fn purge(&self, host: &dyn Host) -> Result<()> {
+        let noting = Noting::of(host, "purge", self.spec().collection());
+        self.alone(host).await?.store.purge(host).await?;
+        noting.done(0);
+        Ok(())
+    }
+
     /// What a private fetch of metadata and documents is like, and whether any failed.
     ///
     /// # Errors

@@ -558,8 +558,7 @@ open_in_child(OPENING)
 
 def register(folder: Path, collection: Collection) -> None:
     """This collection is open for writing in `folder`."""
-    place = _place(folder)
-    if place is not None:
+    if (place := _place(folder)) is not None:
         _OPEN[place] = collection
 
 
@@ -585,9 +584,7 @@ def opened_in(folder: Path, keys: Keys | Identity | None) -> Collection | None:
 
 
 def _said(keys: Keys | Identity) -> str:
-    if isinstance(keys, Keys):
-        return f"key {keys.key_id}"
-    return f"the identity {keys.member_card.fingerprint}"
+    return f"key {keys.key_id}" if isinstance(keys, Keys) else f"the identity {keys.member_card.fingerprint}"
 
 
 def _place(folder: Path) -> tuple[int, int] | None:

@@ -7,15 +7,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use base64::prelude::{BASE64_STANDARD, Engine};
 use ciphervec_he_secret::Error as WireError;
 use ciphervec_owner::members::MemberList;
 use ciphervec_owner::protect::aead::EnvelopeError;
 use ciphervec_owner::protect::records::{Place, RecordBatch, open_record, seal_records};
 use ciphervec_owner::search::{Owner, RotationState};
 use ciphervec_owner::{Error as SchemeError, IndexSpec, Keys, Metric, Mode, Network, SegmentId};
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::belief::choices::{Choices, check_fields, check_sparse, seeded, to_save};
@@ -26,7 +24,7 @@ use crate::error::{Error, Result};
 use crate::face::Face;
 use crate::gathered::gathered;
 use crate::hex::Hex;
-use crate::json;
+use crate::json::{self, Bytes};
 use crate::records::bm25::Bm25;
 use crate::records::muvera::{Encoder, Muvera};
 use crate::records::original::is_kept;
@@ -41,23 +39,6 @@ const PLACE: [u8; 16] = [0; 16];
 const ID: &str = "ciphervec collection settings";
 /// Of settings that name a function for texts, so that their length does not tell which.
 const STEP: usize = 512;
-
-/// Bytes that stand in JSON in base 64.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Bytes(Vec<u8>);
-
-impl Serialize for Bytes {
-    fn serialize<S: Serializer>(&self, to: S) -> core::result::Result<S::Ok, S::Error> {
-        to.serialize_str(&BASE64_STANDARD.encode(&self.0))
-    }
-}
-
-impl<'de> Deserialize<'de> for Bytes {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> core::result::Result<Self, D::Error> {
-        let text = String::deserialize(from)?;
-        BASE64_STANDARD.decode(text).map(Self).map_err(D::Error::custom)
-    }
-}
 
 /// A change of keys that has begun and not ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

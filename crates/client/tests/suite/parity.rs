@@ -20,7 +20,7 @@ fn in_folder(folder: &Path, keys: Option<Arc<Keys>>) -> Client {
 }
 
 fn in_memory() -> Client {
-    Client::in_memory(Face::Rust, Some(keys())).unwrap()
+    Client::in_memory(Face::Rust, Some(keys().into())).unwrap()
 }
 
 fn opened(client: &Client, host: &Connection, name: &str) -> Result<Collection, Error> {
