@@ -11,7 +11,7 @@ use crate::belief::choices::{Choices, check_name};
 use crate::belief::description::{Description, refuse_open};
 use crate::belief::holder::Holder;
 use crate::belief::signed;
-use crate::belief::trust::Lineage;
+use crate::belief::trust::{Lineage, Trust};
 use crate::belief::vault::Vault;
 use crate::change::{CollectionRow, STATE, SegmentInfo};
 use crate::collection::Collection;
@@ -222,6 +222,9 @@ impl Client {
             .database
             .create(host, &choices.name, meta, attachments, self.lineages(&choices.name))
             .await?;
+        let what = format!("the collection {}", self.face.quoted(&choices.name));
+        let forgotten = async { store.trust().forget_home(host).await.map(drop) };
+        Trust::afterwards(host, &what, forgotten).await?;
         let made = self.collection(host, store, description).await?;
         noting.done(0);
         Ok(made)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated, cast
 
 import typer
+from rich.text import Text
 
 from ..collections.keys import Identity
 from ..collections.members import Member, Role
@@ -194,10 +195,19 @@ def list_(
         print_json([one._asdict() for one in changes])
         return
     for one in changes:
-        when = datetime.fromtimestamp(one.time, timezone.utc).isoformat(" ", "minutes")
         whom = "the keys" if one.who is None else one.who
         role = "" if one.role is None else f" as {one.role}"
-        screen.print(f"[dim]{when}[/] {one.by} {one.what} {whom}{role}", highlight=False)
+        # Names are their holders' words, and no markup.
+        said = Text.assemble((_when(one.time), "dim"), f" {one.by} {one.what} {whom}{role}")
+        screen.print(said, highlight=False)
+
+
+def _when(seconds: int) -> str:
+    """By an owner's word, who could have written any number."""
+    try:
+        return datetime.fromtimestamp(seconds, timezone.utc).isoformat(" ", "minutes")
+    except (OverflowError, OSError, ValueError):
+        return f"at second {seconds}"
 
 
 def _show(rows: Sequence[Member], as_json: bool) -> None:

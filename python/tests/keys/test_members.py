@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -17,8 +18,10 @@ from ciphervec import (
     Keys,
     MemberCard,
     PersistentClient,
+    PinMismatch,
     WrongKey,
 )
+from ciphervec.cli.members import _when
 from program import Program
 
 
@@ -156,3 +159,39 @@ def test_teams_on_the_command_line(tmp_path: Path) -> None:
     said = program("members", "list", "db", "items", "--history", "--keys", "alice.key", "--json")
     assert [one["what"] for one in json.loads(said.stdout)] == ["founded", "added", "added", "removed"]
     program("query", "db", "items", "rows.npy", "--count", 1, "--keys", "alice.key", "--audience", "owner")
+
+
+def test_names_and_times_in_a_history_are_words_and_no_orders(
+    tmp_path: Path, people: dict[str, Identity]
+) -> None:
+    program = Program(tmp_path)
+    people["alice"].save(tmp_path / "alice.key", allow_plaintext=True)
+    with PersistentClient(tmp_path / "db", people["alice"]) as client:
+        docs = client.create_collection("docs", 8)
+        for name in ("[/]", "[black on black]eve"):  # no markup
+            docs.members.add(Identity.generate(name).member_card, role="reader")
+    listed = program("members", "list", "db", "docs", "--history", "--keys", "alice.key").stdout
+    assert "alice added [/] as reader" in listed and "[black on black]eve" in listed
+    assert _when(0) == "1970-01-01 00:00+00:00"
+    assert _when(2**64 - 1) == "at second 18446744073709551615"
+
+
+def test_who_saw_a_collection_in_a_folder_is_shown_no_made_up_one(
+    tmp_path: Path, people: dict[str, Identity]
+) -> None:
+    alice, bob, _ = people.values()
+    eve = Identity.generate("alice")
+    for folder, owner in (("db", alice), ("made up", eve)):
+        with PersistentClient(tmp_path / folder, owner) as client:
+            client.create_collection("docs", 8).members.add(bob.member_card)
+    with PersistentClient(tmp_path / "db", bob) as client:
+        client.get_collection("docs").add([1], vectors(1))
+    shutil.rmtree(tmp_path / "db" / "docs")
+    shutil.copytree(tmp_path / "made up" / "docs", tmp_path / "db" / "docs")
+    with PersistentClient(tmp_path / "db", bob) as client:
+        with pytest.raises(PinMismatch, match=r"made again.*client\.forget\('docs'\)"):
+            client.get_collection("docs").add([2], vectors(1), documents=["eve would read this"])
+        client.forget("docs")  # he asked alice
+        assert client.get_collection("docs").count() == 0
+        with pytest.raises(InvalidInput, match="nothing is pinned by name"):
+            client.forget("other")

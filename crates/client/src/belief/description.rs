@@ -352,7 +352,7 @@ impl Description {
         Ok(Description {
             // An incarnation is part of what the settings are sealed to: the format, in clear, is not.
             authenticated: spec.mode() != Mode::Open
-                && (spec.incarnation().is_some() || settings.authenticated),
+                && (spec.incarnation().is_some() || members.is_some() || settings.authenticated),
             originals: settings.originals,
             network: Network {
                 bytes_per_second: network.megabits * 125e3,

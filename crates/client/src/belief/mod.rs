@@ -5,6 +5,7 @@ pub mod description;
 pub mod fetch_book;
 pub mod former;
 pub mod holder;
+mod home;
 pub mod pins;
 pub mod quarantine_book;
 mod remembered;

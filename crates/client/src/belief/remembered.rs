@@ -37,6 +37,9 @@ struct Stored {
 impl Trust {
     /// Takes in what was seen of the collection of this origin, where that is what it is known by.
     pub async fn of_origin(&self, host: &dyn Host, origin: &[u8; 16]) -> Result<()> {
+        if self.address.get().is_none() {
+            self.expect_home(host, Some(origin)).await?;
+        }
         if self.address.set([String::new(), Hex(*origin).to_string()]).is_err() {
             return Ok(());
         }
@@ -48,6 +51,7 @@ impl Trust {
 
     /// Begins anew with this state, in the place of whatever was seen before.
     pub async fn accept(&self, host: &dyn Host, pin: Pin) -> Result<()> {
+        self.keep_home(host, &pin).await?;
         let known = {
             let known = &mut *self.known();
             let state = Some(pin.after(known.state.as_ref()));

@@ -80,9 +80,14 @@ impl Signed {
 
     /// Whether its members go on from those that were seen before, and it was committed while these were the latest.
     pub(super) fn goes_on_from(&self, seen: &ListPin) -> bool {
+        self.has_members_of(seen)
+            && self.record.signed.is_some_and(|signed| signed.changes as usize >= seen.changes)
+    }
+
+    /// Whether its members go on from those that were seen before.
+    pub fn has_members_of(&self, seen: &ListPin) -> bool {
         let head = self.members.as_ref().and_then(|list| list.head(seen.changes));
         head.is_some_and(|head| Hex(*head).to_string() == seen.head)
-            && self.record.signed.is_some_and(|signed| signed.changes as usize >= seen.changes)
     }
 
     /// Whether it is the state of the pin, or names it among those before.

@@ -523,8 +523,10 @@ impl States {
         }
         if now.lineage != seen.lineage && !seen.left.contains(&now.lineage) {
             let when = minute(shown.record.begun);
+            let who =
+                if shown.author.is_some() { "somebody who commits to" } else { "the owner of" };
             return Err(Error::RolledBack(format!(
-                "the owner of {name} accepted a restore at {when}: state {sequence} does not have what was seen here up to state {before}. \
+                "{who} {name} accepted a restore at {when}: state {sequence} does not have what was seen here up to state {before}. \
                  To follow, call client.forget({name})."
             )));
         }

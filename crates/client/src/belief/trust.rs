@@ -49,6 +49,8 @@ pub(super) struct Known {
     pub(super) stated: Vec<String>,
     /// The list of consumed segments that was written down last.
     pub(super) consumed: Vec<u8>,
+    /// The origin of the one that was seen where it lies.
+    pub(super) home: Option<String>,
     /// Where clients with the keys that this one has given look.
     pub(super) next: Option<(Arc<Vault>, String)>,
 }
@@ -62,6 +64,8 @@ pub struct Trust {
     /// Under which server and name it is remembered. A collection without a server is known by its origin, wherever it lies, once its state
     /// was opened.
     pub(super) address: OnceLock<[String; 2]>,
+    /// Where one lies that is known by its origin.
+    pub(super) home: Option<String>,
     /// Whether what is seen from here on is not to be compared with what was seen before, nor written down.
     pub anew: bool,
     known: Mutex<Known>,
@@ -79,7 +83,7 @@ impl Trust {
     pub fn of_folder(face: Face, vault: Arc<Vault>, place: &str, collection: &str) -> Self {
         let [server, collection] = [place, collection].map(str::to_owned);
         let (address, known) = (OnceLock::new(), Mutex::default());
-        Trust { face, vault, server, collection, address, anew: false, known }
+        Trust { face, vault, server, collection, address, home: None, anew: false, known }
     }
 
     /// What was remembered. An error for what was damaged, and for what is under other keys.
@@ -101,7 +105,8 @@ impl Trust {
         let vault = Arc::clone(&self.vault);
         let trust = Self::of_folder(self.face, vault, &self.server, &self.collection);
         let address = self.address.clone();
-        Trust { anew: true, known: Mutex::new(known), address, ..trust }
+        let home = self.home.clone();
+        Trust { anew: true, known: Mutex::new(known), address, home, ..trust }
     }
 
     /// Where the segments are written down that failed a check.
@@ -121,6 +126,11 @@ impl Trust {
 
     pub(super) fn known(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether a person remembers it, to whom the list of members says which keys it has.
+    pub fn is_personal(&self) -> bool {
+        self.vault.is_personal()
     }
 
     /// The latest version seen.
@@ -197,6 +207,7 @@ impl Trust {
 
     /// The server shows this state, which was found to be right, or has committed it.
     pub async fn see_state(&self, host: &dyn Host, pin: Pin) -> Result<()> {
+        self.keep_home(host, &pin).await?;
         {
             let known = &mut *self.known();
             let pin = Some(pin.after(known.state.as_ref()));

@@ -86,7 +86,7 @@ impl FolderDatabase {
     }
 
     fn trusted(&self, name: &str) -> Trust {
-        Trust::of_folder(self.face, Arc::clone(&self.vault), &self.place, name)
+        Trust::of_folder(self.face, Arc::clone(&self.vault), &self.place, name).at(&self.root)
     }
 }
 
@@ -169,15 +169,23 @@ impl Database for FolderDatabase {
         Ok(self.opened(seen.without_past(), self.read(name)?))
     }
 
-    async fn delete(&self, _host: &dyn Host, name: &str) -> Result<()> {
+    async fn delete(&self, host: &dyn Host, name: &str) -> Result<()> {
         self.writable("delete a collection")?;
         let path = self.path(name)?;
         drop(Store::open(&path).map_err(error_of)?); // refuses while another writer has it
-        shelf::remove(&self.root, name).map_err(error_of)
+        shelf::remove(&self.root, name).map_err(error_of)?;
+        let what = format!("the deletion of {}", self.face.quoted(name));
+        let trust = self.trusted(name);
+        let gone = async { trust.forget_home(host).await.map(drop) };
+        Trust::afterwards(host, &what, gone).await
     }
 
-    async fn forget(&self, _host: &dyn Host, _name: &str) -> Result<()> {
-        unpinned(self.face)
+    async fn forget(&self, host: &dyn Host, name: &str) -> Result<()> {
+        check_name(name)?;
+        match self.trusted(name).forget_home(host).await? {
+            true => Ok(()),
+            false => unpinned(self.face),
+        }
     }
 
     async fn trust(&self, _host: &dyn Host, name: &str) -> Result<Trust> {
@@ -204,7 +212,7 @@ pub fn missing(face: Face, name: &str, place: &str, names: &[String]) -> Error {
     ))
 }
 
-/// A collection here is known by its origin: one that was made anew under its name is another.
+/// A collection here is known by its origin: one that was made anew under its name is another, but for those with members.
 pub fn unpinned(face: Face) -> Result<()> {
     Error::input(format!(
         "nothing is pinned by name where there is no server. Accept a collection that was put back from a copy with {}.",

@@ -188,8 +188,8 @@ impl Replica {
 
 /// Who is named so, or has this fingerprint.
 fn named(list: &MemberList, who: &str, collection: &str) -> Result<Fingerprint> {
-    let suits = |one: &&Member| one.name == who || hex(&one.fingerprint()) == who;
-    match list.members().iter().find(suits) {
+    let found = |suits: &dyn Fn(&&Member) -> bool| list.members().iter().find(suits);
+    match found(&|one| hex(&one.fingerprint()) == who).or_else(|| found(&|one| one.name == who)) {
         Some(member) => Ok(member.fingerprint()),
         None => {
             let names: Vec<_> = list.members().iter().map(|one| one.name.as_str()).collect();

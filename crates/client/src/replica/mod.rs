@@ -427,6 +427,7 @@ impl Replica {
         let listing = self.store.listing();
         if !self.description.authenticated {
             self.states.without(self.store.trust().state().is_some())?;
+            self.store.trust().expect_home(host, None).await?;
             let counted = listing.segments.values().cloned().collect();
             return Ok(Shown { counted, ..Shown::default() });
         }

@@ -34,13 +34,15 @@ impl Replica {
                 self.directory.quarantine(segment.id);
             }
         }
-        let changes = self.description.members.as_ref().map_or(0, |list| list.changes().len());
-        let lost = seen.and_then(|seen| seen.members.as_ref()).map_or(0, |list| list.changes);
-        if lost > changes {
+        let present = self.states.present.as_ref();
+        if let Some(list) = seen.and_then(|seen| seen.members.as_ref())
+            && present.is_some_and(|present| !present.has_members_of(list))
+        {
             host.warn(&format!(
-                "the members of {} are those of the copy, before {} changes that were seen here. Who was removed since is a member again:                  look at the list.",
+                "the members of {} are not those that were seen here, after {} changes of their list. Who was removed since may be a member \
+                 again: look at the list, and who changed it.",
                 self.name(),
-                lost - changes
+                list.changes
             ));
         }
         let (owner, mut described) = (Arc::clone(&self.owner), Arc::clone(&self.description));

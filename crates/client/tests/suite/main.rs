@@ -12,6 +12,7 @@ mod hostile;
 mod late;
 mod local;
 mod lying;
+mod member_attacks;
 mod members;
 mod oblivious;
 mod parity;

@@ -22,28 +22,33 @@ use crate::support::{Server, connection, filled, keys, rows};
 
 const DIMENSION: usize = 16;
 
-fn person(name: &str) -> Arc<Identity> {
+pub fn person(name: &str) -> Arc<Identity> {
     Arc::new(Identity::generate(name).unwrap())
 }
 
-fn on(server: &Server, who: &Arc<Identity>) -> Client {
+pub fn on(server: &Server, who: &Arc<Identity>) -> Client {
     let keys = Some(Arc::clone(who).into());
     Client::new(ClientOptions { keys, ..ClientOptions::new(&*server.url) }).unwrap()
 }
 
-fn at(folder: &Path, who: &Arc<Identity>) -> Client {
+pub fn at(folder: &Path, who: &Arc<Identity>) -> Client {
     Client::in_folder(Face::Rust, folder, Some(Arc::clone(who).into()), false).unwrap()
 }
 
-fn open(client: &Client, host: &Connection) -> Result<Collection> {
+pub fn open(client: &Client, host: &Connection) -> Result<Collection> {
     block_on(client.get_collection(host, "docs", false, None))
 }
 
-fn add(docs: &Collection, host: &Connection, seed: u64) -> Result<()> {
+pub fn add(docs: &Collection, host: &Connection, seed: u64) -> Result<()> {
     block_on(docs.add(host, rows(5, DIMENSION, seed))).map(drop)
 }
 
-fn admit(docs: &Collection, host: &Connection, who: &Identity, role: Role) -> Result<MemberInfo> {
+pub fn admit(
+    docs: &Collection,
+    host: &Connection,
+    who: &Identity,
+    role: Role,
+) -> Result<MemberInfo> {
     block_on(docs.add_member(host, &who.member_card().to_bytes(), role))
 }
 
@@ -55,15 +60,15 @@ fn author(docs: &Collection, host: &Connection) -> String {
     info(docs, host).author.unwrap().0.name
 }
 
-fn names(docs: &Collection, host: &Connection) -> Vec<String> {
+pub fn names(docs: &Collection, host: &Connection) -> Vec<String> {
     block_on(docs.members(host)).unwrap().into_iter().map(|one| one.name).collect()
 }
 
-fn choices() -> Choices {
+pub fn choices() -> Choices {
     Choices { filterable: vec!["even".to_owned()], ..Choices::new("docs", DIMENSION) }
 }
 
-fn copy(from: &Path, to: &Path) {
+pub fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap() {
         let entry = entry.unwrap();
@@ -76,36 +81,36 @@ fn copy(from: &Path, to: &Path) {
 }
 
 /// What a store shows of a collection in a folder, for whoever controls it.
-struct Shown {
-    store: Store,
-    meta: Value,
-    state: Vec<u8>,
+pub struct Shown {
+    pub store: Store,
+    pub meta: Value,
+    pub state: Vec<u8>,
 }
 
 impl Shown {
-    fn of(folder: &Path) -> Self {
+    pub fn of(folder: &Path) -> Self {
         let store = Store::open(&folder.join("docs")).unwrap();
         let meta = serde_json::from_slice(store.meta()).unwrap();
         let state = store.attachment("state").unwrap();
         Shown { store, meta, state }
     }
 
-    fn field(&self, name: &str) -> Vec<u8> {
+    pub fn field(&self, name: &str) -> Vec<u8> {
         BASE64_STANDARD.decode(self.meta[name].as_str().unwrap()).unwrap()
     }
 
-    fn list(&self) -> MemberList {
+    pub fn list(&self) -> MemberList {
         MemberList::from_bytes(&self.field("members")).unwrap()
     }
 
     /// What whoever has these keys may make of it.
-    fn owner(&self, keys: &Keys) -> Owner {
+    pub fn owner(&self, keys: &Keys) -> Owner {
         let spec = IndexSpec::from_bytes(&self.field("spec")).unwrap();
         Owner::with_rotation(keys, spec, &RotationState::default()).unwrap()
     }
 
     /// Puts another description and state there.
-    fn put(&mut self, meta: &Value, state: Vec<u8>) {
+    pub fn put(&mut self, meta: &Value, state: Vec<u8>) {
         let change = Change {
             set_meta: Some(serde_json::to_vec(meta).unwrap()),
             attachments: vec![("state".to_owned(), state)],
@@ -116,14 +121,14 @@ impl Shown {
 }
 
 /// A folder with what alice, bob (a member) and carl (a reader) share, and the segments that there are.
-fn shared(folder: &Path, host: &Connection, people: &[Arc<Identity>; 3]) {
+pub fn shared(folder: &Path, host: &Connection, people: &[Arc<Identity>; 3]) {
     let [alice, bob, carl] = people;
     let docs = filled(&at(folder, alice), host, &choices(), rows(20, DIMENSION, 1));
     admit(&docs, host, bob, Role::Member).unwrap();
     admit(&docs, host, carl, Role::Reader).unwrap();
 }
 
-fn people() -> [Arc<Identity>; 3] {
+pub fn people() -> [Arc<Identity>; 3] {
     ["alice", "bob", "carl"].map(person)
 }
 

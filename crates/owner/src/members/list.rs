@@ -11,7 +11,7 @@
 //! author. The hash begins with the origin, so that a change is of one collection and one place in its list.
 
 use super::card::{MemberCard, digest, verify};
-use super::{Member, Role, SIGNATURE};
+use super::{Member, Role, SIGNATURE, tells};
 use crate::decode::{DecodeError, Reader, hex};
 use crate::error::{Error, Result};
 use crate::keys::Keys;
@@ -450,6 +450,12 @@ impl Roll {
     /// What a change makes of it. Who signed the change is not looked at, but that the first one is its author's own.
     fn apply(&mut self, entry: &Entry) -> core::result::Result<(), Broken> {
         let owners = |members: &[Member]| members.iter().any(|one| one.role == Role::Owner);
+        if let Change::Found(one, _) | Change::Admit(one) = &entry.change
+            && !tells(&one.name)
+        {
+            let expected = "a name that can be seen whole, and is no fingerprint".to_owned();
+            return Err((expected, format!("{:?}", one.name)));
+        }
         match &entry.change {
             Change::Found(member, key) => {
                 if !self.keys.is_empty() {

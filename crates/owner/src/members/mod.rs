@@ -8,7 +8,7 @@ pub use card::MemberCard;
 pub use list::{Change, Entry, MAX_CHANGES, MAX_MEMBERS, MemberList};
 
 use crate::error::{Error, Result};
-use crate::sharing::Fingerprint;
+use crate::sharing::{Fingerprint, name_fits};
 
 /// Bytes of a signature (Ed25519).
 pub const SIGNATURE: usize = 64;
@@ -73,6 +73,26 @@ impl Member {
     pub fn fingerprint(&self) -> Fingerprint {
         first_half(&self.card)
     }
+}
+
+/// Whether a name on a list tells its holder from others: it can be seen whole, and is nobody's fingerprint.
+fn tells(name: &str) -> bool {
+    let fingerprint = name.len() == 32 && name.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let spaced = |c: char| c.is_whitespace() && c != ' ';
+    name_fits(name)
+        && !fingerprint
+        && name.trim() == name
+        && !name.contains("  ")
+        && !name.chars().any(|c| spaced(c) || is_unseen(c))
+}
+
+/// Characters without a shape of their own, and those that turn the direction of others.
+fn is_unseen(c: char) -> bool {
+    matches!(c,
+        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}'
+        | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}' | '\u{2800}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}'
+        | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
 }
 
 fn first_half(digest: &[u8; 32]) -> Fingerprint {
