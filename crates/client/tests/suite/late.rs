@@ -71,8 +71,8 @@ fn max_sim_orders_rows_that_come_change_and_go() {
     let (host, _warnings) = connection();
     let folder = tempfile::tempdir().unwrap();
     let clients = [
-        Client::in_folder(Face::Rust, folder.path(), Some(keys()), false).unwrap(),
-        Client::in_memory(Face::Rust, Some(keys())).unwrap(),
+        Client::in_folder(Face::Rust, folder.path(), Some(keys().into()), false).unwrap(),
+        Client::in_memory(Face::Rust, Some(keys().into())).unwrap(),
     ];
     for client in &clients {
         for mode in [Mode::Sealed, Mode::SealedQuery, Mode::SealedIndex, Mode::Open] {
@@ -110,7 +110,7 @@ fn max_sim_orders_rows_that_come_change_and_go() {
 #[test]
 fn what_rows_of_many_vectors_are_not_for_is_refused() {
     let (host, _warnings) = connection();
-    let client = Client::in_memory(Face::Rust, Some(keys())).unwrap();
+    let client = Client::in_memory(Face::Rust, Some(keys().into())).unwrap();
     for wrong in [
         Choices { metric: Metric::Cosine, ..choices(Mode::Sealed) },
         Choices { dimension: 31, ..choices(Mode::Sealed) },
