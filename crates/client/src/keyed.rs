@@ -263,6 +263,10 @@ impl KeyedTable {
         for query in &queries {
             answers.push(self.answer(host, &asked, query, longest).await?);
         }
+        // Others may have failed while these were on their way.
+        if self.failures(host).await?.ended {
+            return Err(self.ended());
+        }
         match heavy(|| self.client().0.open(&asked, &answers)) {
             Err(ciphervec_owner::Error::FetchEnded) => {
                 if let Err(error) = self.book.end(host).await {

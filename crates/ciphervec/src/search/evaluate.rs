@@ -47,19 +47,30 @@ impl ServerIndex {
         let mut levels: Vec<u8> = chosen.iter().map(|(entry, _)| entry.head.level).collect();
         levels.sort_unstable();
         levels.dedup();
-        let form = form::of(self.spec());
-        let folds = match (head.fold, head.clusters().first()) {
-            (Some(fold), Some(first)) => {
-                let cluster = chosen.iter().find(|(entry, _)| entry.head.id == *first);
-                let length = |(entry, _): &Chosen<'_>| {
-                    let (rows, level) = (entry.head.rows as usize, entry.head.level);
-                    form.fold_len(self.spec(), rows, level, &fold)
-                };
-                cluster.map_or(Ok(0), length)?
-            }
-            _ => 0,
+        let trees = form::of(self.spec()).working_len(self.spec(), &levels, head.count as usize)?;
+        Ok(trees as u64 + self.folds(&head, &chosen)?)
+    }
+
+    /// Those of them that folding clusters takes: as many as a stranger's query says that it chooses.
+    ///
+    /// # Errors
+    /// As [`Self::evaluate`] for a query that does not parse.
+    pub fn fold_len(&self, query: &[u8]) -> Result<u64> {
+        let (head, _, _) = self.open_query(query)?;
+        if head.fold.is_none() {
+            return Ok(0);
+        }
+        self.folds(&head, &self.choose(&head))
+    }
+
+    fn folds(&self, head: &QueryHead, chosen: &[Chosen<'_>]) -> Result<u64> {
+        let (Some(fold), Some(first)) = (head.fold, head.clusters().first()) else { return Ok(0) };
+        let cluster = chosen.iter().find(|(entry, _)| entry.head.id == *first);
+        let length = |(entry, _): &Chosen<'_>| {
+            let (rows, level) = (entry.head.rows as usize, entry.head.level);
+            form::of(self.spec()).fold_len(self.spec(), rows, level, &fold)
         };
-        Ok((form.working_len(self.spec(), &levels, head.count as usize)? + folds) as u64)
+        Ok(cluster.map_or(Ok(0), length)? as u64)
     }
 
     /// Answers a batch of queries over every segment, or those that it names.

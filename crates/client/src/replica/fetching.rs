@@ -228,9 +228,7 @@ impl Replica {
         (records, vectors): (bool, bool),
         bound: usize,
     ) -> Result<core::result::Result<f64, String>> {
-        if host.durable() {
-            self.fetches.book.reload(host).await?;
-        }
+        self.fetches.book.reload(host).await?;
         let Failures { count, ended } = self.fetches.book.failures();
         if ended {
             return Ok(Err(format!(
@@ -307,9 +305,7 @@ impl Replica {
 
     /// What there is to know of private fetches.
     pub async fn private_fetch(&mut self, host: &dyn Host) -> Result<PrivateFetch> {
-        if host.durable() {
-            self.fetches.book.reload(host).await?;
-        }
+        self.fetches.book.reload(host).await?;
         let records = self.fetch_table(host, RECORDS).await?.map(|table| PrivateTable {
             rows: table.rows.len(),
             place_bytes: table.offer.place_bytes,
@@ -351,6 +347,7 @@ impl Replica {
                 return Err(error);
             }
         };
+        self.expect_unbroken(host).await?; // others may have failed meanwhile
         let opened =
             self.open_fetched(&mut session, &tables, (count, each), &places, ids, &answers);
         let Ok(opened) = opened else {

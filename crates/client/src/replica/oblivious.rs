@@ -82,11 +82,11 @@ impl Replica {
             && sizes.fold_sooner(&self.description.network)
     }
 
-    /// Refuses questions whose clusters are folded once an answer to one has failed its check.
+    /// Refuses questions whose clusters are folded once an answer to one has failed its check, here or in another client with the same
+    /// storage. To be called before anything is sent, and again before what came is opened: of answers that a server held back until
+    /// many were on their way, one may fail.
     pub async fn expect_unbroken(&mut self, host: &dyn Host) -> Result<()> {
-        if host.durable() {
-            self.fetches.book.reload(host).await?;
-        }
+        self.fetches.book.reload(host).await?;
         let Failures { count, ended } = self.fetches.book.failures();
         if !ended {
             return Ok(());
@@ -106,8 +106,10 @@ impl Replica {
             SchemeError::Tampered { segments } if chosen(segments) => {}
             _ => return self.checked(host, error).await,
         }
+        // Before anything that another client, or who ends this call, could meet.
+        let written = self.fetches.book.end(host).await;
         self.query_keys.end(host, self.owner.key_id()).await;
-        if let Err(error) = self.fetches.book.end(host).await {
+        if let Err(error) = written {
             host.warn(&format!("that chosen clusters end could not be written down: {error}"));
         }
         Error::FetchEnded(format!(

@@ -396,6 +396,9 @@ async fn routed(
         let all = alone.unrouted().iter().all(|id| segments.contains(id));
         // What came after the last attempt need not be in the answer.
         if alone.losses == losses && (all || turn == ROUTED) {
+            if !whole {
+                alone.expect_unbroken(host).await?;
+            }
             let opened = open(alone, host, &asked, &data, &[]).await?;
             let found = opened.hits.iter().map(Vec::len).sum::<usize>();
             if let (Some(count), Some(allow)) = (message.question.count, &message.allow)

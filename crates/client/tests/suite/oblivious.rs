@@ -3,8 +3,8 @@
 use std::cell::RefCell;
 
 use ciphervec_client::{
-    Choices, Client, Clusters, Collection, Error, Face, Fetch, Host, Parts, QueryRequest, Records,
-    block_on,
+    Choices, Client, Clusters, Collection, Connection, Error, Face, Fetch, Host, Parts,
+    QueryRequest, Records, block_on,
 };
 use ciphervec_he_secret::wire::{self, Kind};
 use ciphervec_owner::{Id, Metric, Mode, Network};
@@ -111,6 +111,20 @@ fn questions_about_any_clusters_look_alike() {
     }
 }
 
+/// With other words in the answer about a chosen cluster.
+fn wrong(path: &str, body: Vec<u8>) -> Vec<u8> {
+    if !path.ends_with("/query") {
+        return body;
+    }
+    let (version, header, payload) = wire::open_version(Kind::Response, u16::MAX, &body).unwrap();
+    let mut frame = vec![0; body.len() - payload.len()];
+    frame.extend_from_slice(payload);
+    let end = frame.len();
+    frame[end - 40..end - 20].iter_mut().for_each(|byte| *byte ^= 0x55);
+    header.seal_version(version, &mut frame);
+    frame
+}
+
 /// One word of the answer about a chosen cluster is another: that ends such questions without a second one, a commit or
 /// anything else that a server could see, for every client of the user's.
 #[test]
@@ -121,19 +135,7 @@ fn a_changed_cluster_ends_them_and_shows_in_nothing_else() {
     let choices = oblivious("notes", Mode::Sealed, Metric::Cosine);
     let docs = filled(&server.client(&keys()), &host, &choices, given.clone());
     block_on(docs.recluster(&host, None)).unwrap();
-    let lies = Faulty::altering(|path, body| {
-        if !path.ends_with("/query") {
-            return body;
-        }
-        let (version, header, payload) =
-            wire::open_version(Kind::Response, u16::MAX, &body).unwrap();
-        let mut frame = vec![0; body.len() - payload.len()];
-        frame.extend_from_slice(payload);
-        let end = frame.len();
-        frame[end - 40..end - 20].iter_mut().for_each(|byte| *byte ^= 0x55);
-        header.seal_version(version, &mut frame);
-        frame
-    });
+    let lies = Faulty::altering(wrong);
     let theirs =
         block_on(server.client(&keys()).get_collection(&lies, "notes", false, None)).unwrap();
     let ask = || block_on(theirs.query(&lies, request(&given.embeddings[..D])));
@@ -154,6 +156,61 @@ fn a_changed_cluster_ends_them_and_shows_in_nothing_else() {
     assert!(matches!(ask(), Err(Error::FetchEnded(_))));
 }
 
+/// A collection that is opened anew, by a client that remembers nothing beyond its process, asks nothing either.
+#[test]
+fn a_failure_ends_them_for_a_collection_that_is_opened_again() {
+    let server = Server::start();
+    let (host, _) = connection();
+    let given = around(ROWS);
+    let choices = oblivious("notes", Mode::Sealed, Metric::Cosine);
+    let docs = filled(&server.client(&keys()), &host, &choices, given.clone());
+    block_on(docs.recluster(&host, None)).unwrap();
+    let lies = Faulty::altering(wrong);
+    lies.durable.set(false);
+    let client = server.client(&keys());
+    for turn in 0..3 {
+        let theirs = block_on(client.get_collection(&lies, "notes", false, None)).unwrap();
+        let sent = lies.sent.get();
+        let error = block_on(theirs.query(&lies, request(&given.embeddings[..D]))).err().unwrap();
+        assert!(matches!(error, Error::FetchEnded(_)), "{error:?}");
+        assert!(turn == 0 || lies.sent.get() == sent, "asked in turn {turn}");
+        let told = block_on(theirs.private_fetch(&lies)).unwrap();
+        assert_eq!((told.failures, told.ended), (1, true));
+    }
+}
+
+/// A server that holds answers back until many are on their way gets one failure of them all: who has learnt of it opens none.
+#[test]
+fn answers_that_were_on_their_way_are_not_opened_after_a_failure() {
+    let server = Server::start();
+    let (host, _) = connection();
+    let given = around(ROWS);
+    let choices = oblivious("notes", Mode::Sealed, Metric::Cosine);
+    let docs = filled(&server.client(&keys()), &host, &choices, given.clone());
+    block_on(docs.recluster(&host, None)).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let state = || Connection::new(folder.path()).unwrap().on_warning(|_| ());
+    let lies = Faulty::altering(wrong).keeping(state());
+    let open = |host: &dyn Host| {
+        block_on(server.client(&keys()).get_collection(host, "notes", false, None)).unwrap()
+    };
+    let theirs = open(&lies);
+    let ask = |docs: &Collection, host: &dyn Host| {
+        block_on(docs.query(host, request(&given.embeddings[..D])))
+    };
+    // Two processes of one user: the answer to the first is held until the second has failed.
+    let held = Faulty::altering(|path, body| {
+        if path.ends_with("/query") {
+            assert!(matches!(ask(&theirs, &lies), Err(Error::FetchEnded(_))));
+        }
+        wrong(path, body)
+    });
+    let held = held.keeping(state());
+    let first = open(&held);
+    assert!(matches!(ask(&first, &held), Err(Error::FetchEnded(_))));
+    assert_eq!(block_on(first.private_fetch(&held)).unwrap().failures, 1);
+}
+
 /// Documents of hits would show their clusters: they are read as the caller says, and not by default.
 #[test]
 fn documents_are_read_where_the_caller_says_how() {
@@ -169,7 +226,7 @@ fn documents_are_read_where_the_caller_says_how() {
     let theirs =
         block_on(server.client(&keys()).get_collection(&there, "notes", false, None)).unwrap();
     let ask = |fetch| {
-        let parts = Parts { records: true, embeddings: false, multi: false, fetch };
+        let parts = Parts { records: true, fetch, ..Parts::default() };
         block_on(theirs.query(&there, QueryRequest { parts, ..request(&given.embeddings[..D]) }))
     };
     let error = ask(Fetch::Auto).err().unwrap();

@@ -139,6 +139,8 @@ pub struct Faulty<'a> {
     pub done: RefCell<Vec<(u64, Option<u64>)>>,
     /// Ends calls once so many rows are done.
     pub patience: Cell<u64>,
+    /// Whether it says that what it remembers is there in a later session.
+    pub durable: Cell<bool>,
 }
 
 impl<'a> Faulty<'a> {
@@ -154,6 +156,7 @@ impl<'a> Faulty<'a> {
             ranges: RefCell::default(),
             done: RefCell::default(),
             patience: Cell::new(u64::MAX),
+            durable: Cell::new(true),
         }
     }
 
@@ -188,6 +191,11 @@ impl<'a> Faulty<'a> {
 
     pub fn altering(alter: impl Fn(&str, Vec<u8>) -> Vec<u8> + 'a) -> Self {
         Faulty { alter: Some(Box::new(alter)), ..Faulty::new(|_, _| None) }
+    }
+
+    /// The same over another connection, and what that remembers.
+    pub fn keeping(self, inner: Connection) -> Self {
+        Faulty { inner, ..self }
     }
 }
 
@@ -321,7 +329,7 @@ impl Host for Faulty<'_> {
     }
 
     fn durable(&self) -> bool {
-        true
+        self.durable.get()
     }
 
     fn warn(&self, _text: &str) {}

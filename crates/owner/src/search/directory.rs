@@ -59,10 +59,13 @@ pub struct StoredSidecar<'a> {
 
 impl Entry {
     /// The segment, to open answers about it.
+    /// Its secrets are derived anew where it was `chosen` out of the server's sight, whether or not they are here: the next question
+    /// comes once an answer is opened, and its time must not tell which clusters were chosen before.
     pub fn opened<'a>(
         &'a self,
         owner: &'a Owner,
         directory: &SegmentDirectory,
+        chosen: bool,
     ) -> OpenedSegment<'a> {
         OpenedSegment {
             id: self.id,
@@ -71,7 +74,7 @@ impl Entry {
             root: self.root.as_deref().unwrap_or_else(|| owner.root()),
             witness: &self.sidecar.witness,
             secrets: &self.secrets,
-            keep: directory.rows <= KEPT_ROWS,
+            keep: !chosen && directory.rows <= KEPT_ROWS,
         }
     }
 

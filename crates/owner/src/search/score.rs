@@ -135,7 +135,7 @@ impl<'a> Scoring<'a> {
         let entry = self.entry(index);
         let (start, mut ranked, mut cosines) = (Stopwatch::start(), 0.0, true);
         let rankings = &mut self.rankings;
-        let opened = entry.opened(owner, directory);
+        let opened = entry.opened(owner, directory, part.folded);
         let scored = self.opening.estimate(&opened, part, &mut |of, estimates| {
             cosines &= are_cosines(query, entry, estimates);
             let start = Stopwatch::start();
@@ -223,7 +223,7 @@ impl<'a> Scoring<'a> {
         }
         self.timings.settled += sums.len();
         let (entry, Asked { owner, directory, .. }) = (self.entry(index), &self.asked);
-        let settled = self.opening.settle(&entry.opened(owner, directory), &sums)?;
+        let settled = self.opening.settle(&entry.opened(owner, directory, false), &sums)?;
         let mut settled = settled.into_iter();
         for ranking in &mut self.rankings {
             ranking.settle(index, &mut settled);

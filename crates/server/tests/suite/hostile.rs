@@ -3,7 +3,7 @@
 use crate::support::http::{self, Site, documented, frame, make_token, raw_frame};
 use crate::support::{self, Client};
 use axum::body::{Body, Bytes};
-use ciphervec_owner::search::Writer;
+use ciphervec_owner::search::{Fold, QueryOptions, Writer};
 use ciphervec_owner::store::{Change, NewSegment};
 use ciphervec_owner::{Id, Mode, Precision, Scheme};
 use ciphervec_server::auth::Verb;
@@ -284,6 +284,29 @@ async fn versions_and_headers_of_the_future_are_refused_with_a_hint() {
         413
     );
     assert_eq!(site.send("TRACE", list, &[], Body::empty()).await.status, 405);
+}
+
+/// How many clusters are chosen is the asker's word, and each takes megabytes.
+#[tokio::test]
+async fn folds_take_no_more_memory_than_the_budget() {
+    for (extra, status) in [(&[][..], 200), (&["--memory-budget", "2MiB"], 400)] {
+        let (site, client) = filled(RING, extra).await;
+        let clusters = client.directory.segments().map(|(id, ..)| id).collect::<Vec<_>>();
+        let fold = Some(Fold { clusters: &clusters, chosen: &clusters });
+        let options = QueryOptions { segments: Some(&[]), fold, ..QueryOptions::default() };
+        let row = support::random(client.owner.spec().dimension(), 1);
+        let query = client.owner.query(&row, &client.directory, options).unwrap();
+        let body = query.to_bytes().to_vec();
+        let answer = site.send("POST", "/v1/collections/faces/query", &[], body).await;
+        assert_eq!(answer.status, status, "{extra:?}");
+        if status == 400 {
+            let says = answer.json()["detail"].as_str().unwrap().to_owned();
+            assert!(says.contains("--memory-budget leaves"), "{says}");
+        }
+        // Others go on.
+        let query = client.query(1, 1).to_bytes().to_vec();
+        assert_eq!(site.send("POST", "/v1/collections/faces/query", &[], query).await.status, 200);
+    }
 }
 
 #[tokio::test]

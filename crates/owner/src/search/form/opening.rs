@@ -103,7 +103,7 @@ pub(in crate::search) struct OpenedSegment<'a> {
     pub witness: &'a [u8],
     /// Its secrets, once a query has needed them. Wiped on drop.
     pub secrets: &'a OnceLock<Kept>,
-    /// Whether secrets are kept: of a large index they take more room than an answer may.
+    /// Whether secrets are kept, and kept ones used: of a large index they take more room than an answer may.
     pub keep: bool,
 }
 
@@ -125,7 +125,7 @@ impl<T> std::ops::Deref for Secrets<'_, T> {
 }
 
 impl<'a> OpenedSegment<'a> {
-    /// The segment's secrets, derived at the first query, or at each where they are not kept.
+    /// The segment's secrets, derived at the first query, or at each where none are kept.
     ///
     /// # Errors
     /// Those of `derive`; secrets of another form.
@@ -133,14 +133,13 @@ impl<'a> OpenedSegment<'a> {
         &self,
         derive: impl FnOnce() -> Result<T>,
     ) -> Result<Secrets<'a, T>> {
+        if !self.keep {
+            return derive().map(Secrets::Derived);
+        }
         if let Some(secrets) = self.secrets.get() {
             return secrets.get().map(Secrets::Kept);
         }
-        let derived = derive()?;
-        if !self.keep {
-            return Ok(Secrets::Derived(derived));
-        }
-        let derived = Kept::new(derived);
+        let derived = Kept::new(derive()?);
         self.secrets.get_or_init(|| derived).get().map(Secrets::Kept)
     }
 }
@@ -161,5 +160,32 @@ impl Kept {
         let what = Kind::Query.as_str();
         let foreign = || Reader::new(what, &[]).error("it was made for an index of another form");
         self.0.downcast_ref().ok_or_else(|| foreign().into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::search::owner::Owner;
+    use crate::{IndexSpec, Keys, Metric, Mode, Precision};
+    use std::cell::Cell;
+
+    /// The time of opening would tell clusters that were chosen before from others.
+    #[test]
+    fn what_is_not_kept_is_derived_each_time_also_where_it_is_held() {
+        let spec = IndexSpec::new("docs", 8, Metric::Cosine, Mode::Sealed, Precision::Standard);
+        let owner = Owner::new(&Keys::from_master([7; 32]), spec.unwrap()).unwrap();
+        let (secrets, derived) = (OnceLock::new(), Cell::new(0));
+        for (keep, times) in [(false, 1), (true, 2), (true, 2), (false, 3), (false, 4), (true, 4)] {
+            let (id, root, secrets) = (SegmentId([1; 16]), owner.root(), &secrets);
+            let segment =
+                OpenedSegment { id, rows: 1, level: 0, root, witness: &[], secrets, keep };
+            let derive = || {
+                derived.set(derived.get() + 1);
+                Ok(derived.get())
+            };
+            segment.secrets(derive).unwrap();
+            assert_eq!(derived.get(), times);
+        }
     }
 }

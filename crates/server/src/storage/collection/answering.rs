@@ -106,15 +106,26 @@ impl Collection {
         let mut answers = Vec::with_capacity(queries.len());
         let mut rest = queries;
         while !rest.is_empty() {
-            let mut total = 0;
+            let (mut total, mut folds, budget) = (0, 0, cache.budget());
             let fits = rest.iter().take_while(|query| {
                 // What does not parse is refused below, in a few bytes.
                 total += held.index.answer_len(&query.query).unwrap_or(0);
-                total <= MOST_ANSWERED
+                folds = held.index.fold_len(&query.query).unwrap_or(0);
+                total <= MOST_ANSWERED && folds <= budget
             });
             let fits = fits.count();
             let (group, later) = rest.split_at(fits.max(1));
             rest = later;
+            if fits == 0 && folds > budget {
+                answers.push(Err(ciphervec::Error::Range {
+                    what: "the memory that folding clusters takes",
+                    expected: format!(
+                        "at most {budget} bytes, which --memory-budget leaves; choose fewer clusters"
+                    ),
+                    actual: folds.to_string(),
+                }));
+                continue;
+            }
             if fits == 0 {
                 answers.push(Err(ciphervec::Error::Range {
                     what: "the length of an answer",
