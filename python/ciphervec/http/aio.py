@@ -427,6 +427,11 @@ class AsyncHttpClient(_Twin):
         """The secret keys given."""
         return self._blocking.keys
 
+    @property
+    def identity(self) -> Identity | None:
+        """The person given in the place of keys."""
+        return self._blocking.identity
+
     create_collection = _opening(Client.create_collection)
     get_collection = _opening(Client.get_collection)
     get_or_create_collection = _opening(Client.get_or_create_collection)

@@ -293,7 +293,7 @@ def test_a_description_from_the_future_is_named(tmp_path: Path, vectors: Any) ->
         store.close()
 
     for change, error, words in (
-        ({"format": 8}, UnsupportedVersion, "format 8"),
+        ({"format": 9}, UnsupportedVersion, "format 9"),
         ({"format": 0}, CorruptData, "damaged"),
         ({"spec": "AAAA"}, CorruptData, "."),
         ({"key_id": 5, "epoch": -1}, CorruptData, "damaged"),

@@ -26,6 +26,7 @@ LEFT_OUT = {
     "evaluation",
     "knows_card",
     "make_query",
+    "members",
     "on_upload",
     "open_answer",
     "rotate_keys",
