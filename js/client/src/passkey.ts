@@ -48,7 +48,8 @@ export class Passkey {
    * CiphervecError if the person declines.
    */
   static async create(options: PasskeyOptions): Promise<Passkey> {
-    const { name, rp = location.hostname, rpName = rp, signal } = known(options, PASSKEY, "Passkey.create");
+    const here = typeof location === "undefined" ? "" : location.hostname;
+    const { name, rp = here, rpName = rp, signal } = known(options, PASSKEY, "Passkey.create");
     const publicKey: PublicKeyCredentialCreationOptions = {
       challenge: random(),
       rp: { id: rp, name: rpName },

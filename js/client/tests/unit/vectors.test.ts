@@ -13,7 +13,7 @@ import { shake256 } from "@noble/hashes/sha3.js";
 import { ml_kem768_x25519 as XWing } from "@noble/post-quantum/hybrid.js";
 import { beforeAll, describe, expect, test } from "vitest";
 import { concat, hex, utf8 } from "../../src/ingest/bytes.js";
-import { answer } from "../../src/passkey.js";
+import { answer, Passkey } from "../../src/passkey.js";
 import { lookup } from "../../src/platform/node-engine.js";
 import type { Keys, Owner, StateFacts } from "../wasm/ciphervec.js";
 import * as native from "../wasm/ciphervec.js";
@@ -178,6 +178,7 @@ describe("key files", () => {
     expect(() => native.Keys.fromPasskeyFile(file, salt)).toThrow("gave another key");
     // No authenticator is here.
     await expect(answer({ rp: "example.org", credential, salt })).rejects.toThrow("a page of example.org");
+    await expect(Passkey.create({ name: "Ada" })).rejects.toThrow("a page of its domain");
   });
 
   test("whose name is not that of the key inside are refused", () => {
