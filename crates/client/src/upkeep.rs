@@ -42,7 +42,7 @@ impl Collection {
     /// Has the server delete what no present state needs.
     ///
     /// # Errors
-    /// [`Error::Authentication`] without the permission admin.
+    /// [`crate::Error::Authentication`] without the permission admin.
     pub async fn purge(&self, host: &dyn Host) -> Result<()> {
         let noting = Noting::of(host, "purge", self.spec().collection());
         self.alone(host).await?.store.purge(host).await?;

@@ -55,7 +55,7 @@ pub struct QueryRequest {
     /// Queries of many vectors each, in collections that are made with [`crate::Choices::multi`]; instead of `embeddings`.
     pub multi: Vec<Tokens>,
     /// How many rows MaxSim ranks for each of these: the closest by their one vector. At least as many as hits are asked for are;
-    /// [`CANDIDATES`] unless told otherwise.
+    /// [`crate::CANDIDATES`] unless told otherwise.
     pub candidates: Option<usize>,
     /// The most hits of each; 10 where there is no `within` either.
     pub n_results: Option<usize>,
