@@ -17,7 +17,11 @@ from .setup import patiently
 
 COMPAT = ROOT / ".venv-compat"
 COMPAT_PYTHON = COMPAT / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-TESTS = ["python/tests/compat", "python/tests/adapters/test_sklearn.py", "python/tests/adapters/test_integrations_page.py"]
+TESTS = [
+    "python/tests/compat",
+    "python/tests/adapters/test_sklearn.py",
+    "python/tests/adapters/test_integrations_page.py",
+]
 
 
 def install() -> None:
