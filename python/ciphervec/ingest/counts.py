@@ -5,5 +5,6 @@ from __future__ import annotations
 
 def several(count: int, noun: str) -> str:
     """The count with its noun in the singular or the plural."""
-    plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    ies = noun.endswith("y") and not noun.endswith(("ay", "ey", "oy", "uy"))
+    plural = f"{noun[:-1]}ies" if ies else f"{noun}s"
     return f"{count:,} {noun if count == 1 else plural}"

@@ -123,3 +123,8 @@ def test_tls_towards_a_server_without_is_said_at_once(program: Program, server_u
     said = program("list", server_url.replace("http://", "https://"), code=8).stderr
     assert "does not speak TLS; the URL of a server without begins with http://" in said
     assert "Trying again" not in said
+
+
+def test_counts_have_the_plurals_of_their_nouns() -> None:
+    told = [several(2, noun) for noun in ("row", "query", "stray", "key")]
+    assert told == ["2 rows", "2 queries", "2 strays", "2 keys"] and several(1, "query") == "1 query"
