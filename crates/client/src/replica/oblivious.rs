@@ -16,7 +16,8 @@ use crate::replica::Replica;
 /// Coefficients of a polynomial, of which an answer about a block has one whole and one at its rows, and bytes of each, about.
 const DEGREE: u64 = 4096;
 const WORDS: [u64; 2] = [3, 2];
-/// Seconds that folding a block for one probe takes a server; and opening a block the client, where all come.
+/// Seconds that folding a block for one probe takes a server; and opening a block the client, where all come. Reckoned: a wrong
+/// figure costs time alone.
 const FOLD: f64 = 50e-6;
 const OPEN: f64 = 35e-6;
 /// Bytes that say of a probe and a bit which cluster is chosen, and of every choice.
