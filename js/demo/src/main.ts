@@ -10,18 +10,11 @@ import { Pipeline } from "./pipeline.ts";
 import { type Hit, type Passage, Search } from "./search.ts";
 import { SeenByServer } from "./seen.ts";
 
-const QUERY = /\/query$/;
-
 const passphrase = element<HTMLInputElement>("passphrase");
 const question = element<HTMLInputElement>("question");
 const sealButton = element<HTMLButtonElement>("seal");
 const pipeline = new Pipeline();
-const seen = new SeenByServer((request) => {
-  if (request.method !== "POST" || !QUERY.test(request.path)) return;
-  pipeline.end("up", bytes(request.up.length));
-  pipeline.end("server", time(request.serverMs));
-  pipeline.end("down", bytes(request.down.length));
-});
+const seen = new SeenByServer((request) => pipeline.passed(request));
 
 let embedder: Embedder | null = null;
 let passages: Passage[] = [];
@@ -135,7 +128,7 @@ async function ask(): Promise<void> {
     const began = performance.now();
     const [vector, words] = [embedder.embed([text]), embedder.weigh(text).map(({ word }) => word)];
     pipeline.end("embed", time(performance.now() - began));
-    const found = await search.ask(vector, shown);
+    const found = await search.ask(vector, (progress) => pipeline.told(progress));
     pipeline.rest();
     showAsked(text, words);
     hits.replaceChildren(...found.map(item));
@@ -143,13 +136,6 @@ async function ask(): Promise<void> {
     pipeline.clear();
     hits.replaceChildren(make("li", "empty", error instanceof Error ? error.message : String(error)));
   }
-}
-
-/** What the client tells of a query, on the strip. The wire and the server are shown as the recorder saw them. */
-function shown({ phase, ms }: Progress): void {
-  if (phase === "encrypt") ms === undefined ? pipeline.begin("encrypt") : pipeline.end("encrypt", time(ms));
-  if (phase === "server") pipeline.begin("server");
-  if (phase === "open") ms === undefined ? pipeline.begin("open") : pipeline.end("open", time(ms));
 }
 
 function showAsked(text: string, words: string[]): void {

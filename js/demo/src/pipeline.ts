@@ -1,6 +1,11 @@
 /** The strip that shows a question's stages, step by step. */
 
+import type { Progress } from "@ciphervec/client";
+import type { Seen } from "../server/recorder.ts";
 import { element, make } from "./dom.ts";
+import { bytes, time } from "./format.ts";
+
+const QUERY = /\/query$/;
 
 const STAGES = [
   { name: "embed", title: "Embed", where: "this page", side: "yours" },
@@ -50,6 +55,22 @@ export class Pipeline {
     if (item === undefined) return;
     item.classList.remove("now");
     this.#write(item, value);
+  }
+
+  /** What the client tells of a query; the wire and the server are shown as the recorder saw them. */
+  told({ phase, ms }: Progress): void {
+    if (phase === "server") this.begin("server");
+    if (phase !== "encrypt" && phase !== "open") return;
+    if (ms === undefined) this.begin(phase);
+    else this.end(phase, time(ms));
+  }
+
+  /** A request has passed on the wire; of a query it says what went up, what came down and how long the server took. */
+  passed({ method, path, up, down, serverMs }: Seen): void {
+    if (method !== "POST" || !QUERY.test(path)) return;
+    this.end("up", bytes(up.length));
+    this.end("server", time(serverMs));
+    this.end("down", bytes(down.length));
   }
 
   #write(item: HTMLElement, value: string): void {

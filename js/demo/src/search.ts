@@ -22,6 +22,27 @@ export interface Hit {
   score: number;
 }
 
+/** The rows closest to a vector, with their documents and names. */
+export async function closest(
+  collection: Collection,
+  vector: Float32Array,
+  nResults: number,
+  onProgress: (progress: Progress) => void,
+): Promise<Hit[]> {
+  const include = ["scores", "documents", "metadatas"] as const;
+  const found = await collection.query({
+    queryEmbeddings: vector,
+    nResults,
+    include: [...include],
+    onProgress,
+  });
+  return (found.ids[0] ?? []).map((_, i) => ({
+    name: String(found.metadatas?.[0]?.[i]?.["name"] ?? ""),
+    text: found.documents?.[0]?.[i] ?? "",
+    score: found.scores?.[0]?.[i] ?? Number.NaN,
+  }));
+}
+
 /** What is embedded of a passage, as the Python demo does: a paragraph far down rarely repeats what it is about. */
 export function searchable([name, text]: Passage): string {
   return `${name.replace(/[._]+/g, " ")}. ${text}`;
@@ -81,17 +102,7 @@ export class Search {
   /** The passages closest to a vector. */
   async ask(vector: Float32Array, onProgress: (progress: Progress) => void): Promise<Hit[]> {
     if (this.#collection === null) throw new Error("seal the passages first");
-    const found = await this.#collection.query({
-      queryEmbeddings: vector,
-      nResults: HITS,
-      include: ["scores", "documents", "metadatas"],
-      onProgress,
-    });
-    return (found.ids[0] ?? []).map((_, i) => ({
-      name: String(found.metadatas?.[0]?.[i]?.["name"] ?? ""),
-      text: found.documents?.[0]?.[i] ?? "",
-      score: found.scores?.[0]?.[i] ?? Number.NaN,
-    }));
+    return closest(this.#collection, vector, HITS, onProgress);
   }
 
   /** Wipe the key in the Worker's memory, and close what was opened with it. */

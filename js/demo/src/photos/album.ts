@@ -8,6 +8,7 @@ import {
   type Progress,
 } from "@ciphervec/client";
 import { connect, type KeyFile } from "../connect.ts";
+import { closest } from "../search.ts";
 import type { Describer } from "./describe.ts";
 import type { Photo } from "./pictures.ts";
 
@@ -74,17 +75,9 @@ export class Album {
   /** The photos that look most like this one. */
   async like(photo: Photo, onProgress: (progress: Progress) => void): Promise<Hit[]> {
     if (this.#collection === null) throw new Error("add photos first");
-    const found = await this.#collection.query({
-      queryEmbeddings: await this.#describer.describe(photo.pixels),
-      nResults: HITS,
-      include: ["scores", "documents", "metadatas"],
-      onProgress,
-    });
-    return (found.ids[0] ?? []).map((_, i) => ({
-      name: String(found.metadatas?.[0]?.[i]?.["name"] ?? ""),
-      small: found.documents?.[0]?.[i] ?? "",
-      score: found.scores?.[0]?.[i] ?? Number.NaN,
-    }));
+    const vector = await this.#describer.describe(photo.pixels);
+    const found = await closest(this.#collection, vector, HITS, onProgress);
+    return found.map(({ text, ...hit }) => ({ ...hit, small: text }));
   }
 
   /** Wipe the key in the Worker's memory, and close what was opened with it. */

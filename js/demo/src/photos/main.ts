@@ -3,7 +3,7 @@
 import type { Progress } from "@ciphervec/client";
 import type { KeyFile } from "../connect.ts";
 import { element, make } from "../dom.ts";
-import { bytes, count, time } from "../format.ts";
+import { count, time } from "../format.ts";
 import { doing, download, linkOther, say } from "../page.ts";
 import { Pipeline } from "../pipeline.ts";
 import { SeenByServer } from "../seen.ts";
@@ -14,7 +14,6 @@ import { draw, type Photo, read, SCENES } from "./pictures.ts";
 /** Another model of images goes here. */
 const DESCRIBER = LOOK;
 const DRAWN = 3;
-const QUERY = /\/query$/;
 
 const passphrase = element<HTMLInputElement>("passphrase");
 const makeButton = element<HTMLButtonElement>("make");
@@ -23,12 +22,7 @@ const drawnButton = element<HTMLButtonElement>("drawn");
 const chosen = element<HTMLInputElement>("chosen");
 const asked = element<HTMLInputElement>("asked-file");
 const pipeline = new Pipeline();
-const seen = new SeenByServer((request) => {
-  if (request.method !== "POST" || !QUERY.test(request.path)) return;
-  pipeline.end("up", bytes(request.up.length));
-  pipeline.end("server", time(request.serverMs));
-  pipeline.end("down", bytes(request.down.length));
-});
+const seen = new SeenByServer((request) => pipeline.passed(request));
 let album: Album | null = null;
 
 async function takeUp(file?: KeyFile): Promise<void> {
@@ -101,19 +95,13 @@ async function ask(photo: Promise<Photo>): Promise<void> {
     pipeline.end("embed", time(performance.now() - began));
     element("asked").replaceChildren(picture(ready.small), ` ${ready.name}`);
     element("asked").hidden = false;
-    const found = await album.like(ready, shown);
+    const found = await album.like(ready, (progress) => pipeline.told(progress));
     pipeline.rest();
     hits.replaceChildren(...found.map(item));
   } catch (error) {
     pipeline.clear();
     hits.replaceChildren(make("li", "empty", error instanceof Error ? error.message : String(error)));
   }
-}
-
-function shown({ phase, ms }: Progress): void {
-  if (phase === "encrypt") ms === undefined ? pipeline.begin("encrypt") : pipeline.end("encrypt", time(ms));
-  if (phase === "server") pipeline.begin("server");
-  if (phase === "open") ms === undefined ? pipeline.begin("open") : pipeline.end("open", time(ms));
 }
 
 /** A picture, of a data: address only: a row that somebody else wrote makes the page load nothing. */
