@@ -3,4 +3,8 @@
 
 use ciphervec_fuzz::{FOLDED, edited};
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| edited(&FOLDED.response, |b| FOLDED.read_response(b), bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| edited(
+    &FOLDED.response,
+    |b| FOLDED.read_response(b),
+    bytes
+));
