@@ -313,7 +313,7 @@ impl PyServerIndex {
             };
             let run = |work: &mut (dyn FnMut() + Send)| runtime::run(work);
             let mut sink = Sink { run: &run, write: &mut piece };
-            index.evaluate_into(query, &mut sink).map_err(Raise::raise)
+            index.evaluate_into(query, None, &mut sink).map_err(Raise::raise)
         })?;
         self.note(timings);
         raised.map_or(Ok(()), Err)

@@ -104,6 +104,7 @@ impl Collection {
             named: None,
             epoch,
             owner: &owner,
+            query: None,
             ahead: 0,
         };
         let before = alone.traffic;

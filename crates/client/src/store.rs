@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use ciphervec_owner::search::TreeLender;
 use ciphervec_owner::{IndexSpec, SegmentId};
 use serde::Deserialize;
 
@@ -95,6 +96,8 @@ pub fn answered_on(head: &Head, server: &str) -> Result<(u64, String)> {
 pub struct Asked<'a> {
     pub spec: &'a IndexSpec,
     pub query: &'a [u8],
+    /// Who expands it where it is answered in this process.
+    pub lender: Option<&'a dyn TreeLender>,
     /// Segments that are passed over: where they are damaged, they need not be read.
     pub without: &'a [SegmentId],
     /// Is told the BLAKE3 of the collection's evaluation keys as the server says them.

@@ -223,7 +223,11 @@ fn in_one_process(
             owner.open_local(query, &mut pieces, &snapshot, wanted, here)
         });
         let mut write_piece = |piece: &[u8]| write.send(piece.to_vec()).is_ok();
-        server.evaluate_into(query.to_bytes(), &mut Sink { run: here, write: &mut write_piece })?;
+        server.evaluate_into(
+            query.to_bytes(),
+            None,
+            &mut Sink { run: here, write: &mut write_piece },
+        )?;
         drop(write);
         opening.join().expect("the opening thread panicked")
     })

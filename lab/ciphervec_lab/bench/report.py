@@ -105,6 +105,7 @@ def share(value: float | None) -> str:
 COLUMNS: list[tuple[str, Callable[[Record], str]]] = [
     ("", title),
     ("query ms", lambda r: number(r["ms_total"])),
+    ("in one process", lambda r: number(r.get("ms_embedded"))),
     ("× FAISS", lambda r: number(r["ratio_to_faiss"])),
     ("× best plain", lambda r: number(r.get("ratio_to_best_plain"))),
     ("expand / scan / open ms", lambda r: _split(r)),

@@ -124,6 +124,7 @@ def describe(
         "ms_expand": median(lambda a: a.server.get("expand_ms", 0.0)),
         "ms_scan": median(lambda a: a.server.get("scan_ms", 0.0)),
         "ms_open": median(lambda a: a.open),
+        "ms_embedded": median(lambda a: a.embedded),
         "ms_decrypt": median(lambda a: a.owner.get("decrypt_ms", 0.0)),
         "ms_top_k": median(lambda a: a.owner.get("top_k_ms", 0.0)),
         "ms_faiss": faiss,

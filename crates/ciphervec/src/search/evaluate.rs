@@ -2,7 +2,9 @@
 
 use super::answer_parts::answer_len;
 use super::entry::Chosen;
-use super::form::{self, Evaluation, Request, ServerHalf, ServerTimings, SessionKeys, Sink};
+use super::form::{
+    self, Evaluation, Request, ServerHalf, ServerTimings, SessionKeys, Sink, TreeLender,
+};
 use super::index::ServerIndex;
 use super::message::QueryHead;
 use crate::error::{Error, Result};
@@ -78,7 +80,19 @@ impl ServerIndex {
     /// # Errors
     /// Damaged or foreign bytes, missing evaluation keys, a query that serves a shallower tree than a segment needs.
     pub fn evaluate(&self, query: &[u8]) -> Result<Evaluation> {
-        self.evaluate_by(self.form(), query)
+        self.evaluate_by(self.form(), query, None)
+    }
+
+    /// As [`Self::evaluate`], for a query whose key holder is in this process (`Owner::lender`).
+    ///
+    /// # Errors
+    /// As [`Self::evaluate`].
+    pub fn evaluate_beside(
+        &self,
+        query: &[u8],
+        lender: Option<&dyn TreeLender>,
+    ) -> Result<Evaluation> {
+        self.evaluate_by(self.form(), query, lender)
     }
 
     /// The session whose evaluation keys a query says that it wants; `None` where there is none. Nothing of the query is
@@ -95,11 +109,16 @@ impl ServerIndex {
     pub fn evaluate_with(&self, query: &[u8], keys: &SessionKeys) -> Result<Evaluation> {
         let missing = Error::NoEvaluationKeys { epoch: keys.epoch() };
         let form = self.form().with_session(keys).ok_or(missing)?;
-        self.evaluate_by(form.as_ref(), query)
+        self.evaluate_by(form.as_ref(), query, None)
     }
 
-    fn evaluate_by(&self, form: &dyn ServerHalf, query: &[u8]) -> Result<Evaluation> {
-        let request = self.request(query)?;
+    fn evaluate_by(
+        &self,
+        form: &dyn ServerHalf,
+        query: &[u8],
+        lender: Option<&dyn TreeLender>,
+    ) -> Result<Evaluation> {
+        let request = Request { lender, ..self.request(query)? };
         let answers = form.score(vec![request], self)?;
         // One request has one answer.
         answers.into_iter().collect::<Result<Vec<_>>>().map(|mut answers| answers.remove(0))
@@ -111,8 +130,13 @@ impl ServerIndex {
     ///
     /// # Errors
     /// As [`Self::evaluate`]. What was written by then is worth nothing.
-    pub fn evaluate_into(&self, query: &[u8], sink: &mut Sink<'_>) -> Result<ServerTimings> {
-        let request = self.request(query)?;
+    pub fn evaluate_into(
+        &self,
+        query: &[u8],
+        lender: Option<&dyn TreeLender>,
+        sink: &mut Sink<'_>,
+    ) -> Result<ServerTimings> {
+        let request = Request { lender, ..self.request(query)? };
         self.form().score_into(request, self, sink)
     }
 
@@ -150,7 +174,7 @@ impl ServerIndex {
     fn request<'a>(&'a self, query: &'a [u8]) -> Result<Request<'a>> {
         let (head, key, body) = self.open_query(query)?;
         let chosen = self.choose(&head);
-        Ok(Request { head, key, body, chosen })
+        Ok(Request { head, key, body, chosen, lender: None })
     }
 
     /// The head of a query, its key and its body.

@@ -23,7 +23,7 @@ pub mod wrap;
 
 pub use ciphervec_he::lattice::ring::is_session;
 pub use entry::{SegmentParser, SegmentSource};
-pub use form::{Evaluation, Runner, ServerTimings, SessionKeys, Sink};
+pub use form::{Evaluation, Runner, ServerTimings, SessionKeys, Sink, TreeLender};
 pub use index::ServerIndex;
 pub use merge::merge_responses;
 pub use message::{HALF_VERSION, QUERY_VERSION, WORDS_VERSION, asked_in};

@@ -132,6 +132,8 @@ impl Asking<'_> {
         let known = Known { selection, ..half.known(None) };
         let long = known.live * query.query().len() * LEAST_WORD > self.whole;
         let bytes = query.query().to_bytes();
+        let lender = half.owner.lender(query.query())?;
+        let lender = lender.as_deref();
         let opened = if long {
             let receiver = half.receive_known(self.host, &query, self.wish, known, true).await?;
             let mut lost = None;
@@ -140,14 +142,14 @@ impl Asking<'_> {
                 lost.is_none()
             };
             let mut sink = Sink { run: &runner, write: &mut write };
-            let timings = self.server.evaluate_into(bytes, &mut sink)?;
+            let timings = self.server.evaluate_into(bytes, lender, &mut sink)?;
             if let Some(error) = lost {
                 return Err(error);
             }
             self.done.timings = Some(timings);
             half.finish(self.host, &query, &receiver)?.0
         } else {
-            let answer = heavy(|| self.server.evaluate(bytes))?;
+            let answer = heavy(|| self.server.evaluate_beside(bytes, lender))?;
             self.done.timings = Some(answer.timings);
             half.open_known(self.host, &query, &answer.bytes, self.wish, known).await?.0
         };

@@ -214,7 +214,8 @@ impl CollectionStore for LocalStore {
             // A state of its own, so that others may change this one meanwhile.
             (searched.index.clone(), Arc::clone(&held.listing))
         };
-        let answer = heavy(|| index.evaluate(asked.query))?.bytes;
+        let Asked { query, lender, .. } = *asked;
+        let answer = heavy(|| index.evaluate_beside(query, lender))?.bytes;
         let said = [
             ("ciphervec-version", listing.version.to_string()),
             ("ciphervec-head", listing.head.clone()),

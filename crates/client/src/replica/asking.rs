@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use ciphervec_owner::search::{AnswerOpener, Opened, Owner};
+use ciphervec_owner::search::{AnswerOpener, Opened, Owner, Query};
 use ciphervec_owner::{Error as SchemeError, SegmentId};
 
 use crate::error::{Error, Result};
@@ -36,6 +36,8 @@ pub struct Sent<'a> {
     /// That its answer is made with the evaluation keys of.
     pub epoch: u32,
     pub owner: &'a Arc<Owner>,
+    /// The query itself, where this client made it and opens the answer.
+    pub query: Option<&'a Query>,
     /// Bytes of the parts of its answers that were fetched ahead.
     pub ahead: usize,
 }
@@ -291,9 +293,12 @@ pub async fn answered(
     // By the state that the query was made in: where others move on, `evaluate` tells.
     let check = alone.states.evaluation_check();
     let (without, described) = (alone.unasked(), Arc::clone(&alone.description));
+    let lent = sent.query.filter(|_| store.computes());
+    let lender = lent.map(|query| sent.owner.lender(query)).transpose()?.flatten();
     let asked = Asked {
         spec: &described.spec,
         query: sent.bytes,
+        lender: lender.as_deref(),
         without: &without,
         check: &check,
         again: &again,

@@ -69,7 +69,8 @@ async fn fetch(alone: &mut Alone<'_>, host: &dyn Host, count: usize) -> Result<(
         heavy(|| owner.request_tokens(count, directory, epoch, AnswerFormat::Short))?
     };
     let bytes = request.to_bytes();
-    let sent = Sent { bytes, rows: count, named: None, epoch, owner: &owner, ahead: 0 };
+    let sent =
+        Sent { bytes, rows: count, named: None, epoch, owner: &owner, query: None, ahead: 0 };
     let before = alone.traffic;
     let (version, data) = fetched(alone, host, &sent).await?;
     alone.traffic = before; // these are no questions

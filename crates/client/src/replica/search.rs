@@ -309,16 +309,20 @@ fn sealed<'a>(
 impl Asked<'_> {
     /// As it is sent; what opening its answer takes is made ready meanwhile.
     fn sent(&self, alone: &Alone<'_>, host: &dyn Host) -> Sent<'_> {
-        let levels = alone.directory.levels(self.query.segments());
-        let (owner, query) = (Arc::clone(&self.owner), Arc::clone(&self.query));
-        // Opening says what is wrong with it.
-        host.meanwhile(Box::new(move || drop(owner.prepare(&query, &levels))));
+        // In this process it is made with the answer.
+        if !alone.store.computes() {
+            let levels = alone.directory.levels(self.query.segments());
+            let (owner, query) = (Arc::clone(&self.owner), Arc::clone(&self.query));
+            // Opening says what is wrong with it.
+            host.meanwhile(Box::new(move || drop(owner.prepare(&query, &levels))));
+        }
         Sent {
             bytes: self.query.to_bytes(),
             rows: self.query.len(),
             named: self.query.segments(),
             epoch: self.epoch,
             owner: &self.owner,
+            query: Some(&self.query),
             ahead: self.query.ahead(),
         }
     }

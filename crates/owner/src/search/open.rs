@@ -11,7 +11,7 @@ use super::query::Query;
 use super::rank::Retrieval;
 use super::score::{Asked, Opened, Scoring};
 use super::selection::Selection;
-use super::{QUERY_VERSION, WORDS_VERSION};
+use super::{QUERY_VERSION, TreeLender, WORDS_VERSION};
 use crate::error::{Error, Result};
 use ciphervec_he_secret::lattice::SegmentId;
 use ciphervec_he_secret::wire::{self, Reader};
@@ -68,6 +68,18 @@ impl Owner {
             return Ok(());
         }
         self.form().prepare(self.root(), &query.kept, levels)
+    }
+
+    /// What a server's half in this process is handed beside `query` ([`super::ServerIndex::evaluate_beside`]), so that trees
+    /// are expanded once for the answer and for [`Self::open`]; `None` where that spares nothing.
+    ///
+    /// # Errors
+    /// As [`Self::open`], of the query.
+    pub fn lender<'a>(&'a self, query: &'a Query) -> Result<Option<Box<dyn TreeLender + 'a>>> {
+        if query.foreign {
+            return Ok(None);
+        }
+        self.form().lender(self.root(), &query.kept)
     }
 
     /// Opens a server's answer to `query`.

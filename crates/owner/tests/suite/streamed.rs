@@ -2,10 +2,11 @@
 //! little memory, and the same errors.
 
 use crate::short_answers::{Both, random};
+use ciphervec_he_secret::lattice::ring::{Ciphertext, Expanded, Layout};
 use ciphervec_he_secret::wire::HEADER_LEN;
 use ciphervec_owner::search::{
     AnswerFormat, AnswerOpener, Expected, OpenOptions, Opened, Query, QueryOptions, Retrieval,
-    Runner, Sink,
+    Runner, Sink, TreeLender,
 };
 use ciphervec_owner::{Error, Id, Keys, Metric, Mode, Network, Precision};
 use std::io::{self, Read};
@@ -191,7 +192,7 @@ fn pieces(both: &Both, query: &Query) -> Vec<Vec<u8>> {
         true
     };
     let mut sink = Sink { run: HERE, write: &mut write };
-    both.server.evaluate_into(query.to_bytes(), &mut sink).unwrap();
+    both.server.evaluate_into(query.to_bytes(), None, &mut sink).unwrap();
     came
 }
 
@@ -273,9 +274,9 @@ fn a_sink_may_stop_an_answer() {
             false
         };
         let mut sink = Sink { run: HERE, write: &mut write };
-        both.server.evaluate_into(query.to_bytes(), &mut sink).unwrap();
+        both.server.evaluate_into(query.to_bytes(), None, &mut sink).unwrap();
         let cut = &query.to_bytes()[..query.to_bytes().len() - 1];
-        assert!(both.server.evaluate_into(cut, &mut sink).is_err());
+        assert!(both.server.evaluate_into(cut, None, &mut sink).is_err());
         assert_eq!(written, 1);
     }
 }
@@ -322,6 +323,56 @@ fn an_answer_that_is_handed_over_opens_as_the_whole_does() {
                 let [whole, handed] = [whole, handed].map(|found| found.unwrap_err().to_string());
                 assert_alike(&whole, &handed);
             }
+        }
+    }
+}
+
+/// Has no trees.
+struct Stranger;
+
+impl TreeLender for Stranger {
+    fn expand(
+        &self,
+        query: usize,
+        _: &[Ciphertext],
+        _: &[Layout],
+    ) -> ciphervec_owner::Result<Vec<Expanded>> {
+        Err(Error::NoEvaluationKeys { epoch: query as u32 })
+    }
+}
+
+/// The trees that an owner lends are those that the server would have grown, and serve the opening as well, which takes
+/// no other answer for right.
+#[test]
+fn lent_trees_change_no_answer() {
+    let keys = Keys::generate().unwrap();
+    let (dimension, top) = (48, Retrieval::TopK(20));
+    for mode in [Mode::Sealed, Mode::SealedQuery, Mode::SealedIndex] {
+        let mut both = Both::with(&keys, mode, Precision::Standard, Metric::Cosine, dimension);
+        for (part, rows) in [3_000, 150].into_iter().enumerate() {
+            let values = random(rows, dimension, part as u8);
+            both.add(&values, 10_000 * part as i64, &Expected::rows(rows));
+        }
+        for count in [1, 3, 9] {
+            let (query, whole) = asked(&both, &random(count, dimension, 7));
+            let open = |answer: &[u8]| both.owner.open(&query, answer, &both.directory, top);
+            let before = open(&whole).unwrap().hits;
+            let lender = both.owner.lender(&query).unwrap();
+            let beside = |lender| both.server.evaluate_beside(query.to_bytes(), lender);
+            let lent = beside(lender.as_deref()).unwrap().bytes;
+            assert!(lent == whole, "{mode:?} {count}");
+            assert_eq!(open(&lent).unwrap().hits, before, "{mode:?} {count}");
+            let encrypted = mode != Mode::SealedIndex;
+            assert_eq!(lender.is_some(), encrypted);
+            assert_eq!(beside(Some(&Stranger)).is_err(), encrypted);
+            let mut changed = pieces(&both, &query).concat();
+            let middle = changed.len() / 2;
+            changed[middle..][..64].iter_mut().for_each(|byte| *byte ^= 0x80);
+            let mut changed = dribble(&changed, 50_000);
+            let directory = both.directory.snapshot();
+            let opened =
+                both.owner.open_local(&query, &mut changed, &directory, &wanted(top), HERE);
+            assert!(matches!(opened, Err(Error::Tampered { .. })), "{mode:?} {count}");
         }
     }
 }

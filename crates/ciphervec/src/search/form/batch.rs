@@ -47,7 +47,7 @@ pub struct Pending<'a, Q> {
 
 impl<'a, Q> Pending<'a, Q> {
     fn new<S: Scan<Queries = Q>>(scan: &S, spec: &IndexSpec, request: Request<'a>) -> Result<Self> {
-        let Request { head, key, body, chosen } = request;
+        let Request { head, key, body, chosen, .. } = request;
         let queries = scan.read(head.count, key, body)?;
         let length = payload_len(scan, head.count, &chosen);
         let mut writer =
@@ -62,7 +62,7 @@ impl<'a, Q> Pending<'a, Q> {
         spec: &IndexSpec,
         request: Request<'a>,
     ) -> Result<Self> {
-        let Request { head, key, body, chosen } = request;
+        let Request { head, key, body, chosen, .. } = request;
         let queries = scan.read(head.count, key, body)?;
         let length = payload_len(scan, head.count, &chosen).unwrap_or_default();
         let mut writer = ResponseWriter::in_pieces(

@@ -11,7 +11,7 @@ use crate::search::message::{KeysName, QueryHead, WordsAsked};
 use crate::search::segment::{Segment, SegmentHead};
 use ciphervec_arith::AlignedBytes;
 use ciphervec_he::lattice::retrieval::ChoiceShape;
-use ciphervec_he::lattice::ring::EvaluationKeys;
+use ciphervec_he::lattice::ring::{Ciphertext, EvaluationKeys, Expanded, Layout};
 use ciphervec_he::wire::{KeyId, Reader};
 use std::sync::Arc;
 
@@ -104,6 +104,23 @@ pub struct Request<'a> {
     pub key: KeyId,
     pub body: Reader<'a>,
     pub chosen: Vec<Chosen<'a>>,
+    /// Who expands its queries, if that is not the server.
+    pub lender: Option<&'a dyn TreeLender>,
+}
+
+/// The key holder of queries that are answered in the same process: opening the answer takes their trees too, so that he
+/// expands them, under his own evaluation keys, and lends them to the server's half.
+pub trait TreeLender: Sync {
+    /// The trees of query number `query`, which is these ciphertexts, at these levels.
+    ///
+    /// # Errors
+    /// A level that the evaluation keys don't reach.
+    fn expand(
+        &self,
+        query: usize,
+        pieces: &[Ciphertext],
+        layouts: &[Layout],
+    ) -> Result<Vec<Expanded>>;
 }
 
 /// Where a server spent its time, in seconds.

@@ -9,7 +9,7 @@ pub mod plain;
 pub mod ring;
 
 use contract::SearchForm;
-pub use contract::{Evaluation, Runner, ServerTimings, SessionKeys, Sink};
+pub use contract::{Evaluation, Runner, ServerTimings, SessionKeys, Sink, TreeLender};
 pub(super) use contract::{Request, ServerHalf, no_keys};
 
 use crate::index::form::Form;

@@ -47,14 +47,15 @@ impl AskedLevel {
         layouts: &[Layout],
     ) -> Result<Vec<Self>> {
         let trees = expand(ring, keys, pieces, layouts)?;
-        let level = |tree: Expanded| {
-            let layout = *tree.layout();
-            let sums = masks.and_then(|masks| {
-                MaskSums::compute(ring, masks, &layout, &[&tree]).into_iter().next()
-            });
-            AskedLevel { level: layout.level(), sums, message: message(ring, secret, &tree) }
-        };
-        Ok(trees.into_iter().map(level).collect())
+        Ok(trees.into_iter().map(|tree| Self::of(ring, secret, masks, &tree)).collect())
+    }
+
+    /// The same of a tree that is there.
+    pub fn of(ring: &Ring, secret: &QueryKey, masks: Option<&Masks>, tree: &Expanded) -> Self {
+        let layout = tree.layout();
+        let sums = masks
+            .and_then(|masks| MaskSums::compute(ring, masks, layout, &[tree]).into_iter().next());
+        AskedLevel { level: layout.level(), sums, message: message(ring, secret, tree) }
     }
 }
 

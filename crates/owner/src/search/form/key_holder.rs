@@ -6,6 +6,7 @@ use crate::error::{Error, Result};
 use crate::index::network::Network;
 use crate::index::spec::IndexSpec;
 use crate::search::SegmentHead;
+use crate::search::form::TreeLender;
 use crate::search::message::WordsAsked;
 use crate::search::quantize::Checked;
 use crate::search::root_key::SegmentRootKey;
@@ -192,6 +193,18 @@ pub(in crate::search) trait KeyHolderHalf: RowEncryptor {
     /// As [`Self::open`].
     fn prepare(&self, _root: &SegmentRootKey, _queries: &Kept, _levels: &[u8]) -> Result<()> {
         Ok(())
+    }
+
+    /// What expands these queries for a server's half in this process, where that spares work.
+    ///
+    /// # Errors
+    /// Queries of another form.
+    fn lender<'a>(
+        &'a self,
+        _root: &'a SegmentRootKey,
+        _queries: &'a Kept,
+    ) -> Result<Option<Box<dyn TreeLender + 'a>>> {
+        Ok(None)
     }
 
     /// What one answer is opened with, about segments of these levels.

@@ -7,8 +7,8 @@ use crate::index::form::Rows;
 use crate::index::spec::IndexSpec;
 use crate::search::entry::{Chosen, SegmentEntry, SegmentReader, rows_of};
 use crate::search::form::contract::{
-    Evaluation, HeldKeys, Request, ServerHalf, ServerTimings, SessionKeys, Sink, expect_key,
-    next_piece,
+    Evaluation, HeldKeys, Request, ServerHalf, ServerTimings, SessionKeys, Sink, TreeLender,
+    expect_key, next_piece,
 };
 use crate::search::message::{HALF_HEAD, KeysName, QueryHead, ResponseWriter, response_len};
 use crate::search::segment::{HEADROOM, Segment, SegmentHead};
@@ -188,6 +188,7 @@ pub(super) struct Work<'a> {
     /// Those that are to be folded.
     pub clusters: Option<Clusters<'a>>,
     pub parts: Vec<Part<'a>>,
+    lender: Option<&'a dyn TreeLender>,
 }
 
 /// Where answers are written: of queries from the first on, of these parts, from where each starts.
@@ -239,7 +240,7 @@ impl Work<'_> {
 impl RingServer {
     /// What a request is about, and the keys to answer it; what follows are its queries.
     fn begin<'a>(&'a self, request: Request<'a>) -> Result<(Work<'a>, Reader<'a>)> {
-        let Request { head, key, mut body, chosen } = request;
+        let Request { head, key, mut body, chosen, lender } = request;
         let missing = Error::NoEvaluationKeys { epoch: head.epoch };
         let (Some(masks), Some(keys)) = (&self.masks, self.keys.get(&head.epoch)) else {
             return Err(missing);
@@ -264,7 +265,8 @@ impl RingServer {
         let (clusters, chosen) = Clusters::of(&head, &body, chosen)?;
         let parts = chosen.into_iter().filter_map(part).collect();
         let seed = if head.half.is_none() { body.array()? } else { [0; 32] };
-        let work = Work { head, key, seed, masks, keys, layouts, words, levels, clusters, parts };
+        let work =
+            Work { head, key, seed, masks, keys, layouts, words, levels, clusters, parts, lender };
         Ok((work, body))
     }
 
@@ -359,7 +361,10 @@ impl RingServer {
             let ciphertexts = (first..first + pieces)
                 .map(|piece| Ciphertext::read(&self.ring, body, &work.seed, piece as u64))
                 .collect::<core::result::Result<Vec<_>, _>>()?;
-            Ok(ring::expand(&self.ring, &work.keys.keys, &ciphertexts, &work.layouts)?)
+            match work.lender {
+                Some(lender) => lender.expand(query, &ciphertexts, &work.layouts),
+                None => Ok(ring::expand(&self.ring, &work.keys.keys, &ciphertexts, &work.layouts)?),
+            }
         };
         queries.map(expand).collect()
     }

@@ -1,11 +1,13 @@
 //! Seals rows as packed polynomials of the ring form, and encrypts its queries. Owner only.
 
+use super::lender::RingLender;
 use super::open::{RingQueries, RingScores, RowSecrets, Trees, expand, reaches};
 use super::packing::{Packing, vectors};
 use super::scale::{scales, vector_scale};
 use crate::error::{Error, Result};
 use crate::index::form::Rows;
 use crate::index::spec::IndexSpec;
+use crate::search::form::TreeLender;
 use crate::search::form::contract::{
     AnswerFormat, EncodedQueries, EncryptedRows, Exactness, Expected, Kept, KeyHolderHalf,
     MaskedQueries, Opening, PackingChoice, RowEncryptor, StoredRows, expect_key, not_probed,
@@ -33,7 +35,7 @@ pub struct RingKeyHolder {
     pub(super) spec: IndexSpec,
     pub(super) rows: Rows,
     pub(super) ring: Ring,
-    masks: Masks,
+    pub(super) masks: Masks,
     /// Of dimensions; none in collections of release 0.1, whose rows have none.
     signs: Vec<i64>,
     /// The latest query keys.
@@ -71,7 +73,7 @@ impl RingKeyHolder {
     }
 
     /// The evaluation keys of an epoch: those that were taken in, or those that the key gives.
-    fn held_evaluation(&self, root: &SegmentRootKey, epoch: u32) -> Arc<EvaluationKeys> {
+    pub(super) fn held_evaluation(&self, root: &SegmentRootKey, epoch: u32) -> Arc<EvaluationKeys> {
         let lock = || self.evaluation.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let find = |held: &[Arc<EvaluationKeys>]| {
             let mut held = held.iter();
@@ -287,6 +289,14 @@ impl KeyHolderHalf for RingKeyHolder {
             queries.prepared.get_or_init(|| Arc::new(trees));
         }
         Ok(())
+    }
+
+    fn lender<'a>(
+        &'a self,
+        root: &'a SegmentRootKey,
+        queries: &'a Kept,
+    ) -> Result<Option<Box<dyn TreeLender + 'a>>> {
+        Ok(Some(Box::new(RingLender::new(self, root, queries.get()?))))
     }
 
     fn open<'a>(
