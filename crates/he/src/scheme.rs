@@ -2,6 +2,24 @@
 //!
 //! A type a scheme, which names its keys. Whoever learns a scheme at run time only is generic over
 //! [`AdditiveScheme`] and needs no list of what each scheme brings: that stands in its own folder.
+//!
+//! # Bytes of schemes that rest on factoring
+//!
+//! n has `bits` bits; numbers modulo n take ⌈bits/8⌉ bytes. The parameter id is that of `Paillier n=3072 s=1 noise=short
+//! exponent` and the like, with `insecure ` before it below 2,048 bits. The key id hashes the scheme's byte and the public key's
+//! payload. Paillier (3) is Damgård–Jurik (4) with s = 1; Okamoto–Uchiyama is 5.
+//!
+//! |kind|scheme|payload|
+//! |---|---|---|
+//! |public key (6)|3, 4|noise u8 (0 uniform, 1 short exponent, 2 subgroup); s u8; bits u32; n; the base h of the noise unless uniform|
+//! ||5|noise u8 (0 full, 1 short); bits u32; n; g|
+//! |secret key (7)|3, 4|the public key's payload; p; q, p < q, ⌈bits/16⌉ + 4 bytes each; for subgroup noise their orders (160, 256 or 384 bits; bits/8 below 1,024)|
+//! ||5|the public key's payload; p; q, as many bytes each as ⌈bits/3⌉ bits take|
+//! |ciphertexts (8)|3, 4, 5|rows u32; columns u32; per ciphertext, row by row, its digits in base n, least significant first: s + 1, one for Okamoto–Uchiyama|
+//! |noise pool (9)|3, 4, 5|count u64; elements, as ciphertexts|
+//!
+//! A digit is below n; the lowest is a unit. Secret keys and noise pools are frames in memory only: at rest the one is in a key
+//! file, the other sealed.
 
 use crate::additive::{Evaluate, SecurityStatement};
 use crate::error::Result;

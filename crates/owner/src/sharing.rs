@@ -9,6 +9,11 @@
 //!
 //! The mark is a hash of everything before it under a key that the master key derives, so that whoever opens the file knows
 //! that the list of those who can is the one that somebody with the key wrote.
+//!
+//! The fingerprint is the first 16 bytes of BLAKE3's `derive_key` of a recipient's payload, context `ciphervec v1 recipient`. A
+//! list has 1 to 1,000 recipients; its hash is `derive_key`, context `ciphervec v1 recipients`, of fingerprint, length u64 and
+//! name of each. Frames of both kinds, and members' cards, have scheme 0 and the parameter id of `shared keys: hpke x-wing
+//! shake256 chacha20-poly1305`.
 
 use crate::error::{Error, Result};
 use crate::keys::Keys;

@@ -3,6 +3,10 @@ owner decrypts.
 
 Every array knows a bound on its integers. Operations compute the bound of their result, and one
 that could not be decrypted exactly is refused before anything is computed: never a wrong number.
+
+`to_bytes`, little-endian: `CVEA`, version u32, BLAKE2b-256 of the rest, axes u8 (0 to 2), floats u8, fraction bits u32,
+bits u32, error f64, length of each axis u64, the frame of the ciphertexts. Numbers are m · 2^-fraction with |m| < 2^bits.
+A table of one row holds scalars and vectors; a matrix has a column for each of its rows.
 """
 
 from __future__ import annotations

@@ -1,4 +1,10 @@
 //! The description of an index: name, dimension, metric, mode, precision and scheme. It is checked when it is made.
+//!
+//! A frame of kind 1, with the payload `dimension u32 | metric u8 | mode u8 | precision u8 | name, UTF-8`. Under an additive
+//! scheme the upper half of the mode's byte is 1 Paillier, 2 Damgård–Jurik, 3 Okamoto–Uchiyama or 4 ElGamal, and the length of
+//! the modulus, u32, 0 for ElGamal, stands before the name. Where 128 is added to the precision, an *incarnation* of 16 random
+//! bytes stands before the name: collections have one, those of release 0.1 and indexes made by hand don't. The hash of the
+//! spec is the *index id*, 8 bytes, in every object of the index: bytes of another one are refused.
 
 use crate::error::{Error, Result};
 use crate::index::form::Form;

@@ -6,6 +6,12 @@
 //! and 3 `transport u8` follows, which is 0, standard, in version 1, and in version 3 `rounding f64`.
 //! Strategy `histogram` has version 1, all others version 3, and versions 1 and 2 where an earlier
 //! release wrote them.
+//!
+//! Strategies are 0 one-hot, 1 one-hot by digits, 2 indicator, 3 ive, 4 ive by digits, 5 histogram; pooling is 0 none, 1 sum, 2
+//! mean; transport is 0 standard, 1 compact. `rounding` is what rounding takes from a number of an answer at the most. Frames
+//! have scheme 8, whatever the strategy encrypts with, and the parameter id of its parameters. Tables of a server are a frame of
+//! kind 2 with the description's frame, its length u32 before it, and the numbers f64; a client's secret key one of kind 7 with
+//! 32 bytes and the description's frame. Other evaluation keys than those of compact transport are those of CKKS.
 
 use super::histogram::scales::HistogramScales;
 use super::options::{Options, Pooling};

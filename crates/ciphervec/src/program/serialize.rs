@@ -21,6 +21,13 @@
 //! zeros where there are none. Version 3 is that of those among them whose steps look up tables, or
 //! whose set is only written in full, as it then is: after the signs stands a list of tables,
 //! `cleanings u8 | list of f64`.
+//!
+//! A name has 1 to 64 bytes. A placement's loops are a nest over elements, row by row, and places, `register · slots + slot`; a
+//! basis is 0 powers or 1 Chebyshev, low and high being zero for powers; a decoding is 0 numbers, 1 booleans, 2 the place of the
+//! one that is true, 3 the place of the largest. `failure` is log2 of one over the chance that an answer is wrong or refused, 0
+//! if not stated. Rotations ascend from 1 to slots − 1; constants have a power of two of numbers, at most the slots; the last
+//! coefficient of a polynomial is not zero. Registers are numbered from those of inputs on; each step makes the next. The plan id
+//! is the first half of BLAKE3 of the payload.
 
 use super::arrays::{Decoding, Input, MAX_DIMENSIONS, MAX_NAME, Output, View};
 use super::circuit::{

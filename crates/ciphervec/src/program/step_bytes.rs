@@ -2,6 +2,10 @@
 //!
 //! `operation u8 | a u32 | b, 8 bytes`, little-endian: a register, a constant, a polynomial, a
 //! table or a number; of a stage of a sign, the sign and then the stage, u32 each.
+//!
+//! Operations: 0 a + b · 1 a − b · 2 −a · 3 a + f64 · 4 a times f64 · 5 a times i64 · 6 a + constant b · 7 a times constant b · 8
+//! a b · 9 a² · 10 slots from b (i64) on · 11 polynomial b · 12 a, known to be at most f64 · 13 sign b · 14 a, refreshed · 15
+//! stage of a sign · 16 a looked up in table b. b is u64, or zero where there is none.
 
 use super::circuit::Step;
 use crate::error::Result;

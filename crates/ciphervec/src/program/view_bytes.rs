@@ -7,6 +7,11 @@
 //!   below u8`, in order;
 //! - public inputs: `number of the input u32`, in order;
 //! - where numbers may be too close to be told apart, `1 u8` or `2 u8`: see [`Undecided`].
+//!
+//! A view of counts holds how often each of 0 … count − 1 is among `terms` numbers of the input, `inner` apart. One of
+//! coefficients has its places as coefficients of `X^k + X^-k`. One of digits holds, of how many steps / finer each number is
+//! above low of them, the digits of so many bits, the lowest first, as 2^bits numbers each: 1 at the digit and else 0, or, if
+//! below is 1, 1 at all places below the digit.
 
 use super::arrays::{Input, Output};
 use super::circuit::{Circuit, MAX_PARTS, MAX_REGISTERS};

@@ -1,5 +1,8 @@
 //! Receipts, for two towers: the cloud's word for an answer that a stranger carries to the key owner. Whoever has the key
 //! can vouch for answers, and decrypts nothing by it.
+//!
+//! A receipt: seconds since 1970 u64; BLAKE3, keyed by `derive_key` of the shared 32 bytes under `ciphervec v1 receipt of an
+//! answer`, of the collection's name behind its length u64, BLAKE3 of the query, the same seconds u64, BLAKE3 of the answer.
 
 use std::fmt;
 use zeroize::Zeroizing;

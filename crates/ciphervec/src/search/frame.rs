@@ -8,6 +8,16 @@
 //! of the rows kept comes before the words, up to a multiple of 64 bytes. Numbers of rows stay what they were, and so does the
 //! length of an answer: rows that are not there score zero. Of segments with check sums nobody takes rows out: what
 //! is left could not be told from what was changed.
+//!
+//! The words:
+//!
+//! - *plain* (`open`): float32 rows of unit length, row by row;
+//! - *compact* (`sealed-index`): words of 3, 4 or 8 bytes in tiles of 64 vectors, the last one with what is left, a tile by
+//!   dimension and then by vector: exactly rows × dimension words. A pruned segment has its bitmap, row 0 in the lowest bit of
+//!   the first byte, and kept rows × dimension words. The owner refuses one that lacks live rows;
+//! - *ring* (`sealed`, `sealed-query`): polynomials in NTT form, 50 bits a residue, 8 residues to a strip of 50 bytes, ordered
+//!   by strip, group of 4 blocks, node and block of the group, the last group as narrow as what is left. The level fixes the
+//!   places of vectors.
 
 use super::form;
 use super::message::{expect_params, header, read_bitmap};

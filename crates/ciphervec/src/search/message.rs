@@ -4,7 +4,7 @@
 //! (`open`), integers (`sealed-index`: 32 bits, 64 in the wide form) or a 32-byte seed and ciphertexts (ring form). One that is
 //! about some segments only is a frame of its own kind, with `segments u32 | ids 16 each` before the body.
 //! Version 2, ring form alone, says before its body in which words the answer is wanted: `bits of V u8, for levels 0 to the
-//! top level`. Version 3 is about half of an answer (`docs/formats.md`): after those words
+//! top level`. Version 3 is about half of an answer: after those words
 //! `half u8`, 1 for V and 2 for U; its body has for each query a 32-byte seed, and before U its ciphertexts.
 //! Version 4 is one query whose server folds clusters: after the words `clusters u32 | probes u32`, the first of the segments
 //! named being the clusters; behind the query's ciphertexts which are chosen, encrypted.
@@ -13,6 +13,20 @@
 //! id 16, rows u32, level u8, filtered u8, bitmap if filtered, one answer a query`. It has the version of the query. One of
 //! version 3 says after the count: `half u8 | name of the evaluation keys 16`. One of version 4 begins with a segment for each
 //! probe, of a name that says which; with none where a cluster is missing.
+//!
+//! What is in them, by form:
+//!
+//! - *compact*: an answer is a word a row;
+//! - *ring*: a query has for each vector and piece a seed of 32 and a packed polynomial. An answer of version 1 has for each
+//!   block the 4,096 coefficients of V and one of U a row, 24 bits each. From version 2 on V has the bits that the query asked
+//!   for, 20 to 32, and U six fewer, each block's rounded up to whole bytes, lowest bits first, without levels and mask sums;
+//! - *version 3*: streams 0, 1, … of a query's seed are the masks of its pieces. No seed stands in two messages about U. The
+//!   answer names the first 16 bytes of BLAKE3 of the evaluation keys' frame, and has V or U of every block;
+//! - *version 4*: behind the query's ciphertexts stand the key of t² (a seed of 32 and two packed polynomials, modulo q and
+//!   modulo P), a seed of 32, and a packed polynomial for each ciphertext of numbers. Segments of the answer that are chosen
+//!   clusters have the ids 1 to the number of probes as u64, and 8 zeros;
+//! - *additive*: the body is the frame of the probes; the answer to all queries is one, its length u64 and the frame of the
+//!   encrypted scores.
 
 use crate::error::{Error, Result};
 use crate::index::spec::IndexSpec;

@@ -9,6 +9,12 @@
 //! commits, the snapshots and whether the collection was dropped. A state that has none of these is
 //! written as format 1, so that every state has one encoding and older releases read all that they
 //! can.
+//!
+//! A segment's blobs are `rows`, `sidecar`, `records`, `originals`, `terms`, `tags`, and `wrap` in a writer's. Format 2 writes
+//! behind each reference its place, 0 for its own file or 1, the number of a pack 16 and the offset in it u64; the keys of the
+//! latest commits, 256 at most, count u32, each key 16, hash of the change 16, version u64 and hash of the manifest that the
+//! commit made 32, zero in that manifest itself; the snapshots, count u32 and references to blobs that hold manifests; and a
+//! byte that is 1 in the state after a collection was dropped.
 
 use super::blob_ref::{BlobPlace, BlobRef};
 use super::keyed::{self, CommitKey, Keyed};

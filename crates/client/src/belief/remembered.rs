@@ -1,5 +1,12 @@
 //! What is remembered of a collection between clients of one user: sealed in the host's storage, and merged with what others wrote there
 //! meanwhile.
+//!
+//! An entry `trust/` is named by BLAKE3 of URL, newline and collection, of the origin for a folder, with a newline and the id of
+//! the key it is sealed under behind it for clients of a member. It is JSON of format 1: `server`; `collection`; `version` and
+//! `head` (the watermark); `pins`, an object of strings: `spec`, `key id`, `evaluation keys of epoch 0` and so on, `key pair`,
+//! the last two as BLAKE3 of the bytes, `query keys`, which is `taken` once the server has taken a session's; `state`:
+//! `origin`, `lineage`, `sequence`, `name` and `epoch` of the latest state seen, `left`, the lineages followed before, and
+//! `members`: `changes` of the list and the hash of them, `head`; `stated`, the segments in quarantine by that state.
 
 use std::future::Future;
 use std::sync::Arc;

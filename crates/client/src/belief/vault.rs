@@ -2,6 +2,10 @@
 //!
 //! An entry is `CVBSTATE | version u8 | length of the key id u8 | key id | a sealed record`. The key id is in clear, so that an entry
 //! under other keys is told from one that was damaged.
+//!
+//! The record is under the keys of the index `browser state` of dimension 1, metric cosine, mode `sealed-index`, without
+//! incarnation, which never exists. It is bound to the first half of BLAKE3 of the entry's name as segment, row 0, and the name
+//! as id. A file `NAME.lock` is locked for the moment of a change.
 
 use ciphervec_owner::protect::records::{Place, RecordBatch, open_record, seal_records};
 use ciphervec_owner::search::Owner;

@@ -2,7 +2,18 @@
 //!
 //! Sealed as one record, of a length that says no more than how many clusters there are. Little-endian: version u32 | generation u32 |
 //! the clusters in use, if 1 u8 is before them | those being made, likewise | dead rows u32, and pairs of u32, cluster and row, filled up
-//! to a power of two. docs/formats.md has the rest.
+//! to a power of two.
+//!
+//! - *Clusters*: their number u32; rows of each u32; probes u32; decoys u32; recall f64; slot u8 (0: `centroids-a`, 1:
+//!   `centroids-b`); numbers of a centroid u32; BLAKE3 of the attachment that has them 32; the longest row f64, under ip; bytes of a
+//!   segment's ids u64 and records u64; secret of the groups 32; for each its segment 16, or zeros, and the rows that count u32;
+//!   number of segments that they are made of u32, 16 each; number of segments made beside u32, 16 each.
+//! - The table is the record of segment 0 … 0 1 and id `ciphervec routing table`, the two attachments with centroids, float32 row by
+//!   row, those of segment 0 … 0 2 and id `ciphervec centroids`. Centroids in use are in one, those being made in the other, or an
+//!   empty record. There are 64 pairs or more, filled up with ones.
+//! - A cluster is a segment whose rows after the last that counts are padding. Its `records` and `originals` have one record each, of
+//!   row 0 and the id `ciphervec records of a cluster`: number of rows u32; the length of each u32; their bytes; zeros. The state sets
+//!   segments that are being made aside, whole.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 

@@ -4,6 +4,9 @@
 //! Little-endian: `CVIX` | version u32 | BLAKE2b-256 of the rest 32 | length of the header u64 | header (JSON: key id, length of the
 //! server's half, of each segment's sidecar and which of its rows are deleted, lengths of the sealed key pair and of the state) | the
 //! server's half | the sidecars | the sealed key pair of a scheme that has one | the state. Version 1 had no key pairs, 2 no states.
+//!
+//! In the state the description is BLAKE3 of the server's part and the key pair that of the sealed one; a leaf has id, number of
+//! deleted rows, these, and the BLAKE3 of the row index; all else is zero. There is none in mode `open`.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,7 @@
 //! A vector as it was put in, or the many of a row, as the bytes that are sealed.
+//!
+//! One vector is a byte 1 and the numbers f32, or nothing. The many of a row are a byte 2, how many u32, the scale of each f32,
+//! and their codes i8 (−127 to 127), vector after vector.
 
 use std::sync::Arc;
 

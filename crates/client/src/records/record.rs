@@ -2,6 +2,8 @@
 //!
 //! A value that nobody changes keeps its text, so that 2.0 does not become 2, nor the fields change places, whoever writes the
 //! record again.
+//!
+//! The JSON: `{"metadata": …, "document": …, "sparse": {"indices": …, "values": …}}`, of which each part may be missing, or empty.
 
 use std::borrow::Cow;
 use std::fmt;

@@ -5,6 +5,9 @@
 //! Stored: the kind, rows, then word after word its length and bytes, the length of its places, and these: by row, as the step from
 //! the row before, and times. All numbers but the kind are LEB128, in as few bytes as they need. An index is a word of decimal digits,
 //! and the bits of its weight are how often it is there.
+//!
+//! The kind is 1 for words, 2 for weights. They are the one record of the blob `terms`, of the id `ciphervec words of a segment`;
+//! a writer's segment has none that is read.
 
 use std::collections::HashMap;
 

@@ -144,7 +144,7 @@ fn ciphertexts_are_what_the_formula_says() {
     }
 }
 
-/// The primes of a key, read from its bytes as `docs/formats.md` lays them out.
+/// The primes of a key, read from its bytes as `crates/he/src/scheme.rs` lays them out.
 fn primes(key: &SecretKey) -> [BoxedUint; 2] {
     let bytes = key.to_bytes();
     let public = key.public().to_bytes().len();

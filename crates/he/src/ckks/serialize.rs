@@ -1,4 +1,18 @@
 //! Bytes of parameter sets and ciphertexts; residues are packed to the bits of their prime.
+//!
+//! Scheme 7; the parameter id is that of the description of the set, with `insecure ` before it for test sets. A residue takes as
+//! many bits as its prime, in little-endian bit order, limb after limb.
+//!
+//! |kind|payload|
+//! |---|---|
+//! |parameters (11)|security u8 (0 insecure, 1 classical, 2 quantum) · ring u8 · log2 N, bits of the base prime and of the scale, levels, special primes, their bits, digits: u32 each · bits of the last prime, u32, only where it has bits of its own; or, for stages, a u32 of 0, their number u32, and for each levels, bits of the primes, bits of the scale, u32 each|
+//! |ciphertexts (8)|degree u8 · seeded u8 · level u32 · log2 of slots u32 · scale, std, bound, magnitude: f64 each · the seed of c_1 if seeded · c_0 and the parts that are not seeded|
+//! |public key (6)|the seed of a · b|
+//! |secret key (7)|the seed of s · the publishing policy τ u64, κ u32 (zero before the first use) · results published u64|
+//! |evaluation keys (5)|level u32 · number of keys u32 · per key, ascending: Galois element u64 (0 for relinearisation) · seed · b of every digit, limbs of the level and special ones|
+//! |bootstrapping keys (23)|the seed and b modulo q_0 and the first special prime of the key to the sparse secret · seed and b of the key back from it, as an evaluation key at the top level · three frames of evaluation keys, each after its length u64: slots-to-coefficients, reduction, coefficients-to-slots|
+//! |compact ciphertexts (24)|a seed of 16 bytes · bits of a coefficient u8 · their number u32 · b of each, rounded to so many bits|
+//! |ring switching key (25)|the seed and b modulo q_0 and the first special prime of the key from s_h(X²) to s|
 
 use super::ciphertext::{Ciphertext, Meta, SeededCiphertext};
 use super::noise::Noise;

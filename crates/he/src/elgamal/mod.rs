@@ -9,6 +9,21 @@
 //! classical security; not against quantum computers. Ciphertexts are small (64 bytes), keys
 //! smaller (32 bytes), and everything that depends on a secret takes the same time for all of its
 //! values, the search for logarithms aside: see there.
+//!
+//! # Bytes
+//!
+//! Scheme 6. Points are canonical encodings in ristretto255 (RFC 9496), 32 bytes; others and the neutral element are refused.
+//! The parameter id is that of `elgamal ristretto255`, for a table with shared noise of `elgamal ristretto255 shared noise`. The
+//! key id hashes the public key, for that table the owner's seed.
+//!
+//! |kind|payload|
+//! |---|---|
+//! |public key (6)|H|
+//! |secret key (7)|x, canonical, below the order of the group and not zero|
+//! |ciphertexts (8)|rows u32; columns u32, zero only if rows are; per ciphertext, row by row, r G and m G + r H|
+//! |ciphertexts (8) of a table with shared noise|rows u32; columns u32; r G of every column; row by row, m G + r xᵢ G, xᵢ being the row's secret|
+//!
+//! Sums of a table with shared noise are ordinary ciphertexts, under its key id.
 
 mod addition_chain;
 mod base_point;

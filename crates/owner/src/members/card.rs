@@ -3,6 +3,10 @@
 //!
 //! A frame of kind 29 whose key id is the first half of the fingerprint, with the payload of a [`Recipient`], then `verifying key
 //! 32 | signature 64` by that key over `ciphervec v1 member-card`, a zero byte and all of the payload before.
+//!
+//! The fingerprint is the first 16 bytes of BLAKE3's `derive_key` of the payload without the signature, context `ciphervec v1
+//! member-card digest`. The signing key's seed is `derive_key` of the pair's seed, context `ciphervec v1 member-signature`; what
+//! that person's clients remember is under the master key `derive_key`, context `ciphervec v1 member-memory`.
 
 use super::{Member, Role, SIGNATURE, first_half};
 use crate::error::Result;

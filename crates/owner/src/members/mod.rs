@@ -1,5 +1,12 @@
 //! Members of a collection: who they are, and what the signed list of them says. A change of a list, or a state, counts only if
 //! somebody signed it who might at that moment.
+//!
+//! A list (`list.rs` has its bytes) has 1 to 4,096 changes and at most 128 present members, an owner at every point, and no
+//! two members of one name. A key has a name once; the last key of the changes is the description's `key_id`. No name has 32
+//! hexadecimal digits and nothing else, characters that are not seen, a space at an end or two together. Times are their
+//! author's word. HPKE's `info` of a member's key is `ciphervec v1 member-key` and the list's version u32, the origin, the name
+//! of the key and the member's fingerprint, each behind its length u64. The hash of changes is `derive_key`, context
+//! `ciphervec v1 member-list`, of the origin, then of itself and each whole change.
 
 mod card;
 mod list;

@@ -10,6 +10,8 @@
 //! Sealed: `CVSIDECR` | version u32 | nonce | ciphertext | tag, bound to the header and the
 //! caller's place. Version 1 has no witness, version 2 has one, version 3 has a centre, with a
 //! witness or without.
+//!
+//! Weights of a witness are streams under the key derived as `answer-check`.
 
 use crate::decode::{DecodeError, Reader};
 use crate::protect::aead::{self, AeadKey, EnvelopeError, OVERHEAD};

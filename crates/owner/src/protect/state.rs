@@ -10,6 +10,13 @@
 //! author's signature 64 over all before. The lowest version is written that has room for what there is.
 //!
 //! The words of a segment are not covered: a server may take deleted rows out of them.
+//!
+//! The origin is the incarnation, or drawn at the upgrade of a collection without one. The digest of segments hashes a leaf of 32
+//! bytes for each, in order: a hash of id, rows, deleted rows, and the names of its blobs, with the BLAKE3 of `sidecar`, `tags`
+//! and `wrap`. The others are BLAKE3 of the bytes, zeros where there is no key pair. At most 256 ancestors are named. Segments
+//! all of whose rows are set aside are not among those counted; segments beyond the counted were added since. The MAC's context
+//! is `ciphervec v1 state`, with the index's binding; the author signs `ciphervec v1 state-signature`, a zero byte and all
+//! before. A state's name is half of a hash of its bytes.
 
 use crate::decode::Reader;
 use crate::protect::aead::EnvelopeError;

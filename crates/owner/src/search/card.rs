@@ -8,6 +8,8 @@
 //!
 //! The mark is a keyed hash of everything before it: the owner knows its own cards by it. A writer cannot check it and pins
 //! the card's fingerprint instead, which the owner tells it by another way than the card's.
+//!
+//! Suite 1 is HPKE with X-Wing, SHAKE256 and ChaCha20-Poly1305.
 
 use super::message::{expect_params, header};
 use super::owner::Owner;

@@ -3,6 +3,9 @@
 //!
 //! The HPKE `info` is `ciphervec v1 segment-key` and, each after its length, the frame's version, its scheme and parameters,
 //! the owner's key id, the index's binding, the segment's id and the writer's name: a wrap opens for one segment only.
+//!
+//! Lengths are u64. A segment of a writer is sealed under the 32 bytes of its wrap in place of the master key; its frame names
+//! the owner's key id.
 
 use super::root_key::SegmentRootKey;
 use crate::error::{Error, Result};

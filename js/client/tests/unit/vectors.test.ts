@@ -141,7 +141,7 @@ describe.each(INDEXES)("%s/%s", (version, name) => {
 
 describe("key files", () => {
   const PASSPHRASE = "published, too";
-  /** Opened as docs/formats.md says: version u32, kind u8, log2 N, r, p, key id 16, salt 32, envelope; BLAKE3 of all before. */
+  /** Opened as crates/owner/src/protect/keyfile.rs says: version u32, kind u8, log2 N, r, p, key id 16, salt 32, envelope; BLAKE3 of all before. */
   const byNoble = (file: Uint8Array, passphrase: string): Uint8Array => {
     const [logN, r, p] = [file[13] as number, file[14] as number, file[15] as number];
     expect(blake3(file.subarray(0, -32))).toEqual(file.slice(-32));
@@ -349,7 +349,7 @@ describe("keys shared with people", () => {
     const start = at + 18 + length;
     const sharedSecret = XWing.decapsulate(bytes.slice(start, start + 1120), secretKey);
     const sealed = bytes.slice(start + 1120, start + 1168);
-    // HPKE's info: what docs/formats.md says under "Shared keys".
+    // HPKE's info: what crates/owner/src/sharing.rs says.
     const list = blake3(
       concat(
         native.SharedKeys.fromBytes(bytes).recipients.map(({ name, fingerprint }) =>

@@ -4,6 +4,9 @@
 //!   words`;
 //! - an answer: `description's id 16 | nonce 16 | has the hint u8 | documents u32 | hint, if any,
 //!   u32 each | sums, as long as a word each`.
+//!
+//! A word has 4 to 6 bytes; those of a query stand 64 documents a tile, count by count, sums of an answer by output. A hint has
+//! 2,048 numbers an output.
 
 use crate::error::Result;
 use crate::lookup::serialize::{expect_params, expect_scheme, expect_spec, flag, header};

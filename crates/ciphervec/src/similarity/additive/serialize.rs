@@ -10,6 +10,9 @@
 //!
 //! A frame around a table repeats its scheme, parameters and key. How many ciphertexts a table has
 //! follows from the description and the key, and a table of another shape is refused.
+//!
+//! Precision is 0 standard, 1 small, 2 high; layout 0 elements, 1 lanes, 2 horizontal. The layout of probes is 0, their scheme 0,
+//! and they have no key.
 
 use super::layout::{Layout, Packing};
 use super::precision::GridPrecision;

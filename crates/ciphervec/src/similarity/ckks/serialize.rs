@@ -9,6 +9,14 @@
 //!   each length u32 and frame`.
 //!
 //! How many ciphertexts an array has follows from its shape and the parameters.
+//!
+//! Layouts are 0 slots, 1 coefficients, 2 single; spreads 0 pairs, 1 gallery, 2 scores; ciphertexts of the left side come first.
+//! An owner's secret key, kind 7, is `parameters, length u32 and frame | request | list of keys | secret key, length u32 and
+//! frame`; in a file it is the secret of a key file, without evaluation keys. A request is `operation u8 (0 dot, 1 cosine, 2
+//! squared distance, 3 distance; 255, and nothing else, for none) | layout u8 | precision in bits u8 | one operand plain u8 |
+//! dimension u32 | magnitude f64 | security u8 (0 classical, 1 quantum)`, a list of keys `level of the relinearisation key u8,
+//! 255 for none | level of the rotation keys u8 | their number u32 | each rotation i64`. Python's `PublicContext.to_bytes` writes
+//! `CVCK | version u32 | length u32 and frame of the server | the frame of the public key, if there is one`.
 
 use super::array::{EncryptedArray, PostProcessing};
 use super::layout::{ArrayLayout, ArrayPacking, Spread};

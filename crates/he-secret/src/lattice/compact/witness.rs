@@ -6,6 +6,10 @@
 //!
 //! The noise of slab k of block b is the Gaussian sampler's stream `b << 16 | k` under the seed, row
 //! after row: one row's noise is found without drawing the others'.
+//!
+//! A block has sixteen check sums, or as many as it has rows, in words as long as the segment's. A slab is dimensions 64 k to 64
+//! k + 63, a sample a dimension. Weights are stream b of the key derived as `answer-check`: sixteen times a word a row, of 4
+//! bytes (wide: 8).
 
 use super::{Compact, Masks, Width, serialize};
 use ciphervec_arith::sample::Stream;

@@ -29,6 +29,14 @@
 //! The quarter beyond is for T², an average over an epoch's evaluation keys, and for equal rows, whose
 //! noise has hundreds of independent parts in place of thousands
 //! (`crates/he-secret/tests/suite/ring_check.rs`: at most 112 in 1,800 groups).
+//!
+//! # Groups, weights and signs
+//!
+//! A group is a block's rows, or those of a half where a block has more than 2,048. At most 128 rows have d words of 32 bits
+//! each; a larger group has 48 sums a dimension. Weights are a byte each of the stream under the key derived as `answer-check`:
+//! twice its three lowest bits, less 7. The sign of row v is bit v of the stream under BLAKE3's `derive_key` of the segment id,
+//! context `ciphervec v1 row-signs`; that of dimension i bit i under the mask seed, `ciphervec v1 dimension-signs`, where the
+//! index has an incarnation. A set bit negates. Segments without a witness have no signs.
 
 use super::stored_sums::{CHECKS, ENERGY, SumSizes, unpack};
 use super::{AskedLevel, Layout, Ring, ScoreNoise};

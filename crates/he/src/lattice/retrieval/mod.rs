@@ -9,6 +9,20 @@
 //! ```
 //!
 //! The same tree folds the scanned clusters of a search to those that a query chooses.
+//!
+//! # Bytes
+//!
+//! Scheme 2; the parameter id is that of `retrieval: N=4096 q, P = two largest 50-bit primes = 1 mod 8192, ternary sigma=3.2, 14
+//! bits a coefficient, digits 4 x 7 bits`.
+//!
+//! |kind|payload|
+//! |---|---|
+//! |keys (26)|epoch u32; for each of 10 steps of the tree two keys, one from the sixth on, and the key of t²: seed 32, polynomials modulo q and P, 25,600 bytes each|
+//! |query (27)|shape 16; epoch u32; fetches u32, 1 to 16; seed 32; per ciphertext c0, 25,600 bytes|
+//! |answer (28)|shape 16; epoch u32; fetches u32; per fetch and layer v, 4,096 words of 25 bits, then u, as many of 19, in little-endian bit order|
+//!
+//! The shape is the first half of BLAKE3's `derive_key` of name 16, records u64, bytes of a record u64 and nodes u64, context
+//! `ciphervec v1 retrieval-shape`.
 
 mod answer;
 mod bound;

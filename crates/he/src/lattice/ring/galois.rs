@@ -5,6 +5,9 @@
 //! switching with one special prime. Noise of an early step is doubled by every later one, so the
 //! first steps, which are few, take two digits of 25 bits; the many later ones take a whole residue
 //! as their only digit.
+//!
+//! A frame of kind 5: `index id 8 | mask seed 32 | epoch u32 | levels u32 | per level and digit: seed 32, two packed
+//! polynomials, modulo q and modulo P`. An epoch from 2^31 on is that of a client's session, which no collection keeps.
 
 use super::buffer_pool::Buffer;
 use super::{DEGREE, Layout, POLY_BYTES, Ring, pack_poly, unpack_poly};

@@ -1,4 +1,8 @@
 //! What a server knows of a program, as JSON in the program's store.
+//!
+//! Format 1: `token` and `added`, who brought the plan, and when; `plan`, what `GET /v1/programs/{name}` shows of it; `keys` by the
+//! key's id, each with `token`, `added`, `bytes`, `hash` (BLAKE3) and `inputs` by their stored names, each with `input`, `added`,
+//! `bytes`, `hash`. The attachments `plan`, `keys-<key id>` and `input-<key id>-<first half of BLAKE3 of the name>` hold the frames.
 
 use crate::storage::error::DatabaseError;
 use jiff::Timestamp;

@@ -15,6 +15,10 @@
 //!
 //! Bytes, little-endian, in the segment's encrypted sidecar: rows that are summed together u32 | zeros u32 | h of each of these
 //! groups, 16 bytes a coordinate | t, 16 bytes a row.
+//!
+//! Sums are numbers below 2^127 − 1. Rows that are summed together are all of them, or four in layout `horizontal`. Weights are
+//! the lowest 127 bits of 16 bytes a row from stream 0, and a dimension from stream 1, of the key derived as `answer-check` with
+//! `additive`. Segments of release 0.1 have none.
 
 use crate::error::{Error, Result};
 use crate::index::spec::IndexSpec;
