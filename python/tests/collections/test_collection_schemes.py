@@ -46,7 +46,7 @@ class Choice(NamedTuple):
     error: float
 
 
-# √(…) of docs/additive.md, times 9.5: the deviations at standard and small are at most 2.23e-5 and
+# √(…) of similarity/additive/grid.rs, times 9.5: the deviations at standard and small are at most 2.23e-5 and
 # 1.39e-4.
 STANDARD, SMALL, WIDE = 9.5 * 2.23e-5, 9.5 * 1.39e-4, 1e-12
 CHOICES = (

@@ -33,7 +33,7 @@ ADDITIVE = (
     ("okamoto-uchiyama", "small", 9.5 * 1.39e-4),
     ("elgamal", "small", 9.5 * 1.39e-4),
 )
-"""Schemes with a key pair, and what docs/additive.md says of their scores' errors: √(…) there, times 9.5."""
+"""Schemes with a key pair, and what similarity/additive/grid.rs says of their scores' errors: √(…) there, times 9.5."""
 _SPAWNED = """
 import json, sys, ciphervec
 keys = ciphervec.Keys.load(sys.argv[2])

@@ -3,8 +3,8 @@
 //! The owner, or anyone with the public key, rounds rows of floats ([`Vectors`]) and encrypts them
 //! ([`EncryptedVectors`]). A server compares them with plain [`Probes`] and returns
 //! [`EncryptedScores`]. The key owner opens those as `Scores`, and tells others whether there was a
-//! match. Everything here is generic over [`ciphervec_he::additive`]; `docs/additive.md` derives
-//! the bounds and says which layout is for what.
+//! match. Everything here is generic over [`ciphervec_he::additive`]; `grid.rs` derives the bounds, and
+//! `docs/additive.md` says which layout is for what.
 
 mod evaluate;
 mod grid;

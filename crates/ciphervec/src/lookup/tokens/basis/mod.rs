@@ -4,6 +4,20 @@
 //! Any row of a table is a weighted sum of as many linearly independent functions of the index as
 //! there are indices. Function 0 is the constant 1, which nobody sends; the others are what
 //! [`Basis::generate`] makes.
+//!
+//! A table of p rows of d numbers is a matrix M ∈ R^{d×p}, and row j is M e_j. Take p functions f_0 … f_{p−1} that are linearly
+//! independent over the indices, and B with B_{nj} = f_n(j). Then M e_j = W f(j) with W = M B⁻¹: the server makes f(j) from what
+//! the client sends, and sums it with weights W, without keys. All bases here are orthogonal over the indices, Σ_j f_m(j) f_n(j)
+//! = 0 for m ≠ n. So B⁻¹ is a scaled transpose, and an error ε in the functions becomes (‖M‖₂/√(p·msq)) ε, where msq is the mean
+//! square of a function.
+//!
+//! |strategy|f|made from|levels before the sums|
+//! |---|---|---|---|
+//! |`one_hot`|indicators|themselves|0|
+//! |`one_hot_digits`|products of the indicators of two digits|both digits'|1|
+//! |`indicator`|indicators|x/p, by r squarings and s cleanings|1 + r + 2s|
+//! |`ive`|2 Re α^k, k ≤ p/2, and 2 Im α^k, k < p/2|α = exp(2πi J_j), J_j = (−1)^j (2j + 1)/4p|⌈log2 p/2⌉|
+//! |`ive_digits`|T_a(x) T_b(y), a, b < √p|x = cos(π(2j₁ + 1)/2m), y likewise|⌈log2(m − 1)⌉ + 1|
 
 pub(super) mod chebyshev;
 pub(super) mod indicator;
