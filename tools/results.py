@@ -15,7 +15,7 @@ from typing import Any
 
 from ciphervec_lab.bench import additive_report, lookup_report, programs_report, report
 from ciphervec_lab.bench.report import number, size
-from ciphervec_lab.bench.serving import faults_report, throughput_report
+from ciphervec_lab.bench.serving import faults_report
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benches" / "results"
@@ -280,11 +280,6 @@ def programs() -> str:
     return programs_report.summary(compared, machine("programs"))
 
 
-def server() -> str:
-    """The server under load."""
-    return throughput_report.summary(records("server")[0])
-
-
 def sizing() -> str:
     """What a machine carries with all rows in memory, and with a budget of less."""
     both = records("server")[0], records("server-budget")[0]
@@ -332,7 +327,6 @@ SECTIONS: dict[str, dict[str, Callable[[], str]]] = {
         "ckks": ckks,
         "lookup": lookup,
         "programs": programs,
-        "server": server,
         "faults": faults,
     },
     "docs/server.md": {"sizing": sizing},
