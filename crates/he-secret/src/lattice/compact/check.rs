@@ -7,7 +7,12 @@
 //! sum_v rho_v y_v = sum_i q_i h_i    modulo 2^w
 //! ```
 //!
-//! holds for every honest answer y. `docs/sealed.md`, section 4.4, says what a wrong one has to get past.
+//! holds for every honest answer y.
+//!
+//! Let an answer be wrong by δ, of which 2^t divides every entry and 2^(t+1) not. Some δ_v = 2^t · odd, and for every choice of
+//! the other weights rho_v has to be one residue modulo 2^(w−t). The k = 16 equations are independent, so a wrong answer passes
+//! with probability 2^(−16 (w−t)): 2⁻⁵¹² for a shift by one, 2⁻¹⁶ at worst, for a shift by half the range, and below 2⁻²⁴⁰ for
+//! the answer to another query, as two within the scales differ by less than 2^17.
 
 use super::asked::AskedQueries;
 use super::witness::{CHECKS, Witness};

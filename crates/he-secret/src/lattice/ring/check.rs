@@ -37,6 +37,58 @@
 //! twice its three lowest bits, less 7. The sign of row v is bit v of the stream under BLAKE3's `derive_key` of the segment id,
 //! context `ciphervec v1 row-signs`; that of dimension i bit i under the mask seed, `ciphervec v1 dimension-signs`, where the
 //! index has an incarnation. A set bit negates. Segments without a witness have no signs.
+//!
+//! # What is compared, and what passes
+//!
+//! **The tree at the owner.** The owner expands its query as the server does (`docs/sealed.md`, section 2.1), with the same evaluation keys,
+//! and takes
+//!
+//! - S0 = Σ a_r c0_r and S1 = Σ a_r c1_r of every level that occurs;
+//! - m_i, the coefficient of c0_r + t c1_r that holds dimension i: 2^k q_i with the tree's noise at that place.
+//!
+//! Evaluation keys that the store has are compared with the owner's authenticated state. An answer to another query was
+//! computed from another c1: in `sealed` it decrypts to uniform integers, in `sealed-query`, where rows have no masks, to
+//! that query's scores.
+//!
+//! **Signs.** Row v of a segment is sealed as s_v x_v, and dimension i of rows and queries as σ_i x_i. Both signs are
+//! public, drawn from names (the segment's id, the mask seed), and cancel in every score. They make the noise of a block's
+//! scores, D * e', white, whatever the rows.
+//!
+//! **Sums.** A group has at most 2,048 rows of one block. For k = 48 secret vectors ρ of odd integers between −7 and 7,
+//! derived from the segment's root key, the sealer stores
+//!
+//! ```text
+//! H_i = Σ_v ρ_iv (D^(v) + e^(v))        d sums for each i, rounded, in the encrypted row index.
+//! ```
+//!
+//! e^(v) is the row's own noise, which repeats in every query and so cancels. From an answer that decrypts to integers z_v
+//! the owner forms
+//!
+//! ```text
+//! R_i = Σ_v ρ_iv z_v − Σ_j m_j H_ij        over the integers, from centred z_v,
+//! ```
+//!
+//! after comparing each |z_v| with the largest that a unit vector gives, with 12 deviations. (Modulo q a change of (q −
+//! 1)/2 would pass with probability ½.) In an honest answer R_i is the weighted sum of what the tree's noise, less the
+//! coefficients in m, and the rounding of the answer add to the scores. Its variance is E ρ² = 21 times n times
+//!
+//! ```text
+//! N_b Δx² T² + m N σ² T² + rounding of U and V        with the names of section 2.4 there, N_b the other rows of the block,
+//! ```
+//!
+//! plus what rounding the sums adds. The answer is refused if Σ R_i² is more than 230 + 12,000/n such variances.
+//!
+//! **A group of at most 128 rows has its rows themselves as sums.** The owner computes their scores exactly and ignores
+//! what came, so neither results nor failures depend on the answer. Comparing it with the rows would give a lying server
+//! the query key: in a group of one row a monomial in V shifts the score by a multiple of one coefficient of t, U shifts it
+//! back by the server's guess, and the owner's state names the groups that failed.
+//!
+//! **What passes.** ΔV, chosen without t, adds t ΔV to all scores of a block. If its size is x deviations of a score's
+//! noise, R has the variance 1 + 2x²/3, and the answer passes with the chance that χ² of 48 is below the limit over that.
+//! The figures of `docs/sealed.md`, section 4.5, include the spread of Σ t_j² over the group's rows, and of the noise's
+//! size. Without an incarnation dimensions have no signs and the limit is eight times as high. A known shift of one row by
+//! δ adds 48 δ²/(n σ²) on average, less where the row's weights are small; the page's figures are over all weights and
+//! noises.
 
 use super::stored_sums::{CHECKS, ENERGY, SumSizes, unpack};
 use super::{AskedLevel, Layout, Ring, ScoreNoise};
