@@ -5,6 +5,12 @@
 //!
 //! All rows have places of one length. Where few rows are much longer than the others, those have a table of their own, and empty
 //! places in the first. Whoever asks sends as many fetches to both, whichever rows are wanted: where a row is does not show.
+//!
+//! A table's name is the first half of BLAKE3 (key derivation, context `ciphervec v1 fetched-rows`) of: the length of the index's
+//! binding and the binding, the length of the blob's name and the name, then id (16 bytes) and rows (u32) of each segment, by
+//! ascending id. Lengths are u64; all numbers are little-endian. A row's place is its number in that order. It holds the length of
+//! its sealed bytes (u32), these as they stand in the blob, and zeros. Where a segment has no such blob, or one that is no batch of
+//! as many rows, places are zeros.
 
 use crate::error::{Error, Result};
 use ciphervec_he::lattice::SegmentId;
