@@ -112,7 +112,7 @@ class Codebook:
         write_file(Path(at_home(path)), self.to_bytes())
 
     def to_bytes(self) -> bytes:
-        """What `save` writes; the layout is in docs/formats.md."""
+        """What `save` writes; `ciphervec.ingest.archive` has the layout."""
         return archive.pack(_KIND, VERSION, {}, {"codes": self._codes, "tables": self._tables})
 
     @classmethod

@@ -2,7 +2,13 @@
 
 Any program that reads NumPy's format reads such a file. Ours reads only what it would write itself:
 stored members, little-endian, C order, sizes that fit the bytes that are there. So a hostile file
-can't have it allocate more than its own size, or run anything.
+can't have it allocate more than its own size, or run anything. `header.json` comes first; the
+checksum is the zip's CRC-32.
+
+`Codebook.save`: header `{"kind": "codebook", "version": 1}`; `codes` (n, ℓ) u16, each below p; `tables` (ℓ, p, d) f32,
+finite. `text.Classifier.save`: header `{"kind": "classifier", "version": 1, "classes": [...], "ngrams": 1 or 2,
+"tokens": most a text}`, classes being strings or integers; `codes` and `tables` of the tokens' codebook, token 0 being
+every unknown one; `weights` (classes, d) f32; `bias` (classes,) f32; `vocabulary` u8, a token a line from number 1.
 """
 
 from __future__ import annotations

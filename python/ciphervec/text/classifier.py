@@ -221,7 +221,7 @@ class Classifier:
         write_file(Path(at_home(path)), self.to_bytes())
 
     def to_bytes(self) -> bytes:
-        """What `save` writes; the layout is in docs/formats.md."""
+        """What `save` writes; `ciphervec.ingest.archive` has the layout."""
         header = {"classes": list(self.classes), "ngrams": self.encoder.ngrams, "tokens": self.encoder.limit}
         words = np.frombuffer(self.encoder.vocabulary.to_bytes(), np.uint8)
         members = (self.codebook.codes, self.codebook.tables, self.weights, self.bias, words)

@@ -63,7 +63,7 @@ class Reader:
         return Answers([self.classes[number] for number in margins.argmax(axis=1)], margins)
 
     def to_bytes(self) -> bytes:
-        """The layout is in docs/formats.md."""
+        """An .npz file like `Classifier.save`'s (`ciphervec.ingest.archive`), without the tables and weights."""
         header = {
             "classes": list(self.classes),
             "ngrams": self.encoder.ngrams,
