@@ -1,7 +1,7 @@
 //! CKKS on one thread at N = 2^15 with 12 primes, 4 special primes and 3 digits.
 //!
 //! The floor of a rotation is its transforms: 80 of the time that `ntt forward` takes here
-//! (`docs/ckks.md`, section 4.3).
+//! (`key_switch.rs`).
 #![allow(missing_docs, reason = "criterion makes the entry point")]
 #![allow(clippy::unwrap_used, reason = "a bench fails by panicking")]
 

@@ -110,7 +110,7 @@ fn cheapest(
     sets.filter(fits).min_by_key(|(spec, _)| transforms(spec))
 }
 
-/// Transforms of a rotation at the top level (docs/ckks.md, section 4.3).
+/// Transforms of a rotation at the top level (`key_switch.rs`).
 pub(super) fn transforms(spec: &ParamsSpec) -> usize {
     let (primes, special) = (spec.primes(), spec.special_primes);
     // Inverse ones of the input; forward ones of what each digit is extended to; then both sums,

@@ -4,6 +4,27 @@
 //! coefficient of the error, which takes errors for independent and is what one sees; and a bound
 //! on the error in every slot whatever the messages, which adds absolute values and is what a
 //! published result is flooded by.
+//!
+//! # The rules
+//!
+//! Let δ be the mean square of a value at a root of unity over that of a coefficient: N in the standard ring, 2N in the
+//! conjugate-invariant one. A product of polynomials with independent coefficients of variance v and w has coefficients of
+//! variance δ v w; a product with a message whose slots have the mean square M² has M² v. A ternary secret has v = 2/3, a
+//! rounding error 1/12.
+//!
+//! |operation|variance of a coefficient of the error|
+//! |---|---|
+//! |encoding|1/12|
+//! |encryption, secret key|σ² + 1/12|
+//! |encryption, public key|σ² (1 + 2 δ · 2/3) + 1/12|
+//! |sum|v + w|
+//! |product of (Δ, M, v) and (Δ', M', w)|(Δ' M')² v + (Δ M)² w + δ v w|
+//! |square of (Δ, M, v)|(2 Δ M √v + √δ v)²|
+//! |rescale by q, degree 1|v/q² + (1 + δ · 2/3)/12|
+//! |rescale by q, degree 2|the same plus 2 (δ · 2/3)²/12|
+//! |key switch|v + Σ_i δ (D_i/P)² σ²/12 + (1 + δ · 2/3)/12|
+//!
+//! For the bound, put 9.5 √(δ v) for every fresh polynomial of variance v and read sums of squares as sums.
 
 use crate::params::TAIL_DEVIATIONS;
 use ciphervec_arith::sample::GAUSSIAN_SIGMA;

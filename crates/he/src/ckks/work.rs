@@ -1,6 +1,6 @@
 //! Counts transforms and products of residues that operations take, level by level.
 //!
-//! Counts are those of `docs/ckks.md`, section 4.3: of transforms of one polynomial modulo one
+//! Counts are those of `key_switch.rs`: of transforms of one polynomial modulo one
 //! prime, and of passes over such a polynomial that multiply, add or copy.
 
 use super::calibration::Calibration;

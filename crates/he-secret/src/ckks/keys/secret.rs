@@ -253,7 +253,7 @@ impl SecretKey {
     }
 
     /// The values of s(X^`galois`): c_1 s becomes d_0 + d_1 s(X^(1/g)); then X ↦ X^g takes all to s
-    /// (docs/ckks.md, section 4.4).
+    /// (docs/ckks.md, section 4).
     fn permuted(&self, galois: u64) -> Zeroizing<Vec<u64>> {
         let permutation = self.params.automorphism(galois);
         let mut permuted = Zeroizing::new(vec![0; self.values.len()]);

@@ -112,7 +112,7 @@ impl Evaluator {
         keys.rotation(steps, a.slots(), a.level())
     }
 
-    /// `(c_0 + d_0)(X^g), d_1(X^g)` with d what the key makes of c_1 (docs/ckks.md, section 4.4),
+    /// `(c_0 + d_0)(X^g), d_1(X^g)` with d what the key makes of c_1 (docs/ckks.md, section 4),
     /// whose digits may be at hand.
     fn apply_automorphism(
         &self,
