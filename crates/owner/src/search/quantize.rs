@@ -1,4 +1,10 @@
 //! Checks rows and their norms, and rounds them to integers at a scale, for all who seal or query.
+//!
+//! Under hamming, inner products of ±1 vectors of one dimension differ by at least 2, so an error below 1 gives the count of
+//! differing bits exactly. In the compact form Δq = 1 and Δx = ⌊0.93 · 2^31 / d⌋ (2^23 in the small variant), so ±d never wraps,
+//! with the bound of the noise on top: always exact, but in segments of release 0.1, whose noise is at most d (29/2^5 + ½)/Δx, small
+//! ones only up to d = 3,500. In the ring form both scales are multiples of √d, so quantising ±1/√d is exact; Δx grows with d
+//! beyond 2,048; segments are packed only for levels at which the 2⁻⁶⁴ tail of a score's error stays below 1.
 
 use crate::error::{Error, Result};
 use crate::index::spec::IndexSpec;
