@@ -2,7 +2,10 @@
 
 The two halves stay apart for the encrypted form: `encoder` and the vocabulary's codes are what a
 client needs, `folded()` is what a server holds, and the margin of a document is the mean over its
-tokens of the folded rows its codes name, plus a bias.
+tokens of the folded rows its codes name, plus a bias:
+
+    e(token) = Σ_j T_j[c_j(token)]        score = W · (1/k) Σ e + b
+    F_j = T_j (W_1 - W_0)ᵀ        margin = (1/k) Σ_tokens Σ_j F_j[c_j] + b_1 - b_0,    above zero for the second class
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ class Reader:
         return Answers([self.classes[number] for number in margins.argmax(axis=1)], margins)
 
     def to_bytes(self) -> bytes:
-        """An .npz file like `Classifier.save`'s (`ciphervec.ingest.archive`), with `codes` and `vocabulary` alone; `bias` is in the header."""
+        """An .npz file (`ciphervec.ingest.archive`) with `codes` and `vocabulary`; `bias` is in the header."""
         header = {
             "classes": list(self.classes),
             "ngrams": self.encoder.ngrams,
