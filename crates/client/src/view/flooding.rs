@@ -17,7 +17,7 @@
 //!   (U's is no secret). A lying server may add t times something of its choice, up to what passes unseen
 //!   (docs/sealed.md, section 4.5): ten times the variance is counted, for a shift of three deviations in every
 //!   query. Per score that is ρ_key² = 10 \[V_b Δx² T² + m N σ² T² + 2^52 (1 + 2N/3)/12] / (G Δq Δx)², with the
-//!   names of docs/sealed.md, section 2.4. r ranked rows of all queries give information of norm at most r
+//!   names of `crates/he/src/lattice/ring/bound.rs`. r ranked rows of all queries give information of norm at most r
 //!   (ρ_key/(σ τ))², as if all hints pointed the same way.
 //!
 //! Learning with errors with hints of covariance τ² on noise of width σ is as hard as without hints at width σ_eff,

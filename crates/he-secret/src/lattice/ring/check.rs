@@ -73,7 +73,7 @@
 //! coefficients in m, and the rounding of the answer add to the scores. Its variance is E ρ² = 21 times n times
 //!
 //! ```text
-//! N_b Δx² T² + m N σ² T² + rounding of U and V        with the names of section 2.4 there, N_b the other rows of the block,
+//! N_b Δx² T² + m N σ² T² + rounding of U and V        with the names of `bound.rs` of `ciphervec-he`, N_b the other rows of the block,
 //! ```
 //!
 //! plus what rounding the sums adds. The answer is refused if Σ R_i² is more than 230 + 12,000/n such variances.

@@ -2,7 +2,7 @@
 //!
 //! # The noise
 //!
-//! T² is the average energy of a leaf's noise (docs/sealed.md, section 2.4); the first five steps of the tree take
+//! T² is the average energy of a leaf's noise (`ring/bound.rs`); the first five steps of the tree take
 //! two digits. t has the energy 2N/3.
 //!
 //! |source|variance of a coefficient|

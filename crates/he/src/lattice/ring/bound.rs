@@ -11,6 +11,21 @@
 //! Seven eighths come from the first three steps. Two digits of 25 bits leave w = (1 + 2N/3)/12 there, cost 2% of
 //! an expansion, and take T at level 7 from 61 to 25 per √G. T_max is the same sum over the largest values, 29N/2 +
 //! (1 + N)/2 for a whole residue and little more than (1 + N)/2 for two digits.
+//!
+//! # The sources of error
+//!
+//! Five sources, in units of 2^k Δq Δx. V_b is the number of vectors of a block, m of its polynomials, G = 2^k.
+//!
+//! |source|variance (typical)|always at most|
+//! |---|---|---|
+//! |noise e_r of the vectors, times the query|(σ G Δq)²|29 G (Δq √d + d/2)|
+//! |noise T of the tree, times the vectors of the block|V_b Δx² T²|V_b (Δx √d + d/2) T_max|
+//! |both noises|m N σ² T²|29 m N T_max|
+//! |quantisation of both sides|G² \[ (Δx² + Δq²)/12 + d/144 ]|G \[ ½√d (Δx + Δq) + d/4 ]|
+//! |response of version 1, step 2^26, of U and of V times t|2^52 (1 + 2N/3)/12|2^26 (1 + N)/2|
+//! |response of version 2, step S = 2^(50−v)|S² (2^12 + 2N/3)/12|S (2^6 + N)/2|
+//!
+//! The first and third vanish in `sealed-query`.
 
 use super::galois::{DIGIT_BITS, FINE_LEVELS};
 use super::{AnswerWords, DEGREE, Layout, PRIME_BITS, Ring};
@@ -47,8 +62,7 @@ struct Part {
 }
 
 impl Ring {
-    /// The error of a score of two unit vectors whose answer comes in `words` (`docs/sealed.md`,
-    /// section 2.4).
+    /// The error of a score of two unit vectors whose answer comes in `words`, from the sources above.
     ///
     /// With Σ_r (Δx D_r + e_r)(2^k Δq q_r + e'_r): σ² of e times ‖q‖², the tree's noise times the
     /// energy of all the vectors of a block, the product of both noises, quantisation on both

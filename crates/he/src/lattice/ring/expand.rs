@@ -20,7 +20,7 @@
 //!
 //! τ_k changes a ciphertext's key to τ_k(t), and an evaluation key switches back: (b, a) modulo q·P, 100 bits, with
 //! b = −a t + e + P B^i τ_k(t) for digit i. The first three steps take two digits of 25 bits (B = 2^25), later ones
-//! the whole residue (docs/sealed.md, section 2.4). Vectors of more than N dimensions are cut into equal pieces,
+//! the whole residue (`bound.rs`). Vectors of more than N dimensions are cut into equal pieces,
 //! each with a ciphertext and a tree.
 
 use super::buffer_pool::Buffer;
