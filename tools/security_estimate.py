@@ -244,7 +244,7 @@ def page(found: list[tuple[str, Estimate]]) -> str:
     for name, e in found:
         if "quantum column" not in name:
             exponent = e.degree.bit_length() - 1
-            shown = "private lookup and CKKS: any set within the table" if "column" in name else name
+            shown = "CKKS and lookup, any set" if "column" in name else name
             lines.append(
                 f"| {shown} | 2^{exponent} | {e.log_modulus} | {e.core_svp} | {e.guidelines} | {e.quantum_core_svp} "
                 f"| {estimator_formulas.dense(e.degree, e.log_modulus)} |\n"
