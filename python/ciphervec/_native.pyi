@@ -92,6 +92,7 @@ __all__ = [
     "canonical",
     "check_flooding",
     "check_multi",
+    "check_tokens",
     "ckks_depth",
     "consumed_after",
     "get_threads",
@@ -116,7 +117,12 @@ _Id = str | int
 _Floats = npt.NDArray[np.float32]
 _Doubles = npt.NDArray[np.float64]
 _Rows = tuple[
-    list[_Id], list[str | None] | None, list[str | None] | None, _Floats | None, list[_Floats] | None
+    list[_Id],
+    list[str | None] | None,
+    list[str | None] | None,
+    _Floats | None,
+    list[_Floats] | None,
+    list[tuple[list[int], list[float]] | None] | None,
 ]
 
 def backend() -> str: ...
@@ -131,6 +137,7 @@ def check_multi(
     dimension: int | None = None,
     seed: int | None = None,
 ) -> tuple[int, int, int, int, int, int | None]: ...
+def check_tokens(multi: Sequence[_Floats], width: int, what: str) -> None: ...
 def consumed_after(
     before: bytes, written: Sequence[tuple[str, int, bytes]], other: bytes | None = None
 ) -> bytes: ...
@@ -235,7 +242,7 @@ class Collection:
         self,
         host: CallHost,
         which: Mapping[str, Any],
-        include: tuple[bool, bool, bool],
+        include: tuple[bool, bool, bool, bool],
         offset: int = 0,
         limit: int | None = None,
         audience: str | None = None,
@@ -248,7 +255,7 @@ class Collection:
         n_results: int | None,
         within: float | None,
         among: Mapping[str, Any],
-        include: tuple[bool, bool, bool],
+        include: tuple[bool, bool, bool, bool],
         audience: str | None = None,
         flooding: float | None = None,
         skip_quarantined: bool = False,

@@ -82,6 +82,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<wrapped::PyWrappedKeyFile>()?;
     module.add_class::<wrapped::PyKeyShare>()?;
     module.add_function(wrap_pyfunction!(client::values::check_multi, module)?)?;
+    module.add_function(wrap_pyfunction!(client::values::check_tokens, module)?)?;
     module.add_function(wrap_pyfunction!(wrapped::new_file_key, module)?)?;
     module.add_function(wrap_pyfunction!(wrapped::wrap_locally, module)?)?;
     module.add_function(wrap_pyfunction!(wrapped::unwrap_locally, module)?)?;

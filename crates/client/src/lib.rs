@@ -75,7 +75,7 @@ pub use replica::fetch::Fetch;
 pub use replica::fetches::{PrivateFetch, PrivateTable};
 pub use replica::fetching::MOST_PRIVATE;
 pub use replica::fusion::{Asked, Fusion, Hybrid, WINDOW};
-pub use replica::late::CANDIDATES;
+pub use replica::late::{CANDIDATES, check_tokens};
 pub use replica::membership::MemberInfo;
 pub use replica::overlay::{Known, Unknown};
 pub use replica::payloads::check_records;

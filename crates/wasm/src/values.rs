@@ -121,6 +121,16 @@ fn one_sparse(given: JsValue) -> Result<Option<SparseVector>> {
     Ok(Some(SparseVector { indices: indices.to_vec(), values: floats(&given, "values")? }))
 }
 
+/// As [`one_sparse`] takes it.
+fn weights(sparse: Option<&SparseVector>) -> JsValue {
+    sparse.map_or(JsValue::NULL, |SparseVector { indices, values }| {
+        object(&[
+            ("indices", Uint32Array::from(indices.as_slice()).into()),
+            ("values", Float32Array::from(values.as_slice()).into()),
+        ])
+    })
+}
+
 /// What rows are ranked by: the figures of BM25, or sparse vectors.
 pub fn sparse(given: &JsValue) -> Sparse {
     match number(given, "k1").zip(number(given, "b")) {
@@ -183,6 +193,7 @@ pub fn parts(question: &JsValue) -> Parts {
         records: truth(question, "records"),
         embeddings: truth(question, "embeddings"),
         multi: truth(question, "multi"),
+        sparse: truth(question, "sparseVectors"),
         fetch,
     }
 }
@@ -240,9 +251,9 @@ pub fn choices(given: &JsValue) -> Result<Choices> {
     Ok(choices)
 }
 
-/// Ids, metadata as JSON text, documents, vectors and matrices, an entry a row; null where they were not read.
+/// Ids, metadata as JSON text, documents, vectors, matrices and sparse vectors, an entry a row; null where they were not read.
 pub fn listed(rows: &[Row], parts: Parts) -> Vec<(&'static str, JsValue)> {
-    let Parts { records, embeddings, multi, .. } = parts;
+    let Parts { records, embeddings, multi, sparse, .. } = parts;
     let texts = |of: fn(&Row) -> &Option<String>| -> JsValue {
         if !records {
             return JsValue::NULL;
@@ -266,12 +277,17 @@ pub fn listed(rows: &[Row], parts: Parts) -> Vec<(&'static str, JsValue)> {
             .into(),
         false => JsValue::NULL,
     };
+    let sparse = match sparse {
+        true => rows.iter().map(|row| weights(row.sparse.as_ref())).collect::<Array>().into(),
+        false => JsValue::NULL,
+    };
     vec![
         ("ids", ids::outs(rows.iter().map(|row| Some(&row.id))).into()),
         ("metadatas", texts(|row| &row.metadata)),
         ("documents", texts(|row| &row.document)),
         ("embeddings", vectors),
         ("matrices", matrices),
+        ("weights", sparse),
     ]
 }
 

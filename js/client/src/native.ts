@@ -150,6 +150,7 @@ interface NativeParts {
   records: boolean;
   embeddings: boolean;
   multi: boolean;
+  sparseVectors: boolean;
   audience: "owner" | "others" | null;
   fetch?: Fetch;
 }
@@ -160,6 +161,7 @@ export interface NativeListed {
   documents: (string | null)[] | null;
   embeddings: Float32Array[] | null;
   matrices: NativeTokens[] | null;
+  weights: (NativeSparse | null)[] | null;
 }
 
 /** One query's hits, the closest first. */

@@ -152,8 +152,10 @@ function shown(value: unknown): string {
   return value === null ? "null" : Array.isArray(value) ? "an array" : typeof value;
 }
 
-/** The name that is a slip or two away; null where none is. */
-function nearest(name: string, names: string[]): string | null {
+/** The name that begins so, or is a slip or two away; null where none is. */
+export function nearest(name: string, names: readonly string[]): string | null {
+  const begun = names.find((one) => name !== "" && one.toLowerCase().startsWith(name.toLowerCase()));
+  if (begun !== undefined) return begun;
   const [found] = names
     .map((one) => ({ one, far: distance(name.toLowerCase(), one.toLowerCase()) }))
     .sort((a, b) => a.far - b.far);

@@ -123,7 +123,7 @@ export interface PrivateFetch {
   ended: boolean;
 }
 
-export type GetPart = "metadatas" | "documents" | "embeddings" | "multiEmbeddings";
+export type GetPart = "metadatas" | "documents" | "embeddings" | "multiEmbeddings" | "sparseEmbeddings";
 /** What becomes of rows whose vector is zero, where the metric compares directions alone. */
 export type OnZero = "refuse" | "skip";
 /** Who will read a result. */
@@ -138,6 +138,8 @@ export interface GetResult {
   embeddings: Float32Array[] | null;
   /** The vectors of each row, where they were asked for: each number within half a 127th of its vector's largest. */
   multiEmbeddings?: Float32Array[][];
+  /** The sparse vector of each row, as it was put in, null where it has none; where they were asked for. */
+  sparseEmbeddings?: (SparseVector | null)[];
   include: GetPart[];
   /** Whether vectors among them carry noise of the encryption: such are the key owner's own, and shown to others give
    * the key away. JSON.stringify refuses them until `audience: "owner"` asks for them. */
@@ -155,6 +157,7 @@ export interface QueryResult {
   documents: (string | null)[][] | null;
   embeddings: Float32Array[][] | null;
   multiEmbeddings?: Float32Array[][][];
+  sparseEmbeddings?: (SparseVector | null)[][];
   /** Of each query of many vectors, how far a score may be from MaxSim of the matrices that were put in. */
   bounds?: number[];
   include: QueryPart[];

@@ -21,6 +21,7 @@ from ..bench.subject import VARIANTS
 from .bench_bootstrapping import bench_bootstrapping
 from .bench_faces import bench_faces
 from .bench_faults import faults_app
+from .bench_late import bench_late
 from .bench_lookup import bench_lookup
 from .bench_memory import bench_memory
 from .bench_plot import bench_plot
@@ -350,6 +351,7 @@ def _precision(scheme: str, precision: str | None) -> str:
 
 bench_app.command("bootstrapping")(bench_bootstrapping)
 bench_app.command("faces")(bench_faces)
+bench_app.command("late")(bench_late)
 bench_app.command("lookup")(bench_lookup)
 bench_app.command("memory")(bench_memory)
 bench_app.command("text")(bench_text)

@@ -31,12 +31,12 @@ from .hybrid import (
     SparseQuestion,
     WindowOption,
     fusion_named,
-    sparse_column,
     sparse_named,
     sparse_questions,
 )
 from .ids import IdType
 from .keygen import scheme_named
+from .matrices import MultiColumn, MultiKind, check_rows, multi_named, one_matrix
 from .network import NetworkOption, network_named
 from .place import ANYHOW, ANYWHERE, Access, Place, Reading, opened
 from .readers import (
@@ -62,10 +62,15 @@ def create(
     place: Place,
     name: Name,
     dim: Annotated[
-        int | None, typer.Option("--dim", "-d", help="Numbers per vector, 1 to 16384; with --model, its own.")
+        int | None,
+        typer.Option(
+            "--dim", "-d", help="Numbers per vector, 1 to 16384; with --model or --multi, left out."
+        ),
     ] = None,
     holder: KeyOptions = NO_KEYS,
-    metric: Annotated[str, typer.Option(help="cosine, ip, l2 or hamming.")] = "cosine",
+    metric: Annotated[
+        str | None, typer.Option(help="cosine, ip, l2 or hamming; cosine unless given, ip with --multi.")
+    ] = None,
     mode: Annotated[
         str,
         typer.Option(
@@ -102,6 +107,7 @@ def create(
         ),
     ] = None,
     sparse: SparseKind = None,
+    multi: MultiKind = None,
     network: NetworkOption = None,
     access: Access = ANYWHERE,
     as_json: Json = False,
@@ -114,15 +120,18 @@ def create(
     - `ciphervec create db docs --dim 768 --mode sealed-index --precision small --keys my.key`
     - `ciphervec create db notes --model default --keys my.key`
     - `ciphervec create db parts --model default --sparse bm25 --keys my.key`, for hybrid search
+    - `ciphervec create db pages --multi 128 --keys my.key`, for late interaction
     - `ciphervec create db few --dim 128 --mode sealed-index --scheme paillier --keys my.key`
     - `ciphervec create https://vectors.example faces --dim 512 --network 50,30 --keys my.key --token-file admin.token`
     """
-    over, ranked_by = network_named(network), sparse_named(sparse)
+    over, ranked_by, many = network_named(network), sparse_named(sparse), multi_named(multi)
+    metric = metric or ("cosine" if many is None else "ip")
     embedder = None if model is None else encoders.named(model)
-    if dim is None:
+    if dim is None and many is None:
         if embedder is None:
             raise InvalidInput(
-                "give the numbers of a vector, --dim, or the model that embeds texts, --model."
+                "give the numbers of a vector, --dim, or the model that embeds texts, --model; or --multi, where rows have "
+                "many vectors each."
             )
         dim = len(embedder([name])[0])
     with opened(place, holder.person_or_keys(), access, make=True) as client:
@@ -138,14 +147,16 @@ def create(
             embedding_function=embedder,
             network=over,
             sparse=ranked_by,
+            multi=many,
         )
         info = collection.info()
     if as_json:
         print_json(info)
         return
     by = "" if scheme == LATTICE else f" by {scheme}"
-    screen.print(f"[bold]{name}[/]: {dim} dimensions, {metric}, {mode}{by}, in {place}", highlight=False)
-    file = "vectors.npy" if model is None else "notes.jsonl --embed"
+    rows = f"{dim} dimensions" if many is None else f"matrices of vectors of {many.width}"
+    screen.print(f"[bold]{name}[/]: {rows}, {metric}, {mode}{by}, in {place}", highlight=False)
+    file = "tokens.npz" if many is not None else "vectors.npy" if model is None else "notes.jsonl --embed"
     say_next(f"ciphervec add {place} {name} {file}{_again(holder, access)}")
 
 
@@ -160,7 +171,8 @@ def add(
     id_column: IdColumn = "id",
     document_column: DocumentColumn = "document",
     vector_columns_: VectorColumns = None,
-    sparse_column_: SparseColumn = None,
+    sparse_column: SparseColumn = Columns.SPARSE,
+    multi_column: MultiColumn = Columns.MULTI,
     leave_out: LeaveOut = None,
     types: Types = None,
     id_type: IdType = None,
@@ -203,6 +215,7 @@ def add(
     - `ciphervec add db docs rows.csv --types zip=str --keys my.key`
     - `ciphervec add db notes notes.jsonl --embed --keys my.key`
     - `ciphervec add db learned rows.jsonl --sparse-column splade --keys my.key`
+    - `ciphervec add db pages tokens.npz --multi-column colbert --keys my.key`
     - `ciphervec add https://vectors.example faces vectors.npy --keys my.key --token-file write.token`
     """
     columns = Columns(
@@ -213,11 +226,13 @@ def add(
         embed,
         vector_columns(vector_columns_),
         leave_out or (),
+        multi=None if embed else multi_column,
+        sparse=sparse_column,
     )
     table = read(file, columns, quiet=as_json)
-    sparse = sparse_column(table, sparse_column_)
     with opened(place, holder.person_or_keys(), access) as client:
         collection = client.get_collection(name)
+        check_rows(table, collection)
         names = _ids(table, ids, id_type, collection, file, append=append, upsert=upsert)
         began = time.perf_counter()
         with progress(f"sealing into {name}", len(names), quiet=as_json) as step:
@@ -229,7 +244,8 @@ def add(
                 table.embeddings,
                 table.metadatas,
                 table.documents,
-                sparse_embeddings=sparse,
+                sparse_embeddings=table.sparse,
+                multi_embeddings=table.multi,
                 on_zero=cast(OnZero, on_zero),
                 progress=step,
             )
@@ -240,12 +256,13 @@ def add(
         print_json({"added": len(added), "count": count, "seconds": round(seconds, 3), "types": types_read})
         return
     say_types(types_read)
+    what = "vector" if table.multi is None else "row"
     rate = f", {len(added) / seconds:,.0f} a second" if seconds > 0 and added else ""
     screen.print(
-        f"{several(len(added), 'vector')} sealed in {seconds:.2f} s{rate}; {name} holds {count:,}",
+        f"{several(len(added), what)} sealed in {seconds:.2f} s{rate}; {name} holds {count:,}",
         highlight=False,
     )
-    probe = '--text "..."' if embed else "probe.npy"
+    probe = '--text "..."' if embed else "probe.npy"  # of many vectors a row, those of one question
     say_next(f"ciphervec query {place} {name} {probe}{_again(holder, access)}")
 
 
@@ -253,8 +270,16 @@ def add(
 def query(
     place: Place,
     name: Name,
-    file: Annotated[Path | None, typer.Argument(help="A file with one or more query vectors.")] = None,
-    vector: Annotated[str | None, typer.Option(help="One query as a JSON list, instead of a file.")] = None,
+    file: Annotated[
+        Path | None,
+        typer.Argument(
+            help="A file with one or more query vectors; in a collection made with --multi with the vectors of one query, or "
+            "with a matrix each of several."
+        ),
+    ] = None,
+    vector: Annotated[
+        str | None, typer.Option(help="One query as a JSON list, or list of lists, instead of a file.")
+    ] = None,
     text: Annotated[
         list[str] | None,
         typer.Option(
@@ -273,6 +298,10 @@ def query(
         str | None, typer.Option(help='A filter on metadata as JSON, e.g. \'{"lang": "en"}\'.')
     ] = None,
     within: Annotated[float | None, typer.Option(help="Only hits at a distance of at most this.")] = None,
+    candidates: Annotated[
+        int | None,
+        typer.Option(help="With --multi: how many of the closest rows MaxSim ranks; 100 unless given."),
+    ] = None,
     documents: Annotated[
         bool,
         typer.Option("--documents", help="From a server, fetch documents and metadata of the hits as well."),
@@ -295,6 +324,7 @@ def query(
         typer.Option("--skip-quarantined", help="Query the other segments where some failed a check before."),
     ] = False,
     embedding_column: EmbeddingColumn = "embedding",
+    multi_column: MultiColumn = Columns.MULTI,
     vector_columns_: VectorColumns = None,
     access: Reading = ANYHOW,
     as_json: Json = False,
@@ -306,6 +336,9 @@ def query(
 
     In a collection made with `--sparse`, `--fusion` ranks by words or sparse vectors too. The words of all rows are read once,
     and ranked here: the server sees a query of vectors, or with `--fusion sparse` none.
+
+    In a collection made with `--multi` a query is a matrix. The closest `--candidates` by the one vector that is made of each
+    are ranked by MaxSim, here; distances are 1 − MaxSim.
 
     From a server come ids and distances; `--documents` fetches documents and metadata too, and
     `--fetch` says what it may see of which.
@@ -322,14 +355,23 @@ def query(
     - `ciphervec query db notes --text "Where did we leave the keys?" --keys my.key`
     - `ciphervec query db parts --text "pump GX-4711" --fusion rrf --keys my.key`
     - `ciphervec query db parts probe.npy --text "GX-4711" --fusion 0.3 --keys my.key`
+    - `ciphervec query db pages question.npy --candidates 30 --keys my.key`
     - `ciphervec query https://vectors.example faces probe.npy --keys my.key --token-file query.token`
     """
     how, weights = fusion_named(fusion, window), sparse_questions(sparse)
-    columns = Columns(embedding_column, vectors=vector_columns(vector_columns_), alone=True, questions=True)
-    questions, asked = _questions(file, vector, columns, text, weights, how is not None)
+    columns = Columns(
+        embedding_column,
+        vectors=vector_columns(vector_columns_),
+        alone=True,
+        questions=True,
+        multi=multi_column,
+    )
+    questions, many, asked = _questions(file, vector, columns, text, weights, how is not None)
     filters = filter_of(where)
     with opened(place, holder.person_or_keys(), access, read_only=True) as client:
         collection = client.get_collection(name)
+        if collection.multi is not None and questions is not None:
+            questions, many, asked = None, [questions], 1
         began = time.perf_counter()
         found = collection.query(
             questions,
@@ -339,6 +381,8 @@ def query(
             query_texts=text or None,
             sparse=weights,
             fusion=how,
+            query_multi_embeddings=many,
+            candidates=candidates,
             within=within,
             audience=check_audience(audience),
             flooding=flooding,
@@ -422,8 +466,8 @@ def _questions(
     texts: list[str] | None,
     sparse: list[Any] | None,
     fused: bool,
-) -> tuple[Any, int]:
-    """Vectors that are asked, where there are some, and how many questions there are. Raises InvalidInput."""
+) -> tuple[Any, list[Any] | None, int]:
+    """Vectors that are asked, or matrices, where there are some, and how many questions there are. Raises InvalidInput."""
     ways = [file is not None, vector is not None, bool(texts)]
     if fused and (bool(texts) == bool(sparse) or ways[:2] == [True, True]):
         raise InvalidInput(
@@ -435,11 +479,12 @@ def _questions(
             "give the queries either as a file or with --vector '[0.1, ...]' or --text. --sparse goes with --fusion."
         )
     if file is not None:
-        vectors = read(file, columns).embeddings
-        return vectors, len(vectors)
+        table = read(file, columns)
+        return table.embeddings, table.multi, len(table)
     if vector is not None:
-        return one_vector(vector, "--vector"), 1
-    return None, len(texts or sparse or ())
+        many = one_matrix(vector)
+        return None if many else one_vector(vector, "--vector"), many, 1
+    return None, None, len(texts or sparse or ())
 
 
 def filter_of(where: str | None) -> Mapping[str, Any] | None:

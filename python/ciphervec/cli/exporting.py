@@ -11,21 +11,26 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ..collections.audience import OwnerResult, check_audience
 from ..collections.collection import Collection
+from ..collections.ranking import SparseVectors
+from ..collections.results import MULTI, SPARSE
 from ..errors import CollectionExists, InvalidInput
 from ..ingest import packed
 from ..ingest.arrays import Id
 from ..ingest.counts import several
 from ..ingest.extras import needed
 from ..ingest.metrics import METRICS
+from .row_table import Columns
 from .sources import chroma
 from .sources.source import Address, troubles
 from .terminal import progress
 
 _PART = 1_000
 """Rows that are read, and written, at once."""
-_OWN = ("id", "document", "embedding")
+_OWN = ("id", "document", "embedding", Columns.MULTI, Columns.SPARSE)
 _EXACT = 1 << 53
 """Up to here every whole number is a float64."""
 _KINDS = {str: "text", bool: "bool", int: "int", float: "float"}
@@ -55,16 +60,24 @@ class Rows:
                 yield found
                 step(start + len(names), len(self.names))
 
+    @property
+    def vectors(self) -> tuple[str, ...]:
+        """What rows have beside documents and metadata: a vector, or the matrix that it is made of, and a sparse one."""
+        first = "embeddings" if self.collection.multi is None else MULTI
+        return (first, SPARSE) if isinstance(self.collection.sparse, SparseVectors) else (first,)
+
+    def whole(self) -> Iterator[Mapping[str, Any]]:
+        """As `parts`, with all that rows have."""
+        return self.parts("documents", "metadatas", *self.vectors)
+
     def __iter__(self) -> Iterator[dict[str, Any]]:
         """As they are in lines of JSON."""
-        for part in self.parts("documents", "metadatas", "embeddings"):
+        for part in self.whole():
             for i, name in enumerate(part["ids"]):
-                row = {
-                    "id": name,
-                    "document": part["documents"][i],
-                    "metadata": part["metadatas"][i],
-                    "embedding": part["embeddings"][i].tolist(),
-                }
+                row = {"id": name, "document": part["documents"][i], "metadata": part["metadatas"][i]}
+                for of in self.vectors:
+                    value = part[of][i]
+                    row[of.removesuffix("s")] = value if isinstance(value, dict | None) else value.tolist()
                 yield {key: value for key, value in row.items() if value is not None}
 
 
@@ -93,17 +106,33 @@ def to_parquet(file: Path, rows: Rows) -> None:
         for name, kind in _column_kinds(rows).items()
     }
     number = rows.names and isinstance(rows.names[0], int)
+    multi = rows.collection.multi
+    vector = pa.list_(pa.float32(), rows.collection.dimension if multi is None else multi.width)
+    types = {
+        "embeddings": vector,
+        MULTI: pa.list_(vector),
+        SPARSE: pa.struct([("indices", pa.list_(pa.uint32())), ("values", pa.list_(pa.float32()))]),
+    }
     schema = pa.schema(
         [("id", pa.int64() if number else pa.string()), ("document", pa.string()),
-         ("embedding", pa.list_(pa.float32(), rows.collection.dimension)), *fields.items()]
+         *((of.removesuffix("s"), types[of]) for of in rows.vectors), *fields.items()]
     )  # fmt: skip
     with file.open("xb") as out, _whole(file), parquet.ParquetWriter(out, schema) as writer:
-        for part in rows.parts("documents", "metadatas", "embeddings"):
-            vectors = pa.FixedSizeListArray.from_arrays(
-                pa.array(part["embeddings"].reshape(-1)), rows.collection.dimension
-            )
+        for part in rows.whole():
+            vectors = [_column(pa, part[of], types[of]) for of in rows.vectors]
             columns = [[(one or {}).get(name) for one in part["metadatas"]] for name in fields]
-            writer.write_table(pa.table([part["ids"], part["documents"], vectors, *columns], schema=schema))
+            writer.write_table(pa.table([part["ids"], part["documents"], *vectors, *columns], schema=schema))
+
+
+def _column(pa: Any, values: Any, of: Any) -> Any:
+    """Vectors, matrices or sparse vectors of rows as Arrow has them."""
+    if pa.types.is_struct(of):
+        return pa.array(values, of)
+    if pa.types.is_fixed_size_list(of):
+        return pa.FixedSizeListArray.from_arrays(pa.array(np.reshape(values, -1)), of.list_size)
+    ends = np.cumsum([0, *map(len, values)], dtype=np.int32)
+    tokens = np.concatenate(values) if values else np.empty((0, of.value_type.list_size), np.float32)
+    return pa.ListArray.from_arrays(pa.array(ends), _column(pa, tokens, of.value_type))
 
 
 def to_chroma(target: str, token: str | None, rows: Rows) -> None:
@@ -113,6 +142,15 @@ def to_chroma(target: str, token: str | None, rows: Rows) -> None:
     metric = rows.collection.metric
     if METRICS[metric].bits:
         raise InvalidInput(f"Chroma doesn't compare by {metric}. Write lines of JSON: a .jsonl file.")
+    if rows.collection.multi is not None:
+        raise InvalidInput(
+            "Chroma has one vector a row, and no place for matrices. Write them to a .parquet or .jsonl file."
+        )
+    if SPARSE in rows.vectors and address.host is None:
+        raise InvalidInput(
+            "a folder of Chroma's holds no sparse vectors. Write them to a .parquet or .jsonl file, or to a server of Chroma's "
+            "that holds them."
+        )
     _refuse(rows, "Chroma", _for_chroma)
     strange = Counter(type(one).__name__ for one in rows.names if not isinstance(one, str))
     texts = {str(one) for one in rows.names}
@@ -130,7 +168,9 @@ def to_chroma(target: str, token: str | None, rows: Rows) -> None:
             name, configuration={"hnsw": {"space": metric}}, embedding_function=None
         )
         try:
-            for part in rows.parts("documents", "metadatas", "embeddings"):
+            for part in rows.whole():
+                beside = part.get(SPARSE) or [None] * len(part["ids"])
+                metadatas = [*map(chroma.with_sparse, part["metadatas"], beside)]
                 # One call takes one kind of rows: with documents or without.
                 for has in (True, False):
                     at = [i for i, one in enumerate(part["documents"]) if (one is not None) == has]
@@ -138,7 +178,7 @@ def to_chroma(target: str, token: str | None, rows: Rows) -> None:
                         made.add(
                             ids=[str(part["ids"][i]) for i in at],
                             embeddings=part["embeddings"][at],
-                            metadatas=[part["metadatas"][i] or None for i in at],
+                            metadatas=[metadatas[i] for i in at],
                             documents=[part["documents"][i] for i in at] if has else None,
                         )
         except BaseException:

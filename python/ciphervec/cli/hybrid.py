@@ -10,7 +10,7 @@ import typer
 
 from ..collections.ranking import BM25, Fusion, Rrf, Sparse, SparseOnly, SparseVectors, Weighted
 from ..errors import InvalidInput
-from .row_table import Table
+from .row_table import weights
 
 SparseKind = Annotated[
     str | None,
@@ -22,9 +22,8 @@ SparseKind = Annotated[
     ),
 ]
 SparseColumn = Annotated[
-    str | None,
+    str,
     typer.Option(
-        "--sparse-column",
         help='Column with sparse vectors, {"indices": [...], "values": [...]} or {"3": 0.5}, for a collection made with '
         "--sparse vectors.",
     ),
@@ -97,24 +96,7 @@ def sparse_questions(given: list[str] | None) -> list[Any] | None:
     found = []
     for text in given:
         try:
-            found.append(_numbered(json.loads(text)))
+            found.append(weights(json.loads(text)))
         except (ValueError, RecursionError) as error:
             raise InvalidInput(f"--sparse must be JSON, got {text!r:.80} ({error}).") from None
     return found
-
-
-def sparse_column(table: Table, column: str | None) -> list[Any] | None:
-    """The sparse vectors of a table, which are no metadata then. Raises InvalidInput."""
-    if column is None:
-        return None
-    rows = table.metadatas or []
-    if rows and not any(column in (row or {}) for row in rows):
-        raise InvalidInput(f"the file has no {column!r}, which --sparse-column names.")
-    return [_numbered(row.pop(column, None)) if row else None for row in rows]
-
-
-def _numbered(vector: Any) -> Any:
-    """Indices that are the names of a JSON object, as numbers."""
-    if isinstance(vector, dict) and set(vector) != {"indices", "values"}:
-        return {int(name) if name.isdecimal() else name: weight for name, weight in vector.items()}
-    return vector

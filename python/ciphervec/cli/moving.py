@@ -14,12 +14,13 @@ import typer
 from ..collections.batch import SEGMENT_ROWS, OnZero
 from ..collections.client import Client
 from ..collections.collection import Collection
+from ..collections.ranking import SparseVectors
 from ..errors import CollectionNotFound, DuplicateId, InvalidInput
 from ..ingest import arrays
 from ..ingest.counts import several
 from ..ingest.metrics import MetricName
 from .sources.agreement import TOP, Agreement, one_by_one, patiently, scales
-from .sources.source import Hits, Source
+from .sources.source import Hits, Shape, Source
 from .sources.survey import Rows, Survey
 from .tables import grid
 from .terminal import ExitCode, print_json, progress, say_aside, screen, shown
@@ -28,6 +29,8 @@ _COMMIT = 1 << 28
 """Bytes of vectors in one commit at most; what is lost where a run is killed."""
 _ASKED = 100
 """Questions of the check that are asked at once."""
+_MANY = 20
+"""Questions of many vectors each at most: MaxSim ranks every row for each, here and there."""
 
 
 @dataclass(frozen=True)
@@ -36,8 +39,8 @@ class Wanted:
 
     name: str
     metric: MetricName
-    make: Callable[[int], Collection]
-    """Makes the collection, of a dimension."""
+    make: Callable[[Shape, bool], Collection]
+    """Makes the collection, for rows of this shape and with sparse vectors or without."""
     open_too: bool
     """Whether a collection that encrypts nothing is meant."""
     upsert: bool
@@ -60,7 +63,8 @@ def show(source: Source, name: str, metric: str) -> None:
     schema = source.schema
     said = "" if schema.metric_said == metric else f" ({schema.metric_said} there)"
     rows = [[one.name, one.type, one.becomes] for one in schema.columns]
-    grid(screen, f"{schema.what}: {several(schema.rows, 'row')}, {schema.dimension} dimensions, {metric}{said}",
+    of = "matrices of vectors of {}" if source.chosen_vectors.many else "{} dimensions"
+    grid(screen, f"{schema.what}: {several(schema.rows, 'row')}, {of.format(schema.dimension)}, {metric}{said}",
          ["there", "of type", "here"], rows, left=3)  # fmt: skip
     for remark in schema.remarks:
         screen.print(remark, style="dim", markup=False, highlight=False)
@@ -91,7 +95,8 @@ def move(source: Source, client: Client, wanted: Wanted) -> None:
     if survey.read != source.schema.rows:
         say_aside("note:", "bold yellow", f"the source had {source.schema.rows:,} rows when it was opened, and {survey.read:,} "
                   "when it was read: others write to it. Run this again when they have ended.")  # fmt: skip
-    collection = there if there is not None else wanted.make(source.schema.dimension)
+    chosen = source.chosen_vectors
+    collection = there if there is not None else wanted.make(chosen.shape, chosen.sparse is not None)
     sample: list[Rows] = []
     added = _written(survey, collection, wanted, sample)
     seconds = time.perf_counter() - began
@@ -124,8 +129,21 @@ def _there(source: Source, client: Client, wanted: Wanted) -> Collection | None:
         found = client.get_collection(wanted.name, allow_open=wanted.open_too)
     except CollectionNotFound:
         return None
+    shape, sparse = source.chosen_vectors.shape, source.chosen_vectors.sparse
+    width = None if found.multi is None else found.multi.width
+    if width != shape.width and None in (width, shape.width):
+        here, there = ("one vector", "many") if width is None else ("many vectors", "one")
+        raise InvalidInput(
+            f"{wanted.name} is there and has {here} a row, and the source's rows have {there}. Import into another collection."
+        )
+    if sparse is not None and not isinstance(found.sparse, SparseVectors):
+        raise InvalidInput(
+            f"{wanted.name} is there and takes no sparse vectors, and the source has some in {sparse!r}. Import into another "
+            f"collection, or pass --leave-out {sparse}."
+        )
     for what, ours, theirs in (
-        ("dimension", found.dimension, source.schema.dimension),
+        ("width", width, shape.width),
+        ("dimension", shape.dimension and found.dimension, shape.dimension),
         ("metric", found.metric, wanted.metric),
     ):
         if ours != theirs:
@@ -138,7 +156,7 @@ def _there(source: Source, client: Client, wanted: Wanted) -> Collection | None:
 
 def _written(survey: Survey, collection: Collection, wanted: Wanted, sample: list[Rows]) -> int:
     """Write what isn't there, a commit for each part; every so many-th row is noted in `sample`."""
-    size = max(1, min(SEGMENT_ROWS, _COMMIT // (4 * survey.source.schema.dimension)))
+    size = max(1, min(SEGMENT_ROWS, _COMMIT // survey.bytes_of_row))
     total, done, added = len(survey.seen), 0, 0
     apart = max(1, -(-total // wanted.checked)) if wanted.checked else 0
     with progress(f"sealing into {wanted.name}", total, quiet=wanted.as_json) as step:
@@ -154,7 +172,7 @@ def _written(survey: Survey, collection: Collection, wanted: Wanted, sample: lis
                 def further(part: int, _: int, before: int = done) -> None:
                     step(before + part, total)
 
-                store(missing.ids, missing.vectors, missing.metadatas, missing.documents, progress=further)
+                missing.put(store, further)
             done, added = done + len(rows), added + len(missing)
             step(done, total)
     return added
@@ -182,6 +200,8 @@ def _checked(survey: Survey, collection: Collection, wanted: Wanted, sample: lis
     if rows is None:
         return None
     source, schema = survey.source, survey.source.schema
+    if rows.many:
+        rows = rows.part(0, _MANY)
     own = source.nearest(rows.vectors, TOP) if schema.metric == collection.metric else None
     theirs: list[Hits] = []
     with progress(f"asking {schema.what}", len(rows), quiet=wanted.as_json) as step:
@@ -189,26 +209,37 @@ def _checked(survey: Survey, collection: Collection, wanted: Wanted, sample: lis
             theirs.append(one)
             step(len(theirs), len(rows))
     agreement = Agreement(len(theirs), collection.spec.precision)
-    scale = scales(rows.vectors, collection.metric)
+    lengths, most = (
+        ([], 1.0) if isinstance(rows.vectors, list) else (scales(rows.vectors, collection.metric), None)
+    )
     if len(theirs) < len(rows):
         theirs += one_by_one(survey.again(), rows.vectors[len(theirs) :], collection.metric)
     among = None if collection.count() == len(survey.seen) else [*survey.seen]
     with progress(f"asking {wanted.name}", len(theirs), quiet=wanted.as_json) as step:
         for start in range(0, len(theirs), _ASKED):
             part = slice(start, min(start + _ASKED, len(theirs)))
+            asked = rows.part(part.start, part.stop)
+            of_all = {
+                "query_multi_embeddings": asked.vectors,
+                "candidates": max(1, collection.count()),
+                "fetch": "segments",
+            }
+            question: dict[str, Any] = of_all if asked.many else {"query_embeddings": asked.vectors}
             found = collection.query(
-                rows.vectors[part], TOP, include=["distances"], ids=among, audience="owner"
+                n_results=TOP, include=["distances"], ids=among, audience="owner", **question
             )
-            answers = zip(theirs[part], found["ids"], found["distances"], scale[part], strict=True)
+            # A score of MaxSim is within its bound, and so are two that change places within twice that.
+            scale = [2 * one for one in found.bounds] if asked.many else lengths[part]
+            answers = zip(theirs[part], found["ids"], found["distances"], scale, strict=True)
             for one, names, distances, of in answers:
-                agreement.see((arrays.ids(one[0]), one[1]), (names, distances), of)
+                agreement.see((arrays.ids(one[0]), one[1]), (names, distances), of, most)
             step(part.stop, len(theirs))
     if not wanted.as_json:
-        _say(agreement)
+        _say(agreement, "twice the bound of MaxSim" if rows.many else "a cosine")
     return agreement
 
 
-def _say(found: Agreement) -> None:
+def _say(found: Agreement, unit: str) -> None:
     others = (
         f", for {several(found.near, 'row')} as near to within the seal's precision" if found.near else ""
     )
@@ -219,7 +250,7 @@ def _say(found: Agreement) -> None:
         else ""
     )
     screen.print(f"check, by {by}: the same top ten for {found.same:,} of {several(found.asked, 'row')}{others}; "
-                 f"distances are at most {found.apart:.1g} of a cosine apart", highlight=False)  # fmt: skip
+                 f"distances are at most {found.apart:.1g} of {unit} apart", highlight=False)  # fmt: skip
     if found.different:
         say_aside("error:", "bold red", f"{several(found.different, 'row')} of {found.asked:,} have another top ten than in "
                   "the source. If others write to it, import again when they have ended; else report this.")  # fmt: skip

@@ -24,6 +24,7 @@ from ..ingest.extras import needed
 from ..ingest.files import open_text, text_lines
 from ..ingest.growing import Growing
 from ..ingest.vecs import read_vecs
+from . import matrices
 from .column_types import numbers, typed, whole_object
 from .row_table import METADATA, Columns, Table, distinct, first, made, matching
 from .terminal import progress
@@ -98,9 +99,12 @@ def read(path: Path, columns: Columns, *, quiet: bool = True) -> Table:
 
 
 def read_npy(path: Path, columns: Columns, heard: packed.Heard | None = None) -> Table:
-    """An (n, d) array, or (d,) for a single vector. Mapped, not read: the vectors need not fit in
-    memory twice."""
-    return Table(_matrix(_load(path, archive=False), str(path)))
+    """An (n, d) array, or (d,) for a single vector; (n, tokens, d) where rows have many. Mapped, not read: the vectors need
+    not fit in memory twice."""
+    found = _load(path, archive=False)
+    if found.ndim == 3 and columns.multi is not None:
+        return Table(None, multi=matrices.whole(found, str(path)))
+    return Table(_matrix(found, str(path)))
 
 
 def read_npz(path: Path, columns: Columns, heard: packed.Heard | None = None) -> Table:
@@ -109,7 +113,7 @@ def read_npz(path: Path, columns: Columns, heard: packed.Heard | None = None) ->
     with _load(path, archive=True) as archive:
         names = archive.files
         vectors = first(names, columns.embedding, columns.embedding + "s") or (
-            names[0] if len(names) == 1 else None
+            names[0] if len(names) == 1 and not matrices.many_in(names, None, columns, path) else None
         )
         return _arrays(path, names, vectors, lambda name: _member(archive, name, path), columns)
 
@@ -146,8 +150,12 @@ def read_parquet(path: Path, columns: Columns, heard: packed.Heard | None = None
     names = distinct(table.column_names, path)
     vectors = first(names, columns.embedding, columns.embedding + "s")
     used = [vectors] if vectors else []
-    rows = None
-    if not columns.texts:
+    many = matrices.many_in(names, vectors, columns, path)
+    rows = multi = None
+    if many is not None:
+        used.append(many)
+        multi = lists.matrices(table.column(many), f"{path}:{many}")
+    elif not columns.texts:
         if columns.vectors:
             used = matching(names, columns, path)
             rows = np.column_stack([table.column(name).to_numpy() for name in used])
@@ -159,11 +167,11 @@ def read_parquet(path: Path, columns: Columns, heard: packed.Heard | None = None
         else:
             rows = lists.vectors(table.column(vectors), f"{path}:{vectors}")
     if columns.alone:
-        return Table(rows)
-    rest = table.drop_columns([*used, *(name for name in columns.leave_out if name in names)])
+        return Table(rows, multi=multi)
+    rest = table.drop_columns([*{*used, *(name for name in columns.leave_out if name in names)}])
     with _damage_of(f"{path} holds what is no value of a row's metadata"):
         records = rest.to_pylist()
-    return made(path, rows, records, names, columns, rest.column_names)
+    return made(path, rows, records, names, columns, rest.column_names, multi=multi)
 
 
 def read_csv(path: Path, columns: Columns, heard: packed.Heard | None = None) -> Table:
@@ -177,34 +185,41 @@ def read_csv(path: Path, columns: Columns, heard: packed.Heard | None = None) ->
     """
     names, records, lines = _cells(path, heard)
     vectors = first(names, columns.embedding, columns.embedding + "s")
-    if columns.vectors or (vectors is None and not columns.texts):
+    many = matrices.many_in(names, vectors, columns, path)
+    if columns.vectors or (vectors is None and many is None and not columns.texts):
         vectors, used = None, matching(names, columns, path)
     else:
-        used = [vectors] if vectors else []
+        used = [one for one in (vectors, many) if one]
     rows = Growing(path)
+    multi: list[Any] = []
     for line, record in zip(lines, records, strict=True):
         cells = [record.pop(name) for name in used]
         if columns.texts:
             continue
         try:
-            row = json.loads(cells[0]) if vectors else numbers(cells)
+            row = json.loads(cells[-1]) if vectors or many else numbers(cells)
         except InvalidInput:
             raise
         except (ValueError, RecursionError) as error:
             where = (
-                f"column {vectors!r} must hold a JSON list" if vectors else "a number belongs in every column"
+                f"column {many or vectors!r} must hold a JSON list"
+                if vectors or many
+                else "a number belongs in every column"
             )
             raise InvalidInput(f"{path}, line {line}: {where} ({error}).") from error
-        rows.add(row, line)
-    matrix = None if columns.texts else rows.matrix()
+        if many:
+            multi.append(row)
+        else:
+            rows.add(row, line)
+    matrix = None if columns.texts or many else rows.matrix()
     if columns.alone:
-        return Table(matrix)
+        return Table(matrix, multi=multi if many else None)
     for name in columns.leave_out:
         for record in records:
             record.pop(name, None)
     types = typed(records, lines, columns.types, columns.id, (columns.document,), path)
     rest = [name for name in names if name not in used and name not in columns.leave_out]
-    return made(path, matrix, records, names, columns, rest, types)
+    return made(path, matrix, records, names, columns, rest, types, multi if many else None)
 
 
 def read_jsonl(path: Path, columns: Columns, heard: packed.Heard | None = None) -> Table:
@@ -212,18 +227,27 @@ def read_jsonl(path: Path, columns: Columns, heard: packed.Heard | None = None) 
     `ciphervec export` writes them; what else an object has is metadata too."""
     records: list[dict[str, Any]] = []
     rows = Growing(path)
+    many: str | None = None
+    multi: list[Any] = []
     with open_text(path, heard=heard) as file:
         for line, text in enumerate(file, 1):
             if not text.strip():
                 continue
             try:
                 record = json.loads(text, object_pairs_hook=whole_object)
-                row = record.pop(columns.embedding, *([None] if columns.texts else []))
+                if not records and not multi and not len(rows):
+                    one = columns.embedding if columns.embedding in record else None
+                    many = matrices.many_in([*record], one, columns, path)
+                row = record.pop(many or columns.embedding, *([None] if columns.texts else []))
+            except InvalidInput:
+                raise
             except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
                 raise InvalidInput(
-                    f"{path}, line {line}: a JSON object with {columns.embedding!r} belongs there ({error!r})."
+                    f"{path}, line {line}: a JSON object with {many or columns.embedding!r} belongs there ({error!r})."
                 ) from error
-            if not columns.texts:
+            if many:
+                multi.append(row)
+            elif not columns.texts:
                 rows.add(row, line)
             if columns.alone:
                 continue
@@ -234,14 +258,14 @@ def read_jsonl(path: Path, columns: Columns, heard: packed.Heard | None = None) 
             if (columns.id in record) != (columns.id in (records or [record])[0]):
                 raise InvalidInput(f"{path}, line {line}: some rows have {columns.id!r}, and some have none.")
             records.append(record)
-    matrix = None if columns.texts else rows.matrix()
+    matrix = None if columns.texts or many else rows.matrix()
     if columns.alone:
-        return Table(matrix)
+        return Table(matrix, multi=multi if many else None)
     names = list(dict.fromkeys(name for record in records for name in record))
     for name in columns.leave_out:
         for record in records:
             record.pop(name, None)
-    return made(path, matrix, records, names, columns)
+    return made(path, matrix, records, names, columns, multi=multi if many else None)
 
 
 def read_lines(path: Path, columns: Columns, heard: packed.Heard | None = None) -> Table:
@@ -324,23 +348,31 @@ OF_TEXTS = (".parquet", ".csv", ".tsv", ".jsonl")
 def _arrays(path: Path, names: list[str], vectors: str | None, read_one: Callable[[str], Any], columns: Columns,
             apart: Collection[str] = ()) -> Table:  # fmt: skip
     """The table of a file of named arrays; those `apart` are neither vectors nor metadata."""
-    if vectors is None:
+    many = matrices.many_in(names, vectors, columns, path)
+    if vectors is None and many is None:
         raise InvalidInput(
             f"{path} holds {', '.join(names) or 'nothing'}, and no {columns.embedding!r}. "
             "Name the array with --embedding-column."
         )
-    found = read_one(vectors)
-    if apart and found.ndim != 2:
-        raise InvalidInput(
-            f"{path}:{vectors} must have shape (n, d), got {found.shape}. Sparse sets are laid out first."
-        )
-    rows = _matrix(found, f"{path}:{vectors}")
+    rows: Any
+    multi = lengths = None
+    if many is not None:
+        lengths = matrices.lengths_of(names, many)
+        rows = multi = matrices.of_arrays(many, lengths, read_one, path)
+    else:
+        assert vectors is not None
+        found = read_one(vectors)
+        if apart and found.ndim != 2:
+            raise InvalidInput(
+                f"{path}:{vectors} must have shape (n, d), got {found.shape}. Sparse sets are laid out first."
+            )
+        rows = _matrix(found, f"{path}:{vectors}")
     if columns.alone:
-        return Table(rows)
+        return Table(None if multi is not None else rows, multi=multi)
     renamed = {name + "s": name for name in (columns.id, columns.document) if name not in names}
     fields: dict[str, list[Any]] = {}
     for name in names:
-        if name == vectors or name in columns.leave_out or name in apart:
+        if name in (vectors, many, lengths, *columns.leave_out) or name in apart:
             continue
         values = read_one(name)
         if values.shape != (len(rows),):
@@ -350,7 +382,8 @@ def _arrays(path: Path, names: list[str], vectors: str | None, read_one: Callabl
             )
         fields[renamed.get(name, name)] = list(values)
     records = [dict(zip(fields, values, strict=True)) for values in zip(*fields.values(), strict=True)]
-    return made(path, rows, records, [renamed.get(name, name) for name in names], columns, [*fields])
+    return made(path, None if multi is not None else rows, records, [renamed.get(name, name) for name in names], columns,
+                [*fields], multi=multi)  # fmt: skip
 
 
 def _cells(path: Path, heard: packed.Heard | None) -> tuple[list[str], list[dict[str, Any]], list[int]]:

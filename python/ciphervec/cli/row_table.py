@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from ..collections.collection import Collection
 from ..errors import InvalidInput
@@ -27,6 +27,10 @@ _NAMED = 8
 class Columns:
     """Which columns of a table, or arrays of an .npz, hold what."""
 
+    MULTI: ClassVar = "multi_embedding"
+    SPARSE: ClassVar = "sparse_embedding"
+    """What `ciphervec export` calls columns of matrices and of sparse vectors."""
+
     embedding: str = "embedding"
     id: str = "id"
     document: str = "document"
@@ -41,11 +45,15 @@ class Columns:
     """Whether vectors are all that is wanted."""
     questions: bool = False
     """Whether they are asked about, and not stored."""
+    multi: str | None = None
+    """Column with a matrix a row; None where the caller takes none."""
+    sparse: str | None = None
+    """Column with a sparse vector a row; None likewise."""
 
 
 @dataclass(frozen=True)
 class Table:
-    """What a file held. `ids` is None when the file names none, `embeddings` where texts were read."""
+    """What a file held. `ids` is None when the file names none, `embeddings` where texts or matrices were read."""
 
     embeddings: Any
     ids: list[Any] | None = None
@@ -57,9 +65,14 @@ class Table:
     """The type that was named for the ids."""
     words: bool = False
     """Whether the ids are words of a text, which are not of any type yet."""
+    multi: list[Any] | None = None
+    """A matrix a row, in place of `embeddings`."""
+    sparse: list[Any] | None = None
+    """A sparse vector a row, None where it has none."""
 
     def __len__(self) -> int:
-        return len(self.embeddings if self.embeddings is not None else self.documents or ())
+        rows = self.embeddings if self.embeddings is not None else self.multi
+        return len(rows if rows is not None else self.documents or ())
 
     def names(
         self, file: Path | None, of: str | None = None, there: Collection | None = None
@@ -70,7 +83,7 @@ class Table:
         if words is None:
             return None
         if len(words) != len(self):
-            kind = "texts" if self.embeddings is None else "vectors"
+            kind = "texts" if self.embeddings is None and self.multi is None else "vectors"
             raise InvalidInput(f"{file} has {len(words)} ids for {len(self)} {kind}.")
         of = of or (self.id_type if file is None else None)
         if self.words or file is not None or of is not None:
@@ -87,8 +100,9 @@ class Table:
 
 
 def made(path: object, rows: Any, records: list[dict[str, Any]], names: Sequence[str], columns: Columns,
-           rest: Sequence[str] | None = None, types: Mapping[str, str] | None = None) -> Table:  # fmt: skip
-    """Take id and document out of each record; what is left is its metadata, and an object `metadata` laid out.
+           rest: Sequence[str] | None = None, types: Mapping[str, str] | None = None,
+           multi: list[Any] | None = None) -> Table:  # fmt: skip
+    """Take id, document and sparse vector out of each record; what is left is its metadata, and an object `metadata` laid out.
 
     `names` are all that the file has, `rest` those of them that are in records. Raises InvalidInput for a name
     that was given and is not there, and for what may be an index.
@@ -106,6 +120,7 @@ def made(path: object, rows: Any, records: list[dict[str, Any]], names: Sequence
     if records:
         _refuse_index(rest, columns, path)
     ids = _ids(path, records, columns)
+    sparse = _sparse(path, records, columns)
     documents = (
         [record.pop(columns.document, None) for record in records]
         if any(columns.document in record for record in records)
@@ -123,6 +138,8 @@ def made(path: object, rows: Any, records: list[dict[str, Any]], names: Sequence
         types or {},
         columns.types.get(columns.id),
         types is not None,
+        multi,
+        sparse,
     )
 
 
@@ -145,6 +162,34 @@ def _ids(path: object, records: list[dict[str, Any]], columns: Columns) -> list[
     return found
 
 
+def _sparse(path: object, records: list[dict[str, Any]], columns: Columns) -> list[Any] | None:
+    """The sparse vector of each record, beside its metadata or in it; None where no record has the column."""
+    name = columns.sparse
+    if name is None or not records:
+        return None
+    found, there = [], False
+    for record in records:
+        inner = record.get(METADATA)
+        holder = inner if name not in record and isinstance(inner, dict) and name in inner else record
+        there = there or name in holder
+        found.append(weights(holder.pop(name, None)))
+        if holder is inner and not inner:
+            record[METADATA] = None
+    if not there and name != Columns.SPARSE:
+        raise InvalidInput(f"{path} has no {name!r}, which --sparse-column names.")
+    return found if there else None
+
+
+def weights(vector: Any) -> Any:
+    """Indices that are the names of a JSON object, as numbers."""
+    if isinstance(vector, dict) and set(vector) != {"indices", "values"}:
+        return {
+            int(name) if isinstance(name, str) and name.isdecimal() else name: weight
+            for name, weight in vector.items()
+        }
+    return vector
+
+
 def _laid_out(path: object, row: int, record: dict[str, Any]) -> dict[str, Any] | None:
     """A row's metadata: what its object `metadata` has, and what stands beside that."""
     inner = record.pop(METADATA, None)
@@ -159,7 +204,8 @@ def _laid_out(path: object, row: int, record: dict[str, Any]) -> dict[str, Any] 
 def matching(names: Sequence[str], columns: Columns, path: Path) -> list[str]:
     """The columns that hold a number of the vector each, in the file's order. Raises InvalidInput where nothing
     says which these are."""
-    left = [n for n in names if n not in (columns.id, columns.document) and n not in columns.leave_out]
+    apart = {columns.id, columns.document, columns.sparse, *columns.leave_out}
+    left = [name for name in names if name not in apart]
     if not columns.vectors:
         _refuse_index(left, columns, path)
         if _alike(left) or not names:

@@ -13,7 +13,9 @@ import typer
 from ..collections.batch import OnZero
 from ..collections.client import Client
 from ..collections.collection import Collection
-from ..collections.ranking import SparseVectors
+from ..collections.embedding.multi import Muvera, matrices
+from ..collections.ranking import BM25, SparseVectors
+from ..collections.results import MULTI
 from ..collections.spec import MODES, chosen
 from ..errors import CollectionNotFound, InvalidInput
 from ..ingest import packed
@@ -24,8 +26,9 @@ from ..ingest.metrics import METRIC_NAMES, MetricName
 from . import exporting, sources
 from .collections import Name, filter_of, say_types
 from .column_types import Types, named
-from .hybrid import SparseColumn, SparseKind, sparse_column, sparse_named
+from .hybrid import SparseColumn, SparseKind, sparse_named
 from .ids import Ids, IdType, asked_ids
+from .matrices import MultiColumn, MultiKind, check_rows, multi_named
 from .moving import Wanted, metric_for, move
 from .network import NetworkOption, network_named
 from .place import ANYHOW, ANYWHERE, Access, Place, Reading, opened
@@ -39,6 +42,7 @@ from .readers import (
     vector_columns,
 )
 from .row_table import Columns
+from .sources.source import Shape
 from .terminal import NO_KEYS, Json, KeyOptions, command, plain, print_json, progress, screen, shown
 
 Filter = Annotated[str | None, typer.Option(help='A filter on metadata as JSON, e.g. \'{"lang": "en"}\'.')]
@@ -171,6 +175,10 @@ def export(
     A Parquet file has the columns `id`, `document` and `embedding`, and one for each field of metadata. A field that a row
     hasn't is null there, as None is.
 
+    Of a collection made with `--multi` matrices stand in `multi_embedding`, in place of `embedding`; sparse vectors, of one
+    made with `--sparse vectors`, in `sparse_embedding`. Chroma's servers hold the latter if they can, its folders don't, and
+    neither has a place for matrices.
+
     `chroma:FOLDER?collection=NAME` or `chroma://HOST:8000?collection=NAME` makes that collection, of the same metric.
 
     What either can't hold is named, with counts, before anything is written.
@@ -221,7 +229,8 @@ def import_(
     metric: Annotated[
         str | None,
         typer.Option(
-            help="Of a new collection: cosine, ip, l2 or hamming; of a file cosine, and of another store its own, unless given."
+            help="Of a new collection: cosine, ip, l2 or hamming; unless given, of another store its own, of a file cosine, or "
+            "ip where rows are matrices."
         ),
     ] = None,
     mode: Annotated[str, typer.Option(help="Of a new collection: as of `ciphervec create`.")] = "sealed",
@@ -236,7 +245,9 @@ def import_(
     types: Types = None,
     id_type: IdType = None,
     sparse: SparseKind = None,
-    sparse_column_: SparseColumn = None,
+    sparse_column: SparseColumn = Columns.SPARSE,
+    multi: MultiKind = None,
+    multi_column: MultiColumn = Columns.MULTI,
     network: NetworkOption = None,
     upsert: Annotated[
         bool, typer.Option("--upsert", help="Replace rows whose id is there, instead of refusing.")
@@ -259,7 +270,8 @@ def import_(
     """Seal and store the rows of a file or of another vector store, in a collection that is made if it isn't there.
 
     Files are those of `ciphervec add`, `.jsonl` as `ciphervec export` writes it among them. A new
-    collection has the dimension that the vectors have, and is packed for `--network`. Rows without ids get new ones.
+    collection has the dimension that the vectors have, and is packed for `--network`; it takes sparse vectors, or many vectors
+    a row, where the rows have such. Rows without ids get new ones.
 
     Another store is named by its address. Its schema is shown, with what becomes of each column, and you confirm it. All
     rows are checked before one is written: what a collection can't hold is named, with counts. After an interruption run
@@ -284,11 +296,12 @@ def import_(
 
     - `ciphervec import db docs rows.jsonl --keys my.key`
     - `ciphervec import db docs rows.jsonl --mode sealed-index --filterable lang --keys my.key`
-    - `ciphervec import db learned rows.parquet --sparse vectors --sparse-column splade --keys my.key`
+    - `ciphervec import db learned rows.parquet --sparse-column splade --keys my.key`
+    - `ciphervec import db pages tokens.npz --multi 128:dimension=1024 --multi-column colbert --keys my.key`
     - `ciphervec import db docs chroma:./chroma --keys my.key`
     - `ciphervec import db docs 'postgres://me@localhost/app?table=docs' --document-column body --keys my.key --yes`
     """
-    over, ranked_by = network_named(network), sparse_named(sparse)
+    over, ranked_by, many = network_named(network), sparse_named(sparse), multi_named(multi)
     columns = Columns(
         embedding_column,
         id_column,
@@ -296,11 +309,25 @@ def import_(
         named(types),
         vectors=vector_columns(vector_columns_),
         leave_out=leave_out or (),
+        multi=multi_column,
+        sparse=None if isinstance(ranked_by, BM25) and sparse_column == Columns.SPARSE else sparse_column,
     )
     checked_metric = None if metric is None else chosen("metric", metric, METRIC_NAMES)
 
-    def made(client: Client, of: MetricName, dimension: int | None = None) -> Collection:
-        choices: dict[str, Any] = {"filterable": filterable or (), "network": over, "sparse": ranked_by}
+    def made(client: Client, of: MetricName, shape: Shape, weighted: bool) -> Collection:
+        """A collection for rows of this shape, which have sparse vectors or not."""
+        if weighted and isinstance(ranked_by, BM25):
+            raise InvalidInput(
+                f"--sparse {sparse} ranks by words, and the rows have sparse vectors. Pass --sparse vectors, or leave them out."
+            )
+        if shape.width is None and many is not None:
+            raise InvalidInput(
+                f"--multi is for rows of many vectors, and {source} has one a row. Name the matrices with --multi-column."
+            )
+        chosen_multi = many if many is not None or shape.width is None else Muvera(shape.width)
+        choices: dict[str, Any] = {"filterable": filterable or (), "network": over, "multi": chosen_multi}
+        choices["sparse"] = SparseVectors() if weighted else ranked_by
+        dimension = None if chosen_multi is not None else shape.dimension
         return client.create_collection(name, dimension, of, chosen("mode", mode, MODES), **choices)
 
     if sources.is_source(source):
@@ -311,33 +338,28 @@ def import_(
         ):
             if given:
                 raise InvalidInput(f"{option} is for files; {source} has types of its own.")
-        if sparse_column_:
-            raise InvalidInput(
-                f"--sparse-column is for files: sparse vectors of {source} are not read. Write its rows to a file with them."
-            )
         token = sources.token(source_token_file)
         with (
             contextlib.closing(sources.opened(source, columns, checked_metric, token)) as of_another,
             opened(place, holder.person_or_keys(), access, make=True) as client,
         ):
             of = metric_for(of_another, checked_metric)
-            wanted = Wanted(name, of, lambda dimension: made(client, of, dimension), mode == "open", upsert,
+            wanted = Wanted(name, of, lambda shape, weighted: made(client, of, shape, weighted), mode == "open", upsert,
                             cast(OnZero, on_zero), count(check, "--check", 0), yes, as_json)  # fmt: skip
             move(of_another, client, wanted)
         return
     file = Path(at_home(source))
     table = read(file, columns, quiet=as_json)
-    weights = sparse_column(table, sparse_column_)
+    many_rows = None if table.multi is None else matrices(table.multi, MULTI)
+    width = many_rows[0].shape[1] if many_rows else None
     with opened(place, holder.person_or_keys(), access, make=True) as client:
         there = None
         try:
             collection = there = client.get_collection(name, allow_open=mode == "open")
         except CollectionNotFound:
-            if weights is not None and not isinstance(ranked_by, SparseVectors):
-                raise InvalidInput(
-                    "--sparse-column is for a collection that is made with sparse vectors: pass --sparse vectors too."
-                ) from None
-            collection = made(client, checked_metric or "cosine")
+            usual: MetricName = "cosine" if width is None else "ip"
+            collection = made(client, checked_metric or usual, Shape(None, width), table.sparse is not None)
+        check_rows(table, collection)
         names = table.names(None, id_type, there)
         store = collection.upsert if upsert else collection.add
         with progress(f"sealing into {name}", len(table), quiet=as_json) as step:
@@ -346,7 +368,8 @@ def import_(
                 table.embeddings,
                 table.metadatas,
                 table.documents,
-                sparse_embeddings=weights,
+                sparse_embeddings=table.sparse,
+                multi_embeddings=many_rows,
                 on_zero=cast(OnZero, on_zero),
                 progress=step,
             )

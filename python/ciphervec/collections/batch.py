@@ -20,7 +20,8 @@ from ..ingest.counts import several
 from ..ingest.metrics import METRICS
 from ..ingest.records import Record
 from ..ingest.where import written
-from .embedding.multi import MULTI, some_matrices
+from .embedding.multi import some_matrices
+from .results import MULTI, SPARSE
 
 ROWS, SIDECAR, RECORDS, TAGS, WRAP = "rows", "sidecar", "records", "tags", "wrap"
 """The blobs of a segment: sealed vectors, ids and norms, metadata and documents, filter tags; and,
@@ -223,14 +224,15 @@ def one_of(embeddings: object, multi: object, prefix: str = "") -> None:
         raise InvalidInput(f"pass either {prefix}embeddings=... or {prefix}multi_embeddings=..., not both.")
 
 
-def wanted_of(parts: list[str]) -> tuple[bool, bool, bool]:
-    """Whether records are read, vectors, and matrices."""
-    return bool({"metadatas", "documents"} & set(parts)), "embeddings" in parts, MULTI in parts
+def wanted_of(parts: list[str]) -> tuple[bool, bool, bool, bool]:
+    """Whether metadata and documents are read, vectors, matrices, and sparse vectors."""
+    records = bool({"metadatas", "documents"} & set(parts))
+    return records, "embeddings" in parts, MULTI in parts, SPARSE in parts
 
 
 def columns(read: Any, parts: list[str]) -> dict[str, Any]:
     """What the core read, by name; a part that was not asked for is None."""
-    ids, metadatas, documents, embeddings, multi = read
+    ids, metadatas, documents, embeddings, multi, sparse = read
     return {
         "ids": ids,
         "metadatas": [None if one is None else json.loads(one) for one in metadatas]
@@ -239,7 +241,13 @@ def columns(read: Any, parts: list[str]) -> dict[str, Any]:
         "documents": documents if "documents" in parts else None,
         "embeddings": embeddings,
         **({MULTI: multi} if MULTI in parts else {}),
+        **({SPARSE: [_weights(one) for one in sparse]} if SPARSE in parts else {}),
     }
+
+
+def _weights(sparse: tuple[list[int], list[float]] | None) -> dict[str, Any] | None:
+    """A sparse vector as `add` takes it."""
+    return None if sparse is None else {"indices": sparse[0], "values": sparse[1]}
 
 
 def changed(

@@ -22,14 +22,16 @@ from ..ingest.spans import traced
 from .audience import Audience, OwnerMatches, OwnerResult, check_audience, check_deviation
 from .batch import Batch, OnZero, changed, columns, one_of, rows, wanted_of, which, without_zeros
 from .embedding.function import texts_of
-from .embedding.multi import MULTI, matrices, rows_of
+from .embedding.multi import matrices, rows_of
 from .keys import Identity, Keys
 from .ranking import Fusion, Rerank, RerankFunction, check_fusion, sparse_rows, without_vectors
 from .results import (
     GET_DEFAULT,
     GET_INCLUDE,
+    MULTI,
     QUERY_DEFAULT,
     QUERY_INCLUDE,
+    SPARSE,
     Fetch,
     GetResult,
     Matches,
@@ -273,10 +275,10 @@ class Collection(Texts):
         `$and`, `$or`, `$not` of filters;
         `where_document` one on documents: `$contains`, `$not_contains`, `$regex`, `$not_regex`, `$and`, `$or`.
 
-        `include` may name `metadatas`, `documents` and `embeddings`: those are float32
-        (n, dimension), as they were put in; in collections made with `multi=` also `multi_embeddings`, a list of matrices, each
-        number to half a 127th of its vector's largest. `limit` and `offset` cut the list. `fetch` is what a server may see of
-        which rows are read, see `HttpClient`.
+        `include` may name `metadatas`, `documents` and `embeddings`: those are float32 (n, dimension), as they were put in.
+        `multi_embeddings`, of collections made with `multi=`, are matrices, each number to half a 127th of its vector's
+        largest; `sparse_embeddings`, of those made with `sparse=SparseVectors()`, dicts of `indices` and `values`. `limit` and
+        `offset` cut the list. `fetch` is what a server may see of which rows are read, see `HttpClient`.
 
         Vectors that weren't kept so (see `originals`; rows of writers, and of releases before 0.2)
         are unsealed: to within the precision of the seal, at unit length under metric cosine. In
@@ -284,7 +286,7 @@ class Collection(Texts):
         `OwnerResult`, which reads like the dict but is not written down, until `audience="owner"`
         asks for the dict. Raises InvalidInput for `audience="others"` then.
         """
-        parts = check_include(include, (*GET_INCLUDE, MULTI))
+        parts = check_include(include, (*GET_INCLUDE, MULTI, SPARSE))
         named = check_audience(audience)
         selection = which(ids, where, where_document)
         start = arrays.count(offset, "offset", 0)
@@ -393,13 +395,11 @@ class Collection(Texts):
         given = query_embeddings if query_multi_embeddings is None else query_multi_embeddings
         one_of(query_embeddings, query_multi_embeddings, "query_")
         both, alone = hybrid is not None and given is not None, without_vectors(hybrid)
-        wanted = check_include(self._query_default if include is None else include, (*QUERY_INCLUDE, MULTI))
+        asked_for = self._query_default if include is None else include
+        wanted = check_include(asked_for, (*QUERY_INCLUDE, MULTI, SPARSE))
         parts = wanted if order is None or "documents" in wanted else [*wanted, "documents"]
-        many = (
-            None
-            if query_multi_embeddings is None
-            else matrices(query_multi_embeddings, "query_multi_embeddings")
-        )
+        given_many = query_multi_embeddings
+        many = None if given_many is None else matrices(given_many, "query_multi_embeddings")
         pool = None if candidates is None else arrays.count(candidates, "candidates")
         if alone is None and many is not None:
             queries = np.empty((0, self.dimension), np.float32)
@@ -443,7 +443,7 @@ class Collection(Texts):
         result = QueryResult(
             {"ids": [one["ids"] for one in hits]},
             **{name: [one[name] for one in hits] if name in parts else None for name in QUERY_INCLUDE},
-            **({MULTI: [one[MULTI] for one in hits]} if MULTI in parts else {}),
+            **{name: [one[name] for one in hits] for name in (MULTI, SPARSE) if name in parts},
             include=parts,
         )
         result.checked, result.flooding, result.bounds = checked, flooded, bounds

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import html
 from collections.abc import Collection as Names
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -79,6 +80,8 @@ def matches_of(found: Opened, kind: type[Matches]) -> list[Matches]:
 
 GET_INCLUDE = ("metadatas", "documents", "embeddings")
 QUERY_INCLUDE = ("distances", "scores", *GET_INCLUDE)
+MULTI, SPARSE = "multi_embeddings", "sparse_embeddings"
+"""Parts that rows have in collections made with `multi=`, or `sparse=SparseVectors()`, alone."""
 GET_DEFAULT = ("metadatas", "documents")
 QUERY_DEFAULT = ("distances", "scores", "metadatas", "documents")
 
@@ -220,8 +223,18 @@ def check_include(include: Names[str], known: tuple[str, ...]) -> list[str]:
     names = [include] if isinstance(include, str) else list(include)
     for name in names:
         if name not in (*known, "ids"):
-            raise InvalidInput(f"include has {name!r:.100}; known parts are {', '.join(known)}.")
+            near = _near(name, known)
+            meant = "" if near is None else f" Did you mean {near!r}?"
+            raise InvalidInput(f"include has {name!r:.100}; known parts are {', '.join(known)}.{meant}")
     return [name for name in known if name in names]
+
+
+def _near(name: object, known: tuple[str, ...]) -> str | None:
+    """The part that a wrong name means, probably."""
+    if not isinstance(name, str) or not name:
+        return None
+    begun = [one for one in known if one.startswith(name.lower())]
+    return next(iter(begun or difflib.get_close_matches(name.lower(), known, 1, 0.75)), None)
 
 
 def check_fetch(fetch: object) -> str:

@@ -27,7 +27,9 @@ from .ranking import Fusion, Rerank, RerankFunction, Sparse, check_fusion, spars
 from .results import (
     GET_DEFAULT,
     GET_INCLUDE,
+    MULTI,
     QUERY_INCLUDE,
+    SPARSE,
     Fetch,
     GetResult,
     QueryResult,
@@ -220,7 +222,7 @@ class UnbornCollection(Collection):
         self._alive()
         check_fetch(fetch)
         check_audience(audience)
-        parts = check_include(include, GET_INCLUDE)
+        parts = check_include(include, (*GET_INCLUDE, MULTI, SPARSE))
         row_filter(where, where_document, self.filterable)
         empty: dict[str, Any] = {
             name: np.empty((0, 0), np.float32) if name == "embeddings" else [] for name in parts
@@ -259,7 +261,8 @@ class UnbornCollection(Collection):
         check_audience(audience)
         if flooding is not None:
             check_deviation(flooding)
-        parts = check_include(self._query_default if include is None else include, QUERY_INCLUDE)
+        known = (*QUERY_INCLUDE, MULTI, SPARSE)
+        parts = check_include(self._query_default if include is None else include, known)
         row_filter(where, where_document, self.filterable)
         if alone is None:
             rows = self._asked(query_embeddings, None if both else texts)

@@ -4,8 +4,8 @@ use std::cell::RefCell;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use ciphervec_client::{
-    Bm25, Clusters, Collection, Found, GetResult, Host, Known, QueryRequest, Row, Sparse, Tokens,
-    Unknown, Wanted,
+    Bm25, Clusters, Collection, Found, GetResult, Host, Known, QueryRequest, Row, Sparse,
+    SparseVector, Tokens, Unknown, Wanted,
 };
 use ciphervec_owner::SegmentId;
 use numpy::{PyArray1, PyArray2, PyReadonlyArray2};
@@ -17,8 +17,8 @@ use crate::client::answers::{Answered, PyQuery, answered, segments};
 use crate::client::facts;
 use crate::client::host::{PyCallHost, run};
 use crate::client::values::{
-    PyHybrid, PyMuvera, PyRecords, PySelection, PySparse, PyTokens, audience, names, network,
-    parts, sparse, tokens, told,
+    Pairs, PyHybrid, PyMuvera, PyParts, PyRecords, PySelection, PySparse, PyTokens, audience,
+    names, network, parts, sparse, tokens, told,
 };
 use crate::errors::CiphervecError;
 use crate::ids::{self, PyId};
@@ -60,13 +60,14 @@ impl Drop for Entered {
     }
 }
 
-/// Ids, metadata as JSON text, documents, vectors, matrices: an entry a row.
+/// Ids, metadata as JSON text, documents, vectors, matrices, sparse vectors: an entry a row.
 type Rows<'py> = (
     Vec<Bound<'py, PyAny>>,
     Option<Vec<Option<String>>>,
     Option<Vec<Option<String>>>,
     Option<Bound<'py, PyArray2<f32>>>,
     Option<Vec<Bound<'py, PyArray2<f32>>>>,
+    Option<Vec<Option<Pairs>>>,
 );
 /// The same of one query's hits, with their distances and scores.
 type Hits<'py> = (Rows<'py>, Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>);
@@ -107,15 +108,15 @@ impl PyCollection {
 fn listed<'py>(
     py: Python<'py>,
     rows: Vec<Row>,
-    (records, embeddings, multi): (bool, bool, bool),
+    (records, embeddings, multi, sparse): PyParts,
     dimension: usize,
 ) -> PyResult<Rows<'py>> {
     let count = rows.len();
     let (mut known, mut metadatas, mut documents) =
         (Vec::with_capacity(count), Vec::new(), Vec::new());
     let mut vectors = Vec::with_capacity(if embeddings { count * dimension } else { 0 });
-    let mut matrices = Vec::new();
-    for Row { id, metadata, document, embedding, tokens } in rows {
+    let (mut matrices, mut weights) = (Vec::new(), Vec::new());
+    for Row { id, metadata, document, embedding, tokens, sparse } in rows {
         known.push(ids::to_python(py, &id)?);
         metadatas.push(metadata);
         documents.push(document);
@@ -123,6 +124,7 @@ fn listed<'py>(
         if let Some(Tokens { width, values }) = tokens {
             matrices.push(arrays::matrix(py, values, width)?);
         }
+        weights.push(sparse.map(|SparseVector { indices, values }| (indices, values)));
     }
     let vectors = embeddings.then(|| arrays::matrix(py, vectors, dimension)).transpose()?;
     Ok((
@@ -131,6 +133,7 @@ fn listed<'py>(
         records.then_some(documents),
         vectors,
         multi.then_some(matrices),
+        sparse.then_some(weights),
     ))
 }
 
@@ -237,7 +240,7 @@ impl PyCollection {
         self.run(py, host, async |one, host| one.delete(host, &which, missing_ok).await)
     }
 
-    /// Rows, and whether vectors among them carry noise of the key. `include`: metadata and documents, vectors, matrices.
+    /// Rows, and whether vectors among them carry noise of the key.
     #[pyo3(signature = (host, which, include, offset = 0, limit = None, audience = None, fetch = "auto"))]
     #[expect(clippy::too_many_arguments, reason = "they are the arguments of one Python call")]
     fn get<'py>(
@@ -245,7 +248,7 @@ impl PyCollection {
         py: Python<'py>,
         host: &PyCallHost,
         which: PySelection,
-        include: (bool, bool, bool),
+        include: PyParts,
         offset: usize,
         limit: Option<usize>,
         audience: Option<&str>,
@@ -272,7 +275,7 @@ impl PyCollection {
         n_results: Option<usize>,
         within: Option<f64>,
         among: PySelection,
-        include: (bool, bool, bool),
+        include: PyParts,
         audience: Option<&str>,
         flooding: Option<f64>,
         skip_quarantined: bool,

@@ -48,6 +48,12 @@ pub fn check_multi(
     Muvera::new(width, options).map(told).map_err(Raise::raise)
 }
 
+/// That each matrix is what a collection takes whose vectors have `width` numbers.
+#[pyfunction]
+pub fn check_tokens(multi: PyTokens<'_>, width: usize, what: &str) -> PyResult<()> {
+    ciphervec_client::check_tokens(&tokens(&multi), width, what).map_err(Raise::raise)
+}
+
 /// As Python has it.
 pub fn told(of: Muvera) -> PyMuvera {
     (of.width, of.k_sim, of.repetitions, of.d_proj, of.dimension, of.seed)
@@ -81,7 +87,7 @@ pub fn sparse((bm25,): PySparse) -> Sparse {
 }
 
 /// Indices and weights of a sparse vector.
-type Pairs = (Vec<u32>, Vec<f32>);
+pub type Pairs = (Vec<u32>, Vec<f32>);
 
 fn vector((indices, values): Pairs) -> SparseVector {
     SparseVector { indices, values }
@@ -223,9 +229,12 @@ impl PyHybrid {
     }
 }
 
+/// Whether metadata and documents are read, vectors, matrices, sparse vectors.
+pub type PyParts = (bool, bool, bool, bool);
+
 /// Which parts of rows.
-pub fn parts((records, embeddings, multi): (bool, bool, bool), fetch: &str) -> PyResult<Parts> {
-    Ok(Parts { records, embeddings, multi, fetch: self::fetch(fetch)? })
+pub fn parts((records, embeddings, multi, sparse): PyParts, fetch: &str) -> PyResult<Parts> {
+    Ok(Parts { records, embeddings, multi, sparse, fetch: self::fetch(fetch)? })
 }
 
 /// How rows are read.

@@ -403,7 +403,7 @@ def test_cells_are_as_long_as_they_are(program: Program, tmp_path: Path) -> None
 
 def test_a_vector_of_the_command_line_is_a_list_of_numbers(program: Program) -> None:
     program("create", "db", "docs", "--dim", 2)
-    for vector in ('["1", 2]', "[[1, 2]]", "[null, 1]", "[1, 2", "3", "", "[" * 100_000, '{"a": 1}'):
+    for vector in ('["1", 2]', "[null, 1]", "[1, 2", "3", "", "[" * 100_000, '{"a": 1}'):
         said = program("query", "db", "docs", "--vector", vector, code=2).stderr
         assert "--vector must be a JSON list of numbers" in " ".join(said.split())
 

@@ -96,3 +96,68 @@ def test_a_file_that_is_there_stays(run: Program, tmp_path: Path) -> None:
     run("export", "db", "docs", "out.parquet", code=5)
     assert (tmp_path / "out.parquet").read_text() == "mine"
     assert ".parquet" in run("export", "db", "docs", "out.csv", code=2).stderr
+
+
+def many(count: int = 40) -> list[dict[str, Any]]:
+    """Rows of one to five tokens, and of sparse vectors of which some rows have none."""
+    random = np.random.default_rng(3)
+    found = []
+    for i in range(count):
+        tokens = random.standard_normal((i % 5 + 1, 6)).astype(np.float32)
+        row: dict[str, Any] = {"id": f"m{i}", "multi_embedding": tokens.tolist()}
+        if i % 4:
+            weights = random.uniform(0.1, 3, i % 7 + 1).astype(np.float32)
+            row["sparse_embedding"] = {
+                "indices": [*range(i, i + len(weights))],
+                "values": weights.tolist(),
+            }
+        if i % 3:
+            row |= {"document": document(i), "metadata": metadata(i)}
+        found.append(row)
+    return found
+
+
+def exported(run: Program, name: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in run("export", "db", name, "-").stdout.splitlines()]
+
+
+def plain(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Without fields that are null, which is what a column says of a row that has no such field."""
+    return [
+        {**row, "metadata": {k: v for k, v in (row.get("metadata") or {}).items() if v is not None}}
+        for row in rows
+    ]
+
+
+@pytest.mark.parametrize("file", ["out.parquet", "out.jsonl.gz"])
+def test_matrices_and_sparse_vectors_come_back_unchanged(run: Program, tmp_path: Path, file: str) -> None:
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(one) + "\n" for one in many()))
+    run("import", "db", "pages", "rows.jsonl", "--mode", "sealed-index")
+    first = exported(run, "pages")
+    for given, kept in zip(many(), first, strict=True):
+        assert {**kept, "multi_embedding": 0} == {**given, "multi_embedding": 0}
+        tokens, found = np.array(given["multi_embedding"]), np.array(kept["multi_embedding"])
+        assert (np.abs(tokens - found) <= np.abs(tokens).max(axis=1, keepdims=True) / 254 * (1 + 1e-5)).all()
+    run("export", "db", "pages", file)
+    run("import", "db", "back", file)
+    assert plain(exported(run, "back")) == plain(first)
+    if file.endswith(".parquet"):
+        from pyarrow import parquet
+
+        schema = parquet.read_schema(tmp_path / file)
+        assert schema.names[:4] == ["id", "document", "multi_embedding", "sparse_embedding"]
+        assert schema.field("multi_embedding").type == pa.list_(pa.list_(pa.float32(), 6))
+    said = run("export", "db", "pages", "chroma:out", code=2).stderr
+    assert "one vector a row" in said
+
+
+def test_sparse_vectors_beside_single_ones_come_back(run: Program, tmp_path: Path) -> None:
+    given = [
+        {**row, "embedding": X[i].tolist()} for i, row in enumerate(many()) if row.pop("multi_embedding")
+    ]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(one) + "\n" for one in given))
+    run("import", "db", "docs", "rows.jsonl", "--mode", "sealed-index", "--metric", "ip")
+    assert exported(run, "docs") == given
+    run("export", "db", "docs", "out.parquet")
+    run("import", "db", "back", "out.parquet", "--metric", "ip")
+    assert plain(exported(run, "back")) == plain(given)

@@ -64,6 +64,11 @@ def pinecone(tmp_path: Path) -> Path:
     return path
 
 
+def two(i: int) -> Any:
+    """The vectors of a row that has two."""
+    return np.stack([X[i], X[i, ::-1]])
+
+
 @contextmanager
 def serving(answer: Answer) -> Iterator[str]:
     """HOST:PORT of a server that answers JSON by this function of method, path, query and body."""
@@ -137,7 +142,7 @@ class FakeWeaviate:
         properties = {"n": i, "body": document(i)}
         if self.named:
             return {"id": self.ids[i], "properties": properties,
-                    "vectors": {"main": X[i].tolist(), "colbert": X[i : i + 2].tolist()}}  # fmt: skip
+                    "vectors": {"main": X[i].tolist(), "colbert": two(i).tolist()}}  # fmt: skip
         return {"id": self.ids[i], "properties": properties, "vector": X[i].tolist()}
 
 
@@ -181,7 +186,9 @@ class FakeElasticsearch:
         first = self.scrolls.pop(scroll)
         following = f"s{first + self.size}"
         self.scrolls[following] = first + self.size
-        hits = [{"_id": f"e{i}", "_source": {"vector": X[i].tolist(), "n": i, "body": document(i)}}
+        many = "colbert" in self.extra
+        hits = [{"_id": f"e{i}", "_source": {"vector": X[i].tolist(), "n": i, "body": document(i),
+                                             **({"colbert": two(i).tolist()} if many else {})}}
                 for i in range(first, min(first + self.size, ROWS))]  # fmt: skip
         return {"_scroll_id": following, "hits": {"hits": hits}}
 
@@ -265,14 +272,20 @@ def test_weaviate(run: Program, distance: str, metric: str) -> None:
     answers_as(run, metric, fake.ids, X)
 
 
-def test_weaviate_several_vectors_are_refused_by_name(run: Program) -> None:
-    with serving(FakeWeaviate(named=True)) as host:
+def test_weaviate_several_vectors_are_asked_about(run: Program) -> None:
+    fake = FakeWeaviate("dot", named=True)
+    with serving(fake) as host:
         said = refused(run, "docs", f"weaviate://{host}")
         assert "'colbert' would be lost" in said
         assert "--leave-out colbert" in said
         asked = refused(run, "docs", f"weaviate://{host}", "--embedding-column", "colbert")
-        assert "'colbert' is several vectors a row" in asked
+        assert "Name it with --multi-column" in asked
         assert moved(run, "docs", f"weaviate://{host}", "--leave-out", "colbert")["added"] == ROWS
+        many = ("--multi-column", "colbert")
+        assert "'main' would be lost" in refused(run, "pages", f"weaviate://{host}", *many)
+        assert moved(run, "pages", f"weaviate://{host}", *many, "--leave-out", "main")["added"] == ROWS
+        kept = np.array(stored(run, "pages")[fake.ids[9]]["multi_embedding"])
+        assert np.allclose(kept, two(9), atol=np.abs(X[9]).max() / 250)
     with serving(FakeWeaviate("manhattan")) as host:
         said = refused(run, "other", f"weaviate://{host}")
         assert "'manhattan', which ranks as none of cosine, ip, l2, hamming" in said
@@ -309,6 +322,25 @@ def test_elasticsearch_asks_what_is_not_said(run: Program) -> None:
         left = ("--leave-out", "tokens", "--leave-out", "parts.v")
         assert "is not indexed" in refused(run, "docs", f"elasticsearch://{host}", *left)
         assert moved(run, "docs", f"elasticsearch://{host}", *left, "--metric", "cosine")["added"] == ROWS
+
+
+def test_elasticsearch_rank_vectors(run: Program) -> None:
+    fake = FakeElasticsearch("8.18.0")
+    fake.extra = {"colbert": {"type": "rank_vectors", "dims": DIMENSION}}
+    with serving(fake) as host:
+        left = ("--leave-out", "vector", "--multi-column", "colbert")
+        assert moved(run, "docs", f"elasticsearch://{host}", *left)["added"] == ROWS
+    kept = np.array(stored(run)["e9"]["multi_embedding"])
+    assert np.allclose(kept, two(9), atol=np.abs(X[9]).max() / 250)
+
+
+def test_pinecone_sparse_values(run: Program, tmp_path: Path) -> None:
+    rows = [{"id": f"v{i}", "values": X[i].tolist(), "sparse_values": {"indices": [i, i + 9], "values": [0.5, 2.0]}}
+            for i in range(9)]  # fmt: skip
+    (tmp_path / "p.pinecone.jsonl").write_text("".join(json.dumps(one) + "\n" for one in rows))
+    assert moved(run, "docs", "p.pinecone.jsonl", "--metric", "ip")["added"] == 9
+    found = stored(run)
+    assert [found[one["id"]]["sparse_embedding"] for one in rows] == [one["sparse_values"] for one in rows]
 
 
 def test_a_wrong_token_is_said(run: Program, tmp_path: Path) -> None:

@@ -37,6 +37,32 @@ X = vectors()
 NAMES = [f"v{i}" for i in range(ROWS)]
 
 
+W = 6
+_RANDOM = np.random.default_rng(8)
+TOKENS = [_RANDOM.standard_normal((i % 4 + 1, W)).astype(np.float32) for i in range(ROWS)]
+WEIGHTS: list[dict[str, Any]] = [
+    {
+        "indices": [i % 7, 10 + i],
+        "values": [float(one) for one in _RANDOM.uniform(0.1, 2, 2).astype(np.float32)],
+    }
+    for i in range(ROWS)
+]
+
+
+def unit(rows: Any) -> Any:
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+def holds(found: dict[Any, dict[str, Any]], names: list[Any], tokens: list[Any]) -> None:
+    """Of each row its matrix, each number to half a 127th of its vector's largest."""
+    assert [*found] == names
+    for name, given in zip(names, tokens, strict=True):
+        kept = np.array(found[name]["multi_embedding"])
+        assert kept.shape == given.shape
+        most = np.abs(given).max(axis=1, keepdims=True) / 254 * (1 + 1e-5)
+        assert (np.abs(kept - given) <= most).all()
+
+
 @pytest.fixture
 def run(tmp_path: Path) -> Program:
     return program(tmp_path)
@@ -192,9 +218,52 @@ class TestQdrant:
             vectors=named,
             sparse_vectors_config={"sparse": self.models.SparseVectorParams()},
         )
+        run("create", "db", "docs", "--dim", DIMENSION, "--metric", "ip")
         said = refused(run, "docs", "qdrant:qdrant")
-        assert "'sparse' would be lost" in said
+        assert "takes no sparse vectors" in said
+        assert "--leave-out sparse" in said
         assert moved(run, "docs", "qdrant:qdrant", "--leave-out", "sparse")["added"] == ROWS
+
+    def test_sparse_vectors_come_too(self, run: Program) -> None:
+        client = self.qdrant.QdrantClient(path=self.folder)
+        client.create_collection(
+            "docs",
+            vectors_config=self.models.VectorParams(size=DIMENSION, distance="Dot"),
+            sparse_vectors_config={"splade": self.models.SparseVectorParams()},
+        )
+        weights = [self.models.SparseVector(**WEIGHTS[i]) for i in range(ROWS)]
+        client.upsert("docs", [
+            self.models.PointStruct(id=i, vector={"": X[i].tolist(), **({"splade": weights[i]} if i % 3 else {})})
+            for i in range(ROWS)
+        ])  # fmt: skip
+        client.close()
+        assert moved(run, "docs", "qdrant:qdrant")["added"] == ROWS
+        found = stored(run)
+        assert [found[i].get("sparse_embedding") for i in range(ROWS)] == [
+            WEIGHTS[i] if i % 3 else None for i in range(ROWS)
+        ]
+        answers_as(run, "ip", [*range(ROWS)], X)
+        assert moved(run, "docs", "qdrant:qdrant")["there"] == ROWS
+        assert "'splade' would be lost" in refused(run, "other", "qdrant:qdrant", "--sparse", "bm25")
+
+    @pytest.mark.parametrize("distance", ["Dot", "Cosine"])
+    def test_multivectors(self, run: Program, distance: str) -> None:
+        client = self.qdrant.QdrantClient(path=self.folder)
+        by_max_sim = self.models.MultiVectorConfig(comparator="max_sim")
+        kind = self.models.VectorParams(size=W, distance=distance, multivector_config=by_max_sim)
+        client.create_collection("docs", vectors_config={"colbert": kind})
+        client.upsert("docs", [
+            self.models.PointStruct(id=i, vector={"colbert": TOKENS[i].tolist()}, payload=metadata(i)) for i in range(ROWS)
+        ])  # fmt: skip
+        client.close()
+        told = moved(run, "docs", "qdrant:qdrant")
+        assert told["check"]["searched"] == told["check"]["asked"] == 20
+        tokens = TOKENS if distance == "Dot" else [unit(one) for one in TOKENS]
+        holds(stored(run), [*range(ROWS)], tokens)
+        assert moved(run, "docs", "qdrant:qdrant")["there"] == ROWS
+        assert "has no 'x', which --multi-column" in refused(
+            run, "other", "qdrant:qdrant", "--multi-column", "x"
+        )
 
     def test_manhattan_is_refused(self, run: Program) -> None:
         self.fill("Manhattan", [*range(ROWS)])
@@ -245,6 +314,26 @@ class TestLance:
         assert (told["source"]["metric"], told["check"]["searched"]) == ("cosine", ROWS)
         answers_as(run, "cosine", NAMES, X)
 
+    def test_matrices_and_sparse_vectors(self, run: Program) -> None:
+        import pyarrow as pa
+
+        tokens = pa.array([one.tolist() for one in TOKENS], pa.list_(pa.list_(pa.float32(), W)))
+        columns = {"id": NAMES, "colbert": tokens, "splade": WEIGHTS, "n": [*range(ROWS)]}
+        self.db.create_table("docs", pa.table(columns))
+        told = moved(run, "docs", "lance:lance")
+        assert {one["name"]: one["becomes"] for one in told["source"]["columns"]} == {
+            "id": "id",
+            "colbert": "matrix",
+            "splade": "sparse vector",
+            "n": "metadata",
+        }
+        found = stored(run)
+        assert [found[name]["sparse_embedding"] for name in NAMES] == WEIGHTS
+        holds(found, NAMES, [unit(one) for one in TOKENS])
+        assert moved(run, "docs", "lance:lance")["there"] == ROWS
+        run("create", "db", "plain", "--dim", DIMENSION)
+        assert "rows have many" in refused(run, "plain", "lance:lance")
+
     def test_bytes_are_named_with_their_count(self, run: Program) -> None:
         self.fill(blob=b"\x00")
         said = refused(run, "docs", "lance:lance")
@@ -271,16 +360,19 @@ class TestMilvus:
         schema.add_field("pk", self.pymilvus.DataType.INT64, is_primary=True)
         schema.add_field("v", self.pymilvus.DataType.FLOAT_VECTOR, dim=DIMENSION)
         schema.add_field("body", self.pymilvus.DataType.VARCHAR, max_length=100)
+        schema.add_field("splade", self.pymilvus.DataType.SPARSE_FLOAT_VECTOR)
         index = client.prepare_index_params()
         index.add_index("v", index_type="FLAT", metric_type=said)
+        index.add_index("splade", index_type="SPARSE_INVERTED_INDEX", metric_type="IP")
         client.create_collection("docs", schema=schema, index_params=index)
-        client.insert(
-            "docs", [{"pk": i, "v": X[i].tolist(), "body": document(i), **metadata(i)} for i in range(ROWS)]
-        )
+        sparse = [dict(zip(one["indices"], one["values"], strict=True)) for one in WEIGHTS]
+        client.insert("docs", [
+            {"pk": i, "v": X[i].tolist(), "splade": sparse[i], "body": document(i), **metadata(i)} for i in range(ROWS)
+        ])  # fmt: skip
         client.close()
         told = moved(run, "docs", "milvus:milvus.db", "--document-column", "body")
         assert (told["added"], told["check"]["searched"]) == (ROWS, ROWS)
-        assert stored(run) == {i: row(i, i) for i in range(ROWS)}
+        assert stored(run) == {i: {**row(i, i), "sparse_embedding": WEIGHTS[i]} for i in range(ROWS)}
         answers_as(run, metric, [*range(ROWS)], X)
 
 

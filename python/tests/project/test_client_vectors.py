@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import ciphervec
-from ciphervec import Client, Clusters, Keys, PersistentClient
+from ciphervec import BM25, Client, Clusters, Keys, Muvera, PersistentClient, SparseVectors
 
 SCRIPTS: list[dict[str, Any]] = json.loads(
     (Path(__file__).parents[3] / "vectors" / "client" / "calls.json").read_text()
@@ -61,7 +61,7 @@ def check(call: Callable[..., Any], step: dict[str, Any]) -> None:
         assert expected is None or found == expected
         return
     for part, right in expected.items():
-        if part in ("scores", "distances", "embeddings"):
+        if part in ("scores", "distances", "embeddings", "multi_embeddings"):
             for one, other in zip(found[part], right, strict=True):
                 np.testing.assert_allclose(one, other, atol=2e-3)
         else:
@@ -83,6 +83,10 @@ def test_a_script_gives_what_it_says(
     choices = dict(script["create"])
     if "routing" in choices:
         choices["routing"] = Clusters(**choices["routing"])
+    if "multi" in choices:
+        choices["multi"] = Muvera(**choices["multi"])
+    if "sparse" in choices:
+        choices["sparse"] = SparseVectors() if choices["sparse"] == "vectors" else BM25()
     docs = client.create_collection("script", **choices)
     for number, step in enumerate(script["steps"]):
         with warnings.catch_warnings():

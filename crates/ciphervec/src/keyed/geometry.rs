@@ -3,10 +3,12 @@
 use super::hash::{MAX_PARTS, TAG_BYTES};
 use super::tree;
 use crate::error::{Error, Result};
-use ciphervec_he::lattice::retrieval::{MAX_RECORD, PAYLOAD_BYTES, Shape};
+use ciphervec_he::lattice::retrieval::{PAYLOAD_BYTES, Shape};
 
 /// The most bytes of a record.
 pub const MAX_CONTENT: usize = u16::MAX as usize;
+/// The most bytes of a bucket: a larger one would be read for each key.
+const MAX_BUCKET: usize = 10 * PAYLOAD_BYTES;
 /// What sealing adds to a record: nonce, tag, and its length.
 pub(super) const SEALED: usize = 24 + 16 + size_of::<u32>();
 
@@ -98,10 +100,10 @@ impl Geometry {
     /// [`Error::Range`] for no buckets, or more than a table of private fetch holds.
     pub fn shape(&self, name: [u8; 16]) -> Result<Shape> {
         let bucket = self.bucket();
-        if bucket > MAX_RECORD {
+        if bucket > MAX_BUCKET {
             return Err(Error::Range {
                 what: "bytes of a bucket",
-                expected: format!("at most {MAX_RECORD}"),
+                expected: format!("at most {MAX_BUCKET}"),
                 actual: bucket.to_string(),
             });
         }

@@ -178,7 +178,11 @@ pub fn asked_by(encoder: &Encoder, queries: &[Tokens]) -> Result<Vec<f32>> {
     Ok(queries.iter().flat_map(one).collect())
 }
 
-fn check_tokens(given: &[Tokens], width: usize, what: &str) -> Result<()> {
+/// That each of these matrices is what a collection takes whose vectors have `width` numbers; `what` they are called.
+///
+/// # Errors
+/// [`Error::Rows`] naming all that are not.
+pub fn check_tokens(given: &[Tokens], width: usize, what: &str) -> Result<()> {
     let fault = |(row, tokens): (usize, &Tokens)| {
         Some((row, format!("{what}[{row}] {}.", tokens.fault(width)?)))
     };

@@ -3,6 +3,7 @@
 use ciphervec_owner::Id;
 
 use crate::records::matrix::Tokens;
+use crate::records::sparse::SparseVector;
 use crate::replica::fetch::Fetch;
 use crate::replica::fusion::Hybrid;
 
@@ -15,6 +16,8 @@ pub struct Parts {
     pub embeddings: bool,
     /// All vectors of rows that have many.
     pub multi: bool,
+    /// Sparse vectors, in collections that take them.
+    pub sparse: bool,
     /// What a server may see of which rows they are of.
     pub fetch: Fetch,
 }
@@ -23,6 +26,11 @@ impl Parts {
     /// Whether what vectors were put in as is read.
     pub(crate) fn vectors(&self) -> bool {
         self.embeddings || self.multi
+    }
+
+    /// Whether records are read, which sparse vectors stand in too; and what vectors were put in as.
+    pub(crate) fn wanted(&self) -> (bool, bool) {
+        (self.records || self.sparse, self.vectors())
     }
 }
 
@@ -89,6 +97,8 @@ pub struct Row {
     pub embedding: Option<Vec<f32>>,
     /// All vectors of a row that has many, each number within half a 127th of its vector's largest.
     pub tokens: Option<Tokens>,
+    /// Its sparse vector, as it was put in.
+    pub sparse: Option<SparseVector>,
 }
 
 /// A row that is close to a query.

@@ -22,7 +22,10 @@ pub async fn way(
     if parts.multi {
         replica.encoder()?;
     }
-    replica.way(host, parts.fetch, (parts.records, parts.vectors()), bound).await
+    if parts.sparse {
+        replica.check_sparse_kept()?;
+    }
+    replica.way(host, parts.fetch, parts.wanted(), bound).await
 }
 
 pub fn filter_of(replica: &Replica, which: &Selection) -> Result<Option<Filter>> {
@@ -65,20 +68,18 @@ pub async fn rows_of(
 ) -> Result<GetResult> {
     let (vectors, records) = match way {
         Way::Private(bound) => {
-            let wanted = (parts.records, parts.vectors());
-            let (records, kept) = replica.fetch_private(host, &ids, wanted, bound).await?;
+            let (records, kept) = replica.fetch_private(host, &ids, parts.wanted(), bound).await?;
             let vectors = replica.vectors_of_kept(&kept)?;
             (parts.vectors().then_some(vectors), records)
         }
         Way::All => {
-            let wanted = (parts.records, parts.vectors());
-            let (records, vectors) = replica.read_whole(host, &ids, wanted).await?;
+            let (records, vectors) = replica.read_whole(host, &ids, parts.wanted()).await?;
             (vectors, records)
         }
         Way::Segments | Way::Rows => {
             let vectors =
                 if parts.vectors() { Some(replica.read_vectors(host, &ids).await?) } else { None };
-            let records = match (parts.records, way) {
+            let records = match (parts.wanted().0, way) {
                 (false, _) => Vec::new(),
                 (true, Way::Rows) => replica.fetch_rows(host, &ids).await?,
                 (true, _) => replica.read_records(host, &ids).await?,
@@ -97,10 +98,12 @@ pub async fn rows_of(
     let dimension = spec.dimension();
     let mut rows = Vec::with_capacity(ids.len());
     for (i, id) in ids.into_iter().enumerate() {
-        let (metadata, document) = match records.get(i) {
-            Some(record) => Record::read(record)?.parts(),
-            None => (None, None),
+        let mut record = match records.get(i) {
+            Some(record) => Record::read(record)?,
+            None => Record::default(),
         };
+        let sparse = record.sparse.take().filter(|_| parts.sparse);
+        let (metadata, document) = record.parts();
         let embedding =
             vectors.as_ref().map(|vectors| vectors.rows[i * dimension..][..dimension].to_vec());
         let matrix = vectors.as_ref().and_then(|vectors| vectors.matrices.get(i));
@@ -111,6 +114,7 @@ pub async fn rows_of(
             document,
             embedding: embedding.filter(|_| parts.embeddings),
             tokens: tokens.transpose()?.map(|matrix| matrix.values()),
+            sparse,
         });
     }
     Ok(GetResult { rows, owners_only })

@@ -60,6 +60,24 @@ impl Replica {
         }
     }
 
+    /// That rows have sparse vectors to be read.
+    ///
+    /// # Errors
+    /// [`Error::Input`] where they have none.
+    pub fn check_sparse_kept(&self) -> Result<()> {
+        match self.description.sparse {
+            Some(Sparse::Vectors) => Ok(()),
+            Some(Sparse::Bm25(_)) => Error::input(format!(
+                "{} ranks by the words of documents, and has no sparse vectors to read. Read its documents.",
+                self.name()
+            )),
+            None => Error::input(format!(
+                "{} was made without sparse vectors, so that it has none to read.",
+                self.name()
+            )),
+        }
+    }
+
     /// The highest rows by the words that are asked, as many as `count`, and what words say of the rows that `found` has.
     pub async fn ranked_by_words(
         &mut self,

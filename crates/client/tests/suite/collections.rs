@@ -13,7 +13,7 @@ use crate::support::{Faulty, Server, client, connection, filled, keys, rows, vec
 
 const D: usize = 16;
 const EVERYTHING: Parts =
-    Parts { records: true, embeddings: true, multi: false, fetch: Fetch::Segments };
+    Parts { records: true, embeddings: true, multi: false, sparse: false, fetch: Fetch::Segments };
 
 fn ask(embedding: Vec<f32>, count: usize) -> QueryRequest {
     QueryRequest {

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ciphervec_client::{
-    Audience, Choices, Client, Collection, Connection, Error, Face, GetResult, Known, OnZero,
-    Parts, QueryRequest, Records, Selection, Unknown, block_on,
+    Asked, Audience, Bm25, Choices, Client, Collection, Connection, Error, Face, Fusion, GetResult,
+    Hybrid, Known, Muvera, MuveraOptions, OnZero, Parts, QueryRequest, Records, Selection, Sparse,
+    SparseVector, Tokens, Unknown, block_on,
 };
 use ciphervec_owner::{Id, Keys, Metric, Mode};
 use serde_json::value::RawValue;
@@ -101,15 +102,51 @@ fn texts(given: &Given, name: &str, documents: bool) -> Result<Vec<Option<String
     }
 }
 
+/// Matrices, and which rows have one.
+fn tokens(given: &Given, name: &str) -> (Vec<Tokens>, Option<Vec<bool>>) {
+    let Some(Value::Array(rows)) = value(given, name) else { return (Vec::new(), None) };
+    let there = rows.iter().map(|row| !row.is_null()).collect();
+    let matrix = |one: &Value| {
+        let lines: Vec<Vec<f32>> = serde_json::from_value(one.clone()).unwrap();
+        Tokens { width: lines[0].len(), values: lines.concat() }
+    };
+    (rows.iter().filter(|row| !row.is_null()).map(matrix).collect(), Some(there))
+}
+
+/// Sparse vectors, none where a row has none.
+fn weights(given: &Given, name: &str) -> Vec<Option<SparseVector>> {
+    value(given, name).map_or_else(Vec::new, |rows| serde_json::from_value(rows).unwrap())
+}
+
+fn hybrid(given: &Given) -> Result<Option<Hybrid>, Error> {
+    let fusion = match value(given, "fusion").as_ref().and_then(Value::as_str) {
+        None => return Ok(None),
+        Some("rrf") => Fusion::Ranks { k: 60.0 },
+        Some("sparse") => Fusion::Words,
+        Some(_) => return refused("fusion"),
+    };
+    let asked = match value(given, "query_texts") {
+        Some(texts) => Asked::Texts(serde_json::from_value(texts).unwrap()),
+        None => Asked::Vectors(weights(given, "sparse").into_iter().flatten().collect()),
+    };
+    let scans = given.contains_key("query_embeddings");
+    if scans && matches!(fusion, Fusion::Words) {
+        return refused("fusion");
+    }
+    Ok(Some(Hybrid::new(asked, fusion)))
+}
+
 fn records(given: &Given) -> Result<(Records, Option<Vec<bool>>), Error> {
     let (embeddings, there) = vectors(given, "embeddings")?;
+    let (multi, many) = tokens(given, "multi_embeddings");
+    let there = there.or(many);
     let records = Records {
         ids: ids(given)?.unwrap_or_default(),
         embeddings,
         metadatas: texts(given, "metadatas", false)?,
         documents: texts(given, "documents", true)?,
-        sparse: Vec::new(),
-        multi: Vec::new(),
+        sparse: weights(given, "sparse_embeddings"),
+        multi,
         on_zero: match value(given, "on_zero") {
             None => OnZero::Refuse,
             Some(Value::String(what)) if what == "refuse" => OnZero::Refuse,
@@ -168,7 +205,8 @@ fn include(given: &Given, default: &[&str], known: &[&str]) -> Result<Vec<String
 fn parts(include: &[String]) -> Parts {
     let has = |part: &str| include.iter().any(|one| one == part);
     let records = has("metadatas") || has("documents");
-    Parts { records, embeddings: has("embeddings"), ..Parts::default() }
+    let (multi, sparse) = (has(MULTI), has(SPARSE));
+    Parts { records, embeddings: has("embeddings"), multi, sparse, ..Parts::default() }
 }
 
 fn id_of(id: &Id) -> Value {
@@ -192,6 +230,11 @@ fn listed(found: &GetResult, include: &[String]) -> BTreeMap<String, Value> {
             "metadatas" => all(&|row| json!({"raw": parsed(&row.metadata)})),
             "documents" => all(&|row| json!(row.document)),
             "embeddings" => all(&|row| json!(row.embedding)),
+            MULTI => all(&|row| {
+                let Tokens { width, values } = row.tokens.clone().unwrap_or_default();
+                json!(values.chunks(width.max(1)).collect::<Vec<_>>())
+            }),
+            SPARSE => all(&|row| json!(row.sparse)),
             _ => continue,
         };
         parts.insert(part.clone(), json!(values));
@@ -199,10 +242,13 @@ fn listed(found: &GetResult, include: &[String]) -> BTreeMap<String, Value> {
     parts
 }
 
+const SPARSE: &str = "sparse_embeddings";
+const MULTI: &str = "multi_embeddings";
+const ROWS: [&str; 7] = ["ids", "embeddings", "metadatas", "documents", "on_zero", SPARSE, MULTI];
 const KNOWN: [(&str, &[&str]); 15] = [
-    ("add", &["ids", "embeddings", "metadatas", "documents", "on_zero"]),
-    ("upsert", &["ids", "embeddings", "metadatas", "documents", "on_zero"]),
-    ("update", &["ids", "embeddings", "metadatas", "documents", "remove_fields"]),
+    ("add", &ROWS),
+    ("upsert", &ROWS),
+    ("update", &["ids", "embeddings", "metadatas", "documents", "remove_fields", SPARSE, MULTI]),
     ("delete", &["ids", "where", "where_document", "missing_ok"]),
     ("get", &["ids", "where", "where_document", "include", "limit", "offset", "audience"]),
     (
@@ -217,10 +263,15 @@ const KNOWN: [(&str, &[&str]); 15] = [
             "include",
             "audience",
             "skip_quarantined",
+            "query_multi_embeddings",
+            "candidates",
+            "query_texts",
+            "sparse",
+            "fusion",
         ],
     ),
     ("count", &[]),
-    ("merge", &["ids", "embeddings", "metadatas", "documents", "known", "unknown"]),
+    ("merge", &["ids", "embeddings", "metadatas", "documents", "known", "unknown", SPARSE, MULTI]),
     ("prefetch", &["queries"]),
     ("recluster", &[]),
     ("optimize", &["reseal"]),
@@ -309,7 +360,7 @@ fn run(docs: &Collection, host: &Connection, step: &Step) -> Found {
             let include = include(
                 given,
                 &["metadatas", "documents"],
-                &["metadatas", "documents", "embeddings", "ids"],
+                &["metadatas", "documents", "embeddings", "ids", MULTI, SPARSE],
             )?;
             let (offset, limit) = (number(given, "offset")?.unwrap_or(0), number(given, "limit")?);
             let found = block_on(docs.get(
@@ -323,14 +374,25 @@ fn run(docs: &Collection, host: &Connection, step: &Step) -> Found {
             Ok(json!(listed(&found, &include)))
         }
         _ => {
-            let all = ["metadatas", "documents", "embeddings", "ids", "scores", "distances"];
+            let all = [
+                "metadatas",
+                "documents",
+                "embeddings",
+                "ids",
+                "scores",
+                "distances",
+                MULTI,
+                SPARSE,
+            ];
             let include = include(given, &["distances", "scores"], &all)?;
             let within =
                 given.get("within").map(|raw| text(raw).parse::<f64>().unwrap_or(f64::NAN));
             let request = QueryRequest {
                 embeddings: vectors(given, "query_embeddings")?.0,
                 n_results: number(given, "n_results")?,
-                hybrid: None,
+                multi: tokens(given, "query_multi_embeddings").0,
+                candidates: number(given, "candidates")?,
+                hybrid: hybrid(given)?,
                 within,
                 among: selection(given)?,
                 parts: parts(&include),
@@ -433,7 +495,25 @@ fn check(docs: &Collection, host: &Connection, step: &Step) {
 
 fn choices(name: String, given: &BTreeMap<String, Value>) -> Choices {
     let text = |key: &str| given.get(key).and_then(Value::as_str);
-    let mut choices = Choices::new(name, given["dimension"].as_u64().unwrap() as usize);
+    let multi = given.get("multi").map(|given| {
+        let count = |key: &str| given[key].as_u64().map(|count| count as u32);
+        let options = MuveraOptions {
+            k_sim: count("k_sim"),
+            repetitions: count("repetitions"),
+            d_proj: count("d_proj"),
+            dimension: count("dimension"),
+            seed: given["seed"].as_u64(),
+        };
+        Muvera::new(count("width").unwrap(), options).unwrap()
+    });
+    let dimension = given.get("dimension").and_then(Value::as_u64).map(|count| count as usize);
+    let dimension = dimension.or(multi.map(|multi| multi.dimension as usize)).unwrap();
+    let mut choices = Choices::new(name, dimension);
+    choices.multi = multi;
+    choices.sparse = text("sparse").map(|kind| match kind {
+        "bm25" => Sparse::Bm25(Bm25::default()),
+        _ => Sparse::Vectors,
+    });
     choices.metric = text("metric").map_or(Metric::Cosine, |metric| metric.parse().unwrap());
     choices.mode = text("mode").map_or(Mode::Sealed, |mode| mode.parse().unwrap());
     if let Some(fields) = given.get("filterable") {

@@ -33,7 +33,13 @@ fn story(server: &Server, host: &dyn Host, name: &str) -> Result<(Vec<Id>, Vec<I
             .get(
                 host,
                 &Selection::default(),
-                Parts { records: true, embeddings: true, multi: false, fetch: Fetch::Segments },
+                Parts {
+                    records: true,
+                    embeddings: true,
+                    multi: false,
+                    sparse: false,
+                    fetch: Fetch::Segments,
+                },
                 0,
                 None,
                 None,
@@ -59,7 +65,13 @@ fn upkept(server: &Server, host: &dyn Host, name: &str) -> Result<(Vec<Id>, Vec<
         docs.optimize(host, false).await?;
         docs.rotate_keys(host, &next, false).await?;
         let again = server.client(&next).get_collection(host, name, false, None).await?;
-        let parts = Parts { records: true, embeddings: true, multi: false, fetch: Fetch::Segments };
+        let parts = Parts {
+            records: true,
+            embeddings: true,
+            multi: false,
+            sparse: false,
+            fetch: Fetch::Segments,
+        };
         let all = again.get(host, &Selection::default(), parts, 0, None, None).await?;
         assert_eq!(again.info(host, None).await?.segments.len(), 1);
         Ok((all.rows.into_iter().map(|row| row.id).collect(), Vec::new()))
@@ -114,7 +126,13 @@ fn what_arrived_of_a_blob_is_not_fetched_again() {
     });
     let docs =
         block_on(server.client(&keys()).get_collection(&host, "notes", false, None)).unwrap();
-    let parts = Parts { records: true, embeddings: false, multi: false, fetch: Fetch::Segments };
+    let parts = Parts {
+        records: true,
+        embeddings: false,
+        multi: false,
+        sparse: false,
+        fetch: Fetch::Segments,
+    };
     let found = block_on(docs.get(&host, &Selection::default(), parts, 0, None, None)).unwrap();
     assert_eq!(found.rows.len(), 300);
     assert_eq!(cuts.get(), 0);

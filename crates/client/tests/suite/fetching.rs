@@ -14,9 +14,9 @@ use crate::support::{Faulty, Server, connection, filled, keys, rows, vectors};
 
 const D: usize = 16;
 const PRIVATE: Parts =
-    Parts { records: true, embeddings: false, multi: false, fetch: Fetch::Private };
+    Parts { records: true, embeddings: false, multi: false, sparse: false, fetch: Fetch::Private };
 const PLAIN: Parts =
-    Parts { records: true, embeddings: false, multi: false, fetch: Fetch::Segments };
+    Parts { records: true, embeddings: false, multi: false, sparse: false, fetch: Fetch::Segments };
 
 fn sealed(name: &str) -> Choices {
     Choices::new(name, D)
@@ -285,7 +285,8 @@ fn rows_of_writers_and_vectors_as_they_were_put_in_are_fetched() {
     let (host, _) = connection();
     let client = server.client(&keys());
     let docs = filled(&client, &host, &sealed("docs"), rows(12, D, 1));
-    let both = |fetch| Parts { records: true, embeddings: true, multi: false, fetch };
+    let both =
+        |fetch| Parts { records: true, embeddings: true, multi: false, sparse: false, fetch };
     let private = get(&docs, &host, &[1003, 1000], both(Fetch::Private)).unwrap();
     assert_eq!(private, get(&docs, &host, &[1003, 1000], both(Fetch::Segments)).unwrap());
     assert_eq!(private.rows[0].embedding.as_deref(), Some(&vectors(12, D, 1)[3 * D..4 * D]));

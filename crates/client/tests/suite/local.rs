@@ -31,7 +31,13 @@ fn asked(docs: &Collection, host: &Connection, seed: u64) -> Result<QueryResult,
     let request = QueryRequest {
         embeddings: vectors(2, DIMENSION, seed),
         n_results: Some(3),
-        parts: Parts { records: true, embeddings: true, multi: false, fetch: Fetch::Segments },
+        parts: Parts {
+            records: true,
+            embeddings: true,
+            multi: false,
+            sparse: false,
+            fetch: Fetch::Segments,
+        },
         ..QueryRequest::default()
     };
     block_on(docs.query(host, request))
@@ -467,6 +473,16 @@ fn words_and_sparse_vectors_find_what_vectors_do_not() {
             ..rows(ROWS, DIMENSION, 3)
         };
         let ids = block_on(docs.add(&host, given)).unwrap();
+        let which = Selection { ids: Some(vec![ids[41].clone()]), ..Selection::default() };
+        let parts = Parts { sparse: true, ..Parts::default() };
+        let read = block_on(docs.get(&host, &which, parts, 0, None, None));
+        match kind {
+            Sparse::Vectors => {
+                let read = read.unwrap().rows.remove(0);
+                assert_eq!((read.sparse, read.document), (Some(sparse(41)), None));
+            }
+            Sparse::Bm25(_) => assert!(matches!(read, Err(Error::Input(_)))),
+        }
         let asked = match kind {
             Sparse::Vectors => Asked::Vectors(vec![sparse(41), sparse(299)]),
             Sparse::Bm25(_) => Asked::Texts(vec!["R41".to_owned(), "row r299".to_owned()]),

@@ -13,7 +13,7 @@ use crate::support::{Faulty, Server, connection, filled, keys, rows};
 
 const D: usize = 16;
 const EVERYTHING: Parts =
-    Parts { records: true, embeddings: true, multi: false, fetch: Fetch::Segments };
+    Parts { records: true, embeddings: true, multi: false, sparse: false, fetch: Fetch::Segments };
 
 fn other_keys() -> Arc<Keys> {
     Arc::new(Keys::from_master([9; 32]))

@@ -27,6 +27,7 @@ import type {
   NativeSelection,
   NativeTokens,
 } from "../native.js";
+import { nearest } from "../options.js";
 import type {
   Audience,
   Clustered,
@@ -47,7 +48,13 @@ import type { Choices } from "./client.js";
 
 export type { CollectionFacts } from "../native.js";
 
-const GET_PARTS: readonly GetPart[] = ["metadatas", "documents", "embeddings", "multiEmbeddings"];
+const GET_PARTS: readonly GetPart[] = [
+  "metadatas",
+  "documents",
+  "embeddings",
+  "multiEmbeddings",
+  "sparseEmbeddings",
+];
 const QUERY_PARTS: readonly QueryPart[] = ["distances", "scores", ...GET_PARTS];
 
 interface Which {
@@ -203,6 +210,9 @@ export class CollectionEngine {
       embeddings: part("embeddings", (i) => beside[i]?.embeddings ?? []),
       ...(include.includes("multiEmbeddings") && {
         multiEmbeddings: beside.map((one) => one.multiEmbeddings ?? []),
+      }),
+      ...(include.includes("sparseEmbeddings") && {
+        sparseEmbeddings: beside.map((one) => one.sparseEmbeddings ?? []),
       }),
       ...(bounds.length > 0 && { bounds: Array.from(bounds) }),
       include,
@@ -386,16 +396,17 @@ function selection({ ids, where, whereDocument }: Which): NativeSelection {
   };
 }
 
-function partsOf(include: readonly string[]): { records: boolean; embeddings: boolean; multi: boolean } {
+function partsOf(include: readonly string[]) {
   return {
     records: include.includes("metadatas") || include.includes("documents"),
     embeddings: include.includes("embeddings"),
     multi: include.includes("multiEmbeddings"),
+    sparseVectors: include.includes("sparseEmbeddings"),
   };
 }
 
 function listed(
-  { ids, metadatas, documents, embeddings, matrices }: NativeListed,
+  { ids, metadatas, documents, embeddings, matrices, weights }: NativeListed,
   include: readonly GetPart[],
 ) {
   return {
@@ -407,6 +418,7 @@ function listed(
     documents: include.includes("documents") ? documents : null,
     embeddings: include.includes("embeddings") ? embeddings : null,
     ...(include.includes("multiEmbeddings") && { multiEmbeddings: (matrices ?? []).map(vectorsOf) }),
+    ...(include.includes("sparseEmbeddings") && { sparseEmbeddings: weights ?? [] }),
   };
 }
 
@@ -432,8 +444,13 @@ function checkInclude<T extends string>(include: unknown, known: readonly T[]): 
   if (!Array.isArray(include))
     throw new InvalidInput(`include must be a list of parts: ${known.join(", ")}.`);
   for (const name of include)
-    if (name !== "ids" && !known.includes(name))
-      throw new InvalidInput(`include has ${JSON.stringify(name)}; known parts are ${known.join(", ")}.`);
+    if (name !== "ids" && !known.includes(name)) {
+      const near = typeof name === "string" ? nearest(name, known) : null;
+      const meant = near === null ? "" : ` Did you mean "${near}"?`;
+      throw new InvalidInput(
+        `include has ${JSON.stringify(name)}; known parts are ${known.join(", ")}.${meant}`,
+      );
+    }
   return known.filter((name) => include.includes(name));
 }
 

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...ingest.arrays import FloatArray, Id
-from .source import Hits
+from .source import Hits, Questions
 from .survey import Rows
 
 Doubles = npt.NDArray[np.float64]
@@ -39,21 +39,22 @@ class Agreement:
     same: int = 0
     near: int = 0
     apart: float = 0.0
-    """The largest difference of two distances at one rank, in cosines."""
+    """The largest difference of two distances at one rank, in cosines; of scores by MaxSim in their bound."""
 
     @property
     def different(self) -> int:
         return self.asked - self.same - self.near
 
-    def see(self, theirs: Hits, ours: Hits, scale: float) -> None:
-        """Compare two answers to one question, whose distances are off by `scale` times what a cosine is."""
+    def see(self, theirs: Hits, ours: Hits, scale: float, most: float | None = None) -> None:
+        """Compare two answers to one question, whose distances are off by `scale` times what a cosine is, and by
+        `most` of these at most where it is given."""
         self.asked += 1
         pairs = itertools.zip_longest(theirs[1], ours[1], fillvalue=np.inf)
         gap = max((abs(a - b) for a, b in pairs), default=0.0) / scale
         self.apart = max(self.apart, gap)
         if set(theirs[0]) == set(ours[0]) and len(theirs[0]) == len(ours[0]):
             self.same += 1
-        elif gap <= _ROUNDED.get(self.precision, _ROUNDED_ELSE):
+        elif gap <= (_ROUNDED.get(self.precision, _ROUNDED_ELSE) if most is None else most):
             self.near += 1
 
 
@@ -82,13 +83,15 @@ def patiently(answers: Iterator[Hits]) -> Iterator[Hits]:
             return
 
 
-def one_by_one(parts: Iterable[Rows], queries: FloatArray, metric: str, count: int = TOP) -> list[Hits]:
+def one_by_one(parts: Iterable[Rows], queries: Questions, metric: str, count: int = TOP) -> list[Hits]:
     """The closest rows of all of these, each compared with each query."""
+    if isinstance(queries, list):
+        return _by_max_sim(parts, queries, count)
     asked = _ready(queries.astype(np.float64), metric)
     names: list[list[Id]] = [[] for _ in queries]
     best: list[Doubles] = [np.empty(0) for _ in queries]
     for rows in _blocks(parts):
-        vectors = _ready(rows.vectors.astype(np.float64), metric)
+        vectors = _ready(np.asarray(rows.vectors, np.float64), metric)
         rough = _rough(asked.astype(np.float32), vectors.astype(np.float32), metric)
         few = min(count + _SPARE, len(rows))
         chosen = np.argpartition(rough, few - 1, axis=1)[:, :few]
@@ -99,6 +102,19 @@ def one_by_one(parts: Iterable[Rows], queries: FloatArray, metric: str, count: i
             order = np.argsort(distances, kind="stable")[:count]
             best[number], names[number] = distances[order], [known[at] for at in order]
     return [(known, distances.tolist()) for known, distances in zip(names, best, strict=True)]
+
+
+def _by_max_sim(parts: Iterable[Rows], queries: list[FloatArray], count: int) -> list[Hits]:
+    """The same by MaxSim: the sum over a question's vectors of the largest inner product with a row's."""
+    asked = [one.astype(np.float64) for one in queries]
+    best: list[list[tuple[float, Id]]] = [[] for _ in queries]
+    for rows in parts:
+        for name, tokens in zip(rows.ids, rows.vectors, strict=True):
+            columns = tokens.astype(np.float64).T
+            for found, one in zip(best, asked, strict=True):
+                found.append((1 - float((one @ columns).max(axis=1).sum()), name))
+        best = [sorted(found, key=lambda pair: pair[0])[:count] for found in best]
+    return [([name for _, name in found], [distance for distance, _ in found]) for found in best]
 
 
 def _blocks(parts: Iterable[Rows]) -> Iterator[Rows]:

@@ -9,7 +9,7 @@ from typing import Any
 from ...errors import InvalidInput
 from ...ingest.metrics import MetricName
 from ..row_table import Table
-from .source import LOOKED_AT, PAGE, Column, Schema, Source, matrix, metric_of
+from .source import LOOKED_AT, PAGE, Column, Schema, Source, matrix
 from .web import Web
 
 METRICS: dict[str, MetricName] = {
@@ -21,7 +21,7 @@ METRICS: dict[str, MetricName] = {
 _HIDES_VECTORS = (9, 2)
 """From this version on an answer has vectors only if it is told to."""
 _OTHERS = {
-    "sparse_vector": "a sparse vector",
+    "sparse_vector": "sparse, by words and not by numbers",
     "rank_vectors": "several vectors a row",
     "knn_vector": "a vector of OpenSearch's",
 }
@@ -50,10 +50,18 @@ class Elasticsearch(Source):
             and one.get("element_type", "float") != "bit"
             and "dims" in one
         }
-        others = dict(_strange(fields, plain))
-        self._vector, dimension = self.vector(plain, others)
+        many = {
+            name: int(one["dims"])
+            for name, one in fields.items()
+            if one.get("type") == "rank_vectors"
+            and one.get("element_type", "float") == "float"
+            and "dims" in one
+        }
+        others = {name: says for name, says in _strange(fields, plain) if name not in many}
+        chosen = self.vectors(plain, others, many)
+        self._vector = chosen.name
         self.known([*fields])
-        found = fields[self._vector]
+        found = {"similarity": "dot_product"} if chosen.many else fields[self._vector]
         said = str(found.get("similarity") or ("cosine" if found.get("index", True) else ""))
         if not said and metric is None:
             raise InvalidInput(
@@ -62,11 +70,11 @@ class Elasticsearch(Source):
             )
         rows = int(self._web("GET", f"/{self._name}/_count")["count"])
         self.schema = Schema(
-            f"Elasticsearch, index {self._name}", rows, dimension,
-            metric_of(said, METRICS, "Elasticsearch", metric) if said else None, said or "not indexed",
-            [Column("_id", "str", "id"), *self.vector_columns(self._vector, plain, others),
+            f"Elasticsearch, index {self._name}", rows, chosen.numbers,
+            self.metric(said, METRICS, "Elasticsearch", metric) if said else None, said or "not indexed",
+            [Column("_id", "str", "id"), *self.vector_columns(),
              *(Column(name, one.get("type", "object"), self.becomes(name)) for name, one in fields.items()
-               if name not in plain and name not in others)],
+               if name not in (*plain, *others, *many))],
         )  # fmt: skip
 
     def pages(self) -> Iterator[Table]:
@@ -78,7 +86,8 @@ class Elasticsearch(Source):
         try:
             while hits := found["hits"]["hits"]:
                 records = [dict(one["_source"]) for one in hits]
-                rows = matrix([record.pop(self._vector, None) for record in records])
+                rows = [record.pop(self._vector, None) for record in records]
+                rows = rows if self.chosen_vectors.many else matrix(rows)
                 yield self.table(
                     rows, [self.record(one["_id"], record) for one, record in zip(hits, records, strict=True)]
                 )

@@ -10,14 +10,13 @@ import numpy as np
 
 from ...errors import InvalidInput
 from ...ingest import packed
-from ...ingest.arrays import FloatArray
 from ...ingest.extras import needed
 from ...ingest.files import at_home, text_lines
 from ...ingest.metrics import MetricName
 from ..ids import typed_ids
 from ..readers import OF_TEXTS, READERS
 from ..row_table import Columns, Table
-from .source import PAGE, Column, Hits, Schema, Source, in_parts, metric_of, troubles
+from .source import PAGE, Column, Hits, Questions, Schema, Source, in_parts, metric_of, troubles
 
 
 class Faiss(Source):
@@ -114,7 +113,7 @@ class Faiss(Source):
                 beside.documents and beside.documents[start:stop],
             )
 
-    def nearest(self, queries: FloatArray, count: int) -> Iterator[Hits]:
+    def nearest(self, queries: Questions, count: int) -> Iterator[Hits]:
         """FAISS's exact search over the vectors of the index, whatever its kind."""
         whole = np.ascontiguousarray(self._index.reconstruct_n(0, self._index.ntotal))
         names = self._names(0, self._index.ntotal)

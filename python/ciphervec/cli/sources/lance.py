@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from ...errors import InvalidInput
-from ...ingest.arrays import FloatArray
 from ...ingest.extras import needed
 from ...ingest.metrics import MetricName
 from ..row_table import Table
-from .source import PAGE, Column, Hits, Schema, Source, in_parts, metric_of, troubles
+from .source import PAGE, Column, Hits, Questions, Schema, Source, in_parts, troubles
 
 METRICS: dict[str, MetricName] = {"l2": "l2", "cosine": "cosine", "dot": "ip"}
+
+_NO_INDEX = "The table has no index; its own search is by l2 unless told otherwise. --metric says which."
 
 
 class Lance(Source):
@@ -36,29 +37,33 @@ class Lance(Source):
                 one.columns[0]: one.name for one in self._table.list_indices() if len(one.columns) == 1
             }
         plain: dict[str, int] = {}
-        others: dict[str, str] = {}
+        many: dict[str, int] = {}
         for one in self._table.schema:
             if pa.types.is_fixed_size_list(one.type) and pa.types.is_floating(one.type.value_type):
                 plain[one.name] = one.type.list_size
             elif pa.types.is_list(one.type) and pa.types.is_fixed_size_list(one.type.value_type):
-                others[one.name] = "several vectors a row"
+                many[one.name] = one.type.value_type.list_size
         self.known(names)
-        self._vector, dimension = self.vector(plain, others)
+        sparse = [one.name for one in self._table.schema if _is_sparse(pa, one.type)]
+        chosen = self.vectors(plain, {}, many, sparse)
+        self._vector = chosen.name
         if columns.id not in names:
             raise InvalidInput(f"{address.text} has no {columns.id!r}; name the column with the ids with --id-column: "
                                f"{', '.join(names)}.")  # fmt: skip
         with troubles(address, Exception):
             index = self._table.index_stats(indexes[self._vector]) if self._vector in indexes else None
-        said = str(index.distance_type if index and index.distance_type else "l2").lower()
-        self._metric, self._by = metric_of(said, METRICS, "LanceDB", metric), said
-        left_out = {*plain, *others, *columns.leave_out} - {self._vector}
+        usual = "cosine" if chosen.many else "l2"  # the only one that it has for many vectors a row
+        said = str(index.distance_type if index and index.distance_type else usual).lower()
+        self._metric, self._by = self.metric(said, METRICS, "LanceDB", metric), said
+        vectors = {*plain, *many, *sparse}
+        left_out = {*vectors, *columns.leave_out} - {self._vector, chosen.sparse}
         self._read = [name for name in names if name not in left_out]
         self.schema = Schema(
-            f"LanceDB, table {self._name}", rows, dimension, self._metric, said,
-            [*self.vector_columns(self._vector, plain, others),
+            f"LanceDB, table {self._name}", rows, chosen.numbers, self._metric, said,
+            [*self.vector_columns(),
              *(Column(one.name, str(one.type), "id" if one.name == columns.id else self.becomes(one.name))
-               for one in self._table.schema if one.name not in plain and one.name not in others)],
-            () if index else ("The table has no index; its own search is by l2 unless told otherwise. --metric says which.",),
+               for one in self._table.schema if one.name not in vectors)],
+            () if index or chosen.many else (_NO_INDEX,),
         )  # fmt: skip
 
     def pages(self) -> Iterator[Table]:
@@ -69,12 +74,19 @@ class Lance(Source):
                 import pyarrow as pa
 
                 table = pa.Table.from_batches([batch])
-                column = table.column(self._vector)
-                rows = column.to_pylist() if column.null_count else lists.vectors(column, self.address.text)
+                column, read = (
+                    table.column(self._vector),
+                    lists.matrices if self.chosen_vectors.many else lists.vectors,
+                )
+                rows = column.to_pylist() if column.null_count else read(column, self.address.text)
                 records = table.drop_columns([self._vector]).to_pylist()
                 yield self.tabular(rows, records, self._read)
 
-    def nearest(self, queries: FloatArray, count: int) -> Iterator[Hits]:
+    def nearest(self, queries: Questions, count: int) -> Iterator[Hits] | None:
+        """Of many vectors a row it has no search without an index."""
+        return None if self.chosen_vectors.many else self._nearest(queries, count)
+
+    def _nearest(self, queries: Questions, count: int) -> Iterator[Hits]:
         for part in in_parts(queries, 10):
             with troubles(self.address, Exception):
                 found = (
@@ -88,3 +100,11 @@ class Lance(Source):
             for number in range(len(part)):
                 mine = [one for one in found if one.get("query_index", 0) == number]
                 yield [one[self.columns.id] for one in mine], [one["_distance"] for one in mine]
+
+
+def _is_sparse(pa: Any, of: Any) -> bool:
+    """Whether values of this type are sparse vectors: structures of indices and values."""
+    return pa.types.is_struct(of) and {of.field(at).name for at in range(of.num_fields)} == {
+        "indices",
+        "values",
+    }

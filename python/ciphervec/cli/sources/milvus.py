@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from ...errors import InvalidInput
-from ...ingest.arrays import FloatArray
 from ...ingest.extras import needed
 from ...ingest.metrics import MetricName
 from ..row_table import Table
@@ -15,6 +14,7 @@ from .source import (
     PAGE,
     Column,
     Hits,
+    Questions,
     Schema,
     Source,
     in_parts,
@@ -52,12 +52,16 @@ class Milvus(Source):
         kinds = pymilvus.DataType
         plain: dict[str, int] = {}
         others: dict[str, str] = {}
+        sparse: list[str] = []
         for one in described["fields"]:
             if one["type"] == kinds.FLOAT_VECTOR:
                 plain[one["name"]] = int(one["params"]["dim"])
+            elif one["type"] == kinds.SPARSE_FLOAT_VECTOR:
+                sparse.append(one["name"])
             elif "VECTOR" in one["type"].name:
                 others[one["name"]] = f"a {one['type'].name.lower().replace('_', ' ')}"
-        self._vector, dimension = self.vector(plain, others)
+        chosen = self.vectors(plain, others, sparse=sparse)
+        self._vector, apart = chosen.name, {*plain, *others, *sparse}
         self._id = next(one["name"] for one in described["fields"] if one.get("is_primary"))
         if columns.id not in ("id", self._id):
             raise InvalidInput(f"{address.text} has its ids in {self._id!r}; --id-column is for tables.")
@@ -65,22 +69,23 @@ class Milvus(Source):
         said = str(index["metric_type"]) if index else "no index"
         self._exact = index is not None and index["index_type"] in _EXACT
         self._metric = metric_of(said, METRICS, "Milvus", metric)
-        scalars = [
-            one["name"]
-            for one in described["fields"]
-            if one["name"] not in plain and one["name"] not in others
+        scalars = [one["name"] for one in described["fields"] if one["name"] not in apart]
+        weighted = [] if chosen.sparse is None else [chosen.sparse]
+        self._wanted = [
+            *scalars,
+            self._vector,
+            *weighted,
+            *(["$meta"] if described.get("enable_dynamic_field") else []),
         ]
-        self._wanted = [*scalars, self._vector, *(["$meta"] if described.get("enable_dynamic_field") else [])]
         with troubles(address, Exception):
             first = self._client.query(self._name, filter="", output_fields=[*self._wanted], limit=LOOKED_AT)
         seen = [
-            {name: value for name, value in one.items() if name not in (self._id, self._vector)}
-            for one in first
+            {name: value for name, value in one.items() if name not in (self._id, *apart)} for one in first
         ]
         self.schema = Schema(
-            f"Milvus, collection {self._name}", rows, dimension, self._metric, said,
+            f"Milvus, collection {self._name}", rows, chosen.numbers, self._metric, said,
             [Column(self._id, "str" if first and isinstance(first[0][self._id], str) else "int", "id"),
-             *self.vector_columns(self._vector, plain, others), *self.fields(seen)],
+             *self.vector_columns(), *self.fields(seen)],
         )  # fmt: skip
 
     def pages(self) -> Iterator[Table]:
@@ -104,10 +109,10 @@ class Milvus(Source):
         finally:
             pages.close()
 
-    def nearest(self, queries: FloatArray, count: int) -> Iterator[Hits] | None:
+    def nearest(self, queries: Questions, count: int) -> Iterator[Hits] | None:
         return self._nearest(queries, count) if self._exact else None
 
-    def _nearest(self, queries: FloatArray, count: int) -> Iterator[Hits]:
+    def _nearest(self, queries: Questions, count: int) -> Iterator[Hits]:
         for part in in_parts(queries, 10):
             with troubles(self.address, Exception):
                 found = self._client.search(

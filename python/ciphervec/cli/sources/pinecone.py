@@ -15,6 +15,7 @@ from ..row_table import Table
 from .source import LOOKED_AT, PAGE, Column, Schema, Source, matrix
 
 FIELDS = ("id", "values", "metadata", "sparse_values", "sparseValues")
+_SPARSE = "sparse_values"
 
 
 class Pinecone(Source):
@@ -38,14 +39,11 @@ class Pinecone(Source):
             for text in file:
                 rows += bool(text.strip())
                 sparse = sparse or '"sparse' in text
-        plain, others = (
-            {"values": len(first[0]["values"])},
-            {"sparse_values": "a sparse vector"} if sparse else {},
-        )
-        name, dimension = self.vector(plain, others)
+        dimension = len(first[0]["values"])
+        self.vectors({"values": dimension}, {}, sparse=[_SPARSE] if sparse else [])
         self.schema = Schema(
             "Pinecone's vectors, in a file", rows, dimension, None, "not said",
-            [Column("id", "str", "id"), *self.vector_columns(name, plain, others),
+            [Column("id", "str", "id"), *self.vector_columns(),
              *self.fields([record.get("metadata") for record in first])],
         )  # fmt: skip
 
@@ -54,7 +52,12 @@ class Pinecone(Source):
         while part := [record for _, record in islice(lines, PAGE)]:
             yield self.table(
                 matrix([one["values"] for one in part]),
-                [self.record(one["id"], one.get("metadata")) for one in part],
+                [
+                    self.record(
+                        one["id"], one.get("metadata"), sparse=one.get(_SPARSE) or one.get("sparseValues")
+                    )
+                    for one in part
+                ],
             )
 
     def _lines(self) -> Iterator[tuple[int, dict[str, Any]]]:

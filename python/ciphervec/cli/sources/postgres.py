@@ -11,11 +11,10 @@ from typing import Any
 import numpy as np
 
 from ...errors import InvalidInput
-from ...ingest.arrays import FloatArray
 from ...ingest.extras import needed
 from ...ingest.metrics import MetricName
 from ..row_table import Table
-from .source import PAGE, Column, Hits, Schema, Source, matrix, metric_of, troubles
+from .source import PAGE, Column, Hits, Questions, Schema, Source, matrix, metric_of, troubles
 
 METRICS: dict[str, MetricName] = {"l2": "l2", "ip": "ip", "cosine": "cosine"}
 OPERATORS = {"l2": "<->", "ip": "<#>", "cosine": "<=>"}
@@ -113,7 +112,7 @@ class Postgres(Source):
         self._read = [name for name in names if name not in left_out]
         self.schema = Schema(
             f"PostgreSQL, table {table}", rows, dimension, named, ", ".join(said) or "no index",
-            [*self.vector_columns(self._vector, plain, others),
+            [*self.vector_columns(),
              *(Column(row["attname"], row["type"], "id" if row["attname"] == self._id else self.becomes(row["attname"]))
                for row in found if row["attname"] not in plain and row["attname"] not in others)],
         )  # fmt: skip
@@ -130,7 +129,7 @@ class Postgres(Source):
                     records = [{self.columns.id: record.pop(self._id), **record} for record in records]
                 yield self.tabular(rows, records, names)
 
-    def nearest(self, queries: FloatArray, count: int) -> Iterator[Hits]:
+    def nearest(self, queries: Questions, count: int) -> Iterator[Hits]:
         """By a scan of the table, with no index."""
         vector, name = _quoted(self._vector), _quoted(self._id)
         distance = f"{vector} {OPERATORS[self._by]} $1"

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from ...errors import InvalidInput
-from ...ingest.arrays import FloatArray
 from ...ingest.extras import needed
 from ...ingest.metrics import MetricName
 from ..row_table import Table
@@ -16,11 +15,11 @@ from .source import (
     PAGE,
     Column,
     Hits,
+    Questions,
     Schema,
     Source,
     in_parts,
     matrix,
-    metric_of,
     troubles,
 )
 
@@ -61,37 +60,44 @@ class Qdrant(Source):
         kinds = vectors if isinstance(vectors, dict) else {_UNNAMED: vectors}
         self._single = not isinstance(vectors, dict)
         plain = {name: kind.size for name, kind in kinds.items() if kind.multivector_config is None}
-        others = {name: "several vectors a row" for name in kinds if name not in plain}
-        others |= dict.fromkeys(parameters.sparse_vectors or {}, "a sparse vector")
-        self._vector, dimension = self.vector(plain, others)
-        said = kinds[self._vector].distance.value
-        self._metric = metric_of(said, METRICS, "Qdrant", metric)
+        many = {name: kind.size for name, kind in kinds.items() if name not in plain}
+        chosen = self.vectors(plain, {}, many, [*(parameters.sparse_vectors or {})])
+        self._vector, said = chosen.name, kinds[chosen.name].distance.value
+        self._metric = self.metric(said, METRICS, "Qdrant", metric)
         self.schema = Schema(
-            f"Qdrant, collection {self._name}", rows, dimension, self._metric, said,
+            f"Qdrant, collection {self._name}", rows, chosen.numbers, self._metric, said,
             [Column("id", "/".join(dict.fromkeys(type(one.id).__name__ for one in first)), "id"),
-             *self.vector_columns(self._vector, plain, others), *self.fields([one.payload for one in first])],
+             *self.vector_columns(), *self.fields([one.payload for one in first])],
         )  # fmt: skip
 
     def pages(self) -> Iterator[Table]:
-        following, wanted = None, True if self._single else [self._vector]
+        sparse = self.chosen_vectors.sparse
+        following, wanted = None, True if self._single else [self._vector, *([sparse] if sparse else [])]
+        name = "" if self._single else self._vector
         while True:
             with troubles(self.address, Exception):
                 points, following = self._client.scroll(
                     self._name, limit=PAGE, offset=following, with_payload=True, with_vectors=wanted
                 )
             if points:
-                rows = [
-                    one.vector if self._single else (one.vector or {}).get(self._vector) for one in points
-                ]
-                yield self.table(matrix(rows), [self.record(one.id, one.payload) for one in points])
+                kept = [one.vector if isinstance(one.vector, dict) else {name: one.vector} for one in points]
+                rows = [one.get(name) for one in kept]
+                weights = [_weights(one.get(sparse)) if sparse else None for one in kept]
+                yield self.table(
+                    rows if self.chosen_vectors.many else matrix(rows),
+                    [
+                        self.record(one.id, one.payload, sparse=sparse)
+                        for one, sparse in zip(points, weights, strict=True)
+                    ],
+                )
             if following is None:
                 return
 
-    def nearest(self, queries: FloatArray, count: int) -> Iterator[Hits]:
+    def nearest(self, queries: Questions, count: int) -> Iterator[Hits]:
         ask = self._models.QueryRequest
         exact = self._models.SearchParams(exact=True)
         of = None if self._single else self._vector
-        for part in in_parts(queries, 10):
+        for part in in_parts(queries, 1 if self.chosen_vectors.many else 10):
             with warnings.catch_warnings(), troubles(self.address, Exception):
                 warnings.simplefilter("ignore", UserWarning)  # local mode is exact without being told
                 found = self._client.query_batch_points(
@@ -104,3 +110,8 @@ class Qdrant(Source):
                     [point.id for point in one.points],
                     [score * score if self._metric == "l2" else 1 - score for score in scores],
                 )
+
+
+def _weights(sparse: Any) -> Any:
+    """A sparse vector of the client's, as rows have it."""
+    return sparse and {"indices": sparse.indices, "values": sparse.values}

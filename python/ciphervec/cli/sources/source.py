@@ -8,7 +8,7 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeAlias
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 import numpy as np
@@ -25,6 +25,8 @@ PAGE = 2_000
 LOOKED_AT = 200
 """Rows in which the fields are looked for, of engines that have no list of them."""
 USUAL = Columns()
+Questions: TypeAlias = FloatArray | list[FloatArray]
+"""Vectors, or matrices of rows that have many each."""
 Hits = tuple[list[Id], list[float]]
 """Ids and distances of one question, closest first; distances as `ciphervec query` has them."""
 
@@ -104,6 +106,30 @@ class Column:
 
 
 @dataclass(frozen=True)
+class Shape:
+    """What rows are made of: one vector of `dimension` numbers, or many of `width`. Both are None where rows tell."""
+
+    dimension: int | None = None
+    width: int | None = None
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The columns of a source that become a row's vector, or its matrix where it has `many`, and its sparse vector."""
+
+    name: str
+    numbers: int
+    """Of a vector."""
+    many: bool = False
+    sparse: str | None = None
+
+    @property
+    def shape(self) -> Shape:
+        """Of a collection that takes such rows."""
+        return Shape(width=self.numbers) if self.many else Shape(self.numbers)
+
+
+@dataclass(frozen=True)
 class Schema:
     """What a source is, before any of it is read. `metric` is ciphervec's name for it, and None where there is none."""
 
@@ -123,12 +149,16 @@ class Source:
     address: Address
     columns: Columns
     schema: Schema = field(init=False)
+    chosen_vectors: Chosen = field(init=False)
     unused: set[str] = field(init=False)
     """What --leave-out names and nothing had so far."""
     objects: bool | None = None
     """Whether a column `metadata` holds objects, which are laid out."""
     held: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
     """What is let go of in the end."""
+    unit: bool = False
+    """Whether the vectors of a matrix are brought to unit length."""
+    _kinds: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.unused = {*self.columns.leave_out}
@@ -141,7 +171,7 @@ class Source:
         """All rows, in the same order each time."""
         raise NotImplementedError
 
-    def nearest(self, queries: FloatArray, count: int) -> Iterator[Hits] | None:
+    def nearest(self, queries: Questions, count: int) -> Iterator[Hits] | None:
         """The closest rows by the engine's own exact search; None where it has none."""
         return None
 
@@ -151,14 +181,7 @@ class Source:
 
     def table(self, rows: Any, records: list[dict[str, Any]]) -> Table:
         """A page of what `record` and its like made."""
-        names = [self.columns.id, self.columns.document, METADATA]
-        return made(
-            self.address.text,
-            rows,
-            records,
-            names,
-            Columns(id=self.columns.id, document=self.columns.document),
-        )
+        return self._made(rows, records, [self.columns.id, self.columns.document, METADATA])
 
     def tabular(self, rows: Any, records: list[dict[str, Any]], names: Sequence[str]) -> Table:
         """A page of a table with these columns, the vector's aside. Raises InvalidInput where `metadata` holds objects in
@@ -172,18 +195,34 @@ class Source:
                     f"{self.address.text}: {METADATA!r} holds objects in some rows only; the row with the id "
                     f"{record.get(self.columns.id)!r:.80} has {value!r:.80}. Pass --leave-out {METADATA}, or correct it."
                 )
-        columns = Columns(id=self.columns.id, document=self.columns.document)
-        return made(self.address.text, rows, records, [*names, columns.id, columns.document], columns)
+        sparse = self.chosen_vectors.sparse
+        if sparse is not None:
+            for record in records:
+                record[Columns.SPARSE] = record.pop(sparse, None)
+        return self._made(rows, records, [*names, self.columns.id, self.columns.document])
+
+    def _made(self, rows: Any, records: list[dict[str, Any]], names: Sequence[str]) -> Table:
+        many, sparse = (
+            self.chosen_vectors.many,
+            None if self.chosen_vectors.sparse is None else Columns.SPARSE,
+        )
+        columns = Columns(id=self.columns.id, document=self.columns.document, sparse=sparse)
+        text = self.address.text
+        multi = [_at_unit_length(one) if self.unit else one for one in rows] if many else None
+        return made(text, None if many else rows, records, names, columns, multi=multi)
 
     def record(
-        self, name: object, fields: Mapping[str, Any] | None, document: object = None
+        self, name: object, fields: Mapping[str, Any] | None, document: object = None, sparse: Any = None
     ) -> dict[str, Any]:
-        """A row of an engine that keeps ids beside the fields. The document is one of those, where none is apart."""
+        """A row of an engine that keeps ids beside the fields. The document is one of those, where none is apart; `sparse` are
+        the indices and values of its sparse vector."""
         self.unused.difference_update(fields or ())
         left = {key: value for key, value in (fields or {}).items() if key not in self.columns.leave_out}
         if document is None:
             document = left.pop(self.columns.document, None)
         found: dict[str, Any] = {self.columns.id: name, METADATA: left or None}
+        if self.chosen_vectors.sparse is not None:
+            found[Columns.SPARSE] = sparse
         return found if document is None else {**found, self.columns.document: document}
 
     def fields(self, seen: Sequence[Mapping[str, Any] | None]) -> list[Column]:
@@ -219,48 +258,98 @@ class Source:
         if self.columns.id != USUAL.id:
             raise InvalidInput(f"{self.address.text} has ids of its own; --id-column is for tables.")
 
-    def vector(self, plain: Mapping[str, int], others: Mapping[str, str]) -> tuple[str, int]:
-        """The name and dimension of the vectors that are read: what --embedding-column names, or the only ones. `plain`
-        are one dense vector a row; `others` are vectors of a kind that no collection holds. Raises InvalidInput, which
-        names what would be lost and wasn't left out."""
-        wanted, text = self.columns.embedding, self.address.text
-        self.unused.difference_update(plain, others)
+    def vectors(
+        self,
+        plain: Mapping[str, int],
+        others: Mapping[str, str],
+        multi: Mapping[str, int] | None = None,
+        sparse: Sequence[str] = (),
+    ) -> Chosen:
+        """What is read of the vectors that are there: what --embedding-column, --multi-column and --sparse-column name, or the
+        only ones. `plain` are one dense vector a row, `multi` many; `others` are of a kind that no collection holds. Raises
+        InvalidInput, which names what would be lost and wasn't left out."""
+        many, wanted, text = multi or {}, self.columns.embedding, self.address.text
+        self.unused.difference_update(plain, others, many, sparse)
         if wanted in others:
             raise InvalidInput(f"{text}: {wanted!r} is {others[wanted]}. {_ONE_EACH}{_or_else(plain)}")
-        left = {name: size for name, size in plain.items() if name not in self.columns.leave_out}
-        if wanted in left:
-            name = wanted
+        if wanted in many:
+            raise InvalidInput(f"{text}: {wanted!r} is several vectors a row. Name it with --multi-column.")
+        dense = {name: size for name, size in plain.items() if name not in self.columns.leave_out}
+        named = self._named(self.columns.multi, USUAL.MULTI, [*many], "--multi-column")
+        left = [name for name in many if name not in self.columns.leave_out]
+        weighted = self._named(self.columns.sparse, USUAL.SPARSE, sparse, "--sparse-column")
+        kept = [name for name in sparse if name not in self.columns.leave_out]
+        if weighted is None and len(kept) == 1 and self.columns.sparse is not None:
+            (weighted,) = kept
+        if wanted in dense and named is None:
+            found = Chosen(wanted, dense[wanted], sparse=weighted)
         elif wanted != USUAL.embedding:
-            raise InvalidInput(
-                f"{text} has no vectors {wanted!r}, which --embedding-column names.{_or_else(plain)}"
-            )
-        elif len(left) == 1:
-            (name,) = left
-        elif not left:
+            says = f"no vectors {wanted!r}" if wanted not in dense else f"both {wanted!r} and {named!r}"
+            raise InvalidInput(f"{text} has {says}, which --embedding-column names.{_or_else(plain)}")
+        elif named is not None or (not dense and len(left) == 1 and self.columns.multi is not None):
+            of = left[0] if named is None else named
+            found = Chosen(of, many[of], True, weighted)
+        elif len(dense) == 1:
+            found = Chosen(*next(iter(dense.items())), sparse=weighted)
+        elif not dense and not left:
             strange = ", ".join(f"{one!r} is {kind}" for one, kind in others.items())
             raise InvalidInput(
                 f"{text} has no vectors that can be read{': ' + strange if strange else ''}. {_ONE_EACH}"
             )
         else:
             raise InvalidInput(
-                f"{text} has several vectors a row: {_list(left)}. {_ONE_EACH}Name one with --embedding-column, and the "
-                "others with --leave-out; or import each into a collection of its own."
+                f"{text} has several vectors a row: {_list([*dense, *left])}. {_ONE_EACH}Name one with --embedding-column or "
+                "--multi-column, and the others with --leave-out; or import each into a collection of its own."
             )
-        lost = [one for one in (*left, *others) if one != name and one not in self.columns.leave_out]
+        taken = (found.name, found.sparse, *self.columns.leave_out)
+        lost = [one for one in (*dense, *left, *kept, *others) if one not in taken]
         if lost:
             raise InvalidInput(
                 f"{text}: {_list(lost)} would be lost. {_ONE_EACH}Leave them out with "
                 f"{' '.join(f'--leave-out {one}' for one in lost)}."
             )
-        return name, left[name]
+        self.chosen_vectors = found
+        self._kinds = {**{name: f"vector, {size}" for name, size in plain.items()},
+                       **{name: f"vectors, {size} each" for name, size in many.items()},
+                       **dict.fromkeys(sparse, "sparse vector"), **others}  # fmt: skip
+        return found
 
-    def vector_columns(self, name: str, plain: Mapping[str, int], others: Mapping[str, str]) -> list[Column]:
-        """The rows of a schema for these."""
-        found = [
-            Column(one, f"vector, {size}", "vector" if one == name else "left out")
-            for one, size in plain.items()
-        ]
-        return [*found, *(Column(one, kind, "left out") for one, kind in others.items())]
+    def _named(self, wanted: str | None, usual: str, there: Sequence[str], option: str) -> str | None:
+        """What an option names, where that is there; None where it names nothing. Raises InvalidInput."""
+        if wanted is None or (wanted == usual and wanted not in there):
+            return None
+        if wanted not in there:
+            raise self.absent(wanted, option, there)
+        return None if wanted in self.columns.leave_out else wanted
+
+    def vector(self, plain: Mapping[str, int], others: Mapping[str, str]) -> tuple[str, int]:
+        """As `vectors`, of an engine that has dense ones alone: the name, and how many numbers."""
+        found = self.vectors(plain, others)
+        return found.name, found.numbers
+
+    def metric(
+        self, said: str, known: Mapping[str, MetricName], engine: str, asked: MetricName | None
+    ) -> MetricName | None:
+        """As `metric_of`; of many vectors a row the inner product, which MaxSim of cosines is of vectors of unit length. Raises
+        InvalidInput."""
+        found = metric_of(said, known, engine, asked)
+        if not self.chosen_vectors.many:
+            return found
+        self.unit = found == "cosine"
+        if found not in ("cosine", "ip") and asked != "ip":
+            raise InvalidInput(
+                f"{engine} compares the vectors of {self.chosen_vectors.name!r} by {said!r}, and MaxSim is of inner products "
+                "here. --metric ip imports them under these; other rows may rank first."
+            )
+        return "ip"
+
+    def vector_columns(self) -> list[Column]:
+        """The rows of a schema for the vectors that are there."""
+        chosen = self.chosen_vectors
+        becomes = {chosen.name: "matrix" if chosen.many else "vector"}
+        if chosen.sparse is not None:
+            becomes[chosen.sparse] = "sparse vector"
+        return [Column(name, kind, becomes.get(name, "left out")) for name, kind in self._kinds.items()]
 
     def chosen(self, choice: str, there: Sequence[str], kind: str) -> str:
         """What `?choice=` names, or the only one that is there. Raises InvalidInput."""
@@ -274,7 +363,7 @@ class Source:
         return wanted
 
 
-_ONE_EACH = "A collection holds one dense vector a row. "
+_ONE_EACH = "A collection holds one dense vector a row, or one matrix, and one sparse vector. "
 
 
 def _or_else(plain: Mapping[str, int]) -> str:
@@ -315,12 +404,24 @@ def _raise(address: Address, error: BaseException) -> NoReturn:
     raise (ServerError(says) if address.host else InvalidInput(says)) from error
 
 
-def in_parts(rows: FloatArray, size: int) -> Iterator[FloatArray]:
+def in_parts(rows: Questions, size: int) -> Iterator[Any]:
     """Rows a few at a time."""
     for start in itertools.count(0, size):
         if start >= len(rows):
             return
         yield rows[start : start + size]
+
+
+def _at_unit_length(rows: Any) -> Any:
+    """The vectors of one row, where they are numbers and none is zero; else as they are, to be refused by name."""
+    try:
+        vectors = np.asarray(rows, np.float64)
+    except (ValueError, TypeError):
+        return rows
+    lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
+    if vectors.ndim != 2 or not lengths.all():
+        return rows
+    return (vectors / lengths).astype(np.float32)
 
 
 def matrix(found: Sequence[Any]) -> Any:

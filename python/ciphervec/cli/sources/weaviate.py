@@ -8,7 +8,7 @@ from typing import Any
 from ...errors import InvalidInput
 from ...ingest.metrics import MetricName
 from ..row_table import Table
-from .source import Column, Schema, Source, matrix, metric_of
+from .source import Column, Schema, Source, matrix
 from .web import Web
 
 METRICS: dict[str, MetricName] = {"cosine": "cosine", "dot": "ip", "l2-squared": "l2"}
@@ -37,25 +37,32 @@ class Weaviate(Source):
         first = self._page(None)
         if not first:
             raise InvalidInput(f"{address.text} has no rows in {self._name!r}.")
-        others = {
-            name: "several vectors a row"
-            for name, one in configurations.items()
-            if (one.get("multivector") or {}).get("enabled")
+        several = {
+            name for name, one in configurations.items() if (one.get("multivector") or {}).get("enabled")
         }
         lengths = {
-            name: next((len(vector) for row in first if (vector := self._vector_of(row, name))), 0)
+            name: next(
+                (
+                    len(vector[0] if name in several else vector)
+                    for row in first
+                    if (vector := self._vector_of(row, name))
+                ),
+                0,
+            )
             for name in configurations
-            if name not in others
         }
-        plain = {name: length for name, length in lengths.items() if length}
-        others |= dict.fromkeys(sorted(lengths.keys() - plain.keys()), "without vectors in the first rows")
-        self._vector, dimension = self.vector(plain, others)
+        plain = {name: length for name, length in lengths.items() if length and name not in several}
+        many = {name: length for name, length in lengths.items() if length and name in several}
+        others = {name: "without vectors in the first rows" for name, length in lengths.items() if not length}
+        chosen = self.vectors(plain, others, many)
+        self._vector = chosen.name
         fields = [one["name"] for one in described.get("properties") or []]
         self.known(fields)
         said = str(configurations[self._vector].get("distance") or "cosine")
         self.schema = Schema(
-            f"Weaviate, collection {self._name}", self._count(), dimension, metric_of(said, METRICS, "Weaviate", metric), said,
-            [Column("id", "uuid", "id"), *self.vector_columns(self._vector, plain, others),
+            f"Weaviate, collection {self._name}", self._count(), chosen.numbers,
+            self.metric(said, METRICS, "Weaviate", metric), said,
+            [Column("id", "uuid", "id"), *self.vector_columns(),
              *(Column(one["name"], ", ".join(one.get("dataType") or []), self.becomes(one["name"]))
                for one in described.get("properties") or [])],
         )  # fmt: skip
@@ -64,8 +71,11 @@ class Weaviate(Source):
         after: str | None = None
         while found := self._page(after):
             after = found[-1]["id"]
-            rows = matrix([self._vector_of(one, self._vector) for one in found])
-            yield self.table(rows, [self.record(one["id"], one.get("properties")) for one in found])
+            rows = [self._vector_of(one, self._vector) for one in found]
+            yield self.table(
+                rows if self.chosen_vectors.many else matrix(rows),
+                [self.record(one["id"], one.get("properties")) for one in found],
+            )
 
     def _vector_of(self, row: Any, name: str) -> Any:
         return row.get("vector") or None if self._single else (row.get("vectors") or {}).get(name)

@@ -50,21 +50,24 @@ class MiniLM:
         Texts are run one by one: the activations of a batch share their scales, so that a text's vector would
         depend on the texts beside it.
         """
-        tokenizer, session = self._load()
         rows = np.empty((len(input), 384), np.float32)
         for row, text in zip(rows, input, strict=True):
-            tokens = np.asarray([tokenizer.encode(text).ids], np.int64)
-            (states,) = session.run(
-                None,
-                {
-                    "input_ids": tokens,
-                    "attention_mask": np.ones_like(tokens),
-                    "token_type_ids": np.zeros_like(tokens),
-                },
-            )
-            mean = states[0].mean(axis=0)
+            mean = self.states(text).mean(axis=0)
             row[:] = mean / np.linalg.norm(mean)
         return rows
+
+    def states(self, text: str) -> FloatArray:
+        """The vectors of a text's tokens, (tokens, 384), of which the mean is the text's. Raises CorruptData as above."""
+        tokenizer, session = self._load()
+        tokens = np.asarray([tokenizer.encode(text).ids], np.int64)
+        given = {
+            "input_ids": tokens,
+            "attention_mask": np.ones_like(tokens),
+            "token_type_ids": np.zeros_like(tokens),
+        }
+        (states,) = session.run(None, given)
+        found: FloatArray = states[0]
+        return found
 
     def _load(self) -> tuple[Any, Any]:
         with self._lock:

@@ -14,9 +14,8 @@ import ciphervec._native as _native
 from ...errors import InvalidInput
 from ...ingest import arrays, records
 from ...ingest.arrays import FloatArray, Id, count
+from ..results import MULTI
 
-MULTI = "multi_embeddings"
-"""The part of a row that `include` names."""
 Native: TypeAlias = tuple[int, int, int, int, int, int | None]
 
 _COUNTS, _SEEDS = 2**32 - 1, 2**53 - 1
@@ -97,6 +96,13 @@ def matrices(given: Any, what: str) -> list[FloatArray]:
             )
         with np.errstate(over="ignore"):  # the core says what is beyond float32
             found.append(np.ascontiguousarray(array, np.float32))
+    return found
+
+
+def matrices_of(given: Any, width: int, what: str) -> list[FloatArray]:
+    """Matrices that a collection takes whose vectors have `width` numbers. Raises InvalidRows, InvalidInput."""
+    found = matrices(given, what)
+    _native.check_tokens(found, width, what)
     return found
 
 

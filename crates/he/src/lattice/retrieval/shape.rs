@@ -3,7 +3,7 @@
 //!
 //! # The table
 //!
-//! Records have one length, up to 71,680 bytes. A polynomial carries 4,096 × 14 bits, 7,168 bytes: ⌊7,168/length⌋
+//! Records have one length, up to 286,720 bytes. A polynomial carries 4,096 × 14 bits, 7,168 bytes: ⌊7,168/length⌋
 //! records, or a part of one that takes several, each in a *layer* of its own. Polynomials stand in a grid of G
 //! *nodes* times C *columns*, in NTT form: 50 bits for 14, **3.57 times the bytes of the records**, and what is
 //! left of 7,168 bytes.
@@ -23,8 +23,8 @@ use crate::lattice::ring::{DEGREE, Layout, POLY_BYTES};
 pub const PAYLOAD_BITS: u32 = 14;
 /// Bytes of records that one polynomial carries.
 pub const PAYLOAD_BYTES: usize = DEGREE * PAYLOAD_BITS as usize / 8;
-/// The longest record: ten polynomials.
-pub const MAX_RECORD: usize = 10 * PAYLOAD_BYTES;
+/// The longest record: forty polynomials. A page of 1,030 image patches of 128 numbers, with 8 bits a number, takes nineteen.
+pub const MAX_RECORD: usize = 40 * PAYLOAD_BYTES;
 /// Most nodes: polynomials that one scan adds up.
 pub const MAX_NODES: usize = 256;
 /// Most polynomials that records start in.
