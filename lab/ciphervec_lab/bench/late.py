@@ -186,7 +186,7 @@ def _client(place: str, folder: Path) -> Iterator[Client]:
         return
     with (
         LocalServer(folder / "data") as server,
-        HttpClient(server.url, keys=keys, state=folder / "state", cache=0) as client,
+        HttpClient(server.url, keys=keys, state=folder / "state") as client,
     ):
         yield client
 
