@@ -167,7 +167,8 @@ def _tokens(
 
     def reduced(states: Matrix) -> Matrix:
         rows = states @ widest
-        return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
+        found: Matrix = (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
+        return found
 
     return [*map(reduced, documents)], [*map(reduced, questions)]
 

@@ -15,8 +15,9 @@ import numpy as np
 
 from ..collections.audience import OwnerResult, check_audience
 from ..collections.collection import Collection
+from ..collections.embedding.multi import MULTI
 from ..collections.ranking import SparseVectors
-from ..collections.results import MULTI, SPARSE
+from ..collections.results import SPARSE
 from ..errors import CollectionExists, InvalidInput
 from ..ingest import packed
 from ..ingest.arrays import Id

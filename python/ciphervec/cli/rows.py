@@ -13,9 +13,8 @@ import typer
 from ..collections.batch import OnZero
 from ..collections.client import Client
 from ..collections.collection import Collection
-from ..collections.embedding.multi import Muvera, matrices
+from ..collections.embedding.multi import MULTI, Muvera, matrices
 from ..collections.ranking import BM25, SparseVectors
-from ..collections.results import MULTI
 from ..collections.spec import MODES, chosen
 from ..errors import CollectionNotFound, InvalidInput
 from ..ingest import packed

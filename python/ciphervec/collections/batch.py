@@ -20,8 +20,8 @@ from ..ingest.counts import several
 from ..ingest.metrics import METRICS
 from ..ingest.records import Record
 from ..ingest.where import written
-from .embedding.multi import some_matrices
-from .results import MULTI, SPARSE
+from .embedding.multi import MULTI, some_matrices
+from .results import SPARSE
 
 ROWS, SIDECAR, RECORDS, TAGS, WRAP = "rows", "sidecar", "records", "tags", "wrap"
 """The blobs of a segment: sealed vectors, ids and norms, metadata and documents, filter tags; and,

@@ -22,13 +22,12 @@ from ..ingest.spans import traced
 from .audience import Audience, OwnerMatches, OwnerResult, check_audience, check_deviation
 from .batch import Batch, OnZero, changed, columns, one_of, rows, wanted_of, which, without_zeros
 from .embedding.function import texts_of
-from .embedding.multi import matrices, rows_of
+from .embedding.multi import MULTI, matrices, rows_of
 from .keys import Identity, Keys
 from .ranking import Fusion, Rerank, RerankFunction, check_fusion, sparse_rows, without_vectors
 from .results import (
     GET_DEFAULT,
     GET_INCLUDE,
-    MULTI,
     QUERY_DEFAULT,
     QUERY_INCLUDE,
     SPARSE,

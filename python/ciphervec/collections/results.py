@@ -80,8 +80,8 @@ def matches_of(found: Opened, kind: type[Matches]) -> list[Matches]:
 
 GET_INCLUDE = ("metadatas", "documents", "embeddings")
 QUERY_INCLUDE = ("distances", "scores", *GET_INCLUDE)
-MULTI, SPARSE = "multi_embeddings", "sparse_embeddings"
-"""Parts that rows have in collections made with `multi=`, or `sparse=SparseVectors()`, alone."""
+SPARSE = "sparse_embeddings"
+"""The part that rows have in collections made with `sparse=SparseVectors()` alone."""
 GET_DEFAULT = ("metadatas", "documents")
 QUERY_DEFAULT = ("distances", "scores", "metadatas", "documents")
 

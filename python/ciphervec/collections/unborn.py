@@ -22,12 +22,11 @@ from .audience import Audience, check_audience, check_deviation
 from .batch import NO_VECTORS, OnZero, without_zeros
 from .collection import Collection
 from .embedding.function import Embedder, EmbeddingFunction, SavedFunction, TextEmbedding, texts_of
-from .embedding.multi import Muvera
+from .embedding.multi import MULTI, Muvera
 from .ranking import Fusion, Rerank, RerankFunction, Sparse, check_fusion, sparse_rows, without_vectors
 from .results import (
     GET_DEFAULT,
     GET_INCLUDE,
-    MULTI,
     QUERY_INCLUDE,
     SPARSE,
     Fetch,

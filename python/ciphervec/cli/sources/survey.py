@@ -13,9 +13,9 @@ import numpy as np
 
 from ...collections.batch import OnZero
 from ...collections.collection import Collection
-from ...collections.embedding.multi import matrices_of
+from ...collections.embedding.multi import MULTI, matrices_of
 from ...collections.ranking import SparseRow, sparse_rows
-from ...collections.results import MULTI, SPARSE
+from ...collections.results import SPARSE
 from ...errors import DuplicateId, InvalidInput
 from ...ingest import arrays, records
 from ...ingest.arrays import FloatArray, Id

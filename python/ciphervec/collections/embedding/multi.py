@@ -14,8 +14,9 @@ import ciphervec._native as _native
 from ...errors import InvalidInput
 from ...ingest import arrays, records
 from ...ingest.arrays import FloatArray, Id, count
-from ..results import MULTI
 
+MULTI = "multi_embeddings"
+"""The part that rows have in collections made with `multi=` alone."""
 Native: TypeAlias = tuple[int, int, int, int, int, int | None]
 
 _COUNTS, _SEEDS = 2**32 - 1, 2**53 - 1
