@@ -143,14 +143,10 @@ def to_chroma(target: str, token: str | None, rows: Rows) -> None:
     metric = rows.collection.metric
     if METRICS[metric].bits:
         raise InvalidInput(f"Chroma doesn't compare by {metric}. Write lines of JSON: a .jsonl file.")
-    if rows.collection.multi is not None:
+    if rows.vectors != ("embeddings",):
         raise InvalidInput(
-            "Chroma has one vector a row, and no place for matrices. Write them to a .parquet or .jsonl file."
-        )
-    if SPARSE in rows.vectors and address.host is None:
-        raise InvalidInput(
-            "a folder of Chroma's holds no sparse vectors. Write them to a .parquet or .jsonl file, or to a server of Chroma's "
-            "that holds them."
+            "a collection of Chroma's has one dense vector a row: no matrices, and on one's own machine no sparse vectors. "
+            "Write them to a .parquet or .jsonl file."
         )
     _refuse(rows, "Chroma", _for_chroma)
     strange = Counter(type(one).__name__ for one in rows.names if not isinstance(one, str))
@@ -170,8 +166,6 @@ def to_chroma(target: str, token: str | None, rows: Rows) -> None:
         )
         try:
             for part in rows.whole():
-                beside = part.get(SPARSE) or [None] * len(part["ids"])
-                metadatas = [*map(chroma.with_sparse, part["metadatas"], beside)]
                 # One call takes one kind of rows: with documents or without.
                 for has in (True, False):
                     at = [i for i, one in enumerate(part["documents"]) if (one is not None) == has]
@@ -179,7 +173,7 @@ def to_chroma(target: str, token: str | None, rows: Rows) -> None:
                         made.add(
                             ids=[str(part["ids"][i]) for i in at],
                             embeddings=part["embeddings"][at],
-                            metadatas=[metadatas[i] for i in at],
+                            metadatas=[part["metadatas"][i] or None for i in at],
                             documents=[part["documents"][i] for i in at] if has else None,
                         )
         except BaseException:

@@ -175,8 +175,8 @@ def export(
     hasn't is null there, as None is.
 
     Of a collection made with `--multi` matrices stand in `multi_embedding`, in place of `embedding`; sparse vectors, of one
-    made with `--sparse vectors`, in `sparse_embedding`. Chroma's servers hold the latter if they can, its folders don't, and
-    neither has a place for matrices.
+    made with `--sparse vectors`, in `sparse_embedding`. Chroma has no place for
+    either on one's own machine.
 
     `chroma:FOLDER?collection=NAME` or `chroma://HOST:8000?collection=NAME` makes that collection, of the same metric.
 

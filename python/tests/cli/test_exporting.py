@@ -148,7 +148,7 @@ def test_matrices_and_sparse_vectors_come_back_unchanged(run: Program, tmp_path:
         assert schema.names[:4] == ["id", "document", "multi_embedding", "sparse_embedding"]
         assert schema.field("multi_embedding").type == pa.list_(pa.list_(pa.float32(), 6))
     said = run("export", "db", "pages", "chroma:out", code=2).stderr
-    assert "one vector a row" in said
+    assert "one dense vector a row" in said
 
 
 def test_sparse_vectors_beside_single_ones_come_back(run: Program, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from ...errors import InvalidInput
 from ...ingest.extras import needed
 from ...ingest.files import at_home
 from ...ingest.metrics import MetricName
-from ..row_table import Columns, Table
+from ..row_table import Table
 from .source import LOOKED_AT, PAGE, Address, Column, Schema, Source, matrix, metric_of, troubles
 
 METRICS: dict[str, MetricName] = {"l2": "l2", "cosine": "cosine", "ip": "ip"}
@@ -44,15 +44,6 @@ def client(address: Address) -> Any:
         )
 
 
-def with_sparse(metadata: dict[str, Any] | None, sparse: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Metadata as Chroma takes it: a sparse vector is a value there."""
-    if sparse is None:
-        return metadata or None
-    from chromadb.base_types import SparseVector
-
-    return {**(metadata or {}), Columns.SPARSE: SparseVector(**sparse)}
-
-
 class Chroma(Source):
     """A collection of Chroma's. Its own search is approximate only, so that its rows are compared one by one."""
 
@@ -74,17 +65,11 @@ class Chroma(Source):
         index = configuration.get("hnsw") or configuration.get("spann") or {}
         said = str((self._collection.metadata or {}).get("hnsw:space") or index.get("space") or "l2")
         dimension = len(first["embeddings"][0])
-        weighted = {
-            name for one in first["metadatas"] for name, value in (one or {}).items() if _is_sparse(value)
-        }
-        self.vectors({"embedding": dimension}, {}, sparse=sorted(weighted))
-        plain = [
-            {name: one[name] for name in one.keys() - weighted} if one else one for one in first["metadatas"]
-        ]
+        self.vector({"embedding": dimension}, {})
         self.schema = Schema(
             f"Chroma, collection {name}", rows, dimension, metric_of(said, METRICS, "Chroma", metric), said,
             [Column("id", "str", "id"), *self.vector_columns(),
-             Column("document", "str", "document"), *self.fields(plain)],
+             Column("document", "str", "document"), *self.fields(first["metadatas"])],
         )  # fmt: skip
 
     def pages(self) -> Iterator[Table]:
@@ -94,16 +79,4 @@ class Chroma(Source):
                     limit=PAGE, offset=start, include=["embeddings", "documents", "metadatas"]
                 )
             rows = zip(found["ids"], found["metadatas"], found["documents"], strict=True)
-            yield self.table(matrix(found["embeddings"]), [self._record(*row) for row in rows])
-
-    def _record(self, name: str, metadata: dict[str, Any] | None, document: str | None) -> dict[str, Any]:
-        of = self.chosen_vectors.sparse
-        sparse = None if of is None else (metadata or {}).get(of)
-        if sparse is not None:
-            metadata = {one: value for one, value in (metadata or {}).items() if value is not sparse}
-            sparse = {"indices": sparse.indices, "values": sparse.values}
-        return self.record(name, metadata or None, document, sparse)
-
-
-def _is_sparse(value: object) -> bool:
-    return type(value).__name__ == "SparseVector"
+            yield self.table(matrix(found["embeddings"]), [self.record(*row) for row in rows])
