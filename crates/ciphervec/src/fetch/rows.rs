@@ -290,15 +290,17 @@ mod tests {
 
     #[test]
     fn places_are_as_long_as_leaves_a_polynomial_its_rows() {
-        let lengths = [0, 1, 252, 253, 1020, 1021, 2385, 2386, 3580, 3581, 7164, 7165, 71_676];
-        let places = [4, 5, 256, 265, 1024, 1194, 2389, 3584, 3584, 7168, 7168, 14_336, 71_680];
+        let lengths = [0, 1, 252, 253, 1020, 1021, 2385, 2386, 3580, 3581, 7164, 7165, 286_716];
+        let places = [4, 5, 256, 265, 1024, 1194, 2389, 3584, 3584, 7168, 7168, 14_336, 286_720];
         for (longest, place) in lengths.into_iter().zip(places) {
             assert_eq!(place_len(longest).unwrap(), place, "{longest}");
         }
-        assert!(place_len(71_677).is_err() && place_len(usize::MAX).is_err());
+        assert!(place_len(286_717).is_err() && place_len(usize::MAX).is_err());
         let rows = FetchedRows::new(b"c", "records", segments());
         assert_eq!(rows.shape(1024).unwrap().records(), 8);
-        assert!([0, 3, 1023, 1025, 7169, 71_681].iter().all(|&length| rows.shape(length).is_err()));
+        assert!(
+            [0, 3, 1023, 1025, 7169, 286_721].iter().all(|&length| rows.shape(length).is_err())
+        );
         assert!(FetchedRows::new(b"c", "records", []).shape(1024).is_err());
         let many = (0..9).map(|id| (SegmentId([id; 16]), u32::MAX));
         assert!(FetchedRows::new(b"c", "records", many).shape(4).is_err());

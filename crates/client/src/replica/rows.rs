@@ -103,7 +103,7 @@ pub async fn rows_of(
             None => Record::default(),
         };
         let sparse = record.sparse.take().filter(|_| parts.sparse);
-        let (metadata, document) = record.parts();
+        let (metadata, document) = if parts.records { record.parts() } else { (None, None) };
         let embedding =
             vectors.as_ref().map(|vectors| vectors.rows[i * dimension..][..dimension].to_vec());
         let matrix = vectors.as_ref().and_then(|vectors| vectors.matrices.get(i));

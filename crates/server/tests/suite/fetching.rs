@@ -176,10 +176,10 @@ async fn what_is_no_query_no_key_and_no_table_is_refused() {
     }
     assert_eq!(shelf.ask("", rows.name(), &query).await.status, 200);
     // One record that is too long ends the offer, and says by how much.
-    shelf.add("", &[71_637], true).await;
+    shelf.add("", &[286_677], true).await;
     let refused = shelf.offer("").await;
     assert_eq!(kind(&refused), (422, "limit".into()));
-    assert!(refused.json()["detail"].as_str().unwrap().contains("71676"));
+    assert!(refused.json()["detail"].as_str().unwrap().contains("286716"));
 }
 
 /// One of those who may only add rows does not end the fetches of the others'.
