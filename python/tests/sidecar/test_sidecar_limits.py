@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,7 +18,10 @@ from typer.testing import CliRunner
 from chroma_api import COLLECTIONS, running
 from ciphervec import Client, InvalidInput, Keys, PersistentClient, _native
 from ciphervec.cli import app
+from ciphervec.ingest.limits import OverLimit, read
 from ciphervec.sidecar.access import Access, Sender, read_tokens
+from ciphervec.sidecar.catalog import Entry
+from ciphervec.sidecar.room import Rooms
 from provider import Provider
 
 ANN, BOB = "ann-" + "a" * 32, "bob-" + "b" * 32
@@ -178,14 +181,40 @@ def test_two_who_add_at_once_do_not_both_get_the_last_rows(keys: Keys) -> None:
         path, ready = docs(api, ANN), threading.Barrier(8)
 
         def add(of: int) -> int:
-            ready.wait()
+            if of < 8:
+                ready.wait()
             body = {"ids": [f"{of}-{i}" for i in range(4)], "embeddings": [[1, 2]] * 4}
             return api.post(path + "/add", json=body, headers=bearer(ANN)).status_code
 
         with ThreadPoolExecutor(8) as pool:
-            found = sorted(pool.map(add, range(8)))
-        assert found == [201, 201, *[507] * 6]
+            found = list(pool.map(add, range(8)))
+        # Rows that are stored just now may count twice for a moment.
+        assert found.count(201) in (1, 2) and found.count(507) == 8 - found.count(201)
+        if found.count(201) == 1:
+            assert add(8) == 201
+        assert add(9) == 507
         assert api.get(path + "/count", headers=bearer(BOB)).json() == 9
+
+
+def test_what_others_are_adding_takes_room() -> None:
+    class Catalog:
+        def entry(self, id: str) -> Entry:
+            return Entry("acme", "prod", id)
+
+        def stored(self, counts: Callable[[Entry], bool]) -> tuple[int, int]:
+            return (0, 1) if counts(self.entry("docs")) else (0, 0)
+
+    rooms = Rooms(Catalog())  # type: ignore[arg-type]
+    turn = Access("127.0.0.1").turn(Sender(None, "ann", read('{"max_rows": 9}')))
+    with rooms.taken(turn, None, "docs", (0, 4)):
+        with (
+            rooms.taken(turn, None, "docs", (0, 4)),
+            pytest.raises(OverLimit, match="9 rows"),
+            rooms.taken(turn, None, "docs", (0, 1)),
+        ):
+            pass
+        with rooms.taken(turn, None, "docs", (0, 1)):
+            pass
 
 
 @pytest.mark.parametrize(
