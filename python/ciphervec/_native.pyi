@@ -12,9 +12,11 @@ __all__ = [
     "FLOODING",
     "MODULUS_SCHEMES",
     "SCHEMES",
+    "Accounts",
     "AdditivePublicKey",
     "AdditiveSecretKey",
     "AnswerOpener",
+    "Asked",
     "AskedKeys",
     "AuditLog",
     "CallHost",
@@ -31,6 +33,7 @@ __all__ = [
     "CompactLookupBench",
     "EncryptedScores",
     "EncryptedVectors",
+    "Entered",
     "EvaluationKeys",
     "Filter",
     "FilterTags",
@@ -44,6 +47,7 @@ __all__ = [
     "KeyedTable",
     "Keys",
     "KnownRows",
+    "Limits",
     "LookupBench",
     "LookupClient",
     "LookupServer",
@@ -701,6 +705,8 @@ class Subject:
     @property
     def subject(self) -> str: ...
     @property
+    def limits(self) -> Limits: ...
+    @property
     def is_operator(self) -> bool: ...
     def allows(self, permission: str, tenant: str, database: str | None = None) -> bool: ...
 
@@ -708,6 +714,29 @@ class Subject:
 class Issuers:
     def __new__(cls, path: str | PathLike[str]) -> Issuers: ...
     def verify(self, token: str) -> Subject | None: ...
+
+@final
+class Limits:
+    def __new__(cls, text: str) -> Limits: ...
+    def least(self, other: Limits) -> Limits: ...
+    @property
+    def of_storage(self) -> bool: ...
+    def room(self, adds: Sequence[int], after: Sequence[int]) -> None: ...
+
+@final
+class Accounts:
+    def __new__(cls, usage: str | PathLike[str] | None) -> Accounts: ...
+    def enter(self, id: str, limits: Limits) -> Entered: ...
+    def ask(self, id: str, limits: Limits, queries: int) -> Asked | None: ...
+    def close(self) -> None: ...
+
+@final
+class Entered:
+    def leave(self) -> None: ...
+
+@final
+class Asked:
+    def take_back(self) -> None: ...
 
 def audit_verifying_key(key: bytes) -> bytes: ...
 def verify_audit(

@@ -1,6 +1,7 @@
 //! Identity providers of a file of issuers, for services in Python: whom a signed token names. No secret.
 
 use crate::errors::{InvalidInput, ServerError};
+use crate::limits::PyLimits;
 use ciphervec_server::auth::Verb;
 use ciphervec_server::auth::issuers::{BlockingIssuers, Identity, Verified};
 use pyo3::prelude::*;
@@ -35,6 +36,12 @@ impl PySubject {
         let unknown = || InvalidInput::new_err(format!("there is no permission {permission:?}."));
         let verb = Verb::named(permission).ok_or_else(unknown)?;
         Ok(self.0.allows_tenant(verb, tenant, database))
+    }
+
+    /// What it may use.
+    #[getter]
+    fn limits(&self) -> PyLimits {
+        PyLimits(self.0.limits)
     }
 
     /// Whether it may do everything in every tenant.

@@ -21,6 +21,8 @@ mod ids;
 mod issuers;
 mod keys;
 mod known_rows;
+#[cfg(feature = "server")]
+mod limits;
 mod lookup;
 mod lookup_bench;
 mod noise_pool;
@@ -156,6 +158,14 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<issuers::PyIssuers>()?;
     #[cfg(feature = "server")]
     module.add_class::<issuers::PySubject>()?;
+    #[cfg(feature = "server")]
+    module.add_class::<limits::PyLimits>()?;
+    #[cfg(feature = "server")]
+    module.add_class::<limits::PyAccounts>()?;
+    #[cfg(feature = "server")]
+    module.add_class::<limits::PyEntered>()?;
+    #[cfg(feature = "server")]
+    module.add_class::<limits::PyAsked>()?;
     #[cfg(feature = "server")]
     module.add_function(wrap_pyfunction!(serve::run_server, module)?)?;
     Ok(())

@@ -4,8 +4,7 @@ use core::time::Duration;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use ciphervec_client::{Client, ClientOptions, Face};
-use ciphervec_owner::Keys;
+use ciphervec_client::{Client, ClientOptions, Face, Holder};
 use js_sys::Array;
 use wasm_bindgen::prelude::*;
 
@@ -14,6 +13,7 @@ use crate::collection::JsCollection;
 use crate::errors::Result;
 use crate::host::JsHost;
 use crate::keys::JsKeys;
+use crate::sharing::JsIdentity;
 use crate::values::{choices, number, text, truth};
 
 #[wasm_bindgen(typescript_custom_section)]
@@ -28,9 +28,9 @@ export type CollectionFacts = object;
 #[wasm_bindgen(js_name = Client)]
 pub struct JsClient(Rc<Client>);
 
-fn made(keys: Option<Arc<Keys>>, options: &JsValue) -> Result<JsClient> {
+fn made(keys: Option<Holder>, options: &JsValue) -> Result<JsClient> {
     let mut made = ClientOptions {
-        keys: keys.map(Into::into),
+        keys,
         face: Face::JavaScript,
         ..ClientOptions::new(text(options, "url").unwrap_or_default())
     };
@@ -56,7 +56,16 @@ impl JsClient {
         keys: &JsKeys,
         #[wasm_bindgen(unchecked_param_type = "ClientChoices")] options: &JsValue,
     ) -> Result<JsClient> {
-        made(Some(Arc::clone(&keys.0)), options)
+        made(Some(Arc::clone(&keys.0).into()), options)
+    }
+
+    /// For collections that this person is a member of, and those it makes.
+    #[wasm_bindgen(js_name = withIdentity)]
+    pub fn with_identity(
+        identity: &JsIdentity,
+        #[wasm_bindgen(unchecked_param_type = "ClientChoices")] options: &JsValue,
+    ) -> Result<JsClient> {
+        made(Some(Arc::clone(&identity.0).into()), options)
     }
 
     /// For collections in mode `open`.

@@ -3,7 +3,7 @@
 use core::any::Any;
 use core::time::Duration;
 
-use ciphervec_client::{Error, Head, Host, Later, Lost, Progress, Request, Result, Sink};
+use ciphervec_client::{Error, Head, Host, Later, Lost, Note, Progress, Request, Result, Sink};
 use js_sys::{Array, Function, Promise, Reflect, Uint8Array};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
@@ -44,6 +44,15 @@ extern "C" {
     fn meanwhile(this: &JsHost, work: Function);
     #[wasm_bindgen(method, getter)]
     fn ended(this: &JsHost) -> bool;
+    /// Bytes of bodies until now; and whether there is a log, where `noted` writes.
+    #[wasm_bindgen(method, getter)]
+    fn sent(this: &JsHost) -> f64;
+    #[wasm_bindgen(method, getter)]
+    fn received(this: &JsHost) -> f64;
+    #[wasm_bindgen(method, getter)]
+    fn logs(this: &JsHost) -> bool;
+    #[wasm_bindgen(method)]
+    fn noted(this: &JsHost, line: &str);
 
     /// An answer, whose body is read piece by piece.
     type JsAnswer;
@@ -215,6 +224,13 @@ impl Host for JsHost {
 
     fn warn(&self, text: &str) {
         JsHost::warn(self, text);
+    }
+
+    fn note(&self, note: &Note<'_>) {
+        if self.logs() {
+            let time = JsHost::clock(self).max(0.0).round() / 1e3;
+            self.noted(&note.line(time, self.sent() as u64, self.received() as u64));
+        }
     }
 
     fn progress(&self, Progress { phase, done, total, ms }: Progress) {

@@ -9,6 +9,8 @@
 )]
 
 mod arrays;
+#[cfg(feature = "search")]
+mod audit;
 mod errors;
 #[cfg(feature = "lookup")]
 mod lookup;
@@ -33,6 +35,8 @@ mod host;
 mod ids;
 #[cfg(feature = "search")]
 mod keys;
+#[cfg(feature = "search")]
+mod members;
 #[cfg(feature = "parts")]
 mod opener;
 #[cfg(feature = "parts")]

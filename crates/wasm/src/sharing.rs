@@ -1,7 +1,10 @@
 //! Master keys shared with people by their public keys, for JavaScript. Only who seals or opens needs a key; anyone reads who
 //! is named.
 
+use std::sync::Arc;
+
 use ciphervec_owner::decode::hex;
+use ciphervec_owner::members::MemberCard;
 use ciphervec_owner::sharing::{Identity, Recipient, SharedKeys};
 use js_sys::Uint8Array;
 use wasm_bindgen::prelude::*;
@@ -14,7 +17,7 @@ use crate::wipe;
 
 /// A person's pair. `free()` wipes it.
 #[wasm_bindgen(js_name = Identity)]
-pub struct JsIdentity(Identity);
+pub struct JsIdentity(#[wasm_bindgen(skip)] pub Arc<Identity>);
 
 impl Drop for JsIdentity {
     fn drop(&mut self) {
@@ -26,14 +29,14 @@ impl Drop for JsIdentity {
 impl JsIdentity {
     /// A new pair; its name is read by those who share.
     pub fn generate(name: &str) -> Result<JsIdentity> {
-        Ok(JsIdentity(Identity::generate(name)?))
+        Ok(JsIdentity(Arc::new(Identity::generate(name)?)))
     }
 
     /// Reads the bytes of a key file. Throws WrongKey for another passphrase, CorruptData, UnsupportedVersion.
     #[wasm_bindgen(js_name = fromFile)]
     pub fn from_file(data: &Uint8Array, passphrase: Option<String>) -> Result<JsIdentity> {
         secret_file::opened(data, passphrase, |bytes, words| {
-            Ok(JsIdentity(Identity::from_file_bytes(bytes, words)?))
+            Ok(JsIdentity(Arc::new(Identity::from_file_bytes(bytes, words)?)))
         })
     }
 
@@ -51,6 +54,43 @@ impl JsIdentity {
     #[wasm_bindgen(getter)]
     pub fn recipient(&self) -> JsRecipient {
         JsRecipient(self.0.recipient())
+    }
+
+    /// The public half, for owners of collections who make this person a member.
+    #[wasm_bindgen(getter, js_name = memberCard)]
+    pub fn member_card(&self) -> JsMemberCard {
+        JsMemberCard(self.0.member_card())
+    }
+}
+
+/// A person's public keys and name, for owners of collections.
+#[wasm_bindgen(js_name = MemberCard)]
+pub struct JsMemberCard(MemberCard);
+
+#[wasm_bindgen(js_class = MemberCard)]
+impl JsMemberCard {
+    /// The name that the person gave.
+    #[wasm_bindgen(getter)]
+    pub fn name(&self) -> String {
+        self.0.name().to_owned()
+    }
+
+    /// 32 hexadecimal digits that name these keys and their holder: compare them by another way than the file came.
+    #[wasm_bindgen(getter)]
+    pub fn fingerprint(&self) -> String {
+        hex(&self.0.fingerprint())
+    }
+
+    /// What `fromBytes` takes; public.
+    #[wasm_bindgen(js_name = toBytes)]
+    pub fn to_bytes(&self) -> Uint8Array {
+        arrays::out(&self.0.to_bytes())
+    }
+
+    /// Reads what `toBytes` gave. Throws CorruptData or UnsupportedVersion.
+    #[wasm_bindgen(js_name = fromBytes)]
+    pub fn from_bytes(data: &Uint8Array) -> Result<JsMemberCard> {
+        Ok(JsMemberCard(MemberCard::from_bytes(&arrays::bytes("a member's card", data)?)?))
     }
 }
 
@@ -100,7 +140,7 @@ impl JsSharedKeys {
 
     /// The keys, for one of the recipients. Throws WrongKey for somebody else, CorruptData for a file that was changed.
     pub fn open(&self, identity: &JsIdentity) -> Result<JsKeys> {
-        Ok(JsKeys(std::sync::Arc::new(self.0.open(&identity.0)?)))
+        Ok(JsKeys(Arc::new(self.0.open(&identity.0)?)))
     }
 
     /// The public name of the keys inside.

@@ -348,6 +348,13 @@ pub fn described(info: &Info) -> JsValue {
     let state = info.state.as_ref().map_or(JsValue::NULL, |(sequence, lineage)| {
         object(&[("sequence", (*sequence as f64).into()), ("lineage", lineage.as_str().into())])
     });
+    let author = info.author.as_ref().map_or(JsValue::NULL, |(author, members)| {
+        object(&[
+            ("name", author.name.as_str().into()),
+            ("fingerprint", author.fingerprint.as_str().into()),
+            ("members", (*members as f64).into()),
+        ])
+    });
     let key = info.query_key.map_or(JsValue::NULL, |key| {
         let session = key.session.map_or(JsValue::NULL, |session| f64::from(session).into());
         object(&[
@@ -369,6 +376,7 @@ pub fn described(info: &Info) -> JsValue {
         ("version", (info.version as f64).into()),
         ("authenticated", info.authenticated.into()),
         ("state", state),
+        ("author", author),
         ("security", security::statement(&info.security)),
         ("segments", info.segments.iter().map(segment).collect::<Array>().into()),
         ("writers", table(info.writers.iter().map(|(name, rows)| (name, *rows as f64)))),

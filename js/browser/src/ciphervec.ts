@@ -92,8 +92,14 @@ export class CiphervecServer implements AsyncDisposable {
 
   /** Make a token for collections of these names; what clients show. */
   token(collection: string, ...verbs: string[]): { secret: string; id: string } {
+    return this.limited(collection, [], ...verbs);
+  }
+
+  /** The same with options of `ciphervec token create` that limit it. */
+  limited(collection: string, limits: string[], ...verbs: string[]): { secret: string; id: string } {
     const name = randomUUID();
-    const scope = ["--collection", collection, ...verbs.flatMap((verb) => ["--permission", verb])];
+    const verbOptions = verbs.flatMap((verb) => ["--permission", verb]);
+    const scope = ["--collection", collection, ...verbOptions, ...limits];
     const made = ["token", "create", "--data", this.folder, "--name", name, "--expires", "1h", ...scope];
     const secret = run(made).trim();
     const listed = JSON.parse(run(["token", "list", "--data", this.folder, "--json"])) as {

@@ -11,7 +11,7 @@ import type { CollectionFacts } from "./collections/collection.js";
 import { Engine } from "./engine.js";
 import { InvalidInput } from "./errors.js";
 import { baseUrl, Token } from "./http/address.js";
-import type { Keys } from "./keys.js";
+import type { Identity, Keys } from "./keys.js";
 import { CALL, CLIENT, CREATE, known, NAMED, OPEN } from "./options.js";
 import type { Storage } from "./storage/storage.js";
 import type { CallOptions, Clusters, Metric, Mode, Muvera, Precision, Sparse } from "./types.js";
@@ -25,8 +25,8 @@ const RETRIES = 6;
 export interface ClientOptions {
   /** `https://…`, or `http://…` for a server on this machine. */
   url: string | URL;
-  /** May be left out only for collections in mode `open`. */
-  keys?: Keys;
+  /** Those of the collections, or the identity of a member. May be left out only for collections in mode `open`. */
+  keys?: Keys | Identity;
   /** From `ciphervec token create`. */
   token?: string;
   /**
@@ -42,6 +42,13 @@ export interface ClientOptions {
   retries?: number;
   /** Most bytes of blobs that are kept: 256 MiB unless given. */
   cacheBytes?: number;
+  /**
+   * In Node a file that gets a line of what was done at each call: which operation, on which collection, how many rows, queries and bytes, and whether
+   * it was done; never content. Lines are chained, and `ciphervec audit verify` checks them. One client, one file; `close` gives it back.
+   */
+  auditLog?: string;
+  /** What that is signed with: a file that `ciphervec audit key` makes, or its 32 bytes. */
+  auditKey?: string | Uint8Array;
   /** Told what does not stop a call and should be known; written to the console unless given. */
   onWarning?: (message: string) => void;
   /** Where it runs without keys; with keys, where these are. */
@@ -94,6 +101,7 @@ export class Client {
     const { keys, token, insecure = false } = known(options, CLIENT, "Client");
     this.url = baseUrl(options.url, insecure);
     if (token !== undefined) new Token(token.trim()); // refused here, and not by the first call
+    checkLog(options);
     this.#engine = keys?.engine ?? options.engine ?? Engine.shared();
     if (options.engine !== undefined && options.engine !== this.#engine)
       throw new InvalidInput(
@@ -178,6 +186,8 @@ export class Client {
       timeout = TIMEOUT,
       retries = RETRIES,
       cacheBytes = CACHE_BYTES,
+      auditLog,
+      auditKey,
     } = options;
     const opened = await this.#engine.call<{ handle: Handle }>(ROOT, "openClient", [
       {
@@ -189,6 +199,7 @@ export class Client {
         timeout,
         retries,
         cacheBytes,
+        ...(auditLog && { log: { path: auditLog, ...(auditKey && { key: auditKey }) } }),
       },
     ]);
     this.#engine.warn(
@@ -225,6 +236,15 @@ export class Client {
       ...(onProgress && { onProgress }),
     });
   }
+}
+
+function checkLog({ auditLog, auditKey }: ClientOptions): void {
+  if (auditLog !== undefined && (typeof auditLog !== "string" || auditLog === ""))
+    throw new InvalidInput(`auditLog must be the path of a file, got ${JSON.stringify(auditLog)}.`);
+  if (auditKey === undefined) return;
+  if (auditLog === undefined) throw new InvalidInput("auditKey signs a log: name its file, auditLog.");
+  if (typeof auditKey !== "string" && !(auditKey instanceof Uint8Array))
+    throw new InvalidInput(`auditKey must be the path of a file or its bytes, got ${typeof auditKey}.`);
 }
 
 interface Loose {

@@ -7,6 +7,7 @@ import { flatten } from "./ingest/arrays.js";
 import { sparseKind } from "./ingest/hybrid.js";
 import { flattenAll } from "./ingest/multi.js";
 import { Keys } from "./keys.js";
+import { Members } from "./members.js";
 import {
   ADD,
   ADOPT,
@@ -226,6 +227,8 @@ export interface CollectionInfo extends CollectionFacts {
   version: number;
   authenticated: boolean;
   state: { sequence: number; lineage: string } | null;
+  /** Who committed the present state, and how many members there are; null where there is no list of them. */
+  author: { name: string; fingerprint: string; members: number } | null;
   security: unknown;
   segments: {
     id: string;
@@ -304,6 +307,11 @@ export class Collection {
   /** How the many vectors of a row become the one that is searched; null where rows have one each. */
   get multi(): Required<Muvera> | null {
     return this.#facts.multi;
+  }
+
+  /** Who may do what with the collection, signed. */
+  get members(): Members {
+    return new Members(this.#engine, this.#handle);
   }
 
   /** What a private fetch of metadata and documents is like, or why there is none, and how many failed a check. */

@@ -3,7 +3,7 @@
 import { fromNative } from "./errors.js";
 import { type Answer, type Fetch, type Request, send, sleep } from "./http/transport.js";
 import type { Host } from "./native.js";
-import { MemoryStorage, type Storage } from "./storage/storage.js";
+import { type ClientLog, MemoryStorage, type Storage } from "./storage/storage.js";
 import type { Progress } from "./types.js";
 
 /** What one call of a user's is done under. */
@@ -17,19 +17,43 @@ export interface World {
   fetch: Fetch;
   storage: Storage;
   warn: (message: string) => void;
+  /** Null where what is done is not written down. */
+  log: ClientLog | null;
 }
 
 export class CallHost implements Host {
   readonly #world: World;
   readonly #call: Call;
+  /** Bytes of bodies. */
+  sent = 0;
+  received = 0;
 
   constructor(world: World, call: Call) {
     this.#world = world;
     this.#call = call;
   }
 
-  send(request: Request, ms: number): Promise<Answer> {
-    return send(this.#world.fetch, request, ms, this.#call.signal);
+  async send(request: Request, ms: number): Promise<Answer> {
+    this.sent += request.body?.length ?? 0;
+    const answer = await send(this.#world.fetch, request, ms, this.#call.signal);
+    const read = async () => {
+      const piece = await answer.read();
+      this.received += piece?.length ?? 0;
+      return piece;
+    };
+    return this.logs ? { ...answer, read } : answer;
+  }
+
+  get logs(): boolean {
+    return this.#world.log !== null;
+  }
+
+  noted(line: string): void {
+    try {
+      this.#world.log?.append(line);
+    } catch (error) {
+      this.warn(`what this client did is not in its log: ${(fromNative(error) as Error).message}`);
+    }
   }
 
   sleep(ms: number): Promise<void> {

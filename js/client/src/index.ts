@@ -30,9 +30,11 @@ export {
   Identity,
   Keys,
   type KeysProtection,
+  type MemberCardFacts,
   type Protection,
   passphraseStrength,
 } from "./keys.js";
+export { type AddMemberOptions, Members } from "./members.js";
 export { Passkey, type PasskeyOptions } from "./passkey.js";
 export { MemoryStorage, type Storage } from "./storage/storage.js";
 export type * from "./types.js";

@@ -47,6 +47,15 @@ export const PROTECTION: Names<Written> = {
 const KIND = 12;
 const WRAPPED = 7;
 
+/** What the Worker says of a pair. */
+interface IdentityFacts {
+  handle: Handle;
+  name: string;
+  fingerprint: string;
+  recipient: Uint8Array;
+  memberCard: Uint8Array;
+}
+
 const MADE = Symbol("made by this package");
 
 abstract class Secret {
@@ -182,29 +191,32 @@ export class Keys extends Secret {
   }
 }
 
-/** A person's pair, to which those who hold keys can seal them: X-Wing, that is ML-KEM-768 with X25519. */
+/** What a member's card says. */
+export interface MemberCardFacts {
+  name: string;
+  fingerprint: string;
+}
+
+/**
+ * A person's pair, to which those who hold keys can seal them: X-Wing, that is ML-KEM-768 with X25519. Who has one can be a member of
+ * collections: a client is made with it in the place of keys.
+ */
 export class Identity extends Secret {
   readonly name: string;
   /** 32 hexadecimal digits that name the public half: compare them by another way than it came. */
   readonly fingerprint: string;
   /** The bytes of the public half, for whoever shares keys with this person. */
   readonly recipient: Uint8Array;
+  /** The bytes of a card, for owners of collections who make this person a member: `members.add`. */
+  readonly memberCard: Uint8Array;
 
   /** Not for callers. */
-  constructor(
-    made: typeof MADE,
-    engine: Engine,
-    {
-      handle,
-      name,
-      fingerprint,
-      recipient,
-    }: { handle: Handle; name: string; fingerprint: string; recipient: Uint8Array },
-  ) {
-    super(made, engine, handle);
-    this.name = name;
-    this.fingerprint = fingerprint;
-    this.recipient = recipient;
+  constructor(made: typeof MADE, engine: Engine, facts: IdentityFacts) {
+    super(made, engine, facts.handle);
+    this.name = facts.name;
+    this.fingerprint = facts.fingerprint;
+    this.recipient = facts.recipient;
+    this.memberCard = facts.memberCard;
   }
 
   /** A new pair for the person of this name, 1 to 64 bytes: those who share see it. */
@@ -221,6 +233,12 @@ export class Identity extends Secret {
       engine,
       await engine.call(ROOT, "identityFromFile", [await bytesOf(file), passphrase]),
     );
+  }
+
+  /** Whose card it is: compare the fingerprint with its holder. Throws CorruptData, UnsupportedVersion. */
+  static async readMemberCard(card: Bytes, options: { engine?: Engine } = {}): Promise<MemberCardFacts> {
+    const { engine = Engine.shared() } = known(options, ENGINE, "Identity.readMemberCard");
+    return engine.call(ROOT, "readMemberCard", [await bytesOf(card)]);
   }
 }
 

@@ -14,6 +14,8 @@ import type {
   Fetch,
   FloodingPlan,
   Id,
+  Member,
+  MemberChange,
   OnZero,
   PrivateFetch,
   Progress,
@@ -36,6 +38,7 @@ export interface Keys extends Freed {
 
 export interface Identity extends Freed {
   readonly recipient: Recipient;
+  readonly memberCard: MemberCard;
   toFile(passphrase?: string, allowPlaintext?: boolean): Uint8Array;
 }
 
@@ -43,6 +46,22 @@ export interface Recipient extends Freed {
   readonly name: string;
   readonly fingerprint: string;
   toBytes(): Uint8Array;
+}
+
+export interface MemberCard extends Freed {
+  readonly name: string;
+  readonly fingerprint: string;
+  toBytes(): Uint8Array;
+}
+
+export interface NativeMembers extends Freed {
+  list(host: Host): Promise<Member[]>;
+  changes(host: Host): Promise<MemberChange[]>;
+  found(host: Host, by: Identity): Promise<void>;
+  add(host: Host, card: Uint8Array, role: string): Promise<Member>;
+  appoint(host: Host, who: string, role: string): Promise<Member>;
+  remove(host: Host, who: string): Promise<void>;
+  reseal(host: Host): Promise<void>;
 }
 
 export interface SharedKeys extends Freed {
@@ -92,6 +111,32 @@ export interface Host {
   progress(phase: Progress["phase"], done: number, total: number | undefined, ms: number | undefined): void;
   meanwhile(work: () => void): void;
   readonly ended: boolean;
+  /** Bytes of bodies until now. */
+  readonly sent: number;
+  readonly received: number;
+  /** Whether there is a log, and what writes a line to it. */
+  readonly logs: boolean;
+  noted(line: string): void;
+}
+
+/** A file that a log is written to. */
+export interface AuditPlace {
+  /** All of it, or it throws and there is nothing of it. */
+  append(line: Uint8Array): void;
+  /** Milliseconds since some moment. */
+  now(): number;
+}
+
+export interface NativeAuditLog extends Freed {
+  append(line: string): void;
+  sign(): void;
+}
+
+/** What a log holds already: it is gone on with after so many bytes. `open` ends it. */
+export interface NativeAuditCheck extends Freed {
+  take(piece: Uint8Array): void;
+  length(): number;
+  open(place: AuditPlace): NativeAuditLog;
 }
 
 /** A sparse vector, its indices ascending. */
@@ -286,14 +331,18 @@ export interface Native {
   };
   Identity: { generate(name: string): Identity; fromFile(data: Uint8Array, passphrase?: string): Identity };
   Recipient: { fromBytes(data: Uint8Array): Recipient };
+  MemberCard: { fromBytes(data: Uint8Array): MemberCard };
+  Members: { of(collection: NativeCollection): NativeMembers };
   SharedKeys: {
     seal(keys: Keys, recipients: Uint8Array[]): SharedKeys;
     fromBytes(data: Uint8Array): SharedKeys;
   };
   Client: {
     withKeys(keys: Keys, options: object): NativeClient;
+    withIdentity(identity: Identity, options: object): NativeClient;
     withoutKeys(options: object): NativeClient;
   };
+  AuditCheck: new (key?: Uint8Array) => NativeAuditCheck;
   Writer: new (card: Uint8Array, fingerprint?: string) => NativeWriter;
 }
 

@@ -23,6 +23,7 @@ import type {
 } from "./collection.js";
 import { InvalidInput } from "./errors.js";
 import { checkDepth } from "./ingest/nesting.js";
+import type { AddMemberOptions } from "./members.js";
 import type { CallOptions, Clusters } from "./types.js";
 
 /** Every name that an interface has: the compiler holds a table to it. */
@@ -39,6 +40,7 @@ export const ADD: Names<AddOptions> = {
   onZero: true,
 };
 export const OPTIMIZE: Names<OptimizeOptions> = { reseal: true, network: true, ...CALL };
+export const ADD_MEMBER: Names<AddMemberOptions> = { role: true, ...CALL };
 export const ADOPT: Names<AdoptOptions> = { takeOver: true, ...CALL };
 export const DISCARD: Names<DiscardOptions> = { segments: true, ...CALL };
 export const ROTATE: Names<RotateOptions> = { keys: true, overlap: true, ...CALL };
@@ -95,6 +97,8 @@ export const CLIENT: Names<ClientOptions> = {
   timeout: true,
   retries: true,
   cacheBytes: true,
+  auditLog: true,
+  auditKey: true,
   onWarning: true,
   engine: true,
 };

@@ -266,3 +266,27 @@ export interface Explanation {
   /** All of it in a few lines. */
   text: string;
 }
+
+/** What a member may do: an owner changes the list and the keys, and commits; a member commits; a reader reads. */
+export type Role = "owner" | "member" | "reader";
+
+/** One who is on the list of a collection. */
+export interface Member {
+  /** As the person wrote it. */
+  name: string;
+  /** 32 hexadecimal digits that name the person's keys: compare them with their holder by another way. */
+  fingerprint: string;
+  role: Role;
+}
+
+/** One change of the list. */
+export interface MemberChange {
+  what: "founded" | "added" | "removed" | "rekeyed";
+  /** Whom it is about; null where the keys alone were changed. */
+  who: string | null;
+  role: Role | null;
+  /** Who signed it. */
+  by: string;
+  /** Seconds since 1970, by that person's word. */
+  time: number;
+}

@@ -1,5 +1,7 @@
 /** Numbers, sizes and times as people read them. */
 
+import type { Limits } from "./api/types";
+
 const UNITS = ["bytes", "kB", "MB", "GB", "TB"];
 
 /** Three digits and a unit, 1 kB being 1,000 bytes. */
@@ -32,6 +34,18 @@ export function duration(seconds: number): string {
   if (seconds < 0.0995) return `${digits(seconds * 1000)} ms`;
   if (seconds < 1) return `${number(seconds * 1000)} ms`;
   return `${digits(seconds)} s`;
+}
+
+/** What a token or an identity may use, a phrase each; none for one without limits. */
+export function limits(given: Limits | undefined): string[] {
+  const { rate, burst, queries_per_day, max_bytes, max_rows } = given ?? {};
+  return [
+    rate,
+    burst === undefined ? undefined : `${number(burst)} at once`,
+    queries_per_day === undefined ? undefined : `${counted(queries_per_day, "query", "queries")} a day`,
+    max_bytes === undefined ? undefined : `${bytes(max_bytes)} stored`,
+    max_rows === undefined ? undefined : `${counted(max_rows, "row")} stored`,
+  ].filter((phrase) => phrase !== undefined);
 }
 
 /** A day and a time here. */

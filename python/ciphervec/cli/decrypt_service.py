@@ -62,6 +62,12 @@ def serve(
         Path | None,
         typer.Option(help="Identity providers whose tokens principals of `allow --issuer` show."),
     ] = None,
+    usage: Annotated[
+        Path | None,
+        typer.Option(
+            help="Where queries of days that the file of issuers limits are counted; unless given, beside the ledger."
+        ),
+    ] = None,
     audit: Annotated[Path | None, typer.Option(help="A file that gets a line of JSON a request.")] = None,
     audit_key: Annotated[
         Path | None,
@@ -94,10 +100,19 @@ def serve(
     with _client(place, holder, token_file, ca) as client:
         matcher = Matcher(client.get_collection(name), within, receipts=receipts, max_queries=max_queries)
         log = Audit(audit, None if audit_key is None else read_key(audit_key))
-        app = application([matcher], book, log, max_body=max_body << 20, metrics=metrics, issuers=issuers)
+        app = application(
+            [matcher],
+            book,
+            log,
+            max_body=max_body << 20,
+            metrics=metrics,
+            issuers=issuers,
+            usage=usage or ledger.with_name(ledger.name + ".usage.redb"),
+        )
         try:
             serve(app, host, port, certificate=tls_cert, key=tls_key)
         finally:
+            app.state.accounts.close()
             log.close()
 
 
@@ -113,6 +128,13 @@ def allow(
     may: Annotated[
         list[str] | None,
         typer.Option(help="match; identify: ids too; scores: scores too, which give templates away. Repeat."),
+    ] = None,
+    rate: Annotated[
+        str | None, typer.Option(help="Requests in a second, a minute or an hour: 20/s, 100/m, 1000/h.")
+    ] = None,
+    burst: Annotated[
+        int | None,
+        typer.Option(help="Requests at once after a pause; as many as --rate names if left out."),
     ] = None,
     expires: Annotated[str | None, typer.Option(help="When the token ends, e.g. 30d.")] = None,
     issuer: Annotated[
@@ -132,22 +154,25 @@ def allow(
     - `ciphervec decrypt-service allow l.db ann faces --budget 50 --issuer https://id.example.com`
     """
     book = Ledger(ledger)
-    seconds, lasts = _seconds(period), None if expires is None else _seconds(expires)
+    seconds = _seconds(period)
     terms: dict[str, Any] = {
         "budget": budget,
         "period": seconds,
         "lifetime": lifetime,
         "may": tuple(may or ("match",)),
+        "expires_in": None if expires is None else _seconds(expires),
+        "rate": rate,
+        "burst": burst,
     }
     if issuer is not None:
-        principal = book.add_identity(issuer, who, collection, **terms, expires_in=lasts)
+        principal = book.add_identity(issuer, who, collection, **terms)
         if as_json:
             print_json(_shown(principal))
         else:
             said = f"{who} of {issuer} ({principal.id}): {', '.join(principal.may)}, {several(budget, 'query')} in {period}"
             screen.print(said, highlight=False, soft_wrap=True)
         return
-    principal, token = book.add(who, collection, **terms, expires_in=lasts)
+    principal, token = book.add(who, collection, **terms)
     if as_json:
         print_json({**_shown(principal), "token": token})
         return
@@ -176,12 +201,19 @@ def list_principals(ledger: LedgerFile, as_json: Json = False) -> None:
             one.collection,
             ", ".join(one.may),
             f"{one.used} of {one.budget}",
+            one.rate or "",
             f"{one.total}",
             _state(one),
         ]
         for one in principals
     ]
-    grid(screen, str(ledger), ["", "name", "collection", "may", "used", "in all", "state"], lines, left=4)
+    grid(
+        screen,
+        str(ledger),
+        ["", "name", "collection", "may", "used", "rate", "in all", "state"],
+        lines,
+        left=4,
+    )
 
 
 @service_app.command()

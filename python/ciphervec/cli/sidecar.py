@@ -82,7 +82,8 @@ def sidecar(
     client_tokens: Annotated[
         Path | None,
         typer.Option(
-            help="A file with tokens, one a line, of which a client must show one. Needed off loopback."
+            help="A file with tokens, one a line, of which a client must show one; limits may follow a token: "
+            '{"rate": "20/s"}. Needed off loopback.'
         ),
     ] = None,
     issuers: Annotated[
@@ -90,6 +91,12 @@ def sidecar(
         typer.Option(
             help="A file of identity providers, as that of `serve --issuers`: clients show their tokens, and may do in "
             "a tenant what it grants."
+        ),
+    ] = None,
+    usage: Annotated[
+        Path | None,
+        typer.Option(
+            help="Where queries of limited days are counted; unless given, sidecar-usage.redb beside that file."
         ),
     ] = None,
     allow_origin: Annotated[
@@ -127,7 +134,10 @@ def sidecar(
         raise needed("the sidecar", str(error.name), "sidecar") from error
     tokens = read_tokens(client_tokens)
     check_exposure(host, tokens, tls_cert, insecure=access.insecure, issuers=issuers)
-    origins = tuple(allow_origin or ())
+    beside = client_tokens or issuers
+    if usage is None and beside is not None:
+        usage = beside.with_name("sidecar-usage.redb")
+    clients = Clients(host, tokens, tuple(allow_origin or ()), issuers, usage)
     remote = is_url(upstream)
     choices = Choices(
         mode,
@@ -141,10 +151,10 @@ def sidecar(
     with _client(upstream, holder, access) as client:
         app = application(
             client,
-            Clients(host, tokens, origins, issuers),
+            clients,
             choices,
             allow_reset=allow_reset,
-            origins=origins,
+            origins=tuple(allow_origin or ()),
             max_body=max_body << 20,
             tenant_keys=ring,
             under=lambda of: _under(of, upstream, access),
@@ -159,6 +169,7 @@ def sidecar(
             serve(app, host, port, certificate=tls_cert, key=tls_key)
         finally:
             app.state.catalog.close()
+            clients.close()
 
 
 def _client(upstream: str, holder: KeyOptions, access: Access) -> Client:

@@ -23,8 +23,9 @@ from starlette.routing import Route
 
 import ciphervec._native as _native
 
-from ..errors import CiphervecError, CorruptData, InvalidInput
+from ..errors import CiphervecError, CorruptData
 from ..ingest.files import StrPath, at_home
+from ..ingest.limits import Accounts, OverLimit, Turn, check_build
 from .audit import Audit
 from .ledger import Exhausted, Ledger, Principal, Unknown
 from .matcher import Held, Matcher, Mismatched, Outcome, Refused
@@ -38,7 +39,7 @@ BODY_SECONDS = 30.0
 MAX_REQUESTS = 64
 """Requests whose bodies are read or opened at a time; each may hold `MAX_BODY` bytes."""
 MAX_REQUESTS_A_PRINCIPAL = 16
-OUTCOMES = ("answered", "refused", "mismatched", "suspended", "held", "exhausted")
+OUTCOMES = ("answered", "refused", "mismatched", "suspended", "held", "exhausted", "limited")
 """What the audit log and the counters say came of a request."""
 
 _log = logging.getLogger("ciphervec.decrypt_service")
@@ -54,11 +55,13 @@ class Service:
         audit: Audit,
         max_body: int,
         issuers: _native.Issuers | None,
+        accounts: Accounts,
     ) -> None:
         self._matchers = {matcher.name: matcher for matcher in matchers}
         self._ledger = ledger
         self._audit = audit
         self._issuers = issuers
+        self._accounts = accounts
         self._max_body = max_body
         self._busy: Counter[str] = Counter()
         self._outcomes: Counter[str] = Counter()
@@ -91,13 +94,19 @@ class Service:
         try:
             if scheme.lower() != "bearer":
                 raise Unknown("no token")
-            principal = await run_in_threadpool(self._principal, token.strip(), name)
-            matcher = self._matchers.get(name)
-            if matcher is None or principal.collection != name:
-                return _problem(404, "there is no such collection for this token")
-            with self._slot(principal):
+            principal, identity = await run_in_threadpool(self._principal, token.strip(), name)
+            with contextlib.ExitStack() as turns:
+                turns.enter_context(self._accounts.turn(principal.id, principal.limits))
+                turn = self._accounts.turn("", None)
+                if identity is not None:  # a subject's limits are for all collections together
+                    turn = self._accounts.turn(identity.id, identity.limits)
+                turns.enter_context(turn)
+                matcher = self._matchers.get(name)
+                if matcher is None or principal.collection != name:
+                    return _problem(404, "there is no such collection for this token")
+                turns.enter_context(self._slot(principal))
                 body = await asyncio.wait_for(self._body(request), BODY_SECONDS)
-                return await run_in_threadpool(self._answer, principal, matcher, body)
+                return await run_in_threadpool(self._answer, principal, turn, matcher, body)
         except Unknown:
             return _problem(401, "the token is not accepted", {"WWW-Authenticate": "Bearer"})
         except _BusyError:
@@ -110,20 +119,29 @@ class Service:
             await run_in_threadpool(self._note, principal.id, name, 0, "exhausted")
             after = {} if error.retry_after is None else {"Retry-After": str(error.retry_after)}
             return _problem(429, "the budget of queries is used up", after)
+        except OverLimit as error:
+            await run_in_threadpool(self._note, principal.id, name, 0, "limited")
+            after = {} if error.retry_after is None else {"Retry-After": str(error.retry_after)}
+            return _problem(error.status, str(error), after)
         except Refused:
             return _problem(400, "the request was refused")
         except CiphervecError as error:
             _log.error("a request failed: %s", error)
             return _problem(503, "the service can't answer now")
 
-    def _principal(self, token: str, collection: str) -> Principal:
+    def _principal(self, token: str, collection: str) -> tuple[Principal, _native.Subject | None]:
         """Whose token it is, of the ledger or of an identity provider. Raises Unknown, ServerError."""
         identity = None if self._issuers is None else self._issuers.verify(token)
         if identity is None:
-            return self._ledger.authenticate(token)
-        return self._ledger.identify(identity.issuer, identity.subject, collection)
+            return self._ledger.authenticate(token), None
+        return self._ledger.identify(identity.issuer, identity.subject, collection), identity
 
-    def _answer(self, principal: Principal, matcher: Matcher, body: bytes) -> Response:
+    def _charge(self, principal: Principal, turn: Turn, queries: int) -> int:
+        """Take queries off what the principal has, and its subject today; what the principal has left."""
+        turn.ask(queries)
+        return self._ledger.charge(principal.id, queries)
+
+    def _answer(self, principal: Principal, turn: Turn, matcher: Matcher, body: bytes) -> Response:
         """Charge first, open then: what fails has cost its queries as well."""
         count = 1
         try:
@@ -134,10 +152,10 @@ class Service:
             query = matcher.read(parts.query)
             count = query.rows
         except Refused as error:
-            self._ledger.charge(principal.id, count)
+            self._charge(principal, turn, count)
             self._note(principal.id, matcher.name, count, "refused", error.reason)
             raise
-        left = self._ledger.charge(principal.id, count)
+        left = self._charge(principal, turn, count)
         try:
             outcomes, passed_over = matcher.match(query, parts.answer, parts.receipt, parts.claimed)
         except Mismatched as error:
@@ -249,21 +267,26 @@ def application(
     max_body: int = MAX_BODY,
     metrics: bool = False,
     issuers: StrPath | None = None,
+    usage: StrPath | None = None,
 ) -> Starlette:
     """The ASGI application, for `serve` or any other server of such. `metrics` adds counters at
     /metrics, for anybody who reaches it; `issuers` is a file of identity providers, as that of
-    `ciphervec serve --issuers`, whose subjects the ledger may name."""
-    if issuers is not None and not hasattr(_native, "Issuers"):
-        raise InvalidInput("this build has no server, and with it no identity providers. Leave issuers out.")
+    `ciphervec serve --issuers`, whose subjects the ledger may name; `usage` counts queries of theirs
+    where a day's are limited. `state.accounts` is to be closed at the end."""
+    if issuers is not None:
+        check_build("identity providers")
     held = None if issuers is None else _native.Issuers(at_home(issuers))
-    service = Service(matchers, ledger, Audit(None) if audit is None else audit, max_body, held)
+    accounts = Accounts(usage, forgiving=False)
+    service = Service(matchers, ledger, Audit(None) if audit is None else audit, max_body, held, accounts)
     routes = [
         Route("/healthz", service.health, methods=["GET"]),
         Route("/v1/match/{collection}", service.match, methods=["POST"]),
     ]
     if metrics:
         routes.append(Route("/metrics", service.metrics, methods=["GET"]))
-    return Starlette(routes=routes)
+    app = Starlette(routes=routes)
+    app.state.accounts = accounts
+    return app
 
 
 __all__ = ["MAX_BODY", "application"]

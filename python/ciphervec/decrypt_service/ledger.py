@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
+import json
 import secrets
 import sqlite3
 import time
@@ -17,10 +18,13 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 
+import ciphervec._native as _native
+
 from ..errors import CiphervecError, InvalidInput
 from ..ingest.arrays import count
 from ..ingest.files import StrPath, at_home
 from ..ingest.ledger_file import LedgerFile
+from ..ingest.limits import read
 from ..ingest.naming import check_name
 
 CAPABILITIES = ("match", "identify", "scores")
@@ -38,11 +42,14 @@ CREATE TABLE IF NOT EXISTS principals (
 _FAILURES = """
 CREATE TABLE IF NOT EXISTS failures (principal TEXT PRIMARY KEY, count INTEGER NOT NULL, suspended INTEGER) STRICT
 """
-_EVERY = """
-SELECT principals.*, COALESCE(failures.count, 0) AS failures, failures.suspended AS suspended
-FROM principals LEFT JOIN failures ON failures.principal = principals.id
+_RATES = """
+CREATE TABLE IF NOT EXISTS rates (principal TEXT PRIMARY KEY, rate TEXT NOT NULL, burst INTEGER) STRICT
 """
-_VERSION = 2
+_EVERY = """
+SELECT principals.*, COALESCE(failures.count, 0) AS failures, failures.suspended AS suspended, rate, burst
+FROM principals LEFT JOIN failures ON failures.principal = principals.id LEFT JOIN rates ON rates.principal = principals.id
+"""
+_VERSION = 3
 
 MAX_FAILURES = 3
 """Answers that were none to their query, after which a principal is suspended."""
@@ -85,6 +92,15 @@ class Principal:
     """Answers that were none to their query, since the last `lift`."""
     suspended: int | None
     """When too many of them ended its asking, until `lift`."""
+    rate: str | None = None
+    """Requests in a second, a minute or an hour, as `20/m`; None for no limit."""
+    burst: int | None = None
+    """Requests at once after a pause; as many as the rate names if None."""
+
+    @property
+    def limits(self) -> _native.Limits | None:
+        """How fast it may ask. Raises InvalidInput."""
+        return None if self.rate is None else _limits(self.rate, self.burst)
 
 
 class Ledger:
@@ -93,7 +109,9 @@ class Ledger:
 
     def __init__(self, path: StrPath, *, clock: Callable[[], float] = time.time) -> None:
         """`path` is made if it isn't there, readable by its owner alone. Raises StorageError."""
-        self._file = LedgerFile(Path(at_home(path)), [_SCHEMA, _FAILURES], _VERSION, "Nothing was opened.")
+        self._file = LedgerFile(
+            Path(at_home(path)), [_SCHEMA, _FAILURES, _RATES], _VERSION, "Nothing was opened."
+        )
         self._clock = clock
 
     def add(
@@ -106,11 +124,15 @@ class Ledger:
         lifetime: int | None = None,
         may: Collection[str] = ("match",),
         expires_in: float | None = None,
+        rate: str | None = None,
+        burst: int | None = None,
     ) -> tuple[Principal, str]:
         """A new principal and its token, which is shown this once. `budget` queries in `period`
-        seconds, `lifetime` in all. Raises InvalidInput."""
+        seconds, `lifetime` in all; `rate` requests in a time, `20/s`, `100/m` or `1000/h`, and `burst` of them at once
+        after a pause. Raises InvalidInput."""
         token = PREFIX + base64.urlsafe_b64encode(secrets.token_bytes(32)).decode().rstrip("=")
-        made = self._insert(_digest(token), name, collection, budget, period, lifetime, may, expires_in)
+        terms = (budget, period, lifetime, may, expires_in, rate, burst)
+        made = self._insert(_digest(token), name, collection, *terms)
         return made, token
 
     def add_identity(
@@ -124,13 +146,16 @@ class Ledger:
         lifetime: int | None = None,
         may: Collection[str] = ("match",),
         expires_in: float | None = None,
+        rate: str | None = None,
+        burst: int | None = None,
     ) -> Principal:
         """A new principal without a token of its own: whoever shows one that the identity provider signed for this
         subject. Otherwise as `add`. Raises InvalidInput, also where it is one for this collection already."""
         if not issuer or not subject:
             raise InvalidInput("an identity has an issuer and a subject.")
         digest = _identity(issuer, subject, collection)
-        return self._insert(digest, subject[:128], collection, budget, period, lifetime, may, expires_in)
+        terms = (budget, period, lifetime, may, expires_in, rate, burst)
+        return self._insert(digest, subject[:128], collection, *terms)
 
     def _insert(
         self,
@@ -142,6 +167,8 @@ class Ledger:
         lifetime: int | None,
         may: Collection[str],
         expires_in: float | None,
+        rate: str | None,
+        burst: int | None,
     ) -> Principal:
         known = tuple(one for one in CAPABILITIES if one in may)
         if len(known) != len(set(may)) or not known:
@@ -150,6 +177,8 @@ class Ledger:
             )
         if not name or len(name) > 128:
             raise InvalidInput("a principal's name has 1 to 128 characters.")
+        if rate is not None or burst is not None:
+            _limits(rate, burst)
         now = int(self._clock())
         row = (
             secrets.token_hex(8),
@@ -178,6 +207,8 @@ class Ledger:
                     f"{name!r} may ask about {collection!r} already; revoke that principal first, which list shows."
                 )
             file.execute(f"INSERT INTO principals VALUES ({', '.join('?' * len(row))})", row)  # noqa: S608
+            if rate is not None:
+                file.execute("INSERT INTO rates VALUES (?, ?, ?)", (row[0], rate, burst))
         return self.get(row[0])
 
     def list(self) -> list[Principal]:
@@ -259,6 +290,11 @@ class Ledger:
         expired = principal.expires is not None and self._clock() >= principal.expires
         if principal.revoked is not None or principal.suspended is not None or expired:
             raise Unknown("the token is not accepted.")
+
+
+def _limits(rate: str | None, burst: int | None) -> _native.Limits:
+    named = {name: value for name, value in (("rate", rate), ("burst", burst)) if value is not None}
+    return read(json.dumps(named))
 
 
 def _digest(token: str) -> bytes:

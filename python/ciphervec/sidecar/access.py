@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from starlette.datastructures import Headers
@@ -19,9 +20,20 @@ import ciphervec._native as _native
 from ..errors import InvalidInput, ServerError
 from ..http.address import is_loopback
 from ..ingest.files import StrPath, at_home, read_text
+from ..ingest.limits import Accounts, Turn, check_build, read
 from .problem import Problem
 
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
+
+
+@dataclass(frozen=True)
+class Sender:
+    """Who asks: an identity, a token's holder, or anybody where no token is needed."""
+
+    identity: _native.Subject | None = None
+    """None for those who may do everything."""
+    id: str = ""
+    limits: _native.Limits | None = None
 
 
 class Access:
@@ -33,16 +45,17 @@ class Access:
         tokens: Sequence[str] = (),
         origins: Sequence[str] = (),
         issuers: StrPath | None = None,
+        usage: StrPath | None = None,
     ) -> None:
-        """`host` is where the sidecar listens; `tokens` let a client in, to everything, if there are any; web pages
-        from `origins` may ask as well. `issuers` is a file of identity providers, as that of `ciphervec serve
-        --issuers`: clients with their tokens may do what it grants for tenants. Raises InvalidInput."""
-        if issuers is not None and not hasattr(_native, "Issuers"):
-            raise InvalidInput(
-                "this build has no server, and with it no identity providers. Leave issuers out."
-            )
+        """`host` is where the sidecar listens; `tokens` let a client in, to everything, if there are any, within the limits
+        that stand behind a token as in a file of issuers: `TOKEN {"rate": "20/s"}`; web pages from `origins` may ask as well.
+        `issuers` is a file of identity providers, as that of `ciphervec serve --issuers`: clients with their tokens may do what
+        it grants for tenants. `usage` counts queries of a day. Raises InvalidInput."""
+        if issuers is not None:
+            check_build("identity providers")
         self._issuers = None if issuers is None else _native.Issuers(at_home(issuers))
-        self._tokens = [_digest(one) for one in tokens]
+        self._tokens = [_client(one) for one in tokens]
+        self._accounts = Accounts(usage, forgiving=True)
         self._origins = frozenset(origins)
         self._hosts = (*LOOPBACK, host) if is_loopback(host) else None
 
@@ -63,25 +76,50 @@ class Access:
         if origin is not None and origin not in self._origins:
             raise Problem(403, f"Forbidden: web pages from {origin!r} may not ask; see --allow-origin.")
 
-    def who(self, headers: Headers) -> _native.Subject | None:
-        """Whom an identity provider names; None for a client that may do everything. It may wait for the provider.
-        Raises Problem for anybody else."""
-        if (not self._tokens and self._issuers is None) or self.knows(headers):
-            return None
+    def who(self, headers: Headers) -> Sender:
+        """Who asks. It may wait for an identity provider. Raises Problem for anybody who may not."""
+        if not self._tokens and self._issuers is None:
+            return Sender()
+        known = self.knows(headers)
+        if known is not None:
+            return known
         try:
             identity = None if self._issuers is None else self._issuers.verify(_shown(headers))
         except ServerError as error:
             raise Problem(503, str(error)) from None
         if identity is None:
             raise Problem(403, "Forbidden: the token is missing or not accepted.")
-        return identity
+        return Sender(identity, identity.id, identity.limits)
 
-    def knows(self, headers: Headers) -> bool:
-        """Whether the request shows a token that is let in to everything."""
-        given = _shown(headers)
-        digest = _digest(given)
+    def knows(self, headers: Headers) -> Sender | None:
+        """Who shows a token that is let in to everything."""
+        shown = _shown(headers)
+        digest = _digest(shown)
         # Every token is compared, so that the time says nothing about which.
-        return bool(sum(hmac.compare_digest(digest, one) for one in self._tokens)) and bool(given)
+        same = [hmac.compare_digest(digest, one) for one, _ in self._tokens]
+        found = [sender for (_, sender), match in zip(self._tokens, same, strict=True) if match]
+        return found[0] if found and shown else None
+
+    def turn(self, sender: Sender) -> Turn:
+        """One more request of a sender. Raises OverLimit."""
+        return self._accounts.turn(sender.id, sender.limits)
+
+    @property
+    def has_limits(self) -> bool:
+        """Whether a token has limits."""
+        return any(sender.limits is not None for _, sender in self._tokens)
+
+    def close(self) -> None:
+        """Note what was asked today."""
+        self._accounts.close()
+
+
+def _client(line: str) -> tuple[bytes, Sender]:
+    """A token's digest and what its line says of it. Raises InvalidInput."""
+    token, _, limits = line.partition(" ")
+    # Not the digest that tokens are known by: this one is in the file of usage.
+    id = hashlib.blake2b(token.encode(), digest_size=16, person=b"cv sidecar token").hexdigest()
+    return _digest(token), Sender(None, id, read(limits) if limits.strip() else None)
 
 
 def _shown(headers: Headers) -> str:
@@ -114,14 +152,15 @@ def check_exposure(
 
 
 def read_tokens(file: Path | None) -> list[str]:
-    """The lines of a file that are neither empty nor begin with #. Raises InvalidInput for weak ones."""
+    """The lines of a file that are neither empty nor begin with #: a token, and its limits if it has any. Raises
+    InvalidInput for weak ones."""
     if file is None:
         return []
     lines = [line.strip() for line in read_text(file).splitlines()]
     tokens = [line for line in lines if line and not line.startswith("#")]
     if not tokens:
         raise InvalidInput(f"{file} holds no token; it should have one a line.")
-    if any(len(one) < 16 for one in tokens):
+    if any(len(one.partition(" ")[0]) < 16 for one in tokens):
         raise InvalidInput(
             f"{file} has a token of less than 16 characters, which can be guessed. Make one with: openssl rand -hex 32"
         )

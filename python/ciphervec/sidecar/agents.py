@@ -257,7 +257,10 @@ def server(own: Memory, team: Memory | None = None) -> Server:
 
 
 def application(speaks: Server, access: Access) -> Starlette:
-    """The same over HTTP, at /mcp, for those whom `access` lets in; it holds no sessions, so that a restart ends none."""
+    """The same over HTTP, at /mcp, for those whom `access` lets in; it holds no sessions, so that a restart ends none.
+    Raises InvalidInput."""
+    if access.has_limits:
+        raise InvalidInput("agents' tokens have no limits here: leave them out of --client-tokens.")
     app = speaks.streamable_http_app(
         json_response=True,
         stateless_http=True,
@@ -289,7 +292,7 @@ class Gate:
             self._access.check_page(headers)
         except Problem:
             return PlainTextResponse("Forbidden: no web page, and no other name of this machine.", 403)
-        if self._access.knows(headers):
+        if self._access.knows(headers) is not None:
             return None
         needs = {"WWW-Authenticate": "Bearer"}
         return PlainTextResponse("Unauthorized: the token is missing or not accepted.", 401, needs)

@@ -7,6 +7,7 @@ import logging
 import time
 import uuid
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +28,7 @@ from . import configuration, message, naming, problem
 from .access import Access
 from .catalog import Catalog, Entry
 from .problem import Problem
+from .room import PERMISSIONS, Rooms, sees
 from .rows import Choices, Rows
 
 VERSION = "1.0.0"
@@ -34,16 +36,13 @@ VERSION = "1.0.0"
 MAX_BODY = 1 << 30
 """Bytes of a request unless said otherwise."""
 Arguments = dict[str, Any]
-"""Path parameters, query parameters below "query", and the body's fields below "body"."""
+"""Path parameters; below "query" query parameters, below "body" the body's fields and below "bytes" its length; below
+"identity" and "turn" who asks, and within which limits."""
 _ROOT = "/api/v2"
 _TENANT = _ROOT + "/tenants/{tenant}"
 _DATABASE = _TENANT + "/databases/{database}"
 _COLLECTION = _DATABASE + "/collections/{collection}"
 _log = logging.getLogger("ciphervec.sidecar")
-
-
-PERMISSIONS = ("read", "query", "append", "write", "admin")
-"""What an identity may have in a tenant."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +75,7 @@ class Service:
         allow_open = choices.mode == "open"
         self.catalog = Catalog(client, allow_open=allow_open, tenant_keys=tenant_keys, under=under)
         self.rows = Rows(self.catalog, choices)
+        self._rooms = Rooms(self.catalog)
         self._allow_reset = allow_reset
 
     def permit(self, identity: _native.Subject | None, needs: Needs, given: Arguments) -> None:
@@ -90,7 +90,7 @@ class Service:
         tenant = str(given.get("tenant", body.get("name", "")))
         database = given.get("database", body.get("name") if "tenant" in given else None)
         may = [identity.allows(one, tenant, database) for one in needs.permissions]
-        seen = any(identity.allows(one, tenant, database) for one in PERMISSIONS)
+        seen = sees(identity, tenant, database)
         if not seen:
             raise Problem(404, f"Tenant [{tenant}] not found")
         if not any(may):
@@ -117,7 +117,8 @@ class Service:
 
     def identity(self, given: Arguments) -> Any:
         """Everybody is the same user, but for whom an identity provider names."""
-        user = given["user"]
+        identity = given["identity"]
+        user = "" if identity is None else identity.subject
         return {"user_id": user, "tenant": naming.TENANT, "databases": [naming.DATABASE]}
 
     def reset(self, _: Arguments) -> Any:
@@ -197,25 +198,34 @@ class Service:
         return {}
 
     def add(self, given: Arguments) -> Any:
-        self.rows.add(naming.identity(given["collection"]), given["body"])
+        with self._room(given):
+            self.rows.add(naming.identity(given["collection"]), given["body"])
         return {}
 
+    def _room(self, given: Arguments) -> AbstractContextManager[None]:
+        """While rows are put in: there is room for them. Raises OverLimit."""
+        rows = len(message.ids(given["body"], needed=True) or ())
+        id = naming.identity(given["collection"])
+        return self._rooms.taken(given["turn"], given["identity"], id, (given["bytes"], rows))
+
     def update(self, given: Arguments) -> Any:
-        self.rows.update(naming.identity(given["collection"]), given["body"])
+        with self._room(given):
+            self.rows.update(naming.identity(given["collection"]), given["body"])
         return {}
 
     def upsert(self, given: Arguments) -> Any:
-        self.rows.upsert(naming.identity(given["collection"]), given["body"])
+        with self._room(given):
+            self.rows.upsert(naming.identity(given["collection"]), given["body"])
         return {}
 
     def get(self, given: Arguments) -> Any:
         return self.rows.get(naming.identity(given["collection"]), given["body"])
 
     def query(self, given: Arguments) -> Any:
-        return self.rows.query(naming.identity(given["collection"]), given["body"])
+        return self.rows.query(naming.identity(given["collection"]), given["body"], given["turn"].ask)
 
     def search(self, given: Arguments) -> Any:
-        return self.rows.search(naming.identity(given["collection"]), given["body"])
+        return self.rows.search(naming.identity(given["collection"]), given["body"], given["turn"].ask)
 
     def delete(self, given: Arguments) -> Any:
         return {"deleted": self.rows.delete(naming.identity(given["collection"]), given["body"])}
@@ -271,22 +281,24 @@ def application(
         *,
         needs: Needs = ANYBODY,
     ) -> Route:
-        def answered(given: Arguments, body: bytes, identity: _native.Subject | None) -> Response:
+        def answered(given: Arguments, body: bytes) -> Response:
             """Read the body, do what is asked, write the answer: all of it may take long."""
+            given["bytes"] = len(body)
             if body:
                 given["body"] = message.read(body)
-            service.permit(identity, needs, given)
+            service.permit(given["identity"], needs, given)
             return Response(message.written(function(given)), status, media_type="application/json")
 
         async def endpoint(request: Request) -> Response:
             try:
                 access.check(request.method, request.headers)
-                identity = await run_in_threadpool(access.who, request.headers)
-                user = "" if identity is None else identity.subject
-                query = dict(request.query_params)
-                given: Arguments = {**request.path_params, "query": query, "body": {}, "user": user}
-                body = await _body(request, max_body) if method in ("POST", "PUT") else b""
-                return await run_in_threadpool(answered, given, body, identity)
+                sender = await run_in_threadpool(access.who, request.headers)
+                with access.turn(sender) as turn:
+                    query = dict(request.query_params)
+                    given: Arguments = {**request.path_params, "query": query, "body": {}}
+                    given |= {"identity": sender.identity, "turn": turn}
+                    body = await _body(request, max_body) if method in ("POST", "PUT") else b""
+                    return await run_in_threadpool(answered, given, body)
             except (Problem, CiphervecError) as error:
                 return _failed(error)
             except ClientDisconnect:
@@ -362,8 +374,10 @@ def application(
 
 def _failed(error: Exception) -> Response:
     shown = problem.of(error)
-    trace = {"chroma-trace-id": uuid.uuid4().hex}
-    return Response(message.written(shown.body), shown.status, trace, media_type="application/json")
+    headers = {"chroma-trace-id": uuid.uuid4().hex}
+    if shown.retry_after is not None:
+        headers["Retry-After"] = str(shown.retry_after)
+    return Response(message.written(shown.body), shown.status, headers, media_type="application/json")
 
 
 async def _body(request: Request, most: int) -> bytes:

@@ -263,6 +263,22 @@ class Catalog:
                 self._entries.pop(entry.id, None)
             raise no_collection(entry.id) from None
 
+    def stored(self, counts: Callable[[Entry], bool]) -> tuple[int, int]:
+        """Bytes and rows, deleted ones included, of the collections that count. What nobody can open any more, as its key was
+        destroyed, takes no room."""
+        with self._lock:
+            self.fresh()
+            entries = [entry for entry in self._entries.values() if counts(entry)]
+        sizes = [(0, 0)]
+        for entry in entries:
+            with contextlib.suppress(Problem):  # dropped meanwhile, or its key was
+                rows = self.rows_of(entry)
+                if rows is not None:
+                    rows.refresh()
+                    known = rows.info()
+                    sizes.append((known["bytes_total"], known["count"] + known["deleted"]))
+        return sum(size for size, _ in sizes), sum(rows for _, rows in sizes)
+
     def begin(self, entry: Entry, dimension: int, **choices: Any) -> Collection:
         """The sealed collection of a first vector, whoever was first. Raises Problem for another dimension."""
         client = self._of(entry.tenant)  # a wrapper may take long, and others need not wait

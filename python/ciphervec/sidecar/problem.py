@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ciphervec.errors as errors
 
+from ..ingest.limits import OverLimit
+
 # What its clients make exceptions of; anything else reaches the caller as a bare message.
 NAMES = {
     400: "InvalidArgumentError",
@@ -14,18 +16,21 @@ NAMES = {
     413: "BatchSizeExceededError",
     415: "InvalidArgumentError",
     422: "InvalidArgumentError",
+    429: "RateLimitError",
     500: "InternalError",
     501: "InternalError",
     503: "InternalError",
+    507: "QuotaError",
 }
 
 
 class Problem(Exception):  # noqa: N818
     """A request that is answered with an error."""
 
-    def __init__(self, status: int, message: str) -> None:
+    def __init__(self, status: int, message: str, retry_after: int | None = None) -> None:
         super().__init__(message)
         self.status = status
+        self.retry_after = retry_after
 
     @property
     def body(self) -> dict[str, str]:
@@ -47,6 +52,8 @@ def of(error: Exception) -> Problem:
     """What an error of the store behind the sidecar looks like from the application."""
     if isinstance(error, Problem):
         return error
+    if isinstance(error, OverLimit):
+        return Problem(error.status, str(error), error.retry_after)
     if isinstance(error, errors.InvalidInput | errors.DuplicateId):
         return Problem(400, str(error))
     if isinstance(error, errors.CollectionNotFound):

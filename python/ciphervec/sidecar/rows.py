@@ -3,6 +3,7 @@ upstream. Whatever a filter has that the collection can't test is tested here, o
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -108,8 +109,8 @@ class Rows:
         found = self._passing(rows, named, passing) if passing else (named or [])
         return rows.delete(found[:limit], missing_ok=True) if found[:limit] else 0
 
-    def query(self, id: str, content: dict[str, Any]) -> dict[str, Any]:
-        """The rows closest to each vector, closest first."""
+    def query(self, id: str, content: dict[str, Any], ask: Callable[[int], None]) -> dict[str, Any]:
+        """The rows closest to each vector, closest first; `ask` counts them before."""
         entry = self._catalog.entry(id)
         if not isinstance(content.get("query_embeddings"), list):
             raise Problem(
@@ -129,11 +130,12 @@ class Rows:
             missing = [one for one in ids if one not in rows]
             if missing:
                 raise Problem(500, f"Error executing plan: Internal error: Error finding id {missing[0]!r}")
+        ask(len(queries))
         where, among = self._narrowed(rows, ids, passing)
         return ranked(parts, self._nearest(rows, queries, count, where, among, parts))
 
-    def search(self, id: str, content: dict[str, Any]) -> dict[str, Any]:
-        """The rows of each payload, by its ranking."""
+    def search(self, id: str, content: dict[str, Any], ask: Callable[[int], None]) -> dict[str, Any]:
+        """The rows of each payload, by its ranking; `ask` counts each vector that one compares with."""
         entry = self._catalog.entry(id)
         given = [(Payload(one), one) for one in payloads(content)]
         passing = [filters.read(one.get("filter") or None, None, entry.schema) for _, one in given]
@@ -142,11 +144,18 @@ class Rows:
             rows.refresh()
         answers = []
         for (payload, _), filter in zip(given, passing, strict=True):
-            found = [] if rows is None else self._found(entry, rows, payload, filter)
+            found = [] if rows is None else self._found(entry, rows, payload, filter, ask)
             answers.append(payload.answer(rows, found, self._choices.audience))
         return together(answers)
 
-    def _found(self, entry: Entry, rows: Collection, payload: Payload, passing: Filter) -> list[Scored]:
+    def _found(
+        self,
+        entry: Entry,
+        rows: Collection,
+        payload: Payload,
+        passing: Filter,
+        ask: Callable[[int], None],
+    ) -> list[Scored]:
         where, among = self._narrowed(rows, None, passing)
         if payload.rank is None:
             among = None if among is None else rows.ids(among)
@@ -157,6 +166,7 @@ class Rows:
             count = min(knn.limit, len(rows))
             if not count or among == []:
                 return {}
+            ask(1)
             if isinstance(knn.query, dict):
                 return self._by_sparse(entry, rows, knn, count, where, among)
             if knn.key != configuration.EMBEDDING:

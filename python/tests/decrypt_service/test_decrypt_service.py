@@ -325,9 +325,9 @@ def test_a_ledger_of_the_first_release_is_taken_over(tmp_path: Path) -> None:
     taken = Ledger(tmp_path / "ledger.db").authenticate(token)
     assert (taken.used, taken.failures, taken.suspended) == (4, 0, None)
     with contextlib.closing(sqlite3.connect(tmp_path / "ledger.db")) as file:
-        assert file.execute("PRAGMA user_version").fetchone()[0] == 2, "0.1.0 would forget suspensions"
-        file.execute("PRAGMA user_version = 3")
-    with pytest.raises(StorageError, match="format 3"):
+        assert file.execute("PRAGMA user_version").fetchone()[0] == 3, "0.1.0 would forget suspensions"
+        file.execute("PRAGMA user_version = 4")
+    with pytest.raises(StorageError, match="format 4"):
         Ledger(tmp_path / "ledger.db")
 
 

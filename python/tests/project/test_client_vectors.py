@@ -16,11 +16,21 @@ import numpy as np
 import pytest
 
 import ciphervec
-from ciphervec import BM25, Client, Clusters, Keys, Muvera, PersistentClient, SparseVectors
+from ciphervec import (
+    BM25,
+    Client,
+    Clusters,
+    HttpClient,
+    Identity,
+    Keys,
+    Muvera,
+    PersistentClient,
+    SparseVectors,
+)
+from ciphervec.http import LocalServer
 
-SCRIPTS: list[dict[str, Any]] = json.loads(
-    (Path(__file__).parents[3] / "vectors" / "client" / "calls.json").read_text()
-)["scripts"]
+FOLDER = Path(__file__).parents[3] / "vectors" / "client"
+SCRIPTS: list[dict[str, Any]] = json.loads((FOLDER / "calls.json").read_text())["scripts"]
 
 
 @functools.cache
@@ -97,6 +107,61 @@ def test_a_script_gives_what_it_says(
                 check(getattr(docs, step["call"]), step)
                 info = docs.info()
                 assert {name: info[name] for name in step.get("leaves", {})} == step.get("leaves", {})
+            except BaseException as error:
+                error.add_note(f"step {number}: {json.dumps(step)}")
+                raise
+
+
+class Team:
+    """The people of a script of members."""
+
+    def __init__(self, names: list[str]) -> None:
+        self.people = {name: Identity.generate(name) for name in names}
+
+    def read(self, value: Any) -> Any:
+        """With what belongs to people."""
+        kind, name = next(iter(value.items())) if isinstance(value, dict) else (None, None)
+        person = self.people[name] if kind is not None else None
+        if person is None:
+            return value
+        card = person.member_card
+        return {"$card": card.to_bytes(), "$fingerprint": card.fingerprint, "$identity": person}[str(kind)]
+
+    def has(self, found: Any, expected: Any) -> bool:
+        """Whether what was found has these fields, and the fingerprints of people."""
+        if isinstance(expected, list):
+            return len(found) == len(expected) and all(map(self.has, found, expected))
+        if "fingerprint" in getattr(found, "_fields", ()):
+            assert found.fingerprint == self.people[found.name].member_card.fingerprint
+        fields = found._asdict() if hasattr(found, "_asdict") else found
+        return {name: fields[name] for name in expected} == expected
+
+
+def test_members_do_what_the_script_says(tmp_path: Path) -> None:
+    script = json.loads((FOLDER / "members.json").read_text())
+    team = Team(script["people"])
+    with LocalServer(tmp_path / "db") as server:
+
+        def call(step: dict[str, Any]) -> Any:
+            with HttpClient(server.url, keys=team.people[step["as"]], state=None) as client:
+                docs = client.get_collection("docs")
+                method = functools.reduce(getattr, step["call"].split("."), docs)
+                found = method(*map(team.read, step.get("args", ())), **step.get("with", {}))
+                if "author" in step:
+                    assert docs.info()["author"]["name"] == step["author"]
+                return found
+
+        with HttpClient(server.url, keys=team.people["alice"], state=None) as client:
+            client.create_collection("docs", **script["create"])
+        for number, step in enumerate(script["steps"]):
+            try:
+                if "raises" in step:
+                    kinds = tuple(getattr(ciphervec.errors, name) for name in step["raises"].split("|"))
+                    with pytest.raises(kinds, match=re.escape(step["says"])):
+                        call(step)
+                else:
+                    found = call(step)
+                    assert "gives" not in step or team.has(found, step["gives"]), found
             except BaseException as error:
                 error.add_note(f"step {number}: {json.dumps(step)}")
                 raise

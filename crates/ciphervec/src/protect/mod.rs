@@ -1,7 +1,6 @@
 //! Protection of everything but the vectors, as far as a server reads it: ids, records, filter tags, receipts, and errors. What seals
 //! and opens is the key owner's.
 
-#[cfg(not(target_arch = "wasm32"))]
 pub mod audit;
 pub mod error;
 pub mod filter;

@@ -4,7 +4,7 @@
 //! Rates are by a clock that never goes back, and days never do. A day's queries are noted on disk before they are
 //! answered, some ahead at a time: a crash costs a token these, and gives it none.
 
-use super::limits::{Limits, Rate};
+use super::limits::{Full, Limits, Rate};
 use super::usage::{Counted, Usage};
 use dashmap::DashMap;
 use governor::clock::{Clock, DefaultClock};
@@ -33,6 +33,8 @@ pub enum Turned {
     TooMany(NonZeroU64),
     /// The usage file can't be used; why, for the log.
     Uncounted(String),
+    /// Its scope would have more stored than it may.
+    Full(Full),
 }
 
 /// The accounts of all who ask.
@@ -122,6 +124,17 @@ impl Accounts {
         Ok(Asked { account, day, queries })
     }
 
+    /// The same for callers without an event loop, which may wait for the disk.
+    ///
+    /// # Errors
+    /// As [`Self::ask`].
+    pub fn ask_and_wait(&self, id: &str, quota: NonZeroU64, queries: u64) -> Result<Asked, Turned> {
+        let account = self.held.entry(id.into()).or_default().clone();
+        let now = Timestamp::now().as_second();
+        let day = self.ask_slowly(&account, id, quota, queries, now)?;
+        Ok(Asked { account, day, queries })
+    }
+
     fn ask_slowly(
         &self,
         account: &Account,
@@ -149,7 +162,7 @@ impl Accounts {
         }
     }
 
-    /// Notes exactly what was asked, before the server ends.
+    /// Notes exactly what was asked, before the server ends, and gives the usage file back.
     pub fn close(&self) {
         let Some(usage) = &self.usage else { return };
         let accounts: Vec<_> =
@@ -161,13 +174,14 @@ impl Accounts {
                 today.noted.queries = today.asked;
                 counts.push((&**id, today.noted));
             }
+            // Another may count meanwhile: what it noted is read before more is asked.
+            today.known = false;
         }
-        if counts.is_empty() {
-            return;
-        }
-        if let Err(error) = usage.write(&counts) {
+        let written = if counts.is_empty() { Ok(()) } else { usage.write(&counts) };
+        if let Err(error) = written {
             tracing::error!(error, "queries that were noted ahead stay counted");
         }
+        usage.close();
     }
 }
 
@@ -399,7 +413,6 @@ mod tests {
         let second = accounts(Some(&path));
         assert_eq!(asked(&second, 200).await, 200);
         second.close();
-        drop(second);
         let third = accounts(Some(&path));
         let left = asked(&third, 10_000).await;
         assert!((493..=500).contains(&left), "{left}: at most 7 are noted ahead, and lost");

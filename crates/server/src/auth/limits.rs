@@ -109,6 +109,28 @@ pub struct Limits {
     pub max_rows: Option<u64>,
 }
 
+/// What is stored, as it is counted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Stored {
+    /// Bytes.
+    Bytes,
+    /// Rows.
+    Rows,
+}
+
+/// A limit of what is stored that would be passed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Full {
+    /// Which.
+    pub of: Stored,
+    /// What there may be.
+    pub most: u64,
+    /// What came.
+    pub adds: u64,
+    /// What there would be.
+    pub after: u64,
+}
+
 impl Limits {
     /// Whether there are none.
     pub fn is_none(&self) -> bool {
@@ -118,6 +140,14 @@ impl Limits {
     /// Whether what is stored is limited.
     pub fn of_storage(&self) -> bool {
         self.max_bytes.is_some() || self.max_rows.is_some()
+    }
+
+    /// Reads a JSON object, as files have it.
+    ///
+    /// # Errors
+    /// What is expected instead.
+    pub fn from_json(text: &str) -> Result<Self, String> {
+        serde_json::from_str::<Limits>(text).map_err(|error| error.to_string())?.checked()
     }
 
     /// The limits themselves, if they mean something.
@@ -134,6 +164,21 @@ impl Limits {
             }
             _ => Ok(self),
         }
+    }
+
+    /// Whether what is stored may become `after` by what comes: bytes and rows each. What adds nothing passes.
+    ///
+    /// # Errors
+    /// The limit that is passed.
+    pub fn room(&self, adds: [u64; 2], after: [u64; 2]) -> Result<(), Full> {
+        let most = [self.max_bytes, self.max_rows];
+        for (place, of) in [Stored::Bytes, Stored::Rows].into_iter().enumerate() {
+            let (adds, after) = (adds[place], after[place]);
+            if let Some(most) = most[place].filter(|&most| adds > 0 && after > most) {
+                return Err(Full { of, most, adds, after });
+            }
+        }
+        Ok(())
     }
 
     /// The smaller of both, limit by limit.
@@ -182,6 +227,17 @@ mod tests {
         for bad in ["", "20", "0/s", "-1/s", "1.5/s", "20/d", "20/s/m", "1000001/s", "/s", "20/"] {
             assert!(bad.parse::<Rate>().is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn whoever_adds_nothing_needs_no_room() {
+        let limits = limits(r#"{"max_bytes": 100, "max_rows": 10}"#);
+        assert_eq!(limits.room([1, 1], [100, 10]), Ok(()));
+        assert_eq!(limits.room([0, 0], [900, 90]), Ok(()));
+        let full = |of, most, adds, after| Err(Full { of, most, adds, after });
+        assert_eq!(limits.room([1, 1], [101, 10]), full(Stored::Bytes, 100, 1, 101));
+        assert_eq!(limits.room([0, 2], [900, 11]), full(Stored::Rows, 10, 2, 11));
+        assert_eq!(Limits::default().room([1, 1], [u64::MAX, u64::MAX]), Ok(()));
     }
 
     #[test]

@@ -11,6 +11,6 @@ mod verb;
 
 pub use access::{Access, Principal, Sender};
 pub use accounts::{Accounts, Asked, InFlightGuard, Turned};
-pub use limits::{Limits, Rate};
+pub use limits::{Full, Limits, Rate, Stored};
 pub use scope::Scope;
 pub use verb::Verb;

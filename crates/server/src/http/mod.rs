@@ -20,4 +20,5 @@ mod router;
 
 pub use app::{App, Limits};
 pub use openapi::openapi_json;
+pub use problem::Problem;
 pub use router::router;

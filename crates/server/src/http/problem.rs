@@ -1,6 +1,6 @@
 //! Errors as `application/problem+json`, with no secret in them.
 
-use crate::auth::{Turned, Verb};
+use crate::auth::{Full, Stored, Turned, Verb};
 use crate::change::ChangeError;
 use crate::hex;
 use crate::storage::{DatabaseError, UploadError};
@@ -152,6 +152,17 @@ impl Problem {
         self.status
     }
 
+    /// What happened.
+    pub fn detail(&self) -> &str {
+        &self.detail
+    }
+
+    /// The seconds of its Retry-After header.
+    pub fn pause(&self) -> Option<u64> {
+        let mut named = self.headers.iter().filter(|(name, _)| *name == header::RETRY_AFTER);
+        named.next()?.1.to_str().ok()?.parse().ok()
+    }
+
     /// 400.
     pub fn bad_request(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "bad-request", detail)
@@ -268,6 +279,19 @@ impl From<Turned> for Problem {
             Turned::Uncounted(error) => {
                 tracing::error!(error, "the queries of a token with a daily quota are not answered");
                 Self::busy("the queries of this token cannot be counted", Duration::from_secs(5))
+            }
+            Turned::Full(Full { of, most, adds, after }) => {
+                let (limit, unit) = match of {
+                    Stored::Bytes => (Reached::MaxBytes, "bytes"),
+                    Stored::Rows => (Reached::MaxRows, "rows"),
+                };
+                let says = format!(
+                    "this token's collections may have {most} {unit} together; with the {adds} that came they would have {after}"
+                );
+                Self::new(StatusCode::INSUFFICIENT_STORAGE, "full", says).limit(limit).hint(format!(
+                    "nothing was changed; remove rows and optimize, drop snapshots, or have the operator raise the token's --{}",
+                    limit.as_str()
+                ))
             }
         }
     }

@@ -2,10 +2,9 @@
 //! others.
 
 use super::app::App;
-use super::problem::{Problem, Reached};
-use crate::auth::Principal;
+use super::problem::Problem;
+use crate::auth::{Principal, Turned};
 use crate::storage::{Amount, DatabaseError, Room, stored};
-use axum::http::StatusCode;
 
 impl App {
     /// Lets a token add to a collection or table, if its scope has room. It reads stores: not for threads that serve
@@ -43,23 +42,9 @@ impl App {
         }
         let others = adding.iter().filter(|(name, _)| principal.covers(name));
         let after = others.fold(there.and(adds), |sum, (_, amount)| sum.and(*amount));
-        for (limit, option, most, adds, after) in [
-            (Reached::MaxBytes, "bytes", limits.max_bytes, adds.bytes, after.bytes),
-            (Reached::MaxRows, "rows", limits.max_rows, adds.rows, after.rows),
-        ] {
-            if let Some(most) = most.filter(|&most| adds > 0 && after > most) {
-                self.metrics.reject(limit.as_str());
-                let says = format!(
-                    "this token's collections may have {most} {option} together; with the {adds} that came they would have {after}"
-                );
-                return Err(Problem::new(StatusCode::INSUFFICIENT_STORAGE, "full", says)
-                    .limit(limit)
-                    .hint(format!(
-                        "nothing was changed; remove rows and optimize, drop snapshots, or have the operator raise the token's --{}",
-                        limit.as_str()
-                    )));
-            }
-        }
+        limits
+            .room([adds.bytes, adds.rows], [after.bytes, after.rows])
+            .map_err(|full| self.turned(Turned::Full(full)))?;
         Ok(Some(self.rooms.take(&mut adding, name, adds)))
     }
 }

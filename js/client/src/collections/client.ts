@@ -5,7 +5,7 @@ import { type Call, under, type World } from "../host.js";
 import { countOfThings, finite } from "../ingest/arrays.js";
 import { sparseKind } from "../ingest/hybrid.js";
 import { muveraOf } from "../ingest/multi.js";
-import type { Keys, Native, NativeClient, NativeCollection } from "../native.js";
+import type { Identity, Keys, Native, NativeClient, NativeCollection } from "../native.js";
 import { CLUSTERS, known } from "../options.js";
 import type { Clusters, Metric, Mode, Muvera, Precision, Sparse } from "../types.js";
 import { CollectionEngine } from "./collection.js";
@@ -47,7 +47,7 @@ export interface CollectionRow {
 /** What a client is made of. */
 export interface ClientParts extends World {
   native: Native;
-  keys: Keys | null;
+  keys: Keys | Identity | null;
   url: string;
   token: string | null;
   insecure: boolean;
@@ -59,17 +59,21 @@ export interface ClientParts extends World {
 
 export class ClientEngine {
   readonly #world: World;
+  readonly #native: Native;
   readonly #client: NativeClient;
   /** Asked for twice, a collection is the same one. */
   readonly #opened = new Map<string, Promise<CollectionEngine>>();
 
   /** Throws InvalidInput. Nothing is sent yet. */
   constructor(parts: ClientParts) {
-    const { native, keys, fetch, storage, warn, ...options } = parts;
-    this.#world = { fetch, storage, warn };
-    this.#client = guarded(() =>
-      keys === null ? native.Client.withoutKeys(options) : native.Client.withKeys(keys, options),
-    );
+    const { native, keys, fetch, storage, warn, log, ...options } = parts;
+    this.#world = { fetch, storage, warn, log };
+    this.#native = native;
+    this.#client = guarded(() => {
+      if (keys === null) return native.Client.withoutKeys(options);
+      if ("keyId" in keys) return native.Client.withKeys(keys, options);
+      return native.Client.withIdentity(keys, options);
+    });
   }
 
   /** Make an empty collection. Throws CollectionExists, InvalidInput. */
@@ -149,6 +153,7 @@ export class ClientEngine {
     await Promise.all([...this.#opened.keys()].map((name) => this.#shut(name, "closed")));
     this.#client.free();
     this.#world.storage.close?.();
+    this.#world.log?.close();
   }
 
   async #once(
@@ -162,7 +167,9 @@ export class ClientEngine {
       throw new CollectionExists(
         `the collection "${name}" exists already. Use getCollection, or another name.`,
       );
-    const opening = open(this.#world).then((native) => new CollectionEngine(native, this.#world));
+    const opening = open(this.#world).then(
+      (opened) => new CollectionEngine(opened, this.#native.Members.of(opened), this.#world),
+    );
     this.#opened.set(name, opening);
     try {
       return await opening;

@@ -23,6 +23,7 @@ import type {
   Keys,
   NativeCollection,
   NativeListed,
+  NativeMembers,
   NativeRows,
   NativeSelection,
   NativeTokens,
@@ -94,12 +95,14 @@ type Some = GivenRows & { there?: boolean[] };
 
 export class CollectionEngine {
   readonly #native: NativeCollection;
+  readonly #members: NativeMembers;
   readonly #world: World;
   readonly #facts: CollectionFacts;
   #closed = "";
 
-  constructor(native: NativeCollection, world: World) {
+  constructor(native: NativeCollection, members: NativeMembers, world: World) {
     this.#native = native;
+    this.#members = members;
     this.#world = world;
     this.#facts = native.facts();
   }
@@ -339,7 +342,13 @@ export class CollectionEngine {
   close(why = "closed"): void {
     if (this.#closed !== "") return;
     this.#closed = why;
+    this.#members.free();
     this.#native.free();
+  }
+
+  /** Something about the list of members. */
+  members<T>(call: Call, work: (members: NativeMembers, host: Host) => Promise<T>): Promise<T> {
+    return this.#under(call, (host) => work(this.#members, host));
   }
 
   async #under<T>(call: Call, work: (host: Host) => Promise<T>): Promise<T> {

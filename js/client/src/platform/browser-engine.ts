@@ -1,5 +1,6 @@
 /** Browser, the engine's half: what loads the wasm and keeps bytes. Runs in the Worker. */
 
+import { InvalidInput } from "../errors.js";
 import type { LookupNative, Native } from "../native.js";
 import { IndexedDbStorage } from "../storage/indexeddb.js";
 import { refused, type Storage } from "../storage/storage.js";
@@ -30,4 +31,9 @@ export function storage(
   if (choice.kind === "folder") throw refused("a folder", new Error("a browser has none"));
   if (typeof indexedDB === "undefined") throw refused("IndexedDB", new Error("this browser has none"));
   return new IndexedDbStorage(choice.database);
+}
+
+/** A page has no file to write a log to. Throws InvalidInput. */
+export function openLog(): never {
+  throw new InvalidInput("auditLog names a file, and a page has none: only Node writes a client's log.");
 }

@@ -10,8 +10,8 @@ export const defaultStorage = (): "indexeddb" | "memory" =>
 
 /** What an engine needs that runs in this thread. */
 export async function here(): Promise<Platform> {
-  const { native, lookup, storage } = await import("./browser-engine.js");
-  return { native, lookup, storage, fetch: (url, options) => fetch(url, options) };
+  const { native, lookup, storage, openLog } = await import("./browser-engine.js");
+  return { native, lookup, storage, openLog, fetch: (url, options) => fetch(url, options) };
 }
 
 /** A Worker that runs the engine. `given` was made by the caller, of the same file. */

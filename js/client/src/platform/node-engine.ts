@@ -8,6 +8,8 @@ import * as wasm from "../wasm/ciphervec.js";
 import * as lookups from "../wasm/ciphervec_lookup.js";
 import { hasSimd } from "./simd.js";
 
+export { openLog } from "../storage/log.js";
+
 let loaded: Promise<Native> | null = null;
 
 /** The module, compiled and started once. */

@@ -20,8 +20,8 @@ export function defaultStorage(): { folder: string } {
 
 /** What an engine needs that runs in this thread. */
 export async function here(): Promise<Platform> {
-  const { native, lookup, storage } = await import("./node-engine.js");
-  return { native, lookup, storage, fetch: (url, options) => fetch(url, options) };
+  const { native, lookup, storage, openLog } = await import("./node-engine.js");
+  return { native, lookup, storage, openLog, fetch: (url, options) => fetch(url, options) };
 }
 
 /** A thread that runs the engine. `given` was made by the caller, of the same file. */

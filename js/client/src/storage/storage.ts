@@ -59,3 +59,17 @@ export function refused(what: string, error: unknown): StorageError {
           "which remembers nothing between sessions.",
   );
 }
+
+/** Which log a client writes, as it crosses. */
+export interface LogChoice {
+  path: string;
+  /** A file of 32 bytes, or these. */
+  key?: string | Uint8Array;
+}
+
+/** What a client writes what it did to. */
+export interface ClientLog {
+  /** Throws StorageError. */
+  append(line: string): void;
+  close(): void;
+}

@@ -1,6 +1,6 @@
 /** The Worker of a page: its port is that of the page that made it. */
 
-import { lookup, native, storage } from "../platform/browser-engine.js";
+import { lookup, native, openLog, storage } from "../platform/browser-engine.js";
 import { serve } from "./serve.js";
 
 const scope = globalThis as unknown as {
@@ -23,5 +23,5 @@ serve(
     listen: (take) =>
       scope.addEventListener("message", (event) => event.data.type !== "live" && take(event.data)),
   },
-  { native, lookup, storage, fetch: (url, options) => fetch(url, options) },
+  { native, lookup, storage, openLog, fetch: (url, options) => fetch(url, options) },
 );

@@ -25,7 +25,7 @@ import {
   UPDATE,
 } from "../options.js";
 import type { PasskeyQuestion } from "../passkey.js";
-import { MemoryStorage, refused, type Storage } from "../storage/storage.js";
+import { type ClientLog, type LogChoice, MemoryStorage, refused, type Storage } from "../storage/storage.js";
 import type { Progress } from "../types.js";
 import { type LookupChoices, LookupEngine, type Tokens } from "./lookup.js";
 import {
@@ -48,6 +48,7 @@ export interface Platform {
   native(): Promise<Native>;
   lookup(): Promise<LookupNative>;
   storage(choice: { kind: "indexeddb"; database: string } | { kind: "folder"; path: string }): Storage;
+  openLog(native: Native, choice: LogChoice): ClientLog;
   fetch: Fetch;
 }
 
@@ -61,6 +62,7 @@ export interface ClientChoices {
   timeout: number;
   retries: number;
   cacheBytes: number;
+  log?: LogChoice;
 }
 
 type Method = (call: Call, ...args: never[]) => unknown;
@@ -193,6 +195,12 @@ class Server {
       generateIdentity: (_: Call, name: string) => this.#holdIdentity(native.Identity.generate(name)),
       identityFromFile: (_: Call, data: Uint8Array, passphrase: string | undefined) =>
         this.#holdIdentity(native.Identity.fromFile(data, passphrase)),
+      readMemberCard: (_: Call, data: Uint8Array) => {
+        const card = native.MemberCard.fromBytes(data);
+        const { name, fingerprint } = card;
+        card.free();
+        return { name, fingerprint };
+      },
       openClient: (_: Call, choices: ClientChoices) => this.#openClient(native, choices),
       openWriter: (_: Call, card: Uint8Array, fingerprint: string | undefined) => {
         const writer = new WriterEngine(native, card, fingerprint, this.#platform.fetch);
@@ -236,11 +244,15 @@ class Server {
       },
       same: (_: Call, other: Handle) => keys.same(this.#get<Keys>(other, "keys")),
     };
-    const handle: Handle = this.#hold("keys", keys, methods, async () => {
-      // Whatever was derived from them goes with them.
+    return this.#holdSecret("keys", keys, methods);
+  }
+
+  #holdSecret(kind: string, secret: Keys | Identity, methods: Held["methods"]): Handle {
+    const handle: Handle = this.#hold(kind, secret, methods, async () => {
+      // Whatever was derived from it goes with it.
       const clients = [...this.#held].filter(([, held]) => (held as { of?: Handle }).of === handle);
       await Promise.all(clients.map(([client]) => this.#release(client)));
-      keys.free();
+      secret.free();
     });
     return handle;
   }
@@ -250,26 +262,35 @@ class Server {
       toFile: (_: Call, passphrase: string | undefined, plain: boolean | undefined) =>
         identity.toFile(passphrase, plain),
     };
-    const { recipient } = identity;
+    const { recipient, memberCard } = identity;
     const { name, fingerprint } = recipient;
     const made = {
-      handle: this.#hold("identity", identity, methods, () => identity.free()),
+      handle: this.#holdSecret("identity", identity, methods),
       name,
       fingerprint,
       recipient: recipient.toBytes(),
+      memberCard: memberCard.toBytes(),
     };
     recipient.free();
+    memberCard.free();
     return made;
   }
 
+  /** Keys, or the identity of a member. */
+  #holder(handle: Handle): Keys | Identity {
+    const held = this.#of(handle);
+    return held.kind === "identity" ? (held.object as Identity) : this.#get<Keys>(handle, "keys");
+  }
+
   #openClient(native: Native, choices: ClientChoices): { handle: Handle } {
-    const keys = choices.keys === null ? null : this.#get<Keys>(choices.keys, "keys");
+    const keys = choices.keys === null ? null : this.#holder(choices.keys);
     const number = this.#last + 1;
     const client = new ClientEngine({
       ...choices,
       native,
       keys,
       storage: this.#storage(choices.storage),
+      log: choices.log === undefined ? null : this.#platform.openLog(native, choices.log),
       fetch: this.#platform.fetch,
       warn: (message) => this.#send({ type: "warning", client: number, message }),
     });
@@ -278,7 +299,9 @@ class Server {
       let handle = collections.get(collection);
       if (handle === undefined || !this.#held.has(handle)) {
         const keys = (handle: Handle) => this.#get<Keys>(handle, "keys");
-        handle = this.#hold("collection", collection, collectionMethods(collection, keys), () => undefined);
+        const person = (handle: Handle) => this.#get<Identity>(handle, "identity");
+        const methods = { ...collectionMethods(collection, keys), ...memberMethods(collection, person) };
+        handle = this.#hold("collection", collection, methods, () => undefined);
         collections.set(collection, handle);
       }
       return { handle, facts: collection.facts() };
@@ -354,6 +377,22 @@ function collectionMethods(collection: CollectionEngine, keys: (handle: Handle) 
     rotateKeys: (call: Call, to: Handle, overlap: boolean) => collection.rotateKeys(keys(to), overlap, call),
     rotateQueryKey: (call: Call) => collection.rotateQueryKey(call),
     writerCard: (call: Call, writer: string) => collection.writerCard(writer, call),
+  };
+}
+
+function memberMethods(collection: CollectionEngine, person: (handle: Handle) => Identity): Held["methods"] {
+  return {
+    "members.found": (call: Call, by: Handle) =>
+      collection.members(call, (of, host) => of.found(host, person(by))),
+    "members.add": (call: Call, card: Uint8Array, role: string) =>
+      collection.members(call, (of, host) => of.add(host, card, role)),
+    "members.appoint": (call: Call, who: string, role: string) =>
+      collection.members(call, (of, host) => of.appoint(host, who, role)),
+    "members.remove": (call: Call, who: string) =>
+      collection.members(call, (of, host) => of.remove(host, who)),
+    "members.reseal": (call: Call) => collection.members(call, (of, host) => of.reseal(host)),
+    "members.list": (call: Call) => collection.members(call, (of, host) => of.list(host)),
+    "members.changes": (call: Call) => collection.members(call, (of, host) => of.changes(host)),
   };
 }
 

@@ -23,7 +23,7 @@ export class WriterEngine {
 
   /** Throws PinMismatch for another card than the one of this fingerprint, CorruptData, UnsupportedVersion. */
   constructor(native: Native, card: Uint8Array, fingerprint: string | undefined, fetch: Fetch) {
-    this.#world = { fetch, storage: new MemoryStorage(), warn: () => undefined };
+    this.#world = { fetch, storage: new MemoryStorage(), warn: () => undefined, log: null };
     this.#writer = guarded(() => new native.Writer(card, fingerprint));
   }
 

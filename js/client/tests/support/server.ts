@@ -11,7 +11,7 @@ import { promisify } from "node:util";
 const ROOT = fileURLToPath(new URL("../../../../", import.meta.url));
 const BIN =
   process.env["CIPHERVEC_VENV"] ?? join(ROOT, ".venv", process.platform === "win32" ? "Scripts" : "bin");
-const SERVE = join(BIN, "ciphervec");
+export const SERVE = join(BIN, "ciphervec");
 const PYTHON = join(BIN, "python");
 
 /** Why there is no server to test against, or "". Those who set CIPHERVEC_TESTS=all want no test left out. */

@@ -35,6 +35,16 @@ export interface CollectionState {
 
 export type Verb = "read" | "query" | "append" | "write" | "run" | "keep" | "admin" | "metrics";
 
+/** What a token or an identity may use; what is left out is not limited. */
+export interface Limits {
+  /** Requests in a time: `20/s`. */
+  rate?: string;
+  burst?: number;
+  queries_per_day?: number;
+  max_bytes?: number;
+  max_rows?: number;
+}
+
 export interface TokenState {
   id: string;
   name: string;
@@ -43,6 +53,7 @@ export interface TokenState {
   created: string;
   expires?: string;
   revoked?: string;
+  limits?: Limits;
   state: "live" | "expired" | "revoked" | "not yet valid";
 }
 
@@ -58,6 +69,7 @@ export interface IdentityState {
   issuer: string;
   subject: string;
   grants: Grant[];
+  limits?: Limits;
   expires: string;
 }
 

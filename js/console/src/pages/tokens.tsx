@@ -1,7 +1,7 @@
 /** The page of tokens: the scope of one's own and, for operators, those of all. It never shows a token. */
 import { useState } from "react";
-import type { Grant, TokenState } from "../api/types";
-import { moment } from "../format";
+import type { Grant, Limits, TokenState } from "../api/types";
+import { limits as limited, moment } from "../format";
 import { useAsked } from "../parts/asked";
 import { Command, Empty, Table, Title, Trouble, Waiting } from "../parts/basics";
 import { Choice, Field } from "../parts/fields";
@@ -51,6 +51,7 @@ export function TokensPage() {
           name={own.token.name === "" ? "A token without a name" : own.token.name}
           id={own.token.id}
           grants={[own.token]}
+          limits={own.token.limits}
           expires={own.token.expires}
         />
       )}
@@ -59,6 +60,7 @@ export function TokensPage() {
           name={`${own.identity.subject}, of ${own.identity.issuer}`}
           id={own.identity.id}
           grants={own.identity.grants}
+          limits={own.identity.limits}
           expires={own.identity.expires}
         />
       )}
@@ -89,10 +91,11 @@ interface Own {
   name: string;
   id: string;
   grants: Grant[];
+  limits: Limits | undefined;
   expires: string | undefined;
 }
 
-function Yours({ name, id, grants, expires }: Own) {
+function Yours({ name, id, grants, limits, expires }: Own) {
   return (
     <section className="panel" aria-labelledby="own">
       <h2 id="own">Yours</h2>
@@ -114,6 +117,11 @@ function Yours({ name, id, grants, expires }: Own) {
           </p>
         </div>
       ))}
+      <p className="quiet">
+        {limited(limits).length === 0
+          ? "It has the server's limits alone."
+          : `At most ${limited(limits).join(", ")}.`}
+      </p>
       <p className="quiet">{expires === undefined ? "It does not end." : `It ends ${moment(expires)}.`}</p>
     </section>
   );
@@ -168,6 +176,7 @@ function All({ tokens, mine }: { tokens: TokenState[]; mine: string | undefined 
           <th scope="col">Name</th>
           <th scope="col">May</th>
           <th scope="col">On</th>
+          <th scope="col">At most</th>
           <th scope="col">Until</th>
           <th scope="col">State</th>
         </tr>
@@ -191,6 +200,7 @@ function All({ tokens, mine }: { tokens: TokenState[]; mine: string | undefined 
             <td data-label="On">
               <Names names={token.collections} />
             </td>
+            <td data-label="At most">{limited(token.limits).join(", ") || "–"}</td>
             <td data-label="Until">{token.expires === undefined ? "no end" : moment(token.expires)}</td>
             <td data-label="State">
               <span className={`state ${token.state === "live" ? "good" : "off"}`}>{token.state}</span>

@@ -268,7 +268,8 @@ describe.skipIf(why !== undefined)("the console at work", () => {
   });
 
   it("shows a narrow token what that may see, and all tokens to an operator, without secrets", async () => {
-    const reader = filled.server.token("doc*", "read");
+    const limits = ["--rate", "1000/m", "--queries-per-day", "70"];
+    const reader = filled.server.limited("doc*", limits, "read");
     await using shown = await Shown.begin(filled.server.url);
     const { page } = shown;
     await shown.signIn(reader.secret);
@@ -284,11 +285,14 @@ describe.skipIf(why !== undefined)("the console at work", () => {
     await page.getByRole("alert").waitFor();
     await shown.go("#/tokens");
     await page.getByText(reader.id).waitFor();
+    await page.getByText("At most 1000/m, 70 queries a day.").waitFor();
     expect(await page.getByRole("table").count()).toBe(0);
     await page.getByRole("button", { name: "Sign out" }).click();
     await shown.signIn(filled.operator);
     await shown.go("#/tokens");
     await page.getByRole("table").getByText(reader.id).waitFor();
+    const row = page.getByRole("row").filter({ hasText: reader.id });
+    await row.getByText("1000/m, 70 queries a day").waitFor();
     const text = await page.content();
     const file = JSON.parse(readFileSync(join(filled.server.folder, "tokens.json"), "utf8")) as {
       tokens: { hash: string }[];

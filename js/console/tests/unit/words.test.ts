@@ -137,6 +137,20 @@ describe("tokens", () => {
     expect(complaint(`cv1_${"a".repeat(44)}`)).toMatch(/this has 44/);
   });
 
+  it("say what they may use at most", () => {
+    expect(format.limits(undefined)).toEqual([]);
+    expect(format.limits({ rate: "20/s" })).toEqual(["20/s"]);
+    const all = { rate: "100/m", burst: 40, queries_per_day: 10_000, max_bytes: 10e9, max_rows: 1 };
+    expect(format.limits(all)).toEqual([
+      "100/m",
+      "40 at once",
+      "10,000 queries a day",
+      "10 GB stored",
+      "1 row stored",
+    ]);
+    expect(format.limits({ max_bytes: 0 })).toEqual(["0 bytes stored"]);
+  });
+
   it("allow what the server allows", () => {
     const own = (verbs: string[], collections: string[]) =>
       ({
