@@ -247,7 +247,7 @@ impl KeyedTable {
     ///
     /// # Errors
     /// [`Error::FetchEnded`] for an answer that is wrong, now or before; [`Error::Conflict`] if the table was replaced;
-    /// [`Error::Scheme`] for too many keys; [`Error::Server`], [`Error::Authentication`].
+    /// [`Error::Scheme`] for too many keys, or a bound of 0; [`Error::Server`], [`Error::Authentication`].
     pub async fn get(
         &self,
         host: &dyn Host,
@@ -258,7 +258,7 @@ impl KeyedTable {
         if self.failures(host).await?.ended {
             return Err(self.ended());
         }
-        let bound = bound.unwrap_or(keys.len()).max(1);
+        let bound = bound.unwrap_or(keys.len().max(1));
         let process = host.process();
         let ((asked, queries), longest) = heavy(|| {
             let (client, began) = &mut *self.client();
