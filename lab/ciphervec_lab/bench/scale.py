@@ -8,6 +8,7 @@ surface of sixteen dimensions.
 
 from __future__ import annotations
 
+import math
 import statistics
 import tempfile
 import time
@@ -174,7 +175,7 @@ def _modelled(rows: int, measured: dict[str, Any], network: Network) -> dict[str
     """What `ciphervec plan` says of so many rows, in clusters of the size measured and as many probes."""
     each = measured["routing"]["rows_each"]
     padding = (measured["rows"] + measured["padding_rows"]) / measured["rows"]
-    clusters = round(rows * padding / each)
+    clusters = math.ceil(rows * padding / each)
     routing = cost_model.Routing(clusters, measured["probes"], 0, padding, 0.0, oblivious=True)
     gbit = network.megabits / 1000
     one = cost_model.estimate(rows, measured["dim"], 1.0, routing=routing, bandwidth_gbit=gbit)
