@@ -42,6 +42,25 @@ def test_records_of_a_whole_and_a_routed_collection(tmp_path: Path) -> None:
     assert "3 + 3" in done.output
 
 
+def test_records_of_clusters_that_the_server_does_not_learn(tmp_path: Path) -> None:
+    path = tmp_path / "out.json"
+    arguments = ["bench", "scale", "--rows", "20000", "--queries", "3", "--probes", "1", "--oblivious",
+                 "--megabits", "5", "--json", str(path)]  # fmt: skip
+    done = CliRunner().invoke(app, arguments)
+    assert done.exit_code == 0, done.output
+    whole, folded = json.loads(path.read_text())
+    assert not {key for key in whole if key.startswith("token_")}
+    clusters, each = folded["routing"]["clusters"], folded["routing"]["rows_each"]
+    assert folded["rows_scanned"] == clusters * each > 20_000 and folded["decoys"] == 0
+    assert folded["recalls"] == sorted(folded["recalls"]) and len(folded["recalls"]) == clusters
+    here, more = folded["model"]
+    assert (here["rows"], here["clusters"], more["rows"]) == (20_000, clusters, 10_000_000)
+    # The formats say how long messages are; words of an answer are a few bits shorter than the model has them.
+    assert folded["bytes_up"] == pytest.approx(here["bytes_up"], rel=0.02)
+    assert folded["bytes_down"] == pytest.approx(here["bytes_down"], rel=0.06)
+    assert "model, 10,000,000 rows" in done.output and "nothing of which clusters" in folded["leak"]
+
+
 def test_rows_scaled_up_lie_as_the_given_ones_do(tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
     given = (rng.standard_normal((600, 6)) @ rng.standard_normal((6, 24))).astype(np.float32)

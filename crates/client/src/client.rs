@@ -286,10 +286,10 @@ impl Client {
     }
 
     /// The master key, for what has no members.
-    fn master(&self) -> Result<Option<&Keys>> {
+    fn master(&self) -> Result<Option<Arc<Keys>>> {
         match &self.keys {
             None => Ok(None),
-            Some(Holder::Keys(keys)) => Ok(Some(&**keys)),
+            Some(Holder::Keys(keys)) => Ok(Some(Arc::clone(keys))),
             Some(Holder::Member(identity)) => Error::input(format!(
                 "keyed tables have no members, and {} came as one. Open them with their keys, or without where they are public.",
                 identity.name()
@@ -305,16 +305,17 @@ impl Client {
             .map_or_else(none, |(session, vault)| Ok((Arc::clone(session), Arc::clone(vault))))
     }
 
-    /// Opens a keyed table to look records up in it without showing which. It must be the one that `fingerprint` names, from
-    /// its publisher; without one, the one that was seen there first.
+    /// Opens a keyed table to look records up in it without showing which. It must be the one that `fingerprint` names, 64
+    /// hexadecimal digits from its publisher; without one, the one that was seen there first.
     ///
     /// # Errors
+    /// [`Error::Input`] for other digits;
     /// [`Error::TableNotFound`]; [`Error::Mismatch`] for another table; [`Error::Scheme`] for one that other keys sealed.
     pub async fn get_table(
         &self,
         host: &dyn Host,
         name: &str,
-        fingerprint: Option<[u8; 32]>,
+        fingerprint: Option<&str>,
     ) -> Result<KeyedTable> {
         let place = KeyedPlace::new(self.remote()?, self.face, name)?;
         KeyedTable::open(host, place, self.master()?, fingerprint).await

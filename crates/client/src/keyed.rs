@@ -170,10 +170,20 @@ pub async fn list_tables(host: &dyn Host, session: &Session) -> Result<Vec<Table
     Ok(listing.tables)
 }
 
+/// A fingerprint as its publisher gives it out.
+fn parsed(text: &str) -> Result<[u8; 32]> {
+    let found = Hex::parse(&text.trim().to_ascii_lowercase());
+    found.map(|Hex(bytes)| bytes).ok_or_else(|| {
+        Error::Input(format!("a table's fingerprint has 64 hexadecimal digits, got {text:?}."))
+    })
+}
+
 /// A keyed table on a server, to look records up in.
 pub struct KeyedTable {
     place: KeyedPlace,
     book: FetchBook,
+    /// Those that sealed the table, if it is sealed.
+    keys: Option<Arc<Keys>>,
     id: [u8; 16],
     /// With the process that began its session.
     client: Mutex<(KeyedClient, u64)>,
@@ -184,14 +194,15 @@ impl KeyedTable {
     pub(crate) async fn open(
         host: &dyn Host,
         place: KeyedPlace,
-        keys: Option<&Keys>,
-        fingerprint: Option<[u8; 32]>,
+        keys: Option<Arc<Keys>>,
+        fingerprint: Option<&str>,
     ) -> Result<Self> {
+        let fingerprint = fingerprint.map(parsed).transpose()?;
         let description = place.description(host, fingerprint).await?;
         let id = *description.name();
-        let client = heavy(|| KeyedClient::new(description, keys))?;
+        let client = heavy(|| KeyedClient::new(description, keys.as_deref()))?;
         let book = FetchBook::of(Arc::clone(&place.vault), place.named().as_bytes());
-        Ok(KeyedTable { place, book, id, client: Mutex::new((client, host.process())) })
+        Ok(KeyedTable { place, book, keys, id, client: Mutex::new((client, host.process())) })
     }
 
     fn client(&self) -> MutexGuard<'_, (KeyedClient, u64)> {
@@ -222,10 +233,10 @@ impl KeyedTable {
     ///
     /// # Errors
     /// [`Error::Storage`], [`Error::Mismatch`] for another table than before.
-    pub async fn resume(&self, host: &dyn Host, keys: Option<&Keys>) -> Result<()> {
+    pub async fn resume(&self, host: &dyn Host) -> Result<()> {
         let fingerprint = self.client().0.description().fingerprint();
         let description = self.place.description(host, Some(fingerprint)).await?;
-        let client = heavy(|| KeyedClient::new(description, keys))?;
+        let client = heavy(|| KeyedClient::new(description, self.keys.as_deref()))?;
         self.book.resume(host).await?;
         *self.client() = (client, host.process());
         Ok(())
@@ -236,7 +247,7 @@ impl KeyedTable {
     ///
     /// # Errors
     /// [`Error::FetchEnded`] for an answer that is wrong, now or before; [`Error::Conflict`] if the table was replaced;
-    /// [`Error::Scheme`] for too many keys; [`Error::Server`], [`Error::Authentication`].
+    /// [`Error::Scheme`] for too many keys, or a bound of 0; [`Error::Server`], [`Error::Authentication`].
     pub async fn get(
         &self,
         host: &dyn Host,
@@ -247,7 +258,7 @@ impl KeyedTable {
         if self.failures(host).await?.ended {
             return Err(self.ended());
         }
-        let bound = bound.unwrap_or(keys.len()).max(1);
+        let bound = bound.unwrap_or(keys.len().max(1));
         let process = host.process();
         let ((asked, queries), longest) = heavy(|| {
             let (client, began) = &mut *self.client();

@@ -5,15 +5,17 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use ciphervec_client::{Client, ClientOptions, Face, Holder};
-use js_sys::Array;
+use ciphervec_owner::Keys;
+use js_sys::{Array, Uint8Array};
 use wasm_bindgen::prelude::*;
 
-use crate::arrays::object;
+use crate::arrays::{self, object};
 use crate::collection::JsCollection;
 use crate::errors::Result;
 use crate::host::JsHost;
 use crate::keys::JsKeys;
 use crate::sharing::JsIdentity;
+use crate::table::{self, JsRemoteTable};
 use crate::values::{choices, number, text, truth};
 
 #[wasm_bindgen(typescript_custom_section)]
@@ -142,6 +144,41 @@ impl JsClient {
     pub async fn accept_restore(&self, host: JsHost, name: String) -> Result<JsCollection> {
         let client = Rc::clone(&self.0);
         Ok(JsCollection(Rc::new(client.accept_restore(&host, &name).await?)))
+    }
+
+    /// Opens a table of records on the server, the one of this fingerprint, or the one that was seen there first.
+    #[wasm_bindgen(js_name = getTable)]
+    pub async fn get_table(
+        &self,
+        host: JsHost,
+        name: String,
+        fingerprint: Option<String>,
+    ) -> Result<JsRemoteTable> {
+        let client = Rc::clone(&self.0);
+        let opened = client.get_table(&host, &name, fingerprint.as_deref()).await?;
+        Ok(JsRemoteTable(Rc::new(opened)))
+    }
+
+    /// Stores the bytes of a table's file under a name; what the server says of it.
+    #[wasm_bindgen(js_name = putTable)]
+    pub async fn put_table(&self, host: JsHost, name: String, file: Uint8Array) -> Result<JsValue> {
+        let client = Rc::clone(&self.0);
+        let file = arrays::bytes("a table", &file)?;
+        Ok(table::row(&client.put_table(&host, &name, &file).await?))
+    }
+
+    /// The tables of records that the token may see.
+    #[wasm_bindgen(js_name = listTables)]
+    pub async fn list_tables(&self, host: JsHost) -> Result<Array> {
+        let client = Rc::clone(&self.0);
+        Ok(client.list_tables(&host).await?.iter().map(table::row).collect())
+    }
+
+    /// Removes a table of records.
+    #[wasm_bindgen(js_name = deleteTable)]
+    pub async fn delete_table(&self, host: JsHost, name: String) -> Result<()> {
+        let client = Rc::clone(&self.0);
+        Ok(client.delete_table(&host, &name).await?)
     }
 
     /// Drops what was pinned and seen of a collection.

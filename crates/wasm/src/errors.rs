@@ -6,6 +6,7 @@ use ciphervec_owner::decode::DecodeError;
 use ciphervec_owner::protect::aead::EnvelopeError;
 use ciphervec_owner::protect::id::IdError;
 use ciphervec_owner::protect::keyfile::KeyfileError;
+use ciphervec_owner::store::StoreError;
 use ciphervec_owner::{Error, SegmentId};
 use js_sys::{Array, Reflect, Uint8Array};
 use wasm_bindgen::JsValue;
@@ -33,6 +34,7 @@ pub enum Sort {
     RollbackDetected,
     ServerError,
     StorageError,
+    TableNotFound,
     TamperedAnswer,
     UnknownId,
     UnsupportedVersion,
@@ -61,6 +63,7 @@ impl Sort {
             Sort::RollbackDetected => "RollbackDetected",
             Sort::ServerError => "ServerError",
             Sort::StorageError => "StorageError",
+            Sort::TableNotFound => "TableNotFound",
             Sort::TamperedAnswer => "TamperedAnswer",
             Sort::UnknownId => "UnknownId",
             Sort::UnsupportedVersion => "UnsupportedVersion",
@@ -116,7 +119,8 @@ impl From<ciphervec_client::Error> for Failure {
             Of::Input(_) => Sort::InvalidInput,
             Of::UnknownId(_) => Sort::UnknownId,
             Of::DuplicateId(_) => Sort::DuplicateId,
-            Of::TableNotFound(_) | Of::CollectionNotFound(_) => Sort::CollectionNotFound,
+            Of::TableNotFound(_) => Sort::TableNotFound,
+            Of::CollectionNotFound(_) => Sort::CollectionNotFound,
             Of::CollectionExists(_) => Sort::CollectionExists,
             Of::Corrupt(_) => Sort::CorruptData,
             Of::Version(_) => Sort::UnsupportedVersion,
@@ -251,6 +255,7 @@ impl From<Error> for Failure {
             Error::Keyfile(error) => error.into(),
             Error::Id(error) => error.into(),
             Error::DuplicateId(_) => Failure::new(Sort::DuplicateId, message),
+            Error::Store(StoreError::Corrupt { .. }) => Failure::corrupt(message),
             Error::NotShared { .. } => Failure::new(Sort::WrongKey, message),
             Error::Directory { .. } | Error::Consumed { .. } => Failure::corrupt(message),
             Error::Tampered { segments } => {

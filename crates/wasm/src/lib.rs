@@ -61,6 +61,8 @@ mod sharing;
 mod spec;
 #[cfg(feature = "parts")]
 mod state;
+#[cfg(feature = "search")]
+mod table;
 #[cfg(feature = "parts")]
 mod types;
 #[cfg(feature = "search")]

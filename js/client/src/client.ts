@@ -11,9 +11,10 @@ import type { CollectionFacts } from "./collections/collection.js";
 import { Engine } from "./engine.js";
 import { InvalidInput } from "./errors.js";
 import { baseUrl, Token } from "./http/address.js";
-import type { Identity, Keys } from "./keys.js";
-import { CALL, CLIENT, CREATE, known, NAMED, OPEN } from "./options.js";
+import { type Bytes, bytesOf, type Identity, type Keys } from "./keys.js";
+import { CALL, CLIENT, CREATE, GET_TABLE, known, NAMED, OPEN, PUT_TABLE } from "./options.js";
 import type { Storage } from "./storage/storage.js";
+import { type MadeTable, PrivateTable, RemoteTable, type TableRow } from "./tables.js";
 import type { CallOptions, Clusters, Metric, Mode, Muvera, Precision, Sparse } from "./types.js";
 import { type Handle, ROOT, type StorageChoice } from "./worker/messages.js";
 
@@ -62,6 +63,20 @@ export interface GetCollectionOptions extends CallOptions {
   allowOpen?: boolean;
   /** A checkpoint that its history must have. */
   expect?: string;
+}
+
+/** Which table of records to open. */
+export interface GetTableOptions extends CallOptions {
+  name: string;
+  /** That of its publisher, from elsewhere than the server. */
+  fingerprint?: string;
+}
+
+/** Which table of records to store, and as what. */
+export interface PutTableOptions extends CallOptions {
+  name: string;
+  /** A table, or the bytes of its file. */
+  table: PrivateTable | Bytes;
 }
 
 /** What a collection is made with. */
@@ -157,6 +172,41 @@ export class Client {
   /** Drop what was pinned and seen of a collection, to accept one that was restored or made anew on purpose. */
   forget(name: string): Promise<void> {
     return this.#call("forget", name, {});
+  }
+
+  /**
+   * Open a table of records on the server, to look some up without showing which. The token needs the permission query.
+   *
+   * `fingerprint` is that of its publisher, from elsewhere than the server: a server that knows which client asks could show it another
+   * table. Without one the table must be the one that was seen first under the name. A table that its owner sealed needs the client's `keys`
+   * to be the owner's. Rejects with TableNotFound; PinMismatch for another table than expected; InvalidInput or CorruptData for other keys.
+   */
+  async getTable(options: GetTableOptions): Promise<RemoteTable> {
+    const { name, fingerprint, signal, onProgress } = known(options, GET_TABLE, "getTable");
+    const which = { name, fingerprint };
+    const made = await this.#call<MadeTable>("getTable", which, { signal, onProgress });
+    return new RemoteTable(this.#engine, made, name);
+  }
+
+  /**
+   * Store a table of records under a name, in place of one that is there; what the server says of it. The token needs the permission admin:
+   * whoever may store a table decides what is found. Rejects with InvalidInput for what is no table or more than the server has memory for.
+   */
+  async putTable(options: PutTableOptions): Promise<TableRow> {
+    const { name, table, signal, onProgress } = known(options, PUT_TABLE, "putTable");
+    const file = table instanceof PrivateTable ? await table.toBytes() : await bytesOf(table);
+    return this.#call("putTable", { name, file }, { signal, onProgress });
+  }
+
+  /** The tables of records that the token may see. */
+  async listTables(options: CallOptions = {}): Promise<TableRow[]> {
+    return this.#call("listTables", undefined, known(options, CALL, "listTables"));
+  }
+
+  /** Remove a table of records. The token needs the permission admin. Rejects with TableNotFound. */
+  async deleteTable(options: { name: string } & CallOptions): Promise<void> {
+    const { name, signal, onProgress } = known(options, NAMED, "deleteTable");
+    return this.#call("deleteTable", name, { signal, onProgress });
   }
 
   /** Show the server another token from now on: one that an identity provider signs is valid for minutes. Rejects with InvalidInput. */

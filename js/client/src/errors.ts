@@ -112,6 +112,11 @@ export class CollectionNotFound extends CiphervecError {
   static override readonly code = "CollectionNotFound";
 }
 
+/** No table of records of that name is on the server, or not for this token. */
+export class TableNotFound extends CiphervecError {
+  static override readonly code = "TableNotFound";
+}
+
 /** What keeps the client's state refused: a quota, a full disk, a browser that allows no storage. */
 export class StorageError extends CiphervecError {
   static override readonly code = "StorageError";
@@ -163,6 +168,7 @@ const CLASSES = [
   UnknownId,
   CollectionExists,
   CollectionNotFound,
+  TableNotFound,
   StorageError,
   AuthenticationError,
   ServerError,

@@ -37,5 +37,16 @@ export {
 export { type AddMemberOptions, Members } from "./members.js";
 export { Passkey, type PasskeyOptions } from "./passkey.js";
 export { MemoryStorage, type Storage } from "./storage/storage.js";
+export {
+  type BuildOptions,
+  type GetManyOptions,
+  PrivateTable,
+  RemoteTable,
+  type RemoteTableInfo,
+  type TableInfo,
+  type TableKey,
+  type TableRecords,
+  type TableRow,
+} from "./tables.js";
 export type * from "./types.js";
 export { type SendOptions, Writer, type WriterFacts, type WrittenBatch } from "./writer.js";

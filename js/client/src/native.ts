@@ -7,6 +7,7 @@
 
 import type { Answer, Request } from "./http/transport.js";
 import type { PasskeyQuestion } from "./passkey.js";
+import type { TableRow } from "./tables.js";
 import type {
   Clustered,
   Clusters,
@@ -288,6 +289,33 @@ export interface NativeCollection extends Freed {
   info(host: Host): Promise<object>;
 }
 
+/** What is public of a table of records. */
+export interface TableFacts {
+  records: number;
+  recordBytes: number;
+  sealed: boolean;
+  fingerprint: string;
+  places: number;
+  bucketRecords: number;
+  buckets: number;
+}
+
+/** A table in memory: keys are texts, numbers, bigints or bytes. */
+export interface NativeTable extends Freed {
+  facts(): TableFacts;
+  toBytes(): Uint8Array;
+  get(key: unknown): Uint8Array | null;
+  open(keys: Keys, key: unknown): Uint8Array | null;
+  verify(): void;
+}
+
+export interface NativeRemoteTable extends Freed {
+  facts(): TableFacts;
+  get(host: Host, keys: unknown[], bound: number | undefined): Promise<(Uint8Array | null)[]>;
+  failures(host: Host): Promise<{ failures: number; ended: boolean }>;
+  resume(host: Host): Promise<void>;
+}
+
 export interface NativeClient extends Freed {
   readonly url: string;
   setToken(token: string): void;
@@ -303,6 +331,10 @@ export interface NativeClient extends Freed {
   deleteCollection(host: Host, name: string): Promise<void>;
   acceptRestore(host: Host, name: string): Promise<NativeCollection>;
   forget(host: Host, name: string): Promise<void>;
+  getTable(host: Host, name: string, fingerprint: string | undefined): Promise<NativeRemoteTable>;
+  putTable(host: Host, name: string, file: Uint8Array): Promise<TableRow>;
+  listTables(host: Host): Promise<TableRow[]>;
+  deleteTable(host: Host, name: string): Promise<void>;
 }
 
 export interface NativeWriter extends Freed {
@@ -343,6 +375,11 @@ export interface Native {
     withoutKeys(options: object): NativeClient;
   };
   AuditCheck: new (key?: Uint8Array) => NativeAuditCheck;
+  KeyedTable: {
+    plain(names: unknown[], contents: Uint8Array[], recordBytes: number, seed?: Uint8Array): NativeTable;
+    sealed(keys: Keys, names: unknown[], contents: Uint8Array[], recordBytes: number): NativeTable;
+    fromBytes(file: Uint8Array): NativeTable;
+  };
   Writer: new (card: Uint8Array, fingerprint?: string) => NativeWriter;
 }
 

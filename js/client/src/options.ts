@@ -3,7 +3,13 @@
  * refuses an argument: a `filter:` that nobody reads would return rows that the caller meant to leave out. Both threads.
  */
 
-import type { ClientOptions, CreateOptions, GetCollectionOptions } from "./client.js";
+import type {
+  ClientOptions,
+  CreateOptions,
+  GetCollectionOptions,
+  GetTableOptions,
+  PutTableOptions,
+} from "./client.js";
 import type {
   AddOptions,
   AdoptOptions,
@@ -104,6 +110,8 @@ export const CLIENT: Names<ClientOptions> = {
 };
 export const NAMED: Names<{ name: string } & CallOptions> = { name: true, ...CALL };
 export const OPEN: Names<GetCollectionOptions> = { ...NAMED, allowOpen: true, expect: true };
+export const GET_TABLE: Names<GetTableOptions> = { ...NAMED, fingerprint: true };
+export const PUT_TABLE: Names<PutTableOptions> = { ...NAMED, table: true };
 export const CREATE: Names<CreateOptions> = {
   ...NAMED,
   dimension: true,

@@ -8,6 +8,7 @@ surface of sixteen dimensions.
 
 from __future__ import annotations
 
+import math
 import statistics
 import tempfile
 import time
@@ -18,7 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from ciphervec import Client, Clusters, Collection, HttpClient, InvalidInput, Keys
+from ciphervec import Client, Clusters, Collection, HttpClient, InvalidInput, Keys, Network
+from ciphervec.cli import cost_model
 from ciphervec.http import LocalServer
 from ciphervec.ingest.arrays import FloatArray
 from ciphervec.ingest.metrics import MetricName
@@ -32,6 +34,7 @@ _NOISE = 0.55  # of the way to the nearest: with it rows of SIFT lie in as many 
 _LATENT = 16
 _PIECE = 100_000
 _NEAREST = 10
+_MODELLED = 10_000_000
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,8 @@ class Settings:
     threads: int = 1
     data: Path | None = None
     seed: int = 0
+    network: Network | None = None
+    """What answers travel over: by it a client chooses between folded answers and whole ones."""
 
 
 def run(settings: Settings, notify: Notify) -> list[dict[str, Any]]:
@@ -71,19 +76,29 @@ def run(settings: Settings, notify: Notify) -> list[dict[str, Any]]:
     records = []
     with threads(settings.threads), Client() as client:
         collection = client.create_collection(
-            "rows", rows.shape[1], settings.metric, routing=settings.clusters, originals=False
+            "rows",
+            rows.shape[1],
+            settings.metric,
+            routing=settings.clusters,
+            network=settings.network,
+            originals=False,
         )
         for start in range(0, len(rows), _PIECE):
             notify(f"sealing ({start:,}/{len(rows):,})")
             collection.add(range(start, min(start + _PIECE, len(rows))), rows[start : start + _PIECE])
-        halves = _halves(settings, rows, questions[:_NEAREST], notify)
-        records.append({**common, **_measured(collection, questions, exact, notify), **halves})
+        records.append({**common, **_measured(collection, questions, exact, notify)})
+        if not settings.clusters.oblivious:
+            records[0].update(_halves(settings, rows, questions[:_NEAREST], notify))
         notify("clustering")
         began = time.perf_counter()
         clustered = collection.recluster()
         spent = time.perf_counter() - began
         notify(str(clustered))
         routed = {**common, **_measured(collection, questions, exact, notify), "cluster_s": spent}
+        routed["recalls"] = clustered.recalls
+        if settings.clusters.oblivious:
+            network = settings.network or Network()
+            routed["model"] = [_modelled(count, routed, network) for count in (settings.rows, _MODELLED)]
         records.append(routed)
     whole = records[0]
     for part in ("rows_scanned", "bytes_down", "ms"):
@@ -94,12 +109,13 @@ def run(settings: Settings, notify: Notify) -> list[dict[str, Any]]:
 def _measured(
     collection: Collection, questions: FloatArray, exact: np.ndarray, notify: Notify
 ) -> dict[str, Any]:
-    found, taken = [], []
+    found, taken, computed = [], [], []
     for number, question in enumerate(questions):
         notify(f"asking ({number}/{len(questions)})")
-        began = time.perf_counter()
+        began = time.perf_counter(), time.process_time()
         answer = collection.query(question, _NEAREST, include=[], audience="owner")
-        taken.append(1e3 * (time.perf_counter() - began))
+        taken.append(1e3 * (time.perf_counter() - began[0]))
+        computed.append(1e3 * (time.process_time() - began[1]))
         found.append(answer["ids"][0])
     right = [len(set(a) & set(b)) / len(b) for a, b in zip(found, exact.tolist(), strict=True)]
     told = collection.explain()
@@ -110,6 +126,7 @@ def _measured(
         "padding_rows": told.padding_rows,
         "unrouted_rows": told.unrouted_rows,
         "ms": statistics.median(taken),
+        "cpu_ms": min(computed),
         "bytes_up": told.bytes_up,
         "bytes_down": told.bytes_down,
         "recall_at_10": float(np.mean(right)),
@@ -151,6 +168,23 @@ def _halves(settings: Settings, rows: FloatArray, questions: FloatArray, notify:
         "whole_bytes_down": lengths[False].bytes_down,
         "token_bytes_down": lengths[True].bytes_down,
         "token_bytes_ahead": lengths[True].bytes_ahead,
+    }
+
+
+def _modelled(rows: int, measured: dict[str, Any], network: Network) -> dict[str, Any]:
+    """What `ciphervec plan` says of so many rows, in clusters of the size measured and as many probes."""
+    each = measured["routing"]["rows_each"]
+    padding = (measured["rows"] + measured["padding_rows"]) / measured["rows"]
+    clusters = math.ceil(rows * padding / each)
+    routing = cost_model.Routing(clusters, measured["probes"], 0, padding, 0.0, oblivious=True)
+    gbit = network.megabits / 1000
+    one = cost_model.estimate(rows, measured["dim"], 1.0, routing=routing, bandwidth_gbit=gbit)
+    return {
+        "rows": rows,
+        "clusters": clusters,
+        "bytes_up": one.bytes_up,
+        "bytes_down": one.bytes_down,
+        "core_ms": 1e3 * one.core_seconds,
     }
 
 
@@ -243,9 +277,19 @@ def summary(records: Sequence[dict[str, Any]]) -> list[list[str]]:
             f"{one['bytes_down']:,}",
             f"{one['recall_at_10']:.4f}",
             f"{one['ms']:.1f}",
+            f"{one['cpu_ms']:.1f}",
             f"{one['rss_mb']:,.0f}",
         ]
         for one in records
+    ]
+
+
+def model_lines(record: dict[str, Any]) -> list[str]:
+    """What the model says of rows as many as were measured, and of more, for people."""
+    return [
+        f"model, {one['rows']:,} rows in {one['clusters']:,} clusters: {one['bytes_up']:,.0f} bytes up, "
+        f"{one['bytes_down']:,.0f} down, {one['core_ms']:,.0f} ms of the server's processor"
+        for one in record.get("model", [])
     ]
 
 
@@ -268,5 +312,6 @@ HEADINGS = [
     "bytes back",
     "recall@10",
     "ms",
+    "of the processor, least",
     "MB",
 ]

@@ -9,7 +9,7 @@ from typing import Annotated, Any, cast
 
 import typer
 
-from ciphervec import Clusters, InvalidInput
+from ciphervec import Clusters, InvalidInput, Network
 from ciphervec.cli.measuring import at_least, one_of, write
 from ciphervec.cli.tables import grid
 from ciphervec.cli.terminal import aside, command, print_json, screen
@@ -35,6 +35,12 @@ def bench_scale(
     probes: Annotated[int | None, typer.Option(help="Clusters scanned; chosen if left out.")] = None,
     decoys: Annotated[int | None, typer.Option(help="Beside these; as many if left out.")] = None,
     recall: Annotated[float, typer.Option(help="What probes are chosen for.")] = 0.95,
+    oblivious: Annotated[
+        bool, typer.Option("--oblivious", help="Clusters that the server does not learn, and no decoys.")
+    ] = False,
+    megabits: Annotated[
+        float, typer.Option(help="Of the network for which rows are packed, and answers folded or whole.")
+    ] = 1000.0,
     queries: Annotated[int, typer.Option(help="Questions, which are no rows.")] = 100,
     threads: Annotated[int, typer.Option(help="Threads.")] = 1,
     scanners: Annotated[
@@ -49,23 +55,26 @@ def bench_scale(
 ) -> None:
     """A collection in mode sealed that is scanned whole, and the same routed: rows scanned, bytes of an answer, time, and
     recall of questions that are no rows. Decoys, padding and unrouted rows are counted. Of the whole one also what fetching
-    half of an answer ahead saves.
+    half of an answer ahead saves. Of clusters that the server does not learn also what `ciphervec plan` says of as many rows,
+    and of ten million.
 
     **Examples**
 
     - `ciphervec bench scale --rows 1000000 --dim 128 --json out.json`
     - `ciphervec bench scale --rows 1000000 --metric l2 --data sift.npz --probes 5 --decoys 5`
     - `ciphervec bench scale --rows 1000000 --scanners 1,2 --folder /the/disk`
+    - `ciphervec bench scale --rows 1000000 --oblivious --megabits 100`
     """
     settings = scale.Settings(
         rows=at_least(rows, 1000, "--rows"),
         dim=at_least(dim, 1, "--dim"),
         metric=cast(MetricName, one_of(metric, ("cosine", "l2"), "--metric")),
-        clusters=Clusters(count, probes, decoys, recall),
+        clusters=Clusters(count, probes, decoys, recall, oblivious=oblivious),
         queries=at_least(queries, 1, "--queries"),
         threads=at_least(threads, 1, "--threads"),
         data=data,
         seed=seed,
+        network=Network(megabits),
     )
     counts = [at_least(int(one), 1, "--scanners") for one in scanners.split(",") if one.strip().isdigit()]
     if len(counts) != len([one for one in scanners.split(",") if one.strip()]):
@@ -80,9 +89,9 @@ def bench_scale(
     else:
         alone = records[: len(records) - len(more)]
         grid(screen, f"mode sealed, {records[0]['data']}", scale.HEADINGS, scale.summary(alone), left=0)
-        screen.print(scale.tokens_line(alone[0]), highlight=False)
-        for one in more:
-            screen.print(_line(one), highlight=False)
+        said = scale.model_lines(alone[1]) if oblivious else [scale.tokens_line(alone[0])]
+        for line in [*said, *map(_line, more)]:
+            screen.print(line, highlight=False)
     write(json_file, lambda path: report.write_json(records, path))
 
 

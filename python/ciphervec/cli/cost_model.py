@@ -8,7 +8,7 @@ it, `ciphervec bench scale` gives speeds that are worth more than these.
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
 import ciphervec._native as _native
@@ -22,6 +22,11 @@ _WORD_BITS = {7: 24, 8: 23, 9: 22}
 above and below these the nearest. A score's own word has six bits less."""
 _QUERY_BYTES = 25_700
 _KEYS_BYTES = 615_000
+_SQUARE_BYTES = 51 << 10
+"""The key of t² that a query brings whose clusters are folded."""
+_NUMBERS = 4
+"""Digits of a bit of a cluster's number, each a number under encryption."""
+_NAME_BYTES = 16
 _SIDECAR_ROW = 40
 """Bytes a row of ids, norms and check sums in the encrypted sidecar, without documents."""
 _MAX_NODES = 1024
@@ -40,6 +45,8 @@ class Speeds:
     """The same for `sealed-index`."""
     node_us: float = 46.0
     """Expanding one node of a query's tree, microseconds of one thread."""
+    fold_us: float = 50.0
+    """Folding a block of rows to one of the clusters that a query chooses, microseconds of one thread."""
     memory_gb_s: float = 8.0
     """Bytes a thread reads from memory beside the other threads of its machine."""
     open_ns_a_row: float = 16.0
@@ -71,11 +78,13 @@ class Routing:
     """Rows a cluster is filled up to, as a multiple of the mean: all clusters look alike."""
     fresh: float = 0.01
     """Share of the rows that came since the last clustering, which every query scans."""
+    oblivious: bool = False
+    """Whether all clusters are scanned, and folded under encryption to those that a query probes."""
 
     @property
     def share(self) -> float:
         """Of the padded rows, those that one query scans."""
-        return min(1.0, (self.probes + self.decoys) / self.clusters)
+        return 1.0 if self.oblivious else min(1.0, (self.probes + self.decoys) / self.clusters)
 
 
 @dataclass(frozen=True)
@@ -86,6 +95,8 @@ class Estimate:
     dimension: int
     mode: str
     routing: str
+    way: str
+    """`whole`, `routed`, or `oblivious`."""
     queries_a_second: float
     level: int
     rows_scanned: float
@@ -164,8 +175,44 @@ def estimate(
     Machines are as many as hold the padded rows in memory and scan for one query within
     `scan_seconds`, and all of that as often as the load needs at 70 % of their threads.
     `bandwidth_gbit` is between the machines and the key holder; `originals` counts the vectors that a collection keeps
-    as they were put in. Raises InvalidInput.
+    as they were put in. Where clusters are folded obliviously, one machine has all of them; an answer about all rows is
+    counted in place of that where it comes sooner, as the client asks for it then. Raises InvalidInput.
     """
+    common = (rows, dimension, queries_a_second, mode, routing, speeds, prices)
+    network = (bandwidth_gbit, round_trip, scan_seconds, originals)
+    whole = _estimate(*common, *network, fold=False)
+    if routing is None or not routing.oblivious:
+        return whole
+    if whole.memory_bytes > _room(prices or Prices()):
+        return replace(
+            whole, routing=f"{whole.routing}; answered whole: one machine does not hold all clusters"
+        )
+    folded = _estimate(*common, *network, fold=True)
+    if whole.latency <= folded.latency:
+        return replace(whole, routing=f"{whole.routing}; answered whole, which comes sooner")
+    return folded
+
+
+def _room(prices: Prices) -> float:
+    """Bytes of a machine's memory that rows may take."""
+    return prices.machine_memory_gb * 1e9 * 0.85
+
+
+def _estimate(
+    rows: float,
+    dimension: int,
+    queries_a_second: float,
+    mode: str,
+    routing: Routing | None,
+    speeds: Speeds | None,
+    prices: Prices | None,
+    bandwidth_gbit: float,
+    round_trip: float,
+    scan_seconds: float,
+    originals: bool,
+    *,
+    fold: bool,
+) -> Estimate:
     speeds, prices = speeds or Speeds(), prices or Prices()
     if rows < 1 or dimension < 1 or queries_a_second <= 0 or bandwidth_gbit <= 0 or scan_seconds <= 0:
         raise InvalidInput(
@@ -180,29 +227,33 @@ def estimate(
     padded = (rows - fresh) * routing.padding + fresh if routing else float(rows)
     scanned = (padded - fresh) * routing.share + fresh if routing else padded
     level, tree, a_row, answer_row = 0, 0, 4.0 * dimension, 4.0
+    chosen = _Choice(scanned)
     if ring:
         layout = _layout(dimension, scanned, speeds, bandwidth_gbit)
         level, tree = layout.level, layout.nodes
         a_row, answer_row = layout.block_bytes / layout.rows, _answer_row(layout)
+        if fold and routing is not None:
+            chosen = _choice(routing, padded - fresh, fresh, layout, speeds)
     rate = speeds.ns_a_number_sealed if ring else speeds.ns_a_number_compact
     # A scan is bound by whichever is slower, products or memory.
     row_seconds = max(rate * 1e-9 * dimension, a_row / (speeds.memory_gb_s * 1e9))
     expand = tree * speeds.node_us * 1e-6
     memory = padded * a_row
     threads = prices.machine_threads
-    room = prices.machine_memory_gb * 1e9 * 0.85
-    for_memory = math.ceil(memory / room)
+    for_memory = math.ceil(memory / _room(prices))
     for_time = math.ceil(scanned * row_seconds / threads / max(scan_seconds - expand, scan_seconds / 10))
-    shards = max(1, for_memory, for_time)
+    # Who folds clusters has all of them.
+    shards = 1 if fold else max(1, for_memory, for_time)
     # Every scanner expands the query for itself, so that more of them are more work; what more load
     # needs are copies of them all.
-    core = scanned * row_seconds + shards * expand
+    core = scanned * row_seconds + shards * expand + chosen.seconds
     machines = shards * math.ceil(queries_a_second * core / (shards * threads * _BUSY))
-    down = scanned * answer_row
+    down = chosen.rows * answer_row
     up = float(_QUERY_BYTES * math.ceil(dimension / DEGREE)) if ring else 4.0 * dimension + 80
+    up += chosen.bytes_up
     transfer = (up + down) * 8 / (bandwidth_gbit * 1e9)
-    scan = expand + scanned * row_seconds / (shards * threads)
-    latency = round_trip + scan + transfer + scanned * speeds.open_ns_a_row * 1e-9
+    scan = expand + (scanned * row_seconds + chosen.seconds) / (shards * threads)
+    latency = round_trip + scan + transfer + chosen.rows * speeds.open_ns_a_row * 1e-9
     kept = 4.0 * dimension if originals else 0.0
     stored = padded * (a_row + _SIDECAR_ROW) + rows * kept + (_KEYS_BYTES if ring else 0)
     storage_month = stored / 1e9 * prices.storage_gb_month
@@ -216,6 +267,7 @@ def estimate(
         dimension=dimension,
         mode=mode,
         routing="none" if routing is None else _says(routing),
+        way="whole" if routing is None else "oblivious" if routing.oblivious else "routed",
         queries_a_second=queries_a_second,
         level=level,
         rows_scanned=scanned,
@@ -243,6 +295,35 @@ def routed(rows: float) -> Routing:
     return Routing(clusters, probes, probes)
 
 
+def oblivious(rows: float, dimension: int, padding: float = Routing.padding) -> Routing:
+    """The same for clusters that the server does not learn: of one block of rows each, since they are all scanned."""
+    each = _layout(dimension, rows, Speeds(), 1.0).rows
+    clusters = max(4, math.ceil(rows * padding / each))
+    return Routing(clusters, max(2, round(clusters / 200)), 0, padding, oblivious=True)
+
+
+class _Choice(NamedTuple):
+    """What the choice of clusters under encryption adds to a query."""
+
+    rows: float
+    """That are answered about."""
+    bytes_up: float = 0.0
+    seconds: float = 0.0
+    """Of one thread of the server."""
+
+
+def _choice(routing: Routing, clustered: float, fresh: float, layout: Layout, speeds: Speeds) -> _Choice:
+    """Decision 44: four numbers a bit of each probe's cluster, as many a ciphertext as a query's tree has leaves, each
+    expanded and multiplied by a key; a fold of every block for every probe."""
+    blocks = math.ceil(clustered / routing.clusters / layout.rows)
+    numbers = _NUMBERS * math.ceil(math.log2(routing.clusters)) * routing.probes
+    messages = math.ceil(numbers / min(layout.nodes, _MAX_NODES))
+    up = _SQUARE_BYTES + messages * _QUERY_BYTES + _NAME_BYTES * routing.clusters
+    selectors = 2 * numbers * speeds.node_us
+    folds = routing.clusters * blocks * routing.probes * speeds.fold_us
+    return _Choice(routing.probes * blocks * layout.rows + fresh, float(up), (selectors + folds) * 1e-6)
+
+
 def _layout(dimension: int, rows: float, speeds: Speeds, bandwidth_gbit: float) -> Layout:
     """The cheapest in seconds of one query, as the key holder chooses it for large segments."""
 
@@ -261,6 +342,8 @@ def _expect_routing(routing: Routing, mode: str) -> None:
         raise InvalidInput(
             "a collection in sealed-index is not routed: its queries are plain, and would show which rows lie together."
         )
+    if routing.oblivious and routing.decoys:
+        raise InvalidInput(f"clusters that the server does not learn need no decoys, got {routing.decoys}.")
     counts = (routing.clusters, routing.probes, routing.decoys + 1)
     if min(counts) < 1 or routing.probes + routing.decoys > routing.clusters:
         raise InvalidInput(
@@ -274,10 +357,11 @@ def _expect_routing(routing: Routing, mode: str) -> None:
 
 
 def _says(routing: Routing) -> str:
+    beside = "none of them shown" if routing.oblivious else f"{routing.decoys} decoys"
     return (
-        f"{routing.clusters:,} clusters, {routing.probes} probes, {routing.decoys} decoys, padded ×{routing.padding:g}, "
+        f"{routing.clusters:,} clusters, {routing.probes} probes, {beside}, padded ×{routing.padding:g}, "
         f"{routing.fresh:.1%} fresh"
     )
 
 
-__all__ = ["TIPTOE", "Estimate", "Prices", "Routing", "Speeds", "estimate", "routed"]
+__all__ = ["TIPTOE", "Estimate", "Prices", "Routing", "Speeds", "estimate", "oblivious", "routed"]

@@ -63,7 +63,8 @@ def plan(
 
     A model, not a measurement: sizes follow from the formats, speeds and prices are stated, and options
     replace them. Each size is shown as it is scanned whole and, but in sealed-index, routed, with padding,
-    decoys and fresh rows counted; what Tiptoe printed stands beside.
+    decoys and fresh rows counted, and routed obliviously, where the server scans all clusters and does not
+    learn which are answered about; what Tiptoe printed stands beside.
 
     **Examples**
 
@@ -80,12 +81,12 @@ def plan(
     for count in _counts(rows):
         ways: list[Routing | None] = [None]
         if mode != "sealed-index":
-            chosen = cost_model.routed(count)
-            if clusters:
-                chosen = replace(chosen, clusters=clusters)
-            if probes:
-                chosen = replace(chosen, probes=probes, decoys=decoys)
-            ways.append(replace(chosen, padding=padding, fresh=fresh))
+            for chosen in (cost_model.routed(count), cost_model.oblivious(count, dim, padding)):
+                if clusters:
+                    chosen = replace(chosen, clusters=clusters)
+                if probes:
+                    chosen = replace(chosen, probes=probes, decoys=0 if chosen.oblivious else decoys)
+                ways.append(replace(chosen, padding=padding, fresh=fresh))
         found += [
             cost_model.estimate(
                 count,
@@ -108,14 +109,14 @@ def plan(
         return
     heads = [
         "",
-        *(f"{one.rows:.3g} {'routed' if one.routing != 'none' else 'whole'}" for one in found),
+        *(f"{one.rows:.3g} {one.way}" for one in found),
         "Tiptoe",
     ]
     title = f"{dim:,} dimensions, {mode}, {qps:g} queries a second; a query where nothing else is said"
     grid(screen, title, heads, _lines(found), left=1)
     for one in found:
         if one.routing != "none":
-            screen.print(f"{one.rows:.3g} routed: {one.routing}", style="dim", highlight=False)
+            screen.print(f"{one.rows:.3g} {one.way}: {one.routing}", style="dim", highlight=False)
     for note in (
         f"machines of {machine_threads} threads and {machine_gb:g} GB at ${machine_dollars:g} an hour, "
         f"storage ${storage_dollars:g} a GB and month, ${egress_dollars:g} a GB out, {gbit:g} Gbit/s",

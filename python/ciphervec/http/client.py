@@ -203,9 +203,9 @@ class HttpClient(Client):
 
         Raises TableNotFound; PinMismatch for another table than expected; WrongKey or CorruptData for other keys.
         """
-        pinned = None if fingerprint is None else _fingerprint(fingerprint)
+        pinned = None if fingerprint is None else str(fingerprint)
         native = self._native.get_table(self._host, name, pinned)
-        return RemoteTable(native, self._host, self.keys, self._url)
+        return RemoteTable(native, self._host, self._url)
 
     def list_tables(self) -> list[dict[str, Any]]:
         """The tables that the token may see: `name`, `records`, `record_bytes`, `sealed`, `bytes`, and `fingerprint` by the
@@ -288,16 +288,6 @@ class HttpClient(Client):
 
     def __repr__(self) -> str:
         return f"<ciphervec.{type(self).__name__} of {self._url}>"
-
-
-def _fingerprint(text: str) -> bytes:
-    try:
-        found = bytes.fromhex(text.strip())
-    except (AttributeError, ValueError):
-        found = b""
-    if len(found) != 32:
-        raise InvalidInput(f"a table's fingerprint has 64 hexadecimal digits, got {text!r}.")
-    return found
 
 
 def verification(ca: StrPath | None, verify: bool | ssl.SSLContext, insecure: bool) -> bool | ssl.SSLContext:

@@ -8,18 +8,15 @@ from typing import Any
 
 import ciphervec._native as _native
 
-from ..collections.keys import Keys
 from ..collections.private_table import Key, TableLookups
 
 
 class RemoteTable(TableLookups):
     """A table on a server, to look records up in. Its key is drawn for it, and drawn again after 1,024 queries."""
 
-    def __init__(
-        self, native: _native.RemoteTable, host: _native.CallHost, keys: Keys | None, url: str
-    ) -> None:
+    def __init__(self, native: _native.RemoteTable, host: _native.CallHost, url: str) -> None:
         """Not for callers: use `HttpClient.get_table`."""
-        self._native, self._host, self._keys, self._url = native, host, keys, url
+        self._native, self._host, self._url = native, host, url
         self._facts = native.facts()
 
     @property
@@ -37,7 +34,7 @@ class RemoteTable(TableLookups):
     def resume(self) -> None:
         """Look up again after a failure, once its cause was found. What was counted stays. Raises PinMismatch if the server has
         another table by now."""
-        self._native.resume(self._host, None if self._keys is None else self._keys._native)
+        self._native.resume(self._host)
 
     def _look(self, keys: Sequence[Key], bound: int | None) -> list[bytes | None]:
         return self._native.get(self._host, list(keys), bound)

@@ -336,9 +336,8 @@ impl PyRemoteTable {
         Ok((failures.count, failures.ended))
     }
 
-    fn resume(&self, py: Python<'_>, host: &PyCallHost, keys: Option<&PyKeys>) -> PyResult<()> {
-        let keys = shared(keys);
-        run(py, host, async |host| self.0.resume(host, keys.as_deref()).await)
+    fn resume(&self, py: Python<'_>, host: &PyCallHost) -> PyResult<()> {
+        run(py, host, async |host| self.0.resume(host).await)
     }
 }
 

@@ -25,7 +25,7 @@ pub use members::PyMembers;
 
 pub use crate::client::values::{audience, network};
 use crate::client::values::{choices, fetch};
-use crate::errors::{InvalidInput, Raise};
+use crate::errors::Raise;
 use crate::keys::PyKeys;
 use crate::runtime;
 use crate::sharing::PyIdentity;
@@ -207,11 +207,8 @@ impl PyClient {
         py: Python<'_>,
         host: &PyCallHost,
         name: &str,
-        fingerprint: Option<&[u8]>,
+        fingerprint: Option<&str>,
     ) -> PyResult<PyRemoteTable> {
-        let fingerprint = fingerprint.map(<[u8; 32]>::try_from).transpose().map_err(|_| {
-            InvalidInput::new_err("a fingerprint has 32 bytes, 64 hexadecimal digits")
-        })?;
         let get = async |host: &dyn ciphervec_client::Host| {
             self.0.get_table(host, name, fingerprint).await
         };

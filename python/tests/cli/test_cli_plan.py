@@ -68,6 +68,40 @@ def test_routing_counts_padding_decoys_and_fresh_rows() -> None:
     assert every.rows_scanned == 1e8
 
 
+def test_clusters_that_the_server_does_not_learn_take_the_bytes_of_those_probed() -> None:
+    """Decision 44: ten million rows of 128 in 2,441 clusters of 4,096, of which 8 are probed."""
+    rows = 2441 * 4096
+    way = Routing(2441, 8, 0, padding=1.0, fresh=0.0, oblivious=True)
+
+    def of(speeds: Speeds, routing: Routing = way) -> cost_model.Estimate:
+        return estimate(rows, 128, 1, routing=routing, speeds=speeds, bandwidth_gbit=0.1)
+
+    one = of(Speeds(node_us=0.0, fold_us=100.0))
+    assert (one.level, one.way, one.shards, one.rows_scanned) == (7, "oblivious", 1, rows)
+    assert one.bytes_down == 8 * (4096 * 18 + 4096 * 24) / 8
+    assert one.bytes_up == 25_700 + 52_224 + 3 * 25_700 + 16 * 2441
+    assert one.core_seconds - of(Speeds(node_us=0.0, fold_us=0.0)).core_seconds == pytest.approx(
+        2441 * 8 * 100e-6
+    )
+    assert one.memory_bytes == estimate(rows, 128, 1).memory_bytes
+    # Selectors: four numbers for each of twelve bits and eight probes, two key switches each; and the query's own tree.
+    switched = of(Speeds(node_us=1.0, fold_us=100.0))
+    assert switched.core_seconds - one.core_seconds == pytest.approx((2 * 384 + 128) * 1e-6)
+    fresh = of(Speeds(), Routing(2441, 8, 0, 1.0, 0.01, oblivious=True))
+    assert fresh.bytes_down - one.bytes_down == pytest.approx(rows * 0.01 * 42 / 8, rel=1e-3)
+
+
+def test_whole_answers_stand_in_place_of_folded_ones_where_they_come_sooner() -> None:
+    few, many = Routing(8, 7, 0, oblivious=True), Routing(2441, 8, 0, oblivious=True)
+    one = estimate(32_768, 128, 1, routing=few)
+    assert "answered whole, which comes sooner" in one.routing and one.bytes_up == 25_700
+    two = estimate(1e7, 128, 1, routing=many)
+    assert "whole" not in two.routing and two.bytes_down < 1e6
+    large = estimate(1e9, 128, 1, routing=Routing(244_141, 8, 0, oblivious=True))
+    assert "one machine does not hold all clusters" in large.routing and large.shards > 1
+    assert cost_model.oblivious(1e7, 128).clusters == math.ceil(1.05e7 / 4096)
+
+
 def test_prices_and_speeds_replace_those_that_are_stated() -> None:
     base = estimate(1e8, 512, 50)
     dear = estimate(1e8, 512, 50, prices=Prices(machine_hour=4.04))
@@ -91,6 +125,7 @@ def test_prices_and_speeds_replace_those_that_are_stated() -> None:
         ({"routing": Routing(10, 9, 2)}, "no more than there are"),
         ({"routing": Routing(10, 0, 2)}, "at least 1"),
         ({"routing": Routing(10, 1, 1, padding=0.5)}, "padding"),
+        ({"routing": Routing(10, 1, 1, oblivious=True)}, "no decoys"),
     ],
 )
 def test_what_makes_no_sense_is_refused(arguments: dict[str, object], says: str) -> None:
@@ -102,12 +137,22 @@ def test_what_makes_no_sense_is_refused(arguments: dict[str, object], says: str)
 def test_the_command_prints_a_table_and_json(tmp_path: Path) -> None:
     program = Program(tmp_path)
     table = program("plan", "--rows", "1e9", "--dim", "768", "--qps", "50")
-    for words in ("1e+09 whole", "1e+09 routed", "Tiptoe", "machines", "dollars", "decoys", "core-seconds"):
+    for words in (
+        "1e+09 whole",
+        "1e+09 routed",
+        "oblivious",
+        "Tiptoe",
+        "machines",
+        "dollars",
+        "decoys",
+        "core-seconds",
+    ):
         assert words in table.stdout, words
     found = json.loads(program("plan", "--rows", "1e8,1e9", "--dim", "768", "--json").stdout)
-    assert [one["rows"] for one in found["estimates"]] == [1e8, 1e8, 1e9, 1e9]
+    ways = [(one["rows"], one["way"]) for one in found["estimates"]]
+    assert ways == [(rows, way) for rows in (1e8, 1e9) for way in ("whole", "routed", "oblivious")]
     assert found["beside"]["core_seconds"] == 57 and found["assumed"]["prices"]["machine_hour"] == 2.02
-    whole, routed = found["estimates"][2:]
+    whole, routed, _ = found["estimates"][3:]
     assert whole["bytes_down"] > 20 * routed["bytes_down"]
     index = json.loads(program("plan", "--rows", "1e6", "--mode", "sealed-index", "--json").stdout)
     assert [one["routing"] for one in index["estimates"]] == ["none"]

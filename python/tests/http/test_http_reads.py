@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import ciphervec
-from ciphervec import HttpClient, InvalidInput, Keys, WrongKey
+from ciphervec import Clusters, HttpClient, InvalidInput, Keys, Network, WrongKey
 from ciphervec.http import LocalServer
 from network import D, Faulty, Make
 
@@ -126,6 +126,35 @@ def test_rows_without_records_are_fetched_in_private(make: Make, rows: np.ndarra
     books = make(fetch="private").create_collection("books", D, mode=mode)
     books.add(range(5), rows[:5])
     assert books.get([1])["documents"] == [None]
+
+
+def test_documents_of_clusters_that_no_server_learns_are_fetched_in_private(make: Make, vectors: Any) -> None:
+    """Beside them vectors as they were put in; after rows went and came, and where rows and segments may be seen."""
+    given, texts = vectors(600, D), [f"page {i} {'.' * (1500 + i)}" for i in range(600)]
+    writer = make().create_collection(
+        "books", D, routing=Clusters(count=6, probes=2, oblivious=True), network=Network(0.5, 1)
+    )
+    writer.add(range(600), given, documents=texts)
+    assert writer.recluster().unrouted == 0
+    writer.delete([3])
+    writer.update([4], given[4:5], documents=["another"])
+    texts[4] = "another"
+    network = Faulty()
+    reader = make(transport=network).get_collection("books")
+    views = []
+    for row in (0, 4, 599, 77):
+        network.seen.clear()
+        found = reader.query(given[row], 3, include=["documents", "embeddings"])
+        views.append(list(network.seen))
+        [ids] = found["ids"]
+        assert len(ids) == 3 and found["documents"] == [[texts[i] for i in ids]]
+        assert np.array_equal(found["embeddings"][0], given[ids])
+    assert views[1:] == views[1:2] * 3, "after the first, which brings keys"
+    fetched = [path.rpartition("/fetch/")[2] for _, path in views[1] if "/fetch/" in path]
+    assert {path.partition("/")[0] for path in fetched} == {"records", "originals"}
+    assert network.fetched("records") == 0
+    for fetch in ("rows", "segments", "collection"):
+        assert reader.get([5, 3, 4], fetch=fetch)["documents"] == [texts[5], texts[4]]
 
 
 def test_fetch_is_one_of_four() -> None:

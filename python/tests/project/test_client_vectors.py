@@ -25,12 +25,14 @@ from ciphervec import (
     Keys,
     Muvera,
     PersistentClient,
+    PrivateTable,
     SparseVectors,
 )
 from ciphervec.http import LocalServer
 
 FOLDER = Path(__file__).parents[3] / "vectors" / "client"
 SCRIPTS: list[dict[str, Any]] = json.loads((FOLDER / "calls.json").read_text())["scripts"]
+TABLES: list[dict[str, Any]] = json.loads((FOLDER / "tables.json").read_text())["tables"]
 
 
 @functools.cache
@@ -53,14 +55,17 @@ def read(value: Any) -> Any:
     return value
 
 
+def raising(step: dict[str, Any]) -> Any:
+    kinds = tuple(
+        getattr(ciphervec.errors, name, None) or getattr(builtins, name) for name in step["raises"].split("|")
+    )
+    says = "|".join(re.escape(one) for one in step["says"].split("|"))
+    return pytest.raises(kinds, match=says)
+
+
 def check(call: Callable[..., Any], step: dict[str, Any]) -> None:
     if "raises" in step:
-        kinds = tuple(
-            getattr(ciphervec.errors, name, None) or getattr(builtins, name)
-            for name in step["raises"].split("|")
-        )
-        says = "|".join(re.escape(one) for one in step["says"].split("|"))
-        with pytest.raises(kinds, match=says):
+        with raising(step):
             call(**read(step["with"]))
         return
     found = call(**read(step["with"]))
@@ -165,3 +170,42 @@ def test_members_do_what_the_script_says(tmp_path: Path) -> None:
             except BaseException as error:
                 error.add_note(f"step {number}: {json.dumps(step)}")
                 raise
+
+
+def of_table(key: Any) -> Any:
+    """A key of a table."""
+    if isinstance(key, str):
+        return key
+    return bytes.fromhex(key["$bytes"]) if "$bytes" in key else int(key["$integer"])
+
+
+@pytest.mark.parametrize("table", TABLES, ids=[table["name"] for table in TABLES])
+def test_a_table_gives_what_it_says(
+    table: dict[str, Any], server_url: str, keys: Keys, tmp_path: Path
+) -> None:
+    given = table["build"]
+    options: dict[str, Any] = {"record_bytes": given["record_bytes"]} if "record_bytes" in given else {}
+    if "seed" in given:
+        options["seed"] = bytes.fromhex(given["seed"])
+    if given.get("sealed", False):
+        options["keys"] = keys
+    records = [(of_table(key), bytes.fromhex(record)) for key, record in given["records"]]
+    if "raises" in table:
+        with raising(table):
+            PrivateTable.build(records, **options)
+        return
+    built = PrivateTable.build(records, **options)
+    assert {name: built.info()[name] for name in table["is"]} == table["is"]
+    with HttpClient(server_url, keys=keys, state=tmp_path) as client:
+        client.put_table("script", built)
+        remote = client.get_table("script", built.fingerprint)
+        for step in table["steps"]:
+            asked = [of_table(key) for key in step["keys"]]
+            if "raises" in step:
+                with raising(step):
+                    remote.get_many(asked, bound=step.get("bound"))
+                continue
+            right = [None if one is None else bytes.fromhex(one) for one in step["gives"]]
+            assert remote.get_many(asked, bound=step.get("bound")) == right
+            assert [built.get(key, options.get("keys")) for key in asked] == right
+        client.delete_table("script")

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ciphervec import Collection, HttpClient
+from ciphervec import Collection, HttpClient, PrivateTable, PrivateTableClient
+from ciphervec.http import RemoteTable
 
 ROOT = Path(__file__).resolve().parents[3]
 DOCUMENT = ROOT / "docs" / "browser.md"
@@ -22,11 +23,11 @@ def _named(title: str, column: int) -> set[str]:
     return {word for row in rows for word in re.findall(r"`(\w+)`", row.split(" | ")[column])}
 
 
-def _methods(source: str, name: str) -> set[str]:
-    """Public methods and properties of a class in TypeScript."""
+def _methods(source: str, *names: str) -> set[str]:
+    """Public methods and properties of classes in TypeScript."""
     text = (SOURCES / source).read_text(encoding="utf-8")
-    body = text.split(f"export class {name} ")[1].split("\n}")[0]
-    found = re.findall(r"^  (?:async |get )?([a-z]\w*)\(", body, re.MULTILINE)
+    bodies = "\n".join(text.split(f"\nexport class {name} ")[1].split("\n}")[0] for name in names)
+    found = re.findall(r"^  (?:static )?(?:async |get )?([a-z]\w*)\(", bodies, re.MULTILINE)
     return set(found) - {"constructor"}
 
 
@@ -35,14 +36,23 @@ def _camel(name: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("title", "python", "source"),
-    [("a collection's", Collection, "collection.ts"), ("a client's", HttpClient, "client.ts")],
+    ("title", "python", "source", "classes"),
+    [
+        ("a collection's", [Collection], "collection.ts", ["Collection"]),
+        ("a client's", [HttpClient], "client.ts", ["Client"]),
+        (
+            "a [private table](private-tables.md)'s",
+            [PrivateTable, PrivateTableClient, RemoteTable],
+            "tables.ts",
+            ["Table", "PrivateTable", "RemoteTable"],
+        ),
+    ],
 )
 def test_the_table_names_what_one_client_lacks_and_nothing_else(
-    title: str, python: type, source: str
+    title: str, python: list[type], source: str, classes: list[str]
 ) -> None:
-    ours = {name for name in dir(python) if not name.startswith("_")}
-    theirs = _methods(source, "Collection" if source == "collection.ts" else "Client")
+    ours = {name for one in python for name in dir(one) if not name.startswith("_")}
+    theirs = _methods(source, *classes)
     assert len(theirs) >= 5, "the source was read"
     assert _named(title, 1) == {name for name in ours if _camel(name) not in theirs}
     assert _named(title, 2) == theirs - {_camel(name) for name in ours}

@@ -6,14 +6,16 @@
 //!
 //! - *Clusters*: their number u32; rows of each u32; probes u32; decoys u32; recall f64; slot u8 (0: `centroids-a`, 1:
 //!   `centroids-b`); numbers of a centroid u32; BLAKE3 of the attachment that has them 32; the longest row f64, under ip; bytes of a
-//!   segment's ids u64 and records u64; secret of the groups 32; for each its segment 16, or zeros, and the rows that count u32;
-//!   number of segments that they are made of u32, 16 each; number of segments made beside u32, 16 each.
+//!   segment's ids u64 and records u64; from version 2 on, whether records are by row u8; secret of the groups 32; for each its segment
+//!   16, or zeros, and the rows that count u32; number of segments that they are made of u32, 16 each; number of segments made beside
+//!   u32, 16 each.
 //! - The table is the record of segment 0 … 0 1 and id `ciphervec routing table`, the two attachments with centroids, float32 row by
 //!   row, those of segment 0 … 0 2 and id `ciphervec centroids`. Centroids in use are in one, those being made in the other, or an
 //!   empty record. There are 64 pairs or more, filled up with ones.
 //! - A cluster is a segment whose rows after the last that counts are padding. Its `records` and `originals` have one record each, of
-//!   row 0 and the id `ciphervec records of a cluster`: number of rows u32; the length of each u32; their bytes; zeros. The state sets
-//!   segments that are being made aside, whole.
+//!   row 0 and the id `ciphervec records of a cluster`: number of rows u32; the length of each u32; their bytes; zeros. By row, each
+//!   row has a record under its own id, padding too: length u32; bytes; zeros up to the bytes of records, for `originals` 5 and 4 a
+//!   number. The state sets segments that are being made aside, whole.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -26,7 +28,8 @@ use crate::clusters::ordered;
 use crate::error::{Error, Result};
 use crate::gathered::gathered;
 
-const VERSION: u32 = 1;
+/// Version 1 had no clusters whose records are sealed by themselves.
+const VERSION: u32 = 2;
 /// The attachments that hold the centroids in use and those of the clusters being made, in turns.
 pub const SLOTS: [&str; 2] = ["centroids-a", "centroids-b"];
 
@@ -63,6 +66,8 @@ pub struct Clustering {
     /// What the ids of a segment take in its sidecar, and the records: the same in every one.
     pub id_bytes: u64,
     pub record_bytes: u64,
+    /// Whether each row's record is sealed by itself, to be fetched in private; `record_bytes` is the room of one then.
+    pub apart: bool,
     /// What groups are drawn by.
     pub secret: [u8; 32],
     pub segments: Vec<SegmentId>,
@@ -148,6 +153,7 @@ impl Clustering {
         out.extend(self.longest.to_le_bytes());
         out.extend(self.id_bytes.to_le_bytes());
         out.extend(self.record_bytes.to_le_bytes());
+        out.push(u8::from(self.apart));
         out.extend(self.secret);
         for (id, live) in self.segments.iter().zip(&self.live) {
             out.extend(id.0);
@@ -242,14 +248,14 @@ impl RoutingTable {
     fn read(data: &[u8]) -> Result<Self> {
         let mut from = Reader(data);
         let version = from.u32()?;
-        if version != VERSION {
+        if !(1..=VERSION).contains(&version) {
             return Err(Error::Version(format!(
-                "the routing table has version {version}; this ciphervec reads {VERSION}. Upgrade ciphervec."
+                "the routing table has version {version}; this ciphervec reads 1 to {VERSION}. Upgrade ciphervec."
             )));
         }
         let generation = from.u32()?;
-        let active = from.clustering()?;
-        let plan = from.clustering()?;
+        let active = from.clustering(version)?;
+        let plan = from.clustering(version)?;
         let mut dead: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
         for _ in 0..from.u32()? {
             let (cluster, row) = (from.u32()?, from.u32()?);
@@ -294,7 +300,7 @@ impl Reader<'_> {
         (0..self.u32()?).map(|_| Ok(SegmentId(self.take()?))).collect()
     }
 
-    fn clustering(&mut self) -> Result<Option<Clustering>> {
+    fn clustering(&mut self, version: u32) -> Result<Option<Clustering>> {
         let [there] = self.take()?;
         if there == 0 {
             return Ok(None);
@@ -303,7 +309,9 @@ impl Reader<'_> {
         let (rows, probes, decoys, recall) = (self.u32()?, self.u32()?, self.u32()?, self.f64()?);
         let ([slot], width) = (self.take()?, self.u32()?);
         let (digest, longest) = (self.take()?, self.f64()?);
-        let (id_bytes, record_bytes, secret) = (self.u64()?, self.u64()?, self.take()?);
+        let (id_bytes, record_bytes) = (self.u64()?, self.u64()?);
+        let apart = version > 1 && self.take()? == [1];
+        let secret = self.take()?;
         let entries = (0..count).map(|_| Ok((SegmentId(self.take()?), self.u32()?)));
         let (segments, live): (Vec<_>, Vec<_>) =
             entries.collect::<Result<Vec<_>>>()?.into_iter().unzip();
@@ -322,6 +330,7 @@ impl Reader<'_> {
             longest,
             id_bytes,
             record_bytes,
+            apart,
             secret,
             segments,
             live,
@@ -395,6 +404,7 @@ mod tests {
             longest: 1.5,
             id_bytes: 9,
             record_bytes: 0,
+            apart: count == 9,
             secret: *b"0123456789abcdef0123456789abcdef",
             segments: (1..=count).map(|id| SegmentId([id; 16])).collect(),
             live: (0..u32::from(count)).collect(),
@@ -441,5 +451,16 @@ mod tests {
         for cut in 0..bytes.len() {
             assert!(RoutingTable::read(&bytes[..cut]).is_err());
         }
+        // Version 1, of a table whose only clusters were sealed as it knew them.
+        let mut plan = Vec::new();
+        clustering(3, 1, 1).write(&mut plan);
+        plan.remove(16 + 8 + 1 + 4 + 32 + 8 + 8 + 8);
+        let former = [&1u32.to_le_bytes()[..], &5u32.to_le_bytes(), &[0, 1], &plan, &[0; 4]];
+        let former = RoutingTable::read(&former.concat()).unwrap();
+        assert_eq!((former.active, former.plan), (None, Some(clustering(3, 1, 1))));
+        assert!(
+            RoutingTable::read(&3u32.to_le_bytes())
+                .is_err_and(|error| { error.to_string().contains("reads 1 to 2") })
+        );
     }
 }

@@ -10,15 +10,18 @@ use crate::host::Host;
 use crate::random::Draws;
 use crate::replica::Replica;
 use crate::replica::clustering::{Neighbors, QUESTIONS, Space, assign, learn};
-use crate::replica::padding::{Rows, SPARE_BYTES, id_bytes, packed_bytes};
+use crate::replica::padding::{LENGTH, Rows, SPARE_BYTES, fits_in, id_bytes, packed_bytes};
 use crate::threads::heavy;
 
 /// Of so many rows of a cluster one is padding at least: there is room for ids of every length.
 const SPARE: usize = 64;
 /// Clusters hold so many times as many rows as there are; more room for balance is more padding, and was measured to find no more.
 const SLACK: f64 = 1.05;
-/// A record of more bytes, and of more than sixteen times the usual, stays unrouted: it would be padding in every cluster.
+/// A record of more bytes, and of more than sixteen times the usual, stays unrouted: it would be padding in every cluster. Where each is
+/// sealed by itself, all are that long at most: a cluster of 4,096 rows has 64 MiB of them.
 const LARGE: usize = 16 << 10;
+/// Of so many rows one may have a longer record than fits, where each takes as much room: it stays unrouted.
+const LONG: usize = 100;
 /// Clusters that are worth it.
 const LEAST: usize = 4;
 /// Rows of one, at least.
@@ -147,8 +150,29 @@ pub fn routable(rows: &Rows, dimension: usize) -> (Rows, Rows) {
     let order = ordered(rows.ids.len(), &|a, b| length(a).cmp(&length(b)));
     let median = order.get(order.len() / 2).map_or(0, |row| length(*row));
     let most = LARGE.max(16 * median);
+    parted(rows, dimension, |payload| payload.len() <= most)
+}
+
+/// Bytes that every record takes where each is sealed by itself: what the longest takes, or half of that or less where it is the room of
+/// all but few. None where that is too much for a cluster.
+pub fn room(rows: &Rows) -> Option<u64> {
+    let mut lengths: Vec<_> = rows.payloads.iter().map(|one| one.len()).collect();
+    lengths.sort_unstable();
+    let longest = lengths.last().copied().unwrap_or(0);
+    let usual = lengths.len().checked_sub(1 + lengths.len() / LONG).map_or(0, |at| lengths[at]);
+    let most = if 2 * usual < longest { usual } else { longest };
+    let room = if most == 0 { 0 } else { rounded((LENGTH + most) as u64) };
+    (room <= LARGE as u64).then_some(room)
+}
+
+/// Rows whose records have that room, and the others.
+pub fn roomy(rows: &Rows, room: u64, dimension: usize) -> (Rows, Rows) {
+    parted(rows, dimension, |payload| fits_in(payload, room))
+}
+
+fn parted(rows: &Rows, dimension: usize, usual: impl Fn(&[u8]) -> bool) -> (Rows, Rows) {
     let (usual, large): (Vec<_>, Vec<_>) =
-        (0..rows.ids.len()).partition(|row| rows.payloads[*row].len() <= most);
+        (0..rows.ids.len()).partition(|row| usual(&rows.payloads[*row]));
     (rows.take(&usual, dimension), rows.take(&large, dimension))
 }
 
@@ -188,5 +212,32 @@ mod tests {
         assert_eq!([1, 2, 63, 128, 1024].map(capacity), [0, 1, 62, 126, 1008]);
         assert_eq!(cluster_rows(20, 64), 32);
         assert_eq!(cluster_rows(65, 64), 128);
+    }
+
+    #[test]
+    fn few_long_records_take_no_room_in_all_others() {
+        let rows = |lengths: &[usize]| Rows {
+            ids: (0..lengths.len() as i64).map(Id::Number).collect(),
+            vectors: vec![0.0; lengths.len()],
+            original: vec![true; lengths.len()],
+            payloads: lengths.iter().map(|length| vec![1; *length].into()).collect(),
+        };
+        let mut lengths = vec![100; 199];
+        assert_eq!(room(&rows(&[])), Some(0));
+        assert_eq!(room(&rows(&[0; 5])), Some(0));
+        assert_eq!(room(&rows(&lengths)), Some(104));
+        lengths.push(200);
+        assert_eq!(room(&rows(&lengths)), Some(208));
+        lengths[0] = 201;
+        lengths[1] = 9000;
+        // Two in two hundred may be longer.
+        assert_eq!(room(&rows(&lengths[..200])), Some(208));
+        lengths[199] = 100;
+        assert_eq!(room(&rows(&lengths)), Some(104));
+        let (usual, large) = roomy(&rows(&lengths), 104, 1);
+        assert_eq!((usual.ids.len(), large.ids), (198, vec![Id::Number(0), Id::Number(1)]));
+        assert_eq!(room(&rows(&[17_000; 3])), None);
+        let (usual, large) = roomy(&rows(&[0, 1, 0]), 0, 1);
+        assert_eq!((usual.ids.len(), large.ids.len()), (2, 1));
     }
 }

@@ -88,8 +88,8 @@ fn leak(mode: Mode, active: Option<&Clustering>, oblivious: bool) -> String {
     };
     if oblivious {
         return "nothing of the question, and nothing of which clusters it is about: all of them are scanned, and the answer is as long \
-                for any. Reading documents, metadata or vectors of hits from a server shows their clusters, unless all of them are read, or \
-                held here"
+                for any. Reading documents, metadata or vectors of hits by segments or rows shows a server their clusters; by default they \
+                are fetched in private, or all of them are read"
             .to_owned();
     }
     let (probes, named, all) = (active.probes as usize, active.named(), active.count());

@@ -95,7 +95,7 @@ impl Replica {
             Fetch::Auto if !hides || self.description.routing.is_some() && !self.is_oblivious() => {
                 return Ok(Way::Segments);
             }
-            Fetch::Rows if self.description.routing.is_some() => {
+            Fetch::Rows if self.bundled().is_some() => {
                 return Error::input(format!(
                     "{} is routed, and keeps the records of a cluster as one: its rows can't be read one by one. Read them with fetch \
                      \"segments\".",
@@ -240,9 +240,6 @@ impl Replica {
         if bound > MOST_PRIVATE {
             return Ok(Err(format!("{bound} rows are asked for, of {MOST_PRIVATE} at most")));
         }
-        if self.description.routing.is_some() {
-            return Ok(Err("it is routed, and keeps the records of a cluster as one".to_owned()));
-        }
         let unkept = |one: &Arc<StoredSegment>| self.vectors_of(one) == ROWS;
         if vectors && self.read_entries().iter().any(unkept) {
             return Ok(Err(
@@ -259,12 +256,31 @@ impl Replica {
         Ok(Ok(seconds))
     }
 
+    /// Why rows of this collection are in no table, if it is because clusters keep their records as one.
+    fn bundled(&self) -> Option<&'static str> {
+        let active = self.routing.table.as_ref().and_then(|table| table.active.as_ref());
+        match self.description.routing.as_ref()? {
+            routing if !routing.oblivious => Some(
+                "it is routed, and keeps the records of a cluster as one: its queries name clusters to the server anyway, which oblivious \
+                 routing does not",
+            ),
+            _ if active.is_some_and(|active| !active.apart) => Some(
+                "it is routed, and keeps the records of a cluster as one, as releases before this one did, or because they are too long to \
+                 be fetched; where they are not, recluster() seals each by itself",
+            ),
+            _ => None,
+        }
+    }
+
     /// The table of a blob in the present state; or why there is none.
     async fn fetch_table(
         &mut self,
         host: &dyn Host,
         blob: &'static str,
     ) -> Result<core::result::Result<Table, String>> {
+        if let Some(why) = self.bundled() {
+            return Ok(Err(why.to_owned()));
+        }
         let segments = self.entries();
         let segments = segments.iter().map(|one| (one.id, one.rows));
         let rows = FetchedRows::new(&self.description.spec.binding(), blob, segments);
@@ -483,13 +499,14 @@ impl Replica {
                         root.map_or_else(|| self.owner.aead(), |root| SegmentRootKey::aead(root));
                     let id = ids.get(at).unwrap_or(&nobody);
                     let open = || {
-                        let record = open_record(aead, place, id, row, sealed_row(bytes)?).ok()?;
+                        let sealed = open_record(aead, place, id, row, sealed_row(bytes)?).ok()?;
+                        let record = self.own(segment, &sealed).ok()?;
                         // A writer who seals what is no record sees its readers fail as well.
                         let reads = match table.blob {
-                            ORIGINALS => self.description.keeps(&record),
-                            _ => Record::read(&record).is_ok(),
+                            ORIGINALS => self.description.keeps(record),
+                            _ => Record::read(record).is_ok(),
                         };
-                        reads.then(|| Arc::from(record.as_slice()))
+                        reads.then(|| Arc::from(record))
                     };
                     let opened = open();
                     // What fills up for a row of the other table fails unseen too.
@@ -557,7 +574,7 @@ impl Replica {
             let aead = root.map_or_else(|| self.owner.aead(), |root| SegmentRootKey::aead(root));
             let record =
                 open_record(aead, place, id, row, &sealed).map_err(SchemeError::Envelope)?;
-            found.push(Arc::from(record.as_slice()));
+            found.push(Arc::from(self.own(segment, &record)?));
         }
         Ok(found)
     }

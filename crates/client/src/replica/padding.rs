@@ -2,14 +2,14 @@
 //!
 //! Rows that nobody put in fill a cluster up. They are sealed like the others; their ids, which nobody asks for, take what room those of
 //! the others leave. Metadata and documents of all rows are one record, filled up with zeros, and so are the vectors as they were put in:
-//! a record a row would show its length.
+//! a record a row would show its length. Where rows are fetched in private each has a record of its own, and all of these one length.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use ciphervec_owner::protect::records::{Place, seal_records};
 use ciphervec_owner::search::Expected;
-use ciphervec_owner::{Error as SchemeError, Id, Metric, SegmentId};
+use ciphervec_owner::{Error as SchemeError, Id, Metric};
 use indexmap::IndexMap;
 
 use crate::change::{NewSegment, ORIGINALS, RECORDS, ROWS, SIDECAR};
@@ -24,6 +24,8 @@ use crate::threads::heavy;
 const LONGEST_ID: u64 = 65_535;
 /// What ids of padding take at least, where any id is a text.
 pub const SPARE_BYTES: u64 = 64;
+/// Bytes before a payload that say how long it is.
+pub const LENGTH: usize = 4;
 /// The id that the one record of a cluster is sealed to.
 pub const BUNDLE: &str = "ciphervec records of a cluster";
 
@@ -32,6 +34,8 @@ pub struct Shape {
     pub rows: usize,
     pub id_bytes: u64,
     pub record_bytes: u64,
+    /// Whether each row has a record of its own, of `record_bytes`.
+    pub apart: bool,
 }
 
 /// Rows of the key holder's.
@@ -60,7 +64,12 @@ impl Rows {
 
 impl Shape {
     pub fn of(plan: &Clustering) -> Self {
-        Shape { rows: plan.rows as usize, id_bytes: plan.id_bytes, record_bytes: plan.record_bytes }
+        Shape {
+            rows: plan.rows as usize,
+            id_bytes: plan.id_bytes,
+            record_bytes: plan.record_bytes,
+            apart: plan.apart,
+        }
     }
 
     /// Whether these rows can be a cluster, with at least one of padding.
@@ -71,7 +80,10 @@ impl Shape {
         let Some(left) = self.id_bytes.checked_sub(id_bytes(&rows.ids)) else { return false };
         let most = spare as u64 * (LONGEST_ID - SPARE_BYTES);
         (left == 0 || (SPARE_BYTES..=most).contains(&left))
-            && packed_bytes(&rows.payloads) <= self.record_bytes
+            && match self.apart {
+                true => rows.payloads.iter().all(|one| fits_in(one, self.record_bytes)),
+                false => packed_bytes(&rows.payloads) <= self.record_bytes,
+            }
     }
 }
 
@@ -88,6 +100,26 @@ pub fn id_bytes(ids: &[Id]) -> u64 {
 pub fn packed_bytes(payloads: &[Arc<[u8]>]) -> u64 {
     let bytes: usize = payloads.iter().map(|one| one.len()).sum();
     if bytes == 0 { 0 } else { (4 + 4 * payloads.len() + bytes) as u64 }
+}
+
+/// Whether a payload fits into a record of its own of so many bytes. None take no bytes where no row has any.
+pub fn fits_in(payload: &[u8], room: u64) -> bool {
+    payload.is_empty() || (LENGTH + payload.len()) as u64 <= room
+}
+
+/// A payload as a record of its own, so long: its length u32, the bytes, zeros.
+fn padded(payload: &[u8], room: usize) -> Vec<u8> {
+    let mut record = Vec::with_capacity(room);
+    record.extend((payload.len() as u32).to_le_bytes());
+    record.extend_from_slice(payload);
+    record.resize(room.max(record.len()), 0);
+    record
+}
+
+/// Reads what [`padded`] wrote.
+pub fn unpadded(record: &[u8]) -> Option<&[u8]> {
+    let (length, rest) = record.split_first_chunk::<LENGTH>()?;
+    rest.get(..u32::from_le_bytes(*length) as usize)
 }
 
 /// Payloads as one, so long: their number u32, the length of each u32, the bytes, zeros.
@@ -147,25 +179,33 @@ impl Replica {
         let mut blobs: IndexMap<&'static str, Arc<[u8]>> = IndexMap::new();
         blobs.insert(ROWS, sealed.segment.to_vec().into());
         blobs.insert(SIDECAR, sealed.sidecar.into());
+        let seal = |payloads: &[Arc<[u8]>], each: usize, all: usize| {
+            let records = match shape.apart {
+                true => {
+                    let payloads = payloads.iter().map(|one| &one[..]);
+                    let payloads = payloads.chain(core::iter::repeat(&[][..]));
+                    let record = |(id, one): (&Id, &[u8])| (id.clone(), padded(one, each));
+                    ids.iter().zip(payloads).map(record).collect()
+                }
+                false => vec![(Id::from(BUNDLE), pack(payloads, all))],
+            };
+            let binding = self.owner.spec().binding();
+            let place = Place { collection: &binding, segment: &sealed.id.0 };
+            let sealed = seal_records(self.owner.aead(), place, &records);
+            sealed.map(Arc::from).map_err(SchemeError::Envelope)
+        };
         if shape.record_bytes > 0 {
-            let packed = pack(&rows.payloads, shape.record_bytes as usize);
-            blobs.insert(RECORDS, self.seal_bundle(sealed.id, packed)?);
+            let length = shape.record_bytes as usize;
+            blobs.insert(RECORDS, seal(&rows.payloads, length, length)?);
         }
         if self.description.originals {
             let kept = rows.vectors.chunks_exact(dimension).zip(&rows.original);
             let kept: Vec<Arc<[u8]>> =
                 kept.map(|(row, there)| original(row, *there).into()).collect();
-            let packed = pack(&kept, 4 + shape.rows * (5 + 4 * dimension));
-            blobs.insert(ORIGINALS, self.seal_bundle(sealed.id, packed)?);
+            let each = LENGTH + 1 + 4 * dimension;
+            blobs.insert(ORIGINALS, seal(&kept, each, 4 + shape.rows * each)?);
         }
         Ok(NewSegment { id: sealed.id, rows: sealed.rows, blobs, deleted: Vec::new() })
-    }
-
-    fn seal_bundle(&self, id: SegmentId, data: Vec<u8>) -> Result<Arc<[u8]>> {
-        let binding = self.owner.spec().binding();
-        let place = Place { collection: &binding, segment: &id.0 };
-        let sealed = seal_records(self.owner.aead(), place, &[(Id::from(BUNDLE), data)]);
-        Ok(sealed.map_err(SchemeError::Envelope)?.into())
     }
 }
 
@@ -234,6 +274,16 @@ mod tests {
         #[test]
         fn other_bytes_are_refused_or_read(data in proptest::collection::vec(any::<u8>(), 0..40)) {
             let _ = unpack(&data);
+            let _ = unpadded(&data);
+        }
+
+        #[test]
+        fn records_by_themselves_have_one_length(payload in proptest::collection::vec(any::<u8>(), 0..40), more in 0usize..40) {
+            let room = LENGTH + payload.len() + more;
+            let record = padded(&payload, room);
+            prop_assert!(fits_in(&payload, room as u64));
+            prop_assert_eq!((record.len(), unpadded(&record)), (room, Some(&payload[..])));
+            prop_assert_eq!(fits_in(&payload, (LENGTH + payload.len()) as u64 - 1), payload.is_empty());
         }
 
         #[test]
@@ -248,5 +298,6 @@ mod tests {
     #[test]
     fn a_length_that_no_bytes_follow_takes_no_memory() {
         assert!(unpack(&u32::MAX.to_le_bytes()).is_err());
+        assert!(unpadded(&u32::MAX.to_le_bytes()).is_none());
     }
 }

@@ -21,7 +21,7 @@ use crate::records::{Bound, Filter, Table, TableBuilder};
 use crate::replica::Replica;
 use crate::replica::batch::Batch;
 use crate::replica::fetch::Fetch;
-use crate::replica::padding::{BUNDLE, unpack};
+use crate::replica::padding::{BUNDLE, unpack, unpadded};
 use crate::threads::heavy;
 
 /// The id that the words of a segment are sealed to, as its one record.
@@ -199,22 +199,46 @@ impl Replica {
             }
         };
         let names = live(&self.directory, segment);
-        if self.routing.cluster_of(segment).is_some() {
+        if self.bundles(segment) {
             let all = self.open_bundle(segment, bytes)?;
             for (row, _) in names {
                 take(row, row_of(&all, RECORDS, row)?);
             }
         } else {
-            each_row(&self.owner, &self.directory, segment, bytes, names, take)?;
+            let mut whole = Ok(());
+            let own = |row: u32, record: &[u8]| match self.own(segment, record) {
+                Ok(record) => take(row, record),
+                Err(error) => whole = Err(error),
+            };
+            each_row(&self.owner, &self.directory, segment, bytes, names, own)?;
+            whole?;
         }
         Ok(done.map(|()| table.table()))
     }
 
     fn check_bytes(&self, segment: SegmentId, bytes: &[u8]) -> Result<()> {
-        match self.routing.cluster_of(segment) {
-            Some(_) => self.open_bundle(segment, bytes).map(drop),
-            None => check_records(&self.owner, &self.directory, segment, bytes),
+        match self.bundles(segment) {
+            true => self.open_bundle(segment, bytes).map(drop),
+            false => check_records(&self.owner, &self.directory, segment, bytes),
         }
+    }
+
+    /// Whether the records of this segment's rows are sealed as one.
+    pub(super) fn bundles(&self, segment: SegmentId) -> bool {
+        let active = self.routing.table.as_ref().and_then(|table| table.active.as_ref());
+        self.routing.cluster_of(segment).is_some() && active.is_some_and(|active| !active.apart)
+    }
+
+    /// What a record that was sealed by itself holds: in a cluster it is filled up.
+    pub(super) fn own<'a>(&self, segment: SegmentId, record: &'a [u8]) -> Result<&'a [u8]> {
+        if self.routing.cluster_of(segment).is_none() {
+            return Ok(record);
+        }
+        unpadded(record).ok_or_else(|| {
+            Error::Corrupt(
+                "a record of a cluster ends before the bytes that it says it has.".into(),
+            )
+        })
     }
 
     /// What is one record in a cluster.
@@ -231,9 +255,13 @@ impl Replica {
         bytes: &[u8],
         rows: &Rows<'_>,
     ) -> Result<Vec<Arc<[u8]>>> {
-        if self.routing.cluster_of(segment).is_none() {
+        if !self.bundles(segment) {
             let (owner, directory) = (&self.owner, &self.directory);
-            return open_rows(owner, directory, segment, bytes, rows.iter().copied());
+            let opened = open_rows(owner, directory, segment, bytes, rows.iter().copied())?;
+            if self.routing.cluster_of(segment).is_none() {
+                return Ok(opened);
+            }
+            return opened.iter().map(|one| Ok(Arc::from(self.own(segment, one)?))).collect();
         }
         let all = self.open_bundle(segment, bytes)?;
         rows.iter().map(|(row, _)| row_of(&all, blob, *row).cloned()).collect()

@@ -22,7 +22,7 @@ use crate::host::{Host, Progress};
 use crate::random::{Draws, random};
 use crate::replica::Replica;
 use crate::replica::batch::Batch;
-use crate::replica::choosing::{block_rows, capacity, choose, routable, widest};
+use crate::replica::choosing::{block_rows, capacity, choose, room, roomy, routable, widest};
 use crate::replica::clustering::{Space, assign};
 use crate::replica::padding::{Rows, Shape};
 
@@ -189,7 +189,12 @@ impl Making<'_> {
         sources: &[Arc<StoredSegment>],
     ) -> Result<Option<bool>> {
         let (host, spec) = (self.host, replica.description.spec.clone());
-        let rows = routable(rows, spec.dimension()).0;
+        // Rows of oblivious collections are fetched in private, where their records are not too long for that.
+        let room = room(rows).filter(|_| self.choice.oblivious);
+        let rows = match room {
+            Some(room) => roomy(rows, room, spec.dimension()).0,
+            None => routable(rows, spec.dimension()).0,
+        };
         let unit = block_rows(replica, rows.ids.len())?;
         let space = Space::of(spec.metric(), &rows.vectors, spec.dimension());
         let width = space.width(spec.dimension());
@@ -219,7 +224,8 @@ impl Making<'_> {
             digest: *blake3::hash(&sealed).as_bytes(),
             longest: space.longest,
             id_bytes,
-            record_bytes,
+            record_bytes: room.unwrap_or(record_bytes),
+            apart: room.is_some(),
             secret: random()?,
             segments: vec![NOWHERE; count],
             live: vec![0; count],
@@ -257,7 +263,10 @@ impl Making<'_> {
     ) -> Result<bool> {
         let (host, dimension) = (self.host, replica.description.spec.dimension());
         let shape = Shape::of(plan);
-        let (rows, large) = routable(&rows, dimension);
+        let (rows, large) = match plan.apart {
+            true => roomy(&rows, plan.record_bytes, dimension),
+            false => routable(&rows, dimension),
+        };
         let mut left: Vec<_> =
             (0..plan.count()).filter(|number| !self.done.contains_key(number)).collect();
         let assigned = self.assignment(replica, plan, &rows, &left).await?;

@@ -3,8 +3,8 @@
 use std::cell::RefCell;
 
 use ciphervec_client::{
-    Choices, Client, Clusters, Collection, Connection, Error, Face, Fetch, Host, Parts,
-    QueryRequest, Records, block_on,
+    Choices, Client, Clusters, Collection, Connection, Error, Face, Fetch, GetResult, Host, Parts,
+    QueryRequest, Records, Selection, block_on,
 };
 use ciphervec_he_secret::wire::{self, Kind};
 use ciphervec_owner::{Id, Metric, Mode, Network};
@@ -211,28 +211,150 @@ fn answers_that_were_on_their_way_are_not_opened_after_a_failure() {
     assert_eq!(block_on(first.private_fetch(&held)).unwrap().failures, 1);
 }
 
-/// Documents of hits would show their clusters: they are read as the caller says, and not by default.
+/// Rows with documents of 1,000 to 3,000 bytes, but for one of 9,000.
+fn documents(count: usize) -> Records {
+    let length = |row: usize| if row == 7 { 9000 } else { 1000 + row * 37 % 2001 };
+    let document = |row| Some(format!("{row} {}", "x".repeat(length(row))));
+    Records { documents: (0..count).map(document).collect(), ..around(count) }
+}
+
+fn parts(fetch: Fetch) -> Parts {
+    Parts { records: true, fetch, ..Parts::default() }
+}
+
+/// Rows by id, as the call says.
+fn read(docs: &Collection, host: &dyn Host, ids: &[i64], parts: Parts) -> Result<GetResult, Error> {
+    let ids = ids.iter().map(|id| Id::from(*id)).collect();
+    let which = Selection { ids: Some(ids), ..Selection::default() };
+    block_on(docs.get(host, &which, parts, 0, None, None))
+}
+
+/// A client with a storage of its own has fetched no records. It asks for hits' documents without being told how.
 #[test]
-fn documents_are_read_where_the_caller_says_how() {
+fn documents_of_hits_are_fetched_in_private() {
     let server = Server::start();
     let (host, _) = connection();
-    let mut given = around(300);
-    given.documents = (0..300).map(|row| Some(format!("{row} {}", "x".repeat(5000)))).collect();
+    let given = documents(400);
     let choices = oblivious("notes", Mode::Sealed, Metric::Cosine);
     let docs = filled(&server.client(&keys()), &host, &choices, given.clone());
+    let made = block_on(docs.recluster(&host, None)).unwrap();
+    assert_eq!((made.clusters, made.unrouted), (12, 1), "the long one takes no room in clusters");
+    block_on(docs.add(&host, rows(5, D, 77))).unwrap();
+    let seen = RefCell::new(Vec::new());
+    let watched = Faulty::new(|_, request| {
+        let headers = format!("{:?}", request.headers);
+        seen.borrow_mut().push((request.url.clone(), request.body.map_or(0, <[u8]>::len), headers));
+        None
+    });
+    let theirs =
+        block_on(server.client(&keys()).get_collection(&watched, "notes", false, None)).unwrap();
+    let ask = |row: usize| {
+        let embedding = &given.embeddings[row * D..][..D];
+        let asked = QueryRequest { parts: parts(Fetch::Auto), ..request(embedding) };
+        block_on(theirs.query(&watched, asked)).unwrap()
+    };
+    ask(0); // keys are sent, the table is made, and the centroids read
+    let mut views = Vec::new();
+    for row in (0..400).step_by(57).chain([7]) {
+        seen.borrow_mut().clear();
+        let found = ask(row);
+        let plain = QueryRequest {
+            parts: parts(Fetch::Segments),
+            ..request(&given.embeddings[row * D..][..D])
+        };
+        assert_eq!(found, block_on(docs.query(&host, plain)).unwrap());
+        let hits = found.hits[0].iter().filter(|hit| hit.row.document.is_some());
+        assert_eq!(hits.count(), 3);
+        views.push(seen.take());
+    }
+    assert!(views.iter().all(|view| *view == views[0]), "{views:?}");
+    let paths = |what: &str| views[0].iter().filter(|(url, ..)| url.contains(what)).count();
+    // One of the table of all rows, one of that of the long one; no segment is named.
+    let told = block_on(theirs.private_fetch(&watched)).unwrap().records.unwrap();
+    assert_eq!(paths("/fetch/records/"), 1 + usize::from(told.long_rows > 0));
+    assert_eq!((paths("/query"), paths("/segments/"), paths("/blobs")), (1, 0, 0));
+}
+
+/// In clusters and beside them, with vectors as they were put in, after changes, and by row where that is asked for.
+#[test]
+fn every_row_of_clusters_comes_as_it_was_put_in() {
+    let server = Server::start();
+    let (host, _) = connection();
+    let given = documents(300);
+    let choices = oblivious("notes", Mode::SealedQuery, Metric::Cosine);
+    let docs = filled(&server.client(&keys()), &host, &choices, given.clone());
     block_on(docs.recluster(&host, None)).unwrap();
-    // With a storage of its own, which holds no records.
     let (there, _) = connection();
     let theirs =
         block_on(server.client(&keys()).get_collection(&there, "notes", false, None)).unwrap();
-    let ask = |fetch| {
-        let parts = Parts { records: true, fetch, ..Parts::default() };
-        block_on(theirs.query(&there, QueryRequest { parts, ..request(&given.embeddings[..D]) }))
+    let both = |fetch| Parts { embeddings: true, ..parts(fetch) };
+    let same = |ids: &[i64]| {
+        let plain = read(&docs, &host, ids, both(Fetch::Segments)).unwrap();
+        assert_eq!(read(&theirs, &there, ids, both(Fetch::Private)).unwrap(), plain, "{ids:?}");
+        let (rows, whole) = (parts(Fetch::Rows), parts(Fetch::Segments));
+        let by_row = read(&theirs, &there, ids, rows).unwrap();
+        assert_eq!(by_row, read(&docs, &host, ids, whole).unwrap());
+        plain.rows
     };
-    let error = ask(Fetch::Auto).err().unwrap();
-    assert!(matches!(error, Error::Input(_)), "{error:?}");
-    let found = ask(Fetch::Segments).unwrap();
-    assert!(found.hits[0][0].row.document.as_ref().is_some_and(|text| text.starts_with("0 ")));
+    let rows = same(&[5000, 5007, 5299, 5123]);
+    for row in &rows {
+        let Id::Number(id) = row.id else { panic!("{row:?}") };
+        let at = id as usize - 5000;
+        assert_eq!(row.document, given.documents[at]);
+        assert_eq!(row.embedding.as_deref(), Some(&given.embeddings[at * D..][..D]));
+    }
+    // Deleted and replaced rows, which the server is not told of.
+    let which = Selection { ids: Some(vec![Id::from(5001)]), ..Selection::default() };
+    block_on(docs.delete(&host, &which, false)).unwrap();
+    let changed = Records {
+        ids: vec![Id::from(5002)],
+        metadatas: vec![Some("{\"n\":5.0}".to_owned())],
+        documents: vec![Some("another".to_owned())],
+        ..Records::default()
+    };
+    block_on(docs.update(&host, changed, None, &[])).unwrap();
+    let rows = same(&[5000, 5001, 5002, 5003]);
+    assert_eq!((rows.len(), rows[1].document.as_deref()), (3, Some("another")));
+    // Filters are tested on records that are filled up, and clusters that are made anew are as these.
+    let which = Selection { filter: Some("{\"n\":5.0}".to_owned()), ..Selection::default() };
+    let found = block_on(theirs.get(&there, &which, parts(Fetch::Auto), 0, None, None)).unwrap();
+    let ids: Vec<_> = found.rows.iter().map(|row| row.id.clone()).collect();
+    assert!(ids.contains(&Id::from(5002)) && ids.contains(&Id::from(5005)), "{ids:?}");
+    block_on(docs.recluster(&host, None)).unwrap();
+    assert_eq!(same(&[5000, 5002, 5298]).len(), 3);
+}
+
+#[test]
+fn what_can_t_be_fetched_in_private_is_refused_by_name() {
+    let server = Server::start();
+    let (host, _) = connection();
+    let client = server.client(&keys());
+    let private = |docs: &Collection, ids: &[i64]| {
+        let refused = read(docs, &host, ids, parts(Fetch::Private));
+        let Err(Error::Input(says)) = refused else { panic!("{refused:?}") };
+        let told = block_on(docs.private_fetch(&host)).unwrap();
+        assert!(says.contains(told.records.as_ref().unwrap_err()), "{says}");
+        says
+    };
+    let choices = oblivious("named", Mode::Sealed, Metric::Cosine);
+    let routing = Clusters { oblivious: false, ..choices.routing.clone().unwrap() };
+    let choices = Choices { routing: Some(routing), ..choices };
+    let docs = filled(&client, &host, &choices, documents(300));
+    block_on(docs.recluster(&host, None)).unwrap();
+    assert!(private(&docs, &[5000]).contains("its queries name clusters to the server anyway"));
+    assert!(read(&docs, &host, &[5000], parts(Fetch::Rows)).is_err());
+    // Records that no table holds stay as they were.
+    let long = Records {
+        documents: (0..60).map(|row| Some(format!("{row:>20000}"))).collect(),
+        ..around(60)
+    };
+    let mut choices = oblivious("long", Mode::Sealed, Metric::Cosine);
+    choices.routing.iter_mut().for_each(|routing| routing.count = Some(3));
+    let docs = filled(&client, &host, &choices, long);
+    block_on(docs.recluster(&host, None)).unwrap();
+    assert!(private(&docs, &[5000]).contains("too long to be fetched"));
+    let found = read(&docs, &host, &[5003], parts(Fetch::Segments)).unwrap();
+    assert!(found.rows[0].document.as_ref().is_some_and(|text| text.ends_with(" 3")));
 }
 
 #[test]

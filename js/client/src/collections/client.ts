@@ -7,8 +7,10 @@ import { sparseKind } from "../ingest/hybrid.js";
 import { muveraOf } from "../ingest/multi.js";
 import type { Identity, Keys, Native, NativeClient, NativeCollection } from "../native.js";
 import { CLUSTERS, known } from "../options.js";
+import type { TableRow } from "../tables.js";
 import type { Clusters, Metric, Mode, Muvera, Precision, Sparse } from "../types.js";
 import { CollectionEngine } from "./collection.js";
+import { RemoteTableEngine } from "./tables.js";
 
 const METRICS = ["cosine", "ip", "l2", "hamming"];
 const MODES = ["sealed", "sealed-query", "sealed-index", "open"];
@@ -146,6 +148,31 @@ export class ClientEngine {
   async forget(name: string): Promise<void> {
     await this.#shut(name, "forgotten");
     await under(this.#world, {}, (host) => this.#client.forget(host, String(name)));
+  }
+
+  /** Open a table of records. Throws TableNotFound, PinMismatch, InvalidInput, CorruptData. */
+  async getTable(
+    { name, fingerprint }: { name: string; fingerprint?: string },
+    call: Call,
+  ): Promise<RemoteTableEngine> {
+    const opened = await under(this.#world, call, (host) =>
+      this.#client.getTable(host, String(name), fingerprint === undefined ? undefined : String(fingerprint)),
+    );
+    return new RemoteTableEngine(opened, this.#world);
+  }
+
+  /** Store the bytes of a table of records. Throws InvalidInput. */
+  putTable({ name, file }: { name: string; file: Uint8Array }, call: Call): Promise<TableRow> {
+    return under(this.#world, call, (host) => this.#client.putTable(host, String(name), file));
+  }
+
+  listTables(call: Call): Promise<TableRow[]> {
+    return under(this.#world, call, (host) => this.#client.listTables(host));
+  }
+
+  /** Throws TableNotFound. */
+  deleteTable(name: string, call: Call): Promise<void> {
+    return under(this.#world, call, (host) => this.#client.deleteTable(host, String(name)));
   }
 
   /** Close every collection. */

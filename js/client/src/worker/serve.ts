@@ -5,6 +5,7 @@
 
 import { ClientEngine, type GetChoices } from "../collections/client.js";
 import type { CollectionEngine } from "../collections/collection.js";
+import { type RemoteTableEngine, TableEngine, type TableParts } from "../collections/tables.js";
 import { CiphervecError, fromMessage, fromNative, InvalidInput, toMessage, WrongKey } from "../errors.js";
 import type { Call } from "../host.js";
 import type { Fetch } from "../http/transport.js";
@@ -215,8 +216,25 @@ class Server {
           facts: lookup.facts(),
         };
       },
+      buildTable: (_: Call, { keys, ...parts }: TableParts & { keys?: Handle }) =>
+        this.#holdTable(TableEngine.build(native, parts, this.#owner(keys))),
+      loadTable: (_: Call, file: Uint8Array) => this.#holdTable(TableEngine.load(native, file)),
       release: (_: Call, handle: Handle) => this.#release(handle),
     };
+  }
+
+  /** The owner's keys, where some were given. */
+  #owner(keys: Handle | undefined): Keys | null {
+    return keys === undefined ? null : this.#get<Keys>(keys, "keys");
+  }
+
+  #holdTable(table: TableEngine) {
+    const methods = {
+      toBytes: () => table.toBytes(),
+      verify: () => table.verify(),
+      get: (_: Call, key: unknown, keys: Handle | undefined) => table.get(key, this.#owner(keys)),
+    };
+    return { handle: this.#hold("table", table, methods, () => table.free()), facts: table.facts() };
   }
 
   #told(keys: Keys): { handle: Handle; keyId: string } {
@@ -295,6 +313,7 @@ class Server {
       warn: (message) => this.#send({ type: "warning", client: number, message }),
     });
     const collections = new Map<CollectionEngine, Handle>();
+    const tables: Handle[] = [];
     const shown = (collection: CollectionEngine) => {
       let handle = collections.get(collection);
       if (handle === undefined || !this.#held.has(handle)) {
@@ -317,9 +336,19 @@ class Server {
       acceptRestore: async (call: Call, name: string) => shown(await client.acceptRestore(name, call)),
       forget: (_: Call, name: string) => client.forget(name),
       setToken: (_: Call, token: string) => client.setToken(token),
+      getTable: async (call: Call, which: { name: string; fingerprint?: string }) => {
+        const table = await client.getTable(which, call);
+        const handle = this.#hold("table on a server", table, remoteMethods(table), () => table.free());
+        tables.push(handle);
+        return { handle, facts: table.facts() };
+      },
+      putTable: (call: Call, given: { name: string; file: Uint8Array }) => client.putTable(given, call),
+      listTables: (call: Call) => client.listTables(call),
+      deleteTable: (call: Call, name: string) => client.deleteTable(name, call),
     };
     const handle = this.#hold("client", client, methods, async () => {
       for (const one of collections.values()) this.#held.delete(one);
+      await Promise.all(tables.map((one) => this.#release(one)));
       await client.close();
     });
     Object.assign(this.#of(handle), { of: choices.keys });
@@ -393,6 +422,14 @@ function memberMethods(collection: CollectionEngine, person: (handle: Handle) =>
     "members.reseal": (call: Call) => collection.members(call, (of, host) => of.reseal(host)),
     "members.list": (call: Call) => collection.members(call, (of, host) => of.list(host)),
     "members.changes": (call: Call) => collection.members(call, (of, host) => of.changes(host)),
+  };
+}
+
+function remoteMethods(table: RemoteTableEngine): Held["methods"] {
+  return {
+    get: (call: Call, keys: unknown[], bound: number | undefined) => table.get(keys, bound, call),
+    failures: (call: Call) => table.failures(call),
+    resume: (call: Call) => table.resume(call),
   };
 }
 

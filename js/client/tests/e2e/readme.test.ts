@@ -1,4 +1,4 @@
-/** The examples of README.md and docs/browser.md run as they stand, against a real server. */
+/** The examples of README.md, docs/browser.md and docs/private-tables.md run as they stand, against a real server. */
 
 import { execFile } from "node:child_process";
 import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
@@ -25,6 +25,7 @@ describe.skipIf(missing !== "")("examples", () => {
   test.each([
     ["README.md", "../../README.md"],
     ["browser.md", "../../../../docs/browser.md"],
+    ["private-tables.md", "../../../../docs/private-tables.md"],
   ])("%s", async (name, path) => {
     const page = await readFile(at(path), "utf8");
     const blocks = [...page.matchAll(/^```js\n([\s\S]*?)^```$/gm)].map((found) => found[1] as string);

@@ -169,11 +169,6 @@ impl Collection {
             Ok((view.clone(), news.collect::<Result<Vec<_>, StoreError>>()?))
         })?;
         let manifest = view.manifest();
-        if manifest.attachments().any(|(name, _)| name == ROUTING) {
-            return Err(DatabaseError::Limit(
-                "a routed collection keeps the records of each cluster as one: its rows can't be fetched in private".to_owned(),
-            ));
-        }
         let mut lengths = known;
         for (place, length, head) in found {
             // A writer may have sent what is no batch of records: its own rows alone have empty places then.
@@ -185,6 +180,13 @@ impl Collection {
         let listed: HashMap<_, _> =
             manifest.segments.iter().map(|entry| (entry.id, entry)).collect();
         lengths.retain(|(id, _), _| listed.contains_key(id));
+        let routed = manifest.attachments().any(|(name, _)| name == ROUTING);
+        let one = |(id, _): &(_, _)| listed.get(id).is_some_and(|entry| entry.rows > 1);
+        if routed && lengths.iter().any(|(place, lens)| lens.len() == 1 && one(place)) {
+            return Err(DatabaseError::Limit(
+                "a routed collection keeps the records of each cluster as one: its rows can't be fetched in private".to_owned(),
+            ));
+        }
         let segments =
             manifest.segments.iter().map(|entry| (ciphervec::SegmentId(entry.id), entry.rows));
         let binding = self.held().description.spec.binding();
