@@ -5,7 +5,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use ciphervec_client::{Client, ClientOptions, Face, Holder};
-use ciphervec_owner::Keys;
 use js_sys::{Array, Uint8Array};
 use wasm_bindgen::prelude::*;
 
