@@ -206,7 +206,8 @@ mod tests {
                     prop_assert!(off.abs() <= f64::from(scale) / 2.0 * (1.0 + 1e-6), "{value} {code} {scale}");
                 }
             }
-            prop_assert_eq!(Matrix::read(&kept.to_bytes(), 5).unwrap().as_ref(), Some(&kept));
+            let read = Matrix::read(&kept.to_bytes(), 5).unwrap();
+            prop_assert_eq!(read.as_ref(), Some(&kept));
             prop_assert_eq!(Matrix::of(&kept.values()), kept);
         }
 

@@ -400,7 +400,6 @@ fn run(docs: &Collection, host: &Connection, step: &Step) -> Found {
                 audience: audience(given)?,
                 flooding: None,
                 skip_quarantined: false,
-                ..QueryRequest::default()
             };
             let found = block_on(docs.query(host, request))?;
             let mut lists: BTreeMap<String, Vec<Value>> = BTreeMap::new();
