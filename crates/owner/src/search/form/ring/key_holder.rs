@@ -7,7 +7,6 @@ use super::scale::{scales, vector_scale};
 use crate::error::{Error, Result};
 use crate::index::form::Rows;
 use crate::index::spec::IndexSpec;
-use crate::search::form::TreeLender;
 use crate::search::form::contract::{
     AnswerFormat, EncodedQueries, EncryptedRows, Exactness, Expected, Kept, KeyHolderHalf,
     MaskedQueries, Opening, PackingChoice, RowEncryptor, StoredRows, expect_key, not_probed,
@@ -17,6 +16,7 @@ use crate::search::form::key_holder::MaskSeed;
 use crate::search::message::WordsAsked;
 use crate::search::quantize::{Checked, signs_or_units};
 use crate::search::root_key::SegmentRootKey;
+use ciphervec::search::TreeLender;
 use ciphervec_arith::parallel::*;
 use ciphervec_he_secret::keys::random_bytes;
 use ciphervec_he_secret::lattice::retrieval::{ChoiceShape, FoldNoise};
@@ -35,7 +35,7 @@ pub struct RingKeyHolder {
     pub(super) spec: IndexSpec,
     pub(super) rows: Rows,
     pub(super) ring: Ring,
-    pub(super) masks: Masks,
+    masks: Masks,
     /// Of dimensions; none in collections of release 0.1, whose rows have none.
     signs: Vec<i64>,
     /// The latest query keys.
@@ -73,7 +73,7 @@ impl RingKeyHolder {
     }
 
     /// The evaluation keys of an epoch: those that were taken in, or those that the key gives.
-    pub(super) fn held_evaluation(&self, root: &SegmentRootKey, epoch: u32) -> Arc<EvaluationKeys> {
+    fn held_evaluation(&self, root: &SegmentRootKey, epoch: u32) -> Arc<EvaluationKeys> {
         let lock = || self.evaluation.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let find = |held: &[Arc<EvaluationKeys>]| {
             let mut held = held.iter();
@@ -296,7 +296,11 @@ impl KeyHolderHalf for RingKeyHolder {
         root: &'a SegmentRootKey,
         queries: &'a Kept,
     ) -> Result<Option<Box<dyn TreeLender + 'a>>> {
-        Ok(Some(Box::new(RingLender::new(self, root, queries.get()?))))
+        let queries: &RingQueries = queries.get()?;
+        let epoch = queries.epoch;
+        let keys = move || (self.query_key(root, epoch), self.held_evaluation(root, epoch));
+        let index = (self.rows, &self.ring, &self.masks);
+        Ok(Some(Box::new(RingLender::new(index, keys, queries))))
     }
 
     fn open<'a>(
