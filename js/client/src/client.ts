@@ -11,96 +11,32 @@ import type { CollectionFacts } from "./collections/collection.js";
 import { Engine } from "./engine.js";
 import { InvalidInput } from "./errors.js";
 import { baseUrl, Token } from "./http/address.js";
-import { type Bytes, bytesOf, type Identity, type Keys } from "./keys.js";
-import { CALL, CLIENT, CREATE, GET_TABLE, known, NAMED, OPEN, PUT_TABLE } from "./options.js";
+import { bytesOf } from "./keys.js";
+import { CALL, known, NAMED } from "./known.js";
+import {
+  CLIENT,
+  type ClientOptions,
+  CREATE,
+  type CreateOptions,
+  type GetCollectionOptions,
+  OPEN,
+} from "./options.js";
 import type { Storage } from "./storage/storage.js";
-import { type MadeTable, PrivateTable, RemoteTable, type TableRow } from "./tables.js";
-import type { CallOptions, Clusters, Metric, Mode, Muvera, Precision, Sparse } from "./types.js";
+import {
+  GET_TABLE,
+  type GetTableOptions,
+  type MadeTable,
+  PrivateTable,
+  PUT_TABLE,
+  type PutTableOptions,
+  RemoteTable,
+} from "./tables.js";
+import type { CallOptions, TableRow } from "./types.js";
 import { type Handle, ROOT, type StorageChoice } from "./worker/messages.js";
 
 const CACHE_BYTES = 256 << 20;
 const TIMEOUT = 120_000;
 const RETRIES = 6;
-
-/** What a client is made with. */
-export interface ClientOptions {
-  /** `https://…`, or `http://…` for a server on this machine. */
-  url: string | URL;
-  /** Those of the collections, or the identity of a member. May be left out only for collections in mode `open`. */
-  keys?: Keys | Identity;
-  /** From `ciphervec token create`. */
-  token?: string;
-  /**
-   * Where the client keeps what it holds the server to (pins, a watermark, the latest state) and sealed blobs it fetched, all encrypted: IndexedDB in a browser, in Node
-   * the folder `js` in CIPHERVEC_STATE or the user's data folder, unless given. `{database}`: another database; `{folder}`: a folder, in Node; or a storage of the caller's.
-   */
-  storage?: "indexeddb" | "memory" | { database: string } | { folder: string } | Storage;
-  /** Allow plain HTTP to another machine. */
-  insecure?: boolean;
-  /** Milliseconds for one request, or one piece of an upload, with all its attempts: 120,000 unless given. */
-  timeout?: number;
-  /** Attempts after the first: 6 unless given. */
-  retries?: number;
-  /** Most bytes of blobs that are kept: 256 MiB unless given. */
-  cacheBytes?: number;
-  /**
-   * In Node a file that gets a line of what was done at each call: which operation, on which collection, how many rows, queries and bytes, and whether
-   * it was done; never content. Lines are chained, and `ciphervec audit verify` checks them. One client, one file; `close` gives it back.
-   */
-  auditLog?: string;
-  /** What that is signed with: a file that `ciphervec audit key` makes, or its 32 bytes. */
-  auditKey?: string | Uint8Array;
-  /** Told what does not stop a call and should be known; written to the console unless given. */
-  onWarning?: (message: string) => void;
-  /** Where it runs without keys; with keys, where these are. */
-  engine?: Engine;
-}
-
-/** Which collection to open. */
-export interface GetCollectionOptions extends CallOptions {
-  name: string;
-  /** Take one in mode `open` although there are keys. */
-  allowOpen?: boolean;
-  /** A checkpoint that its history must have. */
-  expect?: string;
-}
-
-/** Which table of records to open. */
-export interface GetTableOptions extends CallOptions {
-  name: string;
-  /** That of its publisher, from elsewhere than the server. */
-  fingerprint?: string;
-}
-
-/** Which table of records to store, and as what. */
-export interface PutTableOptions extends CallOptions {
-  name: string;
-  /** A table, or the bytes of its file. */
-  table: PrivateTable | Bytes;
-}
-
-/** What a collection is made with. */
-export interface CreateOptions extends CallOptions {
-  /** 1 to 128 of `A-Z a-z 0-9 . _ -`. */
-  name: string;
-  /** Numbers per vector, 1 to 16,384. Left out with `multi`, which has it. */
-  dimension?: number;
-  /** `cosine` unless given. */
-  metric?: Metric;
-  /** What the server sees; `sealed` unless given. */
-  mode?: Mode;
-  precision?: Precision;
-  /** Metadata fields on which the server may test equality; it learns which rows have equal values there. */
-  filterable?: readonly string[];
-  /** Keep each vector as it is put in, sealed like a document, for `get` to return it to the last bit; so it is unless false. */
-  originals?: boolean;
-  /** Rank rows by the words of their documents too, or by sparse vectors, for `query({ fusion })`. They are sealed beside the rows. */
-  sparse?: Sparse;
-  /** Rows have many vectors each, which MaxSim ranks; under metric `ip`. */
-  multi?: Muvera;
-  /** Ask about a few clusters of near rows instead of all of them, which shows the server their names; see `Collection.recluster`. */
-  routing?: Clusters;
-}
 
 type Made = { handle: Handle; facts: CollectionFacts };
 

@@ -7,23 +7,35 @@ import { flatten } from "./ingest/arrays.js";
 import { sparseKind } from "./ingest/hybrid.js";
 import { flattenAll } from "./ingest/multi.js";
 import { Keys } from "./keys.js";
+import { CALL, callOptions, known } from "./known.js";
 import { Members } from "./members.js";
 import {
   ADD,
   ADOPT,
-  CALL,
+  type AddOptions,
+  type AdoptOptions,
   DELETE,
+  type DeleteOptions,
   DISCARD,
+  type DiscardOptions,
   FLOODING,
+  type FloodingOptions,
   GET,
-  known,
+  type GetOptions,
   MERGE,
+  type MergeOptions,
   OPTIMIZE,
+  type OptimizeOptions,
   PREFETCH,
+  type PrefetchOptions,
   QUERY,
+  type QueryOptions,
   RECLUSTER,
+  type ReclusterOptions,
   ROTATE,
+  type RotateOptions,
   UPDATE,
+  type UpdateOptions,
 } from "./options.js";
 import { rowsOf, someOf } from "./rows.js";
 import type {
@@ -32,187 +44,17 @@ import type {
   Clustered,
   Clusters,
   Explanation,
-  Fetch,
   FloodingPlan,
-  Fusion,
-  GetPart,
   GetResult,
   Id,
-  Metadata,
   Metric,
   Mode,
   Muvera,
-  OneOrMany,
-  OnZero,
   PrivateFetch,
-  QueryPart,
   QueryResult,
   Sparse,
-  SparseVector,
-  Vector,
-  Vectors,
-  Where,
-  WhereDocument,
 } from "./types.js";
 import type { Handle } from "./worker/messages.js";
-
-/** Rows to seal: one, or lists of the same length. */
-export interface SealOptions extends CallOptions {
-  /** Left out, random ones are made up. */
-  ids?: OneOrMany<Id>;
-  embeddings: Vectors;
-  metadatas?: OneOrMany<Metadata | null>;
-  documents?: OneOrMany<string | null>;
-}
-
-/** Sparse vectors of rows, in a collection made with `sparse: "vectors"`. */
-interface SparseRows {
-  /** An entry a row, null where it has none; of rows that are changed, those stay that have null here. */
-  sparseEmbeddings?: OneOrMany<SparseVector | null>;
-}
-
-/** Matrices of rows, in a collection made with `multi`. */
-interface MultiRows {
-  /** In place of embeddings, the vectors of each row; of rows that are changed, those stay that have null here. */
-  multiEmbeddings?: readonly (Vectors | null)[];
-}
-
-/** Rows to store. */
-export interface AddOptions extends Omit<SealOptions, "embeddings">, SparseRows, MultiRows {
-  embeddings?: Vectors;
-  /** Of rows whose vector is zero, where the metric compares directions alone: refuse all rows, unless given, or leave those out with a warning. */
-  onZero?: OnZero;
-}
-
-/** Changes of rows that are here. */
-export interface UpdateOptions extends CallOptions, SparseRows, MultiRows {
-  ids: OneOrMany<Id>;
-  /** Left out, vectors stay; so do those of rows that have null here. */
-  embeddings?: Vectors | readonly (Vector | null)[];
-  /** Fields that are laid over those that are there. */
-  metadatas?: OneOrMany<Metadata | null>;
-  documents?: OneOrMany<string | null>;
-  /** Fields that go. */
-  removeFields?: readonly string[];
-}
-
-/** Rows of which some may be here. */
-export interface MergeOptions extends CallOptions, SparseRows, MultiRows {
-  ids: OneOrMany<Id>;
-  /** Those of rows that have null here, and of all where they are left out, stay. */
-  embeddings?: Vectors | readonly (Vector | null)[];
-  /** Fields that are laid over those that are there; a null takes its field away. */
-  metadatas?: OneOrMany<Metadata | null>;
-  documents?: OneOrMany<string | null>;
-  /** What becomes of a row that is here: `merge` unless given; `keep` leaves it alone. */
-  known?: "merge" | "keep";
-  /** What becomes of a row that is not here: `add` unless given. */
-  unknown?: "add" | "skip";
-}
-
-export interface PrefetchOptions extends CallOptions {
-  /** 8 unless given. */
-  queries?: number;
-}
-
-export interface ReclusterOptions extends CallOptions {
-  /** What recall is measured with, where you know what will be asked; a sample of the rows unless given. */
-  questions?: Vectors;
-}
-
-/** Which rows. */
-export interface Selection extends CallOptions {
-  ids?: OneOrMany<Id>;
-  where?: Where;
-  whereDocument?: WhereDocument;
-}
-
-export interface DeleteOptions extends Selection {
-  /** That an id is not here is no error. */
-  missingOk?: boolean;
-}
-
-export interface GetOptions extends Selection {
-  /** Metadata and documents, unless given. */
-  include?: readonly (GetPart | "ids")[];
-  limit?: number;
-  offset?: number;
-  /** Who will read it, see `QueryOptions`. */
-  audience?: Audience;
-  /** What the server may see of which rows they are, see `QueryOptions`. Without ids or a filter they come with their segments unless given. */
-  fetch?: Fetch;
-}
-
-export interface QueryOptions extends Selection {
-  /** Left out with `fusion: "sparse"` alone. */
-  queryEmbeddings?: Vectors;
-  /** In a collection made with `multi`, in place of them: the vectors of each query. Scores are MaxSim's then. */
-  queryMultiEmbeddings?: readonly Vectors[];
-  /** How many of the closest rows MaxSim ranks for each query: 100 unless given. */
-  candidates?: number;
-  /** Hybrid search, in a collection made with `sparse`: one order of that by vectors and that by words or sparse vectors. Scores are those of
-   * the fusion, and distances minus these. It goes with filters, ids and `audience`, not with `within`. The words of all rows are read once
-   * and kept in memory; what is asked of the server is the vectors. */
-  fusion?: Fusion;
-  /** With `fusion`: a text for each query, whose words are asked. */
-  queryTexts?: OneOrMany<string>;
-  /** With `fusion`, instead of them: a sparse vector for each query. */
-  sparse?: OneOrMany<SparseVector>;
-  /** 10 unless given. */
-  nResults?: number;
-  /** Keep the rows at a distance of at most this, all of them unless `nResults` is given too. */
-  within?: number;
-  /** Distances and scores, unless given. `fetch` says what reading the others shows the server. */
-  include?: readonly (QueryPart | "ids")[];
-  /** Ask about the others where segments failed a check before, with a warning, instead of rejecting with `Quarantined`. */
-  skipQuarantined?: boolean;
-  /**
-   * Who will read it. Results that carry noise of the key (`ownersOnly`) are the key owner's own: JSON.stringify refuses them until
-   * `"owner"` is named. `"others"` gives, in mode `sealed`, what anybody may see: hits are ranked here by their own vectors, where
-   * all of these may be read: up to a megabyte, or what was read before. Elsewhere, and where `flooding` is named, scores carry noise that
-   * hides the key's, and are counted in the client's storage, see `floodingPlan`. In `sealed-query` it is refused for them.
-   */
-  audience?: Audience;
-  /** The standard deviation of that noise, as a cosine: 2^-12 to 2^-4. */
-  flooding?: number;
-  /**
-   * What the server may see of the hits, where their metadata, documents or vectors are read: nothing (`"private"`, up to 100 rows at once),
-   * which rows they are, which segments these are in, or that some are read (`"collection"`: the records of all, once). Unless given, in the
-   * modes that hide queries, if rows are not routed: up to a megabyte all rows are read, else `"private"`, which rejects with InvalidInput
-   * before anything is asked where the server does not offer it, or says that it takes a second or longer. In the others `"segments"`.
-   */
-  fetch?: Fetch;
-}
-
-export interface FloodingOptions extends CallOptions {
-  /** The standard deviation of the noise, as a cosine: 2^-8 unless given. */
-  flooding?: number;
-}
-
-export interface OptimizeOptions extends CallOptions {
-  /** Seal every row again, with new noise. */
-  reseal?: boolean;
-  /** What answers travel over from now on: rows of modes `sealed` and `sealed-query` are packed for it. A gigabit a second unless given;
-   * the token needs the verb admin. */
-  network?: { megabits: number; latencyMs: number };
-}
-
-export interface AdoptOptions extends CallOptions {
-  /** Let rows whose id was here before they came replace the others; they go unless given. */
-  takeOver?: boolean;
-}
-
-export interface DiscardOptions extends CallOptions {
-  /** Their ids, as `info` lists them. */
-  segments: readonly string[];
-}
-
-export interface RotateOptions extends CallOptions {
-  /** The new ones. */
-  keys: Keys;
-  /** Let the old ones open the collection meanwhile, which stores the new ones encrypted under the old until the end. */
-  overlap?: boolean;
-}
 
 /** What is stored and what protects it. */
 export interface CollectionInfo extends CollectionFacts {
@@ -568,12 +410,4 @@ function refuseJson(): never {
       'audience: "owner" for yourself, or audience: "others", which in mode "sealed" adds noise that hides the key\'s and counts how often. ' +
       'In mode "sealed-index" results are exact and for anybody.',
   );
-}
-
-/** Those that are there. */
-export function callOptions(
-  signal: CallOptions["signal"],
-  onProgress: CallOptions["onProgress"],
-): CallOptions {
-  return { ...(signal && { signal }), ...(onProgress && { onProgress }) };
 }

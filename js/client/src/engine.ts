@@ -6,7 +6,7 @@
 import { here, start } from "#platform";
 import { fromMessage, toMessage, WorkerLost } from "./errors.js";
 import { isOwn } from "./ingest/bytes.js";
-import { known, type Names } from "./options.js";
+import { known, type Names } from "./known.js";
 import type { Started } from "./platform/platform.js";
 import type { Storage } from "./storage/storage.js";
 import type { CallOptions, Progress } from "./types.js";

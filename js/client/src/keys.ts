@@ -4,7 +4,7 @@ import "./dispose.js";
 import { Engine } from "./engine.js";
 import { InvalidInput } from "./errors.js";
 import { own } from "./ingest/bytes.js";
-import { known, type Names } from "./options.js";
+import { known, type Names } from "./known.js";
 import { answer, Passkey, type PasskeyQuestion } from "./passkey.js";
 import { type Handle, ROOT } from "./worker/messages.js";
 

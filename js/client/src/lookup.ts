@@ -14,8 +14,8 @@ import {
   type Protection,
   type Written,
 } from "./keys.js";
+import { known } from "./known.js";
 import type { LookupFacts } from "./native.js";
-import { known } from "./options.js";
 import type { TextAnswers } from "./text/reader.js";
 import { type Handle, ROOT } from "./worker/messages.js";
 

@@ -3,15 +3,10 @@
 import type { Engine } from "./engine.js";
 import { InvalidInput } from "./errors.js";
 import { type Bytes, bytesOf, Identity } from "./keys.js";
-import { ADD_MEMBER, CALL, known } from "./options.js";
+import { CALL, known } from "./known.js";
+import { ADD_MEMBER, type AddMemberOptions } from "./options.js";
 import type { CallOptions, Member, MemberChange, Role } from "./types.js";
 import type { Handle } from "./worker/messages.js";
-
-/** How somebody is added. */
-export interface AddMemberOptions extends CallOptions {
-  /** `member` unless given. */
-  role?: Role;
-}
 
 /**
  * The members of a collection, `collection.members`.

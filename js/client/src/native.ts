@@ -7,7 +7,6 @@
 
 import type { Answer, Request } from "./http/transport.js";
 import type { PasskeyQuestion } from "./passkey.js";
-import type { TableRow } from "./tables.js";
 import type {
   Clustered,
   Clusters,
@@ -20,6 +19,7 @@ import type {
   OnZero,
   PrivateFetch,
   Progress,
+  TableRow,
 } from "./types.js";
 
 /** What lies in the wasm's memory until it is freed, which wipes it. */

@@ -1,41 +1,267 @@
 /**
- * Options: what a caller passes to a method, held to the names that the method knows. A name that is not known is refused, as Python
- * refuses an argument: a `filter:` that nobody reads would return rows that the caller meant to leave out. Both threads.
+ * Options: what a caller passes to a method, and the names that it may have. A name that is not known is refused, as Python
+ * refuses an argument: a `filter:` that nobody reads would return rows that the caller meant to leave out.
  */
 
+import type { Engine } from "./engine.js";
+import type { Identity, Keys } from "./keys.js";
+import { CALL, NAMED, type Names } from "./known.js";
+import type { Storage } from "./storage/storage.js";
 import type {
-  ClientOptions,
-  CreateOptions,
-  GetCollectionOptions,
-  GetTableOptions,
-  PutTableOptions,
-} from "./client.js";
-import type {
-  AddOptions,
-  AdoptOptions,
-  DeleteOptions,
-  DiscardOptions,
-  FloodingOptions,
-  GetOptions,
-  MergeOptions,
-  OptimizeOptions,
-  PrefetchOptions,
-  QueryOptions,
-  ReclusterOptions,
-  RotateOptions,
-  SealOptions,
-  Selection,
-  UpdateOptions,
-} from "./collection.js";
-import { InvalidInput } from "./errors.js";
-import { checkDepth } from "./ingest/nesting.js";
-import type { AddMemberOptions } from "./members.js";
-import type { CallOptions, Clusters } from "./types.js";
+  Audience,
+  CallOptions,
+  Clusters,
+  Fetch,
+  Fusion,
+  GetPart,
+  Id,
+  Metadata,
+  Metric,
+  Mode,
+  Muvera,
+  OneOrMany,
+  OnZero,
+  Precision,
+  QueryPart,
+  Role,
+  Sparse,
+  SparseVector,
+  Vector,
+  Vectors,
+  Where,
+  WhereDocument,
+} from "./types.js";
 
-/** Every name that an interface has: the compiler holds a table to it. */
-export type Names<T> = { readonly [K in keyof Required<T>]: true };
+/** What a client is made with. */
+export interface ClientOptions {
+  /** `https://…`, or `http://…` for a server on this machine. */
+  url: string | URL;
+  /** Those of the collections, or the identity of a member. May be left out only for collections in mode `open`. */
+  keys?: Keys | Identity;
+  /** From `ciphervec token create`. */
+  token?: string;
+  /**
+   * Where the client keeps what it holds the server to (pins, a watermark, the latest state) and sealed blobs it fetched, all encrypted: IndexedDB in a browser, in Node
+   * the folder `js` in CIPHERVEC_STATE or the user's data folder, unless given. `{database}`: another database; `{folder}`: a folder, in Node; or a storage of the caller's.
+   */
+  storage?: "indexeddb" | "memory" | { database: string } | { folder: string } | Storage;
+  /** Allow plain HTTP to another machine. */
+  insecure?: boolean;
+  /** Milliseconds for one request, or one piece of an upload, with all its attempts: 120,000 unless given. */
+  timeout?: number;
+  /** Attempts after the first: 6 unless given. */
+  retries?: number;
+  /** Most bytes of blobs that are kept: 256 MiB unless given. */
+  cacheBytes?: number;
+  /**
+   * In Node a file that gets a line of what was done at each call: which operation, on which collection, how many rows, queries and bytes, and whether
+   * it was done; never content. Lines are chained, and `ciphervec audit verify` checks them. One client, one file; `close` gives it back.
+   */
+  auditLog?: string;
+  /** What that is signed with: a file that `ciphervec audit key` makes, or its 32 bytes. */
+  auditKey?: string | Uint8Array;
+  /** Told what does not stop a call and should be known; written to the console unless given. */
+  onWarning?: (message: string) => void;
+  /** Where it runs without keys; with keys, where these are. */
+  engine?: Engine;
+}
 
-export const CALL: Names<CallOptions> = { signal: true, onProgress: true };
+/** Which collection to open. */
+export interface GetCollectionOptions extends CallOptions {
+  name: string;
+  /** Take one in mode `open` although there are keys. */
+  allowOpen?: boolean;
+  /** A checkpoint that its history must have. */
+  expect?: string;
+}
+
+/** What a collection is made with. */
+export interface CreateOptions extends CallOptions {
+  /** 1 to 128 of `A-Z a-z 0-9 . _ -`. */
+  name: string;
+  /** Numbers per vector, 1 to 16,384. Left out with `multi`, which has it. */
+  dimension?: number;
+  /** `cosine` unless given. */
+  metric?: Metric;
+  /** What the server sees; `sealed` unless given. */
+  mode?: Mode;
+  precision?: Precision;
+  /** Metadata fields on which the server may test equality; it learns which rows have equal values there. */
+  filterable?: readonly string[];
+  /** Keep each vector as it is put in, sealed like a document, for `get` to return it to the last bit; so it is unless false. */
+  originals?: boolean;
+  /** Rank rows by the words of their documents too, or by sparse vectors, for `query({ fusion })`. They are sealed beside the rows. */
+  sparse?: Sparse;
+  /** Rows have many vectors each, which MaxSim ranks; under metric `ip`. */
+  multi?: Muvera;
+  /** Ask about a few clusters of near rows instead of all of them, which shows the server their names; see `Collection.recluster`. */
+  routing?: Clusters;
+}
+
+/** Rows to seal: one, or lists of the same length. */
+export interface SealOptions extends CallOptions {
+  /** Left out, random ones are made up. */
+  ids?: OneOrMany<Id>;
+  embeddings: Vectors;
+  metadatas?: OneOrMany<Metadata | null>;
+  documents?: OneOrMany<string | null>;
+}
+
+/** Sparse vectors of rows, in a collection made with `sparse: "vectors"`. */
+interface SparseRows {
+  /** An entry a row, null where it has none; of rows that are changed, those stay that have null here. */
+  sparseEmbeddings?: OneOrMany<SparseVector | null>;
+}
+
+/** Matrices of rows, in a collection made with `multi`. */
+interface MultiRows {
+  /** In place of embeddings, the vectors of each row; of rows that are changed, those stay that have null here. */
+  multiEmbeddings?: readonly (Vectors | null)[];
+}
+
+/** Rows to store. */
+export interface AddOptions extends Omit<SealOptions, "embeddings">, SparseRows, MultiRows {
+  embeddings?: Vectors;
+  /** Of rows whose vector is zero, where the metric compares directions alone: refuse all rows, unless given, or leave those out with a warning. */
+  onZero?: OnZero;
+}
+
+/** Changes of rows that are here. */
+export interface UpdateOptions extends CallOptions, SparseRows, MultiRows {
+  ids: OneOrMany<Id>;
+  /** Left out, vectors stay; so do those of rows that have null here. */
+  embeddings?: Vectors | readonly (Vector | null)[];
+  /** Fields that are laid over those that are there. */
+  metadatas?: OneOrMany<Metadata | null>;
+  documents?: OneOrMany<string | null>;
+  /** Fields that go. */
+  removeFields?: readonly string[];
+}
+
+/** Rows of which some may be here. */
+export interface MergeOptions extends CallOptions, SparseRows, MultiRows {
+  ids: OneOrMany<Id>;
+  /** Those of rows that have null here, and of all where they are left out, stay. */
+  embeddings?: Vectors | readonly (Vector | null)[];
+  /** Fields that are laid over those that are there; a null takes its field away. */
+  metadatas?: OneOrMany<Metadata | null>;
+  documents?: OneOrMany<string | null>;
+  /** What becomes of a row that is here: `merge` unless given; `keep` leaves it alone. */
+  known?: "merge" | "keep";
+  /** What becomes of a row that is not here: `add` unless given. */
+  unknown?: "add" | "skip";
+}
+
+export interface PrefetchOptions extends CallOptions {
+  /** 8 unless given. */
+  queries?: number;
+}
+
+export interface ReclusterOptions extends CallOptions {
+  /** What recall is measured with, where you know what will be asked; a sample of the rows unless given. */
+  questions?: Vectors;
+}
+
+/** Which rows. */
+export interface Selection extends CallOptions {
+  ids?: OneOrMany<Id>;
+  where?: Where;
+  whereDocument?: WhereDocument;
+}
+
+export interface DeleteOptions extends Selection {
+  /** That an id is not here is no error. */
+  missingOk?: boolean;
+}
+
+export interface GetOptions extends Selection {
+  /** Metadata and documents, unless given. */
+  include?: readonly (GetPart | "ids")[];
+  limit?: number;
+  offset?: number;
+  /** Who will read it, see `QueryOptions`. */
+  audience?: Audience;
+  /** What the server may see of which rows they are, see `QueryOptions`. Without ids or a filter they come with their segments unless given. */
+  fetch?: Fetch;
+}
+
+export interface QueryOptions extends Selection {
+  /** Left out with `fusion: "sparse"` alone. */
+  queryEmbeddings?: Vectors;
+  /** In a collection made with `multi`, in place of them: the vectors of each query. Scores are MaxSim's then. */
+  queryMultiEmbeddings?: readonly Vectors[];
+  /** How many of the closest rows MaxSim ranks for each query: 100 unless given. */
+  candidates?: number;
+  /** Hybrid search, in a collection made with `sparse`: one order of that by vectors and that by words or sparse vectors. Scores are those of
+   * the fusion, and distances minus these. It goes with filters, ids and `audience`, not with `within`. The words of all rows are read once
+   * and kept in memory; what is asked of the server is the vectors. */
+  fusion?: Fusion;
+  /** With `fusion`: a text for each query, whose words are asked. */
+  queryTexts?: OneOrMany<string>;
+  /** With `fusion`, instead of them: a sparse vector for each query. */
+  sparse?: OneOrMany<SparseVector>;
+  /** 10 unless given. */
+  nResults?: number;
+  /** Keep the rows at a distance of at most this, all of them unless `nResults` is given too. */
+  within?: number;
+  /** Distances and scores, unless given. `fetch` says what reading the others shows the server. */
+  include?: readonly (QueryPart | "ids")[];
+  /** Ask about the others where segments failed a check before, with a warning, instead of rejecting with `Quarantined`. */
+  skipQuarantined?: boolean;
+  /**
+   * Who will read it. Results that carry noise of the key (`ownersOnly`) are the key owner's own: JSON.stringify refuses them until
+   * `"owner"` is named. `"others"` gives, in mode `sealed`, what anybody may see: hits are ranked here by their own vectors, where
+   * all of these may be read: up to a megabyte, or what was read before. Elsewhere, and where `flooding` is named, scores carry noise that
+   * hides the key's, and are counted in the client's storage, see `floodingPlan`. In `sealed-query` it is refused for them.
+   */
+  audience?: Audience;
+  /** The standard deviation of that noise, as a cosine: 2^-12 to 2^-4. */
+  flooding?: number;
+  /**
+   * What the server may see of the hits, where their metadata, documents or vectors are read: nothing (`"private"`, up to 100 rows at once),
+   * which rows they are, which segments these are in, or that some are read (`"collection"`: the records of all, once). Unless given, in the
+   * modes that hide queries, if rows are not routed: up to a megabyte all rows are read, else `"private"`, which rejects with InvalidInput
+   * before anything is asked where the server does not offer it, or says that it takes a second or longer. In the others `"segments"`.
+   */
+  fetch?: Fetch;
+}
+
+export interface FloodingOptions extends CallOptions {
+  /** The standard deviation of the noise, as a cosine: 2^-8 unless given. */
+  flooding?: number;
+}
+
+export interface OptimizeOptions extends CallOptions {
+  /** Seal every row again, with new noise. */
+  reseal?: boolean;
+  /** What answers travel over from now on: rows of modes `sealed` and `sealed-query` are packed for it. A gigabit a second unless given;
+   * the token needs the verb admin. */
+  network?: { megabits: number; latencyMs: number };
+}
+
+export interface AdoptOptions extends CallOptions {
+  /** Let rows whose id was here before they came replace the others; they go unless given. */
+  takeOver?: boolean;
+}
+
+export interface DiscardOptions extends CallOptions {
+  /** Their ids, as `info` lists them. */
+  segments: readonly string[];
+}
+
+export interface RotateOptions extends CallOptions {
+  /** The new ones. */
+  keys: Keys;
+  /** Let the old ones open the collection meanwhile, which stores the new ones encrypted under the old until the end. */
+  overlap?: boolean;
+}
+
+/** How somebody is added. */
+export interface AddMemberOptions extends CallOptions {
+  /** `member` unless given. */
+  role?: Role;
+}
+
 const ROWS = { ids: true, embeddings: true, metadatas: true, documents: true } as const;
 const SELECTION: Names<Selection> = { ids: true, where: true, whereDocument: true, ...CALL };
 export const SEAL: Names<SealOptions> = { ...ROWS, ...CALL };
@@ -108,10 +334,7 @@ export const CLIENT: Names<ClientOptions> = {
   onWarning: true,
   engine: true,
 };
-export const NAMED: Names<{ name: string } & CallOptions> = { name: true, ...CALL };
 export const OPEN: Names<GetCollectionOptions> = { ...NAMED, allowOpen: true, expect: true };
-export const GET_TABLE: Names<GetTableOptions> = { ...NAMED, fingerprint: true };
-export const PUT_TABLE: Names<PutTableOptions> = { ...NAMED, table: true };
 export const CREATE: Names<CreateOptions> = {
   ...NAMED,
   dimension: true,
@@ -124,67 +347,3 @@ export const CREATE: Names<CreateOptions> = {
   sparse: true,
   multi: true,
 };
-export const CLUSTERS: Names<Clusters> = {
-  count: true,
-  probes: true,
-  decoys: true,
-  recall: true,
-  serverLearnsQueries: true,
-  oblivious: true,
-};
-
-/** The options, if the method knows each of them. Throws InvalidInput, naming the one that it doesn't and those that it does. */
-export function known<T extends object>(
-  given: T,
-  names: { readonly [name: string]: true },
-  method: string,
-): T {
-  if (typeof given !== "object" || given === null || Array.isArray(given))
-    throw new InvalidInput(
-      `${method} takes an object of options, such as {${Object.keys(names)[0]}: …}, got ${shown(given)}.`,
-    );
-  for (const name of Object.keys(given)) {
-    if (!Object.hasOwn(names, name)) {
-      const near = nearest(name, Object.keys(names));
-      throw new InvalidInput(
-        `${method} has no option "${name}"${near === null ? "." : `; did you mean "${near}"?`} ` +
-          `It takes ${Object.keys(names).join(", ")}.`,
-      );
-    }
-  }
-  const { where, whereDocument, metadatas } = given as { [name: string]: unknown };
-  checkDepth(where, "where");
-  checkDepth(whereDocument, "whereDocument");
-  if (Array.isArray(metadatas)) metadatas.forEach((one, i) => void checkDepth(one, `metadatas[${i}]`));
-  else checkDepth(metadatas, "metadatas");
-  return given;
-}
-
-function shown(value: unknown): string {
-  return value === null ? "null" : Array.isArray(value) ? "an array" : typeof value;
-}
-
-/** The name that begins so, or is a slip or two away; null where none is. */
-export function nearest(name: string, names: readonly string[]): string | null {
-  const begun = names.find((one) => name !== "" && one.toLowerCase().startsWith(name.toLowerCase()));
-  if (begun !== undefined) return begun;
-  const [found] = names
-    .map((one) => ({ one, far: distance(name.toLowerCase(), one.toLowerCase()) }))
-    .sort((a, b) => a.far - b.far);
-  return found !== undefined && found.far <= 2 ? found.one : null;
-}
-
-/** How many letters must be put in, taken out or exchanged to make one word of the other. */
-function distance(a: string, b: string): number {
-  if (Math.abs(a.length - b.length) > 2) return 3;
-  let row = Array.from({ length: b.length + 1 }, (_, i) => i);
-  for (let i = 1; i <= a.length; i++) {
-    const next = [i];
-    for (let j = 1; j <= b.length; j++) {
-      const exchanged = (row[j - 1] as number) + (a[i - 1] === b[j - 1] ? 0 : 1);
-      next.push(Math.min((row[j] as number) + 1, (next[j - 1] as number) + 1, exchanged));
-    }
-    row = next;
-  }
-  return row[b.length] as number;
-}

@@ -5,7 +5,7 @@
 
 import { CiphervecError, InvalidInput } from "./errors.js";
 import { own } from "./ingest/bytes.js";
-import { known, type Names } from "./options.js";
+import { known, type Names } from "./known.js";
 
 /** Who a passkey is made for. */
 export interface PasskeyOptions {

@@ -1,8 +1,8 @@
 /** Rows as callers give them, in the buffers that cross to the Worker. Page. */
 
-import type { MergeOptions, UpdateOptions } from "./collection.js";
 import { flatten } from "./ingest/arrays.js";
 import { flattenAll } from "./ingest/multi.js";
+import type { MergeOptions, UpdateOptions } from "./options.js";
 import type { Id, OneOrMany, OnZero, Vectors } from "./types.js";
 
 /** Rows as a caller gives them. */

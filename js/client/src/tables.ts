@@ -1,15 +1,14 @@
 /** Private tables on the page: records by key, which a publisher makes, and which are looked up without showing the server the keys. */
 
 import "./dispose.js";
-import { callOptions } from "./collection.js";
 import { Engine } from "./engine.js";
 import { InvalidInput } from "./errors.js";
 import { countOfThings } from "./ingest/arrays.js";
 import { own, utf8 } from "./ingest/bytes.js";
 import { wellFormed } from "./ingest/json.js";
 import { type Bytes, bytesOf, ENGINE, Keys } from "./keys.js";
+import { CALL, callOptions, known, NAMED, type Names } from "./known.js";
 import type { TableFacts } from "./native.js";
-import { CALL, known, type Names } from "./options.js";
 import type { CallOptions } from "./types.js";
 import { type Handle, ROOT } from "./worker/messages.js";
 
@@ -45,17 +44,6 @@ export interface RemoteTableInfo extends TableInfo {
   ended: boolean;
 }
 
-/** A table, as a server lists it. */
-export interface TableRow {
-  name: string;
-  records: number;
-  recordBytes: number;
-  sealed: boolean;
-  bytes: number;
-  /** By the server's word: the publisher's counts. */
-  fingerprint: string;
-}
-
 /** What a table is made with. */
 export interface BuildOptions {
   /** Seal the records under these keys. */
@@ -74,6 +62,22 @@ export interface GetManyOptions extends CallOptions {
   bound?: number;
 }
 
+/** Which table of records to open. */
+export interface GetTableOptions extends CallOptions {
+  name: string;
+  /** That of its publisher, from elsewhere than the server. */
+  fingerprint?: string;
+}
+
+/** Which table of records to store, and as what. */
+export interface PutTableOptions extends CallOptions {
+  name: string;
+  /** A table, or the bytes of its file. */
+  table: PrivateTable | Bytes;
+}
+
+export const GET_TABLE: Names<GetTableOptions> = { ...NAMED, fingerprint: true };
+export const PUT_TABLE: Names<PutTableOptions> = { ...NAMED, table: true };
 const BUILD: Names<BuildOptions> = { keys: true, recordBytes: true, seed: true, engine: true };
 const GET_MANY: Names<GetManyOptions> = { bound: true, ...CALL };
 const OWNER: Names<{ keys?: Keys }> = { keys: true };

@@ -290,3 +290,14 @@ export interface MemberChange {
   /** Seconds since 1970, by that person's word. */
   time: number;
 }
+
+/** A table, as a server lists it. */
+export interface TableRow {
+  name: string;
+  records: number;
+  recordBytes: number;
+  sealed: boolean;
+  bytes: number;
+  /** By the server's word: the publisher's counts. */
+  fingerprint: string;
+}

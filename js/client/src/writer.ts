@@ -1,10 +1,10 @@
 /** The writer's half on the page: seals rows under a card into batches that only the owner decrypts. Holds no secret. */
 
 import "./dispose.js";
-import { callOptions, type SealOptions } from "./collection.js";
 import { Engine } from "./engine.js";
 import { type Bytes, bytesOf } from "./keys.js";
-import { CALL, known, type Names, SEAL } from "./options.js";
+import { CALL, callOptions, known, type Names } from "./known.js";
+import { SEAL, type SealOptions } from "./options.js";
 import { rowsOf } from "./rows.js";
 import type { CallOptions } from "./types.js";
 import { type Handle, ROOT } from "./worker/messages.js";

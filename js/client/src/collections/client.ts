@@ -5,30 +5,24 @@ import { type Call, under, type World } from "../host.js";
 import { countOfThings, finite } from "../ingest/arrays.js";
 import { sparseKind } from "../ingest/hybrid.js";
 import { muveraOf } from "../ingest/multi.js";
+import { known, type Names } from "../known.js";
 import type { Identity, Keys, Native, NativeClient, NativeCollection } from "../native.js";
-import { CLUSTERS, known } from "../options.js";
-import type { TableRow } from "../tables.js";
-import type { Clusters, Metric, Mode, Muvera, Precision, Sparse } from "../types.js";
-import { CollectionEngine } from "./collection.js";
+import type { Clusters, TableRow } from "../types.js";
+import { type Choices, CollectionEngine } from "./collection.js";
 import { RemoteTableEngine } from "./tables.js";
 
 const METRICS = ["cosine", "ip", "l2", "hamming"];
 const MODES = ["sealed", "sealed-query", "sealed-index", "open"];
 const PRECISIONS = ["standard", "small", "wide"];
 
-/** What a caller chooses. */
-export interface Choices {
-  name: string;
-  dimension?: number | undefined;
-  metric?: Metric | undefined;
-  mode?: Mode | undefined;
-  precision?: Precision | undefined;
-  filterable?: readonly string[] | undefined;
-  originals?: boolean | undefined;
-  routing?: Clusters | undefined;
-  sparse?: Sparse | undefined;
-  multi?: Muvera | undefined;
-}
+const CLUSTERS: Names<Clusters> = {
+  count: true,
+  probes: true,
+  decoys: true,
+  recall: true,
+  serverLearnsQueries: true,
+  oblivious: true,
+};
 
 /** Which collection to open, and what is taken for it. */
 export interface GetChoices {

@@ -17,6 +17,7 @@ import { parse } from "../ingest/json.js";
 import { tokensOf } from "../ingest/multi.js";
 import { changesOf } from "../ingest/records.js";
 import { filterText } from "../ingest/where.js";
+import { nearest } from "../known.js";
 import type {
   CollectionFacts,
   Host,
@@ -28,10 +29,10 @@ import type {
   NativeSelection,
   NativeTokens,
 } from "../native.js";
-import { nearest } from "../options.js";
 import type {
   Audience,
   Clustered,
+  Clusters,
   Explanation,
   Fetch,
   FloodingPlan,
@@ -40,12 +41,15 @@ import type {
   Id,
   Metadata,
   Metric,
+  Mode,
+  Muvera,
+  Precision,
   PrivateFetch,
   QueryPart,
   QueryResult,
+  Sparse,
 } from "../types.js";
 import { batchOf, type GivenRows, manyOf, sparseOf } from "./batch.js";
-import type { Choices } from "./client.js";
 
 export type { CollectionFacts } from "../native.js";
 
@@ -62,6 +66,20 @@ interface Which {
   ids?: unknown;
   where?: unknown;
   whereDocument?: unknown;
+}
+
+/** What a caller chooses. */
+export interface Choices {
+  name: string;
+  dimension?: number | undefined;
+  metric?: Metric | undefined;
+  mode?: Mode | undefined;
+  precision?: Precision | undefined;
+  filterable?: readonly string[] | undefined;
+  originals?: boolean | undefined;
+  routing?: Clusters | undefined;
+  sparse?: Sparse | undefined;
+  multi?: Muvera | undefined;
 }
 
 /** What `get` is asked, as it crosses from the page. */
