@@ -11,16 +11,10 @@ import type { CollectionFacts } from "./collections/collection.js";
 import { Engine } from "./engine.js";
 import { InvalidInput } from "./errors.js";
 import { baseUrl, Token } from "./http/address.js";
+import type { Identity, Keys } from "./keys.js";
 import { bytesOf } from "./keys.js";
-import { CALL, known, NAMED } from "./known.js";
-import {
-  CLIENT,
-  type ClientOptions,
-  CREATE,
-  type CreateOptions,
-  type GetCollectionOptions,
-  OPEN,
-} from "./options.js";
+import { CALL, known, NAMED, type Names } from "./known.js";
+import { CREATE, type CreateOptions, type GetCollectionOptions, OPEN } from "./options.js";
 import type { Storage } from "./storage/storage.js";
 import {
   GET_TABLE,
@@ -37,6 +31,55 @@ import { type Handle, ROOT, type StorageChoice } from "./worker/messages.js";
 const CACHE_BYTES = 256 << 20;
 const TIMEOUT = 120_000;
 const RETRIES = 6;
+
+/** What a client is made with. */
+export interface ClientOptions {
+  /** `https://…`, or `http://…` for a server on this machine. */
+  url: string | URL;
+  /** Those of the collections, or the identity of a member. May be left out only for collections in mode `open`. */
+  keys?: Keys | Identity;
+  /** From `ciphervec token create`. */
+  token?: string;
+  /**
+   * Where the client keeps what it holds the server to (pins, a watermark, the latest state) and sealed blobs it fetched, all encrypted: IndexedDB in a browser, in Node
+   * the folder `js` in CIPHERVEC_STATE or the user's data folder, unless given. `{database}`: another database; `{folder}`: a folder, in Node; or a storage of the caller's.
+   */
+  storage?: "indexeddb" | "memory" | { database: string } | { folder: string } | Storage;
+  /** Allow plain HTTP to another machine. */
+  insecure?: boolean;
+  /** Milliseconds for one request, or one piece of an upload, with all its attempts: 120,000 unless given. */
+  timeout?: number;
+  /** Attempts after the first: 6 unless given. */
+  retries?: number;
+  /** Most bytes of blobs that are kept: 256 MiB unless given. */
+  cacheBytes?: number;
+  /**
+   * In Node a file that gets a line of what was done at each call: which operation, on which collection, how many rows, queries and bytes, and whether
+   * it was done; never content. Lines are chained, and `ciphervec audit verify` checks them. One client, one file; `close` gives it back.
+   */
+  auditLog?: string;
+  /** What that is signed with: a file that `ciphervec audit key` makes, or its 32 bytes. */
+  auditKey?: string | Uint8Array;
+  /** Told what does not stop a call and should be known; written to the console unless given. */
+  onWarning?: (message: string) => void;
+  /** Where it runs without keys; with keys, where these are. */
+  engine?: Engine;
+}
+
+const CLIENT: Names<ClientOptions> = {
+  url: true,
+  keys: true,
+  token: true,
+  storage: true,
+  insecure: true,
+  timeout: true,
+  retries: true,
+  cacheBytes: true,
+  auditLog: true,
+  auditKey: true,
+  onWarning: true,
+  engine: true,
+};
 
 type Made = { handle: Handle; facts: CollectionFacts };
 

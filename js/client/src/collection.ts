@@ -7,7 +7,7 @@ import { flatten } from "./ingest/arrays.js";
 import { sparseKind } from "./ingest/hybrid.js";
 import { flattenAll } from "./ingest/multi.js";
 import { Keys } from "./keys.js";
-import { CALL, callOptions, known } from "./known.js";
+import { CALL, callOptions, known, type Names } from "./known.js";
 import { Members } from "./members.js";
 import {
   ADD,
@@ -32,8 +32,6 @@ import {
   type QueryOptions,
   RECLUSTER,
   type ReclusterOptions,
-  ROTATE,
-  type RotateOptions,
   UPDATE,
   type UpdateOptions,
 } from "./options.js";
@@ -55,6 +53,15 @@ import type {
   Sparse,
 } from "./types.js";
 import type { Handle } from "./worker/messages.js";
+
+export interface RotateOptions extends CallOptions {
+  /** The new ones. */
+  keys: Keys;
+  /** Let the old ones open the collection meanwhile, which stores the new ones encrypted under the old until the end. */
+  overlap?: boolean;
+}
+
+const ROTATE: Names<RotateOptions> = { keys: true, overlap: true, ...CALL };
 
 /** What is stored and what protects it. */
 export interface CollectionInfo extends CollectionFacts {

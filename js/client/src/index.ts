@@ -1,7 +1,7 @@
 /** `@ciphervec/client`: what callers import. */
 
-export { Client } from "./client.js";
-export { Collection, type CollectionInfo } from "./collection.js";
+export { Client, type ClientOptions } from "./client.js";
+export { Collection, type CollectionInfo, type RotateOptions } from "./collection.js";
 export type { CollectionRow } from "./collections/client.js";
 export { Engine, type EngineOptions } from "./engine.js";
 export * from "./errors.js";
@@ -21,7 +21,6 @@ export type {
   AddMemberOptions,
   AddOptions,
   AdoptOptions,
-  ClientOptions,
   CreateOptions,
   DeleteOptions,
   DiscardOptions,
@@ -32,7 +31,6 @@ export type {
   PrefetchOptions,
   QueryOptions,
   ReclusterOptions,
-  RotateOptions,
   SealOptions,
   Selection,
   UpdateOptions,

@@ -3,10 +3,7 @@
  * refuses an argument: a `filter:` that nobody reads would return rows that the caller meant to leave out.
  */
 
-import type { Engine } from "./engine.js";
-import type { Identity, Keys } from "./keys.js";
 import { CALL, NAMED, type Names } from "./known.js";
-import type { Storage } from "./storage/storage.js";
 import type {
   Audience,
   CallOptions,
@@ -31,40 +28,6 @@ import type {
   Where,
   WhereDocument,
 } from "./types.js";
-
-/** What a client is made with. */
-export interface ClientOptions {
-  /** `https://…`, or `http://…` for a server on this machine. */
-  url: string | URL;
-  /** Those of the collections, or the identity of a member. May be left out only for collections in mode `open`. */
-  keys?: Keys | Identity;
-  /** From `ciphervec token create`. */
-  token?: string;
-  /**
-   * Where the client keeps what it holds the server to (pins, a watermark, the latest state) and sealed blobs it fetched, all encrypted: IndexedDB in a browser, in Node
-   * the folder `js` in CIPHERVEC_STATE or the user's data folder, unless given. `{database}`: another database; `{folder}`: a folder, in Node; or a storage of the caller's.
-   */
-  storage?: "indexeddb" | "memory" | { database: string } | { folder: string } | Storage;
-  /** Allow plain HTTP to another machine. */
-  insecure?: boolean;
-  /** Milliseconds for one request, or one piece of an upload, with all its attempts: 120,000 unless given. */
-  timeout?: number;
-  /** Attempts after the first: 6 unless given. */
-  retries?: number;
-  /** Most bytes of blobs that are kept: 256 MiB unless given. */
-  cacheBytes?: number;
-  /**
-   * In Node a file that gets a line of what was done at each call: which operation, on which collection, how many rows, queries and bytes, and whether
-   * it was done; never content. Lines are chained, and `ciphervec audit verify` checks them. One client, one file; `close` gives it back.
-   */
-  auditLog?: string;
-  /** What that is signed with: a file that `ciphervec audit key` makes, or its 32 bytes. */
-  auditKey?: string | Uint8Array;
-  /** Told what does not stop a call and should be known; written to the console unless given. */
-  onWarning?: (message: string) => void;
-  /** Where it runs without keys; with keys, where these are. */
-  engine?: Engine;
-}
 
 /** Which collection to open. */
 export interface GetCollectionOptions extends CallOptions {
@@ -249,13 +212,6 @@ export interface DiscardOptions extends CallOptions {
   segments: readonly string[];
 }
 
-export interface RotateOptions extends CallOptions {
-  /** The new ones. */
-  keys: Keys;
-  /** Let the old ones open the collection meanwhile, which stores the new ones encrypted under the old until the end. */
-  overlap?: boolean;
-}
-
 /** How somebody is added. */
 export interface AddMemberOptions extends CallOptions {
   /** `member` unless given. */
@@ -275,7 +231,6 @@ export const OPTIMIZE: Names<OptimizeOptions> = { reseal: true, network: true, .
 export const ADD_MEMBER: Names<AddMemberOptions> = { role: true, ...CALL };
 export const ADOPT: Names<AdoptOptions> = { takeOver: true, ...CALL };
 export const DISCARD: Names<DiscardOptions> = { segments: true, ...CALL };
-export const ROTATE: Names<RotateOptions> = { keys: true, overlap: true, ...CALL };
 export const UPDATE: Names<UpdateOptions> = {
   ...ROWS,
   sparseEmbeddings: true,
@@ -320,20 +275,6 @@ export const QUERY: Names<QueryOptions> = {
   fetch: true,
 };
 
-export const CLIENT: Names<ClientOptions> = {
-  url: true,
-  keys: true,
-  token: true,
-  storage: true,
-  insecure: true,
-  timeout: true,
-  retries: true,
-  cacheBytes: true,
-  auditLog: true,
-  auditKey: true,
-  onWarning: true,
-  engine: true,
-};
 export const OPEN: Names<GetCollectionOptions> = { ...NAMED, allowOpen: true, expect: true };
 export const CREATE: Names<CreateOptions> = {
   ...NAMED,

@@ -9,7 +9,22 @@ import { type RemoteTableEngine, TableEngine, type TableParts } from "../collect
 import { CiphervecError, fromMessage, fromNative, InvalidInput, toMessage, WrongKey } from "../errors.js";
 import type { Call } from "../host.js";
 import type { Fetch } from "../http/transport.js";
+import { known } from "../known.js";
 import type { Identity, Keys, LookupNative, Native } from "../native.js";
+import {
+  ADD,
+  ADOPT,
+  CREATE,
+  DELETE,
+  DISCARD,
+  GET,
+  MERGE,
+  OPTIMIZE,
+  QUERY,
+  RECLUSTER,
+  SEAL,
+  UPDATE,
+} from "../options.js";
 import type { PasskeyQuestion } from "../passkey.js";
 import { type ClientLog, type LogChoice, MemoryStorage, refused, type Storage } from "../storage/storage.js";
 import type { Progress } from "../types.js";
@@ -24,6 +39,10 @@ import {
   type ToWorker,
 } from "./messages.js";
 import { WriterEngine } from "./writer.js";
+
+/** What the page adds to a caller's options: which rows have vectors. */
+const CROSSING_UPDATE = { ...UPDATE, there: true } as const;
+const CROSSING_MERGE = { ...MERGE, there: true } as const;
 
 /** What differs between a browser and Node. */
 export interface Platform {
@@ -307,9 +326,11 @@ class Server {
       return { handle, facts: collection.facts() };
     };
     const methods = {
-      create: async (call: Call, of: never) => shown(await client.createCollection(of, call)),
+      create: async (call: Call, of: never) =>
+        shown(await client.createCollection(known(of, CREATE, "createCollection"), call)),
       get: async (call: Call, which: GetChoices) => shown(await client.getCollection(which, call)),
-      getOrCreate: async (call: Call, of: never) => shown(await client.getOrCreateCollection(of, call)),
+      getOrCreate: async (call: Call, of: never) =>
+        shown(await client.getOrCreateCollection(known(of, CREATE, "getOrCreateCollection"), call)),
       list: (call: Call) => client.listCollections(call),
       delete: (call: Call, name: string) => client.deleteCollection(name, call),
       acceptRestore: async (call: Call, name: string) => shown(await client.acceptRestore(name, call)),
@@ -354,16 +375,16 @@ class Server {
 
 function collectionMethods(collection: CollectionEngine, keys: (handle: Handle) => Keys): Held["methods"] {
   return {
-    add: (call: Call, given: never) => collection.add(given, call),
-    upsert: (call: Call, given: never) => collection.upsert(given, call),
-    update: (call: Call, given: never) => collection.update(given, call),
-    merge: (call: Call, given: never) => collection.merge(given, call),
-    delete: (call: Call, given: never) => collection.delete(given, call),
-    get: (call: Call, question: never) => collection.get(question, call),
-    query: (call: Call, question: never) => collection.query(question, call),
+    add: (call: Call, given: never) => collection.add(known(given, ADD, "add"), call),
+    upsert: (call: Call, given: never) => collection.upsert(known(given, ADD, "upsert"), call),
+    update: (call: Call, given: never) => collection.update(known(given, CROSSING_UPDATE, "update"), call),
+    merge: (call: Call, given: never) => collection.merge(known(given, CROSSING_MERGE, "merge"), call),
+    delete: (call: Call, given: never) => collection.delete(known(given, DELETE, "delete"), call),
+    get: (call: Call, question: never) => collection.get(known(question, GET, "get"), call),
+    query: (call: Call, question: never) => collection.query(known(question, QUERY, "query"), call),
     floodingPlan: (call: Call, flooding: unknown) => collection.floodingPlan(flooding, call),
     prefetch: (call: Call, queries: unknown) => collection.prefetch(queries, call),
-    recluster: (call: Call, given: never) => collection.recluster(given, call),
+    recluster: (call: Call, given: never) => collection.recluster(known(given, RECLUSTER, "recluster"), call),
     count: (call: Call) => collection.count(call),
     has: (call: Call, ids: unknown) => collection.has(ids, call),
     refresh: (call: Call) => collection.refresh(call),
@@ -375,13 +396,13 @@ function collectionMethods(collection: CollectionEngine, keys: (handle: Handle) 
     info: (call: Call) => collection.info(call),
     verify: (call: Call) => collection.verify(call),
     purge: (call: Call) => collection.purge(call),
-    optimize: (call: Call, how: never) => collection.optimize(how, call),
+    optimize: (call: Call, how: never) => collection.optimize(known(how, OPTIMIZE, "optimize"), call),
     explain: (call: Call) => collection.explain(call),
     upgrade: (call: Call) => collection.upgrade(call),
     extendFilterable: (call: Call, fields: unknown) => collection.extendFilterable(fields, call),
     setSparse: (call: Call, sparse: unknown) => collection.setSparse(sparse, call),
-    adopt: (call: Call, how: never) => collection.adopt(how, call),
-    discard: (call: Call, which: never) => collection.discard(which, call),
+    adopt: (call: Call, how: never) => collection.adopt(known(how, ADOPT, "adopt"), call),
+    discard: (call: Call, which: never) => collection.discard(known(which, DISCARD, "discard"), call),
     rotateKeys: (call: Call, to: Handle, overlap: boolean) => collection.rotateKeys(keys(to), overlap, call),
     rotateQueryKey: (call: Call) => collection.rotateQueryKey(call),
     writerCard: (call: Call, writer: string) => collection.writerCard(writer, call),
@@ -414,7 +435,7 @@ function remoteMethods(table: RemoteTableEngine): Held["methods"] {
 
 function writerMethods(writer: WriterEngine): Held["methods"] {
   return {
-    seal: (call: Call, given: never) => writer.seal(given, call),
+    seal: (call: Call, given: never) => writer.seal(known(given, SEAL, "seal"), call),
     send: (call: Call, to: never) => writer.send(to, call),
   };
 }
