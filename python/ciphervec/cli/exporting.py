@@ -139,7 +139,7 @@ def _column(pa: Any, values: Any, of: Any) -> Any:
 def to_chroma(target: str, token: str | None, rows: Rows) -> None:
     """A new collection of Chroma's. Raises CollectionExists, InvalidInput, ServerError."""
     address = Address.of(target, token)
-    client, name = chroma.client(address), address.choices.get("collection", rows.collection.name)
+    name = address.choices.get("collection", rows.collection.name)
     metric = rows.collection.metric
     if METRICS[metric].bits:
         raise InvalidInput(f"Chroma doesn't compare by {metric}. Write lines of JSON: a .jsonl file.")
@@ -156,6 +156,7 @@ def to_chroma(target: str, token: str | None, rows: Rows) -> None:
             f"Chroma's ids are texts, and some of {several(strange['int'], 'number')} would be the id of another row. "
             "Write lines of JSON: a .jsonl file."
         )
+    client = chroma.client(address)
     with troubles(address, Exception):
         if name in [getattr(one, "name", one) for one in client.list_collections()]:
             raise CollectionExists(
