@@ -20,7 +20,7 @@ from ciphervec import Client, InvalidInput, Keys, PersistentClient, _native
 from ciphervec.cli import app
 from ciphervec.ingest.limits import OverLimit, read
 from ciphervec.sidecar.access import Access, Sender, read_tokens
-from ciphervec.sidecar.catalog import Entry
+from ciphervec.sidecar.catalog import Catalog
 from ciphervec.sidecar.room import Rooms
 from provider import Provider
 
@@ -90,14 +90,14 @@ def test_a_day_has_its_queries_however_they_come(tmp_path: Path, keys: Keys) -> 
             both = {"$sum": [search["rank"], search["rank"]]}
             body = {"searches": [search, {"rank": both}, {}]}
             assert api.post(path + "/search", json=body, headers=bearer(ANN)).status_code == 200
-            # 7 are asked. What fails or is refused has asked nothing.
+            # 8 are asked: what ranks nothing shows rows, too. What fails or is refused has asked nothing.
             assert query(api, path, ANN, 11).status_code == 422
             assert query(api, path, ANN, 4).status_code == 429
             wrong = {"query_embeddings": [[1, 2, 3]], "n_results": 1}
             assert api.post(path + "/query", json=wrong, headers=bearer(ANN)).status_code == 400
-            broken = {"searches": [search, search, {"rank": {"$knn": {"query": [1.0]}}}]}
+            broken = {"searches": [search, {"rank": {"$knn": {"query": [1.0]}}}]}
             assert api.post(path + "/search", json=broken, headers=bearer(ANN)).status_code == 400
-            assert query(api, path, ANN, 2).status_code == 200
+            assert query(api, path, ANN).status_code == 200
         # A restart begins no day anew, whatever the token file is called now; 9 are asked.
         with scene(client, BOB, limited, usage=usage) as api:
             assert query(api, path, ANN, 2).status_code == 429
@@ -176,6 +176,50 @@ def test_rows_and_bytes_are_of_all_that_it_may_see(tmp_path: Path, keys: Keys) -
         assert api.post(paths[0] + "/get", json={}, headers=small).status_code == 200
 
 
+def test_what_is_written_in_the_catalogue_takes_room(keys: Keys) -> None:
+    with scene(Client(keys), ANN + ' {"max_bytes": 50000}', BOB) as api:
+        path, headers = docs(api, ANN), bearer(ANN)
+        long = "x" * 9_000
+
+        def statuses(how: Callable[[int], httpx.Response]) -> list[int]:
+            return [how(i).status_code for i in range(8)]
+
+        def named(name: str, **more: Any) -> httpx.Response:
+            return api.post(COLLECTIONS, json={"name": name, **more}, headers=headers)
+
+        # Fields that no row has are in the schema all the same.
+        fields = statuses(
+            lambda i: api.post(
+                path + "/update", json={"ids": ["none"], "metadatas": [{f"{i}{long}": 1}]}, headers=headers
+            )
+        )
+        made = statuses(lambda i: named(f"more-{i}", metadata={"note": long}))
+        put = statuses(lambda i: api.put(path, json={"new_metadata": {"note": long * 6}}, headers=headers))
+        tenants = statuses(lambda i: api.post("/tenants", json={"name": f"{i}{long}"}, headers=headers))
+        assert fields[0] == 200 and fields[-1] == 507
+        assert made[-1] == put[-1] == tenants[-1] == 507
+        # Nobody is kept from what is there, and nobody else from more.
+        assert named("docs", get_or_create=True).status_code == 200
+        assert query(api, path, ANN).status_code == 200
+        assert api.post("/tenants", json={"name": long}, headers=bearer(BOB)).status_code == 200
+
+
+def test_empty_collections_cost_no_look_each(keys: Keys, monkeypatch: pytest.MonkeyPatch) -> None:
+    with scene(Client(keys), ANN + ' {"max_rows": 9}') as api:
+        path = docs(api, ANN)
+        for i in range(20):
+            body = {"name": f"empty-{i}"}
+            assert api.post(COLLECTIONS, json=body, headers=bearer(ANN)).status_code == 200
+        looks: list[str] = []
+        rows_of = Catalog.rows_of
+        monkeypatch.setattr(
+            Catalog, "rows_of", lambda self, of: (looks.append(of.name), rows_of(self, of))[1]
+        )
+        body = {**ROW, "ids": ["b"]}
+        assert api.post(path + "/add", json=body, headers=bearer(ANN)).status_code == 201
+        assert set(looks) == {"docs"}
+
+
 def test_two_who_add_at_once_do_not_both_get_the_last_rows(keys: Keys) -> None:
     with scene(Client(keys), ANN + ' {"max_rows": 11}', BOB) as api:
         path, ready = docs(api, ANN), threading.Barrier(8)
@@ -197,23 +241,20 @@ def test_two_who_add_at_once_do_not_both_get_the_last_rows(keys: Keys) -> None:
 
 
 def test_what_others_are_adding_takes_room() -> None:
-    class Catalog:
-        def entry(self, id: str) -> Entry:
-            return Entry("acme", "prod", id)
+    class Stored:
+        def stored(self, counts: Callable[[str, str | None], bool]) -> tuple[int, int]:
+            return (0, 1) if counts("acme", "prod") else (0, 0)
 
-        def stored(self, counts: Callable[[Entry], bool]) -> tuple[int, int]:
-            return (0, 1) if counts(self.entry("docs")) else (0, 0)
-
-    rooms = Rooms(Catalog())  # type: ignore[arg-type]
+    rooms = Rooms(Stored())  # type: ignore[arg-type]
     turn = Access("127.0.0.1").turn(Sender(None, "ann", read('{"max_rows": 9}')))
-    with rooms.taken(turn, None, "docs", (0, 4)):
+    with rooms.taken(turn, None, "acme", "prod", (0, 4)):
         with (
-            rooms.taken(turn, None, "docs", (0, 4)),
+            rooms.taken(turn, None, "acme", "prod", (0, 4)),
             pytest.raises(OverLimit, match="9 rows"),
-            rooms.taken(turn, None, "docs", (0, 1)),
+            rooms.taken(turn, None, "acme", "prod", (0, 1)),
         ):
             pass
-        with rooms.taken(turn, None, "docs", (0, 1)):
+        with rooms.taken(turn, None, "acme", "prod", (0, 1)):
             pass
 
 
