@@ -4,6 +4,7 @@ batches, two who add at once, a usage file that is another's."""
 from __future__ import annotations
 
 import json
+import os
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -18,7 +19,7 @@ from typer.testing import CliRunner
 from chroma_api import COLLECTIONS, running
 from ciphervec import Client, InvalidInput, Keys, PersistentClient, _native
 from ciphervec.cli import app
-from ciphervec.ingest.limits import OverLimit, read
+from ciphervec.ingest.limits import Accounts, OverLimit, read
 from ciphervec.sidecar.access import Access, Sender, read_tokens
 from ciphervec.sidecar.catalog import Catalog
 from ciphervec.sidecar.room import Rooms
@@ -218,6 +219,39 @@ def test_empty_collections_cost_no_look_each(keys: Keys, monkeypatch: pytest.Mon
         body = {**ROW, "ids": ["b"]}
         assert api.post(path + "/add", json=body, headers=bearer(ANN)).status_code == 201
         assert set(looks) == {"docs"}
+
+
+def test_a_subject_gets_no_burst_anew_by_other_tokens(tmp_path: Path, keys: Keys) -> None:
+    grant = {"claim": "groups", "permissions": ["query"], "tenants": ["*"]}
+    grants = [{**grant, "is": f"of-{n}", "limits": {"rate": "1/h", "burst": n}} for n in (2, 3)]
+    grants += [{**grant, "is": "free"}]
+    provider = Provider(tmp_path, grants)
+    with scene(Client(keys), BOB, issuers=provider.file) as api:
+        path = docs(api, BOB)
+        tokens = [provider.sign("ann", group) for group in ("of-2", "free", "of-3")]
+        found = [query(api, path, tokens[i % 3]).status_code for i in range(45)]
+        assert found[0::3].count(200) + found[2::3].count(200) <= 4
+        assert set(found[1::3]) == {200}
+
+
+def test_a_fork_counts_nothing(tmp_path: Path) -> None:
+    accounts, limits = Accounts(tmp_path / "u.redb", forgiving=False), read('{"queries_per_day": 1280}')
+    with accounts.turn("ann", limits) as turn:
+        turn.ask(1)
+        child = os.fork()
+        if child == 0:
+            try:
+                turn.ask(1)
+            except OverLimit as error:
+                accounts.close()
+                os._exit(error.status % 256)
+            os._exit(0)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 503 % 256
+        # Its end changed nothing of the file, and left the lock where it was.
+        with pytest.raises(OverLimit, match="be counted"):
+            Accounts(tmp_path / "u.redb", forgiving=False).turn("bob", limits).ask(1)
+        turn.ask(1279)
+    accounts.close()
 
 
 def test_two_who_add_at_once_do_not_both_get_the_last_rows(keys: Keys) -> None:
