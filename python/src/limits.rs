@@ -65,11 +65,15 @@ impl PyAccounts {
     /// One more request of that sender, until `leave`. Raises OverLimit.
     fn enter(&self, py: Python<'_>, id: &str, limits: &PyLimits) -> PyResult<PyEntered> {
         let mut swept = self.swept.lock().unwrap_or_else(PoisonError::into_inner);
-        if swept.elapsed() > SWEEP {
+        let is_due = swept.elapsed() > SWEEP;
+        if is_due {
             *swept = Instant::now();
+        }
+        // Others wait for it with the interpreter's lock, which the sweep lets go of and takes again.
+        drop(swept);
+        if is_due {
             py.detach(|| self.accounts.sweep());
         }
-        drop(swept);
         let entered = self.accounts.enter(id, &limits.0);
         entered.map(|guard| PyEntered(Mutex::new(Some(guard)))).map_err(raised)
     }

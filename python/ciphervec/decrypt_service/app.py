@@ -116,11 +116,11 @@ class Service:
         except (asyncio.TimeoutError, ClientDisconnect):
             return _problem(408, "the request took too long")
         except Exhausted as error:
-            await run_in_threadpool(self._note, principal.id, name, 0, "exhausted")
+            await run_in_threadpool(self._note_free, principal, "exhausted")
             after = {} if error.retry_after is None else {"Retry-After": str(error.retry_after)}
             return _problem(429, "the budget of queries is used up", after)
         except OverLimit as error:
-            await run_in_threadpool(self._note, principal.id, name, 0, "limited")
+            await run_in_threadpool(self._note_free, principal, "limited")
             after = {} if error.retry_after is None else {"Retry-After": str(error.retry_after)}
             return _problem(error.status, str(error), after)
         except Refused:
@@ -209,6 +209,13 @@ class Service:
         why = {} if reason is None else {"reason": reason}
         self._audit.note(
             event="match", principal=principal, collection=collection, queries=queries, outcome=outcome, **why
+        )
+
+    def _note_free(self, principal: Principal, outcome: str) -> None:
+        """Of a request that costs its sender nothing, whatever collection it named."""
+        self._outcomes[outcome] += 1
+        self._audit.note_often(
+            event="match", principal=principal.id, collection=principal.collection, queries=0, outcome=outcome
         )
 
     @contextlib.contextmanager

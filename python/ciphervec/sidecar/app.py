@@ -131,7 +131,9 @@ class Service:
         return True
 
     def create_tenant(self, given: Arguments) -> Any:
-        self.catalog.add_tenant(naming.tenant(_needed(given["body"], "name")))
+        name = naming.tenant(_needed(given["body"], "name"))
+        with self._room(given, name, None):
+            self.catalog.add_tenant(name)
         return {}
 
     def tenant(self, given: Arguments) -> Any:
@@ -140,7 +142,9 @@ class Service:
         return {"name": given["tenant"], "resource_name": None}
 
     def create_database(self, given: Arguments) -> Any:
-        self.catalog.add_database(given["tenant"], naming.proper(_needed(given["body"], "name")))
+        name = naming.proper(_needed(given["body"], "name"))
+        with self._room(given, given["tenant"], name):
+            self.catalog.add_database(given["tenant"], name)
         return {}
 
     def databases(self, given: Arguments) -> Any:
@@ -169,7 +173,13 @@ class Service:
         metadata = naming.metadata(body.get("metadata"))
         schema = configuration.describe(metadata, body.get("configuration"), body.get("schema"))
         entry = Entry(given["tenant"], given["database"], name, metadata=metadata, schema=schema)
-        return self.catalog.create(entry, take=body.get("get_or_create") is True).told()
+        take = body.get("get_or_create") is True
+        if take and given["turn"].needs_room:  # what is there takes none
+            for known in self.catalog.collections(entry.tenant, entry.database):
+                if known.name == name:
+                    return known.told()
+        with self._room(given, entry.tenant, entry.database):
+            return self.catalog.create(entry, take=take).told()
 
     def collection(self, given: Arguments) -> Any:
         return self.catalog.named(given["tenant"], given["database"], given["collection"]).told()
@@ -189,7 +199,8 @@ class Service:
         if body.get("new_configuration") is not None:
             fields["schema"] = configuration.changed(entry.schema, body["new_configuration"])
         if fields:
-            self.catalog.change(entry, **fields)
+            with self._room(given, entry.tenant, entry.database):
+                self.catalog.change(entry, **fields)
         return {}
 
     def drop_collection(self, given: Arguments) -> Any:
@@ -198,23 +209,30 @@ class Service:
         return {}
 
     def add(self, given: Arguments) -> Any:
-        with self._room(given):
+        with self._rows_room(given):
             self.rows.add(naming.identity(given["collection"]), given["body"])
         return {}
 
-    def _room(self, given: Arguments) -> AbstractContextManager[None]:
+    def _rows_room(self, given: Arguments) -> AbstractContextManager[None]:
         """While rows are put in: there is room for them. Raises OverLimit."""
         rows = len(message.ids(given["body"], needed=True) or ())
-        id = naming.identity(given["collection"])
-        return self._rooms.taken(given["turn"], given["identity"], id, (given["bytes"], rows))
+        entry = self.catalog.entry(naming.identity(given["collection"]))
+        return self._room(given, entry.tenant, entry.database, rows)
+
+    def _room(
+        self, given: Arguments, tenant: str, database: str | None, rows: int = 0
+    ) -> AbstractContextManager[None]:
+        """While anything is written there: there is room for it. Raises OverLimit."""
+        adds = (given["bytes"], rows)
+        return self._rooms.taken(given["turn"], given["identity"], tenant, database, adds)
 
     def update(self, given: Arguments) -> Any:
-        with self._room(given):
+        with self._rows_room(given):
             self.rows.update(naming.identity(given["collection"]), given["body"])
         return {}
 
     def upsert(self, given: Arguments) -> Any:
-        with self._room(given):
+        with self._rows_room(given):
             self.rows.upsert(naming.identity(given["collection"]), given["body"])
         return {}
 

@@ -263,14 +263,25 @@ class Catalog:
                 self._entries.pop(entry.id, None)
             raise no_collection(entry.id) from None
 
-    def stored(self, counts: Callable[[Entry], bool]) -> tuple[int, int]:
-        """Bytes and rows, deleted ones included, of the collections that count. What nobody can open any more, as its key was
-        destroyed, takes no room."""
+    def stored(self, counts: Callable[[str, str | None], bool]) -> tuple[int, int]:
+        """Bytes and rows, deleted ones included, of the tenants and databases that count, by their names: those of their
+        collections, and bytes of what is written down of each here. What nobody can open any more, as its key was destroyed,
+        takes no room."""
         with self._lock:
             self.fresh()
-            entries = [entry for entry in self._entries.values() if counts(entry)]
-        sizes = [(0, 0)]
+            entries = [one for one in self._entries.values() if counts(one.tenant, one.database)]
+            names: list[tuple[str, ...]] = [(name,) for name in self._tenants if counts(name, None)]
+            names += [
+                (tenant, name, id)
+                for tenant, databases in self._tenants.items()
+                for name, id in databases.items()
+                if counts(tenant, name)
+            ]
+        written = [json.dumps(one) for one in names] + [one.row + one.to_json() for one in entries]
+        sizes = [(sum(map(len, written)), 0)]
         for entry in entries:
+            if entry.dimension is None:  # as of just now, and each look is one at the server
+                continue
             with contextlib.suppress(Problem):  # dropped meanwhile, or its key was
                 rows = self.rows_of(entry)
                 if rows is not None:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import ciphervec._native as _native
 
 from ..ingest.limits import Turn
-from .catalog import Catalog, Entry
+from .catalog import Catalog
 
 PERMISSIONS = ("read", "query", "append", "write", "admin")
 """What an identity may have in a tenant."""
@@ -28,25 +28,28 @@ class Rooms:
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
         self._lock = threading.Lock()
-        self._adding: dict[object, tuple[Entry, tuple[int, int]]] = {}
+        self._adding: dict[object, tuple[tuple[str, str | None], tuple[int, int]]] = {}
 
     @contextlib.contextmanager
     def taken(
-        self, turn: Turn, identity: _native.Subject | None, id: str, adds: tuple[int, int]
+        self,
+        turn: Turn,
+        identity: _native.Subject | None,
+        tenant: str,
+        database: str | None,
+        adds: tuple[int, int],
     ) -> Iterator[None]:
-        """While bytes and rows are put into a collection. Bytes are those of the request: what is sealed is known later.
-        Raises OverLimit, Problem."""
+        """While bytes and rows are put into a database, or a tenant. Bytes are those of the request: what is sealed is known
+        later. Raises OverLimit, Problem."""
         if not turn.needs_room:
             yield
             return
-        entry, mark = self._catalog.entry(id), object()
+        mark = object()
         with self._lock:
-            others = [
-                amount for of, amount in self._adding.values() if sees(identity, of.tenant, of.database)
-            ]
-            there = self._catalog.stored(lambda of: sees(identity, of.tenant, of.database))
+            others = [amount for place, amount in self._adding.values() if sees(identity, *place)]
+            there = self._catalog.stored(lambda *place: sees(identity, *place))
             turn.room(adds, [sum(each) for each in zip(there, adds, *others, strict=True)])
-            self._adding[mark] = (entry, adds)
+            self._adding[mark] = ((tenant, database), adds)
         try:
             yield
         finally:

@@ -135,7 +135,8 @@ class Rows:
         return ranked(parts, self._nearest(rows, queries, count, where, among, parts))
 
     def search(self, id: str, content: dict[str, Any], ask: Callable[[int], None]) -> dict[str, Any]:
-        """The rows of each payload, by its ranking; `ask` counts each vector that one compares with."""
+        """The rows of each payload, by its ranking; `ask` counts each vector that one compares with, and each payload
+        that has no ranking: it shows rows as well."""
         entry = self._catalog.entry(id)
         given = [(Payload(one), one) for one in payloads(content)]
         passing = [filters.read(one.get("filter") or None, None, entry.schema) for _, one in given]
@@ -158,6 +159,7 @@ class Rows:
     ) -> list[Scored]:
         where, among = self._narrowed(rows, None, passing)
         if payload.rank is None:
+            ask(1)
             among = None if among is None else rows.ids(among)
             named = rows.get(among, where, [], limit=payload.limit, offset=payload.offset)["ids"]
             return [(str(name), 0.0) for name in named]

@@ -41,10 +41,11 @@ class Scene:
 
     @contextmanager
     def running(self, usage: str | None = "usage.redb", audit: str | None = None) -> Iterator[TestClient]:
+        log = Audit(None if audit is None else self.folder / audit)
         app = application(
             [Matcher(one, 0.2, receipts=self.receipts) for one in self.collections.values()],
             self.ledger,
-            None if audit is None else Audit(self.folder / audit),
+            log,
             usage=None if usage is None else self.folder / usage,
             issuers=self.provider.file,
         )
@@ -52,6 +53,7 @@ class Scene:
             yield TestClient(app)
         finally:
             app.state.accounts.close()
+            log.close()
 
     def ask(self, http: TestClient, token: str, name: str = "faces", count: int = 1) -> Any:
         collection = self.collections[name]
@@ -88,8 +90,11 @@ def test_a_rate_is_of_a_principal_on_all_connections_together(scene: Scene) -> N
         assert scene.ask(http, token, "irises").status_code == 429
         assert scene.ask(http, other).status_code == 200
     assert scene.ledger.get(slow.id).total == 4, "what is too fast costs no budget"
+    # What costs its sender nothing does not fill the disk: lines say how often.
     lines = [json.loads(line) for line in (scene.folder / "audit.jsonl").read_text().splitlines()]
-    assert sum(line.get("outcome") == "limited" for line in lines) == 17
+    limited = [line for line in lines if line.get("outcome") == "limited"]
+    assert [line["times"] for line in limited] == [1, 16]
+    assert {line["collection"] for line in limited} == {"faces"}
 
 
 def test_a_subject_has_one_day_in_all_collections(scene: Scene) -> None:

@@ -4,6 +4,7 @@ batches, two who add at once, a usage file that is another's."""
 from __future__ import annotations
 
 import json
+import os
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -18,9 +19,9 @@ from typer.testing import CliRunner
 from chroma_api import COLLECTIONS, running
 from ciphervec import Client, InvalidInput, Keys, PersistentClient, _native
 from ciphervec.cli import app
-from ciphervec.ingest.limits import OverLimit, read
+from ciphervec.ingest.limits import Accounts, OverLimit, read
 from ciphervec.sidecar.access import Access, Sender, read_tokens
-from ciphervec.sidecar.catalog import Entry
+from ciphervec.sidecar.catalog import Catalog
 from ciphervec.sidecar.room import Rooms
 from provider import Provider
 
@@ -90,14 +91,14 @@ def test_a_day_has_its_queries_however_they_come(tmp_path: Path, keys: Keys) -> 
             both = {"$sum": [search["rank"], search["rank"]]}
             body = {"searches": [search, {"rank": both}, {}]}
             assert api.post(path + "/search", json=body, headers=bearer(ANN)).status_code == 200
-            # 7 are asked. What fails or is refused has asked nothing.
+            # 8 are asked: what ranks nothing shows rows, too. What fails or is refused has asked nothing.
             assert query(api, path, ANN, 11).status_code == 422
             assert query(api, path, ANN, 4).status_code == 429
             wrong = {"query_embeddings": [[1, 2, 3]], "n_results": 1}
             assert api.post(path + "/query", json=wrong, headers=bearer(ANN)).status_code == 400
-            broken = {"searches": [search, search, {"rank": {"$knn": {"query": [1.0]}}}]}
+            broken = {"searches": [search, {"rank": {"$knn": {"query": [1.0]}}}]}
             assert api.post(path + "/search", json=broken, headers=bearer(ANN)).status_code == 400
-            assert query(api, path, ANN, 2).status_code == 200
+            assert query(api, path, ANN).status_code == 200
         # A restart begins no day anew, whatever the token file is called now; 9 are asked.
         with scene(client, BOB, limited, usage=usage) as api:
             assert query(api, path, ANN, 2).status_code == 429
@@ -176,6 +177,83 @@ def test_rows_and_bytes_are_of_all_that_it_may_see(tmp_path: Path, keys: Keys) -
         assert api.post(paths[0] + "/get", json={}, headers=small).status_code == 200
 
 
+def test_what_is_written_in_the_catalogue_takes_room(keys: Keys) -> None:
+    with scene(Client(keys), ANN + ' {"max_bytes": 50000}', BOB) as api:
+        path, headers = docs(api, ANN), bearer(ANN)
+        long = "x" * 9_000
+
+        def statuses(how: Callable[[int], httpx.Response]) -> list[int]:
+            return [how(i).status_code for i in range(8)]
+
+        def named(name: str, **more: Any) -> httpx.Response:
+            return api.post(COLLECTIONS, json={"name": name, **more}, headers=headers)
+
+        # Fields that no row has are in the schema all the same.
+        fields = statuses(
+            lambda i: api.post(
+                path + "/update", json={"ids": ["none"], "metadatas": [{f"{i}{long}": 1}]}, headers=headers
+            )
+        )
+        made = statuses(lambda i: named(f"more-{i}", metadata={"note": long}))
+        put = statuses(lambda i: api.put(path, json={"new_metadata": {"note": long * 6}}, headers=headers))
+        tenants = statuses(lambda i: api.post("/tenants", json={"name": f"{i}{long}"}, headers=headers))
+        assert fields[0] == 200 and fields[-1] == 507
+        assert made[-1] == put[-1] == tenants[-1] == 507
+        # Nobody is kept from what is there, and nobody else from more.
+        assert named("docs", get_or_create=True).status_code == 200
+        assert query(api, path, ANN).status_code == 200
+        assert api.post("/tenants", json={"name": long}, headers=bearer(BOB)).status_code == 200
+
+
+def test_empty_collections_cost_no_look_each(keys: Keys, monkeypatch: pytest.MonkeyPatch) -> None:
+    with scene(Client(keys), ANN + ' {"max_rows": 9}') as api:
+        path = docs(api, ANN)
+        for i in range(20):
+            body = {"name": f"empty-{i}"}
+            assert api.post(COLLECTIONS, json=body, headers=bearer(ANN)).status_code == 200
+        looks: list[str] = []
+        rows_of = Catalog.rows_of
+        monkeypatch.setattr(
+            Catalog, "rows_of", lambda self, of: (looks.append(of.name), rows_of(self, of))[1]
+        )
+        body = {**ROW, "ids": ["b"]}
+        assert api.post(path + "/add", json=body, headers=bearer(ANN)).status_code == 201
+        assert set(looks) == {"docs"}
+
+
+def test_a_subject_gets_no_burst_anew_by_other_tokens(tmp_path: Path, keys: Keys) -> None:
+    grant = {"claim": "groups", "permissions": ["query"], "tenants": ["*"]}
+    grants = [{**grant, "is": f"of-{n}", "limits": {"rate": "1/h", "burst": n}} for n in (2, 3)]
+    grants += [{**grant, "is": "free"}]
+    provider = Provider(tmp_path, grants)
+    with scene(Client(keys), BOB, issuers=provider.file) as api:
+        path = docs(api, BOB)
+        tokens = [provider.sign("ann", group) for group in ("of-2", "free", "of-3")]
+        found = [query(api, path, tokens[i % 3]).status_code for i in range(45)]
+        assert found[0::3].count(200) + found[2::3].count(200) <= 4
+        assert set(found[1::3]) == {200}
+
+
+def test_a_fork_counts_nothing(tmp_path: Path) -> None:
+    accounts, limits = Accounts(tmp_path / "u.redb", forgiving=False), read('{"queries_per_day": 1280}')
+    with accounts.turn("ann", limits) as turn:
+        turn.ask(1)
+        child = os.fork()
+        if child == 0:
+            try:
+                turn.ask(1)
+            except OverLimit as error:
+                accounts.close()
+                os._exit(error.status % 256)
+            os._exit(0)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 503 % 256
+        # Its end changed nothing of the file, and left the lock where it was.
+        with pytest.raises(OverLimit, match="be counted"):
+            Accounts(tmp_path / "u.redb", forgiving=False).turn("bob", limits).ask(1)
+        turn.ask(1279)
+    accounts.close()
+
+
 def test_two_who_add_at_once_do_not_both_get_the_last_rows(keys: Keys) -> None:
     with scene(Client(keys), ANN + ' {"max_rows": 11}', BOB) as api:
         path, ready = docs(api, ANN), threading.Barrier(8)
@@ -197,23 +275,20 @@ def test_two_who_add_at_once_do_not_both_get_the_last_rows(keys: Keys) -> None:
 
 
 def test_what_others_are_adding_takes_room() -> None:
-    class Catalog:
-        def entry(self, id: str) -> Entry:
-            return Entry("acme", "prod", id)
+    class Stored:
+        def stored(self, counts: Callable[[str, str | None], bool]) -> tuple[int, int]:
+            return (0, 1) if counts("acme", "prod") else (0, 0)
 
-        def stored(self, counts: Callable[[Entry], bool]) -> tuple[int, int]:
-            return (0, 1) if counts(self.entry("docs")) else (0, 0)
-
-    rooms = Rooms(Catalog())  # type: ignore[arg-type]
+    rooms = Rooms(Stored())  # type: ignore[arg-type]
     turn = Access("127.0.0.1").turn(Sender(None, "ann", read('{"max_rows": 9}')))
-    with rooms.taken(turn, None, "docs", (0, 4)):
+    with rooms.taken(turn, None, "acme", "prod", (0, 4)):
         with (
-            rooms.taken(turn, None, "docs", (0, 4)),
+            rooms.taken(turn, None, "acme", "prod", (0, 4)),
             pytest.raises(OverLimit, match="9 rows"),
-            rooms.taken(turn, None, "docs", (0, 1)),
+            rooms.taken(turn, None, "acme", "prod", (0, 1)),
         ):
             pass
-        with rooms.taken(turn, None, "docs", (0, 1)):
+        with rooms.taken(turn, None, "acme", "prod", (0, 1)):
             pass
 
 

@@ -47,7 +47,8 @@ pub struct Accounts {
 #[derive(Default)]
 struct Account {
     in_flight: AtomicUsize,
-    bucket: RwLock<Option<Bucket>>,
+    /// One of each rate that it came with: a subject's tokens may have several, and none gives another's burst anew.
+    buckets: RwLock<Vec<Bucket>>,
     day: Mutex<Today>,
 }
 
@@ -86,9 +87,8 @@ impl Accounts {
         if guard.account.in_flight.load(Ordering::Relaxed) > self.per_token {
             return Err(Turned::InFlight(self.per_token));
         }
-        match limits.rate {
-            Some(rate) => guard.account.take(rate, limits.burst.unwrap_or(rate.count()))?,
-            None => guard.account.forget_rate(),
+        if let Some(rate) = limits.rate {
+            guard.account.take(rate, limits.burst.unwrap_or(rate.count()))?;
         }
         Ok(guard)
     }
@@ -145,6 +145,7 @@ impl Accounts {
     ) -> Result<i64, Turned> {
         let none = "there is no file to count them in; name one with --usage";
         let usage = self.usage.as_ref().ok_or_else(|| Turned::Uncounted(none.into()))?;
+        usage.check().map_err(Turned::Uncounted)?;
         let mut today = account.today();
         if !today.known {
             let noted = usage.read(id).map_err(Turned::Uncounted)?;
@@ -195,38 +196,31 @@ impl Account {
         self.day.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Takes one request of this rate, and of what the other rates have left.
     fn take(&self, rate: Rate, burst: NonZeroU32) -> Result<(), Turned> {
-        let take = |bucket: &Bucket| {
-            *bucket.used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
-            bucket.cells.check().map_err(|until| {
-                Turned::Rate(rate, until.wait_time_from(DefaultClock::default().now()))
-            })
+        let same = |bucket: &Bucket| (bucket.rate, bucket.burst) == (rate, burst);
+        let take = |buckets: &[Bucket]| {
+            let taken = buckets.iter().map(|bucket| (same(bucket), bucket.take()));
+            taken.fold(Ok(()), |so_far, (is_own, took)| if is_own { took } else { so_far })
         };
-        let same = |bucket: &&Bucket| (bucket.rate, bucket.burst) == (rate, burst);
-        let held = self.bucket.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some(bucket) = held.as_ref().filter(same) {
-            return take(bucket);
+        let held = self.buckets.read().unwrap_or_else(PoisonError::into_inner);
+        if held.iter().any(same) {
+            return take(&held);
         }
         drop(held);
-        let mut held = self.bucket.write().unwrap_or_else(PoisonError::into_inner);
-        match held.as_ref().filter(same) {
-            Some(bucket) => take(bucket),
-            None => take(held.insert(Bucket::new(rate, burst))),
+        let mut held = self.buckets.write().unwrap_or_else(PoisonError::into_inner);
+        if !held.iter().any(same) {
+            held.retain(|bucket| !bucket.is_full());
+            held.push(Bucket::new(rate, burst));
         }
+        take(&held)
     }
 
-    /// The operator has taken the rate away.
-    fn forget_rate(&self) {
-        if self.bucket.read().unwrap_or_else(PoisonError::into_inner).is_some() {
-            *self.bucket.write().unwrap_or_else(PoisonError::into_inner) = None;
-        }
-    }
-
-    /// Whether nothing is under way, the bucket is full again, and no queries of `today` or later are counted.
+    /// Whether nothing is under way, the buckets are full again, and no queries of `today` or later are counted.
     fn is_idle(&self, today: i64) -> bool {
-        let bucket = self.bucket.read().unwrap_or_else(PoisonError::into_inner);
+        let buckets = self.buckets.read().unwrap_or_else(PoisonError::into_inner);
         self.in_flight.load(Ordering::Relaxed) == 0
-            && bucket.as_ref().is_none_or(Bucket::is_full)
+            && buckets.iter().all(Bucket::is_full)
             && self.today().noted.day < today
     }
 }
@@ -238,6 +232,13 @@ impl Bucket {
         let quota = Quota::with_period(each).unwrap_or(Quota::per_second(NonZeroU32::MIN));
         let cells = DefaultDirectRateLimiter::direct(quota.allow_burst(burst));
         Bucket { rate, burst, cells, used: Mutex::new(Instant::now()) }
+    }
+
+    fn take(&self) -> Result<(), Turned> {
+        *self.used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        self.cells.check().map_err(|until| {
+            Turned::Rate(self.rate, until.wait_time_from(DefaultClock::default().now()))
+        })
     }
 
     fn is_full(&self) -> bool {
@@ -291,8 +292,8 @@ impl Drop for InFlightGuard {
         if left == 1 {
             // Whoever has no limits has none of what is looked at here.
             self.all.held.remove_if(&self.id, |_, account| {
-                let bucket = account.bucket.read().unwrap_or_else(PoisonError::into_inner);
-                bucket.is_none()
+                let buckets = account.buckets.read().unwrap_or_else(PoisonError::into_inner);
+                buckets.is_empty()
                     && account.in_flight.load(Ordering::Relaxed) == 0
                     && !account.today().known
             });
@@ -349,6 +350,24 @@ mod tests {
         let wider = super::super::Limits { burst: NonZeroU32::new(4), ..limits };
         assert!(accounts.enter("ann", &wider).is_ok());
         assert!(accounts.enter("ann", &Limits::default()).is_ok());
+    }
+
+    #[test]
+    fn no_rate_of_a_subject_gives_the_burst_of_another_anew() {
+        let accounts = accounts(None);
+        let [slow, other, none] =
+            [r#"{"rate": "1/h", "burst": 3}"#, r#"{"rate": "1/h", "burst": 5}"#, "{}"].map(limits);
+        let mut let_in = 0;
+        for turn in 0..300 {
+            let limits = [&slow, &none, &other][turn % 3];
+            let entered = accounts.enter("ann", limits).is_ok();
+            let_in += usize::from(entered && *limits != none);
+            if turn % 50 == 0 {
+                accounts.sweep();
+            }
+        }
+        // The wider has 5, of which the narrower's are taken, too: 4 that came since, one of them refused, and one before.
+        assert_eq!(let_in, 5);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use redb::{Database, Error, ReadableDatabase, TableDefinition, TableError};
 use std::fs::OpenOptions;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 const COUNTS: TableDefinition<&str, (i64, u64)> = TableDefinition::new("queries of a day");
 /// Days after which a count is let go of.
@@ -24,12 +24,14 @@ pub struct Counted {
 pub struct Usage {
     path: PathBuf,
     open: Mutex<Option<Database>>,
+    /// Which process opened it: a fork has the file open too, its lock, and counts that go on apart.
+    process: OnceLock<u32>,
 }
 
 impl Usage {
     /// The counts in a file, which need not be there.
     pub fn at(path: &Path) -> Self {
-        Usage { path: path.to_owned(), open: Mutex::default() }
+        Usage { path: path.to_owned(), open: Mutex::default(), process: OnceLock::new() }
     }
 
     /// What is noted of a token.
@@ -80,16 +82,39 @@ impl Usage {
         })
     }
 
+    /// Whether this process may count in it.
+    ///
+    /// # Errors
+    /// If it was forked off the one that does.
+    pub fn check(&self) -> Result<(), String> {
+        if self.process.get().is_none_or(|opened| *opened == std::process::id()) {
+            return Ok(());
+        }
+        Err(self.failed(&io::Error::other(
+            "this process was forked off the one that counts in it; start each with a file of its own",
+        )))
+    }
+
     /// Gives the file back, for whoever counts in it next.
     pub fn close(&self) {
-        *self.open.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        let is_own = self.check().is_ok();
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let closed = open.take();
+        if !is_own {
+            // Closing it would write to the file, and give up the lock that both have.
+            std::mem::forget(closed);
+        }
     }
 
     fn using<T>(&self, work: impl FnOnce(&Database) -> Result<T, Error>) -> Result<T, String> {
+        self.check()?;
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let database = match &*open {
             Some(database) => database,
-            None => open.insert(self.opened()?),
+            None => {
+                self.process.get_or_init(std::process::id);
+                open.insert(self.opened()?)
+            }
         };
         work(database).map_err(|error| {
             let says = self.failed(&error);
@@ -116,5 +141,11 @@ impl Usage {
 
     fn failed(&self, error: &dyn std::error::Error) -> String {
         format!("cannot count queries in {}: {error}", self.path.display())
+    }
+}
+
+impl Drop for Usage {
+    fn drop(&mut self) {
+        self.close();
     }
 }
