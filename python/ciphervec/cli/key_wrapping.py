@@ -29,7 +29,6 @@ from .terminal import (
     progress,
     say_aside,
     screen,
-    seen,
 )
 from .wording import reworded
 
@@ -168,7 +167,7 @@ def list_keys(paths: Paths, as_json: Json = False) -> None:
         print_json([dict(zip(names, row, strict=True)) for row in rows])
     else:
         shown = [
-            [seen(str(one)) for one in (label[2], label[1], label[0], label[3] or "", path)]
+            [str(one) for one in (label[2], label[1], label[0], label[3] or "", path)]
             for path, label in labels
         ]
         grid(

@@ -231,7 +231,7 @@ def _show(facts: dict[str, Any], as_json: bool) -> None:
         f"{facts['records']:,} records of up to {facts['record_bytes']:,} bytes{sealed}, {size(facts['bytes'])}",
         highlight=False,
     )
-    screen.print(f"fingerprint {facts['fingerprint']}", highlight=False)
+    screen.print(f"fingerprint {facts['fingerprint']}", markup=False, highlight=False)
 
 
 def _key(word: str, integers: bool) -> Key:

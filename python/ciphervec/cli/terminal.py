@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, TypeVar, get_origin, get_type_hints
 
 import typer
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -31,6 +31,7 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from rich.segment import Segment
 
 import ciphervec._native as _native
 import ciphervec.errors as errors
@@ -96,10 +97,19 @@ _CODES: list[tuple[type[BaseException], ExitCode]] = [
     (errors.CiphervecError, ExitCode.USAGE),
 ]
 
+
+class _Console(Console):
+    """Prints what writers, publishers and servers chose, as `seen` has it."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
+        for one in super().render(renderable, options):
+            yield one if one.control else one._replace(text=seen(one.text))
+
+
 # Nothing is folded or cut off a terminal: lines are for grep and logs there.
 # Neither do two colons of a path or a URI make a picture.
-screen = Console(stderr=False, soft_wrap=not sys.stdout.isatty(), emoji=False)
-aside = Console(stderr=True, soft_wrap=not sys.stderr.isatty(), emoji=False)
+screen = _Console(stderr=False, soft_wrap=not sys.stdout.isatty(), emoji=False)
+aside = _Console(stderr=True, soft_wrap=not sys.stderr.isatty(), emoji=False)
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on standard output, and errors as JSON too.")]
 KeyFile = Annotated[
@@ -212,17 +222,17 @@ def say_next(step: str) -> None:
 def say_aside(kind: str, style: str, message: str) -> None:
     """Print a message of this kind on standard error: in lines for a terminal, else in one, which grep finds."""
     aside.print(kind, style=style, end=" ")
-    aside.print(seen(reworded(message)), markup=False, highlight=False)
+    aside.print(reworded(message), markup=False, highlight=False)
 
 
 def seen(text: str) -> str:
-    """Names of files and words of services as a terminal may have them: what moves its cursor, or turns or hides text, is
-    escaped."""
+    """Rows, names of files and words of services as a terminal may have them: what moves its cursor, or turns or hides text, is
+    escaped. Joiners, which words of some scripts have, are not."""
     return "".join(one if _is_seen(one) else one.encode("unicode_escape").decode() for one in text)
 
 
 def _is_seen(one: str) -> bool:
-    return one in "\n\t" or unicodedata.category(one) not in ("Cc", "Cf")
+    return one in "\n\t\u200c\u200d" or unicodedata.category(one) not in ("Cc", "Cf")
 
 
 def _at_home(value: Any) -> Any:

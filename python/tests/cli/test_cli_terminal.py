@@ -81,6 +81,29 @@ def test_rows_are_those_that_are_there(program: Program, tmp_path: Path) -> None
     assert "3 × 5" in program("info", "db").stdout
 
 
+def test_what_others_wrote_does_not_steer_the_terminal(program: Program, tmp_path: Path) -> None:
+    """A writer's rows and a publisher's records: titles set, screens cleared, the cursor moved and text turned round."""
+    evil, joined = "\x1b]0;owned\x07\x1b[2J\x9b1A\u202e", "می\u200cخواهم"
+    row = {"id": f"id{evil}", "embedding": [1.0, 0.0, 0.0], "document": f"text{evil} {joined}"}
+    (tmp_path / "rows.jsonl").write_text(json.dumps(row | {"metadata": {f"k{evil}": evil}}) + "\n")
+    program("create", "db", "docs", "--dim", 3, "--keys", "my.key")
+    program("add", "db", "docs", "rows.jsonl", "--keys", "my.key")
+    (tmp_path / "records.csv").write_text(f"key,record\na,rec{evil}\n", newline="")
+    program("table", "build", "records.csv", "t.table")
+    printed = [
+        program(*words, process=True).stdout
+        for words in (
+            ("get", "db", "docs", "--keys", "my.key"),
+            ("query", "db", "docs", "--vector", "[1, 0, 0]", "--keys", "my.key"),
+            ("table", "get", "t.table", "a"),
+        )
+    ]
+    for text in printed:
+        assert r"\x1b]0;owned" in text and r"\x1b[2J" in text
+        assert not set("\x1b\x07\x9b\u202e") & set(text)
+    assert joined in printed[0] and joined in printed[1]
+
+
 def test_zero_vectors_of_a_file_are_skipped_if_asked(program: Program, tmp_path: Path) -> None:
     np.save(tmp_path / "rows.npy", np.diag([1.0, 0.0, 1.0]))
     program("create", "db", "docs", "--dim", 3, "--keys", "my.key")

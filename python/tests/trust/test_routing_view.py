@@ -309,6 +309,39 @@ def test_questions_with_a_filter_name_what_they_name_without(server_url: str, ke
         assert seen[0::3] == seen[1::3] == seen[2::3] and len(set(seen)) > 10
 
 
+@pytest.mark.parametrize(("oblivious", "originals"), [(False, True), (True, True), (True, False)])
+def test_what_is_read_of_all_clusters_is_read_of_emptied_ones_too(
+    server_url: str, keys: ciphervec.Keys, oblivious: bool, originals: bool
+) -> None:
+    """All rows of one subject are deleted, which are a cluster's: filters and upkeep read it as they read the others."""
+    rows = np.repeat(even(6, 1), 50, axis=0) + 0.02 * even(300, 2)
+    with HttpClient(server_url, keys=keys, state=None) as client:
+        routing = Clusters(count=6, probes=2, decoys=None if oblivious else 1, oblivious=oblivious)
+        collection = client.create_collection("c", D, routing=routing, originals=originals)
+        collection.add(range(300), rows, [{"a": i} for i in range(300)], [f"word{i}" for i in range(300)])
+        collection.recluster()
+        collection.delete(range(50))
+    options: dict[str, Any] = {"include": [], "audience": "owner"}
+    whole, other = ["records", "originals" if originals else "rows"], ciphervec.Keys.generate()
+    steps: list[tuple[ciphervec.Keys, list[str], Callable[[Any], object]]] = [
+        (keys, ["records"], lambda c: c.query(rows[99], where={"a": {"$gt": 99}}, **options)),
+        (keys, ["records"], lambda c: c.query(rows[99], where_document={"$contains": "word99"}, **options)),
+        (keys, ["records"], lambda c: c.get(where={"a": {"$gt": 99}}, include=[])),
+        (keys, whole, lambda c: c.rotate_keys(other)),
+        (other, whole, lambda c: c.recluster()),
+    ]
+    for held, blobs, step in steps:
+        network, there = Faulty(), {one["id"] for one in shown(server_url, "c")[0]["segments"]}
+        assert len(there) == 6
+        with HttpClient(server_url, keys=held, state=None, transport=network) as client:
+            collection, before = client.get_collection("c"), len(network.seen)
+            for _ in range(2 if blobs == ["records"] else 1):
+                step(collection)
+        read = [path.split("/")[-2:] for _, path in network.seen[before:] if "/c/segments/" in path]
+        for blob in blobs:
+            assert Counter(id for id, name in read if name == blob and id in there) == Counter(there), blob
+
+
 def test_the_claim_is_worded_as_it_is_meant(keys: ciphervec.Keys) -> None:
     with Client(keys=keys) as client:
         collection = client.create_collection("c", D, routing=Clusters(count=8, probes=2, decoys=2))

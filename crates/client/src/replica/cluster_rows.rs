@@ -2,7 +2,7 @@
 
 use ciphervec_owner::Id;
 
-use crate::change::{Change, StoredSegment};
+use crate::change::{Change, ORIGINALS, StoredSegment};
 use crate::clusters::table::Clustering;
 use crate::error::Result;
 use crate::host::Host;
@@ -26,7 +26,15 @@ impl Replica {
         (number, active): (usize, Clustering),
     ) -> Result<()> {
         let names = self.directory.names(segment.id).into_iter().flatten().flatten();
-        let ids = names.cloned().collect();
+        let ids: Vec<_> = names.cloned().collect();
+        if ids.is_empty() {
+            // Read like the others: that no row of it is left must not show.
+            match segment.has(ORIGINALS) {
+                true => drop(self.kept_bytes(host, segment, &[]).await?),
+                false => drop(self.unseal(host, segment.id, &[]).await?),
+            }
+            self.records(host, segment, &[]).await?;
+        }
         let rows = self.cluster_rows(host, ids).await?;
         let mut draws = Draws::new()?;
         let expected = self.directory.len();

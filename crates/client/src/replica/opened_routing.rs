@@ -36,6 +36,19 @@ impl OpenedRouting {
         self.clusters.get(&id).copied()
     }
 
+    /// The clusters of which no row counts any more, where `found` of the clusters are all the others; else none. What is read of all
+    /// others is read of these too: the store is not to see which they are.
+    pub fn emptied(&self, found: usize) -> Vec<SegmentId> {
+        let Some(RoutingTable { active: Some(active), dead, .. }) = &self.table else {
+            return Vec::new();
+        };
+        let gone = |number: usize| dead.get(&(number as u32)).map_or(0, BTreeSet::len);
+        let is_empty = |number: &usize| active.live[*number] as usize <= gone(*number);
+        let emptied: Vec<_> =
+            active.made().filter(is_empty).map(|number| active.segments[number]).collect();
+        if found + emptied.len() == active.count() { emptied } else { Vec::new() }
+    }
+
     /// Rows that don't count though the store knows nothing of it.
     pub fn hidden(&self, id: SegmentId) -> Vec<u32> {
         match (self.cluster_of(id), &self.table) {

@@ -54,7 +54,8 @@ impl Replica {
                     .collect()
             })
             .unwrap_or_default();
-        if !left.is_empty() {
+        // Of no rows too: that none is left of a cluster must not show.
+        if !left.is_empty() || rows.is_empty() {
             let opened = self.open_blob(host, segment, RECORDS, &left).await?;
             for ((row, _), record) in left.iter().zip(opened) {
                 self.payloads.keep(segment.id, *row, &record);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ciphervec_owner::{Error as SchemeError, Id, SegmentId};
 
-use crate::change::{ROWS, StoredSegment};
+use crate::change::{ORIGINALS, ROWS, StoredSegment};
 use crate::error::{Error, Result};
 use crate::host::Host;
 use crate::records::original::{Kept, read_kept};
@@ -24,6 +24,7 @@ pub struct Vectors {
 type Group<'a> = (Arc<StoredSegment>, Vec<(usize, u32, &'a Id)>);
 
 impl Replica {
+    /// Clusters that no row is left of are among them where all others are.
     pub(super) fn by_segment<'a>(&self, ids: &'a [Id]) -> Result<Vec<Group<'a>>> {
         let listing = self.store.listing();
         let mut groups: Vec<Group<'a>> = Vec::new();
@@ -35,6 +36,15 @@ impl Replica {
                 groups.len() - 1
             });
             groups[at].1.push((position, row, &ids[position]));
+        }
+        let clusters = groups.iter().filter(|(one, _)| self.routing.cluster_of(one.id).is_some());
+        let emptied = self.routing.emptied(clusters.count());
+        if !emptied.is_empty() {
+            let held = self.directory.quarantined();
+            let read = |id: &&SegmentId| !held.contains(id) && !self.reasons.contains_key(id);
+            let emptied = emptied.iter().filter(read).filter_map(|id| listing.segments.get(id));
+            groups.extend(emptied.map(|entry| (Arc::clone(entry), Vec::new())));
+            groups.sort_by_key(|(one, _)| listing.segments.get_index_of(&one.id));
         }
         Ok(groups)
     }
@@ -80,7 +90,7 @@ impl Replica {
                     None => left.push((*position, *row, *id)),
                 }
             }
-            if left.is_empty() {
+            if left.is_empty() && (segment.has(ORIGINALS) || !places.is_empty()) {
                 continue;
             }
             let rows: Vec<_> = left.iter().map(|(_, row, _)| *row as usize).collect();
