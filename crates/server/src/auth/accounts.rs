@@ -200,8 +200,14 @@ impl Account {
     fn take(&self, rate: Rate, burst: NonZeroU32) -> Result<(), Turned> {
         let same = |bucket: &Bucket| (bucket.rate, bucket.burst) == (rate, burst);
         let take = |buckets: &[Bucket]| {
-            let taken = buckets.iter().map(|bucket| (same(bucket), bucket.take()));
-            taken.fold(Ok(()), |so_far, (is_own, took)| if is_own { took } else { so_far })
+            let mut own = Ok(());
+            for bucket in buckets {
+                let took = bucket.take();
+                if same(bucket) {
+                    own = took;
+                }
+            }
+            own
         };
         let held = self.buckets.read().unwrap_or_else(PoisonError::into_inner);
         if held.iter().any(same) {
