@@ -144,7 +144,9 @@ impl ScanQueue {
         self.shared.lock().closed = true;
         self.shared.arrived.notify_one();
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(thread) = thread {
+        // The thread itself may be the last that has a collection of a server that is gone.
+        let own = std::thread::current().id();
+        if let Some(thread) = thread.filter(|thread| thread.thread().id() != own) {
             // A panic in the thread has been answered to those who waited.
             let _ = thread.join();
         }
