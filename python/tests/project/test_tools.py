@@ -176,7 +176,9 @@ def test_the_page_of_chromas_suite_counts_what_is_left_out(tools: dict[str, Modu
     names = tools["steps"].chroma.LEFT_OUT
     page = (ROOT / "docs" / "integrations.md").read_text(encoding="utf-8")
     (left_out,) = re.findall(r"^\| Chroma [^|]+ \| \d+ \| (\d+), most of them models", page, re.MULTILINE)
-    assert int(left_out) == 2 * len(names) == 2 * len(set(names))  # by the blocking and the asynchronous client
+    assert (
+        int(left_out) == 2 * len(names) == 2 * len(set(names))
+    )  # by the blocking and the asynchronous client
 
 
 def test_ci_is_make_test_and_the_longer_suites(tools: dict[str, ModuleType]) -> None:
