@@ -59,9 +59,10 @@ def run(settings: Settings, notify: Notify = lambda message: None) -> list[Recor
             notify(
                 f"{subject.name}: {settings.repeats} runs of {settings.queries} queries, in turn with the peers"
             )
-            answers, times = alternate(settings, data, subject, (faiss, product))
+            answers, embedded, times = alternate(settings, data, subject, (faiss, product))
             notify(f"{subject.name}: errors and recall of {settings.accuracy_queries} queries")
             record = describe(settings, data, subject, answers, times)
+            record["ms_embedded"] = statistics.median(embedded)
             record.update(accuracy(settings, data, exact, subject))
             records.append(record)
             for name, values in times.items():
@@ -77,10 +78,11 @@ def run(settings: Settings, notify: Notify = lambda message: None) -> list[Recor
 
 def alternate(
     settings: Settings, data: Data, subject: Subject, peers: Iterable[Peer]
-) -> tuple[list[Answer], dict[str, list[float]]]:
-    """One run of each peer, one of ours, and again; every run has queries of its own. The first
-    round warms up."""
+) -> tuple[list[Answer], list[float], dict[str, list[float]]]:
+    """One run of each peer, one of ours and one of ours in one process, and again; every run has queries of its own.
+    The first round warms up."""
     answers: list[Answer] = []
+    embedded: list[float] = []
     times: dict[str, list[float]] = {peer.name: [] for peer in peers}
     for repeat in range(-1, settings.repeats):
         start = max(repeat, 0) * settings.queries
@@ -91,10 +93,11 @@ def alternate(
             elapsed = 1e3 * (time.perf_counter() - began)
             if repeat >= 0:
                 times[peer.name].append(elapsed)
-        answer = subject.search(queries, COUNT)
+        answer, alone = subject.search(queries, COUNT), subject.embedded(queries, COUNT)
         if repeat >= 0:
             answers.append(answer)
-    return answers, times
+            embedded.append(alone)
+    return answers, embedded, times
 
 
 def describe(
@@ -124,7 +127,6 @@ def describe(
         "ms_expand": median(lambda a: a.server.get("expand_ms", 0.0)),
         "ms_scan": median(lambda a: a.server.get("scan_ms", 0.0)),
         "ms_open": median(lambda a: a.open),
-        "ms_embedded": median(lambda a: a.embedded),
         "ms_decrypt": median(lambda a: a.owner.get("decrypt_ms", 0.0)),
         "ms_top_k": median(lambda a: a.owner.get("top_k_ms", 0.0)),
         "ms_faiss": faiss,
